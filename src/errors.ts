@@ -1,0 +1,64 @@
+/** Every way in which Lango can fail; the list is closed, so callers can switch on it. */
+export type AgentErrorCode =
+  | 'invalid-config'
+  | 'invalid-argument'
+  | 'store-unavailable'
+  | 'store-corrupt'
+  | 'store-newer-schema'
+  | 'session-exists'
+  | 'session-not-found'
+  | 'session-busy'
+  | 'lease-lost'
+  | 'agent-not-found'
+  | 'history-illegal'
+  | 'context-overflow'
+  | 'provider-auth'
+  | 'provider-rate-limit'
+  | 'provider-quota'
+  | 'provider-overloaded'
+  | 'provider-unavailable'
+  | 'provider-rejected'
+  | 'provider-blocked'
+  | 'provider-stream'
+  | 'run-interrupted'
+  | 'aborted'
+  | 'internal'
+
+/** What may be said of an error besides its code and message. */
+export interface AgentErrorOptions {
+  /** True when the same call may succeed later without any change. Decided where the fact is known. */
+  retryable?: boolean
+  /** Facts for programs: status codes, keys, names. Never an API key or a prompt body. */
+  details?: Readonly<Record<string, unknown>>
+  cause?: unknown
+}
+
+/**
+ * The one error class of Lango. The message says what was attempted, on what, and what to do about it;
+ * `code` is for programs.
+ */
+export class AgentError extends Error {
+  override readonly name = 'AgentError'
+  readonly code: AgentErrorCode
+  readonly retryable: boolean
+  readonly details: Readonly<Record<string, unknown>>
+
+  constructor(code: AgentErrorCode, message: string, options: AgentErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.retryable = options.retryable ?? false
+    this.details = options.details ?? {}
+  }
+}
+
+/** Asserts what cannot be otherwise. A failure is a defect in Lango, not in what the caller did. */
+export function invariant(condition: unknown, message: string): asserts condition {
+  if (!condition) {
+    throw new AgentError('internal', `${message}. This is a defect in Lango: please report it.`)
+  }
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,216 @@
+/**
+ * Any model, one contract. `ProviderMessage` is the neutral shape between ADK's contents and a provider's
+ * wire: a role and a list of parts. Nothing that a model said is flattened here: reasoning keeps its raw
+ * signature and where it came from, calls keep their ids and arguments.
+ */
+import type { StreamEvent } from './stream-event.js'
+
+export interface Provider {
+  /** The key under which the provider is configured: the part before `/` in `openai/gpt-5.2`. */
+  readonly id: string
+  /** Streams one answer. The first event is always `request`; the last is `done` or `error`. */
+  generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<StreamEvent>
+  /** What is known of a model: from the catalogue, the configuration, or a sane guess. Never a network call. */
+  describeModel(model: string): ModelInfo
+  /** Asks the provider which models it serves. */
+  listModels?(signal?: AbortSignal): Promise<ModelInfo[]>
+}
+
+export interface GenerateRequest {
+  /** The model's name without the provider's prefix. */
+  model: string
+  /** System messages first, if any. */
+  messages: readonly ProviderMessage[]
+  tools?: readonly ToolDeclaration[]
+  options?: GenerationOptions
+  /** What to do with a history that the model would refuse. Default `repair`. */
+  repairMode?: RepairMode
+}
+
+export type RepairMode = 'repair' | 'strict' | 'explain'
+
+export interface GenerationOptions {
+  temperature?: number
+  topP?: number
+  topK?: number
+  seed?: number
+  maxOutputTokens?: number
+  stopSequences?: readonly string[]
+  /** A JSON schema that the answer must satisfy. */
+  responseSchema?: Readonly<Record<string, unknown>>
+  toolChoice?: 'auto' | 'none' | 'required' | { name: string }
+  thinking?: {
+    budgetTokens?: number
+    effort?: 'minimal' | 'low' | 'medium' | 'high'
+    includeThoughts?: boolean
+  }
+}
+
+/** A tool as a model sees it: `parameters` is a JSON schema with lower-case types. */
+export interface ToolDeclaration {
+  name: string
+  description: string
+  parameters: Readonly<Record<string, unknown>>
+}
+
+/** Roles after conversion; a history from elsewhere may hold any string, which repair makes legal. */
+export type ProviderRole = 'system' | 'user' | 'assistant' | 'tool' | (string & {})
+
+export interface ProviderMessage {
+  role: ProviderRole
+  parts: readonly ProviderPart[]
+}
+
+/** Which provider and model made a part: signatures are valid only there. */
+export interface Origin {
+  /** The vendor whose signatures these are. */
+  vendor: Vendor
+  model?: string
+}
+
+export type Vendor = 'gemini' | 'openai' | 'anthropic' | (string & {})
+
+export type ProviderPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | MediaPart | VendorPart
+
+export interface TextPart {
+  type: 'text'
+  text: string
+  /** Gemini 3 signs text parts too, the empty last one included. */
+  signature?: string
+  origin?: Origin
+}
+
+export interface ReasoningPart {
+  type: 'reasoning'
+  text: string
+  /** The vendor's raw signature or encrypted content, byte for byte. */
+  signature?: string
+  origin?: Origin
+  /** The vendor withheld the text; `signature` holds its opaque data. */
+  redacted?: boolean
+}
+
+export interface ToolCallPart {
+  type: 'tool-call'
+  id: string
+  name: string
+  /** The arguments. An object, unless the history is malformed: then whatever was stored. */
+  args: unknown
+  signature?: string
+  origin?: Origin
+}
+
+export interface ToolResultPart {
+  type: 'tool-result'
+  id: string
+  name: string
+  result: unknown
+  isError?: boolean
+  /** Images and files that the tool returned beside its JSON. */
+  media?: readonly MediaPart[]
+}
+
+export interface MediaPart {
+  type: 'media'
+  mimeType: string
+  /** Base64. Either `data` or `url`. */
+  data?: string
+  url?: string
+  name?: string
+  signature?: string
+  origin?: Origin
+}
+
+/** Something only one vendor understands (code execution, server tools). `text` is what others are told. */
+export interface VendorPart {
+  type: 'vendor'
+  vendor: Vendor
+  value: unknown
+  text: string
+  signature?: string
+  origin?: Origin
+}
+
+/** One change made to a history before it was sent. */
+export interface Repair {
+  /** The step of the pipeline: `pair-calls`, `drop-orphans`, … */
+  step: string
+  /** What was done: `synthesize-result`, `move`, `merge`, `drop`, `rename`, … */
+  kind: string
+  /** Index of the message in the history that was given. */
+  at: number
+  /** A sentence for people. */
+  detail: string
+}
+
+export interface ModelInfo {
+  /** Without the provider's prefix. */
+  id: string
+  name?: string
+  contextWindow: number
+  outputLimit: number
+  /** Dollars per million tokens. */
+  price?: { input: number; output: number; cachedInput?: number; cacheWrite?: number }
+  /** Name of the repair profile. */
+  profile: string
+  /** False when the figures are a guess for an unknown model. */
+  known: boolean
+}
+
+const SEAL = 'lango.'
+
+/**
+ * ADK's parts have one field for a signature and none for its origin. Gemini's own signatures stay raw there,
+ * so that ADK's Gemini model can use them; those of other vendors are sealed together with their origin.
+ */
+export function sealSignature(signature: string | undefined, origin: Origin, redacted = false): string {
+  if (origin.vendor === 'gemini' && signature !== undefined) return signature
+  const envelope = {
+    v: origin.vendor,
+    ...(origin.model === undefined ? {} : { m: origin.model }),
+    ...(signature === undefined ? {} : { s: signature }),
+    ...(redacted ? { r: true } : {}),
+  }
+  // ADK and the Gemini API take the field as base64 bytes, so the seal must be base64 as well.
+  return encodeBase64(SEAL + JSON.stringify(envelope))
+}
+
+export interface OpenedSignature {
+  signature?: string
+  origin: Origin
+  redacted: boolean
+}
+
+/** The reverse of `sealSignature`. Whatever carries no seal is Gemini's. */
+export function openSignature(sealed: string): OpenedSignature {
+  const text = sealed.startsWith(SEALED_PREFIX) ? decodeBase64(sealed) : ''
+  if (!text.startsWith(SEAL)) return { signature: sealed, origin: { vendor: 'gemini' }, redacted: false }
+  try {
+    const envelope = JSON.parse(text.slice(SEAL.length)) as {
+      v?: string
+      m?: string
+      s?: string
+      r?: boolean
+    }
+    return {
+      ...(envelope.s === undefined ? {} : { signature: envelope.s }),
+      origin: { vendor: envelope.v ?? 'unknown', ...(envelope.m === undefined ? {} : { model: envelope.m }) },
+      redacted: envelope.r === true,
+    }
+  } catch {
+    return { signature: sealed, origin: { vendor: 'gemini' }, redacted: false }
+  }
+}
+
+// 'lango.' is six bytes: exactly eight base64 characters, whatever follows.
+const SEALED_PREFIX = 'bGFuZ28u'
+
+function encodeBase64(text: string): string {
+  let binary = ''
+  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte)
+  return btoa(binary)
+}
+
+function decodeBase64(text: string): string {
+  return new TextDecoder().decode(Uint8Array.from(atob(text), character => character.charCodeAt(0)))
+}

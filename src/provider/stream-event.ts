@@ -1,0 +1,59 @@
+import type { AgentError } from '../errors.js'
+import type { Origin, Repair, Vendor } from './provider.js'
+
+/**
+ * What a provider yields while it answers. Order: `request` first, always; then deltas and calls as they
+ * come; then `usage` (at most once) and `done`, or `error`. Calls come whole, never in pieces.
+ */
+export type StreamEvent =
+  | RequestEvent
+  | { type: 'text-delta'; text: string; signature?: string; origin?: Origin; block?: number }
+  | {
+      type: 'reasoning-delta'
+      text: string
+      signature?: string
+      origin?: Origin
+      redacted?: boolean
+      /** Deltas of one block become one part; a new number opens a new part. */
+      block?: number
+    }
+  | {
+      type: 'tool-call'
+      id: string
+      name: string
+      args: Record<string, unknown>
+      signature?: string
+      origin?: Origin
+    }
+  | { type: 'media'; mimeType: string; data: string; signature?: string; origin?: Origin }
+  | { type: 'vendor'; vendor: Vendor; value: unknown; text: string; signature?: string; origin?: Origin }
+  | { type: 'usage'; usage: Usage }
+  | { type: 'done'; finishReason: FinishReason; message?: string }
+  | { type: 'error'; error: AgentError }
+
+/** What is about to be sent: the receipts of the repair, ids as the wire sees them, and the body. */
+export interface RequestEvent {
+  type: 'request'
+  model: string
+  profile: string
+  repairs: readonly Repair[]
+  /** Stored call id → id on the wire, only where they differ. */
+  mappedIds: Readonly<Record<string, string>>
+  /** The wire body, without keys. */
+  body: unknown
+}
+
+export interface Usage {
+  inputTokens: number
+  outputTokens: number
+  /** Part of `inputTokens` that was read from the provider's cache. */
+  cachedInputTokens?: number
+  /** Part of `inputTokens` that was written to the provider's cache. */
+  cacheWriteTokens?: number
+  /** Part of `outputTokens` that was spent on reasoning. */
+  reasoningTokens?: number
+  totalTokens: number
+}
+
+/** Why the model stopped. `malformed-call`: it tried to call a tool and failed; nothing of it should be stored. */
+export type FinishReason = 'stop' | 'tool-calls' | 'length' | 'blocked' | 'malformed-call' | 'other'

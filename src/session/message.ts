@@ -1,0 +1,115 @@
+/**
+ * What a conversation is: plain data. A `Message` is one stored event. Its named fields are what a person
+ * reads in the database; `extra` keeps, beside them and only when needed, what they cannot express, so that
+ * restoring a message gives back the event that was stored.
+ */
+
+/** The roles that Lango writes. */
+export type Role = 'user' | 'assistant' | 'tool' | 'system'
+
+/** Roles of older rows, accepted on reading: `model` means `assistant`, `function` means `tool`. */
+export type LegacyRole = 'model' | 'function'
+
+/** Any role that a row may hold: histories from elsewhere are stored as they are. */
+export type AnyRole = Role | LegacyRole | (string & {})
+
+/** A call to a tool, or the answer to one. `input` and `output` are JSON texts. */
+export interface ToolCall {
+  id: string
+  name: string
+  input?: string
+  output?: string
+  /** The provider's proof that it made this call (Gemini's thought signature), kept byte for byte. */
+  signature?: string
+  /** Written by Lango. When absent: `output` means a response, both a call and its answer, neither goes by the role. */
+  kind?: 'call' | 'response'
+}
+
+export interface Message {
+  role: AnyRole
+  /** Who spoke: `user` or an agent's name. */
+  author?: string
+  /** The text; for tool results the outputs, one per line. */
+  content: string
+  toolCalls?: ToolCall[]
+  /** Milliseconds since 1970. Never used for order: that is `seq`. */
+  timestamp: number
+  /** The event's id. Appending an id that the session already has replaces that message. */
+  id?: string
+  invocationId?: string
+  branch?: string
+  /** What the fields above cannot express of the event. JSON data. */
+  extra?: Record<string, unknown>
+}
+
+/** A message as read from a store: its place in the session and its estimated cost. */
+export interface StoredMessage extends Message {
+  /** 1, 2, 3 … without gaps within a session. */
+  seq: number
+  tokens: number
+}
+
+/** Names one session. The same `sessionId` may exist under several apps and users. */
+export interface SessionKey {
+  appName: string
+  userId: string
+  sessionId: string
+}
+
+export type State = Record<string, unknown>
+
+/** What a token budget or a message limit left out of a history, and why. */
+export interface HistoryCut {
+  reason: 'token-budget' | 'message-limit'
+  /** How many messages were left out, and what they would have cost. */
+  messages: number
+  tokens: number
+  /** What was kept. */
+  keptMessages: number
+  keptTokens: number
+  budgetTokens?: number
+  maxMessages?: number
+  /** Tool outputs that were shortened because the current turn alone was over the budget. */
+  shortened: ShortenedOutput[]
+}
+
+export interface ShortenedOutput {
+  /** The call whose output was shortened. */
+  callId: string
+  name: string
+  fromTokens: number
+  toTokens: number
+}
+
+export interface Session {
+  key: SessionKey
+  /** App, user and session state in one object; app and user keys carry their prefix `app:` or `user:`. */
+  state: State
+  messages: StoredMessage[]
+  totalMessages: number
+  cut?: HistoryCut
+  createdAt: number
+  updatedAt: number
+}
+
+/** What a role means, legacy spellings included. An unknown role is `undefined`. */
+export function normalizeRole(role: AnyRole): Role | undefined {
+  return ROLES.get(role)
+}
+
+const ROLES: ReadonlyMap<string, Role> = new Map([
+  ['user', 'user'],
+  ['assistant', 'assistant'],
+  ['model', 'assistant'],
+  ['tool', 'tool'],
+  ['function', 'tool'],
+  ['system', 'system'],
+])
+
+/** Whether an entry of `toolCalls` asks, answers, or (in older rows) does both. */
+export function toolCallKind(call: ToolCall, role: AnyRole): 'call' | 'response' | 'both' {
+  if (call.kind) return call.kind
+  if (call.output !== undefined) return call.input === undefined ? 'response' : 'both'
+  if (call.input !== undefined) return 'call'
+  return normalizeRole(role) === 'tool' ? 'response' : 'call'
+}

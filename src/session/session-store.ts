@@ -1,0 +1,126 @@
+import type { Message, Session, SessionKey, State, StoredMessage } from './message.js'
+
+/**
+ * The contract of every store. All drivers pass the same conformance suite (`test/conformance/store`).
+ *
+ * - Messages are ordered by a gapless per-session `seq`, never by time.
+ * - An append is one transaction: message, counters and state delta, or nothing.
+ * - Any text is storable, NUL and lone surrogates included, in messages and in state.
+ * - State keys that start with `app:` are shared by an app, with `user:` by a user of an app; `temp:` keys
+ *   are never stored; all others belong to the session. A value of `undefined` removes its key.
+ * - While a lease lives, only its holder may write to the session.
+ */
+export interface SessionStore {
+  /** Creates an empty session. Fails with `session-exists`. */
+  createSession(key: SessionKey, state?: State): Promise<Session>
+  /** The session with the newest messages that fit, or `undefined`. Reads only the tail that it needs. */
+  loadSession(key: SessionKey, options?: LoadOptions): Promise<Session | undefined>
+  /** Messages in order. With `beforeSeq` alone, the last `limit` messages before it. */
+  readMessages(key: SessionKey, options?: ReadOptions): Promise<StoredMessage[]>
+  /** Appends, or replaces the message that has the same `id`. `session-not-found`, `lease-lost`, `session-busy`. */
+  appendMessage(key: SessionKey, message: Message, options?: AppendOptions): Promise<{ seq: number }>
+  updateState(key: SessionKey, delta: State, options?: { fence?: number }): Promise<void>
+  /** Copies state and messages up to and including `throughSeq` (default: all) to a new session of the same app and user. */
+  forkSession(key: SessionKey, newSessionId: string, options?: { throughSeq?: number }): Promise<Session>
+  /** Newest first. */
+  listSessions(query: ListQuery): Promise<SessionPage>
+  /** Removes the session and all that belongs to it; `false` when there was none. */
+  deleteSession(key: SessionKey): Promise<boolean>
+  /** Waits for its turn and returns the right to write. `session-busy` after `waitMs`, `aborted` by the signal. */
+  acquireLease(key: SessionKey, options?: LeaseOptions): Promise<Lease>
+  readonly runs: RunStore
+  readonly calibration: CalibrationStore
+  /** Releases leases, connections and timers; afterwards the process can exit by itself. */
+  close(): Promise<void>
+}
+
+export interface LoadOptions {
+  /** 0 or absent: the default budget. `'off'`: no budget; then `maxMessages` (default 100) holds. */
+  budgetTokens?: number | 'off'
+  maxMessages?: number
+}
+
+export interface ReadOptions {
+  afterSeq?: number
+  beforeSeq?: number
+  /** Default 1000. */
+  limit?: number
+}
+
+export interface AppendOptions {
+  stateDelta?: State
+  fence?: number
+}
+
+export interface ListQuery {
+  appName: string
+  userId?: string
+  cursor?: string
+  /** Default 50, at most 1000. */
+  limit?: number
+}
+
+export interface SessionSummary {
+  key: SessionKey
+  totalMessages: number
+  totalTokens: number
+  createdAt: number
+  updatedAt: number
+  /** The beginning of the last message that a person would read. */
+  preview?: string
+}
+
+export interface SessionPage {
+  sessions: SessionSummary[]
+  nextCursor?: string
+}
+
+export interface LeaseOptions {
+  /** How long the lease outlives its last renewal. Default 10,000. Renewed every third of it. */
+  ttlMs?: number
+  /** How long to wait for a lease that another holds. Default 0: `session-busy` at once. */
+  waitMs?: number
+  signal?: AbortSignal
+}
+
+export interface Lease {
+  /** Grows with every lease of the session; handed to `appendMessage`. */
+  readonly fence: number
+  /** Aborted when renewal failed or the lease expired: whoever holds it must stop writing. */
+  readonly lost: AbortSignal
+  release(): Promise<void>
+}
+
+/** A stored run event: plain JSON data with its number within the run. */
+export interface RunEventRecord {
+  seq: number
+  [field: string]: unknown
+}
+
+/** A message from any process to the process that runs `runId`. */
+export type RunSignal =
+  | { type: 'stop'; reason?: string }
+  | { type: 'approval'; callId: string; answer: 'once' | 'always' | 'no' }
+
+/** What happened during runs: kept apart from the messages, and pruned. */
+export interface RunStore {
+  /** Stores events by their `seq`; storing a number again changes nothing. */
+  appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void>
+  /** Events after `afterSeq`, in order. Default limit 1000. */
+  readEvents(runId: string, options?: { afterSeq?: number; limit?: number }): Promise<RunEventRecord[]>
+  /** Keeps the request that was sent in one model step; saving a step again replaces it. */
+  saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void>
+  readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]>
+  sendSignal(runId: string, signal: RunSignal): Promise<void>
+  /** Takes the signals that wait, each exactly once, oldest first. */
+  takeSignals(runId: string): Promise<RunSignal[]>
+  /** Forgets run events, requests and signals stored before that time (ms). Messages are never pruned. */
+  prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }>
+}
+
+/** How many bytes a token of a model has, learnt from the usage that providers report. */
+export interface CalibrationStore {
+  read(model: string): Promise<{ bytes: number; tokens: number } | undefined>
+  /** Adds one observation: a request of that many bytes was counted as that many tokens. */
+  record(model: string, bytes: number, tokens: number): Promise<void>
+}
