@@ -3,7 +3,9 @@
  * wire: a role and a list of parts. Nothing that a model said is flattened here: reasoning keeps its raw
  * signature and where it came from, calls keep their ids and arguments.
  */
-import type { StreamEvent } from './stream-event.js'
+import type { Origin, Repair, StreamEvent, Vendor } from './stream-event.js'
+
+export type { Origin, Repair, Vendor }
 
 export interface Provider {
   /** The key under which the provider is configured: the part before `/` in `openai/gpt-5.2`. */
@@ -60,15 +62,6 @@ export interface ProviderMessage {
   role: ProviderRole
   parts: readonly ProviderPart[]
 }
-
-/** Which provider and model made a part: signatures are valid only there. */
-export interface Origin {
-  /** The vendor whose signatures these are. */
-  vendor: Vendor
-  model?: string
-}
-
-export type Vendor = 'gemini' | 'openai' | 'anthropic' | (string & {})
 
 export type ProviderPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | MediaPart | VendorPart
 
@@ -129,18 +122,6 @@ export interface VendorPart {
   text: string
   signature?: string
   origin?: Origin
-}
-
-/** One change made to a history before it was sent. */
-export interface Repair {
-  /** The step of the pipeline: `pair-calls`, `drop-orphans`, … */
-  step: string
-  /** What was done: `synthesize-result`, `move`, `merge`, `drop`, `rename`, … */
-  kind: string
-  /** Index of the message in the history that was given. */
-  at: number
-  /** A sentence for people. */
-  detail: string
 }
 
 export interface ModelInfo {

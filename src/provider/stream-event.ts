@@ -1,5 +1,4 @@
 import type { AgentError } from '../errors.js'
-import type { Origin, Repair, Vendor } from './provider.js'
 
 /**
  * What a provider yields while it answers. Order: `request` first, always; then deltas and calls as they
@@ -57,3 +56,24 @@ export interface Usage {
 
 /** Why the model stopped. `malformed-call`: it tried to call a tool and failed; nothing of it should be stored. */
 export type FinishReason = 'stop' | 'tool-calls' | 'length' | 'blocked' | 'malformed-call' | 'other'
+
+/** Which provider and model made a part: signatures are valid only there. */
+export interface Origin {
+  /** The vendor whose signatures these are. */
+  vendor: Vendor
+  model?: string
+}
+
+export type Vendor = 'gemini' | 'openai' | 'anthropic' | (string & {})
+
+/** One change made to a history before it was sent. */
+export interface Repair {
+  /** The step of the pipeline: `pair-calls`, `drop-orphans`, … */
+  step: string
+  /** What was done: `synthesize-result`, `move`, `merge`, `drop`, `rename`, … */
+  kind: string
+  /** Index of the message in the history that was given. */
+  at: number
+  /** A sentence for people. */
+  detail: string
+}

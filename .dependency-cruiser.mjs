@@ -1,0 +1,118 @@
+/**
+ * Who may import whom: the table of docs/architecture.md as rules. A room may import itself, the three
+ * leaves (errors, logger, tool) and what stands beside its name here. Entries and runtime join the rooms.
+ */
+const LEAVES = '^src/(errors|logger|tool)[.]ts$'
+
+const ROOMS = {
+  session: [],
+  store: ['^src/session/'],
+  provider: [],
+  tools: [],
+  testing: ['^src/session/message[.]ts$', '^src/provider/(provider|stream-event)[.]ts$'],
+  adk: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$', '^src/provider/repair/'],
+  run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/agent/adk-failure[.]ts$'],
+  config: [],
+  server: ['^src/runtime[.]ts$', '^src/run/run-event[.]ts$', '^src/session/'],
+  cli: [
+    '^src/runtime[.]ts$',
+    '^src/run/run-event[.]ts$',
+    '^src/session/',
+    '^src/config/',
+    '^src/store/open-store[.]ts$',
+    '^src/provider/repair/',
+    '^src/testing/',
+    '^src/server/serve[.]ts$',
+  ],
+  client: ['^src/server/chat-protocol[.]ts$', '^src/run/run-event[.]ts$'],
+}
+
+const roomRules = Object.entries(ROOMS).map(([room, allowed]) => ({
+  name: `${room}-imports-only-its-own`,
+  comment: `src/${room} may import the leaves${allowed.length > 0 ? ` and ${allowed.join(', ')}` : ' and nothing else'}`,
+  severity: 'error',
+  from: { path: `^src/${room}/` },
+  to: { path: '^src/', pathNot: [`^src/${room}/`, LEAVES, ...allowed] },
+}))
+
+/** A package and the only places that may import it. */
+const OWNED_PACKAGES = [
+  ['@google/adk', ['^src/adk/sdk[.]ts$']],
+  ['@google/genai', ['^src/adk/sdk[.]ts$', '^src/provider/gemini/']],
+  ['openai', ['^src/provider/openai/']],
+  ['@anthropic-ai/sdk', ['^src/provider/anthropic/']],
+  ['@photostructure/sqlite', ['^src/store/sqlite[.]ts$']],
+  ['pg', ['^src/store/postgres[.]ts$']],
+]
+
+const packageRules = OWNED_PACKAGES.map(([name, owners]) => ({
+  name: `only-its-owner-imports-${name.replaceAll(/[@/]/g, '-').replace(/^-/, '')}`,
+  severity: 'error',
+  from: { path: '^src/', pathNot: [...owners, '[.]test[.]ts$'] },
+  to: { path: `node_modules/(@types/)?${name}/` },
+}))
+
+export default {
+  forbidden: [
+    ...roomRules,
+    ...packageRules,
+    {
+      name: 'leaves-import-nothing',
+      severity: 'error',
+      from: { path: LEAVES },
+      to: {},
+    },
+    {
+      name: 'session-is-pure',
+      comment: 'session/ is plain data and rules: no package, no node: module',
+      severity: 'error',
+      from: { path: '^src/session/', pathNot: '[.]test[.]ts$' },
+      to: { dependencyTypes: ['npm', 'npm-dev', 'core', 'npm-no-pkg', 'npm-unknown'] },
+    },
+    {
+      name: 'providers-never-see-each-other',
+      severity: 'error',
+      from: { path: '^src/provider/(gemini|openai|anthropic|demo)/' },
+      to: { path: '^src/provider/(gemini|openai|anthropic|demo)/', pathNot: '^src/provider/$1/' },
+    },
+    {
+      name: 'adk-doors-never-see-each-other',
+      severity: 'error',
+      from: { path: '^src/adk/(session|model|agent)/' },
+      to: { path: '^src/adk/(session|model|agent)/', pathNot: '^src/adk/$1/' },
+    },
+    {
+      name: 'only-history-guard-repairs',
+      severity: 'error',
+      from: { path: '^src/adk/', pathNot: 'history-guard([.]test)?[.]ts$' },
+      to: { path: '^src/provider/repair/' },
+    },
+    {
+      name: 'the-judge-shares-nothing-with-repair',
+      comment: 'strict servers judge what providers and repair produce, so they may not share their code',
+      severity: 'error',
+      from: { path: '^src/testing/', pathNot: ['scripted-provider([.]test)?[.]ts$'] },
+      to: { path: '^src/(provider|session)/' },
+    },
+    { name: 'no-import-loops', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'no-development-packages-in-the-product',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '[.]test[.]ts$' },
+      to: { dependencyTypes: ['npm-dev'] },
+    },
+    {
+      name: 'nothing-unresolved',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: 'node_modules/(vitest|fast-check|@types/node)' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['types', 'import', 'default'] },
+  },
+}

@@ -1,0 +1,52 @@
+// House rules that no linter knows: errors are AgentErrors, nothing is left for later without a word, and
+// no machine's paths stand in the sources.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const RULES = [
+  {
+    name: 'no-bare-error',
+    pattern: /throw new (Error|TypeError|RangeError)\(/,
+    fix: 'throw an AgentError with a code, or use invariant()',
+    tests: false,
+  },
+  { name: 'no-leftover', pattern: /\b(TODO|FIXME|XXX|HACK)\b/, fix: 'do it, or file an issue', tests: true },
+  {
+    name: 'no-skipped-test',
+    pattern: /\b(it|test|describe|scenario|requirement)\.(skip|todo|only)\b|\bskipIf\b/,
+    fix: 'make it run, or delete it',
+    tests: true,
+  },
+]
+
+/** Returns one sentence per breach in the files below `root/src` and `root/test`. */
+export function checkHouse(root) {
+  return ['src', 'test'].flatMap(folder =>
+    sources(join(root, folder)).flatMap(file => {
+      const lines = readFileSync(file, 'utf8').split('\n')
+      const isTest = folder === 'test' || file.endsWith('.test.ts')
+      return RULES.filter(rule => rule.tests || !isTest).flatMap(rule =>
+        lines.flatMap((line, index) =>
+          rule.pattern.test(line) ? [`${rule.name}: ${file}:${index + 1}: ${rule.fix}`] : [],
+        ),
+      )
+    }),
+  )
+}
+
+function sources(folder) {
+  try {
+    return readdirSync(folder, { recursive: true })
+      .map(name => join(folder, String(name)))
+      .filter(name => name.endsWith('.ts') || name.endsWith('.tsx'))
+  } catch {
+    return []
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const problems = checkHouse(fileURLToPath(new URL('..', import.meta.url)))
+  for (const problem of problems) console.error(problem)
+  if (problems.length > 0) process.exit(1)
+}
