@@ -49,6 +49,19 @@ export class AgentError extends Error {
     this.retryable = options.retryable ?? false
     this.details = options.details ?? {}
   }
+
+  /** What may be stored or sent: no stack, no cause. */
+  toJSON(): AgentErrorJson {
+    return { code: this.code, message: this.message, retryable: this.retryable, details: this.details }
+  }
+}
+
+/** An `AgentError` as plain data, in run events and HTTP answers. */
+export interface AgentErrorJson {
+  code: AgentErrorCode
+  message: string
+  retryable: boolean
+  details: Readonly<Record<string, unknown>>
 }
 
 /** Asserts what cannot be otherwise. A failure is a defect in Lango, not in what the caller did. */

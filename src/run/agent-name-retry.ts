@@ -1,0 +1,22 @@
+/**
+ * What the model is told when it names an agent that does not exist. The words are the specification's.
+ *
+ * @spec RunAndCollect hallucination retry
+ */
+export function agentNameCorrection(name: string, validNames: readonly string[]): string {
+  return (
+    `[System: Agent "${name}" does not exist. Valid agents: ${validNames.join(', ')}. ` +
+    'Please retry using one of the valid agent names listed above.]'
+  )
+}
+
+/** An agent as far as its place in the tree goes. */
+export interface NamedAgent {
+  readonly name: string
+  readonly subAgents?: readonly NamedAgent[] | undefined
+}
+
+/** The names of all agents below this one, depth first. */
+export function subAgentNames(agent: NamedAgent): string[] {
+  return (agent.subAgents ?? []).flatMap(child => [child.name, ...subAgentNames(child)])
+}

@@ -1,0 +1,69 @@
+import type { AgentError, AgentErrorJson } from '../errors.js'
+import type { HistoryCut } from '../session/message.js'
+
+/** Why a run ended. `stop` is the ordinary end. */
+export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'aborted' | 'error'
+
+/** What a run cost, summed over its model calls. */
+export interface RunUsage {
+  inputTokens: number
+  outputTokens: number
+  cachedInputTokens: number
+  cacheWriteTokens: number
+  reasoningTokens: number
+  totalTokens: number
+  /** Dollars, when the prices of all models that were called are known. */
+  cost?: number
+}
+
+/** A change that was made to the history before it was sent. */
+export interface RunRepair {
+  step: string
+  kind: string
+  at: number
+  detail: string
+}
+
+/**
+ * What happens during a run, in order. Every event names its session and run and has a number that grows by
+ * one; `run-start` is 1 and `run-finish` is the last.
+ */
+export type RunEvent = RunEventBody & RunEventIdentity
+
+export interface RunEventIdentity {
+  sessionId: string
+  runId: string
+  seq: number
+}
+
+export type RunEventBody =
+  | { type: 'run-start'; userId: string; agent: string; model: string; demo?: boolean }
+  | { type: 'text-delta'; author: string; text: string }
+  | { type: 'reasoning-delta'; author: string; text: string }
+  | {
+      type: 'tool-call'
+      author: string
+      id: string
+      name: string
+      args: Record<string, unknown>
+      pending?: boolean
+    }
+  | { type: 'tool-result'; author: string; id: string; name: string; result: unknown; isError: boolean }
+  | { type: 'agent-transfer'; from: string; to: string }
+  | { type: 'turn-warning'; turns: number; maxTurns: number }
+  | { type: 'wrap-up'; reason: 'turn-limit' | 'delegation-limit' | 'loop'; turns: number; maxTurns: number }
+  | { type: 'repair'; model: string; profile: string; repairs: readonly RunRepair[] }
+  | { type: 'history-cut'; cut: HistoryCut }
+  | { type: 'approval-request'; id: string; name: string; args: Record<string, unknown>; reason?: string }
+  | { type: 'usage'; author: string; model: string; usage: RunUsage }
+  | { type: 'error'; error: AgentError | AgentErrorJson }
+  | {
+      type: 'run-finish'
+      finishReason: RunFinishReason
+      text: string
+      turns: number
+      delegations: number
+      usage: RunUsage
+    }
+
+export type RunEventType = RunEventBody['type']
