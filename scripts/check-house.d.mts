@@ -1,0 +1,1 @@
+export function checkHouse(root: string): string[]

@@ -1,0 +1,1 @@
+export function checkRooms(root: string): Promise<{ problems: string[]; seen: number; files: number }>
