@@ -1,0 +1,287 @@
+/**
+ * One truncation for two shapes: stored messages when a session is opened, neutral messages before each
+ * model call. What it guarantees, whatever goes in:
+ *
+ * - When everything fits, nothing is touched, a trailing call without its answer included.
+ * - Items are taken from the newest to the oldest until the budget is spent.
+ * - A call and its answers are in or out together.
+ * - After a cut the history starts neither with a tool's answer nor with a call that nothing answers, and
+ *   with a user's message when that costs no more than half of what would have fitted.
+ * - The current turn (from the last user message on) is always kept. When it alone is over the budget, its
+ *   largest tool outputs are shortened; only with `dropWithinTurn` are its oldest groups left out.
+ */
+import { type CallGroups, type CallLens, groupCalls } from './call-groups.js'
+import type { HistoryCut, ShortenedOutput } from './message.js'
+
+/** How `fitToBudget` looks at an item. */
+export interface BudgetLens<T> extends CallLens<T> {
+  tokens(item: T): number
+  /** A message by a person: not a tool's answer in the user's role, not one that Lango wrote. */
+  startsTurn(item: T): boolean
+  /** The cost of each tool output in the item. */
+  outputTokens(item: T): readonly number[]
+  /** The item with every output over the limit shortened to it. */
+  shorten(item: T, limitTokens: number): { item: T; shortened: readonly ShortenedOutput[] }
+}
+
+export interface FitOptions {
+  /** `Infinity` for no budget. */
+  budgetTokens: number
+  maxMessages?: number | undefined
+  /** Where the last fit began (its `start`): the cut stays there while that fits, so that prompt caches hold. */
+  previousStart?: number | undefined
+  /** When the cut has to move, how much of the budget may be filled: 0.75 leaves room to grow. Default 1. */
+  refillTo?: number | undefined
+  /** Leave out the oldest groups of the current turn if shortening was not enough. */
+  dropWithinTurn?: boolean | undefined
+  /** What lies before the first item and was never handed over. It counts as cut. */
+  preceding?: { messages: number; tokens: number } | undefined
+}
+
+export interface Fit<T> {
+  items: T[]
+  /** Index of the oldest item from which all were kept; hand it back as `previousStart`. */
+  start: number
+  cut?: HistoryCut
+  /** Whether a kept item answers a call that is not among the items: a caller who has older ones may add them. */
+  missesCall: boolean
+}
+
+export function fitToBudget<T>(items: readonly T[], options: FitOptions, lens: BudgetLens<T>): Fit<T> {
+  const history = new History(items, options, lens)
+  if (history.fitsWhole()) return { items: [...items], start: 0, missesCall: false }
+  const choice = history.keepPrevious() ?? history.choose()
+  const missesCall = history.missesCall(choice)
+  history.cleanHead(choice)
+  const shortened = history.shortenTurn(choice)
+  if (options.dropWithinTurn === true) history.dropWithinTurn(choice)
+  return history.result(choice, shortened, missesCall)
+}
+
+/** What is kept so far. `cost` and `count` are kept in step with `kept`. */
+interface Choice {
+  kept: Uint8Array
+  start: number
+  tokens: number
+  count: number
+  reason: HistoryCut['reason']
+}
+
+/** One history during one fit. Shortening replaces items in `#items`, never in the caller's array. */
+class History<T> {
+  readonly #items: T[]
+  readonly #options: FitOptions
+  readonly #lens: BudgetLens<T>
+  readonly #tokens: number[]
+  readonly #groups: CallGroups
+  readonly #turnStart: number
+
+  constructor(items: readonly T[], options: FitOptions, lens: BudgetLens<T>) {
+    this.#items = [...items]
+    this.#options = options
+    this.#lens = lens
+    this.#tokens = this.#items.map(item => lens.tokens(item))
+    this.#groups = groupCalls(items, lens)
+    this.#turnStart = this.#items.findLastIndex(item => lens.startsTurn(item))
+  }
+
+  fitsWhole(): boolean {
+    const before = this.#options.preceding ?? { messages: 0, tokens: 0 }
+    const total = before.tokens + sum(this.#tokens)
+    return total <= this.#options.budgetTokens && before.messages + this.#items.length <= this.#maxMessages()
+  }
+
+  /** The previous cut, if all that came after it still fits. */
+  keepPrevious(): Choice | undefined {
+    const start = this.#options.previousStart
+    if (start === undefined || start <= 0 || start >= this.#items.length) return undefined
+    const choice = this.#pinned()
+    for (let index = this.#items.length - 1; index >= start; index--) this.#take(choice, index)
+    choice.start = Math.min(choice.start, start)
+    const fits = choice.tokens <= this.#options.budgetTokens && choice.count <= this.#maxMessages()
+    return fits ? choice : undefined
+  }
+
+  /** From the newest to the oldest, group by group, until the next one does not fit. */
+  choose(): Choice {
+    const budget = this.#options.budgetTokens * (this.#options.refillTo ?? 1)
+    const choice = this.#pinned()
+    let index = choice.start - 1
+    for (; index >= 0; index--) {
+      if (choice.kept[index] === 1) continue
+      const cost = this.#costOf(choice, index)
+      if (choice.count + cost.count > this.#maxMessages()) {
+        choice.reason = 'message-limit'
+        break
+      }
+      if (choice.tokens + cost.tokens > budget) break
+      this.#take(choice, index)
+    }
+    choice.start = index + 1
+    return this.#atTurnBoundary(choice)
+  }
+
+  /** Whether an answer among the kept has its call nowhere. */
+  missesCall(choice: Choice): boolean {
+    for (const index of this.#groups.orphans) if (choice.kept[index] === 1) return true
+    return false
+  }
+
+  /** Leaves out what may not stand first. The current turn is never touched. */
+  cleanHead(choice: Choice): void {
+    for (let index = 0; index < this.#items.length; index++) {
+      if (choice.kept[index] === 0) continue
+      const group = this.#groups.groupOf[index] ?? -1
+      const mayLead = !this.#groups.orphans.has(index) && !this.#groups.unanswered.has(group)
+      if (mayLead || this.#isPinned(group)) break
+      this.#drop(choice, index)
+    }
+    while (choice.start < this.#items.length && choice.kept[choice.start] === 0) choice.start++
+  }
+
+  /** When the current turn alone is too much, no output may cost more than a common limit. */
+  shortenTurn(choice: Choice): ShortenedOutput[] {
+    const over = choice.tokens - this.#options.budgetTokens
+    if (over <= 0) return []
+    const outputs = this.#keptIndexes(choice).flatMap(index => this.#lens.outputTokens(this.#item(index)))
+    const limit = commonLimit(outputs, over)
+    const shortened: ShortenedOutput[] = []
+    for (const index of this.#keptIndexes(choice)) {
+      if (!this.#lens.outputTokens(this.#item(index)).some(tokens => tokens > limit)) continue
+      const shorter = this.#lens.shorten(this.#item(index), limit)
+      shortened.push(...shorter.shortened)
+      this.#items[index] = shorter.item
+      const tokens = this.#lens.tokens(shorter.item)
+      choice.tokens += tokens - (this.#tokens[index] ?? 0)
+      this.#tokens[index] = tokens
+    }
+    return shortened
+  }
+
+  /** Leaves out the oldest groups of the current turn, never the question and never the newest group. */
+  dropWithinTurn(choice: Choice): void {
+    const newest = this.#groups.groupOf[this.#items.length - 1]
+    for (const index of this.#keptIndexes(choice)) {
+      if (choice.tokens <= this.#options.budgetTokens) return
+      const group = this.#groups.groupOf[index]
+      if (choice.kept[index] === 1 && index !== this.#turnStart && group !== newest) this.#drop(choice, index)
+    }
+  }
+
+  result(choice: Choice, shortened: ShortenedOutput[], missesCall: boolean): Fit<T> {
+    const { budgetTokens, maxMessages, preceding } = this.#options
+    const items = this.#items.filter((_, index) => choice.kept[index] === 1)
+    const left = this.#tokens.reduce((all, tokens, index) => all + (choice.kept[index] === 1 ? 0 : tokens), 0)
+    const cut: HistoryCut = {
+      reason: choice.reason,
+      messages: this.#items.length - choice.count + (preceding?.messages ?? 0),
+      tokens: left + (preceding?.tokens ?? 0),
+      keptMessages: choice.count,
+      keptTokens: choice.tokens,
+      ...(Number.isFinite(budgetTokens) ? { budgetTokens } : {}),
+      ...(maxMessages === undefined ? {} : { maxMessages }),
+      shortened,
+    }
+    const isCut = cut.messages > 0 || shortened.length > 0
+    return { items, start: choice.start, missesCall, ...(isCut ? { cut } : {}) }
+  }
+
+  /** The current turn and the calls that it answers; without a user message, the newest group. */
+  #pinned(): Choice {
+    const size = this.#items.length
+    const choice: Choice = {
+      kept: new Uint8Array(size),
+      start: size,
+      tokens: 0,
+      count: 0,
+      reason: 'token-budget',
+    }
+    for (let index = size - 1; index >= Math.max(0, this.#firstPinned()); index--) {
+      this.#take(choice, index)
+      choice.start = index
+    }
+    return choice
+  }
+
+  #firstPinned(): number {
+    return this.#turnStart === -1 ? this.#items.length - 1 : this.#turnStart
+  }
+
+  #isPinned(group: number): boolean {
+    return (this.#groups.members[group]?.at(-1) ?? -1) >= this.#firstPinned()
+  }
+
+  /** Gives up the beginning of a broken turn so that the history starts with a question, if that is cheap. */
+  #atTurnBoundary(choice: Choice): Choice {
+    const { start } = choice
+    const first = this.#items[start]
+    if (first === undefined || start >= this.#turnStart || this.#lens.startsTurn(first)) return choice
+    const boundary = this.#items.findIndex((item, index) => index > start && this.#lens.startsTurn(item))
+    const candidate: Choice = { ...this.#pinned(), reason: choice.reason }
+    for (let index = this.#items.length - 1; index >= boundary; index--) this.#take(candidate, index)
+    candidate.start = boundary
+    return candidate.tokens * 2 >= choice.tokens ? candidate : choice
+  }
+
+  #take(choice: Choice, index: number): void {
+    for (const member of this.#membersWith(index)) {
+      if (choice.kept[member] === 1) continue
+      choice.kept[member] = 1
+      choice.tokens += this.#tokens[member] ?? 0
+      choice.count++
+    }
+  }
+
+  #drop(choice: Choice, index: number): void {
+    for (const member of this.#membersWith(index)) {
+      if (choice.kept[member] === 0) continue
+      choice.kept[member] = 0
+      choice.tokens -= this.#tokens[member] ?? 0
+      choice.count--
+    }
+  }
+
+  #costOf(choice: Choice, index: number): { tokens: number; count: number } {
+    const missing = this.#membersWith(index).filter(member => choice.kept[member] === 0)
+    return { tokens: sum(missing.map(member => this.#tokens[member] ?? 0)), count: missing.length }
+  }
+
+  #membersWith(index: number): readonly number[] {
+    return this.#groups.members[this.#groups.groupOf[index] ?? -1] ?? []
+  }
+
+  #keptIndexes(choice: Choice): number[] {
+    return [...choice.kept.keys()].filter(index => choice.kept[index] === 1)
+  }
+
+  #item(index: number): T {
+    return this.#items[index] as T
+  }
+
+  #maxMessages(): number {
+    return this.#options.maxMessages ?? Number.POSITIVE_INFINITY
+  }
+}
+
+/** No output is shortened below this: less than a beginning and an end says nothing. */
+const LEAST_OUTPUT_TOKENS = 64
+
+/** The highest limit at which the outputs together cost `over` less. */
+function commonLimit(outputs: readonly number[], over: number): number {
+  const largestFirst = [...outputs].sort((one, other) => other - one)
+  let excess = 0
+  for (const [index, tokens] of largestFirst.entries()) {
+    const next = Math.max(largestFirst[index + 1] ?? 0, LEAST_OUTPUT_TOKENS)
+    if (tokens <= LEAST_OUTPUT_TOKENS) break
+    // Lowering the largest outputs so far to the next one's size frees this much more.
+    const freed = (tokens - next) * (index + 1)
+    if (excess + freed >= over)
+      return Math.max(LEAST_OUTPUT_TOKENS, Math.floor(tokens - (over - excess) / (index + 1)))
+    excess += freed
+  }
+  return LEAST_OUTPUT_TOKENS
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((all, number) => all + number, 0)
+}
