@@ -38,6 +38,8 @@ export interface LoadOptions {
   /** 0 or absent: the default budget. `'off'`: no budget; then `maxMessages` (default 100) holds. */
   budgetTokens?: number | 'off'
   maxMessages?: number
+  /** Moves the cut in steps of a quarter of the budget, so that prompt caches hold from one load to the next. */
+  steady?: boolean
 }
 
 export interface ReadOptions {

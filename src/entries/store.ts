@@ -1,0 +1,39 @@
+export { AgentError, type AgentErrorCode } from '../errors.js'
+export { countMessageTokens } from '../session/count-message-tokens.js'
+export type {
+  AnyRole,
+  HistoryCut,
+  LegacyRole,
+  Message,
+  Role,
+  Session,
+  SessionKey,
+  ShortenedOutput,
+  State,
+  StoredMessage,
+  ToolCall,
+} from '../session/message.js'
+export type {
+  AppendOptions,
+  CalibrationStore,
+  Lease,
+  LeaseOptions,
+  ListQuery,
+  LoadOptions,
+  ReadOptions,
+  RunEventRecord,
+  RunSignal,
+  RunStore,
+  SessionPage,
+  SessionStore,
+  SessionSummary,
+} from '../session/session-store.js'
+export {
+  DEFAULT_BUDGET_TOKENS,
+  DEFAULT_MAX_MESSAGES,
+  OBSERVATIONAL_BUDGET_TOKENS,
+  type Truncated,
+  type TruncateOptions,
+  tokenBudgetTruncate,
+} from '../session/token-budget-truncate.js'
+export { openStore } from '../store/open-store.js'

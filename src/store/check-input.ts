@@ -1,0 +1,140 @@
+/**
+ * What callers hand to a store is checked once, here, and the error names the field. Inside, it is trusted.
+ * Messages are the exception by design: any role, id or JSON is stored as it is; only their types count.
+ */
+import { AgentError } from '../errors.js'
+import { utf8Length } from '../session/count-message-tokens.js'
+import type { Message, SessionKey, State } from '../session/message.js'
+import type { LeaseOptions, LoadOptions, ReadOptions } from '../session/session-store.js'
+
+/** Names are part of keys and indexes, which databases limit. */
+const MAX_NAME_BYTES = 512
+const MAX_STATE_KEY_BYTES = 512
+
+export function checkKey(key: SessionKey): void {
+  if (typeof key !== 'object' || key === null)
+    throw invalid('key', 'must be { appName, userId, sessionId }', key)
+  checkName('key.appName', key.appName)
+  checkName('key.userId', key.userId)
+  checkName('key.sessionId', key.sessionId)
+}
+
+/** A name in a key: text that any database can hold and index. */
+export function checkName(field: string, name: unknown): asserts name is string {
+  if (typeof name !== 'string' || name === '') throw invalid(field, 'must be a non-empty string', name)
+  if (name.includes('\0') || hasLoneSurrogate(name)) {
+    throw invalid(field, 'must not contain NUL or half of a surrogate pair', undefined)
+  }
+  if (utf8Length(name) > MAX_NAME_BYTES) {
+    throw invalid(field, `must be at most ${MAX_NAME_BYTES} bytes long in UTF-8`, undefined)
+  }
+}
+
+export function checkMessage(message: Message): void {
+  if (typeof message !== 'object' || message === null) throw invalid('message', 'must be an object', message)
+  for (const field of ['role', 'content'] as const) {
+    if (typeof message[field] !== 'string')
+      throw invalid(`message.${field}`, 'must be a string', message[field])
+  }
+  if (typeof message.timestamp !== 'number' || !Number.isFinite(message.timestamp)) {
+    throw invalid('message.timestamp', 'must be milliseconds since 1970', message.timestamp)
+  }
+  for (const field of ['author', 'id', 'invocationId', 'branch'] as const) {
+    const value = message[field]
+    if (value !== undefined && typeof value !== 'string')
+      throw invalid(`message.${field}`, 'must be a string', value)
+  }
+  checkToolCalls(message.toolCalls)
+  const { extra } = message
+  if (extra !== undefined && (typeof extra !== 'object' || extra === null || Array.isArray(extra))) {
+    throw invalid('message.extra', 'must be an object', extra)
+  }
+}
+
+/** The JSON of a value, or an error that names where it stood. */
+export function toJson(field: string, value: unknown): string {
+  let json: string | undefined
+  try {
+    json = JSON.stringify(value)
+  } catch (cause) {
+    throw new AgentError('invalid-argument', `${field} cannot be written as JSON: pass plain data only`, {
+      cause,
+    })
+  }
+  if (json === undefined) throw invalid(field, 'must be JSON data', value)
+  return json
+}
+
+export function checkState(field: string, state: State): void {
+  if (typeof state !== 'object' || state === null || Array.isArray(state)) {
+    throw invalid(field, 'must be an object', state)
+  }
+  for (const key of Object.keys(state)) {
+    if (utf8Length(key) > MAX_STATE_KEY_BYTES) {
+      throw invalid(
+        `a key of ${field}`,
+        `must be at most ${MAX_STATE_KEY_BYTES} bytes long in UTF-8`,
+        undefined,
+      )
+    }
+  }
+}
+
+export function checkFence(fence: number | undefined): void {
+  if (fence !== undefined) checkInteger('fence', fence, 1)
+}
+
+export function checkLoadOptions({ budgetTokens, maxMessages }: LoadOptions): void {
+  if (budgetTokens !== undefined && budgetTokens !== 'off') checkInteger('budgetTokens', budgetTokens, 0)
+  if (maxMessages !== undefined) checkInteger('maxMessages', maxMessages, 1)
+}
+
+export function checkReadOptions({ afterSeq, beforeSeq, limit }: ReadOptions): void {
+  if (afterSeq !== undefined) checkInteger('afterSeq', afterSeq, 0)
+  if (beforeSeq !== undefined) checkInteger('beforeSeq', beforeSeq, 0)
+  if (limit !== undefined) checkInteger('limit', limit, 1)
+}
+
+export function checkLeaseOptions({ ttlMs, waitMs }: LeaseOptions): void {
+  if (ttlMs !== undefined) checkInteger('ttlMs', ttlMs, 1)
+  if (waitMs !== undefined && waitMs !== Number.POSITIVE_INFINITY) checkInteger('waitMs', waitMs, 0)
+}
+
+export function checkInteger(field: string, value: unknown, least: number): asserts value is number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
+    throw invalid(field, `must be a whole number from ${least} up`, value)
+  }
+}
+
+export function invalid(field: string, rule: string, value: unknown): AgentError {
+  const found = value === undefined ? '' : `, not ${describe(value)}`
+  return new AgentError('invalid-argument', `${field} ${rule}${found}`, { details: { field } })
+}
+
+/** Says what kind of value it was without repeating long or secret text. */
+function describe(value: unknown): string {
+  if (value === null) return 'null'
+  if (value === '') return 'an empty string'
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint')
+    return String(value)
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
+function checkToolCalls(calls: Message['toolCalls']): void {
+  if (calls === undefined) return
+  if (!Array.isArray(calls)) throw invalid('message.toolCalls', 'must be an array', calls)
+  calls.forEach((call, index) => {
+    const field = `message.toolCalls[${index}]`
+    if (typeof call !== 'object' || call === null) throw invalid(field, 'must be an object', call)
+    for (const name of ['id', 'name', 'input', 'output', 'signature', 'kind'] as const) {
+      const value = call[name]
+      if (value !== undefined && typeof value !== 'string')
+        throw invalid(`${field}.${name}`, 'must be a string', value)
+    }
+  })
+}
+
+function hasLoneSurrogate(text: string): boolean {
+  return /\p{Surrogate}/u.test(text)
+}

@@ -1,0 +1,159 @@
+import type { SessionKey } from '../session/message.js'
+import type { CalibrationStore, RunEventRecord, RunSignal, RunStore } from '../session/session-store.js'
+import { checkInteger, checkKey, checkName, toJson } from './check-input.js'
+import { checkEvents, checkObservation, checkRecord, checkRunRange, checkSignal } from './check-run-input.js'
+import { runOfAnotherSession } from './store-errors.js'
+
+/** JSON text with the time at which it was stored. */
+interface Kept {
+  json: string
+  storedAt: number
+}
+
+interface MemoryRun {
+  owner: string | undefined
+  events: Map<number, Kept>
+  requests: Map<number, Kept>
+  signals: Kept[]
+}
+
+/** Run events, requests and signals in memory. */
+export class MemoryRuns implements RunStore {
+  readonly #assertOpen: () => void
+  readonly #runs = new Map<string, MemoryRun>()
+
+  constructor(assertOpen: () => void) {
+    this.#assertOpen = assertOpen
+  }
+
+  async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
+    this.#assertOpen()
+    checkKey(key)
+    checkName('runId', runId)
+    checkEvents(events)
+    const kept = events.map(event => ({
+      seq: event.seq,
+      json: toJson('events', event),
+      storedAt: Date.now(),
+    }))
+    const run = this.#run(runId)
+    run.owner ??= ownerOf(key)
+    if (run.owner !== ownerOf(key)) throw runOfAnotherSession(runId)
+    for (const { seq, ...event } of kept) if (!run.events.has(seq)) run.events.set(seq, event)
+  }
+
+  async readEvents(
+    runId: string,
+    options: { afterSeq?: number; limit?: number } = {},
+  ): Promise<RunEventRecord[]> {
+    this.#assertOpen()
+    checkName('runId', runId)
+    checkRunRange(options)
+    const { afterSeq = Number.NEGATIVE_INFINITY, limit = 1000 } = options
+    return [...(this.#runs.get(runId)?.events ?? [])]
+      .filter(([seq]) => seq > afterSeq)
+      .sort(([one], [other]) => one - other)
+      .slice(0, limit)
+      .map(([, { json }]) => JSON.parse(json) as RunEventRecord)
+  }
+
+  async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
+    this.#assertOpen()
+    checkName('runId', runId)
+    checkRecord(step, record)
+    const json = toJson('record', record)
+    this.#run(runId).requests.set(step, { json, storedAt: Date.now() })
+  }
+
+  async readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
+    this.#assertOpen()
+    checkName('runId', runId)
+    return [...(this.#runs.get(runId)?.requests ?? [])]
+      .sort(([one], [other]) => one - other)
+      .map(([step, { json }]) => ({ step, record: JSON.parse(json) as Record<string, unknown> }))
+  }
+
+  async sendSignal(runId: string, signal: RunSignal): Promise<void> {
+    this.#assertOpen()
+    checkName('runId', runId)
+    checkSignal(signal)
+    this.#run(runId).signals.push({ json: toJson('signal', signal), storedAt: Date.now() })
+  }
+
+  async takeSignals(runId: string): Promise<RunSignal[]> {
+    this.#assertOpen()
+    checkName('runId', runId)
+    const waiting = this.#runs.get(runId)?.signals.splice(0) ?? []
+    return waiting.map(({ json }) => JSON.parse(json) as RunSignal)
+  }
+
+  async prune({
+    before,
+  }: {
+    before: number
+  }): Promise<{ events: number; requests: number; signals: number }> {
+    this.#assertOpen()
+    checkInteger('before', before, 0)
+    const pruned = { events: 0, requests: 0, signals: 0 }
+    for (const [runId, run] of this.#runs) {
+      pruned.events += pruneMap(run.events, before)
+      pruned.requests += pruneMap(run.requests, before)
+      const left = run.signals.filter(({ storedAt }) => storedAt >= before)
+      pruned.signals += run.signals.length - left.length
+      run.signals = left
+      if (run.events.size + run.requests.size + left.length === 0) this.#runs.delete(runId)
+    }
+    return pruned
+  }
+
+  /** Forgets everything about the runs of one session. */
+  deleteRunsOf(key: SessionKey): void {
+    for (const [runId, { owner }] of this.#runs) if (owner === ownerOf(key)) this.#runs.delete(runId)
+  }
+
+  #run(runId: string): MemoryRun {
+    const found = this.#runs.get(runId)
+    if (found !== undefined) return found
+    const run: MemoryRun = { owner: undefined, events: new Map(), requests: new Map(), signals: [] }
+    this.#runs.set(runId, run)
+    return run
+  }
+}
+
+/** Token calibration in memory. */
+export class MemoryCalibration implements CalibrationStore {
+  readonly #assertOpen: () => void
+  readonly #models = new Map<string, { bytes: number; tokens: number }>()
+
+  constructor(assertOpen: () => void) {
+    this.#assertOpen = assertOpen
+  }
+
+  async read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
+    this.#assertOpen()
+    checkName('model', model)
+    const found = this.#models.get(model)
+    return found === undefined ? undefined : { ...found }
+  }
+
+  async record(model: string, bytes: number, tokens: number): Promise<void> {
+    this.#assertOpen()
+    checkObservation(model, bytes, tokens)
+    const sum = this.#models.get(model) ?? { bytes: 0, tokens: 0 }
+    this.#models.set(model, { bytes: sum.bytes + bytes, tokens: sum.tokens + tokens })
+  }
+}
+
+function pruneMap(kept: Map<number, Kept>, before: number): number {
+  let pruned = 0
+  for (const [number, { storedAt }] of kept) {
+    if (storedAt >= before) continue
+    kept.delete(number)
+    pruned++
+  }
+  return pruned
+}
+
+function ownerOf({ appName, userId, sessionId }: SessionKey): string {
+  return JSON.stringify([appName, userId, sessionId])
+}

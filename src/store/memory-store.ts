@@ -1,0 +1,289 @@
+/**
+ * A store in plain objects, with the whole contract of the others: for tests, examples and runs that need
+ * not be remembered. What goes in and comes out is copied, so nobody can change history from outside.
+ */
+import { countMessageTokens } from '../session/count-message-tokens.js'
+import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
+import type {
+  AppendOptions,
+  Lease,
+  LeaseOptions,
+  ListQuery,
+  LoadOptions,
+  ReadOptions,
+  SessionPage,
+  SessionStore,
+  SessionSummary,
+} from '../session/session-store.js'
+import { tokenBudgetTruncate } from '../session/token-budget-truncate.js'
+import {
+  checkFence,
+  checkInteger,
+  checkKey,
+  checkLeaseOptions,
+  checkLoadOptions,
+  checkMessage,
+  checkName,
+  checkReadOptions,
+  checkState,
+  toJson,
+} from './check-input.js'
+import { LeaseHolder } from './hold-lease.js'
+import { MemoryCalibration, MemoryRuns } from './memory-runs.js'
+import { MemoryTickets } from './memory-tickets.js'
+import { type PageCursor, readCursor, writeCursor } from './page-cursor.js'
+import { isReadable, PREVIEW_WINDOW, previewOf } from './preview.js'
+import { joinState, type StateScope, splitDelta } from './state-scopes.js'
+import {
+  leaseLost,
+  sessionBusy,
+  sessionExists,
+  sessionNotFound,
+  storeClosed,
+  throughSeqOutOfRange,
+} from './store-errors.js'
+
+interface MemorySession {
+  key: SessionKey
+  pk: number
+  state: Map<string, string>
+  messages: StoredMessage[]
+  /** Where each message id stands, so that an append need not search. */
+  seqById: Map<string, number>
+  createdAt: number
+  updatedAt: number
+}
+
+export class MemoryStore implements SessionStore {
+  readonly #sessions = new Map<string, MemorySession>()
+  readonly #appState = new Map<string, Map<string, string>>()
+  readonly #userState = new Map<string, Map<string, string>>()
+  readonly #tickets = new MemoryTickets()
+  readonly #leases = new LeaseHolder(this.#tickets)
+  readonly #runs = new MemoryRuns(() => this.#assertOpen())
+  readonly runs = this.#runs
+  readonly calibration = new MemoryCalibration(() => this.#assertOpen())
+  #lastPk = 0
+  #closed = false
+
+  async createSession(key: SessionKey, state: State = {}): Promise<Session> {
+    this.#assertOpen()
+    checkKey(key)
+    checkState('state', state)
+    const changes = splitDelta('state', state)
+    if (this.#sessions.has(keyText(key))) throw sessionExists(key)
+    const session = this.#newSession(key)
+    this.#apply(session, changes)
+    return this.#view(session, {})
+  }
+
+  async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
+    this.#assertOpen()
+    checkKey(key)
+    checkLoadOptions(options)
+    const session = this.#sessions.get(keyText(key))
+    return session === undefined ? undefined : this.#view(session, options)
+  }
+
+  async readMessages(key: SessionKey, options: ReadOptions = {}): Promise<StoredMessage[]> {
+    this.#assertOpen()
+    checkKey(key)
+    checkReadOptions(options)
+    const messages = this.#sessions.get(keyText(key))?.messages ?? []
+    const { afterSeq = 0, beforeSeq = Number.POSITIVE_INFINITY, limit = 1000 } = options
+    const range = messages.slice(afterSeq, Math.min(messages.length, Math.max(0, beforeSeq - 1)))
+    const fromEnd = options.beforeSeq !== undefined && options.afterSeq === undefined
+    return clone(fromEnd ? range.slice(-limit) : range.slice(0, limit))
+  }
+
+  async appendMessage(
+    key: SessionKey,
+    message: Message,
+    options: AppendOptions = {},
+  ): Promise<{ seq: number }> {
+    this.#assertOpen()
+    checkKey(key)
+    checkMessage(message)
+    const copy = clone(message)
+    const changes = this.#checkDelta('stateDelta', options)
+    const session = this.#writable(key, options.fence)
+    const seq = this.#place(session, copy.id)
+    session.messages[seq - 1] = { ...copy, seq, tokens: countMessageTokens(copy) }
+    if (copy.id !== undefined) session.seqById.set(copy.id, seq)
+    this.#apply(session, changes)
+    session.updatedAt = Date.now()
+    return { seq }
+  }
+
+  async updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
+    this.#assertOpen()
+    checkKey(key)
+    checkState('delta', delta)
+    const changes = this.#checkDelta('delta', { ...options, stateDelta: delta })
+    const session = this.#writable(key, options.fence)
+    this.#apply(session, changes)
+    session.updatedAt = Date.now()
+  }
+
+  async forkSession(
+    key: SessionKey,
+    newSessionId: string,
+    options: { throughSeq?: number } = {},
+  ): Promise<Session> {
+    this.#assertOpen()
+    checkKey(key)
+    checkName('newSessionId', newSessionId)
+    const { throughSeq } = options
+    if (throughSeq !== undefined) checkInteger('throughSeq', throughSeq, 1)
+    const newKey = { ...key, sessionId: newSessionId }
+    const source = this.#sessions.get(keyText(key))
+    if (source === undefined) throw sessionNotFound(key)
+    const total = source.messages.length
+    if (throughSeq !== undefined && throughSeq > total) throw throughSeqOutOfRange(throughSeq, total)
+    if (this.#sessions.has(keyText(newKey))) throw sessionExists(newKey)
+    const fork = this.#newSession(newKey)
+    fork.state = new Map(source.state)
+    fork.messages = source.messages.slice(0, throughSeq)
+    fork.seqById = new Map([...source.seqById].filter(([, seq]) => seq <= fork.messages.length))
+    return this.#view(fork, {})
+  }
+
+  async listSessions(query: ListQuery): Promise<SessionPage> {
+    this.#assertOpen()
+    checkName('appName', query.appName)
+    if (query.userId !== undefined) checkName('userId', query.userId)
+    if (query.limit !== undefined) checkInteger('limit', query.limit, 1)
+    const limit = Math.min(query.limit ?? 50, 1000)
+    const after = query.cursor === undefined ? undefined : readCursor(query.cursor)
+    const found = [...this.#sessions.values()]
+      .filter(({ key }) => key.appName === query.appName && (query.userId ?? key.userId) === key.userId)
+      .sort(newestFirst)
+      .filter(session => after === undefined || newestFirst(session, after) > 0)
+    const page = found.slice(0, limit)
+    const last = page.at(-1)
+    const more = last !== undefined && found.length > limit
+    return { sessions: page.map(summarize), ...(more ? { nextCursor: writeCursor(last) } : {}) }
+  }
+
+  async deleteSession(key: SessionKey): Promise<boolean> {
+    this.#assertOpen()
+    checkKey(key)
+    this.#tickets.deleteAll(key)
+    this.#runs.deleteRunsOf(key)
+    return this.#sessions.delete(keyText(key))
+  }
+
+  async acquireLease(key: SessionKey, options: LeaseOptions = {}): Promise<Lease> {
+    this.#assertOpen()
+    checkKey(key)
+    checkLeaseOptions(options)
+    return this.#leases.acquire(key, options)
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.#leases.close()
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw storeClosed()
+  }
+
+  #checkDelta(field: string, { stateDelta, fence }: AppendOptions) {
+    checkFence(fence)
+    if (stateDelta !== undefined) checkState(field, stateDelta)
+    return splitDelta(field, stateDelta)
+  }
+
+  #newSession(key: SessionKey): MemorySession {
+    const now = Date.now()
+    const { appName, userId, sessionId } = key
+    const session: MemorySession = {
+      key: { appName, userId, sessionId },
+      pk: ++this.#lastPk,
+      state: new Map(),
+      messages: [],
+      seqById: new Map(),
+      createdAt: now,
+      updatedAt: now,
+    }
+    this.#sessions.set(keyText(key), session)
+    return session
+  }
+
+  #writable(key: SessionKey, fence: number | undefined): MemorySession {
+    const session = this.#sessions.get(keyText(key))
+    if (session === undefined) throw sessionNotFound(key)
+    if (fence !== undefined && !this.#tickets.isAlive(key, fence)) throw leaseLost(key, fence)
+    if (fence === undefined && this.#tickets.anyAlive(key)) throw sessionBusy(key)
+    return session
+  }
+
+  /** The number of the message with that id, or the next free one. */
+  #place(session: MemorySession, id: string | undefined): number {
+    const same = id === undefined ? undefined : session.seqById.get(id)
+    return same ?? session.messages.length + 1
+  }
+
+  #apply(session: MemorySession, changes: ReturnType<typeof splitDelta>): void {
+    for (const { scope, key, json } of changes) {
+      const state = this.#stateOf(session, scope)
+      if (json === undefined) state.delete(key)
+      else state.set(key, json)
+    }
+  }
+
+  #stateOf({ key, state }: MemorySession, scope: StateScope): Map<string, string> {
+    if (scope === 'session') return state
+    const [shared, name] =
+      scope === 'app'
+        ? [this.#appState, key.appName]
+        : [this.#userState, JSON.stringify([key.appName, key.userId])]
+    const found = shared.get(name) ?? new Map<string, string>()
+    shared.set(name, found)
+    return found
+  }
+
+  #view(session: MemorySession, { budgetTokens, maxMessages, steady }: LoadOptions): Session {
+    const { messages, cut } = tokenBudgetTruncate(session.messages, budgetTokens, { maxMessages, steady })
+    const scopes: readonly StateScope[] = ['app', 'user', 'session']
+    const entries = scopes.flatMap(scope =>
+      Array.from(this.#stateOf(session, scope), ([key, json]) => ({ scope, key, json })),
+    )
+    return {
+      key: { ...session.key },
+      state: joinState(entries),
+      messages: clone(messages),
+      totalMessages: session.messages.length,
+      ...(cut === undefined ? {} : { cut }),
+      createdAt: session.createdAt,
+      updatedAt: session.updatedAt,
+    }
+  }
+}
+
+function summarize({ key, messages, createdAt, updatedAt }: MemorySession): SessionSummary {
+  const last = messages.slice(-PREVIEW_WINDOW).findLast(isReadable)
+  return {
+    key: { ...key },
+    totalMessages: messages.length,
+    totalTokens: messages.reduce((all, message) => all + message.tokens, 0),
+    createdAt,
+    updatedAt,
+    ...(last === undefined ? {} : { preview: previewOf(last.content) }),
+  }
+}
+
+function newestFirst(one: PageCursor, other: PageCursor): number {
+  return other.updatedAt - one.updatedAt || other.pk - one.pk
+}
+
+function keyText({ appName, userId, sessionId }: SessionKey): string {
+  return JSON.stringify([appName, userId, sessionId])
+}
+
+/** A message is JSON data: what JSON cannot say was never part of it. */
+function clone<T>(data: T): T {
+  return JSON.parse(toJson('message', data)) as T
+}

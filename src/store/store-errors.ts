@@ -1,0 +1,58 @@
+import { AgentError } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
+import { nameOf } from './hold-lease.js'
+
+export function sessionNotFound(key: SessionKey): AgentError {
+  return new AgentError('session-not-found', `There is no ${nameOf(key)}: create it first`, {
+    details: { ...key },
+  })
+}
+
+export function sessionExists(key: SessionKey): AgentError {
+  return new AgentError(
+    'session-exists',
+    `The ${nameOf(key)} exists already: load it, or choose another id`,
+    {
+      details: { ...key },
+    },
+  )
+}
+
+export function leaseLost(key: SessionKey, fence: number): AgentError {
+  return new AgentError(
+    'lease-lost',
+    `Writing to ${nameOf(key)} was refused: the lease with fence ${fence} has expired or was released. ` +
+      'Stop this run, take a new lease and load the session again',
+    { details: { ...key, fence } },
+  )
+}
+
+export function sessionBusy(key: SessionKey): AgentError {
+  return new AgentError(
+    'session-busy',
+    `Writing to ${nameOf(key)} was refused: another writer holds its lease. Acquire the lease and pass its fence`,
+    { retryable: true, details: { ...key } },
+  )
+}
+
+export function throughSeqOutOfRange(throughSeq: number, total: number): AgentError {
+  return new AgentError(
+    'invalid-argument',
+    `throughSeq must name a message of the session, which has ${total}; it was ${throughSeq}`,
+    { details: { field: 'throughSeq' } },
+  )
+}
+
+export function runOfAnotherSession(runId: string): AgentError {
+  return new AgentError(
+    'invalid-argument',
+    `runId "${runId}" belongs to another session: run ids are unique`,
+    {
+      details: { field: 'runId' },
+    },
+  )
+}
+
+export function storeClosed(): AgentError {
+  return new AgentError('store-unavailable', 'The store was closed: open it again before using it')
+}
