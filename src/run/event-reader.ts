@@ -1,0 +1,105 @@
+import type { Event } from '../adk/sdk.js'
+import { AnswerText } from './answer-text.js'
+import type { RunEventBody, RunUsage } from './run-event.js'
+
+/**
+ * Reads ADK's events and says what they mean to a listener. Keeps the answer and the usage as it goes; what
+ * to do about limits and failures is decided elsewhere.
+ */
+export class EventReader {
+  readonly answer = new AnswerText()
+  readonly usage: RunUsage = emptyUsage()
+  private lastModel = ''
+
+  constructor(private readonly agentNames: ReadonlySet<string>) {}
+
+  /** The model that the next usage belongs to. */
+  modelCalled(model: string): void {
+    this.lastModel = model
+  }
+
+  read(event: Event): RunEventBody[] {
+    const author = event.author ?? ''
+    const { text, reasoning } = this.answer.add(event)
+    const found: RunEventBody[] = []
+    if (reasoning !== '') found.push({ type: 'reasoning-delta', author, text: reasoning })
+    if (text !== '') found.push({ type: 'text-delta', author, text })
+    if (event.partial) return found
+    if (event.usageMetadata)
+      found.push({ type: 'usage', author, model: this.lastModel, usage: this.addUsage(event) })
+    found.push(...readCalls(event), ...readResults(event))
+    const target = event.actions?.transferToAgent
+    if (target && this.agentNames.has(target))
+      found.push({ type: 'agent-transfer', from: author, to: target })
+    return found
+  }
+
+  private addUsage(event: Event): RunUsage {
+    const reported = event.usageMetadata ?? {}
+    const usage: RunUsage = {
+      inputTokens: reported.promptTokenCount ?? 0,
+      outputTokens: (reported.candidatesTokenCount ?? 0) + (reported.thoughtsTokenCount ?? 0),
+      cachedInputTokens: reported.cachedContentTokenCount ?? 0,
+      cacheWriteTokens: 0,
+      reasoningTokens: reported.thoughtsTokenCount ?? 0,
+      totalTokens: reported.totalTokenCount ?? 0,
+    }
+    for (const field of USAGE_FIELDS) this.usage[field] += usage[field]
+    return usage
+  }
+}
+
+const USAGE_FIELDS = [
+  'inputTokens',
+  'outputTokens',
+  'cachedInputTokens',
+  'cacheWriteTokens',
+  'reasoningTokens',
+  'totalTokens',
+] as const
+
+function emptyUsage(): RunUsage {
+  return {
+    inputTokens: 0,
+    outputTokens: 0,
+    cachedInputTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+    totalTokens: 0,
+  }
+}
+
+function readCalls(event: Event): RunEventBody[] {
+  const longRunning = new Set(event.longRunningToolIds ?? [])
+  return (event.content?.parts ?? []).flatMap(({ functionCall: call }): RunEventBody[] =>
+    call
+      ? [
+          {
+            type: 'tool-call',
+            author: event.author ?? '',
+            id: call.id ?? '',
+            name: call.name ?? '',
+            args: call.args ?? {},
+            ...(call.id && longRunning.has(call.id) ? { pending: true } : {}),
+          },
+        ]
+      : [],
+  )
+}
+
+function readResults(event: Event): RunEventBody[] {
+  return (event.content?.parts ?? []).flatMap(({ functionResponse: answer }): RunEventBody[] =>
+    answer
+      ? [
+          {
+            type: 'tool-result',
+            author: event.author ?? '',
+            id: answer.id ?? '',
+            name: answer.name ?? '',
+            result: answer.response ?? {},
+            isError: Boolean(answer.response && 'error' in answer.response),
+          },
+        ]
+      : [],
+  )
+}

@@ -1,0 +1,48 @@
+import { AgentError } from '../errors.js'
+import type { HistoryCut } from '../session/message.js'
+import type { RunEvent, RunFinishReason, RunRepair, RunUsage } from './run-event.js'
+
+/** A finished run. */
+export interface RunResult {
+  text: string
+  sessionId: string
+  runId: string
+  finishReason: Exclude<RunFinishReason, 'error'>
+  turns: number
+  delegations: number
+  /** Every change that was made to the history before it was sent, in order. */
+  repairs: RunRepair[]
+  /** What the token budget left out, in order. */
+  cuts: HistoryCut[]
+  usage: RunUsage
+}
+
+/**
+ * A run, collected. Throws the run's `AgentError` when it ended in one.
+ *
+ * @spec RunAndCollect
+ */
+export async function runAndCollect(events: AsyncIterable<RunEvent>): Promise<RunResult> {
+  const repairs: RunRepair[] = []
+  const cuts: HistoryCut[] = []
+  let failure: AgentError | undefined
+  for await (const event of events) {
+    if (event.type === 'repair') repairs.push(...event.repairs)
+    if (event.type === 'history-cut') cuts.push(event.cut)
+    if (event.type === 'error') failure = asAgentError(event.error)
+    if (event.type === 'run-finish') {
+      if (event.finishReason === 'error') throw failure ?? unfinished()
+      const { text, sessionId, runId, finishReason, turns, delegations, usage } = event
+      return { text, sessionId, runId, finishReason, turns, delegations, repairs, cuts, usage }
+    }
+  }
+  throw failure ?? unfinished()
+}
+
+function asAgentError(error: Extract<RunEvent, { type: 'error' }>['error']): AgentError {
+  return error instanceof AgentError ? error : new AgentError(error.code, error.message, error)
+}
+
+function unfinished(): AgentError {
+  return new AgentError('run-interrupted', 'The run ended without its last event.', { retryable: true })
+}

@@ -1,0 +1,61 @@
+import type { BaseAgent, BaseSessionService, Content, Event, Part } from '../adk/sdk.js'
+import type { Logger } from '../logger.js'
+import type { SessionKey, State } from '../session/message.js'
+import type { Lease, SessionStore } from '../session/session-store.js'
+import type { RunPlugin } from './run-plugin.js'
+import type { SessionQueue } from './session-queue.js'
+import type { TurnLimitOptions } from './turn-limit.js'
+
+/** One message to an agent. */
+export interface RunInput {
+  /** Generated when absent, and returned in every event. */
+  sessionId?: string | undefined
+  /** Default `user`. */
+  userId?: string | undefined
+  text?: string | undefined
+  /** Further parts of the message: images, files, function responses. */
+  parts?: readonly Part[] | undefined
+  /** A model reference that this run uses instead of the agents' own. */
+  model?: string | undefined
+  stateDelta?: State | undefined
+  /** What to do while another run works on the session. Default `queue`. */
+  whenBusy?: 'queue' | 'reject' | undefined
+  signal?: AbortSignal | undefined
+}
+
+/** What the runtime gives to its runs. */
+export interface RunHost {
+  readonly appName: string
+  readonly store: SessionStore
+  readonly queue: SessionQueue
+  readonly logger: Logger
+  readonly rootAgent: BaseAgent
+  readonly limits: TurnLimitOptions
+  /** The reference of the model that a run starts with. */
+  modelReference(override: string | undefined): string
+  sessionService(store: SessionStore, lease: Lease): BaseSessionService
+  /** Starts ADK's runner on one message. */
+  startAdk(start: AdkStart): AsyncGenerator<Event, void, undefined>
+  /** Stores an event outside ADK's own loop. */
+  appendEvent(key: SessionKey, event: StoredNote, lease: Lease): Promise<void>
+}
+
+export interface AdkStart {
+  key: SessionKey
+  sessions: BaseSessionService
+  plugin: RunPlugin
+  message: Content
+  /** Marks a message that Lango invented. */
+  customMetadata?: Record<string, unknown>
+  stateDelta?: State
+  signal: AbortSignal
+}
+
+/** An event that the run itself writes. */
+export interface StoredNote {
+  author: string
+  content: Content
+  invocationId?: string
+  branch?: string
+  customMetadata?: Record<string, unknown>
+}

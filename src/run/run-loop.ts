@@ -1,0 +1,322 @@
+import { randomUUID } from 'node:crypto'
+import { adkFailure } from '../adk/agent/adk-failure.js'
+import type { Content, Event } from '../adk/sdk.js'
+import { AgentError, messageOf } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
+import type { Lease } from '../session/session-store.js'
+import { agentNameCorrection, subAgentNames } from './agent-name-retry.js'
+import { type AppendGate, gateAppends } from './append-gate.js'
+import { EventReader } from './event-reader.js'
+import { ABORTED_MARKER, EMPTY_ANSWER_NUDGE } from './notices.js'
+import { Outbox } from './outbox.js'
+import { PendingCalls } from './pending-calls.js'
+import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
+import type { RunHost, RunInput } from './run-host.js'
+import { RunLimits } from './run-limits.js'
+import { RunPlugin } from './run-plugin.js'
+import { RunRecorder } from './run-recorder.js'
+import { type RunScope, runScope, type SentRequest } from './run-scope.js'
+
+/**
+ * One run, from its first event to its last. The order is always: start; ADK's events as they come, mixed
+ * with what the model layer reports; at most one more round (a correction or a nudge); then every open call
+ * is answered, and the run is finished.
+ */
+export class RunLoop {
+  private readonly plugin = new RunPlugin()
+  private readonly outbox = new Outbox<RunEventBody>()
+  private readonly pending = new PendingCalls()
+  private readonly abort = new AbortController()
+  private readonly gate: AppendGate
+  private readonly reader: EventReader
+  private readonly recorder: RunRecorder
+  private readonly limits: RunLimits
+  private failure: AgentError | undefined
+  private unknownAgent: AgentError | undefined
+  private stopped = false
+  private finished = false
+
+  constructor(
+    private readonly host: RunHost,
+    private readonly key: SessionKey,
+    private readonly lease: Lease,
+    private readonly input: RunInput,
+  ) {
+    this.gate = gateAppends(host.store)
+    this.reader = new EventReader(new Set([host.rootAgent.name, ...subAgentNames(host.rootAgent)]))
+    this.recorder = new RunRecorder(host.store.runs, key, randomUUID(), host.logger)
+    this.limits = new RunLimits(host.limits, this.plugin)
+  }
+
+  async *events(message: Content): AsyncGenerator<RunEvent, void, undefined> {
+    const forget = this.listenForEnds()
+    try {
+      yield await this.recorder.record(this.startEvent())
+      yield* this.rounds(message)
+      yield* this.finish()
+    } finally {
+      forget()
+      if (!this.finished) await this.leftEarly()
+    }
+  }
+
+  private startEvent(): RunEventBody {
+    const model = this.host.modelReference(this.input.model)
+    return {
+      type: 'run-start',
+      userId: this.key.userId,
+      agent: this.host.rootAgent.name,
+      model,
+      ...(model.startsWith('demo/') ? { demo: true } : {}),
+    }
+  }
+
+  /** The message itself; then, once, a correction for an unknown agent or a nudge for an empty answer. */
+  private async *rounds(message: Content): AsyncGenerator<RunEvent, void, undefined> {
+    yield* this.round(message, false)
+    if (this.unknownAgent) yield* this.retryAgentName(this.unknownAgent)
+    else if (this.needsNudge()) yield* this.round(asUser(EMPTY_ANSWER_NUDGE), true)
+  }
+
+  private async *retryAgentName(original: AgentError): AsyncGenerator<RunEvent, void, undefined> {
+    const valid = subAgentNames(this.host.rootAgent)
+    if (valid.length === 0) {
+      this.failure = original
+      return
+    }
+    this.unknownAgent = undefined
+    this.stopped = false
+    yield* this.round(asUser(agentNameCorrection(String(original.details.name), valid)), true)
+    const again = this.unknownAgent ?? this.failure
+    if (again) this.failure = withCause(again, original)
+  }
+
+  private needsNudge(): boolean {
+    return (
+      !this.failure &&
+      !this.aborted &&
+      this.limits.turns > 0 &&
+      this.reader.answer.text === '' &&
+      !this.limits.waiting
+    )
+  }
+
+  /** One call of ADK's runner. Its events and the outbox are taken as they come, one at a time. */
+  private async *round(message: Content, synthetic: boolean): AsyncGenerator<RunEvent, void, undefined> {
+    if (this.aborted) return
+    const events = this.startAdk(message, synthetic)
+    const scope = this.scope
+    const advance = () => runScope.run(scope, () => events.next())
+    const stop = onAbort(this.abort.signal)
+    let next = advance()
+    try {
+      while (!this.stopped) {
+        const winner = await Promise.race([next.then(() => 'event'), this.outbox.ready(), stop.happened])
+        for (const body of this.outbox.take()) yield await this.recorder.record(body)
+        if (this.aborted) return
+        if (winner !== 'event') continue
+        const { done, value } = await next
+        if (done) return
+        yield* this.observe(value)
+        if (!this.stopped) next = advance()
+      }
+    } catch (error) {
+      this.failed(error)
+    } finally {
+      stop.forget()
+      next.catch(() => {})
+      // A generator that waits for a deaf tool would not return until the tool does: it is not waited for.
+      void Promise.resolve(events.return(undefined)).catch(() => {})
+    }
+  }
+
+  private startAdk(message: Content, synthetic: boolean): AsyncGenerator<Event, void, undefined> {
+    return this.host.startAdk({
+      key: this.key,
+      sessions: this.host.sessionService(this.gate.store, this.lease),
+      plugin: this.plugin,
+      message,
+      signal: this.abort.signal,
+      ...(synthetic ? { customMetadata: { lango: { synthetic: true } } } : {}),
+      ...(!synthetic && this.input.stateDelta ? { stateDelta: this.input.stateDelta } : {}),
+    })
+  }
+
+  private async *observe(event: Event): AsyncGenerator<RunEvent, void, undefined> {
+    this.pending.observe(event)
+    for (const body of this.reader.read(event)) yield await this.recorder.record(body)
+    if (event.errorCode || event.errorMessage) {
+      this.failed(this.plugin.modelError ?? event.errorMessage ?? event.errorCode)
+      return
+    }
+    const { verdict, bodies } = this.limits.observe(event)
+    for (const body of bodies) {
+      if (body.type === 'turn-warning') this.host.logger.warn('A run has used most of its turns', { ...body })
+      yield await this.recorder.record(body)
+    }
+    if (verdict === 'stop') this.stopped = true
+  }
+
+  /** Keeps the first failure. An unknown agent is kept apart, because it may be retried. */
+  private failed(error: unknown): void {
+    this.stopped = true
+    this.reader.answer.dropStep()
+    const reason = adkFailure(typeof error === 'string' ? error : messageOf(error))
+    if (reason.kind === 'unknown-agent') this.unknownAgent ??= agentNotFound(reason.name)
+    else this.failure ??= asAgentError(error)
+  }
+
+  /** Ends the run: nothing more is stored by ADK, no call stays open, and the last event says how it went. */
+  private async *finish(): AsyncGenerator<RunEvent, void, undefined> {
+    await this.settle()
+    for (const body of this.outbox.take()) yield await this.recorder.record(body)
+    if (this.failure && this.finishReason === 'error') {
+      yield await this.recorder.record({ type: 'error', error: this.failure })
+    }
+    const last = await this.recorder.record(this.finishEvent())
+    this.finished = true
+    yield last
+  }
+
+  private async leftEarly(): Promise<void> {
+    this.abort.abort()
+    await this.settle()
+    await this.recorder.record(this.finishEvent())
+    this.finished = true
+  }
+
+  private finishEvent(): RunEventBody {
+    const text = this.reader.answer.text
+    const { turns, delegations } = this.limits
+    return {
+      type: 'run-finish',
+      finishReason: this.finishReason,
+      text,
+      turns,
+      delegations,
+      usage: this.reader.usage,
+    }
+  }
+
+  private get finishReason(): RunFinishReason {
+    if (this.aborted && !this.lease.lost.aborted) return 'aborted'
+    if (this.failure) return 'error'
+    return this.limits.finishReason
+  }
+
+  private get aborted(): boolean {
+    return this.abort.signal.aborted
+  }
+
+  /** Shuts the door to ADK, answers what is open, and leaves a word about an abort for the next turn. */
+  private async settle(): Promise<void> {
+    await this.gate.seal()
+    await this.recorder.settled()
+    if (this.lease.lost.aborted) return
+    try {
+      const answer = this.pending.close(
+        this.aborted ? 'The run was stopped.' : 'The run ended before the tool did.',
+      )
+      if (answer) {
+        const { parts, ...identity } = answer
+        await this.host.appendEvent(this.key, { ...identity, content: { role: 'user', parts } }, this.lease)
+      }
+      if (this.aborted) {
+        const customMetadata = { lango: { synthetic: true } }
+        await this.host.appendEvent(
+          this.key,
+          { author: 'user', content: asUser(ABORTED_MARKER), customMetadata },
+          this.lease,
+        )
+      }
+    } catch (error) {
+      this.host.logger.warn('The end of a run could not be stored', { error: messageOf(error) })
+    }
+  }
+
+  /** The caller's signal and a lost lease both end the run. */
+  private listenForEnds(): () => void {
+    const stop = () => this.abort.abort()
+    const lose = () => {
+      this.failure ??= new AgentError(
+        'lease-lost',
+        `Another process took over session "${this.key.sessionId}".`,
+      )
+      this.abort.abort()
+    }
+    if (this.input.signal?.aborted) stop()
+    this.input.signal?.addEventListener('abort', stop, { once: true })
+    this.lease.lost.addEventListener('abort', lose, { once: true })
+    return () => {
+      this.input.signal?.removeEventListener('abort', stop)
+      this.lease.lost.removeEventListener('abort', lose)
+    }
+  }
+
+  /** What code inside the run may do with it. */
+  private get scope(): RunScope {
+    const { limits } = this
+    return {
+      runId: this.recorder.runId,
+      sessionId: this.key.sessionId,
+      ...(this.input.model === undefined ? {} : { model: this.input.model }),
+      signal: this.abort.signal,
+      isOwnRequest: request => this.plugin.owns(request),
+      requestSent: request => this.requestSent(request),
+      historyCut: cut => this.outbox.put({ type: 'history-cut', cut }),
+      nestedCalls: calls => {
+        for (const body of limits.observeNested(calls)) this.outbox.put(body)
+      },
+      get wrapUpGranted() {
+        return limits.wrapUpGranted
+      },
+    }
+  }
+
+  private requestSent(request: SentRequest): void {
+    this.reader.modelCalled(request.model)
+    if (request.repairs.length > 0) {
+      const { model, profile, repairs } = request
+      this.outbox.put({ type: 'repair', model, profile, repairs })
+    }
+    this.recorder.saveRequest(request)
+  }
+}
+
+function asUser(text: string): Content {
+  return { role: 'user', parts: [{ text }] }
+}
+
+function agentNotFound(name: string): AgentError {
+  return new AgentError(
+    'agent-not-found',
+    `The model asked for the agent "${name}", which does not exist. Check the agents' names and descriptions.`,
+    { details: { name } },
+  )
+}
+
+function asAgentError(error: unknown): AgentError {
+  if (error instanceof AgentError) return error
+  const message = typeof error === 'string' ? error : messageOf(error)
+  return new AgentError('internal', `The run failed inside ADK: ${message}`, { cause: error })
+}
+
+/** The retry error wins; what led to it is its cause. */
+function withCause(error: AgentError, cause: AgentError): AgentError {
+  return new AgentError(error.code, error.message, {
+    retryable: error.retryable,
+    details: error.details,
+    cause,
+  })
+}
+
+/** A promise for an abort that can be forgotten, so that a long run does not pile up listeners. */
+function onAbort(signal: AbortSignal): { happened: Promise<void>; forget(): void } {
+  let tell = () => {}
+  const happened = new Promise<void>(resolve => {
+    tell = resolve
+  })
+  if (signal.aborted) tell()
+  signal.addEventListener('abort', tell, { once: true })
+  return { happened, forget: () => signal.removeEventListener('abort', tell) }
+}

@@ -1,0 +1,36 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { HistoryCut } from '../session/message.js'
+import type { RunRepair } from './run-event.js'
+
+/** What the model layer tells the run about one request, before it is sent. */
+export interface SentRequest {
+  model: string
+  profile: string
+  repairs: readonly RunRepair[]
+  mappedIds: Readonly<Record<string, string>>
+  body: unknown
+  cut?: HistoryCut
+}
+
+/**
+ * What a run offers to whatever works inside it, nested agents included. ADK's nested runners have no plugins,
+ * so the link is the asynchronous context and not an argument.
+ */
+export interface RunScope {
+  readonly runId: string
+  readonly sessionId: string
+  /** The model reference that this run uses instead of the agents' own. */
+  readonly model?: string
+  readonly signal: AbortSignal
+  /** Whether a request of ADK's belongs to the run itself; otherwise a nested agent made it. */
+  isOwnRequest(request: object): boolean
+  requestSent(request: SentRequest): void
+  historyCut(cut: HistoryCut): void
+  /** Counts the calls that a nested agent makes in one turn. */
+  nestedCalls(calls: readonly { name?: string | undefined }[]): void
+  /** True when no tool may be called any more. */
+  readonly wrapUpGranted: boolean
+}
+
+/** The run that the current code belongs to. */
+export const runScope = new AsyncLocalStorage<RunScope>()
