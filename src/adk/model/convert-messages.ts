@@ -1,0 +1,117 @@
+import type { MediaPart, ProviderMessage, ProviderPart } from '../../provider/provider.js'
+import { openSignature } from '../../provider/provider.js'
+import { CallIds } from '../call-id.js'
+import type { Content, FunctionCall, FunctionResponse, Part } from '../sdk.js'
+
+/**
+ * ADK's contents as neutral messages. Nothing is repaired here: what goes in malformed comes out malformed,
+ * so that repair can say what it did. Only missing ids are given, because ADK takes its own ids out of every
+ * request; a call and its answer get the same one.
+ *
+ * @spec convertMessages
+ */
+export function convertMessages(contents: readonly Content[]): ProviderMessage[] {
+  const existing = contents.flatMap(content =>
+    (content?.parts ?? []).flatMap(part => part.functionCall?.id || part.functionResponse?.id || []),
+  )
+  const ids = new CallIds({ existing })
+  return contents.flatMap((content, index) => {
+    if (!content) return []
+    const isModel = content.role === 'model'
+    const parts = (content.parts ?? []).flatMap(part => {
+      if (!isModel && part.text) ids.newTurn()
+      return convertPart(part, ids, index)
+    })
+    return toMessages(parts, isModel ? 'assistant' : 'user')
+  })
+}
+
+/** Results make a message of their own, and calls are the assistant's wherever they stand. */
+function toMessages(parts: readonly ProviderPart[], role: 'assistant' | 'user'): ProviderMessage[] {
+  const messages: { role: string; parts: ProviderPart[] }[] = []
+  for (const part of parts) {
+    const own = part.type === 'tool-result' ? 'tool' : part.type === 'tool-call' ? 'assistant' : role
+    const last = messages.at(-1)
+    if (last?.role === own) last.parts.push(part)
+    else messages.push({ role: own, parts: [part] })
+  }
+  return messages.length > 0 ? messages : [{ role, parts: [] }]
+}
+
+function convertPart(part: Part, ids: CallIds, group: number): ProviderPart[] {
+  const signed = signatureOf(part)
+  const { functionCall, functionResponse, inlineData, fileData, executableCode, codeExecutionResult } = part
+  if (functionCall) return [{ ...toCall(functionCall, ids, group), ...signed }]
+  if (functionResponse) return [toResult(functionResponse, ids)]
+  if (part.thought) return [{ type: 'reasoning', text: part.text ?? '', ...signed, ...redactedOf(part) }]
+  if (inlineData || fileData) return toMedia(part).map(media => ({ ...media, ...signed }))
+  if (executableCode || codeExecutionResult) {
+    const { thoughtSignature: _signature, ...value } = part
+    return [{ type: 'vendor', vendor: 'gemini', value, text: codeAsText(part), ...signed }]
+  }
+  if (typeof part.text === 'string' || part.thoughtSignature) {
+    return [{ type: 'text', text: part.text ?? '', ...signed }]
+  }
+  if (Object.values(part).every(value => value === undefined)) return []
+  return [{ type: 'vendor', vendor: 'gemini', value: part, text: JSON.stringify(part) }]
+}
+
+type Signed = Pick<Extract<ProviderPart, { type: 'text' }>, 'signature' | 'origin'>
+
+function signatureOf(part: Part): Signed {
+  if (!part.thoughtSignature) return {}
+  const { signature, origin } = openSignature(part.thoughtSignature)
+  return { ...(signature === undefined ? {} : { signature }), origin }
+}
+
+function redactedOf(part: Part): { redacted?: true } {
+  return part.thoughtSignature && openSignature(part.thoughtSignature).redacted ? { redacted: true } : {}
+}
+
+function toCall(call: FunctionCall, ids: CallIds, group: number) {
+  const name = call.name ?? ''
+  const args: unknown = call.args ?? {}
+  return { type: 'tool-call' as const, id: ids.call(call.id, name, { group }), name, args }
+}
+
+function toResult(response: FunctionResponse, ids: CallIds): ProviderPart {
+  const call = ids.answer(response.id, response.name)
+  const media = (response.parts ?? []).flatMap(part => toMedia(part as Part))
+  const result: unknown = response.response ?? {}
+  return {
+    type: 'tool-result',
+    id: response.id || (call?.id ?? ids.orphan(response.id, response.name)),
+    name: response.name || (call?.name ?? ''),
+    result,
+    ...(isError(result) ? { isError: true } : {}),
+    ...(media.length > 0 ? { media } : {}),
+  }
+}
+
+/** ADK and our tools report failures as an object with nothing but `error`. */
+function isError(result: unknown): boolean {
+  if (typeof result !== 'object' || result === null) return false
+  const keys = Object.keys(result)
+  return keys.length === 1 && keys[0] === 'error'
+}
+
+function toMedia(part: Part): MediaPart[] {
+  const { inlineData, fileData } = part
+  const name = inlineData?.displayName ?? fileData?.displayName
+  const named = name === undefined ? {} : { name }
+  if (inlineData) {
+    const mimeType = inlineData.mimeType ?? 'application/octet-stream'
+    return [{ type: 'media', mimeType, data: inlineData.data ?? '', ...named }]
+  }
+  if (!fileData) return []
+  const mimeType = fileData.mimeType ?? 'application/octet-stream'
+  return [{ type: 'media', mimeType, url: fileData.fileUri ?? '', ...named }]
+}
+
+function codeAsText({ executableCode, codeExecutionResult }: Part): string {
+  if (executableCode) {
+    const language = (executableCode.language ?? '').toLowerCase()
+    return `\`\`\`${language}\n${executableCode.code ?? ''}\n\`\`\``
+  }
+  return `[${codeExecutionResult?.outcome ?? 'OUTCOME_UNKNOWN'}]\n${codeExecutionResult?.output ?? ''}`
+}

@@ -1,0 +1,161 @@
+/**
+ * Restored events as ADK's content processing accepts them and keeps them whole. ADK validates nothing; what
+ * it does with each oddity was measured, and each is turned here into something that it passes on:
+ *
+ * - a result in the role `function`: sent as it is and refused by newer endpoints → role `user`;
+ * - a result whose call is not there: dropped with every text beside it, and at the end of a history an
+ *   exception → a text;
+ * - a result beside anything else, or answering two call events: dropped or doubled → events of their own;
+ * - a result by somebody other than its caller: turned into text, its call left unanswered → the caller's;
+ * - an empty first text: the event and its results dropped → the empty text left out;
+ * - a content without role: dropped → the author's role; without parts: sent empty → not sent.
+ */
+import type { Content, Event, Part } from '../sdk.js'
+
+export interface ViewOptions {
+  rootAgentName?: string | undefined
+}
+
+/** The events to hand to ADK. They are copies where they differ; the events given are never changed. */
+export function adkView(events: readonly Event[], options: ViewOptions = {}): Event[] {
+  const calls = new Map<string, { group: number; author: string | undefined }>()
+  return events.flatMap((event, group) => {
+    const known = withKnownAuthor(event, options.rootAgentName)
+    const visible = segmentsOf(known).flatMap(segment => {
+      for (const { functionCall } of segment.content?.parts ?? []) {
+        if (functionCall?.id) calls.set(functionCall.id, { group, author: segment.author })
+      }
+      return holdsResults(segment) ? resultEvents(segment, calls) : [withSendableContent(segment)]
+    })
+    return withDistinctIds(visible)
+  })
+}
+
+/** ADK itself signs an answer that ended a run early with `model`; no agent has that name. */
+function withKnownAuthor(event: Event, rootAgentName: string | undefined): Event {
+  if (rootAgentName === undefined || event.author !== 'model') return event
+  return { ...event, author: rootAgentName }
+}
+
+/** An event whose results stand beside other parts, as several: results alone, the rest alone, in order. */
+function segmentsOf(event: Event): Event[] {
+  const parts = event.content?.parts ?? []
+  const results = parts.filter(part => part.functionResponse).length
+  if (results === 0 || results === parts.length) return [event]
+  const segments: Part[][] = []
+  for (const part of parts) {
+    const last = segments.at(-1)
+    if (last && isResult(last[0]) === isResult(part)) last.push(part)
+    else segments.push([part])
+  }
+  const [first = [], ...others] = segments
+  return [withParts(event, first), ...others.map(segment => withParts(bare(event), segment))]
+}
+
+/** What follows the first segment tells nothing twice: no actions, no usage, no error. */
+function bare(event: Event): Event {
+  const { id, invocationId, author, branch, timestamp, content, isolationScope } = event
+  const actions = {
+    stateDelta: {},
+    artifactDelta: {},
+    requestedAuthConfigs: {},
+    requestedToolConfirmations: {},
+  }
+  const scoped = {
+    ...(branch === undefined ? {} : { branch }),
+    ...(isolationScope === undefined ? {} : { isolationScope }),
+  }
+  const kept = { id, invocationId, actions, longRunningToolIds: [], timestamp, ...scoped }
+  const copy: Event = {
+    ...kept,
+    ...(author === undefined ? {} : { author }),
+    ...(content ? { content } : {}),
+  }
+  return Object.assign(copy, brandOf(event))
+}
+
+function brandOf(event: Event): object {
+  return Object.fromEntries(Object.getOwnPropertySymbols(event).map(symbol => [symbol, true]))
+}
+
+/** Results grouped by the event of their calls; those without a call as text. */
+function resultEvents(
+  event: Event,
+  calls: ReadonlyMap<string, { group: number; author: string | undefined }>,
+): Event[] {
+  const groups = new Map<number, Part[]>()
+  for (const part of event.content?.parts ?? []) {
+    const group =
+      calls.get(part.functionResponse?.id ?? '')?.group ?? (isRequestToPerson(part) ? REQUESTS : ORPHANS)
+    groups.set(group, [...(groups.get(group) ?? []), part])
+  }
+  return [...groups].map(([group, parts], index) => {
+    const base = index === 0 ? event : bare(event)
+    if (group === ORPHANS) return { ...base, content: { role: 'user', parts: parts.map(orphanAsText) } }
+    const author = calls.get(parts[0]?.functionResponse?.id ?? '')?.author
+    const owner = event.author === 'user' || author === undefined ? {} : { author }
+    return { ...withParts(base, parts), ...owner, content: { ...base.content, role: 'user', parts } }
+  })
+}
+
+const ORPHANS = -1
+/** Answers to ADK's own questions to a person: ADK leaves them out of every request by itself. */
+const REQUESTS = -2
+
+/** What the model is told of a result whose call is not in the history any more. */
+function orphanAsText(part: Part): Part {
+  const { name, response } = part.functionResponse ?? {}
+  return { text: `[Earlier result of tool \`${name || 'unknown'}\`: ${JSON.stringify(response ?? {})}]` }
+}
+
+function withSendableContent(event: Event): Event {
+  const { content } = event
+  if (!content) return event
+  const parts = withoutEmptyHead(content.parts ?? [])
+  if (parts.length === 0) {
+    const { content: _content, ...rest } = event
+    return rest
+  }
+  const role =
+    parts.some(isCall) && !parts.some(isRequestToPerson) ? 'model' : sendableRole(content, event.author)
+  if (role === content.role && parts === content.parts) return event
+  return { ...event, content: { ...content, role, parts } }
+}
+
+function sendableRole(content: Content, author: string | undefined): string {
+  if (content.role === 'user' || content.role === 'model') return content.role
+  return content.role === undefined && author !== 'user' ? 'model' : 'user'
+}
+
+/** Leading empty texts go; a signed one is moved behind, because its signature counts. */
+function withoutEmptyHead(parts: Part[]): Part[] {
+  const head = parts.findIndex(part => part.text !== '')
+  if (head === 0) return parts
+  if (head === -1) return parts.filter(part => part.thoughtSignature !== undefined)
+  const signed = parts.slice(0, head).filter(part => part.thoughtSignature !== undefined)
+  return [...parts.slice(head), ...signed]
+}
+
+function isCall(part: Part): boolean {
+  return part.functionCall !== undefined
+}
+
+function isRequestToPerson(part: Part): boolean {
+  return (part.functionCall ?? part.functionResponse)?.name?.startsWith('adk_request_') ?? false
+}
+
+function isResult(part: Part | undefined): boolean {
+  return part?.functionResponse !== undefined
+}
+
+function holdsResults(event: Event): boolean {
+  return isResult(event.content?.parts?.[0])
+}
+
+function withParts(event: Event, parts: Part[]): Event {
+  return { ...event, content: { ...event.content, parts } }
+}
+
+function withDistinctIds(events: Event[]): Event[] {
+  return events.map((event, index) => (index === 0 ? event : { ...event, id: `${event.id}-${index + 1}` }))
+}

@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto'
+import { AgentError } from '../../errors.js'
+import type { HistoryCut, Session, SessionKey } from '../../session/message.js'
+import type { AppendOptions, LoadOptions, SessionStore, SessionSummary } from '../../session/session-store.js'
+import {
+  type AdkSession,
+  type AppendEventRequest,
+  BaseSessionService,
+  type CreateSessionRequest,
+  type Event,
+  type GetSessionRequest,
+  type ListSessionsRequest,
+  type ListSessionsResponse,
+} from '../sdk.js'
+import { adkView } from './adk-view.js'
+import { eventToMessage, persistentStateDelta } from './event-to-message.js'
+import { findCallEvents } from './find-call-events.js'
+import { messagesToEvents } from './messages-to-events.js'
+import { type Fence, SessionFence } from './session-fence.js'
+
+export interface SessionServiceOptions {
+  /** The author of answers whose row does not say, and of those that ADK signs `model`. */
+  rootAgentName?: string | undefined
+  /** How much of a history `getSession` hands out. 0 or absent: 32,000. `'off'`: the message limit holds. */
+  budgetTokens?: number | 'off' | undefined
+  maxMessages?: number | undefined
+  /**
+   * The right to write to one session. A lease or its number belongs to the first session that is loaded or
+   * written; with `key` to that one. Other sessions (an `AgentTool` keeps its own under another app name) are
+   * written under leases of their own.
+   */
+  fence?: Fence | undefined
+  /** Told what a loaded history left out. */
+  onCut?: ((cut: HistoryCut, key: SessionKey) => void) | undefined
+}
+
+/**
+ * ADK's session service over any store. Appending persists first and then changes the session object that it
+ * was given, in place: ADK loads a session once per run and reads that object ever after. When the store
+ * refuses, the object is as it was.
+ */
+export class SessionServiceAdapter extends BaseSessionService {
+  readonly #store: SessionStore
+  readonly #options: SessionServiceOptions
+  readonly #fence: SessionFence
+
+  constructor(store: SessionStore, options: SessionServiceOptions = {}) {
+    super()
+    this.#store = store
+    this.#options = options
+    this.#fence = new SessionFence(store, options.fence)
+  }
+
+  override async createSession(request: CreateSessionRequest): Promise<AdkSession> {
+    const key = keyOf(request.appName, request.userId, request.sessionId || randomUUID())
+    return this.#toAdk(await this.#store.createSession(key, request.state))
+  }
+
+  override async getSession(request: GetSessionRequest): Promise<AdkSession | undefined> {
+    const key = keyOf(request.appName, request.userId, request.sessionId)
+    this.#fence.claim(key)
+    const session = await this.#store.loadSession(key, this.#loadOptions())
+    if (!session) return undefined
+    if (session.cut) this.#options.onCut?.(session.cut, key)
+    return this.#toAdk(session, request.config)
+  }
+
+  /** Two callers at once get one session: whoever comes second reads what the first created. */
+  override async getOrCreateSession(request: CreateSessionRequest): Promise<AdkSession> {
+    const { appName, userId, sessionId } = request
+    if (!sessionId) return this.createSession(request)
+    const session = await this.getSession({ appName, userId, sessionId })
+    if (session) return session
+    try {
+      return await this.createSession(request)
+    } catch (error) {
+      if (!(error instanceof AgentError) || error.code !== 'session-exists') throw error
+      const created = await this.getSession({ appName, userId, sessionId })
+      if (!created) throw error
+      return created
+    }
+  }
+
+  override async listSessions(request: ListSessionsRequest): Promise<ListSessionsResponse> {
+    const { limit, page, offset = 0, order } = request
+    const all = await this.#summaries(request)
+    const ordered = order === 'asc' ? all.reverse() : all
+    const first = limit !== undefined && page !== undefined ? (page - 1) * limit : offset
+    const chosen = ordered.slice(first, limit === undefined ? undefined : first + limit)
+    const totalItems = ordered.length
+    const pages =
+      limit === undefined ? Math.min(1, totalItems) : limit === 0 ? 0 : Math.ceil(totalItems / limit)
+    return {
+      sessions: chosen.map(withoutEvents),
+      page: limit === undefined ? 1 : (page ?? (limit === 0 ? 1 : Math.floor(first / limit) + 1)),
+      limit: limit ?? totalItems,
+      totalItems,
+      totalPages: pages,
+    }
+  }
+
+  override async deleteSession(request: {
+    appName: string
+    userId: string
+    sessionId: string
+  }): Promise<void> {
+    await this.#store.deleteSession(keyOf(request.appName, request.userId, request.sessionId))
+  }
+
+  override async appendEvent({ session, event }: AppendEventRequest): Promise<Event> {
+    if (event.partial) return event
+    const key = keyOf(session.appName, session.userId, session.id)
+    const message = eventToMessage(event)
+    const stateDelta = persistentStateDelta(event)
+    const hasDelta = Object.keys(stateDelta).length > 0
+    await this.#fence.write(key, fence => {
+      const options: AppendOptions = { ...(hasDelta ? { stateDelta } : {}), ...fence }
+      if (message) return this.#store.appendMessage(key, message, options)
+      return hasDelta ? this.#store.updateState(key, stateDelta, fence) : undefined
+    })
+    const shown = await this.#withItsCalls(session, event)
+    keepTemporaryState(session, event)
+    // Without a message the event changes the state and is not part of the history.
+    const target = message ? session : { ...session, events: [] }
+    await super.appendEvent({ session: target, event: shown })
+    session.lastUpdateTime = event.timestamp
+    return event
+  }
+
+  /**
+   * A person's answer may come so late that its call lies before the loaded tail (a long-running tool, an
+   * approval). ADK throws when it cannot find the call, so the call is put back at the head of the tail; an
+   * answer whose call does not exist is shown to ADK as text.
+   */
+  async #withItsCalls(session: AdkSession, event: Event): Promise<Event> {
+    if (event.author !== 'user') return event
+    const { rootAgentName } = this.#options
+    const { found, missing } = await findCallEvents(this.#store, session, event, rootAgentName)
+    session.events.unshift(...found)
+    const answers = event.content?.parts?.filter(part => part.functionResponse).length ?? 0
+    if (missing === 0 || missing < answers) return event
+    return adkView([event], { rootAgentName })[0] ?? event
+  }
+
+  async #summaries(request: ListSessionsRequest): Promise<SessionSummary[]> {
+    const all: SessionSummary[] = []
+    let cursor: string | undefined
+    do {
+      const page = await this.#store.listSessions({
+        appName: request.appName,
+        ...(request.userId === undefined ? {} : { userId: request.userId }),
+        ...(cursor === undefined ? {} : { cursor }),
+        limit: 1000,
+      })
+      all.push(...page.sessions)
+      cursor = page.sessions.length === 0 ? undefined : page.nextCursor
+    } while (cursor !== undefined)
+    return all
+  }
+
+  #loadOptions(): LoadOptions {
+    const { budgetTokens, maxMessages } = this.#options
+    return {
+      ...(budgetTokens === undefined ? {} : { budgetTokens }),
+      ...(maxMessages === undefined ? {} : { maxMessages }),
+    }
+  }
+
+  #toAdk(session: Session, config?: GetSessionRequest['config']): AdkSession {
+    const { rootAgentName } = this.#options
+    const events = recentEvents(messagesToEvents(session.messages, { rootAgentName }), config)
+    return {
+      id: session.key.sessionId,
+      appName: session.key.appName,
+      userId: session.key.userId,
+      state: { ...session.state },
+      events: adkView(events, { rootAgentName }),
+      lastUpdateTime: session.updatedAt,
+    }
+  }
+}
+
+function keyOf(appName: string, userId: string, sessionId: string): SessionKey {
+  return { appName, userId, sessionId }
+}
+
+/** ADK's own reading of its two filters; a cut that parts a pair is mended by the view. */
+function recentEvents(events: Event[], config: GetSessionRequest['config'] = {}): Event[] {
+  const { numRecentEvents, afterTimestamp } = config
+  const newest = numRecentEvents ? events.slice(-numRecentEvents) : events
+  if (!afterTimestamp) return newest
+  return newest.slice(newest.findLastIndex(event => event.timestamp < afterTimestamp) + 1)
+}
+
+/** `temp:` keys are never stored, but tools and instructions of this run may read them. */
+function keepTemporaryState(session: AdkSession, event: Event): void {
+  for (const [key, value] of Object.entries(event.actions?.stateDelta ?? {})) {
+    if (key.startsWith('temp:')) session.state[key] = value
+  }
+}
+
+function withoutEvents(summary: SessionSummary): AdkSession {
+  const { appName, userId, sessionId } = summary.key
+  return { id: sessionId, appName, userId, state: {}, events: [], lastUpdateTime: summary.updatedAt }
+}
