@@ -1,0 +1,73 @@
+/**
+ * A call or its result may have lost its id on the way. As long as one of the two still stands in the batch
+ * of calls that came last, the tool's name tells which belongs to which, and the result takes its call's id.
+ */
+import type { ToolResultPart } from '../provider.js'
+import { type CallSite, matchResults, type ResultSite } from './match-results.js'
+import { type Entry, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
+
+/** Gives results that match no call by id the id of the call they must belong to. */
+export function adoptIds(entries: readonly Entry[], context: StepContext): readonly Entry[] {
+  if (context.profile.pairing === 'none') return entries
+  const matching = matchResults(entries)
+  if (matching.clean) return entries
+  const adopted = adoptFrom(matching.calls, matching.results)
+  if (adopted.size === 0) return entries
+  return replaceEntries(entries, (entry, index) =>
+    replaceParts(entry, (part, place) => {
+      const call = adopted.get(`${index}/${place}`)?.call
+      if (!call || part.type !== 'tool-result') return part
+      const detail = `A result of ${toolLabel(call)} without its call's id was bound to that call.`
+      context.report({ step: 'adopt-ids', kind: 'adopt-id', at: entry.at, detail })
+      return { ...part, id: call.id, name: call.id === '' ? call.name : part.name } satisfies ToolResultPart
+    }),
+  )
+}
+
+/** The call for each result that could be bound, by the result's place. */
+function adoptFrom(calls: readonly CallSite[], results: readonly ResultSite[]): Map<string, CallSite> {
+  const adopted = new Map<string, CallSite>()
+  const taken = new Set<CallSite>()
+  let batch = new Batch()
+  let next = 0
+  let answered = false
+  for (const site of results) {
+    for (; next < calls.length && (calls[next] as CallSite).entry < site.entry; next++) {
+      // Results ended the batch before: a late one no longer says which of its calls it means.
+      if (answered) batch = new Batch()
+      answered = false
+      batch.add(calls[next] as CallSite)
+    }
+    answered = true
+    if (site.call || site.duplicateOf) continue
+    const call = batch.take(site.result, taken)
+    if (call) adopted.set(`${site.entry}/${site.part}`, call)
+  }
+  return adopted
+}
+
+/** The calls that were made last, in queues by what may still be known of them. */
+class Batch {
+  private readonly queues = new Map<string, { readonly sites: CallSite[]; next: number }>()
+
+  add(site: CallSite): void {
+    const { id, name } = site.call
+    for (const key of id === '' ? ['any', `any ${name}`, 'lost', `lost ${name}`] : ['any', `any ${name}`]) {
+      const queue = this.queues.get(key)
+      if (queue) queue.sites.push(site)
+      else this.queues.set(key, { sites: [site], next: 0 })
+    }
+  }
+
+  take({ id, name }: ToolResultPart, taken: Set<CallSite>): CallSite | undefined {
+    const kind = id === '' ? 'any' : 'lost'
+    const queue = this.queues.get(name === '' ? kind : `${kind} ${name}`)
+    while (queue && queue.next < queue.sites.length) {
+      const site = queue.sites[queue.next++] as CallSite
+      if (site.result || taken.has(site)) continue
+      taken.add(site)
+      return site
+    }
+    return undefined
+  }
+}

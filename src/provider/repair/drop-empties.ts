@@ -1,0 +1,35 @@
+/** Text that says nothing, media without data and messages without parts are refused by some and needed by none. */
+import type { ProviderPart } from '../provider.js'
+import type { Profile } from './profile.js'
+import { type Entry, replaceEntries, replaceParts, type StepContext } from './receipt.js'
+
+/** Drops empty parts, and then the messages that hold nothing. */
+export function dropEmpties(entries: readonly Entry[], context: StepContext): readonly Entry[] {
+  const { profile, report } = context
+  return replaceEntries(entries, entry => {
+    const { at } = entry
+    const kept = replaceParts(entry, part => (isEmpty(part, profile) ? undefined : part))
+    if (kept.message.parts.length === 0) {
+      const detail = `An empty ${entry.message.role} message was dropped.`
+      report({ step: 'drop-empties', kind: 'drop-message', at, detail })
+      return undefined
+    }
+    if (kept !== entry) {
+      report({
+        step: 'drop-empties',
+        kind: 'drop-part',
+        at,
+        detail: 'Empty parts of a message were dropped.',
+      })
+    }
+    return kept
+  })
+}
+
+function isEmpty(part: ProviderPart, profile: Profile): boolean {
+  if (part.type === 'media') return !part.data && !part.url
+  if (part.type !== 'text' || profile.dropText === 'never') return false
+  // Gemini 3 ends an answer with an empty text that carries the signature: there it is not empty.
+  if (part.signature !== undefined && profile.signatures !== 'ignored') return false
+  return profile.dropText === 'blank' ? part.text.trim() === '' : part.text === ''
+}

@@ -1,0 +1,32 @@
+/**
+ * Reasoning is proof of a model's own thinking: sent to another vendor it is refused or misread. It is left
+ * out of the request only; the stored history keeps it, so a return to its maker finds it unchanged.
+ */
+import type { ReasoningPart } from '../provider.js'
+import type { Profile } from './profile.js'
+import { type Entry, replaceEntries, replaceParts, type StepContext } from './receipt.js'
+
+/** Leaves out reasoning that the profile's model did not make or cannot verify. */
+export function dropForeignReasoning(entries: readonly Entry[], context: StepContext): readonly Entry[] {
+  const { profile, report } = context
+  return replaceEntries(entries, entry => {
+    const kept = replaceParts(entry, part =>
+      part.type !== 'reasoning' || isWelcome(part, profile) ? part : undefined,
+    )
+    if (kept !== entry) {
+      const detail = `Reasoning that ${profile.vendor} cannot take back was left out of the request.`
+      report({ step: 'drop-foreign-reasoning', kind: 'leave-out', at: entry.at, detail })
+    }
+    return kept
+  })
+}
+
+function isWelcome(part: ReasoningPart, { reasoning, vendor }: Profile): boolean {
+  if (reasoning.keep === 'none') return false
+  const signed = part.signature !== undefined && part.signature !== ''
+  if (part.origin !== undefined) {
+    return part.origin.vendor === vendor && (signed || reasoning.keep === 'own')
+  }
+  // A signature without an origin is Gemini's: only Gemini's are stored bare. Bare text may be anyone's.
+  return reasoning.keep === 'own' && (!signed || vendor === 'gemini')
+}

@@ -1,0 +1,134 @@
+/**
+ * Receipts, read as what was wrong. Lint and repair run the same steps, so they cannot disagree: whatever a
+ * step would change is a finding, and this table says what the provider would have said to it.
+ */
+import { invariant } from '../../errors.js'
+import type { Repair } from '../provider.js'
+import type { Profile } from './profile.js'
+import { REFUSALS } from './refusals.js'
+
+export interface Finding {
+  /** What is wrong, as a word for programs: `call-without-result`, `orphan-result`, … */
+  readonly code: FindingCode
+  /** `mapped`: ids, names, signatures and media that are rewritten on every send. `breaks`: a refusal. */
+  readonly severity: 'breaks' | 'mapped'
+  /** Index of the message. */
+  readonly at: number
+  /** What is wrong and how the provider puts it. */
+  readonly message: string
+  /** What repair does about it. */
+  readonly repair: string
+}
+
+export type FindingCode = keyof typeof CODES
+
+/** What is wrong, in words of our own, and how much it matters. */
+const CODES = {
+  'unknown-role': { severity: 'breaks', text: 'The role is not one that a model knows.' },
+  'unreadable-part': { severity: 'breaks', text: 'A part is of no known kind or lacks a field.' },
+  'misplaced-part': { severity: 'breaks', text: 'Parts of different roles stand in one message.' },
+  'ill-formed-text': { severity: 'breaks', text: 'Text holds half a surrogate pair.' },
+  'foreign-reasoning': { severity: 'mapped', text: 'Reasoning is not this vendor’s or cannot be verified.' },
+  'foreign-part': { severity: 'mapped', text: 'A part means something to another vendor only.' },
+  'foreign-signature': { severity: 'mapped', text: 'A signature was made by another vendor.' },
+  'missing-signature': { severity: 'mapped', text: 'A call of the current turn is not signed.' },
+  'missing-reasoning': { severity: 'mapped', text: 'A call has no reasoning beside it.' },
+  'empty-part': { severity: 'breaks', text: 'A part is empty.' },
+  'empty-message': { severity: 'breaks', text: 'A message is empty.' },
+  'reasoning-without-follower': { severity: 'breaks', text: 'Reasoning leads to nothing.' },
+  'misplaced-system': { severity: 'breaks', text: 'A system message stands inside the history.' },
+  'several-system': { severity: 'breaks', text: 'Several system messages lead the history.' },
+  'lost-result-id': { severity: 'breaks', text: 'A result does not name the id of its call.' },
+  'orphan-result': { severity: 'breaks', text: 'A result has no call.' },
+  'early-result': { severity: 'breaks', text: 'A result stands before its call.' },
+  'duplicate-result': { severity: 'breaks', text: 'A call has several results.' },
+  'repeated-role': { severity: 'breaks', text: 'Two messages of one role follow each other.' },
+  'no-user-first': { severity: 'breaks', text: 'The history does not begin with a user message.' },
+  'call-without-result': { severity: 'breaks', text: 'A call has no result.' },
+  'distant-result': { severity: 'breaks', text: 'A result does not stand right behind its call.' },
+  'scattered-results': {
+    severity: 'breaks',
+    text: 'The results of one message’s calls are not one message.',
+  },
+  'text-after-call': { severity: 'breaks', text: 'Text stands behind a call.' },
+  'misplaced-media': { severity: 'mapped', text: 'Media stand where this model does not take them.' },
+  'refused-media': { severity: 'mapped', text: 'Media are of a kind that this model does not take.' },
+  'malformed-arguments': { severity: 'breaks', text: 'The arguments of a call are not an object.' },
+  'unnamed-result': { severity: 'breaks', text: 'A result does not name its tool.' },
+  'empty-result': { severity: 'breaks', text: 'A result is empty.' },
+  'result-form': { severity: 'breaks', text: 'A result is not an object.' },
+  'id-form': { severity: 'mapped', text: 'A call id has a form that this model refuses.' },
+  'missing-id': { severity: 'breaks', text: 'A call has no id.' },
+  'duplicate-id': { severity: 'breaks', text: 'Two calls share an id.' },
+  'name-form': { severity: 'mapped', text: 'A tool name has a form that this model refuses.' },
+  'assistant-last': { severity: 'breaks', text: 'The history ends with the assistant.' },
+  'trailing-space': { severity: 'breaks', text: 'The last text ends in white space.' },
+} as const satisfies Record<string, { severity: 'breaks' | 'mapped'; text: string }>
+
+const CODE_OF_RECEIPT: Readonly<Record<string, FindingCode>> = {
+  'normalize-roles/set-role': 'unknown-role',
+  'normalize-roles/rename-role': 'unknown-role',
+  'normalize-roles/name-author': 'unknown-role',
+  'normalize-roles/drop-part': 'unreadable-part',
+  'normalize-roles/mend-part': 'unreadable-part',
+  'separate-parts/rename-role': 'misplaced-part',
+  'separate-parts/split': 'misplaced-part',
+  'well-formed-text/replace-characters': 'ill-formed-text',
+  'drop-foreign-reasoning/leave-out': 'foreign-reasoning',
+  'translate-vendor-parts/leave-out': 'foreign-part',
+  'translate-vendor-parts/translate': 'foreign-part',
+  'strip-signatures/leave-out': 'foreign-signature',
+  'drop-empties/drop-part': 'empty-part',
+  'drop-empties/drop-message': 'empty-message',
+  'close-reasoning/leave-out': 'reasoning-without-follower',
+  'place-system/rename-role': 'misplaced-system',
+  'place-system/merge': 'several-system',
+  'adopt-ids/adopt-id': 'lost-result-id',
+  'drop-orphans/note': 'orphan-result',
+  'drop-orphans/move': 'early-result',
+  'drop-orphans/note-duplicate': 'duplicate-result',
+  'drop-orphans/drop-duplicate': 'duplicate-result',
+  'merge-roles/merge': 'repeated-role',
+  'prepend-user/prepend': 'no-user-first',
+  'pair-calls/synthesize-result': 'call-without-result',
+  'pair-calls/move': 'distant-result',
+  'pair-calls/group': 'scattered-results',
+  'order-parts/reorder': 'text-after-call',
+  'move-media/move': 'misplaced-media',
+  'move-media/stub': 'refused-media',
+  'fix-arguments/rewrite': 'malformed-arguments',
+  'wrap-results/name': 'unnamed-result',
+  'wrap-results/fill': 'empty-result',
+  'wrap-results/wrap': 'result-form',
+  'require-reasoning/add': 'missing-reasoning',
+  'map-ids/rename-id': 'id-form',
+  'map-ids/mint-id': 'missing-id',
+  'map-ids/renumber-id': 'duplicate-id',
+  'map-names/rename': 'name-form',
+  'close-tail/append': 'assistant-last',
+  'close-tail/trim': 'trailing-space',
+  'sign-calls/stand-in': 'missing-signature',
+}
+
+/** What the receipts of a repair say about the history that was given. */
+export function findingsOf(repairs: readonly Repair[], profile: Profile): Finding[] {
+  const findings: Finding[] = []
+  for (const repair of repairs) {
+    const code = CODE_OF_RECEIPT[`${repair.step}/${repair.kind}`]
+    invariant(code !== undefined, `The receipt ${repair.step}/${repair.kind} has no finding`)
+    const { severity, text } = CODES[code]
+    findings.push({
+      code,
+      severity,
+      at: repair.at,
+      message: text + refusal(code, profile),
+      repair: repair.detail,
+    })
+  }
+  return findings
+}
+
+function refusal(code: FindingCode, profile: Profile): string {
+  const words = REFUSALS[profile.name]?.[code] ?? REFUSALS[profile.vendor]?.[code]
+  return words === undefined ? '' : ` ${profile.name} answers ${words}`
+}

@@ -1,0 +1,46 @@
+/** Arguments are a JSON object on every wire. A stream that was cut off, or an older store, leaves other things. */
+import { type Entry, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
+
+/** Makes the arguments of every call an object. */
+export function fixArguments(entries: readonly Entry[], { report }: StepContext): readonly Entry[] {
+  return replaceEntries(entries, entry =>
+    replaceParts(entry, part => {
+      if (part.type !== 'tool-call' || isObject(part.args)) return part
+      const { args, how } = readArguments(part.args)
+      const detail = `The arguments of ${toolLabel(part)} were ${how}.`
+      report({ step: 'fix-arguments', kind: 'rewrite', at: entry.at, detail })
+      return { ...part, args }
+    }),
+  )
+}
+
+export interface ReadArguments {
+  readonly args: Readonly<Record<string, unknown>>
+  /** What was done, as the end of a sentence. */
+  readonly how: string
+  /** Text that could not be read as JSON. */
+  readonly raw?: string
+}
+
+/** The arguments as an object, whatever was stored. */
+export function readArguments(args: unknown): ReadArguments {
+  if (isObject(args)) return { args, how: 'an object already' }
+  if (args === undefined || args === null || args === '') return { args: {}, how: 'missing and set to {}' }
+  if (typeof args !== 'string') return { args: { value: args }, how: 'not an object and were wrapped in one' }
+  try {
+    const parsed: unknown = JSON.parse(args)
+    if (isObject(parsed)) return { args: parsed, how: 'parsed from their JSON text' }
+    return { args: { value: parsed }, how: 'not an object and were wrapped in one' }
+  } catch {
+    return {
+      args: {},
+      raw: args,
+      how: `not readable as JSON and set to {}; they were: ${args.slice(0, 200)}`,
+    }
+  }
+}
+
+/** A JSON object: not null, not a list. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

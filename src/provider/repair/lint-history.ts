@@ -1,0 +1,19 @@
+import type { ProviderMessage } from '../provider.js'
+import { type Finding, findingsOf } from './finding.js'
+import { type Profile, resolveProfile } from './profile.js'
+import { repairHistory } from './repair-history.js'
+
+export interface LintOptions {
+  /** `user` (the default): judged as if a user message followed. `none`: judged as it stands. */
+  readonly next?: 'user' | 'none'
+}
+
+/** Says what a provider would refuse in a history, and what repair would do about it. Sends nothing. */
+export function lintHistory(
+  messages: readonly ProviderMessage[],
+  profile: string | Profile,
+  { next = 'user' }: LintOptions = {},
+): Finding[] {
+  const resolved = resolveProfile(profile)
+  return findingsOf(repairHistory(messages, resolved, { mode: 'explain', next }).repairs, resolved)
+}

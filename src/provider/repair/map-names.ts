@@ -1,0 +1,33 @@
+/** Tool names in the form that the wire takes, and the way back, so that answers come under the real name. */
+import type { Profile } from './profile.js'
+import { type Entry, replaceEntries, replaceParts, type StepContext } from './receipt.js'
+import { shortHash } from './short-hash.js'
+
+/** Maps the names in calls and results that the profile refuses. */
+export function mapNames(entries: readonly Entry[], context: StepContext): readonly Entry[] {
+  const { profile, mappedNames, report } = context
+  return replaceEntries(entries, entry =>
+    replaceParts(entry, part => {
+      if (part.type !== 'tool-call' && part.type !== 'tool-result') return part
+      // A result without a name has none on this wire, or `wrapResults` would have named it.
+      if (part.type === 'tool-result' && part.name === '' && !profile.results.named) return part
+      const name = toWireName(part.name, profile)
+      if (name === part.name) return part
+      mappedNames[name] = part.name
+      const detail = `The tool name "${part.name}" was sent as "${name}".`
+      report({ step: 'map-names', kind: 'rename', at: entry.at, detail })
+      return { ...part, name }
+    }),
+  )
+}
+
+/**
+ * The name of a tool on the wire: its own where the profile takes it, otherwise a legal name that ends in a
+ * hash of the real one, so that two long names never become the same. Declarations must use it as well.
+ */
+export function toWireName(name: string, profile: Profile): string {
+  if (profile.names.test(name)) return name
+  const plain = name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 54)
+  const legal = /^[a-zA-Z_]/.test(plain) ? plain : `_${plain}`.slice(0, 54)
+  return `${legal}_${shortHash(name)}`
+}

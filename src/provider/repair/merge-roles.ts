@@ -1,0 +1,38 @@
+/**
+ * Steps 2 and 5 of the specification's five, for profiles that demand alternation. Only lists of parts are
+ * joined: no two parts become one, so signatures stay where they were made. Results are never joined with
+ * words, and a call never with its result.
+ */
+import type { ProviderPart } from '../provider.js'
+import { type Entry, hasResults, type StepContext, withParts } from './receipt.js'
+
+/** Joins neighbouring messages of one role. */
+export function mergeRoles(entries: readonly Entry[], { profile, report }: StepContext): readonly Entry[] {
+  if (!profile.alternation) return entries
+  let merged: Entry[] | undefined
+  let growing: ProviderPart[] | undefined
+  for (let index = 0; index < entries.length; index++) {
+    const entry = entries[index] as Entry
+    const before = merged ? merged.at(-1) : entries[index - 1]
+    if (!before || !mayJoin(before, entry)) {
+      merged?.push(entry)
+      growing = undefined
+      continue
+    }
+    merged ??= entries.slice(0, index)
+    growing ??= [...before.message.parts]
+    for (const part of entry.message.parts) growing.push(part)
+    // What was given stands out over what was made: the next neighbour is compared with that.
+    merged[merged.length - 1] = withParts(before.made ? { ...before, made: entry.made } : before, growing)
+    if (entry.made || before.made) continue
+    const detail = `Joined with the ${entry.message.role} message before it.`
+    report({ step: 'merge-roles', kind: 'merge', at: entry.at, detail })
+  }
+  return merged ?? entries
+}
+
+function mayJoin(before: Entry, entry: Entry): boolean {
+  const { role } = entry.message
+  if (role !== before.message.role || (role !== 'user' && role !== 'assistant')) return false
+  return role === 'assistant' || (!hasResults(before) && !hasResults(entry))
+}

@@ -1,0 +1,109 @@
+/**
+ * Images and files stand where the profile takes them. From a result or an assistant's message they move to
+ * the next user message, with words that say where they came from; what the model cannot take at all is
+ * named in words.
+ */
+import type { MediaPart, ProviderPart, ToolResultPart } from '../provider.js'
+import type { MediaRules } from './profile.js'
+import {
+  type Entry,
+  hasResults,
+  madeEntry,
+  replaceParts,
+  type StepContext,
+  toolLabel,
+  withParts,
+} from './receipt.js'
+
+const STEP = 'move-media'
+
+/** Moves media to where the profile takes them, and names in words what it does not take. */
+export function moveMedia(entries: readonly Entry[], context: StepContext): readonly Entry[] {
+  const { media } = context.profile
+  let moved: Entry[] | undefined
+  let waiting: Entry | undefined
+  for (let index = 0; index < entries.length; index++) {
+    const entry = entries[index] as Entry
+    const collected: ProviderPart[] = []
+    let settled = replaceParts(entry, part => settlePart(part, entry, media, collected, context))
+    if (waiting && !hasResults(entry)) {
+      moved ??= entries.slice(0, index)
+      if (settled.message.role === 'user') {
+        settled = withParts(settled, [...waiting.message.parts, ...settled.message.parts])
+      } else {
+        moved.push(waiting)
+      }
+      waiting = undefined
+    }
+    if (settled !== entry) moved ??= entries.slice(0, index)
+    moved?.push(settled)
+    if (collected.length > 0) {
+      const before: readonly ProviderPart[] = waiting?.message.parts ?? []
+      waiting = madeEntry('user', [...before, ...collected], entry.at)
+    }
+  }
+  if (waiting) moved?.push(waiting)
+  return moved ?? entries
+}
+
+function settlePart(
+  part: ProviderPart,
+  entry: Entry,
+  rules: MediaRules,
+  collected: ProviderPart[],
+  context: StepContext,
+): ProviderPart {
+  if (part.type === 'tool-result' && part.media?.length) {
+    return settleResult(part, entry, rules, collected, context)
+  }
+  if (part.type !== 'media') return part
+  if (!isTaken(part, rules)) {
+    context.report({ step: STEP, kind: 'stub', at: entry.at, detail: stubDetail(part, context) })
+    return { type: 'text', text: stubText(part) }
+  }
+  if (entry.message.role !== 'assistant' || rules.inAssistant) return part
+  collected.push({ type: 'text', text: `[${part.mimeType} from the assistant]` }, part)
+  const detail = `${part.mimeType} of the assistant was moved to the next user message.`
+  context.report({ step: STEP, kind: 'move', at: entry.at, detail })
+  return { type: 'text', text: `[${part.mimeType}: see the next user message]` }
+}
+
+function settleResult(
+  result: ToolResultPart,
+  entry: Entry,
+  rules: MediaRules,
+  collected: ProviderPart[],
+  context: StepContext,
+): ToolResultPart {
+  const stays: MediaPart[] = []
+  for (const part of result.media ?? []) {
+    const taken = isTaken(part, rules)
+    if (taken && rules.inResult) {
+      stays.push(part)
+      continue
+    }
+    const from = `from ${toolLabel(result)}`
+    if (taken) collected.push({ type: 'text', text: `[${part.mimeType} ${from}]` }, part)
+    else collected.push({ type: 'text', text: `${stubText(part)} ${from}` })
+    const detail = taken
+      ? `${part.mimeType} ${from} was moved to the next user message.`
+      : stubDetail(part, context)
+    context.report({ step: STEP, kind: taken ? 'move' : 'stub', at: entry.at, detail })
+  }
+  if (stays.length === result.media?.length) return result
+  const { media: _, ...rest } = result
+  return stays.length === 0 ? rest : { ...rest, media: stays }
+}
+
+function isTaken(part: MediaPart, rules: MediaRules): boolean {
+  return rules.types.test(part.mimeType) && (rules.remote || part.data !== undefined)
+}
+
+function stubText(part: MediaPart): string {
+  const label = part.name === undefined ? part.mimeType : `${part.mimeType} ${part.name}`
+  return part.url === undefined ? `[${label}, which cannot be shown]` : `[${label} at ${part.url}]`
+}
+
+function stubDetail(part: MediaPart, { profile }: StepContext): string {
+  return `${part.mimeType}, which ${profile.name} does not take, was named in words.`
+}

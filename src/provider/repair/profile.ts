@@ -1,0 +1,247 @@
+/**
+ * A profile is what one generation of models demands of a history, as data. The steps of the pipeline read
+ * it and know no vendor by name, so a new model is a new row here, and a custom server is a `Profile` of its
+ * own: `{ ...PROFILES['openai-chat'], name: 'my-gateway', alternation: true }`.
+ */
+import { AgentError } from '../../errors.js'
+import type { Vendor } from '../provider.js'
+
+export interface Profile {
+  readonly name: string
+  /** Whose signatures, reasoning and vendor parts are native. Compared with a part's `origin.vendor`. */
+  readonly vendor: Vendor
+  readonly ids: IdRules
+  /** The shape of a tool's name; others are mapped there and back. */
+  readonly names: RegExp
+  /** What the first message that is not a system message must be. */
+  readonly first: 'user' | 'user-or-system' | 'any'
+  /** True when system messages alone are not a conversation. */
+  readonly needsTurn: boolean
+  /** `trimmed`: an assistant may speak last if its text does not end in white space. */
+  readonly last: 'any' | 'trimmed' | 'user-or-tool'
+  /** Neighbours of one role must be one message. Tool results are a role of their own here. */
+  readonly alternation: boolean
+  /** Where system messages may stand. `open`: anywhere but behind an assistant or a tool. */
+  readonly system: 'anywhere' | 'open' | 'leading' | 'one-leading'
+  /** Where a call's result must stand: right behind it, anywhere later, or nowhere in particular. */
+  readonly pairing: 'next' | 'later' | 'none'
+  readonly results: ResultRules
+  /** A call must end its message: text behind it is refused. */
+  readonly callsLast: boolean
+  /** Which text parts are refused: the empty, the blank (white space only), or none. */
+  readonly dropText: 'never' | 'empty' | 'blank'
+  readonly reasoning: ReasoningRules
+  /** Signatures on calls and text: no such field, echoed, or demanded on the first call of a step. */
+  readonly signatures: 'ignored' | 'optional' | 'required'
+  readonly media: MediaRules
+  /** The wire can carry the vendor's own parts (code execution, server tools). */
+  readonly vendorParts: boolean
+  /** A request with calls or results must declare tools. The request's business, not the history's. */
+  readonly toolsRequired: boolean
+}
+
+export interface IdRules {
+  /** Absent: any id will do, the empty one included. */
+  readonly pattern?: RegExp
+  readonly unique: 'no' | 'step' | 'history'
+  /** `omitted`: the wire of this generation has no call ids, so order ties a result to its call. */
+  readonly onWire: 'sent' | 'omitted'
+}
+
+export interface ResultRules {
+  /** Whether a user message may hold results: alone, or first and followed by something else. */
+  readonly inUser: 'no' | 'alone' | 'first'
+  /** All results of one message's calls must be one message. */
+  readonly grouped: boolean
+  readonly inCallOrder: boolean
+  /** A result must be a JSON object. */
+  readonly object: boolean
+  /** A result must name its tool. */
+  readonly named: boolean
+  /** An empty result is accepted. */
+  readonly empty: boolean
+}
+
+export interface ReasoningRules {
+  readonly keep: 'none' | 'own' | 'own-signed'
+  /** What must stand with reasoning: nothing, something in the same message, or something behind it. */
+  readonly needs: 'nothing' | 'company' | 'follower'
+  /** A message with calls must carry reasoning, be it empty. */
+  readonly requiredWithCalls: boolean
+}
+
+export interface MediaRules {
+  readonly types: RegExp
+  readonly inResult: boolean
+  readonly inAssistant: boolean
+  readonly remote: boolean
+}
+
+export type ProfileName =
+  | 'gemini-2'
+  | 'gemini-3'
+  | 'gemini-3-strict'
+  | 'openai-chat'
+  | 'openai-responses'
+  | 'anthropic-4.5'
+  | 'anthropic-4.6'
+  | 'mistral'
+  | 'deepseek-thinking'
+  | 'groq'
+  | 'vllm'
+  | 'ollama'
+
+const PLAIN_NAME = /^[a-zA-Z0-9_-]{1,64}$/
+const IMAGES = /^image\//
+const IMAGES_AND_PDF = /^(image\/|application\/pdf$)/
+const CLAUDE_MEDIA = /^(image\/(jpeg|png|gif|webp)|application\/pdf|text\/plain)$/
+const ANYTHING = /^/
+const NOTHING = /^(?!)/
+
+const GEMINI_3: Profile = {
+  name: 'gemini-3',
+  vendor: 'gemini',
+  ids: { unique: 'no', onWire: 'sent' },
+  names: /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$/,
+  first: 'user',
+  needsTurn: true,
+  last: 'any',
+  // Google accepts neighbours of one role; the specification's pipeline joins them, and so do we.
+  alternation: true,
+  system: 'leading',
+  pairing: 'next',
+  results: { inUser: 'alone', grouped: true, inCallOrder: false, object: true, named: true, empty: true },
+  callsLast: false,
+  dropText: 'empty',
+  reasoning: { keep: 'own', needs: 'nothing', requiredWithCalls: false },
+  signatures: 'required',
+  media: { types: ANYTHING, inResult: true, inAssistant: true, remote: true },
+  vendorParts: true,
+  toolsRequired: false,
+}
+
+const OPENAI_CHAT: Profile = {
+  name: 'openai-chat',
+  vendor: 'openai',
+  ids: { pattern: /^.{1,40}$/s, unique: 'step', onWire: 'sent' },
+  names: PLAIN_NAME,
+  first: 'any',
+  needsTurn: false,
+  last: 'any',
+  alternation: false,
+  system: 'anywhere',
+  pairing: 'next',
+  results: { inUser: 'no', grouped: false, inCallOrder: false, object: false, named: false, empty: true },
+  callsLast: false,
+  dropText: 'never',
+  reasoning: { keep: 'none', needs: 'company', requiredWithCalls: false },
+  signatures: 'ignored',
+  media: { types: /^(image\/|application\/pdf$|audio\/)/, inResult: false, inAssistant: false, remote: true },
+  vendorParts: false,
+  toolsRequired: false,
+}
+
+const CLAUDE_4_6: Profile = {
+  name: 'anthropic-4.6',
+  vendor: 'anthropic',
+  ids: { pattern: /^[a-zA-Z0-9_-]{1,64}$/, unique: 'step', onWire: 'sent' },
+  names: PLAIN_NAME,
+  first: 'user',
+  needsTurn: true,
+  last: 'user-or-tool',
+  alternation: false,
+  system: 'leading',
+  pairing: 'next',
+  results: { inUser: 'first', grouped: true, inCallOrder: false, object: false, named: false, empty: true },
+  callsLast: true,
+  dropText: 'blank',
+  reasoning: { keep: 'own-signed', needs: 'follower', requiredWithCalls: false },
+  signatures: 'ignored',
+  media: { types: CLAUDE_MEDIA, inResult: true, inAssistant: false, remote: true },
+  vendorParts: true,
+  toolsRequired: true,
+}
+
+/** Every built-in profile by its name. */
+export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
+  'gemini-2': {
+    ...GEMINI_3,
+    name: 'gemini-2',
+    ids: { unique: 'no', onWire: 'omitted' },
+    results: { ...GEMINI_3.results, inCallOrder: true },
+    signatures: 'optional',
+    media: { ...GEMINI_3.media, inResult: false },
+  },
+  'gemini-3': GEMINI_3,
+  'gemini-3-strict': { ...GEMINI_3, name: 'gemini-3-strict', last: 'user-or-tool' },
+  'openai-chat': OPENAI_CHAT,
+  'openai-responses': {
+    ...OPENAI_CHAT,
+    name: 'openai-responses',
+    ids: { pattern: /^.{1,64}$/s, unique: 'history', onWire: 'sent' },
+    pairing: 'later',
+    reasoning: { keep: 'own-signed', needs: 'follower', requiredWithCalls: false },
+    media: { types: IMAGES_AND_PDF, inResult: true, inAssistant: false, remote: true },
+    vendorParts: true,
+  },
+  'anthropic-4.5': { ...CLAUDE_4_6, name: 'anthropic-4.5', last: 'trimmed' },
+  'anthropic-4.6': CLAUDE_4_6,
+  mistral: {
+    ...OPENAI_CHAT,
+    name: 'mistral',
+    vendor: 'mistral',
+    ids: { pattern: /^[a-zA-Z0-9]{9}$/, unique: 'step', onWire: 'sent' },
+    first: 'user-or-system',
+    needsTurn: true,
+    last: 'user-or-tool',
+    system: 'open',
+    results: { ...OPENAI_CHAT.results, empty: false },
+    dropText: 'empty',
+    media: { types: IMAGES_AND_PDF, inResult: false, inAssistant: false, remote: true },
+  },
+  'deepseek-thinking': {
+    ...OPENAI_CHAT,
+    name: 'deepseek-thinking',
+    vendor: 'deepseek',
+    reasoning: { keep: 'own', needs: 'company', requiredWithCalls: true },
+    media: { types: NOTHING, inResult: false, inAssistant: false, remote: false },
+  },
+  groq: {
+    ...OPENAI_CHAT,
+    name: 'groq',
+    vendor: 'groq',
+    media: { types: IMAGES, inResult: false, inAssistant: false, remote: true },
+  },
+  vllm: {
+    ...OPENAI_CHAT,
+    name: 'vllm',
+    vendor: 'vllm',
+    first: 'user',
+    needsTurn: true,
+    alternation: true,
+    system: 'one-leading',
+    media: { types: /^(image|audio|video)\//, inResult: false, inAssistant: false, remote: true },
+  },
+  ollama: {
+    ...OPENAI_CHAT,
+    name: 'ollama',
+    vendor: 'ollama',
+    ids: { unique: 'no', onWire: 'sent' },
+    names: /^.+$/s,
+    pairing: 'none',
+    reasoning: { keep: 'own', needs: 'company', requiredWithCalls: false },
+    media: { types: IMAGES, inResult: false, inAssistant: false, remote: false },
+  },
+}
+
+/** A profile by its name, or as it is. */
+export function resolveProfile(profile: string | Profile): Profile {
+  if (typeof profile !== 'string') return profile
+  const known = Object.hasOwn(PROFILES, profile) ? PROFILES[profile as ProfileName] : undefined
+  if (known) return known
+  throw new AgentError(
+    'invalid-argument',
+    `There is no repair profile named "${profile}". Use one of: ${Object.keys(PROFILES).join(', ')}.`,
+    { details: { profile } },
+  )
+}

@@ -1,0 +1,114 @@
+/**
+ * What the steps of the pipeline share: an entry remembers which message of the given history it came from,
+ * so that every receipt can point there, however far the message has moved since. Entries and messages are
+ * never changed in place, and a step that has nothing to do returns the very list it was given.
+ */
+import type { ProviderMessage, ProviderPart, Repair, ToolCallPart, ToolResultPart } from '../provider.js'
+import type { Profile } from './profile.js'
+
+export interface Entry {
+  readonly message: ProviderMessage
+  /** Index in the history that was given. */
+  readonly at: number
+  /** Made by the pipeline, with a receipt of its own: joining it with a neighbour needs no second one. */
+  readonly made?: true | undefined
+}
+
+export interface StepContext {
+  readonly profile: Profile
+  /** `user`: a user message will follow this history before it is sent. */
+  readonly next: 'user' | 'none'
+  /** Own tool name by the name on the wire, filled by `mapNames`. */
+  readonly mappedNames: Record<string, string>
+  /** Id on the wire by the stored id, filled by `mapIds`. */
+  readonly mappedIds: Record<string, string>
+  report(repair: Repair): void
+}
+
+export type Step = (entries: readonly Entry[], context: StepContext) => readonly Entry[]
+
+/** Replaces entries one by one: by another, by several, or by none. The same list when nothing changed. */
+export function replaceEntries(
+  entries: readonly Entry[],
+  replace: (entry: Entry, index: number) => Entry | readonly Entry[] | undefined,
+): readonly Entry[] {
+  let changed: Entry[] | undefined
+  for (let index = 0; index < entries.length; index++) {
+    const entry = entries[index] as Entry
+    const replacement = replace(entry, index)
+    if (replacement === entry) {
+      changed?.push(entry)
+      continue
+    }
+    changed ??= entries.slice(0, index)
+    if (replacement === undefined) continue
+    if (isEntry(replacement)) changed.push(replacement)
+    else for (const one of replacement) changed.push(one)
+  }
+  return changed ?? entries
+}
+
+function isEntry(value: Entry | readonly Entry[]): value is Entry {
+  return !Array.isArray(value)
+}
+
+/** Replaces the parts of an entry one by one, or leaves some out. The same entry when nothing changed. */
+export function replaceParts(
+  entry: Entry,
+  replace: (part: ProviderPart, index: number) => ProviderPart | undefined,
+): Entry {
+  const { parts } = entry.message
+  let changed: ProviderPart[] | undefined
+  for (let index = 0; index < parts.length; index++) {
+    const part = parts[index] as ProviderPart
+    const replacement = replace(part, index)
+    if (replacement === part) {
+      changed?.push(part)
+      continue
+    }
+    changed ??= parts.slice(0, index)
+    if (replacement !== undefined) changed.push(replacement)
+  }
+  return changed === undefined ? entry : withParts(entry, changed)
+}
+
+/** The same entry with other parts. */
+export function withParts(entry: Entry, parts: readonly ProviderPart[]): Entry {
+  return { ...entry, message: { ...entry.message, parts } }
+}
+
+/** An entry of another role in place of the one that stood at `at`. */
+export function newEntry(role: string, parts: readonly ProviderPart[], at: number): Entry {
+  return { message: { role, parts }, at }
+}
+
+/** An entry that the pipeline made because of what stood at `at`. */
+export function madeEntry(role: string, parts: readonly ProviderPart[], at: number): Entry {
+  return { message: { role, parts }, at, made: true }
+}
+
+export function hasCalls(entry: Entry): boolean {
+  for (const part of entry.message.parts) if (part.type === 'tool-call') return true
+  return false
+}
+
+/** Results lead every message that holds some, once `separateParts` has been there. */
+export function hasResults(entry: Entry): boolean {
+  return entry.message.parts[0]?.type === 'tool-result'
+}
+
+/** What binds a result to its call: the id, or the tool's name when both have lost their id. */
+export function bindingKey(part: ToolCallPart | ToolResultPart): string {
+  return part.id === '' ? `\u0000${part.name}` : part.id
+}
+
+/** A tool's name for people. */
+export function toolLabel(part: { readonly name: string }): string {
+  return part.name === '' ? 'a tool without a name' : part.name
+}
+
+/** What a tool said, as text. */
+export function resultText(result: unknown): string {
+  if (typeof result === 'string') return result
+  return JSON.stringify(result) ?? '(no output)'
+}

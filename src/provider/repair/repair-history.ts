@@ -1,0 +1,136 @@
+/**
+ * Makes a history ready to send. Three laws hold, each a property test:
+ *
+ * 1. Legal: whatever goes in, what comes out satisfies the profile.
+ * 2. Still: what is legal already comes out untouched, the same objects in the same list.
+ * 3. Honest: every change is a receipt, and nothing that a user or a tool said is lost.
+ *
+ * The spine is the specification's five steps; what each of them relies on stands before it, and what the
+ * wire demands of single parts behind it. Nothing is ever written back, so that a session which returns to
+ * an earlier model finds its signatures and ids as they were.
+ */
+import { AgentError } from '../../errors.js'
+import type { ProviderMessage, Repair, RepairMode } from '../provider.js'
+import { adoptIds } from './adopt-ids.js'
+import { closeReasoning } from './close-reasoning.js'
+import { closeTail } from './close-tail.js'
+import { dropEmpties } from './drop-empties.js'
+import { dropForeignReasoning } from './drop-foreign-reasoning.js'
+import { dropOrphans } from './drop-orphans.js'
+import { findingsOf } from './finding.js'
+import { fixArguments } from './fix-arguments.js'
+import { mapIds } from './map-ids.js'
+import { mapNames, toWireName } from './map-names.js'
+import { mergeRoles } from './merge-roles.js'
+import { moveMedia } from './move-media.js'
+import { normalizeRoles } from './normalize-roles.js'
+import { orderParts } from './order-parts.js'
+import { pairCalls } from './pair-calls.js'
+import { placeSystem } from './place-system.js'
+import { prependUser } from './prepend-user.js'
+import { type Profile, resolveProfile } from './profile.js'
+import type { Entry, Step, StepContext } from './receipt.js'
+import { requireReasoning } from './require-reasoning.js'
+import { separateParts } from './separate-parts.js'
+import { signCalls } from './sign-calls.js'
+import { stripSignatures } from './strip-signatures.js'
+import { translateVendorParts } from './translate-vendor-parts.js'
+import { wellFormedText } from './well-formed-text.js'
+import { wrapResults } from './wrap-results.js'
+
+export interface RepairOptions {
+  /** Default `repair`. `strict` throws `history-illegal`; `explain` returns the history as it was given. */
+  readonly mode?: RepairMode
+  /** `user`: a user message will follow before the history is sent. Default `none`. */
+  readonly next?: 'user' | 'none'
+  /** Names of the tools that the request declares, so that `mappedNames` knows them too. */
+  readonly toolNames?: readonly string[]
+}
+
+export interface RepairedHistory {
+  readonly messages: readonly ProviderMessage[]
+  readonly repairs: readonly Repair[]
+  /** Stored call id → id on the wire, only where they differ. */
+  readonly mappedIds: Readonly<Record<string, string>>
+  /** Name on the wire → the tool's own name, only where they differ. */
+  readonly mappedNames: Readonly<Record<string, string>>
+}
+
+const BEFORE: readonly Step[] = [
+  normalizeRoles,
+  separateParts,
+  wellFormedText,
+  dropForeignReasoning,
+  translateVendorParts,
+  stripSignatures,
+  dropEmpties,
+  closeReasoning,
+  placeSystem,
+  adoptIds,
+]
+
+const SPINE: readonly Step[] = [dropOrphans, mergeRoles, prependUser, pairCalls, mergeRoles]
+
+const BEHIND: readonly Step[] = [
+  orderParts,
+  moveMedia,
+  fixArguments,
+  wrapResults,
+  requireReasoning,
+  mapIds,
+  mapNames,
+  closeTail,
+  signCalls,
+]
+
+const STEPS: readonly Step[] = [...BEFORE, ...SPINE, ...BEHIND]
+
+/** Repairs a history to the rules of a profile and says what it did. The input is never changed. */
+export function repairHistory(
+  messages: readonly ProviderMessage[],
+  profile: string | Profile,
+  options: RepairOptions = {},
+): RepairedHistory {
+  const repairs: Repair[] = []
+  const context: StepContext = {
+    profile: resolveProfile(profile),
+    next: options.next ?? 'none',
+    mappedIds: {},
+    mappedNames: {},
+    report: repair => repairs.push(repair),
+  }
+  for (const name of options.toolNames ?? []) noteName(name, context)
+  let entries: readonly Entry[] = messages.map((message, at) => ({ message, at }))
+  for (const step of STEPS) entries = step(entries, context)
+  const { mappedIds, mappedNames } = context
+  if (options.mode === 'explain') return { messages, repairs, mappedIds: {}, mappedNames: {} }
+  if (options.mode === 'strict') refuseBroken(repairs, context.profile)
+  return { messages: sameOrNew(messages, entries), repairs, mappedIds, mappedNames }
+}
+
+function noteName(name: string, context: StepContext): void {
+  const wireName = toWireName(name, context.profile)
+  if (wireName !== name) context.mappedNames[wireName] = name
+}
+
+/** Ids, names, signatures and media are rewritten on every send; only what is broken is refused. */
+function refuseBroken(repairs: readonly Repair[], profile: Profile): void {
+  const findings = findingsOf(repairs, profile).filter(finding => finding.severity === 'breaks')
+  const first = findings[0]
+  if (!first) return
+  throw new AgentError(
+    'history-illegal',
+    `The history is not legal for ${profile.name}: ${findings.length} findings, the first at message ` +
+      `${first.at}: ${first.message} Send it with repair mode "repair", or mend the stored session.`,
+    { details: { profile: profile.name, findings } },
+  )
+}
+
+function sameOrNew(
+  messages: readonly ProviderMessage[],
+  entries: readonly Entry[],
+): readonly ProviderMessage[] {
+  const same =
+    messages.length === entries.length && entries.every((entry, index) => entry.message === messages[index])
+  return same ? messages : entries.map(entry => entry.message)
+}
