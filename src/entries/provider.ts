@@ -1,0 +1,48 @@
+/** `lango/provider`: any model behind one contract, and the repair of histories on its own. */
+export type { AgentErrorCode, AgentErrorOptions } from '../errors.js'
+export { AgentError } from '../errors.js'
+export { createProvider } from '../provider/create-provider.js'
+export { sanitize } from '../provider/gemini/sanitize.js'
+export type { DescribeOptions, ModelOverride } from '../provider/model-catalog.js'
+export { describeModel } from '../provider/model-catalog.js'
+export type { CompatibleServer } from '../provider/openai/compatible-servers.js'
+export { COMPATIBLE_SERVERS } from '../provider/openai/compatible-servers.js'
+export type {
+  GenerateRequest,
+  GenerationOptions,
+  MediaPart,
+  ModelInfo,
+  Origin,
+  Provider,
+  ProviderMessage,
+  ProviderPart,
+  ProviderRole,
+  ReasoningPart,
+  Repair,
+  RepairMode,
+  TextPart,
+  ToolCallPart,
+  ToolDeclaration,
+  ToolResultPart,
+  Vendor,
+  VendorPart,
+} from '../provider/provider.js'
+export { openSignature, sealSignature } from '../provider/provider.js'
+export type {
+  ModelReference,
+  ProviderRegistry,
+  ProvidersConfig,
+  ResolvedModel,
+} from '../provider/provider-registry.js'
+export { createRegistry, parseModelReference } from '../provider/provider-registry.js'
+export type { ProviderOptions, ProviderType } from '../provider/provider-settings.js'
+export type { Finding } from '../provider/repair/finding.js'
+export type { LintOptions } from '../provider/repair/lint-history.js'
+export { lintHistory } from '../provider/repair/lint-history.js'
+export type { Profile, ProfileName } from '../provider/repair/profile.js'
+export { PROFILES } from '../provider/repair/profile.js'
+export { profileForModel } from '../provider/repair/profile-for-model.js'
+export type { RepairedHistory, RepairOptions } from '../provider/repair/repair-history.js'
+export { repairHistory } from '../provider/repair/repair-history.js'
+export type { RetryPolicy } from '../provider/retry.js'
+export type { FinishReason, RequestEvent, StreamEvent, Usage } from '../provider/stream-event.js'

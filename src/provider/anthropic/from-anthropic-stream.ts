@@ -1,0 +1,190 @@
+/**
+ * Anthropic's stream → events. Blocks open and close by number; a call is told when its block closes; the
+ * answer is over at `message_stop` and not before.
+ */
+import { AgentError } from '../../errors.js'
+import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
+import type { FinishReason, StreamEvent, Usage } from '../stream-event.js'
+
+export interface AnthropicEventWire {
+  type: string
+  index?: number
+  message?: { usage?: AnthropicUsageWire }
+  content_block?: AnthropicAnswerBlockWire
+  delta?: AnthropicDeltaWire
+  usage?: AnthropicUsageWire
+}
+
+interface AnthropicAnswerBlockWire {
+  type: string
+  id?: string
+  name?: string
+  input?: unknown
+  text?: string
+  thinking?: string
+  signature?: string
+  data?: string
+}
+
+interface AnthropicDeltaWire {
+  type?: string
+  text?: string
+  thinking?: string
+  signature?: string
+  partial_json?: string
+  stop_reason?: string | null
+  stop_details?: { explanation?: string | null } | null
+}
+
+interface AnthropicUsageWire {
+  input_tokens?: number | null
+  output_tokens?: number | null
+  cache_read_input_tokens?: number | null
+  cache_creation_input_tokens?: number | null
+  output_tokens_details?: { thinking_tokens?: number | null } | null
+}
+
+interface ReadState {
+  answer: AnswerAssembly
+  /** Blocks that are told when they close: calls and the vendor's own. */
+  open: Map<number, { block: AnthropicAnswerBlockWire; json: string }>
+  usage: AnthropicUsageWire
+  stopReason?: string
+  stopMessage?: string
+}
+
+/** Reads a whole answer. */
+export async function* fromAnthropicStream(
+  events: AsyncIterable<AnthropicEventWire>,
+  context: AnswerContext,
+): AsyncGenerator<StreamEvent> {
+  const state: ReadState = { answer: new AnswerAssembly(context), open: new Map(), usage: {} }
+  for await (const event of events) yield* fromEvent(event, state, context)
+  yield* state.answer.end()
+}
+
+function fromEvent(event: AnthropicEventWire, state: ReadState, context: AnswerContext): StreamEvent[] {
+  const index = event.index ?? 0
+  switch (event.type) {
+    case 'message_start':
+      takeUsage(event.message?.usage, state)
+      return []
+    case 'content_block_start':
+      return event.content_block ? openBlock(event.content_block, index, state) : []
+    case 'content_block_delta':
+      return event.delta ? fromDelta(event.delta, index, state) : []
+    case 'content_block_stop':
+      return closeBlock(index, state)
+    case 'message_delta':
+      takeUsage(event.usage, state)
+      if (event.delta?.stop_reason) state.stopReason = event.delta.stop_reason
+      if (event.delta?.stop_details?.explanation) state.stopMessage = event.delta.stop_details.explanation
+      return []
+    case 'message_stop':
+      finish(state, context)
+      return []
+    default:
+      return []
+  }
+}
+
+function openBlock(block: AnthropicAnswerBlockWire, index: number, state: ReadState): StreamEvent[] {
+  const { answer } = state
+  switch (block.type) {
+    case 'text':
+      return answer.text(block.text ?? '', { key: index })
+    case 'thinking':
+      return answer.reasoning(block.thinking ?? '', { key: index, signature: block.signature || undefined })
+    case 'redacted_thinking':
+      return answer.reasoning('', { key: index, signature: block.data ?? '', redacted: true })
+    default:
+      state.open.set(index, { block, json: '' })
+      return []
+  }
+}
+
+function fromDelta(delta: AnthropicDeltaWire, index: number, state: ReadState): StreamEvent[] {
+  const { answer } = state
+  switch (delta.type) {
+    case 'text_delta':
+      return answer.text(delta.text ?? '', { key: index })
+    case 'thinking_delta':
+      return answer.reasoning(delta.thinking ?? '', { key: index })
+    case 'signature_delta':
+      return answer.reasoning('', { key: index, signature: delta.signature })
+    case 'input_json_delta': {
+      const open = state.open.get(index)
+      if (open) open.json += delta.partial_json ?? ''
+      return []
+    }
+    default:
+      return []
+  }
+}
+
+function closeBlock(index: number, state: ReadState): StreamEvent[] {
+  const open = state.open.get(index)
+  if (open === undefined) return []
+  state.open.delete(index)
+  const { block, json } = open
+  if (block.type === 'tool_use') {
+    // The whole input may stand in the opening event, as compatible servers send it.
+    return state.answer.call({ id: block.id, name: block.name, args: json === '' ? block.input : json })
+  }
+  const value = json === '' ? block : { ...block, input: parseOrKeep(json) }
+  return state.answer.vendor(value, `[the model used ${block.name ?? block.type}]`)
+}
+
+function parseOrKeep(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return json
+  }
+}
+
+function finish(state: ReadState, context: AnswerContext): void {
+  state.answer.usage(toUsage(state.usage))
+  const reason = state.stopReason ?? 'end_turn'
+  if (reason === 'model_context_window_exceeded') {
+    throw new AgentError(
+      'context-overflow',
+      `${context.provider}/${context.model} stopped because its context window is full (${reason}).`,
+      { details: { provider: context.provider, model: context.model, providerCode: reason } },
+    )
+  }
+  const known = FINISH_REASONS[reason]
+  state.answer.finish(
+    known ?? 'other',
+    state.stopMessage ?? (known && known !== 'blocked' ? undefined : reason),
+  )
+}
+
+const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  tool_use: 'tool-calls',
+  max_tokens: 'length',
+  refusal: 'blocked',
+}
+
+/** Figures are cumulative; those of the last event that has them count. */
+function takeUsage(usage: AnthropicUsageWire | undefined, state: ReadState): void {
+  for (const [key, value] of Object.entries(usage ?? {})) {
+    if (value !== null && value !== undefined) state.usage = { ...state.usage, [key]: value }
+  }
+}
+
+/** Anthropic counts cached tokens beside its input tokens; Lango counts them among them. */
+function toUsage(usage: AnthropicUsageWire): Partial<Usage> {
+  const read = usage.cache_read_input_tokens ?? 0
+  const written = usage.cache_creation_input_tokens ?? 0
+  const thinking = usage.output_tokens_details?.thinking_tokens
+  return {
+    inputTokens: (usage.input_tokens ?? 0) + read + written,
+    outputTokens: usage.output_tokens ?? 0,
+    ...(usage.cache_read_input_tokens == null ? {} : { cachedInputTokens: read }),
+    ...(usage.cache_creation_input_tokens == null ? {} : { cacheWriteTokens: written }),
+    ...(thinking == null ? {} : { reasoningTokens: thinking }),
+  }
+}

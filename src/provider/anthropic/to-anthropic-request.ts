@@ -1,0 +1,221 @@
+/**
+ * A repaired history → the body of Anthropic's Messages API. Thinking goes back as it came, with its
+ * signature; at most four marks tell the cache where a prefix ends; tools are always declared when the
+ * history speaks of them.
+ */
+import { mediaNote, objectSchema, resultText } from '../media-data.js'
+import type {
+  GenerationOptions,
+  MediaPart,
+  ProviderMessage,
+  ProviderPart,
+  ToolDeclaration,
+  ToolResultPart,
+} from '../provider.js'
+import type { PreparedRequest } from '../stream-answer.js'
+import { type AnthropicThinkingWire, takesSampling, toThinking } from './thinking.js'
+
+export interface AnthropicRequestWire {
+  model: string
+  max_tokens: number
+  messages: AnthropicMessageWire[]
+  system?: AnthropicBlockWire[]
+  tools?: AnthropicToolWire[]
+  tool_choice?: { type: 'auto' | 'any' | 'none' } | { type: 'tool'; name: string }
+  thinking?: AnthropicThinkingWire
+  output_config?: Record<string, unknown>
+  stop_sequences?: string[]
+  temperature?: number
+  top_p?: number
+  top_k?: number
+  stream: true
+}
+
+export interface AnthropicMessageWire {
+  role: 'user' | 'assistant'
+  content: AnthropicBlockWire[]
+}
+
+export type AnthropicBlockWire = { type: string; [field: string]: unknown }
+
+interface AnthropicToolWire {
+  name: string
+  description: string
+  input_schema: Record<string, unknown>
+  cache_control?: { type: 'ephemeral' }
+}
+
+/** Writes the body. */
+export function toAnthropicRequest(request: PreparedRequest): AnthropicRequestWire {
+  const { messages, options, info } = request
+  const head = messages.findIndex(message => message.role !== 'system')
+  const leading = head < 0 ? messages : messages.slice(0, head)
+  const rest = head < 0 ? [] : messages.slice(head)
+  const system = leading.flatMap(message => message.parts).flatMap(toSystemBlock)
+  const { thinking, effort } = toThinking(request)
+  const outputConfig = { ...(effort === undefined ? {} : { effort }), ...toFormat(options) }
+  return {
+    model: request.model,
+    max_tokens: maxTokens(options, info.outputLimit, thinking),
+    ...(system.length > 0 ? { system: withCacheMark(system) } : {}),
+    messages: withCacheMarkOnLast(rest.map(toMessage)),
+    ...toTools(request, rest),
+    ...(thinking ? { thinking } : {}),
+    ...(Object.keys(outputConfig).length > 0 ? { output_config: outputConfig } : {}),
+    ...(options.stopSequences?.length ? { stop_sequences: [...options.stopSequences] } : {}),
+    ...(takesSampling(request, thinking) ? toSampling(options) : {}),
+    stream: true,
+  }
+}
+
+function toSystemBlock(part: ProviderPart): AnthropicBlockWire[] {
+  return part.type === 'text' && part.text.trim() !== '' ? [{ type: 'text', text: part.text }] : []
+}
+
+function toMessage(message: ProviderMessage): AnthropicMessageWire {
+  return {
+    role: message.role === 'assistant' ? 'assistant' : 'user',
+    content: message.parts.map(toBlock),
+  }
+}
+
+function toBlock(part: ProviderPart): AnthropicBlockWire {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'reasoning':
+      return part.redacted
+        ? { type: 'redacted_thinking', data: part.signature ?? '' }
+        : { type: 'thinking', thinking: part.text, signature: part.signature ?? '' }
+    case 'tool-call':
+      return { type: 'tool_use', id: part.id, name: part.name, input: part.args ?? {} }
+    case 'tool-result':
+      return toResult(part)
+    case 'media':
+      return toMedia(part)
+    case 'vendor':
+      return isBlock(part.value) && part.vendor === 'anthropic'
+        ? part.value
+        : { type: 'text', text: part.text }
+  }
+}
+
+function toResult(part: ToolResultPart): AnthropicBlockWire {
+  const text = resultText(part.result)
+  const media = part.media ?? []
+  return {
+    type: 'tool_result',
+    tool_use_id: part.id,
+    content: media.length === 0 ? text : [{ type: 'text', text }, ...media.map(toMedia)],
+    ...(part.isError ? { is_error: true } : {}),
+  }
+}
+
+function toMedia(media: MediaPart): AnthropicBlockWire {
+  const type = /^image\/(jpeg|png|gif|webp)$/.test(media.mimeType)
+    ? 'image'
+    : media.mimeType === 'application/pdf'
+      ? 'document'
+      : undefined
+  if (media.mimeType === 'text/plain' && media.data !== undefined) {
+    const text = new TextDecoder().decode(Uint8Array.from(atob(media.data), letter => letter.charCodeAt(0)))
+    return { type: 'document', source: { type: 'text', media_type: 'text/plain', data: text } }
+  }
+  if (type === undefined) return { type: 'text', text: mediaNote(media) }
+  if (media.data === undefined) return { type, source: { type: 'url', url: media.url ?? '' } }
+  return { type, source: { type: 'base64', media_type: media.mimeType, data: media.data } }
+}
+
+function isBlock(value: unknown): value is AnthropicBlockWire {
+  return value !== null && typeof value === 'object' && 'type' in value && typeof value.type === 'string'
+}
+
+const CACHE_MARK = { cache_control: { type: 'ephemeral' } } as const
+
+function withCacheMark<Item extends object>(items: readonly Item[]): Item[] {
+  return items.map((item, index) => (index === items.length - 1 ? { ...item, ...CACHE_MARK } : item))
+}
+
+/** The last turn's last block takes the mark; thinking and blank text must not. */
+function withCacheMarkOnLast(messages: AnthropicMessageWire[]): AnthropicMessageWire[] {
+  const last = messages.at(-1)
+  const block = last?.content.at(-1)
+  if (last === undefined || block === undefined || !MARKABLE.has(block.type)) return messages
+  if (block.type === 'text' && String(block.text).trim() === '') return messages
+  return [...messages.slice(0, -1), { ...last, content: withCacheMark(last.content) }]
+}
+
+const MARKABLE: ReadonlySet<string> = new Set(['text', 'image', 'document', 'tool_use', 'tool_result'])
+
+/** A history with calls or results is refused without declarations; a stub for each tool it names satisfies. */
+function toTools(
+  request: PreparedRequest,
+  messages: readonly ProviderMessage[],
+): Pick<AnthropicRequestWire, 'tools' | 'tool_choice'> {
+  if (request.tools.length > 0) {
+    return { tools: withCacheMark(request.tools.map(toTool)), ...toToolChoice(request.options) }
+  }
+  const stubs = toolNamesIn(messages).map(name => ({
+    name,
+    description: 'No longer available. It is declared because the conversation mentions it.',
+    input_schema: { type: 'object', properties: {} },
+  }))
+  return stubs.length > 0 ? { tools: stubs, tool_choice: { type: 'none' } } : {}
+}
+
+function toTool(tool: ToolDeclaration): AnthropicToolWire {
+  return { name: tool.name, description: tool.description, input_schema: objectSchema(tool.parameters) }
+}
+
+function toolNamesIn(messages: readonly ProviderMessage[]): string[] {
+  const names = new Set<string>()
+  for (const message of messages) {
+    for (const part of message.parts) if (part.type === 'tool-call') names.add(part.name)
+  }
+  return [...names]
+}
+
+function toToolChoice(options: GenerationOptions): Pick<AnthropicRequestWire, 'tool_choice'> {
+  const { toolChoice } = options
+  if (toolChoice === undefined) return {}
+  if (typeof toolChoice === 'object') return { tool_choice: { type: 'tool', name: toolChoice.name } }
+  return { tool_choice: { type: toolChoice === 'required' ? 'any' : toolChoice } }
+}
+
+/** Thinking is paid from the same purse, so a budget needs room above itself. */
+function maxTokens(
+  options: GenerationOptions,
+  limit: number,
+  thinking: AnthropicThinkingWire | undefined,
+): number {
+  const wish = options.maxOutputTokens ?? limit
+  if (thinking?.budget_tokens === undefined || wish > thinking.budget_tokens) return wish
+  return thinking.budget_tokens + wish
+}
+
+/** Newer models take a temperature or a top-p, not both. */
+function toSampling(
+  options: GenerationOptions,
+): Pick<AnthropicRequestWire, 'temperature' | 'top_p' | 'top_k'> {
+  const { temperature, topP, topK } = options
+  return {
+    ...(temperature === undefined ? {} : { temperature: Math.min(1, temperature) }),
+    ...(temperature === undefined && topP !== undefined ? { top_p: topP } : {}),
+    ...(topK === undefined ? {} : { top_k: topK }),
+  }
+}
+
+function toFormat(options: GenerationOptions): Record<string, unknown> {
+  if (options.responseSchema === undefined) return {}
+  return { format: { type: 'json_schema', schema: closed(options.responseSchema) } }
+}
+
+/** Structured output demands that every object says it takes no other properties. */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed)
+  if (schema === null || typeof schema !== 'object') return schema
+  const entries = Object.entries(schema).map(([key, value]) => [key, closed(value)] as const)
+  const copy: Record<string, unknown> = Object.fromEntries(entries)
+  if (copy.type === 'object' && copy.additionalProperties === undefined) copy.additionalProperties = false
+  return copy
+}

@@ -1,0 +1,247 @@
+/**
+ * A wire's pieces become an answer's events here, once for all providers. What it guarantees:
+ *
+ * - a call is told whole, with an id that no other call of the answer has and with arguments that are an object;
+ * - arguments are parsed once, when the call is complete; a call that cannot be parsed is never told, and the
+ *   answer then ends as `malformed-call`;
+ * - pieces of one block carry one block number, and a signed piece never shares its block with a stranger;
+ * - an answer without its closing event is an error.
+ */
+import type { Origin } from './provider.js'
+import { cutStreamError, type ErrorContext } from './provider-error.js'
+import type { FinishReason, StreamEvent, Usage } from './stream-event.js'
+
+export interface AnswerContext extends ErrorContext {
+  /** Whose signatures these are. */
+  origin: Origin
+  /** Tool names as the wire knows them → as the caller declared them, where they differ. */
+  mappedNames?: Readonly<Record<string, string>>
+}
+
+/** A piece of a call, as chat-style servers send it. Every field may be missing. */
+export interface CallPiece {
+  id?: string | null | undefined
+  index?: number | null | undefined
+  name?: string | null | undefined
+  args?: unknown
+  signature?: string | undefined
+}
+
+export interface PieceOptions {
+  signature?: string | undefined
+  redacted?: boolean
+  /** Pieces of the same kind with the same key belong to one block. */
+  key?: string | number
+}
+
+interface OpenCall {
+  id: string | undefined
+  index: number | undefined
+  name: string
+  argsText: string
+  signature: string | undefined
+}
+
+/** Collects one answer. Methods return the events that may be told now. */
+export class AnswerAssembly {
+  private readonly context: AnswerContext
+  private readonly openCalls: OpenCall[] = []
+  private readonly usedIds = new Set<string>()
+  private block = { number: -1, kind: '', key: undefined as string | number | undefined }
+  private tokens: Partial<Usage> = {}
+  private finishReason: FinishReason | undefined
+  private finishMessage: string | undefined
+  private malformed: string | undefined
+
+  constructor(context: AnswerContext) {
+    this.context = context
+  }
+
+  text(text: string, options: PieceOptions = {}): StreamEvent[] {
+    if (text === '' && options.signature === undefined) return []
+    const block = this.blockOf('text', options)
+    if (options.signature === undefined) return [{ type: 'text-delta', text, block }]
+    return [{ type: 'text-delta', text, signature: options.signature, origin: this.context.origin, block }]
+  }
+
+  reasoning(text: string, options: PieceOptions = {}): StreamEvent[] {
+    if (text === '' && options.signature === undefined) return []
+    const block = this.blockOf('reasoning', options)
+    const signature = options.signature === undefined ? {} : { signature: options.signature }
+    const redacted = options.redacted ? { redacted: true } : {}
+    return [{ type: 'reasoning-delta', text, ...signature, origin: this.context.origin, ...redacted, block }]
+  }
+
+  /** A piece of a call: a new id opens a call; otherwise the index decides; otherwise the last open call. */
+  callPiece(piece: CallPiece): void {
+    const call = this.findCall(piece) ?? this.openCall(piece)
+    call.name ||= piece.name ?? ''
+    call.id ??= piece.id || undefined
+    call.signature ??= piece.signature
+    if (typeof piece.args === 'string') call.argsText += piece.args
+    else if (piece.args !== undefined && piece.args !== null) call.argsText = JSON.stringify(piece.args)
+  }
+
+  /** A call that came whole. Its place among the parts is kept, because it is told at once. */
+  call(piece: CallPiece): StreamEvent[] {
+    const args = parseArguments(piece.args)
+    const name = piece.name ?? ''
+    if (args === undefined || name === '') {
+      this.malformed ??= describeMalformed(name, piece.args)
+      return []
+    }
+    this.block = { number: this.block.number, kind: 'call', key: undefined }
+    return [
+      {
+        type: 'tool-call',
+        id: this.uniqueId(piece.id),
+        name: this.context.mappedNames?.[name] ?? name,
+        args,
+        ...(piece.signature === undefined ? {} : { signature: piece.signature }),
+        origin: this.context.origin,
+      },
+    ]
+  }
+
+  media(mimeType: string, data: string, signature?: string): StreamEvent[] {
+    const signed = signature === undefined ? {} : { signature }
+    return [{ type: 'media', mimeType, data, ...signed, origin: this.context.origin }]
+  }
+
+  vendor(value: unknown, text: string, signature?: string): StreamEvent[] {
+    const signed = signature === undefined ? {} : { signature }
+    const { origin } = this.context
+    return [{ type: 'vendor', vendor: origin.vendor, value, text, ...signed, origin }]
+  }
+
+  /** Later figures replace earlier ones: every provider's counts are cumulative. */
+  usage(usage: Partial<Usage>): void {
+    this.tokens = { ...this.tokens, ...usage }
+  }
+
+  /** The closing event has come. A second one, as some servers send, changes nothing. */
+  finish(reason: FinishReason, message?: string): void {
+    this.finishReason ??= reason
+    this.finishMessage ??= message
+  }
+
+  /** The stream is over: what is still open is closed, or the stream was cut. */
+  end(): StreamEvent[] {
+    if (this.finishReason === undefined) throw cutStreamError(this.context)
+    const calls = this.openCalls.flatMap(call =>
+      this.call({ id: call.id, name: call.name, args: call.argsText, signature: call.signature }),
+    )
+    return [...calls, ...this.usageEvents(), this.doneEvent(this.finishReason)]
+  }
+
+  private doneEvent(reason: FinishReason): StreamEvent {
+    const message = this.malformed ?? this.finishMessage
+    const said = message === undefined ? {} : { message }
+    // An answer cut by its length limit explains a half call better than "malformed" does.
+    if (this.malformed !== undefined && reason !== 'length') {
+      return { type: 'done', finishReason: 'malformed-call', ...said }
+    }
+    const called = this.usedIds.size > 0
+    if (reason === 'stop' && called) return { type: 'done', finishReason: 'tool-calls', ...said }
+    if (reason === 'tool-calls' && !called) return { type: 'done', finishReason: 'stop', ...said }
+    return { type: 'done', finishReason: reason, ...said }
+  }
+
+  private usageEvents(): StreamEvent[] {
+    const { inputTokens, outputTokens } = this.tokens
+    if (inputTokens === undefined && outputTokens === undefined) return []
+    const sum = (inputTokens ?? 0) + (outputTokens ?? 0)
+    return [
+      {
+        type: 'usage',
+        usage: {
+          totalTokens: sum,
+          ...this.tokens,
+          inputTokens: inputTokens ?? 0,
+          outputTokens: outputTokens ?? 0,
+        },
+      },
+    ]
+  }
+
+  private blockOf(kind: string, options: PieceOptions): number {
+    // Without a key of its own, a signed piece is a part of its own: signatures cover exactly one part.
+    const key = options.key ?? (options.signature === undefined ? 'unsigned' : undefined)
+    const same = this.block.kind === kind && key !== undefined && this.block.key === key
+    if (!same) this.block = { number: this.block.number + 1, kind, key }
+    return this.block.number
+  }
+
+  private findCall(piece: CallPiece): OpenCall | undefined {
+    const index = piece.index ?? undefined
+    const last = this.openCalls.at(-1)
+    if (piece.id) {
+      const known = this.openCalls.findLast(call => call.id === piece.id)
+      const other = known && index !== undefined && known.index !== undefined && known.index !== index
+      // An unknown id opens a call, and so does a known one that comes back with a name under another index.
+      return known && !(other && piece.name) ? known : this.awaitingId(index)
+    }
+    const byIndex = index === undefined ? last : this.openCalls.findLast(call => call.index === index)
+    // Servers without ids send each call whole: a second name after complete arguments is a second call.
+    return byIndex && piece.name && isComplete(byIndex) ? undefined : byIndex
+  }
+
+  /** A call that was opened by its name and gets its id only later. */
+  private awaitingId(index: number | undefined): OpenCall | undefined {
+    if (index === undefined) return undefined
+    return this.openCalls.find(call => call.index === index && call.id === undefined && call.argsText === '')
+  }
+
+  private openCall(piece: CallPiece): OpenCall {
+    const call: OpenCall = {
+      id: piece.id || undefined,
+      index: piece.index ?? undefined,
+      name: piece.name ?? '',
+      argsText: '',
+      signature: piece.signature,
+    }
+    this.openCalls.push(call)
+    return call
+  }
+
+  private uniqueId(wish: string | null | undefined): string {
+    let id = wish || mintCallId()
+    while (this.usedIds.has(id)) id = mintCallId()
+    this.usedIds.add(id)
+    return id
+  }
+}
+
+function isComplete(call: OpenCall): boolean {
+  return call.name !== '' && call.argsText !== '' && parseArguments(call.argsText) !== undefined
+}
+
+/** Arguments as an object. Nothing means none; a text is parsed, twice when it was encoded twice. */
+function parseArguments(args: unknown): Record<string, unknown> | undefined {
+  let value = args
+  for (let depth = 0; depth < 2 && typeof value === 'string'; depth += 1) {
+    if (value.trim() === '') return {}
+    try {
+      value = JSON.parse(value)
+    } catch {
+      return undefined
+    }
+  }
+  if (value === undefined || value === null) return {}
+  return typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
+}
+
+function describeMalformed(name: string, args: unknown): string {
+  if (name === '') return 'The model called a tool without naming it.'
+  const text = typeof args === 'string' ? args : JSON.stringify(args)
+  const shown = text.length > 200 ? `${text.slice(0, 200)}…` : text
+  return `The model called ${name} with arguments that are not a JSON object: ${shown}`
+}
+
+const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'
+
+/** Nine letters and digits: the one form of id that every provider takes. */
+export function mintCallId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(9))
+  return Array.from(bytes, byte => LETTERS[byte % LETTERS.length]).join('')
+}

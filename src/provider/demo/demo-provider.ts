@@ -1,0 +1,166 @@
+/**
+ * A model without a model: it needs no key and no network, answers by a few rules, really calls the tools it
+ * is given, and says in every answer that it is a demo. Good for a first start, for examples and for tests.
+ */
+import { AgentError } from '../../errors.js'
+import { AnswerAssembly } from '../assemble-stream.js'
+import { describeModel } from '../model-catalog.js'
+import type { GenerateRequest, ModelInfo, Provider, ProviderMessage, ToolResultPart } from '../provider.js'
+import { abortedError, toProviderError } from '../provider-error.js'
+import type { ProviderSettings } from '../provider-settings.js'
+import { repairHistory } from '../repair/repair-history.js'
+import type { StreamEvent } from '../stream-event.js'
+import { argumentsFor } from './demo-arguments.js'
+
+const PROFILE = 'openai-chat'
+
+/** Answers offline, by simple rules. */
+export class DemoProvider implements Provider {
+  readonly id: string
+
+  constructor(private readonly settings: ProviderSettings) {
+    this.id = settings.id
+  }
+
+  async *generate(request: GenerateRequest, signal?: AbortSignal): AsyncGenerator<StreamEvent> {
+    const context = { provider: this.id, model: request.model, signal }
+    try {
+      const mode = request.repairMode ?? 'repair'
+      const { messages, repairs, mappedIds } = repairHistory(request.messages, PROFILE, { mode })
+      const body = { model: request.model, messages, tools: request.tools ?? [] }
+      yield { type: 'request', model: request.model, profile: PROFILE, repairs, mappedIds, body }
+      const answer = new AnswerAssembly({ ...context, origin: { vendor: 'demo', model: request.model } })
+      for (const event of respond(request, messages, answer)) {
+        // Yielding to others between words makes the stream a stream.
+        await new Promise(resolve => setImmediate(resolve))
+        if (signal?.aborted) throw abortedError(context)
+        yield event
+      }
+    } catch (error) {
+      yield { type: 'error', error: toProviderError(error, context) }
+    }
+  }
+
+  describeModel(model: string): ModelInfo {
+    return {
+      ...describeModel('demo', model, { models: this.settings.models }),
+      name: 'Demo (offline)',
+      known: true,
+    }
+  }
+
+  async listModels(): Promise<ModelInfo[]> {
+    return [this.describeModel('demo')]
+  }
+}
+
+function* respond(
+  request: GenerateRequest,
+  messages: readonly ProviderMessage[],
+  answer: AnswerAssembly,
+): Generator<StreamEvent> {
+  const turn = currentTurn(messages)
+  const tool = nextTool(request, turn)
+  const words = tool
+    ? `I will use ${tool.name}.`
+    : answerText(
+        turn,
+        (request.tools ?? []).map(({ name }) => name),
+      )
+  for (const piece of words.match(/\S+\s*/g) ?? []) yield* answer.text(piece)
+  if (tool) yield* answer.call({ name: tool.name, args: argumentsFor(tool.parameters, turn.text) })
+  answer.usage({ inputTokens: estimate(JSON.stringify(messages)), outputTokens: estimate(words) })
+  answer.finish('stop')
+  yield* answer.end()
+}
+
+interface Turn {
+  /** What the user last said. */
+  text: string
+  /** What tools have answered since. */
+  results: readonly ToolResultPart[]
+  /** Tools called since. */
+  called: ReadonlySet<string>
+}
+
+function currentTurn(messages: readonly ProviderMessage[]): Turn {
+  const start = messages.findLastIndex(message => message.role === 'user' && textOf(message) !== '')
+  const since = messages.slice(start + 1).flatMap(message => message.parts)
+  const user = messages[start]
+  return {
+    text: user ? textOf(user) : '',
+    results: since.filter(part => part.type === 'tool-result'),
+    called: new Set(since.flatMap(part => (part.type === 'tool-call' ? [part.name] : []))),
+  }
+}
+
+/** The tool that the user's words fit best, each once in a turn. */
+function nextTool(request: GenerateRequest, turn: Turn) {
+  const { tools = [], options } = request
+  const choice = options?.toolChoice
+  if (choice === 'none') return undefined
+  if (typeof choice === 'object') {
+    const named = tools.find(tool => tool.name === choice.name)
+    if (!named)
+      throw new AgentError(
+        'provider-rejected',
+        `The demo was told to call ${choice.name}, which is not declared.`,
+      )
+    return named
+  }
+  const open = tools.filter(tool => !turn.called.has(tool.name))
+  const spoken = new Set(wordsOf(turn.text))
+  const scored = open.map(tool => ({ tool, score: scoreOf(tool.name, tool.description, spoken) }))
+  const best = scored.reduce<(typeof scored)[number] | undefined>(
+    (top, next) => (next.score > (top?.score ?? 0) ? next : top),
+    undefined,
+  )
+  return best?.tool ?? (choice === 'required' ? open[0] : undefined)
+}
+
+/** A word of the tool's name weighs more than one of its description. */
+function scoreOf(name: string, description: string, spoken: ReadonlySet<string>): number {
+  const inName = wordsOf(name).filter(word => spoken.has(word)).length
+  const inDescription = new Set(wordsOf(description).filter(word => spoken.has(word))).size
+  return inName > 0 || inDescription > 1 ? inName * 3 + inDescription : 0
+}
+
+/** Words of four letters and more, each also without a plural's s. */
+function wordsOf(text: string): string[] {
+  const words = text
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .match(/[\p{L}\p{N}]{3,}/gu)
+  return (words ?? []).filter(word => !COMMON.has(word)).map(word => word.replace(/(?<=\w{3})s$/, ''))
+}
+
+const COMMON: ReadonlySet<string> = new Set(
+  'the and for with this that from into get set use tool tools agent you are what your can will please not'.split(
+    ' ',
+  ),
+)
+
+function answerText(turn: Turn, toolNames: readonly string[]): string {
+  if (turn.results.length > 0) {
+    const lines = turn.results.map(result => `- ${result.name}: ${shorten(JSON.stringify(result.result))}`)
+    return `This is what the tools answered (I am a demo model, so I only pass it on):\n${lines.join('\n')}`
+  }
+  const tools =
+    toolNames.length > 0 ? ` I can call these tools when you name them: ${toolNames.join(', ')}.` : ''
+  return (
+    `You said: "${shorten(turn.text)}". I am Lango's demo model: no network, no intelligence, a few rules.${tools} ` +
+    'For real answers set a key such as GEMINI_API_KEY and name a model, for example gemini/gemini-2.5-flash.'
+  )
+}
+
+function textOf(message: ProviderMessage): string {
+  return message.parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+}
+
+function shorten(text: string): string {
+  return text.length > 600 ? `${text.slice(0, 600)}…` : text
+}
+
+function estimate(text: string): number {
+  return Math.ceil(new TextEncoder().encode(text).length / 4)
+}

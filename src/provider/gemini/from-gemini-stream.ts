@@ -1,0 +1,151 @@
+/**
+ * Gemini's stream → events. Calls are recognised by their part, because the finish reason of a call is `STOP`
+ * like any other; a signature may sit on any part, the empty last text included.
+ */
+import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
+import { blockedError } from '../provider-error.js'
+import type { FinishReason, StreamEvent, Usage } from '../stream-event.js'
+import { applyPartialArg, type PartialArgWire } from './partial-args.js'
+
+export interface GeminiChunkWire {
+  candidates?: readonly GeminiCandidateWire[]
+  promptFeedback?: { blockReason?: string; blockReasonMessage?: string }
+  usageMetadata?: {
+    promptTokenCount?: number
+    toolUsePromptTokenCount?: number
+    candidatesTokenCount?: number
+    thoughtsTokenCount?: number
+    cachedContentTokenCount?: number
+    totalTokenCount?: number
+  }
+}
+
+interface GeminiCandidateWire {
+  content?: { parts?: readonly GeminiAnswerPartWire[] }
+  finishReason?: string
+  finishMessage?: string
+}
+
+interface GeminiAnswerPartWire {
+  text?: string
+  thought?: boolean
+  thoughtSignature?: string
+  functionCall?: GeminiCallWire
+  inlineData?: { mimeType?: string; data?: string }
+  executableCode?: { code?: string; language?: string }
+  codeExecutionResult?: { outcome?: string; output?: string }
+}
+
+interface GeminiCallWire {
+  id?: string
+  name?: string
+  args?: Record<string, unknown>
+  partialArgs?: readonly PartialArgWire[]
+  willContinue?: boolean
+}
+
+/** Reads a whole answer. */
+export async function* fromGeminiStream(
+  chunks: AsyncIterable<GeminiChunkWire>,
+  context: AnswerContext,
+): AsyncGenerator<StreamEvent> {
+  const answer = new AnswerAssembly(context)
+  const streamed = new StreamedCall(answer)
+  for await (const chunk of chunks) {
+    const blockReason = chunk.promptFeedback?.blockReason
+    if (blockReason) {
+      throw blockedError(context, blockReason, chunk.promptFeedback?.blockReasonMessage ?? blockReason)
+    }
+    if (chunk.usageMetadata) answer.usage(toUsage(chunk.usageMetadata))
+    const candidate = chunk.candidates?.[0]
+    for (const part of candidate?.content?.parts ?? []) yield* fromPart(part, answer, streamed)
+    if (candidate?.finishReason) {
+      yield* streamed.close()
+      answer.finish(toFinishReason(candidate.finishReason), candidate.finishMessage)
+    }
+  }
+  yield* answer.end()
+}
+
+function fromPart(part: GeminiAnswerPartWire, answer: AnswerAssembly, streamed: StreamedCall): StreamEvent[] {
+  const signature = part.thoughtSignature
+  if (part.functionCall) return streamed.read(part.functionCall, signature)
+  if (part.inlineData) {
+    return answer.media(
+      part.inlineData.mimeType ?? 'application/octet-stream',
+      part.inlineData.data ?? '',
+      signature,
+    )
+  }
+  if (part.executableCode) {
+    const { code = '', language = '' } = part.executableCode
+    const text = `The model ran this code:\n\`\`\`${language.toLowerCase()}\n${code}\n\`\`\``
+    return answer.vendor({ executableCode: part.executableCode }, text, signature)
+  }
+  if (part.codeExecutionResult) {
+    const text = `The code answered: ${part.codeExecutionResult.output ?? part.codeExecutionResult.outcome ?? ''}`
+    return answer.vendor({ codeExecutionResult: part.codeExecutionResult }, text, signature)
+  }
+  return part.thought
+    ? answer.reasoning(part.text ?? '', { signature })
+    : answer.text(part.text ?? '', { signature })
+}
+
+/** A call comes whole, or, on Vertex, as a name and then values at paths until `willContinue` is gone. */
+class StreamedCall {
+  private open: { name: string; id?: string; args: Record<string, unknown>; signature?: string } | undefined
+
+  constructor(private readonly answer: AnswerAssembly) {}
+
+  read(call: GeminiCallWire, signature: string | undefined): StreamEvent[] {
+    const inPieces = call.partialArgs !== undefined || call.willContinue === true
+    if (this.open === undefined && !inPieces) {
+      return this.answer.call({ id: call.id, name: call.name, args: call.args, signature })
+    }
+    const closed = call.name && this.open ? this.close() : []
+    this.open ??= { name: call.name ?? '', args: {} }
+    if (call.id !== undefined) this.open.id = call.id
+    if (signature !== undefined) this.open.signature ??= signature
+    Object.assign(this.open.args, call.args)
+    for (const partial of call.partialArgs ?? []) applyPartialArg(this.open.args, partial)
+    return call.willContinue ? closed : [...closed, ...this.close()]
+  }
+
+  close(): StreamEvent[] {
+    const call = this.open
+    this.open = undefined
+    return call ? this.answer.call(call) : []
+  }
+}
+
+function toUsage(usage: NonNullable<GeminiChunkWire['usageMetadata']>): Partial<Usage> {
+  const input = (usage.promptTokenCount ?? 0) + (usage.toolUsePromptTokenCount ?? 0)
+  return {
+    inputTokens: input,
+    outputTokens: (usage.candidatesTokenCount ?? 0) + (usage.thoughtsTokenCount ?? 0),
+    ...(usage.cachedContentTokenCount === undefined
+      ? {}
+      : { cachedInputTokens: usage.cachedContentTokenCount }),
+    ...(usage.thoughtsTokenCount === undefined ? {} : { reasoningTokens: usage.thoughtsTokenCount }),
+    ...(usage.totalTokenCount === undefined ? {} : { totalTokens: usage.totalTokenCount }),
+  }
+}
+
+function toFinishReason(reason: string): FinishReason {
+  return FINISH_REASONS[reason] ?? (/SAFETY|BLOCK|PROHIBITED|RECITATION/.test(reason) ? 'blocked' : 'other')
+}
+
+const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {
+  STOP: 'stop',
+  MAX_TOKENS: 'length',
+  CONTINUATION: 'length',
+  SAFETY: 'blocked',
+  RECITATION: 'blocked',
+  BLOCKLIST: 'blocked',
+  PROHIBITED_CONTENT: 'blocked',
+  SPII: 'blocked',
+  LANGUAGE: 'blocked',
+  MALFORMED_FUNCTION_CALL: 'malformed-call',
+  UNEXPECTED_TOOL_CALL: 'malformed-call',
+  TOO_MANY_TOOL_CALLS: 'malformed-call',
+}

@@ -1,0 +1,74 @@
+/** What is known of a model without asking anyone: the catalogue, the caller's corrections, or a careful guess. */
+import { CATALOG, type CatalogRow } from './model-catalog-data.js'
+import type { ModelInfo } from './provider.js'
+import { profileForModel } from './repair/profile-for-model.js'
+
+export interface DescribeOptions {
+  /** Corrections by model name, from the provider's configuration. */
+  models?: Readonly<Record<string, ModelOverride>>
+  /** The profile that the provider was told to use. */
+  profile?: string
+  api?: 'chat' | 'responses'
+  /** The largest window that the server itself allows, whatever the model could do. */
+  windowLimit?: number
+}
+
+/** A correction to the catalogue. `profile` is the name of a repair profile. */
+export type ModelOverride = Partial<Omit<ModelInfo, 'id' | 'known'>>
+
+/** Describes a model. `type` is a provider's type or the name of a compatible server. */
+export function describeModel(type: string, model: string, options: DescribeOptions = {}): ModelInfo {
+  const row = findRow(model)
+  const [contextWindow, outputLimit] = row ?? FALLBACKS[type] ?? [32_768, 4096]
+  const limit = options.windowLimit ?? Number.POSITIVE_INFINITY
+  const price = row && priceOf(row)
+  return {
+    id: model,
+    contextWindow: Math.min(contextWindow, limit),
+    // A server that allows little must not give all of it to the answer.
+    outputLimit: Math.min(outputLimit, Math.floor(limit / 4)),
+    ...(price ? { price } : {}),
+    profile: options.profile ?? profileForModel(type, model, options.api),
+    known: row !== undefined,
+    ...withoutUndefined(options.models?.[model] ?? {}),
+  }
+}
+
+// The smallest figures that a current model of the vendor has: too little costs a cut, too much a refusal.
+const FALLBACKS: Readonly<Record<string, readonly [number, number]>> = {
+  gemini: [1_048_576, 65_536],
+  openai: [128_000, 16_384],
+  anthropic: [200_000, 32_000],
+  demo: [32_768, 4096],
+}
+
+function findRow(model: string): CatalogRow | undefined {
+  const name = plainName(model)
+  let best: string | undefined
+  for (const key of Object.keys(CATALOG)) {
+    const continues = name === key || (name.startsWith(key) && !/[a-z0-9.]/.test(name.charAt(key.length)))
+    if (continues && key.length > (best?.length ?? 0)) best = key
+  }
+  return best === undefined ? undefined : CATALOG[best]
+}
+
+/** Gateways prefix names with the maker (`anthropic/claude-opus-4.5`) and write versions with a dot. */
+function plainName(model: string): string {
+  const name = model.slice(model.lastIndexOf('/') + 1).toLowerCase()
+  return name.startsWith('claude-') ? name.replaceAll('.', '-') : name
+}
+
+function priceOf(row: CatalogRow): ModelInfo['price'] {
+  const [, , input, output, cachedInput, cacheWrite] = row
+  if (input === undefined || output === undefined) return undefined
+  return {
+    input,
+    output,
+    ...(cachedInput === undefined ? {} : { cachedInput }),
+    ...(cacheWrite === undefined ? {} : { cacheWrite }),
+  }
+}
+
+function withoutUndefined(override: ModelOverride): ModelOverride {
+  return Object.fromEntries(Object.entries(override).filter(([, value]) => value !== undefined))
+}

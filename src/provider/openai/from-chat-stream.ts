@@ -1,0 +1,140 @@
+/**
+ * A Chat Completions stream → events. Servers differ in every detail of it: indexes and ids may be missing or
+ * repeated, arguments come whole or in pieces, reasoning has three names, usage comes with the last choice,
+ * after it, or in a corner of its own, and the closing reason may come twice.
+ */
+import { AgentError } from '../../errors.js'
+import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
+import type { FinishReason, StreamEvent, Usage } from '../stream-event.js'
+
+export interface ChatChunkWire {
+  choices?: readonly ChatChoiceWire[] | null
+  usage?: ChatUsageWire | null
+  x_groq?: { usage?: ChatUsageWire | null } | null
+}
+
+interface ChatChoiceWire {
+  index?: number | null
+  delta?: ChatDeltaWire | null
+  message?: ChatDeltaWire | null
+  finish_reason?: string | null
+}
+
+interface ChatDeltaWire {
+  content?: string | readonly ChatContentPieceWire[] | null
+  reasoning_content?: string | null
+  reasoning?: string | null
+  refusal?: string | null
+  tool_calls?: readonly ChatCallPieceWire[] | null
+}
+
+interface ChatContentPieceWire {
+  type?: string
+  text?: string
+  thinking?: string | readonly { text?: string }[]
+}
+
+interface ChatCallPieceWire {
+  index?: number | null
+  id?: string | null
+  function?: { name?: string | null; arguments?: unknown } | null
+}
+
+interface ChatUsageWire {
+  prompt_tokens?: number | null
+  completion_tokens?: number | null
+  total_tokens?: number | null
+  prompt_tokens_details?: { cached_tokens?: number | null } | null
+  completion_tokens_details?: { reasoning_tokens?: number | null } | null
+  prompt_cache_hit_tokens?: number | null
+}
+
+/** Reads a whole answer. */
+export async function* fromChatStream(
+  chunks: AsyncIterable<ChatChunkWire>,
+  context: AnswerContext,
+): AsyncGenerator<StreamEvent> {
+  const answer = new AnswerAssembly(context)
+  let refusal = ''
+  for await (const chunk of chunks) {
+    const usage = chunk.usage ?? chunk.x_groq?.usage
+    if (usage) answer.usage(toUsage(usage))
+    const choice = chunk.choices?.find(candidate => (candidate.index ?? 0) === 0)
+    const delta = choice?.delta ?? choice?.message
+    if (delta) {
+      yield* fromDelta(delta, answer)
+      refusal += delta.refusal ?? ''
+    }
+    if (choice?.finish_reason) {
+      if (refusal === '') answer.finish(toFinishReason(choice.finish_reason, context))
+      else answer.finish('blocked', refusal)
+    }
+  }
+  yield* answer.end()
+}
+
+function* fromDelta(delta: ChatDeltaWire, answer: AnswerAssembly): Generator<StreamEvent> {
+  yield* answer.reasoning(delta.reasoning_content ?? delta.reasoning ?? '')
+  if (Array.isArray(delta.content)) {
+    for (const piece of delta.content as readonly ChatContentPieceWire[])
+      yield* fromContentPiece(piece, answer)
+  } else if (typeof delta.content === 'string') {
+    yield* answer.text(delta.content)
+  }
+  // A refusal is what the model said instead of an answer; the reader should see it.
+  if (delta.refusal) yield* answer.text(delta.refusal)
+  for (const piece of delta.tool_calls ?? []) {
+    answer.callPiece({
+      id: piece.id,
+      index: piece.index,
+      name: piece.function?.name,
+      args: piece.function?.arguments,
+    })
+  }
+}
+
+/** Mistral's thinking models send lists of text and thinking pieces. */
+function fromContentPiece(piece: ChatContentPieceWire, answer: AnswerAssembly): StreamEvent[] {
+  if (piece.type !== 'thinking') return answer.text(piece.text ?? '')
+  const { thinking } = piece
+  const text =
+    typeof thinking === 'string' ? thinking : (thinking ?? []).map(part => part.text ?? '').join('')
+  return answer.reasoning(text)
+}
+
+function toUsage(usage: ChatUsageWire): Partial<Usage> {
+  const cached = usage.prompt_tokens_details?.cached_tokens ?? usage.prompt_cache_hit_tokens
+  const reasoning = usage.completion_tokens_details?.reasoning_tokens
+  return {
+    inputTokens: usage.prompt_tokens ?? 0,
+    outputTokens: usage.completion_tokens ?? 0,
+    ...(usage.total_tokens == null ? {} : { totalTokens: usage.total_tokens }),
+    ...(cached == null ? {} : { cachedInputTokens: cached }),
+    ...(reasoning == null ? {} : { reasoningTokens: reasoning }),
+  }
+}
+
+function toFinishReason(reason: string, context: AnswerContext): FinishReason {
+  if (reason === 'error' || reason === 'insufficient_system_resource') {
+    throw new AgentError(
+      'provider-overloaded',
+      `${context.provider}/${context.model} gave up its answer with the reason "${reason}".`,
+      {
+        retryable: true,
+        details: { provider: context.provider, model: context.model, providerCode: reason },
+      },
+    )
+  }
+  return FINISH_REASONS[reason] ?? 'other'
+}
+
+const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {
+  stop: 'stop',
+  eos: 'stop',
+  end_turn: 'stop',
+  tool_calls: 'tool-calls',
+  function_call: 'tool-calls',
+  length: 'length',
+  model_length: 'length',
+  content_filter: 'blocked',
+}

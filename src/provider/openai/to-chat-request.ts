@@ -1,0 +1,201 @@
+/**
+ * A repaired history → the body of a Chat Completions request, for OpenAI and for every server that speaks
+ * the same language. Contents are strings wherever they can be: some servers lose what is in arrays.
+ */
+import { mediaNote, mediaUrl, objectSchema, resultText } from '../media-data.js'
+import type {
+  GenerationOptions,
+  MediaPart,
+  ProviderMessage,
+  ProviderPart,
+  ToolDeclaration,
+} from '../provider.js'
+import type { PreparedRequest } from '../stream-answer.js'
+import type { ChatQuirks } from './compatible-servers.js'
+import { effortOf, isReasoningModel } from './openai-models.js'
+
+export interface ChatRequestWire {
+  model: string
+  messages: ChatMessageWire[]
+  stream: true
+  stream_options?: { include_usage: true }
+  tools?: { type: 'function'; function: { name: string; description: string; parameters: unknown } }[]
+  tool_choice?: unknown
+  [field: string]: unknown
+}
+
+export interface ChatMessageWire {
+  role: 'system' | 'user' | 'assistant' | 'tool'
+  content: string | ChatContentWire[] | null
+  tool_calls?: { id: string; type: 'function'; function: { name: string; arguments: string } }[]
+  tool_call_id?: string
+  name?: string
+  reasoning_content?: string
+  reasoning?: string
+}
+
+type ChatContentWire = Record<string, unknown>
+
+/** Writes the body. */
+export function toChatRequest(request: PreparedRequest, quirks: ChatQuirks): ChatRequestWire {
+  const { tools, options } = request
+  const messages = request.messages.flatMap(message => toMessages(message, quirks, request.profile.name))
+  return {
+    model: request.model,
+    messages: withSchemaInWords(messages, options, quirks),
+    ...(tools.length > 0 ? { tools: tools.map(toTool), ...toToolChoice(options, quirks) } : {}),
+    ...toSettings(options, quirks, request.model),
+    stream: true,
+    ...(quirks.asksForUsage ? { stream_options: { include_usage: true } } : {}),
+  }
+}
+
+function toMessages(message: ProviderMessage, quirks: ChatQuirks, profile: string): ChatMessageWire[] {
+  switch (message.role) {
+    case 'assistant':
+      return [toAssistant(message.parts, quirks)]
+    case 'tool':
+      return toToolMessages(message.parts, profile)
+    case 'system':
+      return [{ role: 'system', content: textOf(message.parts) }]
+    default:
+      return [{ role: 'user', content: toUserContent(message.parts) }]
+  }
+}
+
+function toAssistant(parts: readonly ProviderPart[], quirks: ChatQuirks): ChatMessageWire {
+  const text = textOf(parts)
+  const calls = parts.filter(part => part.type === 'tool-call')
+  return {
+    role: 'assistant',
+    content: text === '' && calls.length > 0 ? null : text,
+    ...toReasoning(parts, quirks, calls.length > 0),
+    ...(calls.length > 0
+      ? {
+          tool_calls: calls.map(call => ({
+            id: call.id,
+            type: 'function' as const,
+            function: { name: call.name, arguments: toArguments(call.args) },
+          })),
+        }
+      : {}),
+  }
+}
+
+function toReasoning(
+  parts: readonly ProviderPart[],
+  quirks: ChatQuirks,
+  hasCalls: boolean,
+): { reasoning_content?: string; reasoning?: string } {
+  const field = quirks.reasoningField
+  if (field === undefined) return {}
+  const text = parts.flatMap(part => (part.type === 'reasoning' ? [part.text] : [])).join('\n')
+  if (quirks.reasoningWithCallsOnly) return hasCalls ? { [field]: text } : {}
+  return text === '' ? {} : { [field]: text }
+}
+
+/** One message per result; whatever else the turn holds follows as a user's. */
+function toToolMessages(parts: readonly ProviderPart[], profile: string): ChatMessageWire[] {
+  const results = parts.filter(part => part.type === 'tool-result')
+  const others = parts.filter(part => part.type !== 'tool-result')
+  return [
+    ...results.map(part => ({
+      role: 'tool' as const,
+      tool_call_id: part.id,
+      // Mistral's own schema wants the name as well; OpenAI ignores it.
+      ...(profile === 'mistral' ? { name: part.name } : {}),
+      content: resultText(part.result),
+    })),
+    ...(others.length > 0 ? [{ role: 'user' as const, content: toUserContent(others) }] : []),
+  ]
+}
+
+function toArguments(args: unknown): string {
+  return typeof args === 'string' ? args : JSON.stringify(args ?? {})
+}
+
+function textOf(parts: readonly ProviderPart[]): string {
+  const texts = parts.map(part => {
+    if (part.type === 'text' || part.type === 'vendor') return part.text
+    return part.type === 'media' ? mediaNote(part) : ''
+  })
+  return texts.filter(text => text !== '').join('\n')
+}
+
+function toUserContent(parts: readonly ProviderPart[]): string | ChatContentWire[] {
+  if (!parts.some(part => part.type === 'media')) return textOf(parts)
+  return parts.flatMap((part): ChatContentWire[] => {
+    if (part.type === 'media') return [toMedia(part)]
+    const text = part.type === 'text' || part.type === 'vendor' ? part.text : ''
+    return text === '' ? [] : [{ type: 'text', text }]
+  })
+}
+
+function toMedia(media: MediaPart): ChatContentWire {
+  const { mimeType } = media
+  if (mimeType.startsWith('image/')) return { type: 'image_url', image_url: { url: mediaUrl(media) } }
+  if (mimeType.startsWith('audio/') && media.data !== undefined) {
+    const format = /mpeg|mp3/.test(mimeType) ? 'mp3' : 'wav'
+    return { type: 'input_audio', input_audio: { data: media.data, format } }
+  }
+  if (mimeType === 'application/pdf' && media.data !== undefined) {
+    return { type: 'file', file: { filename: media.name ?? 'document.pdf', file_data: mediaUrl(media) } }
+  }
+  return { type: 'text', text: mediaNote(media) }
+}
+
+function toTool(tool: ToolDeclaration): NonNullable<ChatRequestWire['tools']>[number] {
+  const { name, description, parameters } = tool
+  return { type: 'function', function: { name, description, parameters: objectSchema(parameters) } }
+}
+
+function toToolChoice(options: GenerationOptions, quirks: ChatQuirks): { tool_choice?: unknown } {
+  const { toolChoice } = options
+  if (toolChoice === undefined) return {}
+  if (typeof toolChoice === 'object') {
+    return { tool_choice: { type: 'function', function: { name: toolChoice.name } } }
+  }
+  return { tool_choice: toolChoice === 'required' ? quirks.requiredToolChoice : toolChoice }
+}
+
+function toSettings(options: GenerationOptions, quirks: ChatQuirks, model: string): Record<string, unknown> {
+  // Models that think refuse sampling settings outright; leaving them out is the only way to be answered.
+  const samples = !isReasoningModel(model)
+  const effort = effortOf(options.thinking)
+  return {
+    ...(samples && options.temperature !== undefined ? { temperature: options.temperature } : {}),
+    ...(samples && options.topP !== undefined ? { top_p: options.topP } : {}),
+    ...(quirks.takesTopK && options.topK !== undefined ? { top_k: options.topK } : {}),
+    ...(quirks.takesSeed && options.seed !== undefined ? { [quirks.seedField]: options.seed } : {}),
+    ...(options.maxOutputTokens === undefined ? {} : { [quirks.maxTokensField]: options.maxOutputTokens }),
+    ...(samples && options.stopSequences?.length ? { stop: [...options.stopSequences] } : {}),
+    ...toResponseFormat(options, quirks),
+    ...(effort === undefined ? {} : toThinking(effort, quirks)),
+  }
+}
+
+function toThinking(effort: string, quirks: ChatQuirks): Record<string, unknown> {
+  if (quirks.thinkingField === 'reasoning_effort') return { reasoning_effort: effort }
+  if (quirks.thinkingField === 'reasoning') return { reasoning: { effort } }
+  return quirks.thinkingField === 'thinking' ? { thinking: { type: 'enabled' } } : {}
+}
+
+function toResponseFormat(options: GenerationOptions, quirks: ChatQuirks): Record<string, unknown> {
+  const schema = options.responseSchema
+  if (schema === undefined) return {}
+  if (quirks.responseFormat === 'json_object') return { response_format: { type: 'json_object' } }
+  return { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } } }
+}
+
+/** Servers that know only "some JSON" are told the schema, and must read the word JSON to comply at all. */
+function withSchemaInWords(
+  messages: ChatMessageWire[],
+  options: GenerationOptions,
+  quirks: ChatQuirks,
+): ChatMessageWire[] {
+  if (options.responseSchema === undefined || quirks.responseFormat !== 'json_object') return messages
+  const words = `Answer with JSON that satisfies this schema: ${JSON.stringify(options.responseSchema)}`
+  const [first, ...rest] = messages
+  if (first?.role !== 'system') return [{ role: 'system', content: words }, ...messages]
+  return [{ ...first, content: `${first.content}\n${words}` }, ...rest]
+}

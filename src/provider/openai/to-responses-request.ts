@@ -1,0 +1,150 @@
+/**
+ * A repaired history → the body of OpenAI's Responses API. Nothing is stored there (`store: false`), so
+ * reasoning travels with us, encrypted, and items are sent without ids: an id would have to exist on the server.
+ */
+import { mediaNote, mediaUrl, objectSchema, resultText } from '../media-data.js'
+import type {
+  GenerationOptions,
+  MediaPart,
+  ProviderMessage,
+  ProviderPart,
+  ReasoningPart,
+  ToolDeclaration,
+  ToolResultPart,
+} from '../provider.js'
+import type { PreparedRequest } from '../stream-answer.js'
+import { effortOf, isReasoningModel } from './openai-models.js'
+
+export interface ResponsesRequestWire {
+  model: string
+  input: ResponsesItemWire[]
+  instructions?: string
+  tools?: Record<string, unknown>[]
+  tool_choice?: unknown
+  store: false
+  stream: true
+  include?: string[]
+  [field: string]: unknown
+}
+
+export type ResponsesItemWire = Record<string, unknown>
+
+/** Writes the body. */
+export function toResponsesRequest(request: PreparedRequest): ResponsesRequestWire {
+  const { messages, tools, options, model } = request
+  const head = messages.findIndex(message => message.role !== 'system')
+  const leading = head < 0 ? messages : messages.slice(0, head)
+  const rest = head < 0 ? [] : messages.slice(head)
+  const instructions = leading.map(message => textOf(message.parts)).join('\n')
+  const reasons = isReasoningModel(model) || options.thinking !== undefined
+  return {
+    model,
+    ...(instructions === '' ? {} : { instructions }),
+    input: rest.flatMap(toItems),
+    ...(tools.length > 0 ? { tools: tools.map(toTool), ...toToolChoice(options) } : {}),
+    ...toSettings(options, model),
+    store: false,
+    // Models that do not think refuse to be asked for their encrypted thoughts.
+    ...(reasons ? { include: ['reasoning.encrypted_content'] } : {}),
+    stream: true,
+  }
+}
+
+function toItems(message: ProviderMessage): ResponsesItemWire[] {
+  if (message.role === 'assistant') return toAssistantItems(message.parts)
+  if (message.role === 'system') return [{ role: 'developer', content: textOf(message.parts) }]
+  const results = message.parts.filter(part => part.type === 'tool-result').map(toResult)
+  const content = message.parts.flatMap(toUserContent)
+  return [...results, ...(content.length > 0 ? [{ role: 'user', content }] : [])]
+}
+
+/** Items stay in the order in which the model made them: reasoning belongs to what follows it. */
+function toAssistantItems(parts: readonly ProviderPart[]): ResponsesItemWire[] {
+  return parts.flatMap((part): ResponsesItemWire[] => {
+    switch (part.type) {
+      case 'reasoning':
+        return part.signature === undefined ? [] : [toReasoning(part)]
+      case 'tool-call':
+        return [
+          {
+            type: 'function_call',
+            call_id: part.id,
+            name: part.name,
+            arguments: typeof part.args === 'string' ? part.args : JSON.stringify(part.args ?? {}),
+          },
+        ]
+      case 'media':
+        return [{ role: 'assistant', content: [{ type: 'output_text', text: mediaNote(part) }] }]
+      case 'tool-result':
+        return [toResult(part)]
+      default:
+        return part.text === ''
+          ? []
+          : [{ role: 'assistant', content: [{ type: 'output_text', text: part.text }] }]
+    }
+  })
+}
+
+function toReasoning(part: ReasoningPart): ResponsesItemWire {
+  const summary = part.text === '' ? [] : [{ type: 'summary_text', text: part.text }]
+  return { type: 'reasoning', summary, encrypted_content: part.signature }
+}
+
+function toResult(part: ToolResultPart): ResponsesItemWire {
+  const text = resultText(part.result)
+  const media = part.media ?? []
+  const output = media.length === 0 ? text : [{ type: 'input_text', text }, ...media.map(toMedia)]
+  return { type: 'function_call_output', call_id: part.id, output }
+}
+
+function toUserContent(part: ProviderPart): ResponsesItemWire[] {
+  if (part.type === 'media') return [toMedia(part)]
+  if (part.type === 'text' || part.type === 'vendor') return [{ type: 'input_text', text: part.text }]
+  return []
+}
+
+function toMedia(media: MediaPart): ResponsesItemWire {
+  if (media.mimeType.startsWith('image/')) {
+    return { type: 'input_image', image_url: mediaUrl(media), detail: 'auto' }
+  }
+  if (media.mimeType === 'application/pdf') {
+    return media.data === undefined
+      ? { type: 'input_file', file_url: media.url }
+      : { type: 'input_file', filename: media.name ?? 'document.pdf', file_data: mediaUrl(media) }
+  }
+  return { type: 'input_text', text: mediaNote(media) }
+}
+
+function textOf(parts: readonly ProviderPart[]): string {
+  return parts.flatMap(part => (part.type === 'text' || part.type === 'vendor' ? [part.text] : [])).join('\n')
+}
+
+function toTool(tool: ToolDeclaration): Record<string, unknown> {
+  const { name, description, parameters } = tool
+  // Strict is this API's default and refuses most schemas that people write.
+  return { type: 'function', name, description, parameters: objectSchema(parameters), strict: false }
+}
+
+function toToolChoice(options: GenerationOptions): { tool_choice?: unknown } {
+  const { toolChoice } = options
+  if (toolChoice === undefined) return {}
+  return {
+    tool_choice: typeof toolChoice === 'object' ? { type: 'function', name: toolChoice.name } : toolChoice,
+  }
+}
+
+/** The API knows neither stop sequences, nor a seed, nor top-k; models that think refuse sampling settings too. */
+function toSettings(options: GenerationOptions, model: string): Record<string, unknown> {
+  const samples = !isReasoningModel(model)
+  const effort = effortOf(options.thinking)
+  const summary = options.thinking?.includeThoughts ? { summary: 'auto' } : {}
+  const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary }
+  const schema = options.responseSchema
+  return {
+    ...(samples && options.temperature !== undefined ? { temperature: options.temperature } : {}),
+    ...(samples && options.topP !== undefined ? { top_p: options.topP } : {}),
+    ...(options.maxOutputTokens === undefined ? {} : { max_output_tokens: options.maxOutputTokens }),
+    ...(Object.keys(reasoning).length > 0 ? { reasoning } : {}),
+    ...(schema ? { text: { format: { type: 'json_schema', name: 'answer', schema, strict: false } } } : {}),
+  }
+}

@@ -1,0 +1,97 @@
+/** A provider's options as a user writes them, and as the providers read them. */
+import { AgentError } from '../errors.js'
+import type { ModelOverride } from './model-catalog.js'
+import { type Profile, resolveProfile } from './repair/profile.js'
+import { DEFAULT_RETRY, type RetryPolicy } from './retry.js'
+
+export const PROVIDER_TYPES = ['gemini', 'openai', 'anthropic', 'openai-compatible', 'demo'] as const
+
+export type ProviderType = (typeof PROVIDER_TYPES)[number]
+
+/** Keys whose value is undefined count as absent. */
+export interface ProviderOptions {
+  type: ProviderType
+  /** The name before the slash in `openai/gpt-5.2`. Default: the preset, or the type. */
+  id?: string | undefined
+  /** Default: the vendor's usual variable, read when a request is made. */
+  apiKey?: string | undefined
+  /** What the vendor's own SDK takes as its base URL. */
+  baseUrl?: string | undefined
+  /** For `openai`: Responses for OpenAI's own models and Chat Completions for the rest, unless said here. */
+  api?: 'chat' | 'responses' | undefined
+  /** The repair profile, instead of the one that the model's name implies. */
+  profile?: string | Profile | undefined
+  /** For `openai-compatible`: a server known by name, such as `ollama` or `groq`. */
+  preset?: string | undefined
+  /** Sent with every request. */
+  headers?: Readonly<Record<string, string>> | undefined
+  /** Corrections to the model catalogue, by model name. */
+  models?: Readonly<Record<string, ModelOverride>> | undefined
+  retry?: Partial<RetryPolicy> | undefined
+  /** How long the provider may be silent. Default 600,000. */
+  idleTimeoutMs?: number | undefined
+  /** For `gemini`: speak to Vertex AI. Default: what GOOGLE_GENAI_USE_VERTEXAI says. */
+  vertexai?: boolean | undefined
+  project?: string | undefined
+  location?: string | undefined
+  /** Where variables are looked up. Default `process.env`. */
+  env?: Readonly<Record<string, string | undefined>> | undefined
+}
+
+export interface ProviderSettings {
+  id: string
+  type: ProviderType
+  apiKey?: string
+  baseUrl?: string
+  api?: 'chat' | 'responses'
+  profile?: Profile
+  preset?: string
+  headers: Readonly<Record<string, string>>
+  models: Readonly<Record<string, ModelOverride>>
+  retry: RetryPolicy
+  idleTimeoutMs: number
+  vertexai?: boolean
+  project?: string
+  location?: string
+  env: Readonly<Record<string, string | undefined>>
+}
+
+/** Checks options and fills in what was left out. Variables are not read yet. */
+export function readSettings(options: ProviderOptions): ProviderSettings {
+  const given = withoutUndefined(options)
+  if (!PROVIDER_TYPES.includes(given.type)) {
+    throw new AgentError(
+      'invalid-config',
+      `There is no provider type "${String(given.type)}". Use one of: ${PROVIDER_TYPES.join(', ')}.`,
+    )
+  }
+  if (given.baseUrl !== undefined && !URL.canParse(given.baseUrl)) {
+    throw new AgentError('invalid-config', `The provider's baseUrl is not a URL: "${given.baseUrl}".`)
+  }
+  return {
+    ...given,
+    ...(given.profile === undefined ? {} : { profile: resolveProfile(given.profile) }),
+    id: given.id ?? given.preset ?? given.type,
+    headers: given.headers ?? {},
+    models: given.models ?? {},
+    retry: { ...DEFAULT_RETRY, ...withoutUndefined(given.retry ?? {}) },
+    idleTimeoutMs: given.idleTimeoutMs ?? 600_000,
+    env: given.env ?? process.env,
+  } as ProviderSettings
+}
+
+/** The first of some variables that is set to something. */
+export function readVariable(settings: ProviderSettings, ...names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const value = settings.env[name]?.trim()
+    if (value) return value
+  }
+  return undefined
+}
+
+type Defined<Options> = { [Key in keyof Options]: Exclude<Options[Key], undefined> }
+
+function withoutUndefined<Options extends object>(options: Options): Defined<Options> {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as Defined<Options>
+}

@@ -1,0 +1,218 @@
+/**
+ * The walk of one model call, the same for every provider: repair the history, build the body, say what is
+ * about to be sent, send, read, and send again when that may help. A provider brings only its wire.
+ */
+import { AgentError, messageOf } from '../errors.js'
+import type { AnswerContext } from './assemble-stream.js'
+import type {
+  GenerateRequest,
+  GenerationOptions,
+  ModelInfo,
+  ProviderMessage,
+  ToolDeclaration,
+  Vendor,
+} from './provider.js'
+import { abortedError, type ErrorContext, silentStreamError, toProviderError } from './provider-error.js'
+import { toWireName } from './repair/map-names.js'
+import type { Profile } from './repair/profile.js'
+import { repairHistory } from './repair/repair-history.js'
+import { type RetryPolicy, retryStream } from './retry.js'
+import type { StreamEvent } from './stream-event.js'
+
+/** What a provider must know to talk: how to write a body, send it, and read the answer. */
+export interface Wire<Body, Chunk> {
+  /** Whose signatures the answers carry. */
+  vendor: Vendor
+  profile: Profile
+  info: ModelInfo
+  toBody(prepared: PreparedRequest): Body
+  /** Sends the body. Rejects with whatever the SDK throws. */
+  open(body: Body, signal: AbortSignal): Promise<AsyncIterable<Chunk>>
+  read(chunks: AsyncIterable<Chunk>, context: AnswerContext): AsyncIterable<StreamEvent>
+}
+
+/** A request whose history the model will accept and whose tools bear names that it allows. */
+export interface PreparedRequest {
+  model: string
+  messages: readonly ProviderMessage[]
+  tools: readonly ToolDeclaration[]
+  options: GenerationOptions
+  profile: Profile
+  info: ModelInfo
+}
+
+export interface AnswerSettings {
+  providerId: string
+  retry: RetryPolicy
+  /** How long a provider may be silent, before and within its answer. */
+  idleTimeoutMs: number
+  secrets: readonly (string | undefined)[]
+}
+
+/** Streams one answer. Never throws: what goes wrong is the last event. */
+export async function* streamAnswer<Body, Chunk>(
+  settings: AnswerSettings,
+  request: GenerateRequest,
+  signal: AbortSignal | undefined,
+  connect: () => Wire<Body, Chunk>,
+): AsyncGenerator<StreamEvent> {
+  const context: ErrorContext = {
+    provider: settings.providerId,
+    model: request.model,
+    secrets: settings.secrets,
+    signal,
+  }
+  try {
+    if (signal?.aborted) throw abortedError(context)
+    const wire = connect()
+    const { body, event, mappedNames } = prepare(wire, request)
+    yield event
+    const answer: AnswerContext = {
+      ...context,
+      origin: { vendor: wire.vendor, model: request.model },
+      mappedNames,
+    }
+    yield* retryStream({
+      policy: settings.retry,
+      signal,
+      toError: error => toProviderError(error, context),
+      attempt: () => oneAttempt(wire, body, answer, settings.idleTimeoutMs),
+    })
+  } catch (error) {
+    yield { type: 'error', error: toProviderError(error, context) }
+  }
+}
+
+function prepare<Body, Chunk>(wire: Wire<Body, Chunk>, request: GenerateRequest) {
+  const { profile, info } = wire
+  const mode = request.repairMode ?? 'repair'
+  const tools = request.tools ?? []
+  const repaired = repairHistory(request.messages, profile, { mode, toolNames: tools.map(tool => tool.name) })
+  // What is explained is sent as it was given, names included.
+  const wireName = mode === 'explain' ? (name: string) => name : (name: string) => toWireName(name, profile)
+  const body = wire.toBody({
+    model: request.model,
+    messages: repaired.messages,
+    tools: tools.map(tool => ({ ...tool, name: wireName(tool.name) })),
+    options: withToolChoice(request.options ?? {}, wireName),
+    profile,
+    info,
+  })
+  const event: StreamEvent = {
+    type: 'request',
+    model: request.model,
+    profile: profile.name,
+    repairs: repaired.repairs,
+    mappedIds: repaired.mappedIds,
+    body,
+  }
+  return { body, event, mappedNames: repaired.mappedNames }
+}
+
+function withToolChoice(options: GenerationOptions, wireName: (name: string) => string): GenerationOptions {
+  const { toolChoice } = options
+  return typeof toolChoice === 'object'
+    ? { ...options, toolChoice: { name: wireName(toolChoice.name) } }
+    : options
+}
+
+/** Sends once and reads to the end. Leaving early, for whatever reason, closes the connection. */
+async function* oneAttempt<Body, Chunk>(
+  wire: Wire<Body, Chunk>,
+  body: Body,
+  context: AnswerContext,
+  idleTimeoutMs: number,
+): AsyncGenerator<StreamEvent> {
+  const watch = new Watch(context, idleTimeoutMs)
+  try {
+    const chunks = await watch.race(wire.open(body, watch.signal))
+    yield* wire.read(watch.chunks(chunks), context)
+  } finally {
+    watch.close()
+  }
+}
+
+/**
+ * Ties a request to its caller's signal and to a limit of silence. The SDKs differ in what an abort does (two
+ * of them end the loop without a word), so every wait is raced against it here.
+ */
+class Watch {
+  private readonly controller = new AbortController()
+  private readonly stopped: Promise<never>
+  private reject: (error: unknown) => void = () => {}
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(
+    private readonly context: AnswerContext,
+    private readonly idleTimeoutMs: number,
+  ) {
+    this.stopped = new Promise<never>((_, reject) => {
+      this.reject = reject
+    })
+    // It may reject when nobody is waiting; that is not an unhandled failure.
+    this.stopped.catch(() => {})
+    context.signal?.addEventListener('abort', this.stop, { once: true })
+    if (context.signal?.aborted) this.stop()
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal
+  }
+
+  async race<Value>(promise: Promise<Value>): Promise<Value> {
+    this.timer = setTimeout(() => {
+      this.reject(silentStreamError(this.context, this.idleTimeoutMs))
+      this.controller.abort()
+    }, this.idleTimeoutMs)
+    try {
+      return await Promise.race([promise, this.stopped])
+    } finally {
+      clearTimeout(this.timer)
+    }
+  }
+
+  async *chunks<Chunk>(source: AsyncIterable<Chunk>): AsyncGenerator<Chunk> {
+    const iterator = source[Symbol.asyncIterator]()
+    let finished = false
+    try {
+      while (true) {
+        const next = await this.race(iterator.next())
+        if (next.done) {
+          finished = true
+          break
+        }
+        yield next.value
+      }
+    } finally {
+      // Not awaited: an iterator in the middle of a read answers only when that read ends.
+      if (!finished) void Promise.resolve(iterator.return?.()).catch(() => {})
+    }
+    if (this.context.signal?.aborted) throw abortedError(this.context)
+  }
+
+  close(): void {
+    this.context.signal?.removeEventListener('abort', this.stop)
+    clearTimeout(this.timer)
+    this.controller.abort()
+  }
+
+  private readonly stop = (): void => {
+    this.reject(abortedError(this.context))
+    this.controller.abort()
+  }
+}
+
+/** Loads a vendor's SDK at first use, and says which package is missing when it is. */
+export async function loadSdk<Module>(packageName: string, load: () => Promise<Module>): Promise<Module> {
+  try {
+    return await load()
+  } catch (error) {
+    throw new AgentError(
+      'invalid-config',
+      `Cannot load ${packageName}: ${messageOf(error)}. Is it installed?`,
+      {
+        cause: error,
+      },
+    )
+  }
+}
