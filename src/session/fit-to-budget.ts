@@ -51,11 +51,10 @@ export function fitToBudget<T>(items: readonly T[], options: FitOptions, lens: B
   const history = new History(items, options, lens)
   if (history.fitsWhole()) return { items: [...items], start: 0, missesCall: false }
   const choice = history.keepPrevious() ?? history.choose()
-  const missesCall = history.missesCall(choice)
   history.cleanHead(choice)
   const shortened = history.shortenTurn(choice)
   if (options.dropWithinTurn === true) history.dropWithinTurn(choice)
-  return history.result(choice, shortened, missesCall)
+  return history.result(choice, shortened)
 }
 
 /** What is kept so far. `cost` and `count` are kept in step with `kept`. */
@@ -65,6 +64,7 @@ interface Choice {
   tokens: number
   count: number
   reason: HistoryCut['reason']
+  missesCall: boolean
 }
 
 /** One history during one fit. Shortening replaces items in `#items`, never in the caller's array. */
@@ -99,7 +99,7 @@ class History<T> {
     for (let index = this.#items.length - 1; index >= start; index--) this.#take(choice, index)
     choice.start = Math.min(choice.start, start)
     const fits = choice.tokens <= this.#options.budgetTokens && choice.count <= this.#maxMessages()
-    return fits ? choice : undefined
+    return fits ? { ...choice, missesCall: this.#missesCall(choice) } : undefined
   }
 
   /** From the newest to the oldest, group by group, until the next one does not fit. */
@@ -118,13 +118,8 @@ class History<T> {
       this.#take(choice, index)
     }
     choice.start = index + 1
+    choice.missesCall = this.#missesCall(choice)
     return this.#atTurnBoundary(choice)
-  }
-
-  /** Whether an answer among the kept has its call nowhere. */
-  missesCall(choice: Choice): boolean {
-    for (const index of this.#groups.orphans) if (choice.kept[index] === 1) return true
-    return false
   }
 
   /** Leaves out what may not stand first. The current turn is never touched. */
@@ -168,7 +163,7 @@ class History<T> {
     }
   }
 
-  result(choice: Choice, shortened: ShortenedOutput[], missesCall: boolean): Fit<T> {
+  result(choice: Choice, shortened: ShortenedOutput[]): Fit<T> {
     const { budgetTokens, maxMessages, preceding } = this.#options
     const items = this.#items.filter((_, index) => choice.kept[index] === 1)
     const left = this.#tokens.reduce((all, tokens, index) => all + (choice.kept[index] === 1 ? 0 : tokens), 0)
@@ -183,7 +178,13 @@ class History<T> {
       shortened,
     }
     const isCut = cut.messages > 0 || shortened.length > 0
-    return { items, start: choice.start, missesCall, ...(isCut ? { cut } : {}) }
+    return { items, start: choice.start, missesCall: choice.missesCall, ...(isCut ? { cut } : {}) }
+  }
+
+  /** Whether an answer among the kept has its call nowhere. */
+  #missesCall(choice: Choice): boolean {
+    for (const index of this.#groups.orphans) if (choice.kept[index] === 1) return true
+    return false
   }
 
   /** The current turn and the calls that it answers; without a user message, the newest group. */
@@ -195,6 +196,7 @@ class History<T> {
       tokens: 0,
       count: 0,
       reason: 'token-budget',
+      missesCall: false,
     }
     for (let index = size - 1; index >= Math.max(0, this.#firstPinned()); index--) {
       this.#take(choice, index)
@@ -217,7 +219,7 @@ class History<T> {
     const first = this.#items[start]
     if (first === undefined || start >= this.#turnStart || this.#lens.startsTurn(first)) return choice
     const boundary = this.#items.findIndex((item, index) => index > start && this.#lens.startsTurn(item))
-    const candidate: Choice = { ...this.#pinned(), reason: choice.reason }
+    const candidate: Choice = { ...this.#pinned(), reason: choice.reason, missesCall: choice.missesCall }
     for (let index = this.#items.length - 1; index >= boundary; index--) this.#take(candidate, index)
     candidate.start = boundary
     return candidate.tokens * 2 >= choice.tokens ? candidate : choice

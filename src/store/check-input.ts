@@ -6,10 +6,11 @@ import { AgentError } from '../errors.js'
 import { utf8Length } from '../session/count-message-tokens.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { LeaseOptions, LoadOptions, ReadOptions } from '../session/session-store.js'
+import { storableText } from './storable-text.js'
 
 /** Names are part of keys and indexes, which databases limit. */
 const MAX_NAME_BYTES = 512
-const MAX_STATE_KEY_BYTES = 512
+const MAX_STATE_KEY_BYTES = 1000
 
 export function checkKey(key: SessionKey): void {
   if (typeof key !== 'object' || key === null)
@@ -70,7 +71,7 @@ export function checkState(field: string, state: State): void {
     throw invalid(field, 'must be an object', state)
   }
   for (const key of Object.keys(state)) {
-    if (utf8Length(key) > MAX_STATE_KEY_BYTES) {
+    if (utf8Length(storableText(key)) > MAX_STATE_KEY_BYTES) {
       throw invalid(
         `a key of ${field}`,
         `must be at most ${MAX_STATE_KEY_BYTES} bytes long in UTF-8`,

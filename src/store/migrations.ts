@@ -1,0 +1,145 @@
+/**
+ * The schema, version by version. A database written by any release opens in every later one: versions are
+ * only ever added, and what one of them did is never edited afterwards.
+ */
+import { AgentError } from '../errors.js'
+import { type Dialect, numberIn, type SqlDatabase, sql, type Task } from './sql-database.js'
+
+/** Brings a database up to date, under a lock, so that any number of processes may start at once. */
+export async function migrate(database: SqlDatabase, upTo = MIGRATIONS.length): Promise<void> {
+  const version = await database.read(() => readVersion(database.dialect))
+  if (version > MIGRATIONS.length) throw newerSchema(version)
+  if (version >= upTo) return
+  await database.write(() => applyMissing(database.dialect, upTo))
+}
+
+function* readVersion(dialect: Dialect): Task<number> {
+  const [table] = yield sql(dialect.versionTableExists)
+  if (numberIn(table, 'present') === 0) return 0
+  const [row] = yield sql('SELECT max(version) AS version FROM lango_schema')
+  return numberIn(row, 'version')
+}
+
+function* applyMissing(dialect: Dialect, upTo: number): Task<void> {
+  if (dialect.migrationLock !== '') yield sql(dialect.migrationLock)
+  yield sql('CREATE TABLE IF NOT EXISTS lango_schema (version INTEGER PRIMARY KEY)')
+  // Read again: another process may have migrated while this one waited for the lock.
+  const version = yield* readVersion(dialect)
+  for (const [index, statements] of MIGRATIONS.slice(0, upTo).entries()) {
+    if (index < version) continue
+    for (const text of statements(dialect)) yield sql(text)
+    yield sql('INSERT INTO lango_schema (version) VALUES (?)', index + 1)
+  }
+}
+
+function newerSchema(version: number): AgentError {
+  return new AgentError(
+    'store-newer-schema',
+    `The database has schema version ${version}, written by a newer Lango; this one knows ${MIGRATIONS.length}. ` +
+      'Upgrade Lango, or open another database',
+    { details: { version, known: MIGRATIONS.length } },
+  )
+}
+
+const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [sessionsAndRuns, calibrationAndView]
+
+function sessionsAndRuns(dialect: Dialect): readonly string[] {
+  return [...sessionTables(dialect), ...stateTables(), ...leaseTables(dialect), ...runTables(dialect)]
+}
+
+function sessionTables({ identity, integer, real }: Dialect): readonly string[] {
+  return [
+    `CREATE TABLE lango_sessions (
+      pk ${identity},
+      app_name TEXT NOT NULL,
+      user_id TEXT NOT NULL,
+      session_id TEXT NOT NULL,
+      message_count ${integer} NOT NULL,
+      token_total ${integer} NOT NULL,
+      turn_seq ${integer} NOT NULL,
+      created_at ${integer} NOT NULL,
+      updated_at ${integer} NOT NULL,
+      UNIQUE (app_name, user_id, session_id)
+    )`,
+    'CREATE INDEX lango_sessions_recent ON lango_sessions (app_name, updated_at, pk)',
+    `CREATE TABLE lango_messages (
+      session_pk ${integer} NOT NULL,
+      seq ${integer} NOT NULL,
+      flags ${integer} NOT NULL,
+      tokens ${integer} NOT NULL,
+      timestamp ${real} NOT NULL,
+      role TEXT NOT NULL,
+      author TEXT,
+      event_id TEXT,
+      long_event_id TEXT,
+      invocation_id TEXT,
+      branch TEXT,
+      content TEXT,
+      tool_calls TEXT,
+      extra TEXT,
+      PRIMARY KEY (session_pk, seq)
+    )`,
+    `CREATE UNIQUE INDEX lango_messages_event ON lango_messages (session_pk, event_id) WHERE event_id IS NOT NULL`,
+  ]
+}
+
+function stateTables(): readonly string[] {
+  return [
+    `CREATE TABLE lango_app_state (
+      app_name TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (app_name, key)
+    )`,
+    `CREATE TABLE lango_user_state (
+      app_name TEXT NOT NULL, user_id TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
+      PRIMARY KEY (app_name, user_id, key)
+    )`,
+    `CREATE TABLE lango_session_state (
+      session_pk BIGINT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (session_pk, key)
+    )`,
+  ]
+}
+
+function leaseTables({ identity, integer }: Dialect): readonly string[] {
+  return [
+    `CREATE TABLE lango_leases (
+      id ${identity},
+      app_name TEXT NOT NULL,
+      user_id TEXT NOT NULL,
+      session_id TEXT NOT NULL,
+      expires_at ${integer} NOT NULL
+    )`,
+    'CREATE INDEX lango_leases_line ON lango_leases (app_name, user_id, session_id, id)',
+  ]
+}
+
+function runTables({ identity, integer }: Dialect): readonly string[] {
+  return [
+    `CREATE TABLE lango_runs (
+      run_id TEXT PRIMARY KEY, app_name TEXT NOT NULL, user_id TEXT NOT NULL, session_id TEXT NOT NULL
+    )`,
+    'CREATE INDEX lango_runs_session ON lango_runs (app_name, user_id, session_id)',
+    `CREATE TABLE lango_run_events (
+      run_id TEXT NOT NULL, seq ${integer} NOT NULL, stored_at ${integer} NOT NULL, event TEXT NOT NULL,
+      PRIMARY KEY (run_id, seq)
+    )`,
+    `CREATE TABLE lango_run_requests (
+      run_id TEXT NOT NULL, step ${integer} NOT NULL, stored_at ${integer} NOT NULL, record TEXT NOT NULL,
+      PRIMARY KEY (run_id, step)
+    )`,
+    `CREATE TABLE lango_run_signals (
+      id ${identity}, run_id TEXT NOT NULL, stored_at ${integer} NOT NULL, signal TEXT NOT NULL
+    )`,
+    'CREATE INDEX lango_run_signals_run ON lango_run_signals (run_id, id)',
+  ]
+}
+
+function calibrationAndView({ integer, joinedOutputs }: Dialect): readonly string[] {
+  return [
+    `CREATE TABLE lango_calibration (
+      model TEXT PRIMARY KEY, bytes ${integer} NOT NULL, tokens ${integer} NOT NULL
+    )`,
+    `CREATE VIEW lango_messages_readable AS
+      SELECT s.app_name, s.user_id, s.session_id, m.seq, m.role, m.author, m.timestamp,
+        COALESCE(m.content, ${joinedOutputs}) AS content, m.tool_calls, m.extra, m.tokens
+      FROM lango_messages m JOIN lango_sessions s ON s.pk = m.session_pk`,
+  ]
+}

@@ -1,0 +1,233 @@
+/**
+ * PostgreSQL through `pg`: a pool, named prepared statements, and SQL text with `?` turned into `$1`. A
+ * transaction that the server gives up for the sake of another (deadlock, serialization) is run again.
+ */
+import type { Pool, PoolClient, PoolConfig } from 'pg'
+import { AgentError, messageOf } from '../errors.js'
+import { type Dialect, type Row, type SqlDatabase, type Statement, sql, type Task } from './sql-database.js'
+import { storeClosed } from './store-errors.js'
+
+export interface PostgresLocation {
+  connectionString: string
+  poolSize: number
+  /** The URL as errors may show it: without user and password. */
+  shownUrl: string
+}
+
+/** Connects once, so that a wrong address or password shows at opening and not in the middle of a run. */
+export async function openPostgres(location: PostgresLocation): Promise<SqlDatabase> {
+  const driver = await loadDriver()
+  const pool = new driver.Pool(poolConfig(location, driver))
+  // A connection that breaks while idle is replaced by the pool; without a listener it would end the process.
+  pool.on('error', () => {})
+  const database = new PostgresDatabase(pool, location.shownUrl)
+  try {
+    const [row] = await database.run(sql('SHOW server_encoding'))
+    if (row?.server_encoding !== 'UTF8') throw wrongEncoding(location.shownUrl, row?.server_encoding)
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+  return database
+}
+
+class PostgresDatabase implements SqlDatabase {
+  readonly dialect = POSTGRES
+  readonly #pool: Pool
+  readonly #shownUrl: string
+  readonly #prepared = new Map<string, { name: string; text: string }>()
+  #closed = false
+
+  constructor(pool: Pool, shownUrl: string) {
+    this.#pool = pool
+    this.#shownUrl = shownUrl
+  }
+
+  async write<T>(task: () => Task<T>): Promise<T> {
+    return this.#transaction('BEGIN', task)
+  }
+
+  async read<T>(task: () => Task<T>): Promise<T> {
+    return this.#transaction('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', task)
+  }
+
+  async run(statement: Statement): Promise<readonly Row[]> {
+    return this.#retrying(async () => (await this.#pool.query(this.#query(statement))).rows)
+  }
+
+  isDuplicate(error: unknown): boolean {
+    return codeOf((error as { cause?: unknown } | undefined)?.cause) === '23505'
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.#pool.end()
+  }
+
+  async #transaction<T>(begin: string, task: () => Task<T>): Promise<T> {
+    return this.#retrying(async () => {
+      const client = await this.#pool.connect()
+      let failure: Error | undefined
+      try {
+        return await this.#steps(client, begin, task)
+      } catch (error) {
+        failure = await rollback(client, error)
+        throw error
+      } finally {
+        // A connection whose state is unknown is closed instead of being used again.
+        client.release(failure)
+      }
+    })
+  }
+
+  async #steps<T>(client: PoolClient, begin: string, task: () => Task<T>): Promise<T> {
+    await client.query(begin)
+    const steps = task()
+    let step = steps.next()
+    while (!step.done) step = steps.next((await client.query(this.#query(step.value))).rows)
+    await client.query('COMMIT')
+    return step.value
+  }
+
+  async #retrying<T>(attempt: () => Promise<T>): Promise<T> {
+    for (let attempts = 1; ; attempts++) {
+      if (this.#closed) throw storeClosed()
+      try {
+        return await attempt()
+      } catch (error) {
+        if (!RUN_AGAIN.has(codeOf(error) ?? '') || attempts === MOST_ATTEMPTS)
+          throw toAgentError(error, this.#shownUrl)
+      }
+    }
+  }
+
+  #query({ text, parameters }: Statement): { name: string; text: string; values: unknown[] } {
+    let prepared = this.#prepared.get(text)
+    if (prepared === undefined) {
+      let number = 0
+      prepared = { name: `lango_${this.#prepared.size}`, text: text.replaceAll('?', () => `$${++number}`) }
+      this.#prepared.set(text, prepared)
+    }
+    return { ...prepared, values: [...parameters] }
+  }
+}
+
+/** Serialization failure and deadlock: the transaction left nothing behind and may simply run again. */
+const RUN_AGAIN: ReadonlySet<string> = new Set(['40001', '40P01'])
+const MOST_ATTEMPTS = 5
+
+const POSTGRES: Dialect = {
+  name: 'postgres',
+  now: 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint',
+  identity: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
+  integer: 'BIGINT',
+  real: 'DOUBLE PRECISION',
+  forUpdate: ' FOR UPDATE',
+  forKeyShare: ' FOR KEY SHARE',
+  versionTableExists: "SELECT count(to_regclass('lango_schema')) AS present",
+  // Two numbers of no meaning: the lock's name, the same in every release.
+  migrationLock: 'SELECT pg_advisory_xact_lock(1280329301, 1)',
+  ticketLock: 'SELECT pg_advisory_xact_lock(hashtextextended(?, 1280329301))',
+  // Escapes that no text can hold are left as JSON rather than failing the whole view.
+  joinedOutputs: `CASE WHEN m.tool_calls ~ '\\\\u(0000|[dD][89a-fA-F])' THEN m.tool_calls ELSE (
+        SELECT string_agg(call ->> 'output', chr(10) ORDER BY place)
+        FROM json_array_elements(m.tool_calls::json) WITH ORDINALITY AS calls (call, place)
+      ) END`,
+}
+
+async function loadDriver(): Promise<typeof import('pg')> {
+  try {
+    // The package is CommonJS: its named exports are not visible to every loader.
+    const module = (await import('pg')) as typeof import('pg') & { default?: typeof import('pg') }
+    return module.default ?? module
+  } catch (cause) {
+    throw new AgentError(
+      'store-unavailable',
+      `The PostgreSQL driver cannot be loaded (${messageOf(cause)}): run npm install pg`,
+      { cause },
+    )
+  }
+}
+
+function poolConfig(
+  { connectionString, poolSize }: PostgresLocation,
+  { types }: typeof import('pg'),
+): PoolConfig {
+  return {
+    connectionString,
+    max: poolSize,
+    connectionTimeoutMillis: 10_000,
+    application_name: 'lango',
+    // Counters and times stay far below 2^53, so bigints are read as numbers.
+    types: {
+      getTypeParser: (type: number, format?: 'text' | 'binary') =>
+        type === BIGINT ? Number : types.getTypeParser(type, format as 'text'),
+    },
+  }
+}
+
+const BIGINT = 20
+
+/** The error that makes the connection unusable, if there is one. */
+async function rollback(client: PoolClient, reason: unknown): Promise<Error | undefined> {
+  try {
+    await client.query('ROLLBACK')
+    return undefined
+  } catch (error) {
+    return error instanceof Error ? error : new AgentError('internal', messageOf(error), { cause: reason })
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | undefined)?.code
+  return typeof code === 'string' ? code : undefined
+}
+
+function wrongEncoding(shownUrl: string, encoding: unknown): AgentError {
+  return new AgentError(
+    'store-unavailable',
+    `${shownUrl} stores text as ${String(encoding)}: create a database with ENCODING 'UTF8'`,
+  )
+}
+
+/** The server's and the network's codes in Lango's words. Never shows the user or the password. */
+function toAgentError(error: unknown, shownUrl: string): unknown {
+  // An error of the program itself must not be blamed on the network.
+  if (error instanceof AgentError || error instanceof TypeError || error instanceof RangeError) return error
+  const code = codeOf(error) ?? ''
+  const unavailable = (what: string, retryable: boolean) =>
+    new AgentError('store-unavailable', `${shownUrl} ${what}`, { cause: error, retryable, details: { code } })
+  if (code.startsWith('28'))
+    return unavailable('refused the login: check user and password in the URL', false)
+  if (code === '3D000') return unavailable('does not exist: create the database first', false)
+  if (code === '42501')
+    return unavailable('does not permit this: grant the user the right to create tables', false)
+  if (code.startsWith('53'))
+    return unavailable(`is out of resources (${messageOf(error)}): try again later`, true)
+  if (/^XX00[12]$/.test(code)) {
+    return new AgentError(
+      'store-corrupt',
+      `${shownUrl} is damaged (${messageOf(error)}): restore it from a backup`,
+      {
+        cause: error,
+      },
+    )
+  }
+  const isServersOwn = /^[0-9A-Z]{5}$/.test(code)
+  if (!isServersOwn || code.startsWith('08') || code.startsWith('57P')) {
+    return unavailable(
+      `cannot be reached (${reasonOf(error)}): check that the server runs and the address is right`,
+      true,
+    )
+  }
+  return new AgentError('internal', `${shownUrl} failed: ${messageOf(error)}`, {
+    cause: error,
+    details: { code },
+  })
+}
+
+/** A failed connection to several addresses has no message of its own. */
+function reasonOf(error: unknown): string {
+  return messageOf(error) || codeOf(error) || 'no reason given'
+}

@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto'
+import { AgentError, messageOf } from '../errors.js'
+import { countMessageTokens, joinOutputs, repeatsOutputs } from '../session/count-message-tokens.js'
+import type { Message, StoredMessage, ToolCall } from '../session/message.js'
+import { startsTurn } from '../session/token-budget-truncate.js'
+import { toJson } from './check-input.js'
+import { isReadable } from './preview.js'
+import { numberIn, type Row, type SqlValue, textIn } from './sql-database.js'
+import { restoreText, storableText } from './storable-text.js'
+
+/** What a row's `flags` say, so that lists and loads need not read the text. */
+export const STARTS_TURN = 1
+export const READABLE = 2
+
+/**
+ * The columns of a message after its key, in the order of the table: small ones first, so that a database
+ * which chains large rows over pages finds them without following the chain.
+ */
+export const MESSAGE_COLUMNS = [
+  'flags',
+  'tokens',
+  'timestamp',
+  'role',
+  'author',
+  'event_id',
+  'long_event_id',
+  'invocation_id',
+  'branch',
+  'content',
+  'tool_calls',
+  'extra',
+] as const
+
+export interface MessageRow {
+  flags: number
+  tokens: number
+  eventId: string | null
+  /** In the order of `MESSAGE_COLUMNS`. */
+  values: SqlValue[]
+}
+
+/** Indexes cannot hold entries of any length, so a very long id is indexed by its hash and kept beside it. */
+const MAX_INDEXED_ID = 200
+
+export function messageToRow(message: Message): MessageRow {
+  const { role, author, content, toolCalls, timestamp, id, invocationId, branch, extra } = message
+  const flags = (startsTurn(message) ? STARTS_TURN : 0) | (isReadable(message) ? READABLE : 0)
+  const tokens = countMessageTokens(message)
+  const eventId = id === undefined ? null : indexedId(id)
+  // A tool result is stored once: content that repeats the outputs is derived again on reading.
+  const isDerived = toolCalls !== undefined && repeatsOutputs(content, toolCalls)
+  const values = [
+    flags,
+    tokens,
+    timestamp,
+    storableText(role),
+    optionalText(author),
+    eventId,
+    id === undefined || id.length <= MAX_INDEXED_ID ? null : storableText(id),
+    optionalText(invocationId),
+    optionalText(branch),
+    isDerived ? null : storableText(content),
+    toolCalls === undefined ? null : toJson('message.toolCalls', toolCalls),
+    extra === undefined ? null : toJson('message.extra', extra),
+  ]
+  return { flags, tokens, eventId, values }
+}
+
+export function rowToMessage(row: Row): StoredMessage {
+  const id = row.long_event_id ?? row.event_id
+  const toolCalls = parse<ToolCall[]>(row, 'tool_calls')
+  const content = row.content === null ? joinOutputs(toolCalls ?? []) : restoreText(textIn(row, 'content'))
+  const extra = parse<Record<string, unknown>>(row, 'extra')
+  return {
+    role: restoreText(textIn(row, 'role')),
+    ...(row.author === null ? {} : { author: restoreText(textIn(row, 'author')) }),
+    content: content ?? '',
+    ...(toolCalls === undefined ? {} : { toolCalls }),
+    timestamp: numberIn(row, 'timestamp'),
+    ...(id === null || id === undefined ? {} : { id: restoreText(String(id)) }),
+    ...(row.invocation_id === null ? {} : { invocationId: restoreText(textIn(row, 'invocation_id')) }),
+    ...(row.branch === null ? {} : { branch: restoreText(textIn(row, 'branch')) }),
+    ...(extra === undefined ? {} : { extra }),
+    seq: numberIn(row, 'seq'),
+    tokens: numberIn(row, 'tokens'),
+  }
+}
+
+function indexedId(id: string): string {
+  if (id.length <= MAX_INDEXED_ID) return storableText(id)
+  return `\u0001"sha256:${createHash('sha256').update(JSON.stringify(id)).digest('hex')}"`
+}
+
+function optionalText(text: string | undefined): string | null {
+  return text === undefined ? null : storableText(text)
+}
+
+function parse<T>(row: Row, column: 'tool_calls' | 'extra'): T | undefined {
+  const json = row[column]
+  if (json === null || json === undefined) return undefined
+  try {
+    return JSON.parse(String(json)) as T
+  } catch (cause) {
+    throw new AgentError(
+      'store-corrupt',
+      `Column ${column} of message ${numberIn(row, 'seq')} does not hold JSON (${messageOf(cause)}): ` +
+        'restore the database from a backup, or correct the row',
+      { cause },
+    )
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * The append: guard, number, message, counters and state in one transaction whose cost does not depend on
+ * the length of the history. `appendTask` does all of it on both databases; `appendStatement` is the common
+ * case as one statement, for a database that is a network away.
+ */
+import { invariant } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
+import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
+import { type Dialect, numberIn, type Row, type Statement, sql, type Task } from './sql-database.js'
+import { applyState } from './sql-state.js'
+import type { StateChange } from './state-scopes.js'
+import { leaseLost, sessionBusy, sessionNotFound } from './store-errors.js'
+
+export interface Append {
+  key: SessionKey
+  row: MessageRow
+  changes: readonly StateChange[]
+  fence: number | undefined
+}
+
+export interface AppendSql {
+  /** The whole append, replacing included. */
+  appendTask(append: Append): Task<number>
+  /** The append of a new message without state, in one statement; no row means that something forbids it. */
+  appendStatement(append: Append): Statement
+  /** Locks a session for writing and checks that the caller may write. */
+  lockTask(key: SessionKey, fence: number | undefined): Task<Row>
+  updateStateTask(key: SessionKey, changes: readonly StateChange[], fence: number | undefined): Task<void>
+}
+
+export function appendSql(dialect: Dialect): AppendSql {
+  const texts = appendTexts(dialect)
+
+  function* lockTask(key: SessionKey, fence: number | undefined): Task<Row> {
+    const names = [key.appName, key.userId, key.sessionId]
+    const tickets = yield fence === undefined
+      ? sql(texts.anyTicket, ...names)
+      : sql(texts.ownTicket, fence, ...names)
+    const [session] = yield sql(texts.lockSession, ...names)
+    if (session === undefined) throw sessionNotFound(key)
+    if (fence === undefined && tickets.length > 0) throw sessionBusy(key)
+    if (fence !== undefined && tickets.length === 0) throw leaseLost(key, fence)
+    return session
+  }
+
+  function* appendTask({ key, row, changes, fence }: Append): Task<number> {
+    const session = yield* lockTask(key, fence)
+    const pk = numberIn(session, 'pk')
+    const [same] = row.eventId === null ? [] : yield sql(texts.findEvent, pk, row.eventId)
+    const seq = same === undefined ? numberIn(session, 'message_count') + 1 : numberIn(same, 'seq')
+    if (same === undefined) {
+      yield sql(texts.insert, pk, seq, ...row.values)
+      const turnSeq = (row.flags & STARTS_TURN) !== 0 ? seq : numberIn(session, 'turn_seq')
+      yield sql(texts.count, seq, row.tokens, turnSeq, pk)
+    } else {
+      yield sql(texts.replace, ...row.values, pk, seq)
+      yield sql(texts.recount, row.tokens - numberIn(same, 'tokens'), pk, pk)
+    }
+    yield* applyState(key, pk, changes)
+    return seq
+  }
+
+  function* updateStateTask(
+    key: SessionKey,
+    changes: readonly StateChange[],
+    fence: number | undefined,
+  ): Task<void> {
+    const pk = numberIn(yield* lockTask(key, fence), 'pk')
+    yield* applyState(key, pk, changes)
+    yield sql(texts.touch, pk)
+  }
+
+  function appendStatement({ key, row, changes, fence }: Append): Statement {
+    invariant(changes.length === 0, 'an append with state takes the transaction')
+    const names = [key.appName, key.userId, key.sessionId]
+    const counters = [row.tokens, row.flags & STARTS_TURN]
+    return fence === undefined
+      ? sql(texts.appendUnfenced, ...counters, ...names, ...names, ...row.values)
+      : sql(texts.appendFenced, fence, ...names, ...counters, ...names, ...row.values)
+  }
+
+  return { appendTask, appendStatement, lockTask, updateStateTask }
+}
+
+const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
+const COLUMNS = MESSAGE_COLUMNS.join(', ')
+const PLACES = MESSAGE_COLUMNS.map(() => '?').join(', ')
+
+function appendTexts({ now, forUpdate, forKeyShare }: Dialect) {
+  return {
+    anyTicket: `SELECT id FROM lango_leases WHERE ${SESSION_KEY} AND expires_at > ${now} LIMIT 1`,
+    ownTicket: `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY} AND expires_at > ${now}${forKeyShare}`,
+    lockSession: `SELECT pk, message_count, turn_seq FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,
+    findEvent: 'SELECT seq, tokens FROM lango_messages WHERE session_pk = ? AND event_id = ?',
+    insert: `INSERT INTO lango_messages (session_pk, seq, ${COLUMNS}) VALUES (?, ?, ${PLACES})`,
+    count: `UPDATE lango_sessions SET message_count = ?, token_total = token_total + ?, turn_seq = ?,
+      updated_at = ${now} WHERE pk = ?`,
+    replace: `UPDATE lango_messages SET ${MESSAGE_COLUMNS.map(column => `${column} = ?`).join(', ')}
+      WHERE session_pk = ? AND seq = ?`,
+    // Replacing may have made or unmade the last message by a person.
+    recount: `UPDATE lango_sessions SET token_total = token_total + ?, updated_at = ${now},
+      turn_seq = COALESCE((SELECT max(seq) FROM lango_messages WHERE session_pk = ? AND flags & ${STARTS_TURN} <> 0), 0)
+      WHERE pk = ?`,
+    touch: `UPDATE lango_sessions SET updated_at = ${now} WHERE pk = ?`,
+    ...oneStatementTexts(now, forKeyShare),
+  }
+}
+
+/**
+ * Updating the session's row numbers the message and makes other appends to the session wait. The ticket is
+ * held against deletion until the commit, and whoever takes over a lease first deletes the expired tickets
+ * before it: so an append that was checked under a lease is committed before the next holder begins.
+ */
+function oneStatementTexts(now: string, forKeyShare: string) {
+  const numbered = (condition: string) => `session AS (
+      UPDATE lango_sessions SET message_count = message_count + 1, token_total = token_total + ?,
+        turn_seq = CASE WHEN CAST(? AS INTEGER) = 0 THEN turn_seq ELSE message_count + 1 END, updated_at = ${now}
+      WHERE ${SESSION_KEY} AND ${condition}
+      RETURNING pk, message_count
+    )
+    INSERT INTO lango_messages (session_pk, seq, ${COLUMNS})
+      SELECT pk, message_count, ${CAST_PLACES} FROM session RETURNING seq`
+  return {
+    appendUnfenced: `WITH ${numbered(
+      `NOT EXISTS (SELECT 1 FROM lango_leases WHERE ${SESSION_KEY} AND expires_at > ${now})`,
+    )}`,
+    appendFenced: `WITH ticket AS MATERIALIZED (
+      SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY} AND expires_at > ${now}${forKeyShare}
+    ), ${numbered('EXISTS (SELECT 1 FROM ticket)')}`,
+  }
+}
+
+const TYPES: Partial<Record<(typeof MESSAGE_COLUMNS)[number], string>> = {
+  flags: 'BIGINT',
+  tokens: 'BIGINT',
+  timestamp: 'DOUBLE PRECISION',
+}
+
+/** In a SELECT the server cannot guess what a placeholder is. */
+const CAST_PLACES = MESSAGE_COLUMNS.map(column => `CAST(? AS ${TYPES[column] ?? 'TEXT'})`).join(', ')

@@ -1,0 +1,67 @@
+/**
+ * What the SQL store asks of a driver. A `Task` is a generator that yields statements and receives their
+ * rows: SQLite runs it synchronously, so that nothing can come between begin and commit, and PostgreSQL runs
+ * the very same task over a connection. So each piece of SQL logic is written once.
+ */
+
+export type SqlValue = string | number | null
+
+export type Row = Readonly<Record<string, SqlValue>>
+
+/** One statement with `?` placeholders. Its text must be one of few: drivers keep it prepared. */
+export interface Statement {
+  readonly text: string
+  readonly parameters: readonly SqlValue[]
+}
+
+export type Task<T> = Generator<Statement, T, readonly Row[]>
+
+export interface SqlDatabase {
+  readonly dialect: Dialect
+  /** Runs the task in one transaction. It may run again from the start if the database asks for it. */
+  write<T>(task: () => Task<T>): Promise<T>
+  /** Runs the task over one consistent view of the data. */
+  read<T>(task: () => Task<T>): Promise<T>
+  /** Runs one statement by itself, in one round trip. */
+  run(statement: Statement): Promise<readonly Row[]>
+  /** Whether the error says that a unique index already has the value. */
+  isDuplicate(error: unknown): boolean
+  close(): Promise<void>
+}
+
+/** Where the two databases speak differently. */
+export interface Dialect {
+  readonly name: 'sqlite' | 'postgres'
+  /** Milliseconds since 1970 by the database's clock. */
+  readonly now: string
+  /** Column type of a key that counts up and is never used again. */
+  readonly identity: string
+  readonly integer: string
+  readonly real: string
+  /** Locks the rows that are read. SQLite's write transactions are alone anyway. */
+  readonly forUpdate: string
+  /** Keeps the rows that are read from being deleted until the transaction ends. */
+  readonly forKeyShare: string
+  /** Selects `present`: 1 when Lango's version table exists. */
+  readonly versionTableExists: string
+  /** Taken first by whoever migrates; empty where the transaction is lock enough. */
+  readonly migrationLock: string
+  /** Orders everyone who takes a ticket for one key, given as the parameter; empty where nobody runs beside. */
+  readonly ticketLock: string
+  /** The outputs of `tool_calls` as one text, for the readable view. */
+  readonly joinedOutputs: string
+}
+
+export function sql(text: string, ...parameters: SqlValue[]): Statement {
+  return { text, parameters }
+}
+
+/** The number in a column that is never null. */
+export function numberIn(row: Row | undefined, column: string): number {
+  return Number(row?.[column] ?? 0)
+}
+
+/** The text in a column that is never null. */
+export function textIn(row: Row | undefined, column: string): string {
+  return String(row?.[column] ?? '')
+}

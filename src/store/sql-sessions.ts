@@ -1,0 +1,205 @@
+import type { Session, SessionKey, StoredMessage } from '../session/message.js'
+import type {
+  ListQuery,
+  LoadOptions,
+  ReadOptions,
+  SessionPage,
+  SessionSummary,
+} from '../session/session-store.js'
+import { type PageCursor, readCursor, writeCursor } from './page-cursor.js'
+import { PREVIEW_WINDOW, previewOf } from './preview.js'
+import { readTail } from './read-tail.js'
+import { MESSAGE_COLUMNS, READABLE, rowToMessage, STARTS_TURN } from './rows.js'
+import {
+  type Dialect,
+  numberIn,
+  type Row,
+  type SqlValue,
+  type Statement,
+  sql,
+  type Task,
+  textIn,
+} from './sql-database.js'
+import { applyState, copySessionState, readState } from './sql-state.js'
+import type { StateChange } from './state-scopes.js'
+import { restoreText } from './storable-text.js'
+import { sessionExists, sessionNotFound, throughSeqOutOfRange } from './store-errors.js'
+
+export function* createTask(
+  dialect: Dialect,
+  key: SessionKey,
+  changes: readonly StateChange[],
+): Task<Session> {
+  const pk = yield* insertSession(dialect, key)
+  yield* applyState(key, pk, changes)
+  return yield* viewSession(key, yield* findSession(key), {})
+}
+
+export function* loadTask(key: SessionKey, options: LoadOptions): Task<Session | undefined> {
+  const [session] = yield findStatement(key)
+  return session === undefined ? undefined : yield* viewSession(key, session, options)
+}
+
+export function* forkTask(
+  dialect: Dialect,
+  key: SessionKey,
+  newKey: SessionKey,
+  throughSeq: number | undefined,
+): Task<Session> {
+  const source = yield* findSession(key)
+  const total = numberIn(source, 'message_count')
+  if (throughSeq !== undefined && throughSeq > total) throw throughSeqOutOfRange(throughSeq, total)
+  const fromPk = numberIn(source, 'pk')
+  const pk = yield* insertSession(dialect, newKey)
+  const columns = MESSAGE_COLUMNS.join(', ')
+  yield sql(
+    `INSERT INTO lango_messages (session_pk, seq, ${columns})
+      SELECT CAST(? AS BIGINT), seq, ${columns} FROM lango_messages WHERE session_pk = ? AND seq <= ? ORDER BY seq`,
+    pk,
+    fromPk,
+    throughSeq ?? total,
+  )
+  yield* copySessionState(fromPk, pk)
+  yield sql(COUNT_COPIED, pk, pk, pk, pk)
+  return yield* viewSession(newKey, yield* findSession(newKey), {})
+}
+
+export function readStatement(
+  key: SessionKey,
+  { afterSeq, beforeSeq, limit = 1000 }: ReadOptions,
+): Statement {
+  const names = [key.appName, key.userId, key.sessionId]
+  // With beforeSeq alone the last ones are meant; `readRows` puts them into order again.
+  if (beforeSeq !== undefined && afterSeq === undefined) return sql(READ_BACKWARD, ...names, beforeSeq, limit)
+  return sql(READ_FORWARD, ...names, afterSeq ?? 0, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit)
+}
+
+export function readRows(rows: readonly Row[]): StoredMessage[] {
+  return rows.map(rowToMessage).sort((one, other) => one.seq - other.seq)
+}
+
+export function listStatement({ appName, userId, cursor, limit }: ListQuery & { limit: number }): Statement {
+  const conditions = ['app_name = ?']
+  const parameters: SqlValue[] = [appName]
+  if (userId !== undefined) {
+    conditions.push('user_id = ?')
+    parameters.push(userId)
+  }
+  if (cursor !== undefined) {
+    const { updatedAt, pk } = readCursor(cursor)
+    conditions.push('(updated_at, pk) < (?, ?)')
+    parameters.push(updatedAt, pk)
+  }
+  // One more than asked tells whether there is a next page.
+  return sql(LIST.replace('$conditions', conditions.join(' AND ')), '\u0001', ...parameters, limit + 1)
+}
+
+export function toPage(rows: readonly Row[], appName: string, limit: number): SessionPage {
+  const shown = rows.slice(0, limit)
+  const last = rows.length > limit ? shown.at(-1) : undefined
+  const sessions = shown.map(row => toSummary(row, appName))
+  return { sessions, ...(last === undefined ? {} : { nextCursor: writeCursor(toCursor(last)) }) }
+}
+
+/** Tickets go first: an append holds its ticket before it locks the session, and the order must be one. */
+export function* deleteTask(key: SessionKey): Task<boolean> {
+  const names = [key.appName, key.userId, key.sessionId]
+  yield sql(`DELETE FROM lango_leases WHERE ${SESSION_KEY}`, ...names)
+  const [session] = yield sql(`DELETE FROM lango_sessions WHERE ${SESSION_KEY} RETURNING pk`, ...names)
+  for (const table of ['lango_run_events', 'lango_run_requests', 'lango_run_signals']) {
+    yield sql(
+      `DELETE FROM ${table} WHERE run_id IN (SELECT run_id FROM lango_runs WHERE ${SESSION_KEY})`,
+      ...names,
+    )
+  }
+  yield sql(`DELETE FROM lango_runs WHERE ${SESSION_KEY}`, ...names)
+  if (session === undefined) return false
+  yield sql('DELETE FROM lango_messages WHERE session_pk = ?', numberIn(session, 'pk'))
+  yield sql('DELETE FROM lango_session_state WHERE session_pk = ?', numberIn(session, 'pk'))
+  return true
+}
+
+const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
+
+const READ_RANGE = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
+  WHERE session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})`
+const READ_BACKWARD = `${READ_RANGE} AND seq < ? ORDER BY seq DESC LIMIT ?`
+const READ_FORWARD = `${READ_RANGE} AND seq > ? AND seq < ? ORDER BY seq LIMIT ?`
+
+const COUNT_COPIED = `UPDATE lango_sessions SET
+  message_count = (SELECT count(*) FROM lango_messages WHERE session_pk = ?),
+  token_total = (SELECT COALESCE(sum(tokens), 0) FROM lango_messages WHERE session_pk = ?),
+  turn_seq = (SELECT COALESCE(max(seq), 0) FROM lango_messages WHERE session_pk = ? AND flags & ${STARTS_TURN} <> 0)
+  WHERE pk = ?`
+
+/** Text behind a marker must be read whole to be restored; of all other text the beginning is enough. */
+const LIST = `SELECT pk, user_id, session_id, message_count, token_total, created_at, updated_at, (
+    SELECT CASE WHEN substr(content, 1, 1) = ? THEN content ELSE substr(content, 1, 500) END
+    FROM lango_messages WHERE session_pk = pk AND seq > message_count - ${PREVIEW_WINDOW} AND flags & ${READABLE} <> 0
+    ORDER BY seq DESC LIMIT 1
+  ) AS preview
+  FROM lango_sessions WHERE $conditions ORDER BY updated_at DESC, pk DESC LIMIT ?`
+
+function* insertSession({ now }: Dialect, key: SessionKey): Task<number> {
+  const [row] = yield sql(
+    `INSERT INTO lango_sessions
+      (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at)
+      VALUES (?, ?, ?, 0, 0, 0, ${now}, ${now}) ON CONFLICT DO NOTHING RETURNING pk`,
+    key.appName,
+    key.userId,
+    key.sessionId,
+  )
+  if (row === undefined) throw sessionExists(key)
+  return numberIn(row, 'pk')
+}
+
+function findStatement(key: SessionKey): Statement {
+  return sql(
+    `SELECT pk, message_count, token_total, turn_seq, created_at, updated_at
+      FROM lango_sessions WHERE ${SESSION_KEY}`,
+    key.appName,
+    key.userId,
+    key.sessionId,
+  )
+}
+
+function* findSession(key: SessionKey): Task<Row> {
+  const [session] = yield findStatement(key)
+  if (session === undefined) throw sessionNotFound(key)
+  return session
+}
+
+function* viewSession(key: SessionKey, row: Row, options: LoadOptions): Task<Session> {
+  const pk = numberIn(row, 'pk')
+  const state = yield* readState(key, pk)
+  const totalMessages = numberIn(row, 'message_count')
+  const { messages, cut } = yield* readTail(
+    { pk, totalMessages, totalTokens: numberIn(row, 'token_total'), turnSeq: numberIn(row, 'turn_seq') },
+    options,
+  )
+  return {
+    key: { appName: key.appName, userId: key.userId, sessionId: key.sessionId },
+    state,
+    messages,
+    totalMessages,
+    ...(cut === undefined ? {} : { cut }),
+    createdAt: numberIn(row, 'created_at'),
+    updatedAt: numberIn(row, 'updated_at'),
+  }
+}
+
+function toSummary(row: Row, appName: string): SessionSummary {
+  const preview = row.preview
+  return {
+    key: { appName, userId: textIn(row, 'user_id'), sessionId: textIn(row, 'session_id') },
+    totalMessages: numberIn(row, 'message_count'),
+    totalTokens: numberIn(row, 'token_total'),
+    createdAt: numberIn(row, 'created_at'),
+    updatedAt: numberIn(row, 'updated_at'),
+    ...(typeof preview === 'string' ? { preview: previewOf(restoreText(preview)) } : {}),
+  }
+}
+
+function toCursor(row: Row): PageCursor {
+  return { updatedAt: numberIn(row, 'updated_at'), pk: numberIn(row, 'pk') }
+}

@@ -1,0 +1,162 @@
+import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
+import type {
+  AppendOptions,
+  Lease,
+  LeaseOptions,
+  ListQuery,
+  LoadOptions,
+  ReadOptions,
+  SessionPage,
+  SessionStore,
+} from '../session/session-store.js'
+import {
+  checkFence,
+  checkInteger,
+  checkKey,
+  checkLeaseOptions,
+  checkLoadOptions,
+  checkMessage,
+  checkName,
+  checkReadOptions,
+  checkState,
+} from './check-input.js'
+import { LeaseHolder } from './hold-lease.js'
+import { migrate } from './migrations.js'
+import { messageToRow } from './rows.js'
+import { type Append, type AppendSql, appendSql } from './sql-append.js'
+import { numberIn, type SqlDatabase } from './sql-database.js'
+import { SqlTickets } from './sql-leases.js'
+import { SqlCalibration, SqlRuns } from './sql-runs.js'
+import {
+  createTask,
+  deleteTask,
+  forkTask,
+  listStatement,
+  loadTask,
+  readRows,
+  readStatement,
+  toPage,
+} from './sql-sessions.js'
+import { splitDelta } from './state-scopes.js'
+
+/** Migrates the database and gives it the contract of a store. Closes it when that fails. */
+export async function openSqlStore(database: SqlDatabase): Promise<SessionStore> {
+  try {
+    await migrate(database)
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+  return new SqlStore(database)
+}
+
+class SqlStore implements SessionStore {
+  readonly runs: SqlRuns
+  readonly calibration: SqlCalibration
+  readonly #database: SqlDatabase
+  readonly #append: AppendSql
+  readonly #leases: LeaseHolder
+  #closing: Promise<void> | undefined
+
+  constructor(database: SqlDatabase) {
+    this.#database = database
+    this.#append = appendSql(database.dialect)
+    this.#leases = new LeaseHolder(new SqlTickets(database))
+    this.runs = new SqlRuns(database)
+    this.calibration = new SqlCalibration(database)
+  }
+
+  async createSession(key: SessionKey, state: State = {}): Promise<Session> {
+    checkKey(key)
+    checkState('state', state)
+    const changes = splitDelta('state', state)
+    return this.#database.write(() => createTask(this.#database.dialect, key, changes))
+  }
+
+  async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
+    checkKey(key)
+    checkLoadOptions(options)
+    return this.#database.read(() => loadTask(key, options))
+  }
+
+  async readMessages(key: SessionKey, options: ReadOptions = {}): Promise<StoredMessage[]> {
+    checkKey(key)
+    checkReadOptions(options)
+    return readRows(await this.#database.run(readStatement(key, options)))
+  }
+
+  async appendMessage(
+    key: SessionKey,
+    message: Message,
+    options: AppendOptions = {},
+  ): Promise<{ seq: number }> {
+    checkKey(key)
+    checkMessage(message)
+    checkFence(options.fence)
+    const { stateDelta, fence } = options
+    if (stateDelta !== undefined) checkState('stateDelta', stateDelta)
+    const append = { key, row: messageToRow(message), changes: splitDelta('stateDelta', stateDelta), fence }
+    const seq = await this.#appendInOneTrip(append)
+    return { seq: seq ?? (await this.#database.write(() => this.#append.appendTask(append))) }
+  }
+
+  async updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
+    checkKey(key)
+    checkState('delta', delta)
+    checkFence(options.fence)
+    const changes = splitDelta('delta', delta)
+    await this.#database.write(() => this.#append.updateStateTask(key, changes, options.fence))
+  }
+
+  async forkSession(
+    key: SessionKey,
+    newSessionId: string,
+    options: { throughSeq?: number } = {},
+  ): Promise<Session> {
+    checkKey(key)
+    checkName('newSessionId', newSessionId)
+    const { throughSeq } = options
+    if (throughSeq !== undefined) checkInteger('throughSeq', throughSeq, 1)
+    const newKey = { ...key, sessionId: newSessionId }
+    return this.#database.write(() => forkTask(this.#database.dialect, key, newKey, throughSeq))
+  }
+
+  async listSessions(query: ListQuery): Promise<SessionPage> {
+    checkName('appName', query.appName)
+    if (query.userId !== undefined) checkName('userId', query.userId)
+    if (query.limit !== undefined) checkInteger('limit', query.limit, 1)
+    const limit = Math.min(query.limit ?? 50, 1000)
+    return toPage(await this.#database.run(listStatement({ ...query, limit })), query.appName, limit)
+  }
+
+  async deleteSession(key: SessionKey): Promise<boolean> {
+    checkKey(key)
+    return this.#database.write(() => deleteTask(key))
+  }
+
+  async acquireLease(key: SessionKey, options: LeaseOptions = {}): Promise<Lease> {
+    checkKey(key)
+    checkLeaseOptions(options)
+    return this.#leases.acquire(key, options)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#leases.close().then(() => this.#database.close())
+    return this.#closing
+  }
+
+  /**
+   * The common append over a network, in one round trip. `undefined` leaves the rest (state, a replaced
+   * message, the reason of a refusal) to the transaction.
+   */
+  async #appendInOneTrip(append: Append): Promise<number | undefined> {
+    if (this.#database.dialect.name === 'sqlite' || append.changes.length > 0) return undefined
+    try {
+      const [row] = await this.#database.run(this.#append.appendStatement(append))
+      return row === undefined ? undefined : numberIn(row, 'seq')
+    } catch (error) {
+      if (this.#database.isDuplicate(error)) return undefined
+      throw error
+    }
+  }
+}
