@@ -7,10 +7,14 @@ import {
   BasePlugin,
   BaseSessionService,
   BaseTool,
+  createEvent,
   InMemorySessionService,
+  isAgentTool,
+  isLlmAgent,
   LlmAgent,
   Runner,
   StreamingMode,
+  setLogger,
 } from '@google/adk'
 
 export type {
@@ -34,6 +38,7 @@ export type {
   RunAsyncToolRequest,
   RunConfig,
   Session as AdkSession,
+  ToolUnion,
 } from '@google/adk'
 export type {
   Content,
@@ -50,8 +55,12 @@ export {
   BasePlugin,
   BaseSessionService,
   BaseTool,
+  createEvent,
   InMemorySessionService,
+  isAgentTool,
+  isLlmAgent,
   LlmAgent,
   Runner,
   StreamingMode,
+  setLogger,
 }

@@ -11,23 +11,31 @@ import type { Content, FunctionCall, FunctionResponse, Part } from '../sdk.js'
  * @spec convertMessages
  */
 export function convertMessages(contents: readonly Content[]): ProviderMessage[] {
+  return convertContents(contents, content => (content.role === 'model' ? 'assistant' : 'user'))
+}
+
+/** As `convertMessages`, but what is neither a call nor a result has the role that the caller says. */
+export function convertContents(
+  contents: readonly Content[],
+  roleOf: (content: Content, index: number) => string,
+): ProviderMessage[] {
   const existing = contents.flatMap(content =>
     (content?.parts ?? []).flatMap(part => part.functionCall?.id || part.functionResponse?.id || []),
   )
   const ids = new CallIds({ existing })
   return contents.flatMap((content, index) => {
     if (!content) return []
-    const isModel = content.role === 'model'
+    const role = roleOf(content, index)
     const parts = (content.parts ?? []).flatMap(part => {
-      if (!isModel && part.text) ids.newTurn()
+      if (role === 'user' && part.text) ids.newTurn()
       return convertPart(part, ids, index)
     })
-    return toMessages(parts, isModel ? 'assistant' : 'user')
+    return toMessages(parts, role)
   })
 }
 
 /** Results make a message of their own, and calls are the assistant's wherever they stand. */
-function toMessages(parts: readonly ProviderPart[], role: 'assistant' | 'user'): ProviderMessage[] {
+function toMessages(parts: readonly ProviderPart[], role: string): ProviderMessage[] {
   const messages: { role: string; parts: ProviderPart[] }[] = []
   for (const part of parts) {
     const own = part.type === 'tool-result' ? 'tool' : part.type === 'tool-call' ? 'assistant' : role
@@ -44,6 +52,8 @@ function convertPart(part: Part, ids: CallIds, group: number): ProviderPart[] {
   if (functionCall) return [{ ...toCall(functionCall, ids, group), ...signed }]
   if (functionResponse) return [toResult(functionResponse, ids)]
   if (part.thought) return [{ type: 'reasoning', text: part.text ?? '', ...signed, ...redactedOf(part) }]
+  const foreign = vendorOf(part)
+  if (foreign) return [{ type: 'vendor', ...foreign, text: part.text ?? '', ...signed }]
   if (inlineData || fileData) return toMedia(part).map(media => ({ ...media, ...signed }))
   if (executableCode || codeExecutionResult) {
     const { thoughtSignature: _signature, ...value } = part
@@ -54,6 +64,12 @@ function convertPart(part: Part, ids: CallIds, group: number): ProviderPart[] {
   }
   if (Object.values(part).every(value => value === undefined)) return []
   return [{ type: 'vendor', vendor: 'gemini', value: part, text: JSON.stringify(part) }]
+}
+
+/** What another vendor than Gemini made travels through ADK as metadata of a text. */
+function vendorOf(part: Part): { vendor: string; value: unknown } | undefined {
+  const own = part.partMetadata?.lango as { vendor?: unknown; value?: unknown } | undefined
+  return typeof own?.vendor === 'string' ? { vendor: own.vendor, value: own.value } : undefined
 }
 
 type Signed = Pick<Extract<ProviderPart, { type: 'text' }>, 'signature' | 'origin'>

@@ -1,6 +1,6 @@
 import type { Message } from '../../session/message.js'
+import { toJsonData } from '../json.js'
 import type { Content, Event } from '../sdk.js'
-import { toJsonData } from './json.js'
 import type { LayoutEntry } from './message-parts.js'
 import { partsToFields } from './message-parts.js'
 

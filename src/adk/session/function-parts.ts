@@ -1,8 +1,8 @@
 import type { Message } from '../../session/message.js'
 import { normalizeRole } from '../../session/message.js'
 import { CallIds } from '../call-id.js'
+import { parseJson } from '../json.js'
 import type { Part } from '../sdk.js'
-import { parseJson } from './json.js'
 
 /** What a walk through the history found out about the parts of one message. */
 export interface PairedParts {
@@ -17,10 +17,13 @@ export interface PairedParts {
  */
 export class FunctionParts {
   readonly #ids: CallIds
+  readonly #faithful: boolean
 
-  constructor(messages: readonly Message[]) {
+  /** `faithful`: doubled ids stay doubled, and arguments and results are whatever their JSON says. */
+  constructor(messages: readonly Message[], options: { faithful?: boolean } = {}) {
     const existing = messages.flatMap(message => (message.toolCalls ?? []).flatMap(call => call.id || []))
-    this.#ids = new CallIds({ existing, unique: true })
+    this.#faithful = options.faithful ?? false
+    this.#ids = new CallIds({ existing, unique: !this.#faithful })
   }
 
   /** `author` is who speaks if the parts hold calls; `place` grows from message to message. */
@@ -32,7 +35,7 @@ export class FunctionParts {
       if (part.functionCall) {
         const { functionCall } = part
         const id = this.#ids.call(functionCall.id, functionCall.name ?? '', { author, group: place })
-        return { ...part, functionCall: { ...withId(functionCall, id), ...objectArgs(functionCall.args) } }
+        return { ...part, functionCall: { ...withId(functionCall, id), ...this.#args(functionCall.args) } }
       }
       if (!part.functionResponse) return part
       const { id, name, response } = part.functionResponse
@@ -40,9 +43,17 @@ export class FunctionParts {
       callAuthor ??= call?.from.author
       const named = { ...part.functionResponse, ...(name || !call ? {} : { name: call.name }) }
       const withCallId = withId(named, call?.id ?? this.#ids.orphan(id, name))
-      return { ...part, functionResponse: { ...withCallId, ...objectResponse(response) } }
+      return { ...part, functionResponse: { ...withCallId, ...this.#response(response) } }
     })
     return { parts: paired, callAuthor }
+  }
+
+  #args(args: unknown): { args?: Record<string, unknown> } {
+    return this.#faithful ? {} : objectArgs(args)
+  }
+
+  #response(response: unknown): { response?: Record<string, unknown> } {
+    return this.#faithful ? { response: response as Record<string, unknown> } : objectResponse(response)
   }
 
   /** Rows from before results had metadata: the answer belongs to the next open call before it. */
@@ -50,7 +61,7 @@ export class FunctionParts {
     const call = this.#ids.answer(undefined, undefined)
     if (!call) return { parts: message.content === '' ? [] : [{ text: message.content }] }
     const { id, name } = call
-    const response = objectResponse(parseJson(message.content))
+    const response = this.#response(parseJson(message.content))
     return { parts: [{ functionResponse: { id, name, ...response } }], callAuthor: call.from.author }
   }
 }

@@ -12,8 +12,8 @@
 import type { Message, ToolCall } from '../../session/message.js'
 import { toolCallKind } from '../../session/message.js'
 import { idsWithin } from '../call-id.js'
+import { parseJson, toJson } from '../json.js'
 import type { Part } from '../sdk.js'
-import { parseJson, toJson } from './json.js'
 
 /** One part: a text of that many characters, the next entry of `toolCalls`, or a part with more to it. */
 export type LayoutEntry = number | 'call' | DetailedEntry

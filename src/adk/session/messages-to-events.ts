@@ -25,6 +25,19 @@ export function messagesToEvents(messages: readonly Message[], options: RestoreO
   return mergeSameRole(restoreEvents(messages, options))
 }
 
+/**
+ * What the messages say, one content each and nothing put right: doubled ids stay doubled and arguments that
+ * are no objects stay what they are. `undefined` for messages without content.
+ */
+export function messagesToContents(messages: readonly Message[]): (Content | undefined)[] {
+  const functionParts = new FunctionParts(messages, { faithful: true })
+  return messages.map((message, index) => {
+    const extra = (message.extra ?? {}) as EventExtra
+    const { parts } = functionParts.pair(message, partsOf(message), '', index)
+    return extra.content === false ? undefined : contentOf(message, extra, parts)
+  })
+}
+
 /** As `messagesToEvents`, before merging. */
 function restoreEvents(messages: readonly Message[], options: RestoreOptions): Event[] {
   const functionParts = new FunctionParts(messages)
@@ -40,7 +53,7 @@ function restoreEvents(messages: readonly Message[], options: RestoreOptions): E
 }
 
 /** The parts of one message as its row has them, before ids are given. */
-export function partsOf(message: Message): Part[] {
+function partsOf(message: Message): Part[] {
   return fieldsToParts(message, layoutOf(message))
 }
 

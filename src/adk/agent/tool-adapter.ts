@@ -1,0 +1,125 @@
+import { messageOf } from '../../errors.js'
+import { shortenOutput } from '../../session/shorten-output.js'
+import type { Tool, ToolContext } from '../../tool.js'
+import { toJson } from '../json.js'
+import { BaseTool, type Context, type FunctionDeclaration, type RunAsyncToolRequest } from '../sdk.js'
+import { type CheckedParameters, checkedParameters } from './tool-parameters.js'
+
+export interface ToolAdapterOptions {
+  /** Results over this are shortened, with a marker. Default 16,000. */
+  outputLimitTokens?: number | undefined
+  /** Asks a person. Without it, a tool that needs approval is refused. */
+  approve?: ((request: ApprovalRequest) => Promise<boolean> | boolean) | undefined
+}
+
+export interface ApprovalRequest {
+  tool: Tool
+  args: Record<string, unknown>
+  context: ToolContext
+}
+
+/**
+ * A tool of ours as ADK runs it. Whatever happens, the model gets a JSON object: wrong arguments, a refusal, a
+ * thrown error and a timeout are results that it can react to, never the end of the run.
+ */
+export class ToolAdapter extends BaseTool {
+  readonly tool: Tool
+  readonly #parameters: CheckedParameters
+  readonly #options: ToolAdapterOptions
+
+  constructor(tool: Tool, options: ToolAdapterOptions = {}) {
+    super({ name: tool.name, description: tool.description })
+    this.tool = tool
+    this.#parameters = checkedParameters(tool.parameters)
+    this.#options = options
+  }
+
+  override _getDeclaration(): FunctionDeclaration {
+    const { name, description } = this.tool
+    return { name, description, parametersJsonSchema: this.#parameters.jsonSchema }
+  }
+
+  override async runAsync({ args, toolContext }: RunAsyncToolRequest): Promise<unknown> {
+    const checked = await this.#parameters.validate(args)
+    if ('problem' in checked) {
+      return { error: `Invalid arguments for tool "${this.name}": ${checked.problem}` }
+    }
+    return this.#shortened(await this.#execute(checked.args as Record<string, unknown>, toolContext))
+  }
+
+  async #execute(args: Record<string, unknown>, toolContext: Context): Promise<unknown> {
+    if (toolContext.abortSignal?.aborted)
+      return { error: `Tool "${this.name}" was not run: the run was stopped.` }
+    const timeoutMs = this.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS
+    const stop = new AbortController()
+    const timer = setTimeout(() => stop.abort(TIMED_OUT), timeoutMs)
+    const aborted = () => stop.abort(toolContext.abortSignal?.reason)
+    toolContext.abortSignal?.addEventListener('abort', aborted, { once: true })
+    try {
+      const work = this.#approvedExecute(args, contextOf(toolContext, stop.signal))
+      return await Promise.race([work, whenStopped(stop.signal, this.name, timeoutMs)])
+    } catch (error) {
+      return { error: messageOf(error) }
+    } finally {
+      clearTimeout(timer)
+      toolContext.abortSignal?.removeEventListener('abort', aborted)
+    }
+  }
+
+  async #approvedExecute(args: Record<string, unknown>, context: ToolContext): Promise<unknown> {
+    const { needsApproval } = this.tool
+    const asks = typeof needsApproval === 'function' ? await needsApproval(args) : (needsApproval ?? false)
+    if (!asks) return this.tool.execute(args, context)
+    const { approve } = this.#options
+    if (!approve) {
+      return { error: `Tool "${this.name}" needs a person's approval, and nobody can be asked here.` }
+    }
+    const approved = await approve({ tool: this.tool, args, context })
+    return approved ? this.tool.execute(args, context) : { error: `The user refused tool "${this.name}".` }
+  }
+
+  #shortened(result: unknown): Record<string, unknown> {
+    const json = toJson(asObject(result))
+    const shorter = shortenOutput(json, this.#options.outputLimitTokens ?? DEFAULT_OUTPUT_LIMIT_TOKENS)
+    return JSON.parse(shorter) as Record<string, unknown>
+  }
+}
+
+const DEFAULT_TIMEOUT_MS = 120_000
+const DEFAULT_OUTPUT_LIMIT_TOKENS = 16_000
+const TIMED_OUT = Symbol('timed out')
+
+/** The result of a tool that is stopped before it answers; it never comes while the tool may go on. */
+function whenStopped(signal: AbortSignal, name: string, timeoutMs: number): Promise<unknown> {
+  return new Promise(resolve => {
+    const stopped = () => {
+      const timedOut = `Tool "${name}" did not answer within ${timeoutMs} ms and was stopped.`
+      const aborted = `Tool "${name}" was stopped before it answered, because the run was stopped.`
+      resolve({ error: signal.reason === TIMED_OUT ? timedOut : aborted })
+    }
+    signal.addEventListener('abort', stopped, { once: true })
+  })
+}
+
+function contextOf(context: Context, signal: AbortSignal): ToolContext {
+  return {
+    signal,
+    callId: context.functionCallId ?? '',
+    sessionId: context.sessionId,
+    userId: context.userId,
+    agentName: context.agentName,
+    state: {
+      get: key => context.state.get(key),
+      set: (key, value) => context.state.set(key, value),
+    },
+  }
+}
+
+/** Wrapped as ADK itself wraps: `result` for single values, `results` for lists. */
+function asObject(result: unknown): unknown {
+  if (result instanceof Error) return { error: result.message }
+  if (Array.isArray(result)) return { results: result }
+  const data: unknown = JSON.parse(toJson(result))
+  if (Array.isArray(data)) return { results: data }
+  return typeof data === 'object' && data !== null ? data : { result: data }
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { messageOf } from '../../errors.js'
+import type { JsonSchema, StandardSchema, ToolParameters } from '../../tool.js'
+
+/** The parameters of a tool: what the model is told of them, and how its arguments are checked. */
+export interface CheckedParameters {
+  readonly jsonSchema: JsonSchema
+  validate(args: unknown): Promise<{ args: unknown } | { problem: string }>
+}
+
+/** Understands a JSON schema and anything that follows Standard Schema, Zod first of all. */
+export function checkedParameters(parameters: ToolParameters): CheckedParameters {
+  if ('~standard' in parameters) {
+    const schema = parameters as StandardSchema
+    return { jsonSchema: withoutDialect(describe(schema)), validate: args => validateWith(schema, args) }
+  }
+  const schema = toStandardSchema(parameters)
+  return { jsonSchema: withoutDialect(parameters), validate: args => validateWith(schema, args) }
+}
+
+/** Schemas of recent libraries describe themselves; Zod 4 of any release is described by Zod. */
+function describe(schema: StandardSchema): JsonSchema {
+  const { jsonSchema } = schema['~standard'] as StandardSchema['~standard'] & SelfDescription
+  if (jsonSchema) return jsonSchema.input({ target: 'draft-2020-12' })
+  if (schema instanceof z.ZodType) return z.toJSONSchema(schema, { io: 'input' })
+  // A schema that cannot be described still checks; the model goes by the tool's description.
+  return { type: 'object' }
+}
+
+interface SelfDescription {
+  readonly jsonSchema?: { input(options: { target: string }): JsonSchema }
+}
+
+/** Zod cannot express every JSON schema (conditions, negations); those are only checked to be objects. */
+function toStandardSchema(schema: JsonSchema): StandardSchema {
+  try {
+    return z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
+  } catch {
+    return z.looseObject({})
+  }
+}
+
+async function validateWith(
+  schema: StandardSchema,
+  args: unknown,
+): Promise<{ args: unknown } | { problem: string }> {
+  try {
+    const result = await schema['~standard'].validate(args)
+    if (!result.issues) return { args: result.value }
+    const problems = result.issues.map(issue => {
+      const path = (issue.path ?? []).map(pathKey).join('.')
+      return path === '' ? issue.message : `${path}: ${issue.message}`
+    })
+    return { problem: problems.join('; ') }
+  } catch (error) {
+    return { problem: messageOf(error) }
+  }
+}
+
+function pathKey(segment: unknown): string {
+  return typeof segment === 'object' && segment !== null && 'key' in segment
+    ? String(segment.key)
+    : String(segment)
+}
+
+function withoutDialect(schema: JsonSchema): JsonSchema {
+  const { $schema: _dialect, ...rest } = schema
+  return rest
+}

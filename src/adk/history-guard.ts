@@ -1,0 +1,78 @@
+import type { ProviderMessage, Repair, RepairMode } from '../provider/provider.js'
+import type { Profile, ProfileName } from '../provider/repair/profile.js'
+import { profileForModel } from '../provider/repair/profile-for-model.js'
+import { repairHistory } from '../provider/repair/repair-history.js'
+import { fitToBudget } from '../session/fit-to-budget.js'
+import type { HistoryCut } from '../session/message.js'
+import { effectiveLimits } from '../session/token-budget-truncate.js'
+import { convertMessages } from './model/convert-messages.js'
+import { providerMessageLens } from './model/provider-message-lens.js'
+import { BasePlugin, type Content, type LlmRequest } from './sdk.js'
+import { toContents } from './to-contents.js'
+
+export interface HistoryGuardOptions {
+  /** How much history a request may hold. 0 or absent: 32,000. `'off'`: all of it. */
+  budgetTokens?: number | 'off' | undefined
+  /** The rules to repair to. Default: those that the request's model name implies. */
+  profile?: ProfileName | Profile | undefined
+  /** `strict` refuses with `history-illegal`, `explain` only reports. Default `repair`. */
+  mode?: RepairMode | undefined
+  /** Told what was left out and what was repaired, when there was anything. */
+  onGuard?: ((report: HistoryGuardReport) => void) | undefined
+}
+
+export interface HistoryGuardReport {
+  cut?: HistoryCut
+  repairs: readonly Repair[]
+}
+
+/**
+ * An ADK plugin for those who keep ADK's own Gemini model: before each model call the history is fitted to a
+ * budget and repaired to the model's rules. Models of ours do both by themselves.
+ */
+export function historyGuard(options: HistoryGuardOptions = {}): BasePlugin {
+  return new HistoryGuard(options)
+}
+
+class HistoryGuard extends BasePlugin {
+  readonly #options: HistoryGuardOptions
+
+  constructor(options: HistoryGuardOptions) {
+    super('lango-history-guard')
+    this.#options = options
+  }
+
+  override async beforeModelCallback({ llmRequest }: { llmRequest: LlmRequest }): Promise<undefined> {
+    const { mode, profile = profileForModel('gemini', llmRequest.model ?? ''), onGuard } = this.#options
+    const { budgetTokens } = effectiveLimits(this.#options.budgetTokens, undefined)
+    const given = convertMessages(llmRequest.contents)
+    const { items, cut } = fitToBudget(given, { budgetTokens, dropWithinTurn: true }, providerMessageLens)
+    const { messages, repairs } = repairHistory(items, profile, mode === undefined ? {} : { mode })
+    if (!cut && repairs.length === 0) return undefined
+    const unchanged = plainContents(given, llmRequest.contents)
+    llmRequest.contents = messages.flatMap(message => unchanged.get(message) ?? toContents([message]))
+    onGuard?.({ ...(cut ? { cut } : {}), repairs })
+    return undefined
+  }
+}
+
+/**
+ * Contents that may be sent as they were, found by the message they became. Those with calls or results are
+ * written anew, because both halves of a pair must name their id the same way.
+ */
+function plainContents(
+  messages: readonly ProviderMessage[],
+  contents: readonly Content[],
+): ReadonlyMap<ProviderMessage, Content> {
+  const plain = new Map<ProviderMessage, Content>()
+  let position = 0
+  for (const content of contents) {
+    const message = messages[position]
+    const count = convertMessages([content]).length
+    const isPlain = !content.parts?.some(part => part.functionCall || part.functionResponse)
+    const hasRole = content.role === 'user' || content.role === 'model'
+    if (message && count === 1 && isPlain && hasRole) plain.set(message, content)
+    position += count
+  }
+  return plain
+}

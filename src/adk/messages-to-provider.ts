@@ -1,0 +1,28 @@
+import type { ProviderMessage } from '../provider/provider.js'
+import { type Message, normalizeRole } from '../session/message.js'
+import { convertContents } from './model/convert-messages.js'
+import { messagesToContents } from './session/messages-to-events.js'
+
+/**
+ * Stored messages as neutral ones, for linting and repairing a history without ADK. Faithful: doubled ids,
+ * odd roles and arguments that are no objects stay as they are, so that they are found. Only missing ids are
+ * given, and bare tool results find their calls by position, as they do when a session is restored.
+ */
+export function messagesToProvider(messages: readonly Message[]): ProviderMessage[] {
+  const spoken = messagesToContents(messages).flatMap((content, index) => {
+    const message = messages[index]
+    return content && message ? [{ content, role: roleOf(message, content.role) }] : []
+  })
+  return convertContents(
+    spoken.map(({ content }) => content),
+    (_, index) => spoken[index]?.role ?? 'user',
+  )
+}
+
+/** The row's own role where it says more than the content's. */
+function roleOf(message: Message, contentRole: string | undefined): string {
+  const role = normalizeRole(message.role)
+  if (role === undefined) return message.role
+  if (role === 'system') return role
+  return contentRole === 'model' ? 'assistant' : 'user'
+}

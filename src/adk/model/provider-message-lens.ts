@@ -1,0 +1,87 @@
+import type {
+  ProviderMessage,
+  ProviderPart,
+  ToolDeclaration,
+  ToolResultPart,
+} from '../../provider/provider.js'
+import {
+  BYTES_PER_TOKEN,
+  CALL_TOKENS,
+  countTextTokens,
+  MEDIA_TOKENS,
+  MESSAGE_TOKENS,
+  utf8Length,
+} from '../../session/count-message-tokens.js'
+import type { BudgetLens } from '../../session/fit-to-budget.js'
+import type { ShortenedOutput } from '../../session/message.js'
+import { shortenOutput } from '../../session/shorten-output.js'
+
+/** How a budget sees a neutral message: the same costs as those of stored messages. */
+export const providerMessageLens: BudgetLens<ProviderMessage> = {
+  tokens: countProviderTokens,
+  startsTurn: message =>
+    message.role === 'user' && message.parts.some(part => part.type === 'text' || part.type === 'media'),
+  calls: message => message.parts.filter(part => part.type === 'tool-call'),
+  answers: message => message.parts.filter(part => part.type === 'tool-result'),
+  outputTokens: message =>
+    message.parts.flatMap(part => (part.type === 'tool-result' ? [resultTokens(part)] : [])),
+  shorten,
+}
+
+/** What a message will roughly cost: UTF-8 bytes / 4 and a little for the message and each call. */
+export function countProviderTokens(message: ProviderMessage): number {
+  let bytes = 0
+  let fixed = MESSAGE_TOKENS
+  for (const part of message.parts) {
+    bytes += partBytes(part)
+    if (part.type === 'tool-call' || part.type === 'tool-result') fixed += CALL_TOKENS
+    if (part.type === 'media') fixed += MEDIA_TOKENS
+    if (part.type === 'tool-result') fixed += MEDIA_TOKENS * (part.media?.length ?? 0)
+  }
+  return fixed + Math.ceil(bytes / BYTES_PER_TOKEN)
+}
+
+/** What the declarations of tools will roughly cost. */
+export function countToolTokens(tools: readonly ToolDeclaration[]): number {
+  return tools.reduce((all, tool) => all + CALL_TOKENS + countTextTokens(JSON.stringify(tool)), 0)
+}
+
+function partBytes(part: ProviderPart): number {
+  switch (part.type) {
+    case 'text':
+    case 'reasoning':
+    case 'vendor':
+      return utf8Length(part.text)
+    case 'tool-call':
+      return utf8Length(part.name) + utf8Length(JSON.stringify(part.args) ?? '')
+    case 'tool-result':
+      return utf8Length(part.name) + utf8Length(jsonOf(part))
+    case 'media':
+      return 0
+  }
+}
+
+function resultTokens(part: ToolResultPart): number {
+  return CALL_TOKENS + countTextTokens(jsonOf(part))
+}
+
+function jsonOf(part: ToolResultPart): string {
+  return JSON.stringify(part.result) ?? ''
+}
+
+function shorten(
+  message: ProviderMessage,
+  limitTokens: number,
+): { item: ProviderMessage; shortened: ShortenedOutput[] } {
+  const shortened: ShortenedOutput[] = []
+  const parts = message.parts.map(part => {
+    if (part.type !== 'tool-result') return part
+    const before = jsonOf(part)
+    const after = shortenOutput(before, limitTokens - CALL_TOKENS)
+    if (after === before) return part
+    const [fromTokens, toTokens] = [countTextTokens(before), countTextTokens(after)]
+    shortened.push({ callId: part.id, name: part.name, fromTokens, toTokens })
+    return { ...part, result: JSON.parse(after) as unknown }
+  })
+  return { item: { ...message, parts }, shortened }
+}

@@ -1,0 +1,184 @@
+/**
+ * Gathers what a provider streams into ADK's answers, the same way for streaming and not:
+ *
+ * - partial answers hold text only: ADK would run a call that it finds in one;
+ * - the final answer holds everything, calls with ids that are unique in the conversation and do not begin
+ *   with `adk-` (ADK strips those);
+ * - no part with an empty text: as the first it would make ADK drop the whole event;
+ * - every answer is a fresh object, because ADK writes into what it gets.
+ */
+import { sealSignature } from '../../provider/provider.js'
+import type { FinishReason, Origin, StreamEvent, Usage } from '../../provider/stream-event.js'
+import type { AdkFinishReason, GenerateContentResponseUsageMetadata, LlmResponse, Part } from '../sdk.js'
+
+export class ResponseAccumulator {
+  readonly #parts: OpenPart[] = []
+  readonly #takenIds: Set<string>
+  #usage: Usage | undefined
+  #finishReason: FinishReason | undefined
+  #finishMessage: string | undefined
+
+  /** `takenIds` are the call ids that the conversation already has. */
+  constructor(takenIds: Iterable<string> = []) {
+    this.#takenIds = new Set(takenIds)
+  }
+
+  /** True once anything of the answer has been gathered. */
+  get hasOutput(): boolean {
+    return this.#parts.length > 0
+  }
+
+  get finishReason(): FinishReason | undefined {
+    return this.#finishReason
+  }
+
+  /** Gathers one event; text and thoughts come back as a partial answer. */
+  add(event: StreamEvent): LlmResponse | undefined {
+    switch (event.type) {
+      case 'text-delta':
+        this.#addText('text', event)
+        return partial(event.text, {})
+      case 'reasoning-delta':
+        this.#addText('reasoning', event)
+        return partial(event.text, { thought: true })
+      case 'tool-call': {
+        const functionCall = { id: this.#uniqueId(event.id), name: event.name, args: event.args }
+        this.#parts.push({ kind: 'whole', part: { functionCall, ...signed(event) } })
+        return undefined
+      }
+      case 'media':
+        this.#parts.push({
+          kind: 'whole',
+          part: { inlineData: { mimeType: event.mimeType, data: event.data }, ...signed(event) },
+        })
+        return undefined
+      case 'vendor':
+        this.#parts.push({ kind: 'whole', part: { ...vendorPart(event), ...signed(event) } })
+        return undefined
+      case 'usage':
+        this.#usage = event.usage
+        return undefined
+      case 'done':
+        this.#finishReason = event.finishReason
+        this.#finishMessage = event.message
+        return undefined
+      default:
+        return undefined
+    }
+  }
+
+  /** The whole answer. */
+  complete(): LlmResponse {
+    const parts = this.#parts.map(open => structuredClone(open.part))
+    const finishReason = FINISH_REASONS[this.#finishReason ?? 'other'] as AdkFinishReason
+    return {
+      ...(parts.length > 0 ? { content: { role: 'model', parts } } : this.#withoutContent(finishReason)),
+      partial: false,
+      turnComplete: true,
+      finishReason,
+      ...(this.#usage ? { usageMetadata: toUsageMetadata(this.#usage) } : {}),
+    }
+  }
+
+  /** An answer without content that is more than silence has a reason: ADK then makes an event of it. */
+  #withoutContent(finishReason: AdkFinishReason): LlmResponse {
+    const reason = this.#finishReason
+    if (reason === 'stop' || reason === 'tool-calls') return {}
+    const errorMessage = this.#finishMessage ?? `The model gave no answer (${reason ?? 'no reason given'}).`
+    return { errorCode: String(finishReason), errorMessage }
+  }
+
+  #addText(kind: 'text' | 'reasoning', event: TextEvent): void {
+    const signature = signed(event)
+    const open = this.#openPart(kind, event)
+    if (open) {
+      const text = (open.part.text ?? '') + event.text
+      open.part = { ...(text === '' ? {} : { text }), ...withoutText(open.part), ...signature }
+      return
+    }
+    if (event.text === '' && signature.thoughtSignature === undefined) return
+    const thought = kind === 'reasoning' ? { thought: true } : {}
+    const text = event.text === '' ? {} : { text: event.text }
+    this.#parts.push({ kind, block: event.block, part: { ...text, ...thought, ...signature } })
+  }
+
+  /** The part that a delta belongs to: that of its block, or without blocks the last one of its kind. */
+  #openPart(kind: 'text' | 'reasoning', event: TextEvent): OpenPart | undefined {
+    if (event.block !== undefined) {
+      return this.#parts.findLast(open => open.kind === kind && open.block === event.block)
+    }
+    const last = this.#parts.at(-1)
+    if (last?.kind !== kind || last.block !== undefined) return undefined
+    // What comes after a signature is not covered by it.
+    return last.part.thoughtSignature !== undefined && event.text !== '' ? undefined : last
+  }
+
+  #uniqueId(given: string): string {
+    const wanted = given === '' || given.startsWith('adk-') ? newCallId() : given
+    let id = wanted
+    for (let number = 2; this.#takenIds.has(id); number += 1) id = `${wanted}_${number}`
+    this.#takenIds.add(id)
+    return id
+  }
+}
+
+interface OpenPart {
+  kind: 'text' | 'reasoning' | 'whole'
+  block?: number | undefined
+  part: Part
+}
+
+type TextEvent = Extract<StreamEvent, { type: 'text-delta' | 'reasoning-delta' }>
+
+function partial(text: string, fields: Part): LlmResponse | undefined {
+  if (text === '') return undefined
+  return { content: { role: 'model', parts: [{ text, ...fields }] }, partial: true }
+}
+
+/** Gemini's own parts are ADK's; what another vendor made travels as metadata beside its text. */
+function vendorPart({ vendor, value, text }: Extract<StreamEvent, { type: 'vendor' }>): Part {
+  if (vendor === 'gemini') return { ...(value as Part) }
+  return { text: text || `[${vendor}]`, partMetadata: { lango: { vendor, value } } }
+}
+
+function withoutText(part: Part): Part {
+  const { text: _text, ...rest } = part
+  return rest
+}
+
+/** The signature in ADK's one field for it, sealed with its origin when the origin is not Gemini. */
+function signed(event: { signature?: string; origin?: Origin; redacted?: boolean }): {
+  thoughtSignature?: string
+} {
+  const origin = event.origin ?? { vendor: 'gemini' }
+  if (event.signature === undefined && (origin.vendor === 'gemini' || !event.origin)) return {}
+  return { thoughtSignature: sealSignature(event.signature, origin, event.redacted) }
+}
+
+const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {
+  stop: 'STOP',
+  'tool-calls': 'STOP',
+  length: 'MAX_TOKENS',
+  blocked: 'SAFETY',
+  'malformed-call': 'MALFORMED_FUNCTION_CALL',
+  other: 'OTHER',
+}
+
+/** Gemini counts thoughts beside the answer's tokens, the neutral usage within them. */
+function toUsageMetadata(usage: Usage): GenerateContentResponseUsageMetadata {
+  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens, totalTokens } = usage
+  return {
+    promptTokenCount: inputTokens,
+    candidatesTokenCount: outputTokens - (reasoningTokens ?? 0),
+    ...(reasoningTokens === undefined ? {} : { thoughtsTokenCount: reasoningTokens }),
+    ...(cachedInputTokens === undefined ? {} : { cachedContentTokenCount: cachedInputTokens }),
+    totalTokenCount: totalTokens,
+  }
+}
+
+/** Nine letters and digits: an id that every provider accepts, Mistral included. */
+function newCallId(): string {
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+  const bytes = crypto.getRandomValues(new Uint8Array(9))
+  return Array.from(bytes, byte => letters[byte % letters.length]).join('')
+}
