@@ -33,6 +33,8 @@ export interface RunHost {
   readonly limits: TurnLimitOptions
   /** The reference of the model that a run starts with. */
   modelReference(override: string | undefined): string
+  /** Throws when a reference names no provider that there is. */
+  checkModel(reference: string): void
   sessionService(store: SessionStore, lease: Lease): BaseSessionService
   /** Starts ADK's runner on one message. */
   startAdk(start: AdkStart): AsyncGenerator<Event, void, undefined>

@@ -16,6 +16,7 @@ const WAIT_FOR_SESSION_MS = 600_000
  */
 export async function* run(host: RunHost, input: RunInput): AsyncGenerator<RunEvent, void, undefined> {
   const message = userMessage(input)
+  if (input.model !== undefined) host.checkModel(input.model)
   const key: SessionKey = {
     appName: host.appName,
     userId: input.userId ?? 'user',

@@ -3,6 +3,7 @@ import { shortenOutput } from '../../session/shorten-output.js'
 import type { Tool, ToolContext } from '../../tool.js'
 import { toJson } from '../json.js'
 import { BaseTool, type Context, type FunctionDeclaration, type RunAsyncToolRequest } from '../sdk.js'
+import { type EarlyResult, runInBatch } from './tool-batch.js'
 import { type CheckedParameters, checkedParameters } from './tool-parameters.js'
 
 export interface ToolAdapterOptions {
@@ -39,15 +40,44 @@ export class ToolAdapter extends BaseTool {
     return { name, description, parametersJsonSchema: this.#parameters.jsonSchema }
   }
 
+  /** A tool that asks nobody and may be repeated may run while its neighbours do. */
+  get runsBesideOthers(): boolean {
+    const { effect = 'once', needsApproval = false } = this.tool
+    return effect !== 'once' && needsApproval === false
+  }
+
   override async runAsync({ args, toolContext }: RunAsyncToolRequest): Promise<unknown> {
+    const batched = runInBatch(toolContext, isToolAdapter)
+    if (!batched) return this.#run(args, toolContext, contextOf(toolContext))
+    const { result, stateWrites } = await batched
+    for (const [key, value] of stateWrites) toolContext.state.set(key, value)
+    return result
+  }
+
+  /** Runs before ADK asks: what it writes to the state is kept until then. */
+  async runEarly(args: Record<string, unknown>, callId: string, toolContext: Context): Promise<EarlyResult> {
+    const stateWrites = new Map<string, unknown>()
+    const state = {
+      get: (key: string) => (stateWrites.has(key) ? stateWrites.get(key) : toolContext.state.get(key)),
+      set: (key: string, value: unknown) => void stateWrites.set(key, value),
+    }
+    const result = await this.#run(args, toolContext, { ...contextOf(toolContext), callId, state })
+    return { result, stateWrites }
+  }
+
+  async #run(args: unknown, toolContext: Context, context: Omit<ToolContext, 'signal'>): Promise<unknown> {
     const checked = await this.#parameters.validate(args)
     if ('problem' in checked) {
       return { error: `Invalid arguments for tool "${this.name}": ${checked.problem}` }
     }
-    return this.#shortened(await this.#execute(checked.args as Record<string, unknown>, toolContext))
+    return this.#shortened(await this.#execute(checked.args as Record<string, unknown>, toolContext, context))
   }
 
-  async #execute(args: Record<string, unknown>, toolContext: Context): Promise<unknown> {
+  async #execute(
+    args: Record<string, unknown>,
+    toolContext: Context,
+    context: Omit<ToolContext, 'signal'>,
+  ): Promise<unknown> {
     if (toolContext.abortSignal?.aborted)
       return { error: `Tool "${this.name}" was not run: the run was stopped.` }
     const timeoutMs = this.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS
@@ -56,7 +86,7 @@ export class ToolAdapter extends BaseTool {
     const aborted = () => stop.abort(toolContext.abortSignal?.reason)
     toolContext.abortSignal?.addEventListener('abort', aborted, { once: true })
     try {
-      const work = this.#approvedExecute(args, contextOf(toolContext, stop.signal))
+      const work = this.#approvedExecute(args, { ...context, signal: stop.signal })
       return await Promise.race([work, whenStopped(stop.signal, this.name, timeoutMs)])
     } catch (error) {
       return { error: messageOf(error) }
@@ -101,9 +131,12 @@ function whenStopped(signal: AbortSignal, name: string, timeoutMs: number): Prom
   })
 }
 
-function contextOf(context: Context, signal: AbortSignal): ToolContext {
+function isToolAdapter(tool: object): tool is ToolAdapter {
+  return tool instanceof ToolAdapter
+}
+
+function contextOf(context: Context): Omit<ToolContext, 'signal'> {
   return {
-    signal,
     callId: context.functionCallId ?? '',
     sessionId: context.sessionId,
     userId: context.userId,

@@ -1,0 +1,87 @@
+import { AgentError } from '../../errors.js'
+import type { Tool } from '../../tool.js'
+import { type BaseLlm, type BaseTool, type BaseToolset, LlmAgent } from '../sdk.js'
+import { ToolAdapter } from './tool-adapter.js'
+
+/** An agent as plain data: what `createRuntime` takes. */
+export interface AgentDefinition {
+  /** Default `lango-agent` for the root; required for sub-agents. */
+  name?: string | undefined
+  /** A reference such as `openai/gpt-5.2`, or a model of ADK's. Sub-agents inherit it. */
+  model?: string | BaseLlm | undefined
+  /** What the agent is for: other agents decide by it whether to hand over. */
+  description?: string | undefined
+  instruction?: string | undefined
+  /** Fill `{name}` in the instruction from the session's state, as ADK does. Default false: braces are braces. */
+  templating?: boolean | undefined
+  tools?: readonly AgentTool[] | undefined
+  subAgents?: readonly AgentDefinition[] | undefined
+}
+
+/** A tool of Lango's or of ADK's. */
+export type AgentTool = Tool | BaseTool | BaseToolset
+
+export const DEFAULT_AGENT_NAME = 'lango-agent'
+
+/** Builds ADK's tree of agents. Names are checked before anything is built. */
+export function buildAgent(
+  root: AgentDefinition,
+  resolveModel: (model: string | BaseLlm) => BaseLlm,
+): LlmAgent {
+  checkNames(root)
+  return build(root, true, resolveModel)
+}
+
+function build(
+  definition: AgentDefinition,
+  isRoot: boolean,
+  resolveModel: (model: string | BaseLlm) => BaseLlm,
+): LlmAgent {
+  const { instruction = '', model } = definition
+  return new LlmAgent({
+    name: nameOf(definition, isRoot),
+    ...(model === undefined ? {} : { model: resolveModel(model) }),
+    ...(definition.description === undefined ? {} : { description: definition.description }),
+    // A function is taken as it is; a string would be searched for {placeholders}.
+    instruction: definition.templating ? instruction : () => instruction,
+    tools: (definition.tools ?? []).map(asAdkTool),
+    subAgents: (definition.subAgents ?? []).map(child => build(child, false, resolveModel)),
+  })
+}
+
+function asAdkTool(tool: AgentTool): BaseTool | BaseToolset {
+  return 'execute' in tool && 'parameters' in tool && !('runAsync' in tool)
+    ? new ToolAdapter(tool as Tool)
+    : (tool as BaseTool | BaseToolset)
+}
+
+function nameOf(definition: AgentDefinition, isRoot: boolean): string {
+  return definition.name ?? (isRoot ? DEFAULT_AGENT_NAME : '')
+}
+
+const VALID_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/
+
+function checkNames(root: AgentDefinition): void {
+  const seen = new Map<string, AgentDefinition>()
+  const visit = (definition: AgentDefinition, path: readonly AgentDefinition[]): void => {
+    const name = nameOf(definition, path.length === 0)
+    const where = [...path, definition].map(agent => agent.name ?? DEFAULT_AGENT_NAME).join(' → ')
+    if (path.includes(definition))
+      throw invalid(`The agents form a circle: ${where}. An agent cannot be below itself.`)
+    if (!VALID_NAME.test(name) || name === 'user') {
+      throw invalid(
+        `"${name}" is not a valid agent name (${where}). Start with a letter or underscore, go on with letters, digits, underscores or hyphens, and do not use "user".`,
+      )
+    }
+    if (seen.has(name)) {
+      throw invalid(`Two agents are called "${name}". Give each agent of the tree a name of its own.`)
+    }
+    seen.set(name, definition)
+    for (const child of definition.subAgents ?? []) visit(child, [...path, definition])
+  }
+  visit(root, [])
+}
+
+function invalid(message: string): AgentError {
+  return new AgentError('invalid-config', message)
+}

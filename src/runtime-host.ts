@@ -1,0 +1,197 @@
+/** The half of the runtime that needs ADK: agents, models, and the doors that runs go through. */
+import { randomUUID } from 'node:crypto'
+import { buildAgent } from './adk/agent/build-agent.js'
+import { resolveAgentModels } from './adk/agent/resolve-agent-models.js'
+import { ModelAdapter } from './adk/model/model-adapter.js'
+import { onModelRequest } from './adk/model/request-reports.js'
+import { type ModelRoute, RoutedModel } from './adk/model/routed-model.js'
+import { SpentModel } from './adk/model/spent-model.js'
+import {
+  type BaseAgent,
+  type BaseLlm,
+  createEvent,
+  type LlmRequest,
+  Runner,
+  StreamingMode,
+  setLogger,
+} from './adk/sdk.js'
+import { eventToMessage } from './adk/session/event-to-message.js'
+import { SessionServiceAdapter } from './adk/session/session-service-adapter.js'
+import { CalibratedTokens } from './calibrated-tokens.js'
+import type { Logger } from './logger.js'
+import type { ProviderRegistry } from './provider/provider-registry.js'
+import { run } from './run/run.js'
+import type { RunEvent } from './run/run-event.js'
+import type { AdkStart, RunHost, RunInput } from './run/run-host.js'
+import { type RunScope, runScope } from './run/run-scope.js'
+import { SessionQueue } from './run/session-queue.js'
+import type { RuntimeOptions } from './runtime-options.js'
+import type { SessionStore } from './session/session-store.js'
+import { OBSERVATIONAL_BUDGET_TOKENS } from './session/token-budget-truncate.js'
+
+export interface RuntimeHost {
+  run(input: RunInput): AsyncGenerator<RunEvent, void, undefined>
+}
+
+export interface HostParts {
+  options: RuntimeOptions
+  registry: ProviderRegistry
+  store: SessionStore
+  logger: Logger
+}
+
+/** Builds the agents and returns what runs need of them. */
+export function createHost(parts: HostParts): RuntimeHost {
+  const { options, store, logger } = parts
+  joinLoggers(logger)
+  const models = new Models(parts)
+  const rootAgent = options.rootAgent
+    ? resolveAgentModels(options.rootAgent, reference => models.routed(reference))
+    : buildAgent(options.agent ?? {}, model => (typeof model === 'string' ? models.routed(model) : model))
+  models.rootReference = rootReferenceOf(options)
+  const host: RunHost = {
+    appName: options.app ?? 'lango',
+    store,
+    queue: new SessionQueue(),
+    logger,
+    rootAgent,
+    limits: options.agent ?? { multiAgent: rootAgent.subAgents.length > 0 },
+    modelReference: override => override ?? models.rootReference,
+    checkModel: reference => models.check(reference),
+    sessionService: (gated, lease) =>
+      new SessionServiceAdapter(gated, {
+        rootAgentName: rootAgent.name,
+        budgetTokens: budgetOf(options),
+        maxMessages: options.history?.maxMessages,
+        fence: lease,
+        onCut: cut => runScope.getStore()?.historyCut(cut),
+      }),
+    startAdk: start => startAdk(rootAgent, options, start),
+    appendEvent: async (key, note, lease) => {
+      const event = createEvent({ ...note, invocationId: note.invocationId ?? `lango-${randomUUID()}` })
+      const message = eventToMessage(event)
+      if (message) await store.appendMessage(key, message, { fence: lease.fence })
+    },
+  }
+  return { run: input => run(host, input) }
+}
+
+/** ADK logs to the console by default, prompts included at its lowest level; here it speaks through ours. */
+function joinLoggers(logger: Logger): void {
+  const words = (values: readonly unknown[]) =>
+    `ADK: ${values.filter(value => typeof value === 'string').join(' ')}`
+  setLogger({
+    log: () => {},
+    debug: () => {},
+    info: (...values) => logger.debug(words(values)),
+    warn: (...values) => logger.debug(words(values)),
+    error: (...values) => logger.warn(words(values)),
+    setLogLevel: () => {},
+  })
+}
+
+function startAdk(agent: BaseAgent, { adk = {}, agent: limits }: RuntimeOptions, start: AdkStart) {
+  const runner = new Runner({
+    appName: start.key.appName,
+    agent,
+    sessionService: start.sessions,
+    plugins: [start.plugin, ...(adk.plugins ?? [])],
+    ...(adk.artifactService ? { artifactService: adk.artifactService } : {}),
+    ...(adk.memoryService ? { memoryService: adk.memoryService } : {}),
+    ...(adk.credentialService ? { credentialService: adk.credentialService } : {}),
+  })
+  return runner.runAsync({
+    userId: start.key.userId,
+    sessionId: start.key.sessionId,
+    newMessage: start.message,
+    abortSignal: start.signal,
+    ...(start.stateDelta ? { stateDelta: start.stateDelta } : {}),
+    ...(start.customMetadata ? { customMetadata: start.customMetadata } : {}),
+    runConfig: {
+      streamingMode: StreamingMode.SSE,
+      // Our own limits end a run; ADK's is only the last resort, and must not come first.
+      maxLlmCalls: 500 + (limits?.maxTurns ?? 0) + (limits?.maxDelegations ?? 0),
+      ...adk.runConfig,
+    },
+  })
+}
+
+/** Model references to models. Agents hold routed models, because a run may choose another one. */
+class Models {
+  /** The reference of the root agent's model, which a run's own choice replaces. */
+  rootReference = ''
+  private readonly adapters = new Map<string, BaseLlm>()
+  private readonly calibration: CalibratedTokens
+
+  constructor(private readonly parts: HostParts) {
+    this.calibration = new CalibratedTokens(parts.store.calibration, parts.logger)
+  }
+
+  routed(reference: string): BaseLlm {
+    this.check(reference)
+    return new RoutedModel(reference, request => this.route(reference, request))
+  }
+
+  /** Throws when a reference names no provider that there is. */
+  check(reference: string): void {
+    this.parts.registry.resolve(reference)
+  }
+
+  private route(reference: string, request: LlmRequest): ModelRoute {
+    const scope = runScope.getStore()
+    const chosen = scope?.model && reference === this.rootReference ? scope.model : reference
+    const model = this.adapter(chosen)
+    if (!scope) return { model }
+    report(request, chosen, scope)
+    if (scope.isOwnRequest(request)) return { model }
+    if (scope.wrapUpGranted) return { model: new SpentModel() }
+    return {
+      model,
+      observe: response => {
+        const calls = response.partial
+          ? []
+          : (response.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
+        if (calls.length > 0) scope.nestedCalls(calls)
+      },
+    }
+  }
+
+  private adapter(reference: string): BaseLlm {
+    const known = this.adapters.get(reference)
+    if (known) return known
+    const { provider, model } = this.parts.registry.resolve(reference)
+    const { history } = this.parts.options
+    const adapter = new ModelAdapter({
+      provider,
+      model,
+      budgetTokens: budgetOf(this.parts.options),
+      calibration: this.calibration,
+      ...(history?.repair ? { repairMode: history.repair } : {}),
+    })
+    this.adapters.set(reference, adapter)
+    return adapter
+  }
+}
+
+/** Passes on what the model layer reports. */
+function report(request: LlmRequest, reference: string, scope: RunScope): void {
+  onModelRequest(request, message => {
+    if (message.type === 'cut') scope.historyCut(message.cut)
+    if (message.type === 'request') {
+      const { type: _type, ...sent } = message.request
+      scope.requestSent({ ...sent, model: reference })
+    }
+  })
+}
+
+function budgetOf({ history }: RuntimeOptions): number | 'off' {
+  const budget = history?.maxMessageTokenBudget
+  if (budget) return budget
+  return history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : 0
+}
+
+function rootReferenceOf({ agent, rootAgent }: RuntimeOptions): string {
+  const model: unknown = agent ? agent.model : (rootAgent as { model?: unknown } | undefined)?.model
+  if (typeof model === 'string') return model
+  return typeof model === 'object' && model !== null && 'model' in model ? String(model.model) : ''
+}
