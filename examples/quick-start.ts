@@ -1,0 +1,44 @@
+// One agent with one tool and a memory. Without a key the offline demo model answers.
+// npm start -- "What time is it in Tokyo?"
+import { createRuntime, defineTool } from 'lango'
+import { z } from 'zod'
+
+const clock = defineTool({
+  name: 'current_time',
+  description: 'Tells the time in a city.',
+  parameters: z.object({ timeZone: z.string().describe('An IANA time zone such as Asia/Tokyo') }),
+  effect: 'read',
+  execute: ({ timeZone }) => new Date().toLocaleTimeString('en-GB', { timeZone }),
+})
+
+const model = process.env.OPENAI_API_KEY
+  ? 'openai/gpt-5.2'
+  : process.env.ANTHROPIC_API_KEY
+    ? 'anthropic/claude-sonnet-4-6'
+    : process.env.GEMINI_API_KEY
+      ? 'gemini/gemini-3-flash'
+      : 'demo/demo'
+
+const runtime = await createRuntime({
+  store: process.env.LANGO_STORE ?? 'sqlite:./lango.db',
+  agent: { model, instruction: 'You are a helpful assistant. Be brief.', tools: [clock] },
+})
+
+const text = process.argv[2] ?? 'What time is it in Asia/Tokyo?'
+console.log(`you    ${text}`)
+for await (const event of runtime.run({ sessionId: 'quick-start', text })) {
+  if (event.type === 'run-start' && event.demo)
+    console.log('       (demo model: set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)')
+  if (event.type === 'tool-call') console.log(`tool   ${event.name}(${JSON.stringify(event.args)})`)
+  if (event.type === 'tool-result') console.log(`       ${JSON.stringify(event.result)}`)
+  if (event.type === 'error') console.error(`error  ${event.error.message}`)
+  if (event.type === 'run-finish') console.log(`agent  ${event.text}`)
+}
+
+const session = await runtime.store.loadSession({
+  appName: 'lango',
+  userId: 'user',
+  sessionId: 'quick-start',
+})
+console.log(`       (${session?.totalMessages} messages in the session; run it again and it goes on)`)
+await runtime.close()
