@@ -67,9 +67,9 @@ export class AnthropicProvider implements Provider {
     signal: AbortSignal,
   ): Promise<AsyncIterable<AnthropicEventWire>> {
     const sdk = await this.connect(body.model)
-    // Our wire types are as narrow as what we write; the SDK's unions are wider than TypeScript can match.
-    const parameters = body as unknown as Anthropic.MessageCreateParamsStreaming
-    return (await sdk.messages.create(parameters, { signal })) as AsyncIterable<AnthropicEventWire>
+    // `messages.create` is this and warnings about old models on the console, where a library has no business.
+    const stream = await sdk.post('/v1/messages', { body, stream: true, signal })
+    return stream as AsyncIterable<AnthropicEventWire>
   }
 
   private connect(model: string): Promise<Anthropic> {

@@ -1,0 +1,241 @@
+import { describe, expect, test } from 'vitest'
+import { AnswerAssembly, type CallPiece, mintCallId } from './assemble-stream.js'
+import type { StreamEvent } from './stream-event.js'
+
+function assembly(mappedNames?: Record<string, string>): AnswerAssembly {
+  return new AnswerAssembly({
+    provider: 'p',
+    model: 'm',
+    origin: { vendor: 'gemini', model: 'm' },
+    ...(mappedNames ? { mappedNames } : {}),
+  })
+}
+
+function callsOf(pieces: readonly CallPiece[]): unknown[] {
+  const answer = assembly()
+  for (const piece of pieces) answer.callPiece(piece)
+  answer.finish('tool-calls')
+  return answer
+    .end()
+    .flatMap(event =>
+      event.type === 'tool-call' ? [{ id: event.id, name: event.name, args: event.args }] : [],
+    )
+}
+
+const ADD = { id: 'a', name: 'add', args: { x: 1 } }
+const SUB = { id: 'b', name: 'sub', args: { y: 2 } }
+
+describe('a call in pieces', () => {
+  const cases: { title: string; pieces: CallPiece[]; calls: unknown[] }[] = [
+    {
+      title: 'is put together by its index, as OpenAI sends it',
+      pieces: [
+        { index: 0, id: 'a', name: 'add', args: '' },
+        { index: 0, args: '{"x"' },
+        { index: 1, id: 'b', name: 'sub', args: '' },
+        { index: 0, args: ':1}' },
+        { index: 1, args: '{"y":2}' },
+      ],
+      calls: [ADD, SUB],
+    },
+    {
+      title: 'is told apart by its id when every index is 0',
+      pieces: [
+        { index: 0, id: 'a', name: 'add', args: '{"x":1}' },
+        { index: 0, id: 'b', name: 'sub', args: '{"y"' },
+        { index: 0, args: ':2}' },
+      ],
+      calls: [ADD, SUB],
+    },
+    {
+      title: 'goes to the last open call when index and id are missing',
+      pieces: [
+        { id: 'a', name: 'add', args: '{"x"' },
+        { args: ':1}' },
+        { id: 'b', name: 'sub' },
+        { args: '{"y":2}' },
+      ],
+      calls: [ADD, SUB],
+    },
+    {
+      title: 'is one call when its id is repeated in every piece',
+      pieces: [
+        { index: 0, id: 'a', name: 'add', args: '{' },
+        { index: 0, id: 'a', args: '"x":1' },
+        { index: 0, id: 'a', args: '}' },
+      ],
+      calls: [ADD],
+    },
+    {
+      title: 'is one call when its name is repeated in every piece',
+      pieces: [
+        { index: 0, id: 'a', name: 'add', args: '{"x"' },
+        { index: 0, name: 'add', args: ':1}' },
+      ],
+      calls: [ADD],
+    },
+    {
+      title: 'may come whole',
+      pieces: [
+        { index: 0, id: 'a', name: 'add', args: '{"x":1}' },
+        { index: 1, id: 'b', name: 'sub', args: '{"y":2}' },
+      ],
+      calls: [ADD, SUB],
+    },
+    {
+      title: 'may carry its arguments as an object',
+      pieces: [{ index: 0, id: 'a', name: 'add', args: { x: 1 } }],
+      calls: [ADD],
+    },
+    {
+      title: 'may get its id after its name',
+      pieces: [
+        { index: 0, name: 'add' },
+        { index: 0, id: 'a', args: '{"x":1}' },
+      ],
+      calls: [ADD],
+    },
+    {
+      title: 'has no arguments when none came',
+      pieces: [{ index: 0, id: 'a', name: 'add', args: '' }],
+      calls: [{ id: 'a', name: 'add', args: {} }],
+    },
+    {
+      title: 'has its arguments parsed again when they were encoded twice',
+      pieces: [{ index: 0, id: 'a', name: 'add', args: JSON.stringify('{"x":1}') }],
+      calls: [ADD],
+    },
+  ]
+  test.each(cases)('$title', ({ pieces, calls }) => {
+    expect(callsOf(pieces)).toEqual(calls)
+  })
+
+  test('without any id gets one of nine letters and digits, and a second whole call is a second call', () => {
+    const calls = callsOf([
+      { name: 'add', args: '{"x":1}' },
+      { name: 'add', args: '{"x":2}' },
+    ]) as { id: string; args: unknown }[]
+    expect(calls.map(call => call.args)).toEqual([{ x: 1 }, { x: 2 }])
+    expect(calls.every(call => /^[a-zA-Z0-9]{9}$/.test(call.id))).toBe(true)
+    expect(calls[0]?.id).not.toBe(calls[1]?.id)
+  })
+
+  test('that repeats the id of another call gets an id of its own', () => {
+    const calls = callsOf([
+      { index: 0, id: 'a', name: 'add', args: '{"x":1}' },
+      { index: 1, id: 'a', name: 'sub', args: '{"y":2}' },
+    ]) as { id: string; name: string }[]
+    expect(calls.map(call => call.name)).toEqual(['add', 'sub'])
+    expect(calls[0]?.id).toBe('a')
+    expect(calls[1]?.id).not.toBe('a')
+  })
+})
+
+describe('arguments that are no object', () => {
+  test.each([
+    ['cut JSON', '{"x": "unfini'],
+    ['an array', '[1]'],
+    ['a number', '7'],
+  ])('%s end the answer as malformed, and the call is not told', (_, args) => {
+    const answer = assembly()
+    answer.callPiece({ index: 0, id: 'a', name: 'add', args })
+    answer.finish('tool-calls')
+    const events = answer.end()
+    expect(events.map(event => event.type)).toEqual(['done'])
+    expect(events[0]).toMatchObject({ finishReason: 'malformed-call' })
+    expect((events[0] as { message: string }).message).toContain('add')
+  })
+
+  test('end it as too long when the answer was cut by its length', () => {
+    const answer = assembly()
+    answer.callPiece({ index: 0, id: 'a', name: 'add', args: '{"x' })
+    answer.finish('length')
+    expect(answer.end()).toMatchObject([{ type: 'done', finishReason: 'length' }])
+  })
+})
+
+describe('the end', () => {
+  test('without a closing event is a retryable stream error', () => {
+    const answer = assembly()
+    answer.text('half')
+    expect(() => answer.end()).toThrowError(
+      expect.objectContaining({ code: 'provider-stream', retryable: true }),
+    )
+  })
+
+  test.each([
+    ['stop', true, 'tool-calls'],
+    ['tool-calls', false, 'stop'],
+    ['stop', false, 'stop'],
+    ['other', true, 'other'],
+  ] as const)('%s with calls: %s finishes as %s', (reason, called, finishReason) => {
+    const answer = assembly()
+    if (called) answer.call({ id: 'a', name: 'add', args: {} })
+    answer.finish(reason)
+    expect(answer.end().at(-1)).toEqual({ type: 'done', finishReason })
+  })
+
+  test('counts only the first of two closing reasons', () => {
+    const answer = assembly()
+    answer.finish('length')
+    answer.finish('stop')
+    expect(answer.end()).toEqual([{ type: 'done', finishReason: 'length' }])
+  })
+
+  test('tells the last usage figures once, with a total', () => {
+    const answer = assembly()
+    answer.usage({ inputTokens: 5, outputTokens: 1 })
+    answer.usage({ outputTokens: 4, cachedInputTokens: 2 })
+    answer.finish('stop')
+    expect(answer.end()[0]).toEqual({
+      type: 'usage',
+      usage: { inputTokens: 5, outputTokens: 4, cachedInputTokens: 2, totalTokens: 9 },
+    })
+  })
+})
+
+describe('blocks', () => {
+  const blocksOf = (events: StreamEvent[]) =>
+    events.map(event => [event.type, 'block' in event ? event.block : undefined])
+
+  test('a signed piece stands alone between unsigned ones', () => {
+    const answer = assembly()
+    const events = [
+      ...answer.text('a'),
+      ...answer.text('b'),
+      ...answer.text('', { signature: 's' }),
+      ...answer.text('c'),
+    ]
+    expect(blocksOf(events).map(([, block]) => block)).toEqual([0, 0, 1, 2])
+  })
+
+  test('a signature with the key of its block belongs to that block', () => {
+    const answer = assembly()
+    const events = [
+      ...answer.reasoning('think', { key: 0 }),
+      ...answer.reasoning('', { key: 0, signature: 's' }),
+      ...answer.reasoning('again', { key: 1 }),
+    ]
+    expect(blocksOf(events).map(([, block]) => block)).toEqual([0, 0, 1])
+  })
+
+  test('text after a call opens a new block', () => {
+    const answer = assembly()
+    const before = answer.text('a')
+    answer.call({ id: 'x', name: 'add', args: {} })
+    expect(blocksOf([...before, ...answer.text('b')]).map(([, block]) => block)).toEqual([0, 1])
+  })
+
+  test('an empty piece without a signature is not told', () => {
+    expect([...assembly().text(''), ...assembly().reasoning('')]).toEqual([])
+  })
+})
+
+test('a mapped name comes back as the tool is really called', () => {
+  const events = assembly({ wire_name: 'my tool' }).call({ id: 'a', name: 'wire_name', args: {} })
+  expect(events).toMatchObject([{ name: 'my tool' }])
+})
+
+test('minted ids do not repeat', () => {
+  expect(new Set(Array.from({ length: 1000 }, mintCallId)).size).toBe(1000)
+})

@@ -1,0 +1,299 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { ProviderOptions } from '../../src/provider/provider-settings.js'
+import type { StreamEvent } from '../../src/provider/stream-event.js'
+import { collect, summarize, testProvider, user } from './collect.js'
+import { type ReplayServer, type Reply, startReplayServer } from './replay-server.js'
+
+// Faults of transport and service, met by the vendors' own SDK clients.
+
+let server: ReplayServer | undefined
+afterEach(() => server?.close())
+
+interface Family {
+  name: string
+  model: string
+  hello: Reply
+  options: (url: string) => ProviderOptions
+}
+
+const FAMILIES: Family[] = [
+  {
+    name: 'gemini',
+    model: 'gemini-2.5-flash',
+    hello: { file: 'gemini/text-signed.sse' },
+    options: url => ({ type: 'gemini', baseUrl: url }),
+  },
+  {
+    name: 'openai chat',
+    model: 'gpt-4.1',
+    hello: { file: 'openai-chat/text.sse' },
+    options: url => ({ type: 'openai', api: 'chat', baseUrl: `${url}/v1` }),
+  },
+  {
+    name: 'openai responses',
+    model: 'gpt-5.2',
+    hello: { file: 'openai-responses/text.sse' },
+    options: url => ({ type: 'openai', baseUrl: `${url}/v1` }),
+  },
+  {
+    name: 'anthropic',
+    model: 'claude-haiku-4-5',
+    hello: { file: 'anthropic/text.sse' },
+    options: url => ({ type: 'anthropic', baseUrl: url }),
+  },
+]
+
+async function send(
+  family: Family,
+  replies: Reply[],
+  more: Partial<ProviderOptions> = {},
+  signal?: AbortSignal,
+) {
+  server = await startReplayServer(replies)
+  const slept: number[] = []
+  const provider = testProvider({
+    ...family.options(server.url),
+    retry: { sleep: async delay => void slept.push(delay), random: () => 0 },
+    ...more,
+  })
+  const events = await collect(provider, { model: family.model }, signal)
+  return { events, slept, sent: server.requests.length }
+}
+
+const lastError = (events: StreamEvent[]) => {
+  const last = events.at(-1)
+  return last?.type === 'error' ? last.error : undefined
+}
+
+describe.each(FAMILIES)('$name', family => {
+  const body = { error: { message: 'busy', code: 500, type: 'x', status: 'x' } }
+
+  test.each([500, 502, 503, 504, 529, 408])(
+    'is asked again after %i, and the request is told once',
+    async status => {
+      const { events, sent, slept } = await send(family, [{ status, body }, family.hello])
+      expect(sent).toBe(2)
+      expect(slept).toEqual([250])
+      expect(events.filter(event => event.type === 'request')).toHaveLength(1)
+      expect(summarize(events)).toContainEqual(['text', 'Hello'])
+    },
+  )
+
+  test('is not asked again after 400, and its words are told', async () => {
+    const { events, sent } = await send(family, [
+      { status: 400, body: { error: { message: 'bad turn order' } } },
+      family.hello,
+    ])
+    expect(sent).toBe(1)
+    expect(lastError(events)).toMatchObject({
+      code: 'provider-rejected',
+      details: { status: 400, model: family.model },
+    })
+    expect(lastError(events)?.message).toContain('bad turn order')
+  })
+
+  test('is asked again when the connection is reset before the answer', async () => {
+    const { events, sent } = await send(family, [{ reset: true }, family.hello])
+    expect(sent).toBe(2)
+    expect(events.at(-1)?.type).toBe('done')
+  })
+
+  test('is given up after four answers of 503', async () => {
+    const { events, sent } = await send(
+      family,
+      Array.from({ length: 6 }, () => ({ status: 503, body })),
+    )
+    expect(sent).toBe(4)
+    expect(lastError(events)).toMatchObject({ code: 'provider-overloaded', retryable: true })
+  })
+
+  test('is not asked again when it was cut after it had begun to speak', async () => {
+    const { events, sent } = await send(family, [
+      { ...family.hello, file: noTerminal(family), cut: true } as Reply,
+      family.hello,
+    ])
+    expect(sent).toBe(1)
+    expect(summarize(events)).toContainEqual(['text', 'Hel'])
+    expect(lastError(events)).toMatchObject({ code: 'provider-stream', retryable: true })
+  })
+
+  test('is given up when it says nothing for too long', async () => {
+    const { events, sent } = await send(family, [{ hang: true }, family.hello], {
+      idleTimeoutMs: 50,
+      retry: { maxAttempts: 1 },
+    })
+    expect(sent).toBe(1)
+    expect(lastError(events)).toMatchObject({ code: 'provider-stream', retryable: true })
+  })
+
+  test('ends as aborted when it is stopped while it has not answered', async () => {
+    const controller = new AbortController()
+    server = await startReplayServer([{ hang: true }])
+    const provider = testProvider(family.options(server.url))
+    const running = collect(provider, { model: family.model }, controller.signal)
+    await until(() => server?.requests.length === 1)
+    controller.abort()
+    expect(lastError(await running)).toMatchObject({ code: 'aborted', retryable: false })
+    await until(async () => (await server?.openConnections()) === 0)
+  })
+
+  test('ends as aborted when it is stopped while it speaks', async () => {
+    const controller = new AbortController()
+    server = await startReplayServer([family.hello])
+    const provider = testProvider(family.options(server.url))
+    const events: StreamEvent[] = []
+    for await (const event of provider.generate(
+      { model: family.model, messages: [user('hi')] },
+      controller.signal,
+    )) {
+      events.push(event)
+      if (event.type === 'text-delta' || event.type === 'reasoning-delta') controller.abort()
+    }
+    expect(lastError(events)).toMatchObject({ code: 'aborted' })
+  })
+
+  test('is not asked at all when the signal is aborted already', async () => {
+    const { events, sent } = await send(family, [family.hello], {}, AbortSignal.abort())
+    expect(sent).toBe(0)
+    expect(events.map(event => event.type)).toEqual(['error'])
+    expect(lastError(events)).toMatchObject({ code: 'aborted' })
+  })
+
+  test('stops waiting for the next attempt when it is aborted', async () => {
+    const controller = new AbortController()
+    const sleep = async () => {
+      controller.abort()
+      throw new Error('stopped')
+    }
+    const { events, sent } = await send(
+      family,
+      [{ status: 503, body }, family.hello],
+      { retry: { sleep } },
+      controller.signal,
+    )
+    expect(sent).toBe(1)
+    expect(lastError(events)).toMatchObject({ code: 'aborted' })
+  })
+
+  test('lets go of the connection when the reader leaves', async () => {
+    server = await startReplayServer([{ hang: true }, family.hello])
+    const provider = testProvider(family.options(server.url))
+    for await (const event of provider.generate({ model: family.model, messages: [user('hi')] })) {
+      expect(event.type).toBe('request')
+      break
+    }
+    expect(server.requests).toHaveLength(0)
+  })
+
+  test('says which variable is missing when there is no key, and asks nobody', async () => {
+    const { events, sent } = await send(family, [family.hello], { apiKey: undefined })
+    const variable =
+      { gemini: 'GEMINI_API_KEY', anthropic: 'ANTHROPIC_API_KEY' }[family.name] ?? 'OPENAI_API_KEY'
+    expect(sent).toBe(0)
+    expect(lastError(events)).toMatchObject({ code: 'provider-auth', details: { variable } })
+    expect(lastError(events)?.message).toContain(variable)
+  })
+
+  test('never lets its key into events or errors', async () => {
+    const leak = {
+      error: { message: 'wrong key test-key-123', code: 'invalid_api_key', type: 'authentication_error' },
+    }
+    const { events } = await send(family, [{ status: 401, body: leak }])
+    const error = lastError(events)
+    expect(error?.code).toBe('provider-auth')
+    const everything = JSON.stringify([
+      events,
+      error?.message,
+      error?.details,
+      error?.stack,
+      String(error?.cause),
+    ])
+    expect(everything).not.toContain('test-key-123')
+  })
+
+  test('tells where it could not connect', async () => {
+    const closed = await startReplayServer([])
+    await closed.close()
+    const provider = testProvider({ ...family.options(closed.url), retry: { maxAttempts: 1 } })
+    const events = await collect(provider, { model: family.model })
+    expect(lastError(events)).toMatchObject({ code: 'provider-unavailable', retryable: true })
+  })
+})
+
+function noTerminal(family: Family): string {
+  return `${family.name.replace(' ', '-')}/no-terminal.sse`
+}
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let round = 0; round < 500; round += 1) {
+    if (await condition()) return
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+  throw new Error('the condition never became true')
+}
+
+describe('a wish to wait', () => {
+  test.each([
+    ['openai chat', { 'retry-after': '3' }, { error: { message: 'slow', code: 'rate_limit_exceeded' } }],
+    [
+      'anthropic',
+      { 'retry-after': '3' },
+      { type: 'error', error: { type: 'rate_limit_error', message: 'slow' } },
+    ],
+    [
+      'gemini',
+      {},
+      {
+        error: {
+          code: 429,
+          message: 'slow',
+          status: 'RESOURCE_EXHAUSTED',
+          details: [{ '@type': 'RetryInfo', retryDelay: '3s' }],
+        },
+      },
+    ],
+  ] as const)('of %s is obeyed', async (name, headers, body) => {
+    const family = FAMILIES.find(one => one.name === name)!
+    const { slept, sent } = await send(family, [{ status: 429, body, headers }, family.hello])
+    expect(sent).toBe(2)
+    expect(slept).toEqual([3000])
+  })
+})
+
+describe('error bodies of compatible servers', () => {
+  test.each([
+    [
+      'flat, as Mistral sends it',
+      {
+        object: 'error',
+        message: 'Not the same number of function calls and responses',
+        type: 'invalid_request_message_order',
+        code: '3230',
+      },
+      '3230',
+    ],
+    [
+      'flat, as vLLM sends it',
+      { object: 'error', message: 'Conversation roles must alternate', type: 'BadRequestError', code: 400 },
+      'BadRequestError',
+    ],
+    [
+      'in an array, as Gemini’s compatible endpoint sends it',
+      [{ error: { code: 400, message: 'bad', status: 'INVALID_ARGUMENT' } }],
+      'INVALID_ARGUMENT',
+    ],
+    ['a bare word', { error: 'invalid tool call arguments' }, undefined],
+    ['no JSON at all', '<html>Bad Gateway</html>', undefined],
+  ])('%s', async (_, body, providerCode) => {
+    const family = FAMILIES[1]!
+    const { events } = await send(family, [{ status: 400, body }])
+    const error = lastError(events)
+    const words =
+      typeof body === 'string'
+        ? body
+        : (JSON.stringify(body).match(/"(?:message|error)":"([^"]+)"/)?.[1] ?? '')
+    expect(error?.code).toBe('provider-rejected')
+    expect(error?.message).toContain(words)
+    expect(error?.details.providerCode).toBe(providerCode)
+  })
+})
