@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { afterAll, beforeAll } from 'vitest'
+import type { SessionKey } from '../../../src/session/message.js'
+import type { SessionStore } from '../../../src/session/session-store.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { createDatabase } from '../../support/postgres.js'
+import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
+
+/** One kind of store. `start` makes an empty place for it. */
+export interface Driver {
+  name: 'memory' | 'sqlite' | 'postgres'
+  start(): Promise<{ url: string; stop(): Promise<void> }>
+}
+
+/** Every store that Lango has: the suite runs over all of them. */
+export const DRIVERS: readonly Driver[] = [
+  { name: 'memory', start: async () => ({ url: 'memory:', stop: async () => {} }) },
+  {
+    name: 'sqlite',
+    start: async () => {
+      const folder = await makeFolder()
+      return { url: `sqlite:${join(folder, 'store.db')}`, stop: () => removeFolder(folder) }
+    },
+  },
+  {
+    name: 'postgres',
+    start: async () => {
+      const database = await createDatabase()
+      return { url: database.url, stop: database.drop }
+    },
+  },
+]
+
+/** Those that several processes can open at once. */
+export const SHARED_DRIVERS: readonly Driver[] = DRIVERS.filter(({ name }) => name !== 'memory')
+
+export interface Place {
+  url: string
+  store: SessionStore
+}
+
+/** One store for all tests of a describe block; every test uses keys of its own. */
+export function useStore(driver: Driver): Place {
+  const place = {} as Place
+  let stop: () => Promise<void> = async () => {}
+  beforeAll(async () => {
+    const started = await driver.start()
+    stop = started.stop
+    place.url = started.url
+    place.store = await openStore(started.url)
+  })
+  afterAll(async () => {
+    await place.store?.close()
+    await stop()
+  })
+  return place
+}
+
+/** A key that no other test uses. */
+export function newKey(): SessionKey {
+  return { appName: `app-${randomUUID()}`, userId: 'ann', sessionId: 'one' }
+}
+
+/** The code and the message of what a promise rejects with. */
+export async function failureOf(promise: Promise<unknown>): Promise<{ code: string; message: string }> {
+  const outcome = await promise.then(
+    value => ({ value }),
+    (error: unknown) => ({ error }),
+  )
+  if ('value' in outcome) throw new Error(`expected a failure, but got ${JSON.stringify(outcome.value)}`)
+  const { code, message } = outcome.error as { code: string; message: string }
+  return { code, message }
+}

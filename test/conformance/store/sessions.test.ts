@@ -1,0 +1,246 @@
+import { describe, expect, test } from 'vitest'
+import { openStore } from '../../../src/store/open-store.js'
+import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
+
+describe.each(DRIVERS)('sessions in $name', driver => {
+  const place = useStore(driver)
+
+  test('a new session is empty, has its state and can be loaded', async () => {
+    const key = newKey()
+    const created = await place.store.createSession(key, {
+      mood: 'calm',
+      'app:theme': 'dark',
+      'temp:draft': 1,
+    })
+    expect(created).toMatchObject({
+      key,
+      state: { mood: 'calm', 'app:theme': 'dark' },
+      messages: [],
+      totalMessages: 0,
+    })
+    expect(Object.keys(created.state)).not.toContain('temp:draft')
+    expect(Math.abs(created.createdAt - Date.now())).toBeLessThan(60_000)
+    expect(created.updatedAt).toBe(created.createdAt)
+    expect(await place.store.loadSession(key)).toEqual(created)
+  })
+
+  test('a session is found only under its own app, user and id', async () => {
+    const key = newKey()
+    await place.store.createSession(key)
+    for (const other of [{ appName: 'x' }, { userId: 'x' }, { sessionId: 'x' }]) {
+      expect(await place.store.loadSession({ ...key, ...other })).toBeUndefined()
+    }
+  })
+
+  test('creating a session that exists fails and changes nothing', async () => {
+    const key = newKey()
+    await place.store.createSession(key, { kept: true })
+    const failure = await failureOf(place.store.createSession(key, { kept: false, 'app:new': 1 }))
+    expect(failure.code).toBe('session-exists')
+    expect(failure.message).toContain('"one"')
+    expect((await place.store.loadSession(key))?.state).toEqual({ kept: true })
+  })
+
+  test('of many creators of one session exactly one succeeds', async () => {
+    const key = newKey()
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 12 }, () => place.store.createSession(key)),
+    )
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+  })
+
+  test('keys with any well-formed text are kept apart', async () => {
+    const { appName } = newKey()
+    const names = ['a', 'A', 'ä', 'a\u0308', 'a b', "a'--", '세션', '😀', '%', '_', '\u0001', 'x'.repeat(512)]
+    for (const sessionId of names) await place.store.createSession({ appName, userId: "o'hara", sessionId })
+    const { sessions } = await place.store.listSessions({ appName, limit: 100 })
+    expect(new Set(sessions.map(({ key }) => key.sessionId))).toEqual(new Set(names))
+  })
+
+  test('deleting removes messages, state, leases and runs, and says whether there was a session', async () => {
+    const key = newKey()
+    await place.store.createSession(key, { mine: 1, 'user:ours': 2 })
+    await place.store.appendMessage(key, { role: 'user', content: 'hello', timestamp: 1, id: 'e1' })
+    await place.store.runs.appendEvents(key, `${key.appName}-run`, [{ seq: 1 }])
+    await place.store.runs.saveRequest(`${key.appName}-run`, 1, { body: 1 })
+    await place.store.runs.sendSignal(`${key.appName}-run`, { type: 'stop' })
+    const lease = await place.store.acquireLease(key, { ttlMs: 60 })
+    expect(await place.store.deleteSession(key)).toBe(true)
+    expect(await place.store.deleteSession(key)).toBe(false)
+    expect(await place.store.loadSession(key)).toBeUndefined()
+    expect(await place.store.readMessages(key)).toEqual([])
+    expect(await place.store.runs.readEvents(`${key.appName}-run`)).toEqual([])
+    expect(await place.store.runs.readRequests(`${key.appName}-run`)).toEqual([])
+    expect(await place.store.runs.takeSignals(`${key.appName}-run`)).toEqual([])
+    await new Promise(resolve => lease.lost.addEventListener('abort', resolve, { once: true }))
+
+    const again = await place.store.createSession(key)
+    expect(again.state).toEqual({ 'user:ours': 2 })
+    expect(
+      await place.store.appendMessage(key, { role: 'user', content: 'x', timestamp: 1, id: 'e1' }),
+    ).toEqual({ seq: 1 })
+  })
+
+  test('a closed store refuses everything, and closing twice is closing once', async () => {
+    const started = await driver.start()
+    const store = await openStore(started.url)
+    const key = newKey()
+    await store.createSession(key)
+    await Promise.all([store.close(), store.close()])
+    await store.close()
+    const attempts = [
+      store.createSession(newKey()),
+      store.loadSession(key),
+      store.readMessages(key),
+      store.appendMessage(key, { role: 'user', content: 'x', timestamp: 1 }),
+      store.updateState(key, { a: 1 }),
+      store.listSessions({ appName: key.appName }),
+      store.deleteSession(key),
+      store.acquireLease(key),
+      store.runs.readEvents('r'),
+      store.calibration.read('m'),
+    ]
+    for (const attempt of attempts) {
+      const failure = await failureOf(attempt)
+      expect(failure.code).toBe('store-unavailable')
+      expect(failure.message).toContain('closed')
+    }
+    await started.stop()
+  })
+})
+
+describe.each(DRIVERS)('forks in $name', driver => {
+  const place = useStore(driver)
+
+  async function conversation() {
+    const key = newKey()
+    await place.store.createSession(key, { topic: 'tea', 'user:name': 'Ann' })
+    for (const [index, role] of ['user', 'assistant', 'user', 'assistant', 'user'].entries()) {
+      await place.store.appendMessage(key, {
+        role,
+        content: `m${index + 1}`,
+        timestamp: 7,
+        id: `e${index + 1}`,
+      })
+    }
+    return key
+  }
+
+  test('a fork copies the messages up to one, with their ids, and the session state', async () => {
+    const key = await conversation()
+    const fork = await place.store.forkSession(key, 'two', { throughSeq: 3 })
+    const original = await place.store.readMessages(key)
+    expect(fork.key).toEqual({ ...key, sessionId: 'two' })
+    expect(fork.messages).toEqual(original.slice(0, 3))
+    expect(fork.totalMessages).toBe(3)
+    expect(fork.state).toEqual({ topic: 'tea', 'user:name': 'Ann' })
+  })
+
+  test('fork and original go separate ways', async () => {
+    const key = await conversation()
+    await place.store.forkSession(key, 'two', { throughSeq: 2 })
+    const forkKey = { ...key, sessionId: 'two' }
+    expect(
+      await place.store.appendMessage(forkKey, { role: 'user', content: 'new', timestamp: 1, id: 'e3' }),
+    ).toEqual({ seq: 3 })
+    expect(
+      await place.store.appendMessage(forkKey, { role: 'user', content: 'changed', timestamp: 1, id: 'e1' }),
+    ).toEqual({ seq: 1 })
+    await place.store.updateState(forkKey, { topic: 'coffee' })
+    const [original, fork] = await Promise.all([
+      place.store.loadSession(key),
+      place.store.loadSession(forkKey),
+    ])
+    expect(original?.messages.map(({ content }) => content)).toEqual(['m1', 'm2', 'm3', 'm4', 'm5'])
+    expect(original?.state.topic).toBe('tea')
+    expect(fork?.messages.map(({ content }) => content)).toEqual(['changed', 'm2', 'new'])
+  })
+
+  test('a fork without a limit copies all, of an empty session nothing', async () => {
+    const key = await conversation()
+    expect((await place.store.forkSession(key, 'two')).totalMessages).toBe(5)
+    const empty = newKey()
+    await place.store.createSession(empty)
+    expect((await place.store.forkSession(empty, 'two')).totalMessages).toBe(0)
+  })
+
+  test('a fork of nothing, onto a session, or beyond the end fails and leaves nothing', async () => {
+    const key = await conversation()
+    expect(await failureOf(place.store.forkSession(newKey(), 'two'))).toMatchObject({
+      code: 'session-not-found',
+    })
+    expect(await failureOf(place.store.forkSession(key, 'one'))).toMatchObject({ code: 'session-exists' })
+    const beyond = await failureOf(place.store.forkSession(key, 'two', { throughSeq: 6 }))
+    expect(beyond.code).toBe('invalid-argument')
+    expect(beyond.message).toContain('has 5')
+    expect(await place.store.loadSession({ ...key, sessionId: 'two' })).toBeUndefined()
+  })
+})
+
+describe.each(DRIVERS)('lists of $name', driver => {
+  const place = useStore(driver)
+
+  test('sessions are listed newest first with counts and a preview', async () => {
+    const { appName } = newKey()
+    for (const sessionId of ['a', 'b', 'c'])
+      await place.store.createSession({ appName, userId: 'ann', sessionId })
+    await new Promise(resolve => setTimeout(resolve, 5))
+    const key = { appName, userId: 'ann', sessionId: 'a' }
+    await place.store.appendMessage(key, { role: 'user', content: '  what is tea?', timestamp: 1 })
+    await place.store.appendMessage(key, { role: 'tool', content: 'ignored', timestamp: 1 })
+    const { sessions, nextCursor } = await place.store.listSessions({ appName })
+    expect(sessions.map(session => session.key.sessionId)).toEqual(['a', 'c', 'b'])
+    expect(sessions[0]).toMatchObject({ key, totalMessages: 2, preview: 'what is tea?' })
+    const messages = await place.store.readMessages(key)
+    expect(sessions[0]?.totalTokens).toBe(messages.reduce((all, { tokens }) => all + tokens, 0))
+    expect(sessions[1]).not.toHaveProperty('preview')
+    expect(nextCursor).toBeUndefined()
+  })
+
+  test('pages by cursor cover every session once, for one user or for all', async () => {
+    const { appName } = newKey()
+    for (let index = 0; index < 23; index++) {
+      await place.store.createSession({
+        appName,
+        userId: index % 3 === 0 ? 'bob' : 'ann',
+        sessionId: `s${index}`,
+      })
+    }
+    for (const [userId, count] of [
+      [undefined, 23],
+      ['bob', 8],
+      ['nobody', 0],
+    ] as const) {
+      const seen: string[] = []
+      let cursor: string | undefined
+      for (let page = 0; page < 30; page++) {
+        const found = await place.store.listSessions({
+          appName,
+          limit: 5,
+          ...(userId === undefined ? {} : { userId }),
+          ...(cursor === undefined ? {} : { cursor }),
+        })
+        seen.push(...found.sessions.map(({ key }) => key.sessionId))
+        cursor = found.nextCursor
+        if (cursor === undefined) break
+      }
+      expect(seen).toHaveLength(count)
+      expect(new Set(seen).size).toBe(count)
+    }
+  })
+
+  test('a preview is the beginning of the last words of a person or model, never half a character', async () => {
+    const key = newKey()
+    await place.store.createSession(key)
+    const preview = async () =>
+      (await place.store.listSessions({ appName: key.appName })).sessions[0]?.preview
+    await place.store.appendMessage(key, { role: 'model', content: '😀'.repeat(100), timestamp: 1 })
+    expect(await preview()).toBe('😀'.repeat(60))
+    await place.store.appendMessage(key, { role: 'user', content: `a\0b${'x'.repeat(200)}`, timestamp: 1 })
+    expect(await preview()).toBe(`a\0b${'x'.repeat(117)}`)
+    const synthetic = { customMetadata: { lango: { synthetic: true } } }
+    await place.store.appendMessage(key, { role: 'user', content: 'hidden', timestamp: 1, extra: synthetic })
+    await place.store.appendMessage(key, { role: 'assistant', content: ' \n', timestamp: 1 })
+    expect(await preview()).toMatch(/^a\0b/)
+  })
+})
