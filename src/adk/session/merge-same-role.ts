@@ -6,16 +6,25 @@
  */
 import type { Content, Event, Part } from '../sdk.js'
 
-/** @spec EventsAdapter.All (merging) */
+/**
+ * Events without content (an error, usage) do not stand between two that follow each other in what is said.
+ *
+ * @spec EventsAdapter.All (merging)
+ */
 export function mergeSameRole(events: readonly Event[]): Event[] {
   const merged: Event[] = []
   const placeOfCall = new Map<string, number>()
+  let spoken = -1
   for (const event of events) {
-    const last = merged.at(-1)
-    if (last && canMerge(last, event, placeOfCall)) merged[merged.length - 1] = merge(last, event)
-    else merged.push(event)
+    const last = merged[spoken]
+    if (last && canMerge(last, event, placeOfCall)) {
+      merged[spoken] = merge(last, event)
+    } else {
+      merged.push(event)
+      if (event.content || 'isCompacted' in event) spoken = merged.length - 1
+    }
     for (const { functionCall } of event.content?.parts ?? []) {
-      if (functionCall?.id) placeOfCall.set(functionCall.id, merged.length - 1)
+      if (functionCall?.id) placeOfCall.set(functionCall.id, spoken)
     }
   }
   return merged
