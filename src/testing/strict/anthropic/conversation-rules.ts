@@ -1,0 +1,213 @@
+/**
+ * What Anthropic demands of a conversation:
+ *
+ * 1. it starts with the user, and from 4.6 on it ends with the user;
+ * 2. no message and no text block is empty;
+ * 3. a message with `tool_use` ends with it, and the next message is the user's and begins with its results,
+ *    one for each;
+ * 4. tool blocks need tools;
+ * 5. at most four cache marks.
+ */
+import { estimateTokens, isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
+import { firstOf, type Rule, type Violation } from '../violation.js'
+import { type ReadMessage, readMessages } from './messages.js'
+import { refuse } from './shape-rules.js'
+import { isThinking } from './signature.js'
+
+/** A17: refused by older models, accepted by newer ones. */
+export const startsWithUser: Rule = (body, context) => {
+  const first = readMessages(body)[0]
+  if (first?.role !== 'assistant' || context.reading === 'lenient') return undefined
+  return refuse('A17', 'messages: first message must use the "user" role')
+}
+
+/** A7. */
+export const messagesNotEmpty: Rule = body => {
+  const messages = readMessages(body)
+  return firstOf(messages, message => {
+    if (message.blocks.length > 0) return undefined
+    const final = message.index === messages.length - 1 && message.role === 'assistant'
+    if (final) return undefined
+    return refuse(
+      'A7',
+      `messages.${message.index}: all messages must have non-empty content except for the optional final assistant message`,
+    )
+  })
+}
+
+/** A6. */
+export const textNotBlank: Rule = body => {
+  const blocks = readMessages(body).flatMap(message => message.blocks)
+  const texts = [...blocks, ...blocks.flatMap(block => listOf(block.content).map(objectOf))]
+  const blank = texts.find(block => block.type === 'text' && textOf(block.text).trim() === '')
+  if (blank === undefined) return undefined
+  return textOf(blank.text) === ''
+    ? refuse('A6', 'messages: text content blocks must be non-empty')
+    : refuse('A6', 'messages: text content blocks must contain non-whitespace text')
+}
+
+/** A4: within one message. The same id in a later turn has been seen to be accepted. */
+export const callIdsUnique: Rule = body =>
+  firstOf(readMessages(body), message => {
+    const seen = new Set<string>()
+    return firstOf(message.blocks, (block, index) => {
+      if (block.type !== 'tool_use') return undefined
+      const id = textOf(block.id)
+      if (seen.has(id)) {
+        return refuse('A4', `messages.${message.index}.content.${index}: \`tool_use\` ids must be unique`)
+      }
+      seen.add(id)
+      return undefined
+    })
+  })
+
+/** A2. */
+export const resultsHaveCalls: Rule = (body, context) => {
+  const messages = readMessages(body)
+  return firstOf(messages, message => {
+    const calls = new Set(callsBefore(messages, message.index, context.reading === 'lenient'))
+    return firstOf(message.blocks, (block, index) => {
+      const id = textOf(block.tool_use_id)
+      if (block.type !== 'tool_result' || (message.role === 'user' && calls.has(id))) return undefined
+      return refuse(
+        'A2',
+        `messages.${message.index}.content.${index}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
+      )
+    })
+  })
+}
+
+/** The calls that a message may answer. Consecutive user messages are combined in the lenient reading. */
+function callsBefore(messages: readonly ReadMessage[], index: number, combined: boolean): string[] {
+  let at = index - 1
+  if (combined) while (at >= 0 && messages[at]?.role === 'user') at -= 1
+  const previous = messages[at]
+  return previous?.role === 'assistant' ? callIds(previous) : []
+}
+
+function callIds(message: ReadMessage): string[] {
+  return message.blocks.flatMap(block => (block.type === 'tool_use' ? [textOf(block.id)] : []))
+}
+
+/** A3. */
+export const resultsSingle: Rule = body =>
+  firstOf(readMessages(body), message => {
+    const ids = message.blocks.flatMap(block =>
+      block.type === 'tool_result' ? [textOf(block.tool_use_id)] : [],
+    )
+    const repeated = ids.find((id, index) => ids.indexOf(id) !== index)
+    if (repeated === undefined) return undefined
+    return refuse(
+      'A3',
+      `each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${repeated}`,
+    )
+  })
+
+/** A1: also when text follows a call in its message, or stands before the results in the next. */
+export const callsAnswered: Rule = (body, context) => {
+  const messages = readMessages(body)
+  return firstOf(messages, message => {
+    if (message.role !== 'assistant') return undefined
+    const ids = callIds(message)
+    if (ids.length === 0) return undefined
+    const answered = endsWithCalls(message) ? leadingResults(messages, message.index, context.reading) : []
+    const open = ids.filter(id => !answered.includes(id))
+    if (open.length === 0) return undefined
+    return refuse(
+      'A1',
+      `messages.${message.index}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${open.join(', ')}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`,
+    )
+  })
+}
+
+function endsWithCalls(message: ReadMessage): boolean {
+  const first = message.blocks.findIndex(block => block.type === 'tool_use')
+  return message.blocks.slice(first).every(block => block.type === 'tool_use' || isThinking(block))
+}
+
+/** The ids of the results with which the next message begins. */
+function leadingResults(messages: readonly ReadMessage[], index: number, reading: string): string[] {
+  const ids: string[] = []
+  for (let next = index + 1; messages[next]?.role === 'user'; next += 1) {
+    for (const block of messages[next]?.blocks ?? []) {
+      if (block.type !== 'tool_result') return ids
+      ids.push(textOf(block.tool_use_id))
+    }
+    if (reading === 'strict') return ids
+  }
+  return ids
+}
+
+/** A15: model dependent. */
+export const toolsDefined: Rule = (body, context) => {
+  if (context.reading === 'lenient' || listOf(body.tools).length > 0) return undefined
+  const blocks = readMessages(body).flatMap(message => message.blocks)
+  if (!blocks.some(block => block.type === 'tool_use' || block.type === 'tool_result')) return undefined
+  return refuse('A15', 'Requests which include `tool_use` or `tool_result` blocks must define tools.')
+}
+
+/** A8, A9, A10: how a conversation may end. */
+export const endsWell: Rule = (body, context) => {
+  const last = readMessages(body).at(-1)
+  if (last?.role !== 'assistant' || context.countOnly) return undefined
+  const block = last.blocks.at(-1)
+  if (block !== undefined && isThinking(block)) {
+    return refuse(
+      'A10',
+      `messages.${last.index}: The final block in an assistant message cannot be \`thinking\`.`,
+    )
+  }
+  if (context.profile === 'anthropic-4.6') {
+    return refuse(
+      'A8',
+      'This model does not support assistant message prefill. The conversation must end with a user message.',
+    )
+  }
+  if (block?.type !== 'text' || !/\s$/.test(textOf(block.text))) return undefined
+  return refuse('A9', 'messages: final assistant content cannot end with trailing whitespace')
+}
+
+/** A16, and marks on blank text. */
+export const cacheMarks: Rule = body => {
+  const places = cacheable(body)
+  const marked = places.filter(({ block }) => isObject(block.cache_control))
+  if (marked.length > 4) {
+    return refuse('A16', `A maximum of 4 blocks with cache_control may be provided. Found ${marked.length}.`)
+  }
+  const blank = marked.find(({ block }) => block.type === 'text' && textOf(block.text).trim() === '')
+  if (blank === undefined) return undefined
+  return refuse('A16', `${blank.path}: cache_control cannot be set for empty text blocks`)
+}
+
+function cacheable(body: JsonObject): { path: string; block: JsonObject }[] {
+  const top = (name: string) =>
+    listOf(body[name]).map((value, index) => ({ path: `${name}.${index}`, block: objectOf(value) }))
+  const inMessages = readMessages(body).flatMap(message =>
+    message.blocks.flatMap((block, index) => {
+      const path = `messages.${message.index}.content.${index}`
+      const nested = listOf(block.content).map((value, at) => ({
+        path: `${path}.tool_result.content.${at}`,
+        block: objectOf(value),
+      }))
+      return [{ path: `${path}.${textOf(block.type)}`, block }, ...nested]
+    }),
+  )
+  return [...top('system'), ...top('tools'), ...inMessages]
+}
+
+/** A18 and A19. */
+export const fitsWindow: Rule = (body, context): Violation | undefined => {
+  const tokens = estimateTokens(body)
+  if (context.countOnly) return undefined
+  if (tokens > context.contextWindow) return promptTooLong(tokens, context.contextWindow)
+  const wanted = typeof body.max_tokens === 'number' ? body.max_tokens : 0
+  if (tokens + wanted <= context.contextWindow) return undefined
+  return refuse(
+    'A19',
+    `input length and \`max_tokens\` exceed context limit: ${tokens} + ${wanted} > ${context.contextWindow}, decrease input length or \`max_tokens\` and try again`,
+  )
+}
+
+export function promptTooLong(tokens: number, window: number): Violation {
+  return refuse('A18', `prompt is too long: ${tokens} tokens > ${window} maximum`)
+}

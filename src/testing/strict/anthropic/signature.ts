@@ -1,0 +1,47 @@
+/**
+ * Anthropic's thinking signatures. A signature is bound to the text of its block and says which answer the
+ * block belongs to, where it stood there, and how many there were: so an edited, dropped or reordered block
+ * can be told from one that was never Claude's.
+ */
+import { type JsonObject, textOf } from '../json.js'
+import { freshNonce, mintSeal, openSeal, sealCovers } from '../seal.js'
+
+export interface ThinkingPlace {
+  /** The same for all blocks of one answer. */
+  readonly turn: string
+  readonly index: number
+  readonly count: number
+}
+
+export function mintThinkingSignature(
+  thinking: string,
+  place: ThinkingPlace = { turn: freshNonce(), index: 0, count: 1 },
+): string {
+  return mintSeal('anthropic', { use: 'thinking', ...place }, thinking)
+}
+
+export function mintRedactedData(place: ThinkingPlace = { turn: freshNonce(), index: 0, count: 1 }): string {
+  return mintSeal('anthropic', { use: 'redacted', ...place }, '')
+}
+
+export interface OpenedThinking extends ThinkingPlace {
+  /** False when the text is not the one that was signed. */
+  readonly unmodified: boolean
+}
+
+/** What a thinking block's seal says; nothing when Claude never made it. */
+export function openThinking(block: JsonObject): OpenedThinking | undefined {
+  const redacted = block.type === 'redacted_thinking'
+  const claims = openSeal('anthropic', textOf(redacted ? block.data : block.signature))
+  if (claims?.use !== (redacted ? 'redacted' : 'thinking')) return undefined
+  return {
+    turn: String(claims.turn),
+    index: Number(claims.index),
+    count: Number(claims.count),
+    unmodified: redacted || sealCovers('anthropic', claims, textOf(block.thinking)),
+  }
+}
+
+export function isThinking(block: JsonObject): boolean {
+  return block.type === 'thinking' || block.type === 'redacted_thinking'
+}

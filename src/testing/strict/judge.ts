@@ -1,0 +1,64 @@
+import { familyOf } from './families.js'
+import { isObject } from './json.js'
+import { PROFILE_FACTS, type Reading, type StrictProfile } from './profile.js'
+import type { Quirk } from './script.js'
+import type { JudgeContext, StoredResponses, Violation } from './violation.js'
+
+export interface JudgeOptions {
+  /** Default `strict`. */
+  readonly reading?: Reading
+  readonly quirks?: readonly Quirk[]
+  /** In tokens, four bytes of JSON each. Default: the profile's. */
+  readonly contextWindow?: number
+  /** Lower-case names. Default: what the vendor's current SDK sends. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly countOnly?: boolean
+  readonly stored?: StoredResponses
+}
+
+/** What Anthropic's SDK 1.x sends; a body alone does not say which version it is meant for. */
+const CURRENT_HEADERS = { 'anthropic-version': '2026-10-21' }
+
+/**
+ * Every rule of a profile that a request body breaks, in the order in which the vendor would notice; empty
+ * when the vendor would accept it. The same rules as the server's, without HTTP.
+ */
+export function judge(profile: StrictProfile, body: unknown, options: JudgeOptions = {}): Violation[] {
+  if (!isObject(body)) return [notAnObject(profile)]
+  return familyOf(profile).judge(body, judgeContext(profile, options))
+}
+
+export function judgeContext(profile: StrictProfile, options: JudgeOptions): JudgeContext {
+  return {
+    profile,
+    reading: options.reading ?? 'strict',
+    quirks: new Set(options.quirks),
+    contextWindow: options.contextWindow ?? PROFILE_FACTS[profile].contextWindow,
+    headers: options.headers ?? CURRENT_HEADERS,
+    countOnly: options.countOnly ?? false,
+    stored: options.stored ?? new Map(),
+  }
+}
+
+/** What the vendors say about a body that is not a JSON object. */
+export function notAnObject(profile: StrictProfile): Violation {
+  switch (PROFILE_FACTS[profile].family) {
+    case 'gemini':
+      return {
+        code: 'G-schema',
+        status: 400,
+        message: 'Invalid JSON payload received. Root element must be a message.',
+      }
+    case 'anthropic':
+      return { code: 'A-schema', status: 400, message: 'The request body is not valid JSON' }
+    default:
+      return {
+        code: 'C-schema',
+        status: 400,
+        message:
+          "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)",
+        param: null,
+        errorCode: null,
+      }
+  }
+}

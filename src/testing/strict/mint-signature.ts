@@ -1,0 +1,49 @@
+import { mintRedactedData, mintThinkingSignature, type ThinkingPlace } from './anthropic/signature.js'
+import { mintCallSignature, mintTextSignature } from './gemini/signature.js'
+import { mintEncryptedContent, mintItemId } from './openai-responses/items.js'
+import { freshNonce } from './seal.js'
+
+/** What a Gemini signature is for: a call, or (when absent) a text part. */
+export interface GeminiSubject {
+  readonly name: string
+  readonly args: unknown
+  /** The id that Gemini 3 would have minted with the call. */
+  readonly id?: string
+}
+
+/** What an Anthropic signature is for: the text of a thinking block, or withheld thinking. */
+export type AnthropicSubject = ({ readonly thinking: string } | { readonly redacted: true }) &
+  Partial<ThinkingPlace>
+
+/** What OpenAI's encrypted content is for: a reasoning item; `added` is the early blob that must not be kept. */
+export interface OpenaiSubject {
+  readonly itemId?: string
+  readonly stage?: 'added' | 'done'
+}
+
+/** A signature that every strict server of the vendor accepts: for tests that build histories by hand. */
+export function mintSignature(vendor: 'gemini', subject?: GeminiSubject): string
+export function mintSignature(vendor: 'anthropic', subject: AnthropicSubject): string
+export function mintSignature(vendor: 'openai', subject?: OpenaiSubject): string
+export function mintSignature(
+  vendor: 'gemini' | 'anthropic' | 'openai',
+  subject?: GeminiSubject | AnthropicSubject | OpenaiSubject,
+): string {
+  if (vendor === 'gemini') {
+    return subject === undefined ? mintTextSignature() : mintCallSignature(subject as GeminiSubject)
+  }
+  if (vendor === 'anthropic') return mintAnthropic(subject as AnthropicSubject)
+  const { itemId = mintReasoningId(), stage = 'done' } = (subject ?? {}) as OpenaiSubject
+  return mintEncryptedContent(itemId, stage, freshNonce(16))
+}
+
+function mintAnthropic(subject: AnthropicSubject): string {
+  const { turn = freshNonce(), index = 0, count = 1 } = subject
+  const place = { turn, index, count }
+  return 'redacted' in subject ? mintRedactedData(place) : mintThinkingSignature(subject.thinking, place)
+}
+
+/** The id of a reasoning item as the Responses server mints it. */
+export function mintReasoningId(stored = false): string {
+  return mintItemId({ prefix: 'rs', group: freshNonce(20), index: 0, stored, reasoned: true })
+}

@@ -1,0 +1,249 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { AgentError, messageOf } from '../../errors.js'
+import { defaultModel } from './default-model.js'
+import { familyOf } from './families.js'
+import { type Family, type HttpError, planAnswer, type Route } from './family.js'
+import { estimateTokens, isObject, type JsonObject } from './json.js'
+import { type JudgeOptions, judgeContext, notAnObject } from './judge.js'
+import { PROFILE_FACTS, type Reading, type StrictProfile } from './profile.js'
+import type { Fault, Quirk, RequestSummary, Script, ScriptStep } from './script.js'
+import { freshToken } from './seal.js'
+import { sendAnswer, sendJson } from './send-answer.js'
+import type { JudgeContext, Violation } from './violation.js'
+
+/** What a strict server is told when it starts. */
+export interface StrictServerSettings {
+  readonly profile: StrictProfile
+  readonly script?: Script
+  readonly faults?: readonly Fault[]
+  readonly quirks?: readonly Quirk[]
+  readonly reading?: Reading
+  readonly contextWindow?: number
+  readonly apiKey?: string
+}
+
+/** A request as it came, without the key. */
+export interface RecordedRequest {
+  readonly method: string
+  /** Path and query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  /** The parsed body, or its text when it is not JSON. */
+  readonly body: unknown
+}
+
+/** A rule that was broken, and by which request. */
+export interface RecordedViolation extends Violation {
+  /** Index in `requests`. */
+  readonly requestIndex: number
+}
+
+const SECRET_HEADERS = ['authorization', 'x-api-key', 'x-goog-api-key', 'api-key', 'cookie']
+const MAXIMUM_BODY_BYTES = 64 * 1024 * 1024
+
+/** One fake provider: what it heard, what it refused, and how it answers. */
+export class StrictServer {
+  readonly requests: RecordedRequest[] = []
+  readonly violations: RecordedViolation[] = []
+  private readonly family: Family
+  private readonly stored = new Map<string, readonly JsonObject[]>()
+  private nextStep = 0
+
+  constructor(private readonly settings: StrictServerSettings) {
+    this.family = familyOf(settings.profile)
+  }
+
+  baseUrl(origin: string): string {
+    return this.family.baseUrl(origin, this.context({}))
+  }
+
+  /** Answers one HTTP request; whatever goes wrong here is answered as the vendor's 500. */
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await this.answer(new Exchange(request, response))
+    } catch (error) {
+      const body = {
+        error: { message: `The strict server failed: ${messageOf(error)}`, type: 'server_error' },
+      }
+      if (!response.headersSent) sendJson(response, { status: 500, body })
+      else response.destroy()
+    }
+  }
+
+  private async answer(exchange: Exchange): Promise<void> {
+    const { method, url, headers } = exchange
+    const context = this.context(headers)
+    const route = this.family.route(method, url.pathname)
+    if (route === undefined) return exchange.refuse(this.family.notFound(method, url.pathname, context))
+    const key = this.family.keyOf(headers, url.searchParams)
+    if (this.settings.apiKey !== undefined && key !== this.settings.apiKey) {
+      return exchange.refuse(this.family.fault({ kind: 'auth' }, context))
+    }
+    if (route.kind === 'list-models') return exchange.json(this.family.listModels(this.model))
+    if (route.kind === 'get-model') return exchange.json(this.family.listModels(this.model, route.model))
+    const text = await exchange.readText(MAXIMUM_BODY_BYTES)
+    const body = parseJson(text)
+    const index = this.requests.push(exchange.record(body === undefined ? text : body)) - 1
+    await this.answerBody(exchange, { route, body, index })
+  }
+
+  private async answerBody(exchange: Exchange, call: Call): Promise<void> {
+    const context = this.context(exchange.headers, call.route)
+    exchange.wrapsErrors = isListStream(call.route, exchange.url)
+    const fault = this.settings.faults?.find(({ at }) => at === undefined || at === call.index)
+    const failure = fault === undefined ? undefined : this.family.fault(fault, context)
+    if (failure !== undefined) return exchange.refuse(failure)
+    const violations = isObject(call.body)
+      ? this.family.judge(call.body, context)
+      : [notAnObject(context.profile)]
+    const first = violations.find(({ status }) => status >= 400) ?? violations[0]
+    if (first !== undefined) this.violations.push({ ...first, requestIndex: call.index })
+    if (first !== undefined && first.status >= 400)
+      return exchange.refuse(this.family.refusal(first, context))
+    const body = call.body as JsonObject
+    if (call.route.kind === 'count-tokens') return exchange.json(this.family.countTokens(body))
+    await this.generate(exchange, { ...call, body }, { context, fault, empty: first !== undefined })
+  }
+
+  private async generate(exchange: Exchange, call: Call & { body: JsonObject }, terms: Terms): Promise<void> {
+    const { context, fault, empty } = terms
+    const { body, route } = call
+    const summary = this.family.summarize(body, route)
+    const step = withFault(await this.step(summary, call.index, fault === undefined), fault, summary)
+    const stream = summary.stream && !isListStream(route, exchange.url)
+    if (fault?.kind === 'error-in-stream' && !stream) {
+      return exchange.refuse(this.family.fault({ kind: '500' }, context))
+    }
+    const answer = this.family.render({
+      plan: planAnswer(step, estimateTokens(body)),
+      summary,
+      body,
+      context,
+      quirks: context.quirks,
+      empty,
+      remember: (id, items) => void this.stored.set(id, items),
+    })
+    await sendAnswer({
+      response: exchange.response,
+      answer,
+      stream,
+      fault,
+      headers: { 'x-request-id': `req_${freshToken(24)}` },
+      streamError: this.family.streamError(context),
+      wrap: value => (exchange.wrapsErrors ? [value] : value),
+    })
+  }
+
+  /** What the model says now. A step of a list is only used up when it will be delivered. */
+  private async step(summary: RequestSummary, index: number, delivered: boolean): Promise<ScriptStep> {
+    const { script } = this.settings
+    if (typeof script === 'function') return script(summary, index)
+    const step = script?.[this.nextStep]
+    if (delivered) this.nextStep += 1
+    return step ?? defaultModel(summary)
+  }
+
+  private get model(): string {
+    return PROFILE_FACTS[this.settings.profile].model
+  }
+
+  private context(headers: Readonly<Record<string, string>>, route?: Route): JudgeContext {
+    const { reading, quirks, contextWindow } = this.settings
+    const options: JudgeOptions = {
+      ...(reading === undefined ? {} : { reading }),
+      ...(quirks === undefined ? {} : { quirks }),
+      ...(contextWindow === undefined ? {} : { contextWindow }),
+      headers,
+      countOnly: route?.kind === 'count-tokens',
+      stored: this.stored,
+    }
+    return judgeContext(this.settings.profile, options)
+  }
+}
+
+interface Call {
+  readonly route: Route
+  readonly body: unknown
+  readonly index: number
+}
+
+interface Terms {
+  readonly context: JudgeContext
+  readonly fault: Fault | undefined
+  readonly empty: boolean
+}
+
+/** Faults that are part of the answer: a blocked prompt, a call that the model failed to write. */
+function withFault(step: ScriptStep, fault: Fault | undefined, summary: RequestSummary): ScriptStep {
+  if (fault?.kind === 'blocked') return { finish: 'blocked' }
+  if (fault?.kind !== 'malformed-call') return step
+  const name = summary.tools[0]?.name ?? 'unknown'
+  const toolCalls = step.toolCalls ?? [{ name, args: { broken: 'in the middle' } }]
+  return { ...step, toolCalls, finish: 'malformed-call' }
+}
+
+/** Gemini's stream without `alt=sse` is a JSON list, and so are its errors. */
+function isListStream(route: Route, url: URL): boolean {
+  return route.stream === true && url.searchParams.get('alt') !== 'sse'
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** One request and its response, read and written in the server's terms. */
+class Exchange {
+  readonly method: string
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  wrapsErrors = false
+
+  constructor(
+    private readonly request: IncomingMessage,
+    readonly response: ServerResponse,
+  ) {
+    this.method = request.method ?? 'GET'
+    this.url = new URL(request.url ?? '/', 'http://strict.server')
+    this.headers = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+    )
+  }
+
+  async readText(limit: number): Promise<string> {
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of this.request as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > limit) throw new AgentError('invalid-argument', `The request is larger than ${limit} bytes.`)
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks).toString('utf8')
+  }
+
+  record(body: unknown): RecordedRequest {
+    const query = new URLSearchParams(this.url.searchParams)
+    query.delete('key')
+    const path = query.size === 0 ? this.url.pathname : `${this.url.pathname}?${query}`
+    const headers = Object.fromEntries(
+      Object.entries(this.headers).filter(([name]) => !SECRET_HEADERS.includes(name)),
+    )
+    return { method: this.method, path, headers, body }
+  }
+
+  json(body: unknown): void {
+    sendJson(this.response, { status: 200, body })
+  }
+
+  refuse(error: HttpError | undefined): void {
+    const { status, body, headers } = error ?? { status: 500, body: {} }
+    sendJson(this.response, {
+      status,
+      body: this.wrapsErrors ? [body] : body,
+      ...(headers === undefined ? {} : { headers }),
+    })
+  }
+}

@@ -1,0 +1,63 @@
+import type { JsonObject } from './json.js'
+import type { Reading, StrictProfile } from './profile.js'
+import type { Quirk } from './script.js'
+
+/** One rule that a request breaks, with what the vendor says about it. */
+export interface Violation {
+  /** The label of the rule: `G1`, `C2`, `A11`, … or `<vendor>-schema` for the shape of the JSON. */
+  readonly code: string
+  /** The HTTP status. 200 means that the vendor does not refuse but answers with nothing. */
+  readonly status: number
+  /** The vendor's words. */
+  readonly message: string
+  /** OpenAI and Mistral say which parameter is at fault. */
+  readonly param?: string | null
+  /** The vendor's own error code, where its error bodies have one. */
+  readonly errorCode?: string | number | null
+  /** The vendor's own error type, where it is not the usual one. */
+  readonly errorType?: string
+  /** Structured details, where the vendor sends them. */
+  readonly details?: unknown
+}
+
+/** What a rule may know besides the body. */
+export interface JudgeContext {
+  readonly profile: StrictProfile
+  readonly reading: Reading
+  readonly quirks: ReadonlySet<Quirk>
+  readonly contextWindow: number
+  /** Lower-case names. Empty when a body is judged without HTTP. */
+  readonly headers: Readonly<Record<string, string>>
+  /** True for token counting, which needs fewer fields. */
+  readonly countOnly: boolean
+  /** Responses that this server keeps: what `previous_response_id` and stored item ids refer to. */
+  readonly stored: StoredResponses
+}
+
+/** Output items of earlier answers, by response id. */
+export type StoredResponses = ReadonlyMap<string, readonly JsonObject[]>
+
+/** A rule is a small pure function; the order of a family's rules is the order in which its vendor checks. */
+export type Rule = (body: JsonObject, context: JudgeContext) => Violation | undefined
+
+/** Every violation, at most one per rule, in the vendor's order. */
+export function applyRules(rules: readonly Rule[], body: JsonObject, context: JudgeContext): Violation[] {
+  const violations: Violation[] = []
+  for (const rule of rules) {
+    const violation = rule(body, context)
+    if (violation !== undefined) violations.push(violation)
+  }
+  return violations
+}
+
+/** The first defined value of a mapping: rules look for the first fault in a list. */
+export function firstOf<Item, Found>(
+  items: readonly Item[],
+  find: (item: Item, index: number) => Found | undefined,
+): Found | undefined {
+  for (let index = 0; index < items.length; index += 1) {
+    const found = find(items[index] as Item, index)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
