@@ -1,5 +1,5 @@
 /** Text that says nothing, media without data and messages without parts are refused by some and needed by none. */
-import type { ProviderPart } from '../provider.js'
+import type { MediaPart, ProviderPart } from '../provider.js'
 import type { Profile } from './profile.js'
 import { type Entry, replaceEntries, replaceParts, type StepContext } from './receipt.js'
 
@@ -8,7 +8,7 @@ export function dropEmpties(entries: readonly Entry[], context: StepContext): re
   const { profile, report } = context
   return replaceEntries(entries, entry => {
     const { at } = entry
-    const kept = replaceParts(entry, part => (isEmpty(part, profile) ? undefined : part))
+    const kept = replaceParts(entry, part => (isEmpty(part, profile) ? undefined : withoutEmptyMedia(part)))
     if (kept.message.parts.length === 0) {
       const detail = `An empty ${entry.message.role} message was dropped.`
       report({ step: 'drop-empties', kind: 'drop-message', at, detail })
@@ -26,8 +26,17 @@ export function dropEmpties(entries: readonly Entry[], context: StepContext): re
   })
 }
 
+function withoutEmptyMedia(part: ProviderPart): ProviderPart {
+  if (part.type !== 'tool-result' || !part.media?.some(isHollow)) return part
+  return { ...part, media: part.media.filter(media => !isHollow(media)) }
+}
+
+function isHollow(part: MediaPart): boolean {
+  return !part.data && !part.url
+}
+
 function isEmpty(part: ProviderPart, profile: Profile): boolean {
-  if (part.type === 'media') return !part.data && !part.url
+  if (part.type === 'media') return isHollow(part)
   if (part.type !== 'text' || profile.dropText === 'never') return false
   // Gemini 3 ends an answer with an empty text that carries the signature: there it is not empty.
   if (part.signature !== undefined && profile.signatures !== 'ignored') return false

@@ -93,11 +93,18 @@ function rebuild(
   return rebuilt
 }
 
+const MOVES = {
+  move: 'was moved right behind its call',
+  group: 'was grouped with those of the calls beside it',
+  reorder: 'was put in the order of the calls',
+}
+
 /** One message with a result for each call, in call order. Where results may come later, only what is missing. */
 function groupOf(batch: readonly CallSite[], entries: readonly Entry[], context: StepContext): Entry {
   const { profile, report } = context
   const home = (batch[0] as CallSite).entry
   const { at } = entries[home] as Entry
+  const together = batch.every(site => site.result?.entry === home + 1)
   const results: ToolResultPart[] = []
   let group = at
   for (const { call, result } of batch) {
@@ -105,11 +112,8 @@ function groupOf(batch: readonly CallSite[], entries: readonly Entry[], context:
       if (profile.pairing === 'later') continue
       const from = (entries[result.entry] as Entry).at
       if (results.length === 0) group = from
-      const near = result.entry === home + 1
-      const detail = near
-        ? `The result of ${toolLabel(call)} was grouped with those of the calls beside it.`
-        : `The result of ${toolLabel(call)} was moved right behind its call.`
-      report({ step: STEP, kind: near ? 'group' : 'move', at: from, detail })
+      const kind = result.entry !== home + 1 ? 'move' : together ? 'reorder' : 'group'
+      report({ step: STEP, kind, at: from, detail: `The result of ${toolLabel(call)} ${MOVES[kind]}.` })
       results.push(result.result)
       continue
     }

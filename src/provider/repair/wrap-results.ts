@@ -1,8 +1,9 @@
 /** What a tool said, in the form that the wire demands: an object with a name, or at least not nothing. */
 import type { ToolResultPart } from '../provider.js'
 import { isObject } from './fix-arguments.js'
+import { matchResults } from './match-results.js'
 import type { Profile } from './profile.js'
-import { type Entry, hasCalls, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
+import { type Entry, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
 
 const STEP = 'wrap-results'
 
@@ -11,27 +12,21 @@ export const NO_OUTPUT_TEXT = '(no output)'
 
 /** Names results after their calls, fills empty ones and wraps what is not an object. */
 export function wrapResults(entries: readonly Entry[], context: StepContext): readonly Entry[] {
-  const { profile, report } = context
-  let names: ReadonlyMap<string, string> = new Map()
-  return replaceEntries(entries, entry => {
-    if (profile.results.named && hasCalls(entry)) names = namesOf(entry)
-    return replaceParts(entry, part => {
+  const sites = context.profile.results.named ? matchResults(entries).results : []
+  let site = 0
+  return replaceEntries(entries, entry =>
+    replaceParts(entry, part => {
       if (part.type !== 'tool-result') return part
-      const name = part.name === '' && profile.results.named ? names.get(part.id) : undefined
-      const named = name === undefined ? part : { ...part, name }
+      // Sites are listed in the order of this walk.
+      const name = sites[site++]?.call?.call.name
+      const named = part.name === '' && name ? { ...part, name } : part
       if (named !== part) {
         const detail = `A result without a tool's name was named ${named.name} after its call.`
-        report({ step: STEP, kind: 'name', at: entry.at, detail })
+        context.report({ step: STEP, kind: 'name', at: entry.at, detail })
       }
       return wrap(named, entry.at, context)
-    })
-  })
-}
-
-function namesOf(entry: Entry): ReadonlyMap<string, string> {
-  const names = new Map<string, string>()
-  for (const part of entry.message.parts) if (part.type === 'tool-call') names.set(part.id, part.name)
-  return names
+    }),
+  )
 }
 
 function wrap(part: ToolResultPart, at: number, { profile, report }: StepContext): ToolResultPart {

@@ -1,0 +1,271 @@
+/**
+ * Histories for the laws of repair. One builder serves twice: fast-check feeds it a tape of numbers, which it
+ * can shorten and lower when a law fails, and the long fuzz feeds it a seeded generator. Every text and
+ * result carries a token of its own, so that a law can ask whether it is still there.
+ */
+import type { ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
+
+/** Gives a whole number from 0 up to, and without, `bound`. */
+export type Choose = (bound: number) => number
+
+/** Chooses along a tape of numbers; behind its end, always 0. */
+export function tapeChooser(tape: readonly number[]): Choose {
+  let position = 0
+  return bound => (tape[position++] ?? 0) % bound
+}
+
+/** Chooses by a seeded generator (mulberry32). */
+export function seededChooser(seed: number): Choose {
+  let state = seed >>> 0
+  return bound => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % bound
+  }
+}
+
+/** A history of any kind: a conversation as it should be, one that was damaged, or chaos. */
+export function buildHistory(choose: Choose): ProviderMessage[] {
+  const builder = new Builder(choose)
+  const kind = choose(4)
+  if (kind === 0) return builder.conversation()
+  if (kind === 1) return builder.chaos()
+  return builder.damaged()
+}
+
+const VENDORS = ['gemini', 'openai', 'anthropic', 'mistral', 'deepseek', 'ollama', 'groq', 'vllm']
+const IDS = [
+  'aaaaaaaaa',
+  'bbbbbbbbb',
+  'call_search',
+  'toolu_01',
+  '',
+  'a|b:c.d',
+  'x'.repeat(70),
+  'y'.repeat(45),
+]
+const NAMES = ['search', 'fetch', 'read.file', 'ns:tool', '', '9lives', 'n'.repeat(80), 'tool name']
+const ROLES = ['user', 'assistant', 'tool', 'system', 'model', 'function', 'developer', 'critic', '', 'USER']
+const TYPES = ['image/png', 'image/tiff', 'application/pdf', 'audio/wav', 'video/mp4', 'text/plain']
+
+class Builder {
+  private tokens = 0
+  private freshIds = 0
+  private readonly choose: Choose
+
+  constructor(choose: Choose) {
+    this.choose = choose
+  }
+
+  /** Turns as a provider would have made them: nearly always legal somewhere. */
+  conversation(): ProviderMessage[] {
+    const vendor = this.pick(VENDORS)
+    const messages: ProviderMessage[] = []
+    if (this.choose(3) === 0) messages.push({ role: 'system', parts: [this.text('s')] })
+    const turns = 1 + this.choose(3)
+    for (let turn = 0; turn < turns; turn++) {
+      messages.push({ role: 'user', parts: [this.text('u')] })
+      const steps = this.choose(3)
+      for (let step = 0; step < steps; step++) messages.push(...this.step(vendor))
+      if (turn < turns - 1 || this.choose(2) === 0) {
+        messages.push({ role: 'assistant', parts: [...this.thoughts(vendor), this.text('a')] })
+      }
+    }
+    return messages
+  }
+
+  damaged(): ProviderMessage[] {
+    const messages = this.conversation()
+    const wounds = 1 + this.choose(4)
+    for (let wound = 0; wound < wounds && messages.length > 0; wound++) this.wound(messages)
+    return messages
+  }
+
+  chaos(): ProviderMessage[] {
+    const count = this.choose(8)
+    return Array.from({ length: count }, () => this.anyMessage())
+  }
+
+  private step(vendor: string): ProviderMessage[] {
+    const calls = Array.from({ length: 1 + this.choose(3) }, (_, index) => {
+      const id = `call${String(this.freshIds++).padStart(5, '0')}`
+      const signature = vendor === 'gemini' && index === 0 ? { signature: `sig-${id}` } : {}
+      const name = this.pick(['search', 'fetch'])
+      return {
+        type: 'tool-call' as const,
+        id,
+        name,
+        args: { q: this.token('c') },
+        ...signature,
+        origin: { vendor },
+      }
+    })
+    const results = calls.map(({ id, name }) => ({
+      type: 'tool-result' as const,
+      id,
+      name,
+      result: this.choose(4) === 0 ? this.token('r') : { output: this.token('r') },
+    }))
+    const opening = this.choose(3) === 0 ? [this.text('a')] : []
+    return [
+      { role: 'assistant', parts: [...this.thoughts(vendor), ...opening, ...calls] },
+      { role: 'tool', parts: results },
+    ]
+  }
+
+  private thoughts(vendor: string): ProviderPart[] {
+    if (this.choose(3) !== 0) return []
+    const signature = ['gemini', 'openai', 'anthropic'].includes(vendor) ? { signature: this.token('t') } : {}
+    return [{ type: 'reasoning', text: this.token('t'), ...signature, origin: { vendor } }]
+  }
+
+  private wound(messages: ProviderMessage[]): void {
+    const at = this.choose(messages.length)
+    const other = this.choose(messages.length)
+    const message = messages[at] as ProviderMessage
+    switch (this.choose(10)) {
+      case 0:
+        messages.splice(at, 1)
+        return
+      case 1:
+        messages.splice(other, 0, ...messages.splice(at, 1))
+        return
+      case 2:
+        messages.splice(other, 0, message)
+        return
+      case 3:
+        messages[at] = { ...message, role: this.pick(ROLES) }
+        return
+      case 4:
+        messages.splice(0, at)
+        return
+      case 5:
+        messages.splice(at, 0, this.anyMessage())
+        return
+      case 6:
+        messages[at] = { ...message, parts: message.parts.slice(this.choose(message.parts.length + 1)) }
+        return
+      case 7:
+        messages[at] = { ...message, parts: [...message.parts, this.anyPart()] }
+        return
+      case 8:
+        messages[at] = { ...message, parts: message.parts.map(part => this.disturb(part)) }
+        return
+      default:
+        messages[at] = {
+          ...message,
+          parts: [...message.parts, ...(messages[other] as ProviderMessage).parts],
+        }
+        messages.splice(other, at === other ? 0 : 1)
+    }
+  }
+
+  private disturb(part: ProviderPart): ProviderPart {
+    if (part.type === 'tool-call' || part.type === 'tool-result') {
+      const id = this.choose(2) === 0 ? this.pick(IDS) : part.id
+      const name = this.choose(3) === 0 ? this.pick(NAMES) : part.name
+      return { ...part, id, name }
+    }
+    return part.type === 'text'
+      ? { ...part, text: this.pick(['', ' \n', `${part.text} `, `${part.text}\ud800`]) }
+      : part
+  }
+
+  private anyMessage(): ProviderMessage {
+    const parts = Array.from({ length: this.choose(4) }, () => this.anyPart())
+    return { role: this.pick(ROLES), parts }
+  }
+
+  private anyPart(): ProviderPart {
+    switch (this.choose(9)) {
+      case 0:
+        return this.text('x')
+      case 1:
+        return {
+          type: 'text',
+          text: this.pick(['', ' ', '\n\t', `${this.token('x')}\udc00 `, `${this.token('x')} `]),
+          ...this.signed(),
+        }
+      case 2:
+        return { type: 'reasoning', text: this.pick(['', this.token('t')]), ...this.signed() }
+      case 3:
+      case 4:
+        return {
+          type: 'tool-call',
+          id: this.pick(IDS),
+          name: this.pick(NAMES),
+          args: this.anyArgs(),
+          ...this.signed(),
+        }
+      case 5:
+      case 6:
+        return this.anyResult()
+      case 7:
+        return this.media()
+      default:
+        return {
+          type: 'vendor',
+          vendor: this.pick(VENDORS),
+          value: { run: 1 },
+          text: this.pick(['', this.token('v')]),
+          ...this.signed(),
+        }
+    }
+  }
+
+  private anyResult(): ProviderPart {
+    const word = this.token('r')
+    const result = this.pick<unknown>([
+      { output: word },
+      word,
+      [word],
+      '',
+      null,
+      undefined,
+      { text: `${word}\ud83d` },
+    ])
+    const media = this.choose(4) === 0 ? { media: [this.media()] } : {}
+    const isError = this.choose(4) === 0 ? { isError: true } : {}
+    return { type: 'tool-result', id: this.pick(IDS), name: this.pick(NAMES), result, ...media, ...isError }
+  }
+
+  private media() {
+    const place = this.pick([{ data: this.token('m') }, { url: `https://host/${this.token('m')}` }, {}])
+    return { type: 'media' as const, mimeType: this.pick(TYPES), ...place, ...this.signed() }
+  }
+
+  private anyArgs(): unknown {
+    return this.pick<unknown>([
+      { q: 1 },
+      {},
+      '{"q":1}',
+      '{"q":',
+      [1],
+      null,
+      undefined,
+      'text',
+      { q: 'a\ud800' },
+    ])
+  }
+
+  private signed(): { signature?: string; origin?: { vendor: string } } {
+    const kind = this.choose(4)
+    if (kind === 0) return {}
+    const origin = { vendor: this.pick(VENDORS) }
+    if (kind === 1) return { origin }
+    return kind === 2 ? { signature: this.token('g') } : { signature: this.token('g'), origin }
+  }
+
+  private text(prefix: string): ProviderPart {
+    return { type: 'text', text: this.token(prefix) }
+  }
+
+  private token(prefix: string): string {
+    return `${prefix}${this.tokens++}#`
+  }
+
+  private pick<Value>(list: readonly Value[]): Value {
+    return list[this.choose(list.length)] as Value
+  }
+}

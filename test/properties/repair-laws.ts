@@ -1,0 +1,70 @@
+/** The three laws of repair, as one check that says which law a history broke. */
+
+import type { ProviderMessage } from '../../src/provider/provider.js'
+import { lintHistory } from '../../src/provider/repair/lint-history.js'
+import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
+import { repairHistory } from '../../src/provider/repair/repair-history.js'
+import { DUMMY_SIGNATURE } from '../../src/provider/repair/sign-calls.js'
+import { violations } from './repair-legality.js'
+
+export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[]
+
+/** Anyone who can say what a profile's server would refuse. */
+export type Judge = (messages: readonly ProviderMessage[], profile: ProfileName) => readonly string[]
+
+/** The law that repair breaks on this history, or undefined. */
+export function brokenLaw(
+  history: readonly ProviderMessage[],
+  profile: ProfileName,
+  judge: Judge = violations,
+): string | undefined {
+  const { messages, repairs } = repairHistory(history, profile)
+  const illegal = judge(messages, profile)
+  if (illegal.length > 0) return `legal: ${illegal.join('; ')}`
+  const wasLegal = judge(history, profile).length === 0
+  if (wasLegal && messages !== history) return `still: changed by ${kinds(repairs)}`
+  const again = repairHistory(messages, profile)
+  if (again.messages !== messages) return `still: repaired twice, ${kinds(again.repairs)}`
+  if (messages !== history && repairs.length === 0) return 'honest: changed without a receipt'
+  if (messages === history && repairs.length > 0)
+    return `honest: receipts without a change, ${kinds(repairs)}`
+  return brokenHonesty(history, messages, repairs) ?? brokenLint(history, profile, repairs.length)
+}
+
+function kinds(repairs: readonly { step: string; kind: string }[]): string {
+  return repairs.map(repair => `${repair.step}/${repair.kind}`).join(', ')
+}
+
+function brokenHonesty(
+  history: readonly ProviderMessage[],
+  messages: readonly ProviderMessage[],
+  repairs: readonly { at: number }[],
+): string | undefined {
+  const last = Math.max(history.length - 1, 0)
+  if (repairs.some(repair => repair.at < 0 || repair.at > last)) return 'honest: a receipt points nowhere'
+  const before = JSON.stringify(history)
+  const after = JSON.stringify(messages)
+  // u: a user's text, x: anybody's text, s: an instruction, a: an answer, r: a result, v: a vendor part's words.
+  for (const [token] of before.matchAll(/\b[uxsarv]\d+#/g)) {
+    if (!after.includes(token)) return `honest: ${token} is lost`
+  }
+  for (const message of messages) {
+    for (const part of message.parts) {
+      const signature = 'signature' in part ? part.signature : undefined
+      if (signature && signature !== DUMMY_SIGNATURE && !before.includes(JSON.stringify(signature))) {
+        return `honest: the signature ${signature} was altered`
+      }
+    }
+  }
+  return undefined
+}
+
+/** Lint sees what repair does: nothing to say exactly when there is nothing to do. */
+function brokenLint(
+  history: readonly ProviderMessage[],
+  profile: ProfileName,
+  repairs: number,
+): string | undefined {
+  const findings = lintHistory(history, profile, { next: 'none' })
+  return findings.length === repairs ? undefined : 'lint: disagrees with repair'
+}

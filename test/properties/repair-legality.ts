@@ -1,0 +1,419 @@
+/**
+ * A second reading of the providers' rules, over neutral messages: written for the tests alone, plainly and
+ * without regard to speed, from the rules and not from the repair steps. It returns every rule that a history
+ * breaks for a profile; an empty list means that the profile's servers would take it.
+ */
+import type {
+  ProviderMessage,
+  ProviderPart,
+  ToolCallPart,
+  ToolResultPart,
+} from '../../src/provider/provider.js'
+
+export function violations(messages: readonly ProviderMessage[], profile: string): string[] {
+  const rules = RULES[profile]
+  if (!rules) throw new Error(`no rules for ${profile}`)
+  const found: string[] = []
+  for (const [index, message] of messages.entries()) checkMessage(message, index, rules, found)
+  checkOrder(messages, rules, found)
+  checkPairs(messages, rules, found)
+  checkSignatures(messages, rules, found)
+  return found
+}
+
+interface Rules {
+  vendor: string
+  id: RegExp
+  uniqueIds: 'message' | 'history' | 'never'
+  toolName: RegExp
+  userFirst: boolean
+  /** System may stand only here. */
+  system: 'anywhere' | 'leading' | 'single' | 'mistral'
+  lastMayBeAssistant: boolean
+  lastUntrimmedRefused?: boolean
+  noRepeatedRoles?: boolean
+  pairs: 'adjacent' | 'later' | 'unchecked'
+  resultsInOneMessage?: boolean
+  resultsInCallOrder?: boolean
+  resultsUnder: 'tool' | 'tool or user' | 'tool or user with text behind'
+  resultIsNamedObject?: boolean
+  emptyResultRefused?: boolean
+  callsLast?: boolean
+  emptyTextRefused?: 'empty' | 'blank'
+  reasoning: 'refused' | 'own' | 'own and signed'
+  reasoningNeedsFollower?: boolean
+  reasoningNeedsCompany?: boolean
+  reasoningBesideCalls?: boolean
+  signsCalls?: boolean
+  checksSignatures?: boolean
+  mediaTypes: RegExp
+  mediaInResults?: boolean
+  mediaFromAssistant?: boolean
+  remoteMediaRefused?: boolean
+  vendorParts?: boolean
+}
+
+const gemini: Rules = {
+  vendor: 'gemini',
+  id: /^/,
+  uniqueIds: 'never',
+  toolName: /^[A-Za-z_][\w.:-]{0,63}$/,
+  userFirst: true,
+  system: 'leading',
+  lastMayBeAssistant: true,
+  noRepeatedRoles: true,
+  pairs: 'adjacent',
+  resultsInOneMessage: true,
+  resultsUnder: 'tool or user',
+  resultIsNamedObject: true,
+  emptyTextRefused: 'empty',
+  reasoning: 'own',
+  checksSignatures: true,
+  signsCalls: true,
+  mediaTypes: /^/,
+  mediaInResults: true,
+  mediaFromAssistant: true,
+  vendorParts: true,
+}
+
+const chat: Rules = {
+  vendor: 'openai',
+  id: /^[\s\S]{1,40}$/,
+  uniqueIds: 'message',
+  toolName: /^[\w-]{1,64}$/,
+  userFirst: false,
+  system: 'anywhere',
+  lastMayBeAssistant: true,
+  pairs: 'adjacent',
+  resultsUnder: 'tool',
+  reasoning: 'refused',
+  mediaTypes: /^image\/|^audio\/|^application\/pdf$/,
+}
+
+const claude: Rules = {
+  vendor: 'anthropic',
+  id: /^[\w-]{1,64}$/,
+  uniqueIds: 'message',
+  toolName: /^[\w-]{1,64}$/,
+  userFirst: true,
+  system: 'leading',
+  lastMayBeAssistant: false,
+  pairs: 'adjacent',
+  resultsInOneMessage: true,
+  resultsUnder: 'tool or user with text behind',
+  callsLast: true,
+  emptyTextRefused: 'blank',
+  reasoning: 'own and signed',
+  reasoningNeedsFollower: true,
+  mediaTypes: /^image\/(jpeg|png|gif|webp)$|^application\/pdf$|^text\/plain$/,
+  mediaInResults: true,
+  vendorParts: true,
+}
+
+const RULES: Record<string, Rules> = {
+  'gemini-2': { ...gemini, resultsInCallOrder: true, signsCalls: false, mediaInResults: false },
+  'gemini-3': gemini,
+  'gemini-3-strict': { ...gemini, lastMayBeAssistant: false },
+  'openai-chat': chat,
+  'openai-responses': {
+    ...chat,
+    id: /^[\s\S]{1,64}$/,
+    uniqueIds: 'history',
+    pairs: 'later',
+    reasoning: 'own and signed',
+    reasoningNeedsFollower: true,
+    mediaTypes: /^image\/|^application\/pdf$/,
+    mediaInResults: true,
+    vendorParts: true,
+  },
+  'anthropic-4.5': { ...claude, lastMayBeAssistant: true, lastUntrimmedRefused: true },
+  'anthropic-4.6': claude,
+  mistral: {
+    ...chat,
+    vendor: 'mistral',
+    id: /^[A-Za-z0-9]{9}$/,
+    system: 'mistral',
+    lastMayBeAssistant: false,
+    emptyResultRefused: true,
+    emptyTextRefused: 'empty',
+    mediaTypes: /^image\/|^application\/pdf$/,
+  },
+  'deepseek-thinking': {
+    ...chat,
+    vendor: 'deepseek',
+    reasoning: 'own',
+    reasoningNeedsCompany: true,
+    reasoningBesideCalls: true,
+    mediaTypes: /^\b$/,
+    remoteMediaRefused: true,
+  },
+  groq: { ...chat, vendor: 'groq', mediaTypes: /^image\// },
+  vllm: {
+    ...chat,
+    vendor: 'vllm',
+    userFirst: true,
+    system: 'single',
+    noRepeatedRoles: true,
+    mediaTypes: /^(image|audio|video)\//,
+  },
+  ollama: {
+    ...chat,
+    vendor: 'ollama',
+    id: /^/,
+    uniqueIds: 'never',
+    toolName: /^[\s\S]+$/,
+    pairs: 'unchecked',
+    reasoning: 'own',
+    reasoningNeedsCompany: true,
+    mediaTypes: /^image\//,
+    remoteMediaRefused: true,
+  },
+}
+
+function checkMessage(message: ProviderMessage, index: number, rules: Rules, found: string[]): void {
+  const say = (what: string) => found.push(`${index}: ${what}`)
+  const { role, parts } = message
+  if (!['system', 'user', 'assistant', 'tool'].includes(role)) say(`role ${role}`)
+  if (!Array.isArray(parts) || parts.length === 0) {
+    say('no parts')
+    return
+  }
+  for (const part of parts) checkPart(part, role, rules, say)
+  const kinds = parts.map(part => part.type)
+  const results = kinds.filter(kind => kind === 'tool-result').length
+  if (results > 0 && role === 'user') {
+    if (rules.resultsUnder === 'tool') say('results under user')
+    if (rules.resultsUnder === 'tool or user' && results < kinds.length) say('results beside words')
+    if (kinds.slice(0, results).some(kind => kind !== 'tool-result')) say('results not first')
+  }
+  const call = kinds.indexOf('tool-call')
+  if (rules.callsLast && call !== -1 && kinds.slice(call).some(kind => kind !== 'tool-call')) {
+    say('something behind a call')
+  }
+  if (rules.reasoningBesideCalls && call !== -1 && !kinds.includes('reasoning'))
+    say('no reasoning beside a call')
+  if (rules.reasoningNeedsCompany && kinds.every(kind => kind === 'reasoning')) say('reasoning alone')
+}
+
+const PARTS_OF_ROLE: Record<string, string[]> = {
+  system: ['text'],
+  user: ['text', 'media', 'vendor', 'tool-result'],
+  assistant: ['text', 'media', 'vendor', 'reasoning', 'tool-call'],
+  tool: ['tool-result'],
+}
+
+function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: string) => void): void {
+  if (!PARTS_OF_ROLE[role]?.includes(part?.type)) {
+    say(`${part?.type} under ${role}`)
+    return
+  }
+  if (
+    !/^[^\ud800-\udfff]*$/u.test(
+      JSON.stringify(part)
+        .replace(/\\\\/g, '')
+        .replace(/\\u(d[89a-f])/gi, '\ud800'),
+    )
+  ) {
+    say('lone surrogate')
+  }
+  switch (part.type) {
+    case 'text':
+      if (rules.checksSignatures && part.signature !== undefined) {
+        if (part.origin && part.origin.vendor !== rules.vendor) say('foreign signature')
+      } else if (rules.emptyTextRefused === 'empty' ? part.text === '' : false) say('empty text')
+      else if (rules.emptyTextRefused === 'blank' && part.text.trim() === '') say('blank text')
+      return
+    case 'reasoning':
+      checkReasoning(part, rules, say)
+      return
+    case 'tool-call':
+      if (typeof part.args !== 'object' || part.args === null || Array.isArray(part.args)) say('args form')
+      if (!rules.toolName.test(part.name)) say('tool name')
+      if (!rules.id.test(part.id)) say('call id')
+      if (rules.checksSignatures && part.signature && part.origin && part.origin.vendor !== rules.vendor) {
+        say('foreign signature')
+      }
+      return
+    case 'tool-result':
+      checkResult(part, rules, say)
+      return
+    case 'media':
+      checkMedia(part, rules, role === 'assistant', say)
+      return
+    case 'vendor':
+      if (!rules.vendorParts || part.vendor !== rules.vendor) say('foreign vendor part')
+      if (rules.checksSignatures && part.signature && (part.origin?.vendor ?? 'gemini') !== rules.vendor) {
+        say('foreign signature')
+      }
+  }
+}
+
+function checkReasoning(
+  part: ProviderPart & { type: 'reasoning' },
+  rules: Rules,
+  say: (what: string) => void,
+): void {
+  if (rules.reasoning === 'refused') {
+    say('reasoning')
+    return
+  }
+  const maker = part.origin?.vendor ?? (part.signature ? 'gemini' : undefined)
+  if (rules.reasoning === 'own and signed') {
+    if (part.origin?.vendor !== rules.vendor || !part.signature) say('reasoning not own and signed')
+  } else if (maker !== undefined && maker !== rules.vendor) say('reasoning not own')
+}
+
+function checkResult(part: ToolResultPart, rules: Rules, say: (what: string) => void): void {
+  const { result, name, media = [] } = part
+  if (!rules.id.test(part.id)) say('result id')
+  if (result === undefined) say('undefined result')
+  if (rules.emptyResultRefused && (result === '' || result === null)) say('empty result')
+  if (rules.resultIsNamedObject) {
+    if (typeof result !== 'object' || result === null || Array.isArray(result)) say('result form')
+    if (!rules.toolName.test(name)) say('result name')
+  }
+  if (media.length > 0 && !rules.mediaInResults) say('media in a result')
+  for (const one of media) checkMedia(one, rules, false, say)
+}
+
+function checkMedia(
+  part: ProviderPart & { type: 'media' },
+  rules: Rules,
+  fromAssistant: boolean,
+  say: (what: string) => void,
+): void {
+  if (!part.data && !part.url) say('media without data')
+  if (!rules.mediaTypes.test(part.mimeType)) say('media type')
+  if (rules.remoteMediaRefused && !part.data) say('remote media')
+  if (fromAssistant && !rules.mediaFromAssistant) say('media from the assistant')
+  if (rules.checksSignatures && part.signature && (part.origin?.vendor ?? 'gemini') !== rules.vendor) {
+    say('foreign signature')
+  }
+}
+
+function holdsResults(message: ProviderMessage | undefined): boolean {
+  return message?.parts?.some(part => part.type === 'tool-result') ?? false
+}
+
+function checkOrder(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
+  const systems = messages.findIndex(message => message.role !== 'system')
+  const leading = systems === -1 ? messages.length : systems
+  if (messages.length === 0) found.push('no messages')
+  const needsTurn = rules.userFirst || rules.system === 'mistral'
+  if (needsTurn && leading === messages.length) found.push('no turn')
+  const first = messages[leading]
+  if (rules.userFirst && first && (first.role !== 'user' || holdsResults(first))) found.push('not user first')
+  if (rules.system === 'mistral' && messages[0]?.role === 'assistant') found.push('assistant first')
+  if (rules.system === 'single' && leading > 1) found.push('several system messages')
+  const last = messages.at(-1)
+  if (!rules.lastMayBeAssistant && (last?.role === 'assistant' || last?.role === 'system')) {
+    found.push(`ends with ${last.role}`)
+  }
+  const end = last?.parts?.at(-1)
+  if (
+    rules.lastUntrimmedRefused &&
+    last?.role === 'assistant' &&
+    end?.type === 'text' &&
+    /\s$/.test(end.text)
+  ) {
+    found.push('trailing space')
+  }
+  for (const [index, message] of messages.entries()) {
+    const before = messages[index - 1]
+    if (message.role === 'system' && index >= leading && rules.system !== 'anywhere') {
+      if (rules.system !== 'mistral' || !['user', 'system'].includes(before?.role ?? '')) {
+        found.push(`${index}: system inside`)
+      }
+    }
+    if (
+      rules.noRepeatedRoles &&
+      before?.role === message.role &&
+      ['user', 'assistant'].includes(message.role)
+    ) {
+      if (!holdsResults(message) && !holdsResults(before)) found.push(`${index}: role repeated`)
+    }
+    if (rules.reasoningNeedsFollower && message.parts.at(-1)?.type === 'reasoning') {
+      const closed = messages[index + 1]?.role !== 'assistant'
+      if (closed || message.parts.some(part => part.type === 'tool-call'))
+        found.push(`${index}: reasoning last`)
+    }
+  }
+}
+
+function partsOf<Type extends 'tool-call' | 'tool-result'>(message: ProviderMessage | undefined, type: Type) {
+  return (message?.parts ?? []).filter(part => part.type === type) as (Type extends 'tool-call'
+    ? ToolCallPart
+    : ToolResultPart)[]
+}
+
+const keyOf = (part: ToolCallPart | ToolResultPart) => (part.id === '' ? `name ${part.name}` : part.id)
+
+function checkPairs(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
+  const allIds = messages.flatMap(message => partsOf(message, 'tool-call').map(call => call.id))
+  if (rules.uniqueIds === 'history' && new Set(allIds).size < allIds.length) found.push('ids repeat')
+  if (rules.uniqueIds === 'message') {
+    for (const [index, message] of messages.entries()) {
+      const ids = partsOf(message, 'tool-call').map(call => call.id)
+      if (new Set(ids).size < ids.length) found.push(`${index}: ids repeat`)
+    }
+  }
+  if (rules.pairs === 'later') checkLater(messages, found)
+  if (rules.pairs === 'adjacent') checkAdjacent(messages, rules, found)
+}
+
+function checkLater(messages: readonly ProviderMessage[], found: string[]): void {
+  const open = new Set<string>()
+  for (const [index, message] of messages.entries()) {
+    for (const call of partsOf(message, 'tool-call')) open.add(keyOf(call))
+    for (const result of partsOf(message, 'tool-result')) {
+      if (!open.delete(keyOf(result))) found.push(`${index}: result without call`)
+    }
+  }
+  if (open.size > 0) found.push('calls without result')
+}
+
+function checkAdjacent(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
+  for (let index = 0; index < messages.length; index++) {
+    const calls = partsOf(messages[index], 'tool-call')
+    if (calls.length === 0) {
+      const orphan = holdsResults(messages[index]) && !isAnswer(messages, index)
+      if (orphan) found.push(`${index}: results without calls before`)
+      continue
+    }
+    const results: ToolResultPart[] = []
+    let next = index + 1
+    while (next < messages.length && holdsResults(messages[next])) {
+      results.push(...partsOf(messages[next], 'tool-result'))
+      const wordsBehind = messages[next]?.parts.at(-1)?.type !== 'tool-result'
+      next++
+      if (wordsBehind) break
+    }
+    const asked = calls.map(keyOf)
+    const answered = results.map(keyOf)
+    if (asked.toSorted().join('\n') !== answered.toSorted().join('\n'))
+      found.push(`${index}: calls and results differ`)
+    else if (rules.resultsInCallOrder && asked.join('\n') !== answered.join('\n')) {
+      found.push(`${index}: results out of order`)
+    }
+    if (rules.resultsInOneMessage && next - index !== 2) found.push(`${index}: results in several messages`)
+  }
+}
+
+/** Whether an unbroken run of results leads back to a message with calls. */
+function isAnswer(messages: readonly ProviderMessage[], index: number): boolean {
+  for (let before = index - 1; before >= 0; before--) {
+    if (partsOf(messages[before], 'tool-call').length > 0) return true
+    if (!holdsResults(messages[before]) || messages[before]?.parts.at(-1)?.type !== 'tool-result')
+      return false
+  }
+  return false
+}
+
+function checkSignatures(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
+  if (!rules.signsCalls) return
+  const turn = messages.findLastIndex(message => message.role === 'user' && !holdsResults(message))
+  for (let index = Math.max(turn, 0); index < messages.length; index++) {
+    const first = partsOf(messages[index], 'tool-call')[0]
+    if (first && !first.signature) found.push(`${index}: first call unsigned`)
+  }
+}

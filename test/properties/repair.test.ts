@@ -1,0 +1,45 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { ProviderMessage } from '../../src/provider/provider.js'
+import { repairHistory } from '../../src/provider/repair/repair-history.js'
+import { buildHistory, tapeChooser } from './repair-generator.js'
+import { brokenLaw, PROFILE_NAMES } from './repair-laws.js'
+
+const seed = Number(process.env.LANGO_SEED ?? Math.floor(Math.random() * 2 ** 31))
+console.log(`repair properties: seed ${seed} (set LANGO_SEED to repeat)`)
+
+const histories: fc.Arbitrary<ProviderMessage[]> = fc
+  .array(fc.nat(9999), { maxLength: 160, size: 'max' })
+  .map(tape => deepFreeze(buildHistory(tapeChooser(tape))))
+
+test('repair is legal, still and honest on every profile, and never touches what it was given', {
+  timeout: 120_000,
+}, () => {
+  fc.assert(
+    fc.property(histories, history => {
+      for (const profile of PROFILE_NAMES) {
+        const law = brokenLaw(history, profile)
+        if (law !== undefined) throw new Error(`${profile}: ${law}`)
+      }
+    }),
+    { numRuns: 5000, seed },
+  )
+})
+
+test('the same history is the same request every time', () => {
+  fc.assert(
+    fc.property(histories, fc.constantFrom(...PROFILE_NAMES), (history, profile) => {
+      const copy = structuredClone(history)
+      const once = repairHistory(history, profile)
+      expect(repairHistory(copy, profile)).toEqual(once)
+    }),
+    { numRuns: 500, seed },
+  )
+})
+
+function deepFreeze<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  Object.freeze(value)
+  for (const inner of Object.values(value)) deepFreeze(inner)
+  return value
+}
