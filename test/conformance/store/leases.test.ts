@@ -1,0 +1,203 @@
+import { describe, expect, test } from 'vitest'
+import type { Message } from '../../../src/session/message.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { DRIVERS, failureOf, newKey, SHARED_DRIVERS, useStore } from './drivers.js'
+
+const message: Message = { role: 'user', content: 'x', timestamp: 1 }
+
+function pause(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}
+
+function fired(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
+
+describe.each(DRIVERS)('leases in $name', driver => {
+  const place = useStore(driver)
+
+  async function session() {
+    const key = newKey()
+    await place.store.createSession(key)
+    return key
+  }
+
+  test('while a lease lives only its holder writes', async () => {
+    const key = await session()
+    const lease = await place.store.acquireLease(key)
+    const busy = await failureOf(place.store.appendMessage(key, message))
+    expect(busy.code).toBe('session-busy')
+    expect(busy.message).toContain('pass its fence')
+    const lost = await failureOf(place.store.appendMessage(key, message, { fence: lease.fence + 1000 }))
+    expect(lost.code).toBe('lease-lost')
+    expect(await place.store.appendMessage(key, message, { fence: lease.fence })).toEqual({ seq: 1 })
+    await place.store.updateState(key, { a: 1 }, { fence: lease.fence })
+    await lease.release()
+    expect((await failureOf(place.store.appendMessage(key, message, { fence: lease.fence }))).code).toBe(
+      'lease-lost',
+    )
+    expect(await place.store.appendMessage(key, message)).toEqual({ seq: 2 })
+    expect(lease.lost.aborted).toBe(false)
+  })
+
+  test('a lease covers its own session only, and does not need it to exist', async () => {
+    const key = newKey()
+    const lease = await place.store.acquireLease(key)
+    await place.store.createSession(key)
+    const other = await session()
+    expect(await place.store.appendMessage(other, message)).toEqual({ seq: 1 })
+    expect((await failureOf(place.store.appendMessage(other, message, { fence: lease.fence }))).code).toBe(
+      'lease-lost',
+    )
+    await lease.release()
+  })
+
+  test('a second lease is refused at once, or after its time', async () => {
+    const key = await session()
+    const lease = await place.store.acquireLease(key)
+    const atOnce = await failureOf(place.store.acquireLease(key))
+    expect(atOnce.code).toBe('session-busy')
+    const later = await failureOf(place.store.acquireLease(key, { waitMs: 50 }))
+    expect(later.code).toBe('session-busy')
+    expect(later.message).toMatch(/after waiting \d+ ms/)
+    await lease.release()
+    await (await place.store.acquireLease(key)).release()
+  })
+
+  test('waiters are served in the order in which they came, and fences grow', async () => {
+    const key = await session()
+    const first = await place.store.acquireLease(key)
+    const order: number[] = []
+    const fences: number[] = [first.fence]
+    const waiters: Promise<void>[] = []
+    for (let index = 0; index < 5; index++) {
+      const waiting = place.store.acquireLease(key, { waitMs: 20_000 })
+      waiters.push(
+        waiting.then(async lease => {
+          order.push(index)
+          fences.push(lease.fence)
+          await place.store.appendMessage(key, message, { fence: lease.fence })
+          await lease.release()
+        }),
+      )
+      // The ticket is taken asynchronously: the next waiter comes after it.
+      await pause(15)
+    }
+    await first.release()
+    await Promise.all(waiters)
+    expect(order).toEqual([0, 1, 2, 3, 4])
+    expect(fences).toEqual([...fences].sort((one, other) => one - other))
+    expect(new Set(fences).size).toBe(6)
+  })
+
+  test('a waiter can be called off, and its place in the line is free', async () => {
+    const key = await session()
+    const lease = await place.store.acquireLease(key)
+    const controller = new AbortController()
+    const called = failureOf(place.store.acquireLease(key, { waitMs: 20_000, signal: controller.signal }))
+    await pause(20)
+    controller.abort(new Error('no longer needed'))
+    expect((await called).code).toBe('aborted')
+    expect((await failureOf(place.store.acquireLease(key, { signal: AbortSignal.abort() }))).code).toBe(
+      'aborted',
+    )
+    const next = place.store.acquireLease(key, { waitMs: 20_000 })
+    await lease.release()
+    await (await next).release()
+  })
+
+  test('a lease is renewed for as long as it is held', async () => {
+    const key = await session()
+    const lease = await place.store.acquireLease(key, { ttlMs: 150 })
+    await pause(600)
+    expect(lease.lost.aborted).toBe(false)
+    expect(await place.store.appendMessage(key, message, { fence: lease.fence })).toEqual({ seq: 1 })
+    await lease.release()
+    await lease.release()
+  })
+
+  test('a holder that stalls loses the lease, and is told', async () => {
+    const key = await session()
+    const lease = await place.store.acquireLease(key, { ttlMs: 60 })
+    const until = performance.now() + 200
+    while (performance.now() < until) {
+      // Nothing else runs meanwhile: no timer can renew the lease.
+    }
+    expect((await failureOf(place.store.appendMessage(key, message, { fence: lease.fence }))).code).toBe(
+      'lease-lost',
+    )
+    await fired(lease.lost)
+    expect(lease.lost.reason).toMatchObject({ code: 'lease-lost' })
+    const next = await place.store.acquireLease(key)
+    expect(next.fence).toBeGreaterThan(lease.fence)
+    await lease.release()
+    expect(await place.store.appendMessage(key, message, { fence: next.fence })).toEqual({ seq: 1 })
+    await next.release()
+  })
+
+  test('deleting the session takes the lease away', async () => {
+    const key = await session()
+    const lease = await place.store.acquireLease(key, { ttlMs: 90 })
+    await place.store.deleteSession(key)
+    await fired(lease.lost)
+    await place.store.createSession(key)
+    expect((await failureOf(place.store.appendMessage(key, message, { fence: lease.fence }))).code).toBe(
+      'lease-lost',
+    )
+  })
+
+  test('closing the store ends its leases and its waiters', async () => {
+    const started = await driver.start()
+    const store = await openStore(started.url)
+    const key = newKey()
+    const lease = await store.acquireLease(key)
+    const waiting = failureOf(store.acquireLease(key, { waitMs: 20_000 }))
+    await pause(20)
+    await store.close()
+    expect(lease.lost.aborted).toBe(true)
+    expect((await waiting).code).toBe('store-unavailable')
+    await started.stop()
+  })
+
+  test('ten writers in one process take turns by leases', async () => {
+    const key = await session()
+    let holders = 0
+    await Promise.all(
+      Array.from({ length: 10 }, async () => {
+        const lease = await place.store.acquireLease(key, { waitMs: 20_000 })
+        expect(++holders).toBe(1)
+        await place.store.appendMessage(key, message, { fence: lease.fence })
+        await pause(1)
+        holders--
+        await lease.release()
+      }),
+    )
+    expect(await place.store.readMessages(key)).toHaveLength(10)
+  })
+})
+
+describe.each(SHARED_DRIVERS)('leases between two stores of $name', driver => {
+  const place = useStore(driver)
+
+  test('another store sees the lease, waits for it, and gets it', async () => {
+    const other = await openStore(place.url)
+    try {
+      const key = newKey()
+      await place.store.createSession(key)
+      const lease = await place.store.acquireLease(key)
+      expect((await failureOf(other.appendMessage(key, message))).code).toBe('session-busy')
+      expect((await failureOf(other.acquireLease(key))).code).toBe('session-busy')
+      const waiting = other.acquireLease(key, { waitMs: 20_000 })
+      await pause(20)
+      await lease.release()
+      const taken = await waiting
+      expect(await other.appendMessage(key, message, { fence: taken.fence })).toEqual({ seq: 1 })
+      expect((await failureOf(place.store.appendMessage(key, message, { fence: lease.fence }))).code).toBe(
+        'lease-lost',
+      )
+    } finally {
+      await other.close()
+    }
+  })
+})

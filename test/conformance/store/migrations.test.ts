@@ -1,0 +1,179 @@
+import { DatabaseSync } from '@photostructure/sqlite'
+import { describe, expect, test } from 'vitest'
+import { migrate } from '../../../src/store/migrations.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { openPostgres } from '../../../src/store/postgres.js'
+import type { SqlDatabase } from '../../../src/store/sql-database.js'
+import { sql } from '../../../src/store/sql-database.js'
+import { openSqlite } from '../../../src/store/sqlite.js'
+import { parseStoreUrl } from '../../../src/store/store-url.js'
+import { runScript } from '../../support/child.js'
+import { failureOf, newKey, SHARED_DRIVERS } from './drivers.js'
+
+/** The database itself, below the store. */
+async function openDatabase(url: string): Promise<SqlDatabase> {
+  const location = parseStoreUrl(url)
+  if (location.driver === 'sqlite') return openSqlite(location)
+  if (location.driver === 'postgres') return openPostgres(location)
+  throw new Error('memory has no database')
+}
+
+/** A database as the first schema left it: one session with a call and its answer. */
+async function writeFirstSchema(url: string, appName: string): Promise<void> {
+  const database = await openDatabase(url)
+  await migrate(database, 1)
+  await database.run(
+    sql(
+      `INSERT INTO lango_sessions (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at)
+        VALUES (?, 'ann', 'one', 3, 60, 1, 1000, 2000)`,
+      appName,
+    ),
+  )
+  const calls = JSON.stringify([{ id: 'c', name: 'search', input: '{}' }])
+  const outputs = JSON.stringify([{ id: 'c', name: 'search', output: '{"found":1}' }])
+  const rows = [
+    [1, 3, 'user', 'find it', null],
+    [2, 0, 'assistant', '', calls],
+    [3, 0, 'tool', null, outputs],
+  ] as const
+  for (const [seq, flags, role, content, toolCalls] of rows) {
+    await database.run(
+      sql(
+        `INSERT INTO lango_messages (session_pk, seq, flags, tokens, timestamp, role, content, tool_calls, event_id)
+          VALUES (1, ?, ?, 20, 5, ?, ?, ?, ?)`,
+        seq,
+        flags,
+        role,
+        content,
+        toolCalls,
+        `e${seq}`,
+      ),
+    )
+  }
+  await database.close()
+}
+
+describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
+  test('an empty database gets the newest schema, and opening again changes nothing', async () => {
+    const started = await driver.start()
+    const key = newKey()
+    const first = await openStore(started.url)
+    await first.createSession(key, { a: 1 })
+    await first.close()
+    const second = await openStore(started.url)
+    expect((await second.loadSession(key))?.state).toEqual({ a: 1 })
+    await second.close()
+    const database = await openDatabase(started.url)
+    expect(await database.run(sql('SELECT version FROM lango_schema ORDER BY version'))).toEqual([
+      { version: 1 },
+      { version: 2 },
+    ])
+    await database.close()
+    await started.stop()
+  })
+
+  test('a database of the previous schema keeps its history and gains what is new', async () => {
+    const started = await driver.start()
+    const { appName } = newKey()
+    await writeFirstSchema(started.url, appName)
+    const store = await openStore(started.url)
+    const key = { appName, userId: 'ann', sessionId: 'one' }
+    const session = await store.loadSession(key)
+    expect(session).toMatchObject({ totalMessages: 3, createdAt: 1000, updatedAt: 2000 })
+    expect(session?.messages.map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'find it'],
+      ['assistant', ''],
+      ['tool', '{"found":1}'],
+    ])
+    expect(await store.appendMessage(key, { role: 'assistant', content: 'found', timestamp: 1 })).toEqual({
+      seq: 4,
+    })
+    await store.calibration.record('model', 4, 1)
+    expect(await store.calibration.read('model')).toEqual({ bytes: 4, tokens: 1 })
+    await store.close()
+    await started.stop()
+  })
+
+  test('processes that open a database of the previous schema at once migrate it once', async () => {
+    const started = await driver.start()
+    await writeFirstSchema(started.url, 'app')
+    const children = Array.from({ length: 5 }, () => runScript('store-child.ts', ['open', started.url]))
+    for (const child of children) expect(await child.ended, child.errors()).toEqual({ code: 0, signal: null })
+    const database = await openDatabase(started.url)
+    expect(await database.run(sql('SELECT version FROM lango_schema ORDER BY version'))).toEqual([
+      { version: 1 },
+      { version: 2 },
+    ])
+    await database.close()
+    await started.stop()
+  })
+
+  test('a database of a newer schema is refused and left alone', async () => {
+    const started = await driver.start()
+    await (await openStore(started.url)).close()
+    const database = await openDatabase(started.url)
+    await database.run(sql('INSERT INTO lango_schema (version) VALUES (99)'))
+    await database.close()
+    const failure = await failureOf(openStore(started.url))
+    expect(failure.code).toBe('store-newer-schema')
+    expect(failure.message).toContain('version 99')
+    expect(failure.message).toContain('Upgrade Lango')
+    const child = runScript('store-child.ts', ['open', started.url])
+    expect((await child.ended).code).toBe(1)
+    expect(child.errors()).toContain('store-newer-schema: ')
+    await started.stop()
+  })
+
+  test('a person reads contents and outputs in the view, and a tool result is stored once', async () => {
+    const started = await driver.start()
+    const store = await openStore(started.url)
+    const key = newKey()
+    await store.createSession(key)
+    const outputs = ['{"found":1}', '"näxt"']
+    const toolCalls = outputs.map((output, index) => ({ id: `c${index}`, name: 'search', output }))
+    await store.appendMessage(key, { role: 'tool', content: outputs.join('\n'), toolCalls, timestamp: 1 })
+    await store.appendMessage(key, { role: 'user', content: 'plain', timestamp: 1 })
+    const odd = '"\0\ud800"'
+    await store.appendMessage(key, {
+      role: 'tool',
+      content: odd,
+      toolCalls: [{ id: 'c', name: 't', output: odd }],
+      timestamp: 1,
+    })
+    await store.close()
+    const database = await openDatabase(started.url)
+    const readable = await database.run(
+      sql('SELECT seq, session_id, role, content FROM lango_messages_readable WHERE seq < 3 ORDER BY seq'),
+    )
+    expect(readable).toEqual([
+      { seq: 1, session_id: 'one', role: 'tool', content: outputs.join('\n') },
+      { seq: 2, session_id: 'one', role: 'user', content: 'plain' },
+    ])
+    expect(await database.run(sql('SELECT count(content) AS found FROM lango_messages_readable'))).toEqual([
+      { found: 3 },
+    ])
+    expect(
+      await database.run(sql('SELECT seq FROM lango_messages WHERE content IS NULL ORDER BY seq')),
+    ).toEqual([{ seq: 1 }, { seq: 3 }])
+    await database.close()
+    await started.stop()
+  })
+})
+
+test('a column that does not hold JSON is reported with its place', async () => {
+  const driver = SHARED_DRIVERS.find(({ name }) => name === 'sqlite')
+  const started = await driver?.start()
+  const url = started?.url ?? ''
+  const store = await openStore(url)
+  const key = newKey()
+  await store.createSession(key)
+  await store.appendMessage(key, { role: 'user', content: 'x', timestamp: 1, extra: { a: 1 } })
+  const raw = new DatabaseSync(url.slice('sqlite:'.length))
+  raw.exec("UPDATE lango_messages SET extra = '{oops'")
+  raw.close()
+  const failure = await failureOf(store.loadSession(key))
+  expect(failure.code).toBe('store-corrupt')
+  expect(failure.message).toContain('Column extra of message 1')
+  await store.close()
+  await started?.stop()
+})

@@ -1,0 +1,72 @@
+/**
+ * What the tests of the store do in processes of their own. The first argument names the task, the second is
+ * the store's URL. A line is printed only after what it tells has been acknowledged.
+ */
+import { AgentError } from '../../src/errors.js'
+import type { SessionKey } from '../../src/session/message.js'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { openStore } from '../../src/store/open-store.js'
+
+const [task = '', url = '', appName = '', sessionId = '', countText = '0', writer = ''] =
+  process.argv.slice(2)
+const key: SessionKey = { appName, userId: 'ann', sessionId }
+const count = Number(countText)
+
+function say(line: string | number): void {
+  process.stdout.write(`${line}\n`)
+}
+
+const TASKS: Record<string, (store: SessionStore) => Promise<void>> = {
+  /** Opens and closes: the process must end by itself. */
+  open: async () => say('open'),
+
+  /** Leaves a lease and a waiter behind when it closes. */
+  async lease(store) {
+    await store.acquireLease(key)
+    const waiting = store.acquireLease(key, { waitMs: 60_000 }).catch(() => {})
+    say('held')
+    await store.close()
+    await waiting
+  },
+
+  /** Appends messages to its session. */
+  async append(store) {
+    for (let index = 0; index < count; index++) {
+      const message = { role: 'user', content: `${writer} ${index}`, timestamp: 1, id: `${writer}-${index}` }
+      const { seq } = await store.appendMessage(key, message, {
+        stateDelta: { [`app:${writer}-${index}`]: index },
+      })
+      say(seq)
+    }
+  },
+
+  /** Appends to a session that others write to as well, each message under a lease of its own. */
+  async take(store) {
+    for (let index = 0; index < count; index++) {
+      const lease = await store.acquireLease(key, { waitMs: 60_000 })
+      const before = (await store.loadSession(key))?.totalMessages ?? 0
+      const message = { role: 'user', content: `${writer} ${index}`, timestamp: 1, id: `${writer}-${index}` }
+      const { seq } = await store.appendMessage(key, message, { fence: lease.fence })
+      say(seq === before + 1 ? seq : `somebody wrote between: ${before} then ${seq}`)
+      await lease.release()
+    }
+  },
+
+  /** Holds a lease until it is killed. */
+  async hold(store) {
+    const lease = await store.acquireLease(key, { ttlMs: count })
+    say(lease.fence)
+    await new Promise(resolve => setTimeout(resolve, 600_000))
+  },
+}
+
+try {
+  const store = await openStore(url)
+  await TASKS[task]?.(store)
+  await store.close()
+} catch (error) {
+  process.stderr.write(
+    error instanceof AgentError ? `${error.code}: ${error.message}\n` : `${String(error)}\n`,
+  )
+  process.exitCode = 1
+}
