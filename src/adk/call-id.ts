@@ -81,9 +81,13 @@ export class CallIds {
     return id
   }
 
-  /** The call that an answer belongs to; `undefined` when there is none. */
-  answer(given: string | undefined, name: string | undefined): KnownCall | undefined {
-    const entry = given ? this.#findById(given, name) : this.#findByName(name)
+  /**
+   * The call that an answer belongs to; `undefined` when there is none. An answer that stands in the message
+   * of calls (`group`) answers those first.
+   */
+  answer(given: string | undefined, name: string | undefined, group?: number): KnownCall | undefined {
+    const own = given ? undefined : this.#lastGroup.find(entry => answersOwn(entry, name, group))
+    const entry = own ?? (given ? this.#findById(given, name) : this.#findByName(name))
     if (entry) this.#close(entry)
     return entry
   }
@@ -128,6 +132,10 @@ interface Entry extends KnownCall {
   readonly given: string | undefined
   readonly turn: number
   open: boolean
+}
+
+function answersOwn(entry: Entry, name: string | undefined, group: number | undefined): boolean {
+  return entry.open && entry.from.group === group && (!name || entry.name === name)
 }
 
 /** The oldest open call of the current turn; without one, the newest open call. */

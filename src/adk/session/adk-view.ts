@@ -19,9 +19,11 @@ export interface ViewOptions {
 /** The events to hand to ADK. They are copies where they differ; the events given are never changed. */
 export function adkView(events: readonly Event[], options: ViewOptions = {}): Event[] {
   const calls = new Map<string, { group: number; author: string | undefined }>()
-  return events.flatMap((event, group) => {
+  let group = 0
+  return events.flatMap(event => {
     const known = withKnownAuthor(event, options.rootAgentName)
     const visible = segmentsOf(known).flatMap(segment => {
+      group += 1
       for (const { functionCall } of segment.content?.parts ?? []) {
         if (functionCall?.id) calls.set(functionCall.id, { group, author: segment.author })
       }
@@ -93,7 +95,7 @@ function resultEvents(
     const base = index === 0 ? event : bare(event)
     if (group === ORPHANS) return { ...base, content: { role: 'user', parts: parts.map(orphanAsText) } }
     const author = calls.get(parts[0]?.functionResponse?.id ?? '')?.author
-    const owner = event.author === 'user' || author === undefined ? {} : { author }
+    const owner = author === undefined ? {} : { author }
     return { ...withParts(base, parts), ...owner, content: { ...base.content, role: 'user', parts } }
   })
 }

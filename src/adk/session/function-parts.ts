@@ -39,7 +39,7 @@ export class FunctionParts {
       }
       if (!part.functionResponse) return part
       const { id, name, response } = part.functionResponse
-      const call = this.#ids.answer(id, name)
+      const call = this.#ids.answer(id, name, place)
       callAuthor ??= call?.from.author
       const named = { ...part.functionResponse, ...(name || !call ? {} : { name: call.name }) }
       const withCallId = withId(named, call?.id ?? this.#ids.orphan(id, name))

@@ -79,12 +79,12 @@ export function partsToFields(parts: readonly Part[]): PartFields {
 /** Puts parts together again. Arguments and results are what their JSON says, objects or not. */
 export function fieldsToParts(message: Message, layout?: readonly LayoutEntry[]): Part[] {
   const calls = (message.toolCalls ?? []).map(call => toPart(call, message))
-  if (layout) return fromLayout(message, calls, layout)
-  const answersOnly = calls.length > 0 && calls.every(part => part.functionResponse)
   // In rows from elsewhere a call may hold its answer as well.
   const answers = (message.toolCalls ?? [])
     .filter(call => toolCallKind(call, message.role) === 'both')
     .map(toResponsePart)
+  if (layout) return [...fromLayout(message, calls, layout), ...answers]
+  const answersOnly = calls.length > 0 && calls.every(part => part.functionResponse)
   const text = hasOwnText(message) ? [{ text: message.content }] : []
   return answersOnly ? [...calls, ...text] : [...text, ...calls, ...answers]
 }
@@ -99,7 +99,7 @@ function hasOwnText(message: Message): boolean {
   const { content, toolCalls = [] } = message
   if (content === '') return false
   if (toolCalls.length === 0) return true
-  const outputs = outputsOf(toolCalls)
+  const outputs = outputsOf(toolCalls.filter(call => toolCallKind(call, message.role) !== 'call'))
   if (content === outputs || answersByContent(message)) return false
   return outputs === '' || sameJson(content, outputs) === false
 }

@@ -115,7 +115,6 @@ const EVENT_BRAND = Symbol.for('google.adk.event')
 
 /** In rows from elsewhere one entry may hold a call and its answer; ADK drops events that hold both. */
 function holdsAnswers(message: Message): boolean {
-  if (layoutOf(message)) return false
   return (message.toolCalls ?? []).some(call => toolCallKind(call, message.role) === 'both')
 }
 
