@@ -110,6 +110,8 @@ export class CallIds {
     const named = this.#byGivenId.get(given) ?? []
     const match = pickOpen(named, this.#turn) ?? named.at(-1) ?? this.#byId.get(given)
     if (match) return match
+    // An id that was made up when the answer was stored says no more than the name does.
+    if (isMadeUp(given, name)) return this.#findByName(name)
     const withoutId = (this.#byGivenId.get('') ?? []).filter(entry => entry.open && entry.name === name)
     return pickOpen(withoutId, this.#turn)
   }
@@ -150,6 +152,11 @@ function pickOpen(entries: readonly Entry[], turn: number): Entry | undefined {
     newest ??= entry
   }
   return oldestOfTurn ?? newest
+}
+
+function isMadeUp(id: string, name: string | undefined): boolean {
+  const made = fallbackId(name)
+  return id === made || (id.startsWith(`${made}_`) && /^\d+$/.test(id.slice(made.length + 1)))
 }
 
 function fallbackId(name: string | undefined): string {
