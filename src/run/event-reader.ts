@@ -19,6 +19,8 @@ export class EventReader {
   }
 
   read(event: Event): RunEventBody[] {
+    // What a model said before it failed is not an answer.
+    if (event.errorCode || event.errorMessage) this.answer.dropStep()
     const author = event.author ?? ''
     const { text, reasoning } = this.answer.add(event)
     const found: RunEventBody[] = []

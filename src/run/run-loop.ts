@@ -108,6 +108,7 @@ export class RunLoop {
     const scope = this.scope
     const advance = () => runScope.run(scope, () => events.next())
     const stop = onAbort(this.abort.signal)
+    const breathe = breather()
     let next = advance()
     try {
       while (!this.stopped) {
@@ -118,6 +119,7 @@ export class RunLoop {
         const { done, value } = await next
         if (done) return
         yield* this.observe(value)
+        await breathe()
         if (!this.stopped) next = advance()
       }
     } catch (error) {
@@ -309,6 +311,21 @@ function withCause(error: AgentError, cause: AgentError): AgentError {
     cause,
   })
 }
+
+/**
+ * Lets timers run when the run has kept the process busy for a while. A quick model with quick tools needs
+ * nothing but microtasks, and the lease would never be renewed.
+ */
+function breather(): () => Promise<void> {
+  let last = performance.now()
+  return async () => {
+    if (performance.now() - last < BREATH_MS) return
+    await new Promise(resolve => setImmediate(resolve))
+    last = performance.now()
+  }
+}
+
+const BREATH_MS = 20
 
 /** A promise for an abort that can be forgotten, so that a long run does not pile up listeners. */
 function onAbort(signal: AbortSignal): { happened: Promise<void>; forget(): void } {

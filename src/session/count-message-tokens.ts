@@ -45,6 +45,13 @@ export function countTextTokens(text: string): number {
 
 /** The length of a text in UTF-8 without encoding it. A lone surrogate counts as its replacement, 3 bytes. */
 export function utf8Length(text: string): number {
+  return nativeLength ? nativeLength(text) : countedLength(text)
+}
+
+// Node counts natively, some ten times faster; elsewhere it is counted by hand.
+const nativeLength: ((text: string) => number) | undefined = globalThis.Buffer?.byteLength
+
+function countedLength(text: string): number {
   let bytes = text.length
   for (let index = 0; index < text.length; index++) {
     const unit = text.charCodeAt(index)

@@ -52,9 +52,9 @@ export function fitToBudget<T>(items: readonly T[], options: FitOptions, lens: B
   if (history.fitsWhole()) return { items: [...items], start: 0, missesCall: false }
   const choice = history.keepPrevious() ?? history.choose()
   history.cleanHead(choice)
+  const condensed = options.dropWithinTurn === true ? history.condenseTurn(choice) : []
   const shortened = history.shortenTurn(choice)
-  if (options.dropWithinTurn === true) history.dropWithinTurn(choice)
-  return history.result(choice, shortened)
+  return history.result(choice, [...condensed, ...shortened])
 }
 
 /** What is kept so far. `cost` and `count` are kept in step with `kept`. */
@@ -141,26 +141,30 @@ class History<T> {
     const outputs = this.#keptIndexes(choice).flatMap(index => this.#lens.outputTokens(this.#item(index)))
     const limit = commonLimit(outputs, over)
     const shortened: ShortenedOutput[] = []
-    for (const index of this.#keptIndexes(choice)) {
-      if (!this.#lens.outputTokens(this.#item(index)).some(tokens => tokens > limit)) continue
-      const shorter = this.#lens.shorten(this.#item(index), limit)
-      shortened.push(...shorter.shortened)
-      this.#items[index] = shorter.item
-      const tokens = this.#lens.tokens(shorter.item)
-      choice.tokens += tokens - (this.#tokens[index] ?? 0)
-      this.#tokens[index] = tokens
-    }
+    for (const index of this.#keptIndexes(choice)) shortened.push(...this.#shortenItem(choice, index, limit))
     return shortened
   }
 
-  /** Leaves out the oldest groups of the current turn, never the question and never the newest group. */
-  dropWithinTurn(choice: Choice): void {
-    const newest = this.#groups.groupOf[this.#items.length - 1]
-    for (const index of this.#keptIndexes(choice)) {
-      if (choice.tokens <= this.#options.budgetTokens) return
-      const group = this.#groups.groupOf[index]
-      if (choice.kept[index] === 1 && index !== this.#turnStart && group !== newest) this.#drop(choice, index)
-    }
+  /**
+   * Makes a long turn fit: its newest groups stay whole, older ones keep a stub of their outputs, the oldest
+   * are left out; never the question and never the newest group. The turn is replayed group by group, and the
+   * borders move only when the budget is exceeded, so that a longer turn begins with what a shorter one had.
+   */
+  condenseTurn(choice: Choice): ShortenedOutput[] {
+    if (choice.tokens <= this.#options.budgetTokens) return []
+    const groups = this.#turnGroups(choice)
+    const full = groups.map(group => sum(group.map(index => this.#tokens[index] ?? 0)))
+    const stub = groups.map(group => sum(group.map(index => this.#stubTokens(index))))
+    const { firstKept, firstWhole } = replayTurn(
+      full,
+      stub,
+      choice.tokens - sum(full),
+      this.#options.budgetTokens,
+    )
+    for (const group of groups.slice(0, firstKept)) this.#drop(choice, group[0] ?? 0)
+    return groups
+      .slice(firstKept, firstWhole)
+      .flatMap(group => group.flatMap(index => this.#shortenItem(choice, index, LEAST_OUTPUT_TOKENS)))
   }
 
   result(choice: Choice, shortened: ShortenedOutput[]): Fit<T> {
@@ -179,6 +183,35 @@ class History<T> {
     }
     const isCut = cut.messages > 0 || shortened.length > 0
     return { items, start: choice.start, missesCall: choice.missesCall, ...(isCut ? { cut } : {}) }
+  }
+
+  #shortenItem(choice: Choice, index: number, limit: number): readonly ShortenedOutput[] {
+    if (!this.#lens.outputTokens(this.#item(index)).some(tokens => tokens > limit)) return []
+    const shorter = this.#lens.shorten(this.#item(index), limit)
+    this.#items[index] = shorter.item
+    const tokens = this.#lens.tokens(shorter.item)
+    choice.tokens += tokens - (this.#tokens[index] ?? 0)
+    this.#tokens[index] = tokens
+    return shorter.shortened
+  }
+
+  /** What an item costs when no output of it is longer than a stub. */
+  #stubTokens(index: number): number {
+    const outputs = this.#lens.outputTokens(this.#item(index))
+    return (this.#tokens[index] ?? 0) - sum(outputs.map(tokens => Math.max(0, tokens - LEAST_OUTPUT_TOKENS)))
+  }
+
+  /** The kept groups of the current turn after its question, oldest first. */
+  #turnGroups(choice: Choice): (readonly number[])[] {
+    const seen = new Set<number>()
+    const groups: (readonly number[])[] = []
+    for (let index = Math.max(0, this.#firstPinned()); index < this.#items.length; index++) {
+      const group = this.#groups.groupOf[index] ?? -1
+      if (index === this.#turnStart || choice.kept[index] === 0 || seen.has(group)) continue
+      seen.add(group)
+      groups.push(this.#groups.members[group] ?? [])
+    }
+    return groups
   }
 
   /** Whether an answer among the kept has its call nowhere. */
@@ -267,6 +300,31 @@ class History<T> {
 
 /** No output is shortened below this: less than a beginning and an end says nothing. */
 const LEAST_OUTPUT_TOKENS = 64
+
+/** When a border moves, it moves so far that this share of the budget is used: the next groups find room. */
+const REFILL = 0.75
+
+/**
+ * Where a turn that grew group by group is cut: groups before `firstKept` are out, those before `firstWhole`
+ * are stubs. `base` is what is kept besides.
+ */
+function replayTurn(
+  full: readonly number[],
+  stub: readonly number[],
+  base: number,
+  budget: number,
+): { firstKept: number; firstWhole: number } {
+  let [firstKept, firstWhole, cost] = [0, 0, base]
+  for (let newest = 0; newest < full.length; newest++) {
+    cost += full[newest] ?? 0
+    if (cost <= budget) continue
+    for (; firstWhole < newest && cost > budget * REFILL; firstWhole++) {
+      cost += (stub[firstWhole] ?? 0) - (full[firstWhole] ?? 0)
+    }
+    for (; firstKept < firstWhole && cost > budget * REFILL; firstKept++) cost -= stub[firstKept] ?? 0
+  }
+  return { firstKept, firstWhole }
+}
 
 /** The highest limit at which the outputs together cost `over` less. */
 function commonLimit(outputs: readonly number[], over: number): number {

@@ -37,6 +37,7 @@ function shortenText(text: string, limitTokens: number, form: (text: string) => 
 }
 
 const MARKER_TOKENS = 20
+const THOUSANDS = new Intl.NumberFormat('en-US')
 
 function around(text: string, room: number): string {
   if (room >= text.length) return text
@@ -44,8 +45,8 @@ function around(text: string, room: number): string {
   let tail = text.length - (room - head)
   if (splitsPair(text, head)) head--
   if (splitsPair(text, tail)) tail++
-  const left = new Intl.NumberFormat('en-US').format(tail - head)
-  const all = new Intl.NumberFormat('en-US').format(text.length)
+  const left = THOUSANDS.format(tail - head)
+  const all = THOUSANDS.format(text.length)
   return `${text.slice(0, head)}… [shortened by Lango: ${left} of ${all} characters left out] …${text.slice(tail)}`
 }
 

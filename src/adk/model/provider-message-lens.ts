@@ -65,8 +65,15 @@ function resultTokens(part: ToolResultPart): number {
   return CALL_TOKENS + countTextTokens(jsonOf(part))
 }
 
+/** A fit asks for the same result several times, and results are the bulk of a long run. */
+const jsonTexts = new WeakMap<ToolResultPart, string>()
+
 function jsonOf(part: ToolResultPart): string {
-  return JSON.stringify(part.result) ?? ''
+  const known = jsonTexts.get(part)
+  if (known !== undefined) return known
+  const text = JSON.stringify(part.result) ?? ''
+  jsonTexts.set(part, text)
+  return text
 }
 
 function shorten(

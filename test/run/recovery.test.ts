@@ -1,0 +1,240 @@
+import { AgentTool, LlmAgent } from '@google/adk'
+import { afterEach, describe, expect, test } from 'vitest'
+import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
+import { AgentError } from '../../src/errors.js'
+import { lintHistory } from '../../src/provider/repair/lint-history.js'
+import { PROFILES } from '../../src/provider/repair/profile.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { createRuntime, type Runtime } from '../../src/runtime.js'
+import type { RuntimeOptions } from '../../src/runtime-options.js'
+import { type Script, ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { defineTool } from '../../src/tool.js'
+import { searchTool } from '../support/tools.js'
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
+const call = (name: string, args: Record<string, unknown> = {}) => ({ toolCalls: [{ name, args }] })
+
+let runtime: Runtime
+let provider: ScriptedProvider
+
+afterEach(() => runtime.close())
+
+async function start(script: Script, options: Partial<RuntimeOptions> = {}): Promise<void> {
+  provider = new ScriptedProvider(script, { id: 'play' })
+  runtime = await createRuntime({
+    store: 'memory:',
+    providers: { play: provider },
+    ...(options.rootAgent ? {} : { agent: { name: 'root', model: 'play/m', tools: [searchTool] } }),
+    ...options,
+  })
+}
+
+async function events(text = 'go'): Promise<RunEvent[]> {
+  const all: RunEvent[] = []
+  for await (const event of runtime.run({ sessionId: 's', text })) all.push(event)
+  return all
+}
+
+async function expectSound(): Promise<void> {
+  const history = messagesToProvider(await runtime.store.readMessages(KEY))
+  for (const profile of Object.keys(PROFILES)) {
+    expect(
+      lintHistory(history, profile).filter(finding => finding.severity === 'breaks'),
+      profile,
+    ).toEqual([])
+  }
+}
+
+describe('a model that goes wrong', () => {
+  test('calls a tool that does not exist: it is told which do, and a good call beside it keeps its result', async () => {
+    await start([
+      { toolCalls: [{ name: 'search', args: { query: 'a' } }, { name: 'ghost' }] },
+      { text: 'I see.' },
+    ])
+    const results = (await events()).filter(event => event.type === 'tool-result')
+    expect(results).toMatchObject([
+      { name: 'search', result: { found: 'a' }, isError: false },
+      {
+        name: 'ghost',
+        result: { error: 'Tool "ghost" does not exist. Available tools: search.' },
+        isError: true,
+      },
+    ])
+    await expectSound()
+  })
+
+  test('calls a ghost tool for ever: the loop guard ends it with an answer', async () => {
+    await start(() => call('ghost'))
+    const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+    expect(result).toMatchObject({ finishReason: 'loop', turns: 5 })
+    expect(result.text).not.toBe('')
+    expect(provider.requests).toHaveLength(6)
+    await expectSound()
+  })
+
+  test('is warned at the third equal call, in the request only', async () => {
+    await start(() => call('search', { query: 'a' }))
+    await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+    const warned = provider.requests.map(request =>
+      JSON.stringify(request.messages).includes('3 times in a row'),
+    )
+    expect(warned).toEqual([false, false, false, true, false, false])
+    const stored = JSON.stringify(await runtime.store.readMessages(KEY))
+    expect(stored).not.toContain('3 times in a row')
+  })
+
+  test('writes a call that cannot be read: it is asked once more and nothing of it is stored', async () => {
+    await start([{ finishReason: 'malformed-call' }, { text: 'better' }])
+    expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toBe('better')
+    expect(await runtime.store.readMessages(KEY)).toHaveLength(2)
+  })
+
+  test('says nothing after its tools: it is nudged once, and the nudge is hidden', async () => {
+    await start([call('search', { query: 'a' }), {}, { text: 'Here.' }])
+    expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toBe('Here.')
+    const nudges = (await runtime.store.readMessages(KEY)).filter(message =>
+      message.content.startsWith('[System:'),
+    )
+    expect(nudges).toMatchObject([{ extra: { customMetadata: { lango: { synthetic: true } } } }])
+  })
+
+  test('stays silent: one nudge and no more', async () => {
+    await start((_request, index) => (index === 0 ? call('search') : {}))
+    expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toBe('')
+    expect(provider.requests).toHaveLength(3)
+  })
+
+  test('fails after some words: the error is the provider’s, the words are not stored, the next turn works', async () => {
+    const failure = new AgentError('provider-overloaded', 'Overloaded', { retryable: true })
+    await start([{ text: 'Half a ', error: failure }, { text: 'whole' }])
+    const all = await events()
+    expect(all.slice(-2)).toMatchObject([
+      { type: 'error', error: failure },
+      { type: 'run-finish', finishReason: 'error', text: '' },
+    ])
+    expect(JSON.stringify(await runtime.store.readMessages(KEY))).not.toContain('Half a ')
+    expect((await runtime.runAndCollect({ sessionId: 's', text: 'again' })).text).toBe('whole')
+  })
+})
+
+describe('parallel calls', () => {
+  /** A tool that is done only when so many of its kind run at once. */
+  function meetingTool(size: number, effect: 'read' | 'once') {
+    let present = 0
+    let meet = () => {}
+    const met = new Promise<void>(resolve => {
+      meet = resolve
+    })
+    return defineTool({
+      name: 'meet',
+      description: 'Waits for the others.',
+      parameters: { type: 'object', properties: { who: { type: 'string' } } },
+      effect,
+      timeoutMs: 300,
+      async execute({ who }, context) {
+        present += 1
+        context.state.set(`met-${who}`, present)
+        if (present === size) meet()
+        await met
+        return { who }
+      },
+    })
+  }
+  const three = { toolCalls: ['a', 'b', 'c'].map(who => ({ name: 'meet', args: { who } })) }
+
+  test('of harmless tools run side by side, in order, and their state is saved', async () => {
+    await start([three, { text: 'done' }], {
+      agent: { name: 'root', model: 'play/m', tools: [meetingTool(3, 'read')] },
+    })
+    const results = (await events()).filter(event => event.type === 'tool-result')
+    expect(results.map(event => event.type === 'tool-result' && event.result)).toEqual([
+      { who: 'a' },
+      { who: 'b' },
+      { who: 'c' },
+    ])
+    const session = await runtime.store.loadSession(KEY)
+    expect(session?.state).toEqual({ 'met-a': 1, 'met-b': 2, 'met-c': 3 })
+  })
+
+  test('of tools that must not be repeated run one after another', async () => {
+    await start([three, { text: 'done' }], {
+      agent: { name: 'root', model: 'play/m', tools: [meetingTool(3, 'once')] },
+    })
+    const results = (await events()).filter(event => event.type === 'tool-result')
+    expect(results.map(event => event.type === 'tool-result' && event.isError)).toEqual([true, true, false])
+  })
+})
+
+describe('an agent inside a tool', () => {
+  function nested(): LlmAgent {
+    const inner = new LlmAgent({ name: 'inner', model: 'play/inner', description: 'Works.', tools: [] })
+    return new LlmAgent({ name: 'root', model: 'play/outer', tools: [new AgentTool({ agent: inner })] })
+  }
+
+  test('spends the turns of the run, and the run ends with an answer', async () => {
+    // The inner agent calls ghosts for ever; its turns count against the outer limit of 25.
+    await start(
+      (request, index) =>
+        request.model === 'outer' ? call('inner', { request: `task ${index}` }) : call('ghost', { index }),
+      { rootAgent: nested() },
+    )
+    const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+    expect(result).toMatchObject({ finishReason: 'turn-limit', turns: 25 })
+    expect(result.text).not.toBe('')
+    expect(provider.requests.length).toBeLessThan(30)
+    await expectSound()
+  })
+
+  test('keeps a session of its own that is hidden in lists and deleted with its parent', async () => {
+    await start(
+      (request, index) =>
+        request.model === 'inner'
+          ? { text: 'inner answer' }
+          : index === 0
+            ? call('inner', { request: 'task' })
+            : { text: 'done' },
+      { rootAgent: nested() },
+    )
+    await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+    const listed = await runtime.store.listSessions({ appName: 'lango' })
+    expect(listed.sessions.map(session => session.key.sessionId)).toEqual(['s'])
+    const inner = { ...KEY, appName: 'lango>inner' }
+    expect(await runtime.store.loadSession(inner)).toMatchObject({ totalMessages: 2 })
+    await runtime.store.deleteSession(KEY)
+    expect(await runtime.store.loadSession(inner)).toBeUndefined()
+  })
+})
+
+test('a run of 500 tool calls stays within its budget, and the question stays in', {
+  timeout: 120_000,
+}, async () => {
+  const pageTool = defineTool({
+    name: 'read_page',
+    description: 'Returns a page.',
+    parameters: { type: 'object', properties: { page: { type: 'number' } } },
+    effect: 'read',
+    execute: ({ page }) => ({ page, text: 'lorem ipsum '.repeat(200) }),
+  })
+  const sizes: number[] = []
+  let questions = 0
+  await start(
+    (request, index) => {
+      const json = JSON.stringify(request.messages)
+      sizes.push(json.length)
+      if (json.includes('Read all 500 pages.')) questions += 1
+      return index < 500 ? call('read_page', { page: index }) : { text: 'All read.' }
+    },
+    {
+      agent: { name: 'root', model: 'play/m', tools: [pageTool], maxTurns: 600 },
+      history: { maxMessageTokenBudget: 8000 },
+    },
+  )
+  const result = await runtime.runAndCollect({ sessionId: 's', text: 'Read all 500 pages.' })
+  expect(result).toMatchObject({ text: 'All read.', finishReason: 'stop', turns: 500 })
+  expect(sizes).toHaveLength(501)
+  expect(questions).toBe(501)
+  // 8,000 tokens are 32,000 bytes; JSON's frame adds to what is counted.
+  expect(Math.max(...sizes)).toBeLessThan(60_000)
+  expect(result.cuts.length).toBeGreaterThan(0)
+  expect((await runtime.store.loadSession(KEY))?.totalMessages).toBe(1002)
+})
