@@ -1,4 +1,5 @@
 /** `lango/provider`: any model behind one contract, and the repair of histories on its own. */
+export { messagesToProvider } from '../adk/messages-to-provider.js'
 export type { AgentErrorCode, AgentErrorOptions } from '../errors.js'
 export { AgentError } from '../errors.js'
 export { createProvider } from '../provider/create-provider.js'

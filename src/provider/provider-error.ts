@@ -120,7 +120,9 @@ function classifyByStatus(status: number, facts: ErrorFacts): Verdict {
 function rateLimit(facts: ErrorFacts): Verdict {
   // A request that is too long for one minute's allowance is reported with 413 by some; waiting does not help.
   if (facts.status === 413) return FINAL('context-overflow')
-  return SPENT.test(facts.message) ? FINAL('provider-quota') : RETRY('provider-rate-limit')
+  // Google speaks of quota and billing even when a minute's wait is all it wants.
+  const spent = facts.retryAfterMs === undefined && SPENT.test(facts.message)
+  return spent ? FINAL('provider-quota') : RETRY('provider-rate-limit')
 }
 
 const FINAL = (code: AgentErrorCode): Verdict => ({ code, retryable: false })

@@ -68,7 +68,7 @@ export class AnthropicProvider implements Provider {
   ): Promise<AsyncIterable<AnthropicEventWire>> {
     const sdk = await this.connect(body.model)
     // `messages.create` is this and warnings about old models on the console, where a library has no business.
-    const stream = await sdk.post('/v1/messages', { body, stream: true, signal })
+    const stream = await sdk.post('/v1/messages', { body, stream: true, signal, headers: versionFor(body) })
     return stream as AsyncIterable<AnthropicEventWire>
   }
 
@@ -98,4 +98,10 @@ export class AnthropicProvider implements Provider {
   private apiKey(): string | undefined {
     return this.settings.apiKey ?? readVariable(this.settings, 'ANTHROPIC_API_KEY')
   }
+}
+
+/** The API's version of October 2026 refuses sampling settings from everyone; who sets them wants the one before. */
+function versionFor(body: AnthropicRequestWire): Record<string, string> {
+  const samples = body.temperature !== undefined || body.top_p !== undefined || body.top_k !== undefined
+  return samples ? { 'anthropic-version': '2023-06-01' } : {}
 }

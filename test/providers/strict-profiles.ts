@@ -1,0 +1,31 @@
+import type { Provider } from '../../src/provider/provider.js'
+import type { ProviderOptions } from '../../src/provider/provider-settings.js'
+import type { StrictProfile } from '../../src/testing/strict/profile.js'
+import { testProvider } from './collect.js'
+
+/** How each strict server is reached by a provider of ours, as a user would configure it. */
+export const STRICT_TARGETS: Readonly<Record<StrictProfile, { options: ProviderOptions; model: string }>> = {
+  'gemini-2': { options: { type: 'gemini' }, model: 'gemini-2.5-flash' },
+  'gemini-3': { options: { type: 'gemini' }, model: 'gemini-3.5-flash' },
+  'gemini-3-strict': { options: { type: 'gemini' }, model: 'gemini-3.8-flash' },
+  'openai-chat': { options: { type: 'openai', api: 'chat' }, model: 'gpt-4.1' },
+  'openai-responses': { options: { type: 'openai' }, model: 'gpt-5.6' },
+  'anthropic-4.5': { options: { type: 'anthropic' }, model: 'claude-sonnet-4-5' },
+  'anthropic-4.6': { options: { type: 'anthropic' }, model: 'claude-sonnet-4-6' },
+  mistral: { options: { type: 'openai-compatible', preset: 'mistral' }, model: 'mistral-large-latest' },
+  'deepseek-thinking': {
+    options: { type: 'openai-compatible', preset: 'deepseek' },
+    model: 'deepseek-reasoner',
+  },
+  groq: { options: { type: 'openai-compatible', preset: 'groq' }, model: 'openai/gpt-oss-120b' },
+  vllm: { options: { type: 'openai-compatible', preset: 'vllm' }, model: 'Qwen/Qwen3-8B' },
+  ollama: { options: { type: 'openai-compatible', preset: 'ollama' }, model: 'qwen3:8b' },
+}
+
+export const ALL_PROFILES = Object.keys(STRICT_TARGETS) as StrictProfile[]
+
+export function strictTarget(profile: StrictProfile, baseUrl: string, more: Partial<ProviderOptions> = {}) {
+  const { options, model } = STRICT_TARGETS[profile]
+  const provider: Provider = testProvider({ ...options, baseUrl, ...more })
+  return { provider, model }
+}
