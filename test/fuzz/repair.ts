@@ -3,16 +3,20 @@
  *
  *     node --import tsx test/fuzz/repair.ts --count 1000000 --seed 1
  *
- * Each history goes through every profile. The seed of a history is the seed given plus its number, so a
- * failure is one short run away.
+ * Each history goes through every profile; what comes out is judged twice, by the tests' own reading of the
+ * rules and by the strict servers (`--judge none` leaves them out). The seed of a history is the seed given
+ * plus its number, so a failure is one short run away.
  */
 import { pathToFileURL } from 'node:url'
+import type { ProviderMessage } from '../../src/provider/provider.js'
 import { buildHistory, seededChooser } from '../properties/repair-generator.js'
-import { brokenLaw, type Judge, PROFILE_NAMES } from '../properties/repair-laws.js'
+import { checkLaws, type Judge, PROFILE_NAMES } from '../properties/repair-laws.js'
 
 export interface FuzzOptions {
-  /** Who decides what is legal. Default: the tests' own reading of the rules. */
+  /** Who decides, beside the tests' own reading of the rules, whether an outcome is legal. */
   readonly judge?: Judge
+  /** Makes a generated history ready for that judge. */
+  readonly prepare?: (history: readonly ProviderMessage[]) => ProviderMessage[]
   readonly progress?: (line: string) => void
   /** Stop after this many failures. Default 10. */
   readonly maxFailures?: number
@@ -21,39 +25,53 @@ export interface FuzzOptions {
 export interface FuzzReport {
   readonly histories: number
   readonly checks: number
+  /** Checks whose history was legal and came out as the same list. */
+  readonly untouched: number
   readonly failures: readonly { seed: number; profile: string; law: string }[]
 }
 
 /** Runs `count` generated histories through every profile. */
 export function fuzzRepair(count: number, seed: number, options: FuzzOptions = {}): FuzzReport {
-  const { judge, progress, maxFailures = 10 } = options
+  const { judge, prepare, progress, maxFailures = 10 } = options
   const failures: { seed: number; profile: string; law: string }[] = []
   let histories = 0
+  let untouched = 0
   for (; histories < count && failures.length < maxFailures; histories++) {
-    const history = buildHistory(seededChooser(seed + histories))
+    const built = buildHistory(seededChooser(seed + histories))
+    const history = prepare?.(built) ?? built
     for (const profile of PROFILE_NAMES) {
-      const law = brokenLaw(history, profile, judge)
-      if (law !== undefined) failures.push({ seed: seed + histories, profile, law })
+      const { broken, wasLegal } = checkLaws(history, profile, judge)
+      if (broken !== undefined) failures.push({ seed: seed + histories, profile, law: broken })
+      else if (wasLegal) untouched++
     }
     if (progress && (histories + 1) % 10_000 === 0) {
       progress(`${histories + 1} of ${count} histories, ${failures.length} failures`)
     }
   }
-  return { histories, checks: histories * PROFILE_NAMES.length, failures }
+  return { histories, checks: histories * PROFILE_NAMES.length, untouched, failures }
 }
 
-function numberOption(name: string, fallback: number): number {
+function option(name: string, fallback: string): string {
   const at = process.argv.indexOf(`--${name}`)
-  return at === -1 ? fallback : Number(process.argv[at + 1])
+  return (at === -1 ? undefined : process.argv[at + 1]) ?? fallback
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const count = numberOption('count', 10_000)
-  const seed = numberOption('seed', 1)
-  const report = fuzzRepair(count, seed, { progress: line => console.log(line) })
+async function main(): Promise<void> {
+  const count = Number(option('count', '10000'))
+  const seed = Number(option('seed', '1'))
+  const strict =
+    option('judge', 'strict') === 'none' ? undefined : await import('../properties/repair-judge.js')
+  const report = fuzzRepair(count, seed, {
+    ...(strict && { judge: strict.strictJudge, prepare: strict.signHistory }),
+    progress: line => console.log(line),
+  })
   for (const { seed: at, profile, law } of report.failures) console.log(`seed ${at}, ${profile}: ${law}`)
+  const { histories, checks, untouched, failures } = report
   console.log(
-    `repair: ${report.histories} histories, ${report.checks} checks, ${report.failures.length} failures, seed ${seed}`,
+    `repair: ${histories} histories, ${checks} checks, ${untouched} legal and untouched, ` +
+      `${failures.length} failures, seed ${seed}`,
   )
-  process.exitCode = report.failures.length === 0 ? 0 : 1
+  process.exitCode = failures.length === 0 ? 0 : 1
 }
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main()

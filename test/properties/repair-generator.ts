@@ -49,6 +49,8 @@ const NAMES = ['search', 'fetch', 'read.file', 'ns:tool', '', '9lives', 'n'.repe
 const ROLES = ['user', 'assistant', 'tool', 'system', 'model', 'function', 'developer', 'critic', '', 'USER']
 const TYPES = ['image/png', 'image/tiff', 'application/pdf', 'audio/wav', 'video/mp4', 'text/plain']
 
+const BLOCK = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }
+
 class Builder {
   private tokens = 0
   private freshIds = 0
@@ -204,14 +206,14 @@ class Builder {
       case 7:
         return this.media()
       default:
-        return {
-          type: 'vendor',
-          vendor: this.pick(VENDORS),
-          value: { run: 1 },
-          text: this.pick(['', this.token('v')]),
-          ...this.signed(),
-        }
+        return this.vendorPart()
     }
+  }
+
+  private vendorPart(): ProviderPart {
+    const vendor = this.pick(VENDORS)
+    const value = vendor === 'gemini' ? { executableCode: { language: 'PYTHON', code: 'print(1)' } } : BLOCK
+    return { type: 'vendor', vendor, value, text: this.pick(['', this.token('v')]), ...this.signed() }
   }
 
   private anyResult(): ProviderPart {
@@ -231,7 +233,11 @@ class Builder {
   }
 
   private media() {
-    const place = this.pick([{ data: this.token('m') }, { url: `https://host/${this.token('m')}` }, {}])
+    const place = this.pick([
+      { data: Buffer.from(this.token('m')).toString('base64') },
+      { url: `https://host/${this.token('m')}` },
+      {},
+    ])
     return { type: 'media' as const, mimeType: this.pick(TYPES), ...place, ...this.signed() }
   }
 

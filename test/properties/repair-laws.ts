@@ -12,16 +12,29 @@ export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[]
 /** Anyone who can say what a profile's server would refuse. */
 export type Judge = (messages: readonly ProviderMessage[], profile: ProfileName) => readonly string[]
 
-/** The law that repair breaks on this history, or undefined. */
-export function brokenLaw(
+export interface Verdict {
+  /** The law that repair broke, and how. */
+  readonly broken?: string
+  /** The history needed no repair. */
+  readonly wasLegal: boolean
+}
+
+/** Whether repair keeps its laws on a history. A further judge may be asked whether the outcome is legal. */
+export function checkLaws(history: readonly ProviderMessage[], profile: ProfileName, judge?: Judge): Verdict {
+  const wasLegal = violations(history, profile).length === 0
+  const broken = brokenLaw(history, profile, wasLegal, judge)
+  return broken === undefined ? { wasLegal } : { wasLegal, broken }
+}
+
+function brokenLaw(
   history: readonly ProviderMessage[],
   profile: ProfileName,
-  judge: Judge = violations,
+  wasLegal: boolean,
+  judge: Judge | undefined,
 ): string | undefined {
   const { messages, repairs } = repairHistory(history, profile)
-  const illegal = judge(messages, profile)
+  const illegal = [...violations(messages, profile), ...(judge?.(messages, profile) ?? [])]
   if (illegal.length > 0) return `legal: ${illegal.join('; ')}`
-  const wasLegal = judge(history, profile).length === 0
   if (wasLegal && messages !== history) return `still: changed by ${kinds(repairs)}`
   const again = repairHistory(messages, profile)
   if (again.messages !== messages) return `still: repaired twice, ${kinds(again.repairs)}`

@@ -27,6 +27,7 @@ interface Rules {
   uniqueIds: 'message' | 'history' | 'never'
   toolName: RegExp
   userFirst: boolean
+  needsTurn?: boolean
   /** System may stand only here. */
   system: 'anywhere' | 'leading' | 'single' | 'mistral'
   lastMayBeAssistant: boolean
@@ -87,7 +88,7 @@ const chat: Rules = {
   pairs: 'adjacent',
   resultsUnder: 'tool',
   reasoning: 'refused',
-  mediaTypes: /^image\/|^audio\/|^application\/pdf$/,
+  mediaTypes: /^image\/(jpeg|png|gif|webp)$|^audio\/(x-)?(wav|mp3|mpeg)$|^application\/pdf$/,
 }
 
 const claude: Rules = {
@@ -122,9 +123,10 @@ const RULES: Record<string, Rules> = {
     pairs: 'later',
     reasoning: 'own and signed',
     reasoningNeedsFollower: true,
-    mediaTypes: /^image\/|^application\/pdf$/,
+    mediaTypes: /^image\/(jpeg|png|gif|webp)$|^application\/pdf$/,
     mediaInResults: true,
-    vendorParts: true,
+    needsTurn: true,
+    emptyTextRefused: 'empty',
   },
   'anthropic-4.5': { ...claude, lastMayBeAssistant: true, lastUntrimmedRefused: true },
   'anthropic-4.6': claude,
@@ -136,7 +138,7 @@ const RULES: Record<string, Rules> = {
     lastMayBeAssistant: false,
     emptyResultRefused: true,
     emptyTextRefused: 'empty',
-    mediaTypes: /^image\/|^application\/pdf$/,
+    mediaTypes: /^image\/(jpeg|png|gif|webp)$|^application\/pdf$/,
   },
   'deepseek-thinking': {
     ...chat,
@@ -147,7 +149,7 @@ const RULES: Record<string, Rules> = {
     mediaTypes: /^\b$/,
     remoteMediaRefused: true,
   },
-  groq: { ...chat, vendor: 'groq', mediaTypes: /^image\// },
+  groq: { ...chat, vendor: 'groq', mediaTypes: /^image\/(jpeg|png|gif|webp)$/ },
   vllm: {
     ...chat,
     vendor: 'vllm',
@@ -165,7 +167,7 @@ const RULES: Record<string, Rules> = {
     pairs: 'unchecked',
     reasoning: 'own',
     reasoningNeedsCompany: true,
-    mediaTypes: /^image\//,
+    mediaTypes: /^image\/(jpeg|png|webp)$/,
     remoteMediaRefused: true,
   },
 }
@@ -299,7 +301,7 @@ function checkOrder(messages: readonly ProviderMessage[], rules: Rules, found: s
   const systems = messages.findIndex(message => message.role !== 'system')
   const leading = systems === -1 ? messages.length : systems
   if (messages.length === 0) found.push('no messages')
-  const needsTurn = rules.userFirst || rules.system === 'mistral'
+  const needsTurn = rules.needsTurn || rules.userFirst || rules.system === 'mistral'
   if (needsTurn && leading === messages.length) found.push('no turn')
   const first = messages[leading]
   if (rules.userFirst && first && (first.role !== 'user' || holdsResults(first))) found.push('not user first')

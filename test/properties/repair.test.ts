@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { ProviderMessage } from '../../src/provider/provider.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
 import { buildHistory, tapeChooser } from './repair-generator.js'
-import { brokenLaw, PROFILE_NAMES } from './repair-laws.js'
+import { checkLaws, PROFILE_NAMES } from './repair-laws.js'
 
 const seed = Number(process.env.LANGO_SEED ?? Math.floor(Math.random() * 2 ** 31))
 console.log(`repair properties: seed ${seed} (set LANGO_SEED to repeat)`)
@@ -18,8 +18,8 @@ test('repair is legal, still and honest on every profile, and never touches what
   fc.assert(
     fc.property(histories, history => {
       for (const profile of PROFILE_NAMES) {
-        const law = brokenLaw(history, profile)
-        if (law !== undefined) throw new Error(`${profile}: ${law}`)
+        const { broken } = checkLaws(history, profile)
+        if (broken !== undefined) throw new Error(`${profile}: ${broken}`)
       }
     }),
     { numRuns: 5000, seed },

@@ -92,9 +92,10 @@ export type ProfileName =
   | 'ollama'
 
 const PLAIN_NAME = /^[a-zA-Z0-9_-]{1,64}$/
-const IMAGES = /^image\//
-const IMAGES_AND_PDF = /^(image\/|application\/pdf$)/
+const IMAGES = /^image\/(jpeg|png|gif|webp)$/
+const IMAGES_AND_PDF = /^(image\/(jpeg|png|gif|webp)|application\/pdf)$/
 const CLAUDE_MEDIA = /^(image\/(jpeg|png|gif|webp)|application\/pdf|text\/plain)$/
+const GPT_MEDIA = /^(image\/(jpeg|png|gif|webp)|application\/pdf|audio\/(wav|x-wav|mp3|mpeg))$/
 const ANYTHING = /^/
 const NOTHING = /^(?!)/
 
@@ -136,7 +137,7 @@ const OPENAI_CHAT: Profile = {
   dropText: 'never',
   reasoning: { keep: 'none', needs: 'company', requiredWithCalls: false },
   signatures: 'ignored',
-  media: { types: /^(image\/|application\/pdf$|audio\/)/, inResult: false, inAssistant: false, remote: true },
+  media: { types: GPT_MEDIA, inResult: false, inAssistant: false, remote: true },
   vendorParts: false,
   toolsRequired: false,
 }
@@ -179,10 +180,12 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     ...OPENAI_CHAT,
     name: 'openai-responses',
     ids: { pattern: /^.{1,64}$/s, unique: 'history', onWire: 'sent' },
+    // System messages travel apart from the input, and an empty text is no item of it.
+    needsTurn: true,
+    dropText: 'empty',
     pairing: 'later',
     reasoning: { keep: 'own-signed', needs: 'follower', requiredWithCalls: false },
     media: { types: IMAGES_AND_PDF, inResult: true, inAssistant: false, remote: true },
-    vendorParts: true,
   },
   'anthropic-4.5': { ...CLAUDE_4_6, name: 'anthropic-4.5', last: 'trimmed' },
   'anthropic-4.6': CLAUDE_4_6,
@@ -230,7 +233,7 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     names: /^.+$/s,
     pairing: 'none',
     reasoning: { keep: 'own', needs: 'company', requiredWithCalls: false },
-    media: { types: IMAGES, inResult: false, inAssistant: false, remote: false },
+    media: { types: /^image\/(jpeg|png|webp)$/, inResult: false, inAssistant: false, remote: false },
   },
 }
 

@@ -1,0 +1,20 @@
+import { describe, expect, test } from 'vitest'
+import { repairHistory } from '../../src/provider/repair/repair-history.js'
+import { MALFORMED_HISTORIES } from '../fixtures/malformed-histories.js'
+import { fuzzRepair } from '../fuzz/repair.js'
+import { signHistory, strictJudge } from './repair-judge.js'
+
+describe.each(MALFORMED_HISTORIES)('row $row: $title', row => {
+  test.each(row.rejectedBy)('%s: the strict server takes what repair makes of it', profile => {
+    const { messages } = repairHistory(signHistory(row.history), profile)
+    expect(strictJudge(messages, profile)).toEqual([])
+  })
+})
+
+test('strict servers take every repaired history', { timeout: 120_000 }, () => {
+  const seed = Number(process.env.LANGO_SEED ?? Math.floor(Math.random() * 2 ** 31))
+  console.log(`repair against the strict servers: seed ${seed} (set LANGO_SEED to repeat)`)
+  const report = fuzzRepair(1500, seed, { judge: strictJudge, prepare: signHistory })
+  expect(report.failures).toEqual([])
+  expect(report.untouched).toBeGreaterThan(500)
+})

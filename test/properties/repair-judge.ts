@@ -1,0 +1,83 @@
+/**
+ * The strict servers as judge: a history becomes the body that our providers would send, and the servers'
+ * rules, which share no code with repair, say what they would refuse. Signatures are minted as the servers
+ * mint them, so that a genuine one is told from one that repair should have left out.
+ */
+import { toAnthropicRequest } from '../../src/provider/anthropic/to-anthropic-request.js'
+import { toGeminiRequest } from '../../src/provider/gemini/to-gemini-request.js'
+import { chatQuirks } from '../../src/provider/openai/compatible-servers.js'
+import { toChatRequest } from '../../src/provider/openai/to-chat-request.js'
+import { toResponsesRequest } from '../../src/provider/openai/to-responses-request.js'
+import type { ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
+import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
+import { judge } from '../../src/testing/strict/judge.js'
+import { mintSignature } from '../../src/testing/strict/mint-signature.js'
+
+/** What the profile's strict server would refuse in the body made of these messages. */
+export function strictJudge(messages: readonly ProviderMessage[], profile: ProfileName): string[] {
+  return judge(profile, wireBody(messages, profile)).map(({ code, message }) => `${code}: ${message}`)
+}
+
+/** The body that our provider for the profile sends. */
+export function wireBody(messages: readonly ProviderMessage[], name: ProfileName): unknown {
+  const model = MODELS[name]
+  const info = { id: model, contextWindow: 1_000_000, outputLimit: 8192, profile: name, known: true }
+  const request = { model, messages, tools: [], options: {}, profile: PROFILES[name], info }
+  if (name.startsWith('gemini')) return toGeminiRequest(request)
+  if (name.startsWith('anthropic')) return toAnthropicRequest(request)
+  if (name === 'openai-responses') return toResponsesRequest(request)
+  return toChatRequest(request, chatQuirks(name))
+}
+
+const MODELS: Readonly<Record<ProfileName, string>> = {
+  'gemini-2': 'gemini-2.5-flash',
+  'gemini-3': 'gemini-3-pro',
+  'gemini-3-strict': 'gemini-3.6-flash',
+  'openai-chat': 'gpt-4o',
+  'openai-responses': 'gpt-5.2',
+  'anthropic-4.5': 'claude-sonnet-4-5',
+  'anthropic-4.6': 'claude-opus-4-6',
+  mistral: 'mistral-large-latest',
+  'deepseek-thinking': 'deepseek-reasoner',
+  groq: 'llama-3.3-70b-versatile',
+  vllm: 'some-model',
+  ollama: 'llama3.2',
+}
+
+/** Puts genuine signatures in the place of made-up ones; what no server could have signed loses its own. */
+export function signHistory(history: readonly ProviderMessage[]): ProviderMessage[] {
+  return history.map(message => ({ ...message, parts: message.parts.map(sign) }))
+}
+
+function sign(part: ProviderPart): ProviderPart {
+  if (part.type === 'tool-result') {
+    return part.media ? { ...part, media: part.media.map(media => sign(media) as typeof media) } : part
+  }
+  if (part.signature === undefined) return part
+  const signature = genuine(part)
+  if (signature !== undefined) return { ...part, signature }
+  const { signature: _, ...rest } = part
+  return rest as ProviderPart
+}
+
+function genuine(part: Exclude<ProviderPart, { type: 'tool-result' }>): string | undefined {
+  const vendor = part.origin?.vendor ?? 'gemini'
+  if (part.type === 'tool-call') {
+    if (vendor !== 'gemini') return part.signature
+    const signable = PROFILES['gemini-3'].names.test(part.name) && isPlain(part.args)
+    return signable ? mintSignature('gemini', { name: part.name, args: part.args }) : undefined
+  }
+  if (vendor === 'gemini') return mintSignature('gemini')
+  if (part.type !== 'reasoning') return part.signature
+  if (vendor === 'anthropic') return mintSignature('anthropic', { thinking: part.text })
+  return vendor === 'openai' ? mintSignature('openai') : part.signature
+}
+
+function isPlain(args: unknown): boolean {
+  return (
+    typeof args === 'object' &&
+    args !== null &&
+    !Array.isArray(args) &&
+    !/\\ud[89a-f]/.test(JSON.stringify(args))
+  )
+}
