@@ -47,7 +47,7 @@ function sessionsAndRuns(dialect: Dialect): readonly string[] {
   return [...sessionTables(dialect), ...stateTables(), ...leaseTables(dialect), ...runTables(dialect)]
 }
 
-function sessionTables({ identity, integer, real }: Dialect): readonly string[] {
+function sessionTables({ identity, integer, real, roomForUpdates }: Dialect): readonly string[] {
   return [
     `CREATE TABLE lango_sessions (
       pk ${identity},
@@ -59,9 +59,11 @@ function sessionTables({ identity, integer, real }: Dialect): readonly string[] 
       turn_seq ${integer} NOT NULL,
       created_at ${integer} NOT NULL,
       updated_at ${integer} NOT NULL,
+      updated_hour ${integer} NOT NULL,
       UNIQUE (app_name, user_id, session_id)
-    )`,
-    'CREATE INDEX lango_sessions_recent ON lango_sessions (app_name, updated_at, pk)',
+    )${roomForUpdates}`,
+    // By the hour, so that an append rarely touches it: an index on the moment would be rewritten every time.
+    'CREATE INDEX lango_sessions_recent ON lango_sessions (app_name, updated_hour)',
     `CREATE TABLE lango_messages (
       session_pk ${integer} NOT NULL,
       seq ${integer} NOT NULL,

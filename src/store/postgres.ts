@@ -123,6 +123,7 @@ const POSTGRES: Dialect = {
   identity: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
   integer: 'BIGINT',
   real: 'DOUBLE PRECISION',
+  roomForUpdates: ' WITH (fillfactor = 70)',
   forUpdate: ' FOR UPDATE',
   forKeyShare: ' FOR KEY SHARE',
   versionTableExists: "SELECT count(to_regclass('lango_schema')) AS present",

@@ -6,7 +6,7 @@
 import { invariant } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
-import { type Dialect, numberIn, type Row, type Statement, sql, type Task } from './sql-database.js'
+import { type Dialect, numberIn, type Row, type Statement, sql, type Task, touched } from './sql-database.js'
 import { applyState } from './sql-state.js'
 import type { StateChange } from './state-scopes.js'
 import { leaseLost, sessionBusy, sessionNotFound } from './store-errors.js'
@@ -86,7 +86,9 @@ const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 const COLUMNS = MESSAGE_COLUMNS.join(', ')
 const PLACES = MESSAGE_COLUMNS.map(() => '?').join(', ')
 
-function appendTexts({ now, forUpdate, forKeyShare }: Dialect) {
+function appendTexts(dialect: Dialect) {
+  const { now, forUpdate, forKeyShare } = dialect
+  const touch = touched(dialect)
   return {
     anyTicket: `SELECT id FROM lango_leases WHERE ${SESSION_KEY} AND expires_at > ${now} LIMIT 1`,
     ownTicket: `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY} AND expires_at > ${now}${forKeyShare}`,
@@ -94,15 +96,15 @@ function appendTexts({ now, forUpdate, forKeyShare }: Dialect) {
     findEvent: 'SELECT seq, tokens FROM lango_messages WHERE session_pk = ? AND event_id = ?',
     insert: `INSERT INTO lango_messages (session_pk, seq, ${COLUMNS}) VALUES (?, ?, ${PLACES})`,
     count: `UPDATE lango_sessions SET message_count = ?, token_total = token_total + ?, turn_seq = ?,
-      updated_at = ${now} WHERE pk = ?`,
+      ${touch} WHERE pk = ?`,
     replace: `UPDATE lango_messages SET ${MESSAGE_COLUMNS.map(column => `${column} = ?`).join(', ')}
       WHERE session_pk = ? AND seq = ?`,
     // Replacing may have made or unmade the last message by a person.
-    recount: `UPDATE lango_sessions SET token_total = token_total + ?, updated_at = ${now},
+    recount: `UPDATE lango_sessions SET token_total = token_total + ?, ${touch},
       turn_seq = COALESCE((SELECT max(seq) FROM lango_messages WHERE session_pk = ? AND flags & ${STARTS_TURN} <> 0), 0)
       WHERE pk = ?`,
-    touch: `UPDATE lango_sessions SET updated_at = ${now} WHERE pk = ?`,
-    ...oneStatementTexts(now, forKeyShare),
+    touch: `UPDATE lango_sessions SET ${touch} WHERE pk = ?`,
+    ...oneStatementTexts(dialect),
   }
 }
 
@@ -111,10 +113,11 @@ function appendTexts({ now, forUpdate, forKeyShare }: Dialect) {
  * held against deletion until the commit, and whoever takes over a lease first deletes the expired tickets
  * before it: so an append that was checked under a lease is committed before the next holder begins.
  */
-function oneStatementTexts(now: string, forKeyShare: string) {
+function oneStatementTexts(dialect: Dialect) {
+  const { now, forKeyShare } = dialect
   const numbered = (condition: string) => `session AS (
       UPDATE lango_sessions SET message_count = message_count + 1, token_total = token_total + ?,
-        turn_seq = CASE WHEN CAST(? AS INTEGER) = 0 THEN turn_seq ELSE message_count + 1 END, updated_at = ${now}
+        turn_seq = CASE WHEN CAST(? AS INTEGER) = 0 THEN turn_seq ELSE message_count + 1 END, ${touched(dialect)}
       WHERE ${SESSION_KEY} AND ${condition}
       RETURNING pk, message_count
     )

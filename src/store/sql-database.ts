@@ -38,6 +38,8 @@ export interface Dialect {
   readonly identity: string
   readonly integer: string
   readonly real: string
+  /** Keeps space beside rows that change often. */
+  readonly roomForUpdates: string
   /** Locks the rows that are read. SQLite's write transactions are alone anyway. */
   readonly forUpdate: string
   /** Keeps the rows that are read from being deleted until the transaction ends. */
@@ -51,6 +53,14 @@ export interface Dialect {
   /** The outputs of `tool_calls` as one text, for the readable view. */
   readonly joinedOutputs: string
 }
+
+/** Sets when a session was last written to. */
+export function touched({ now }: Dialect): string {
+  return `updated_at = ${now}, updated_hour = ${now} / ${HOUR_MS}`
+}
+
+/** Sessions are indexed by the hour of their last change. */
+export const HOUR_MS = 3_600_000
 
 export function sql(text: string, ...parameters: SqlValue[]): Statement {
   return { text, parameters }

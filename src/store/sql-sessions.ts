@@ -12,6 +12,7 @@ import { readTail } from './read-tail.js'
 import { MESSAGE_COLUMNS, READABLE, rowToMessage, STARTS_TURN } from './rows.js'
 import {
   type Dialect,
+  HOUR_MS,
   numberIn,
   type Row,
   type SqlValue,
@@ -87,8 +88,8 @@ export function listStatement({ appName, userId, cursor, limit }: ListQuery & { 
   }
   if (cursor !== undefined) {
     const { updatedAt, pk } = readCursor(cursor)
-    conditions.push('(updated_at, pk) < (?, ?)')
-    parameters.push(updatedAt, pk)
+    conditions.push('updated_hour <= ? AND (updated_at, pk) < (?, ?)')
+    parameters.push(Math.floor(updatedAt / HOUR_MS), updatedAt, pk)
   }
   // One more than asked tells whether there is a next page.
   return sql(LIST.replace('$conditions', conditions.join(' AND ')), '\u0001', ...parameters, limit + 1)
@@ -138,13 +139,13 @@ const LIST = `SELECT pk, user_id, session_id, message_count, token_total, create
     FROM lango_messages WHERE session_pk = pk AND seq > message_count - ${PREVIEW_WINDOW} AND flags & ${READABLE} <> 0
     ORDER BY seq DESC LIMIT 1
   ) AS preview
-  FROM lango_sessions WHERE $conditions ORDER BY updated_at DESC, pk DESC LIMIT ?`
+  FROM lango_sessions WHERE $conditions ORDER BY updated_hour DESC, updated_at DESC, pk DESC LIMIT ?`
 
 function* insertSession({ now }: Dialect, key: SessionKey): Task<number> {
   const [row] = yield sql(
     `INSERT INTO lango_sessions
-      (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at)
-      VALUES (?, ?, ?, 0, 0, 0, ${now}, ${now}) ON CONFLICT DO NOTHING RETURNING pk`,
+      (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at, updated_hour)
+      VALUES (?, ?, ?, 0, 0, 0, ${now}, ${now}, ${now} / ${HOUR_MS}) ON CONFLICT DO NOTHING RETURNING pk`,
     key.appName,
     key.userId,
     key.sessionId,

@@ -108,6 +108,7 @@ const SQLITE: Dialect = {
   identity: 'INTEGER PRIMARY KEY AUTOINCREMENT',
   integer: 'INTEGER',
   real: 'REAL',
+  roomForUpdates: '',
   forUpdate: '',
   forKeyShare: '',
   versionTableExists: "SELECT count(*) AS present FROM sqlite_master WHERE name = 'lango_schema'",

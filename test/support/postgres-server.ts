@@ -23,8 +23,9 @@ const NOBODY = { uid: 65534, gid: 65534 }
 
 export async function startPostgres(): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'lango-postgres-'))
-  const identity = process.getuid?.() === 0 ? NOBODY : {}
-  if ('uid' in identity) await chown(folder, identity.uid, identity.gid)
+  const isRoot = process.getuid?.() === 0
+  const identity = isRoot ? NOBODY : {}
+  if (isRoot) await chown(folder, NOBODY.uid, NOBODY.gid)
   try {
     const native = await usableBinaries(folder, identity)
     const data = join(folder, 'data')
@@ -70,6 +71,8 @@ async function startServer(native: string, data: string, identity: { uid?: numbe
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     const log = await untilReady(child)
+    // A run that breaks off must not leave its server behind.
+    process.once('exit', () => child.kill('SIGQUIT'))
     if (log === undefined) return { child, url: `postgres://lango:${PASSWORD}@127.0.0.1:${port}/postgres` }
     if (attempt === 5) throw new Error(`PostgreSQL did not start: ${log}`)
   }

@@ -81,3 +81,9 @@ export async function failureOf(promise: Promise<unknown>): Promise<{ code: stri
   const { code, message } = outcome.error as { code: string; message: string }
   return { code, message }
 }
+
+/** Waits for a signal, also one that has fired already. */
+export function fired(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+}

@@ -1,17 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { Message } from '../../../src/session/message.js'
 import { openStore } from '../../../src/store/open-store.js'
-import { DRIVERS, failureOf, newKey, SHARED_DRIVERS, useStore } from './drivers.js'
+import { DRIVERS, failureOf, fired, newKey, SHARED_DRIVERS, useStore } from './drivers.js'
 
 const message: Message = { role: 'user', content: 'x', timestamp: 1 }
 
 function pause(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms))
-}
-
-function fired(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
 describe.each(DRIVERS)('leases in $name', driver => {
@@ -109,8 +104,8 @@ describe.each(DRIVERS)('leases in $name', driver => {
 
   test('a lease is renewed for as long as it is held', async () => {
     const key = await session()
-    const lease = await place.store.acquireLease(key, { ttlMs: 150 })
-    await pause(600)
+    const lease = await place.store.acquireLease(key, { ttlMs: 800 })
+    await pause(1700)
     expect(lease.lost.aborted).toBe(false)
     expect(await place.store.appendMessage(key, message, { fence: lease.fence })).toEqual({ seq: 1 })
     await lease.release()
@@ -138,7 +133,7 @@ describe.each(DRIVERS)('leases in $name', driver => {
 
   test('deleting the session takes the lease away', async () => {
     const key = await session()
-    const lease = await place.store.acquireLease(key, { ttlMs: 90 })
+    const lease = await place.store.acquireLease(key, { ttlMs: 400 })
     await place.store.deleteSession(key)
     await fired(lease.lost)
     await place.store.createSession(key)

@@ -24,8 +24,8 @@ async function writeFirstSchema(url: string, appName: string): Promise<void> {
   await migrate(database, 1)
   await database.run(
     sql(
-      `INSERT INTO lango_sessions (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at)
-        VALUES (?, 'ann', 'one', 3, 60, 1, 1000, 2000)`,
+      `INSERT INTO lango_sessions (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at, updated_hour)
+        VALUES (?, 'ann', 'one', 3, 60, 1, 1000, 2000, 0)`,
       appName,
     ),
   )

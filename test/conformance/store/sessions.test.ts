@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { openStore } from '../../../src/store/open-store.js'
-import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
+import { DRIVERS, failureOf, fired, newKey, useStore } from './drivers.js'
 
 describe.each(DRIVERS)('sessions in $name', driver => {
   const place = useStore(driver)
@@ -64,7 +64,7 @@ describe.each(DRIVERS)('sessions in $name', driver => {
     await place.store.runs.appendEvents(key, `${key.appName}-run`, [{ seq: 1 }])
     await place.store.runs.saveRequest(`${key.appName}-run`, 1, { body: 1 })
     await place.store.runs.sendSignal(`${key.appName}-run`, { type: 'stop' })
-    const lease = await place.store.acquireLease(key, { ttlMs: 60 })
+    const lease = await place.store.acquireLease(key, { ttlMs: 400 })
     expect(await place.store.deleteSession(key)).toBe(true)
     expect(await place.store.deleteSession(key)).toBe(false)
     expect(await place.store.loadSession(key)).toBeUndefined()
@@ -72,7 +72,7 @@ describe.each(DRIVERS)('sessions in $name', driver => {
     expect(await place.store.runs.readEvents(`${key.appName}-run`)).toEqual([])
     expect(await place.store.runs.readRequests(`${key.appName}-run`)).toEqual([])
     expect(await place.store.runs.takeSignals(`${key.appName}-run`)).toEqual([])
-    await new Promise(resolve => lease.lost.addEventListener('abort', resolve, { once: true }))
+    await fired(lease.lost)
 
     const again = await place.store.createSession(key)
     expect(again.state).toEqual({ 'user:ours': 2 })
