@@ -57,7 +57,7 @@ function scanString(text: string, start: number): Scanned {
     if (at + 1 >= text.length) break
     const escaped = text[at + 1] as string
     if (escaped === 'u' && !/^[0-9a-fA-F]{4}$/.test(text.slice(at + 2, at + 6))) {
-      return { what: 'Invalid \\uXXXX escape', at: at + 2 }
+      return { what: 'Invalid \\uXXXX escape', at: at + 1 }
     }
     if (!'"\\/bfnrtu'.includes(escaped)) return { what: 'Invalid \\escape', at }
     at += escaped === 'u' ? 5 : 1

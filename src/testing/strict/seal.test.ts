@@ -1,0 +1,38 @@
+import { describe, expect, test } from 'vitest'
+import { mintSeal, openSeal, type SealingVendor, sealCovers } from './seal.js'
+
+const VENDORS: SealingVendor[] = ['gemini', 'anthropic', 'openai']
+
+describe.each(VENDORS)('a seal of %s', vendor => {
+  const seal = mintSeal(vendor, { use: 'test', index: 3 }, 'content')
+
+  test('tells its claims and what it covers', () => {
+    const claims = openSeal(vendor, seal)
+    expect(claims).toMatchObject({ use: 'test', index: 3 })
+    expect(sealCovers(vendor, claims ?? {}, 'content')).toBe(true)
+    expect(sealCovers(vendor, claims ?? {}, 'other content')).toBe(false)
+  })
+
+  test('is the same for the same claims, so that any process can check it', () => {
+    expect(mintSeal(vendor, { use: 'test', index: 3 }, 'content')).toBe(seal)
+  })
+
+  test.each(['', 'x', 'bm90IGEgc2VhbA==', `${seal} `, seal.slice(0, -4), seal.toLowerCase()])(
+    'is not %j',
+    other => {
+      expect(openSeal(vendor, other)).toBeUndefined()
+    },
+  )
+
+  test('is nothing to another vendor', () => {
+    for (const other of VENDORS) if (other !== vendor) expect(openSeal(other, seal)).toBeUndefined()
+  })
+})
+
+test.each([
+  ['gemini', /^Co0C/],
+  ['anthropic', /^ErUB/],
+  ['openai', /^gAAAAA/],
+] as const)('a seal of %s looks like the real thing', (vendor, pattern) => {
+  expect(mintSeal(vendor, {}, '')).toMatch(pattern)
+})
