@@ -89,6 +89,11 @@ export function readVariable(settings: ProviderSettings, ...names: readonly stri
   return undefined
 }
 
+/** What must never be told: the key, and whatever else is sent in headers. */
+export function secretsOf(settings: ProviderSettings, apiKey: string | undefined): (string | undefined)[] {
+  return [apiKey, ...Object.values(settings.headers)]
+}
+
 type Defined<Options> = { [Key in keyof Options]: Exclude<Options[Key], undefined> }
 
 function withoutUndefined<Options extends object>(options: Options): Defined<Options> {

@@ -10,7 +10,10 @@ export type { Origin, Repair, Vendor }
 export interface Provider {
   /** The key under which the provider is configured: the part before `/` in `openai/gpt-5.2`. */
   readonly id: string
-  /** Streams one answer. The first event is always `request`; the last is `done` or `error`. */
+  /**
+   * Streams one answer. The first event is always `request`; the last is `done` or `error`. What fails before
+   * there is anything to send (an aborted signal, a history refused in `strict` mode) is an `error` alone.
+   */
   generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<StreamEvent>
   /** What is known of a model: from the catalogue, the configuration, or a sane guess. Never a network call. */
   describeModel(model: string): ModelInfo

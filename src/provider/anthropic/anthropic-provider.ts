@@ -3,7 +3,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import { describeModel } from '../model-catalog.js'
 import type { GenerateRequest, ModelInfo, Provider } from '../provider.js'
 import { missingKeyError, toProviderError } from '../provider-error.js'
-import { type ProviderSettings, readVariable } from '../provider-settings.js'
+import { type ProviderSettings, readVariable, secretsOf } from '../provider-settings.js'
 import { resolveProfile } from '../repair/profile.js'
 import { loadSdk, streamAnswer, type Wire } from '../stream-answer.js'
 import type { StreamEvent } from '../stream-event.js'
@@ -21,7 +21,7 @@ export class AnthropicProvider implements Provider {
 
   generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<StreamEvent> {
     const { id, retry, idleTimeoutMs } = this.settings
-    const answer = { providerId: id, retry, idleTimeoutMs, secrets: [this.apiKey()] }
+    const answer = { providerId: id, retry, idleTimeoutMs, secrets: secretsOf(this.settings, this.apiKey()) }
     return streamAnswer(answer, request, signal, () => this.wire(request.model))
   }
 
@@ -31,7 +31,12 @@ export class AnthropicProvider implements Provider {
   }
 
   async listModels(signal?: AbortSignal): Promise<ModelInfo[]> {
-    const context = { provider: this.id, model: 'models', secrets: [this.apiKey()], signal }
+    const context = {
+      provider: this.id,
+      model: 'models',
+      secrets: secretsOf(this.settings, this.apiKey()),
+      signal,
+    }
     try {
       const sdk = await this.connect('models')
       const found: ModelInfo[] = []

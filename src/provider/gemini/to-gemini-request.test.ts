@@ -162,6 +162,9 @@ describe('options', () => {
       { includeThoughts: true, thinkingLevel: 'HIGH' },
     ],
     ['gemini-3.5-flash', { budgetTokens: 0 }, { thinkingBudget: 0 }],
+    ['gemini-3.5-flash', { effort: 'minimal' }, { thinkingLevel: 'MINIMAL' }],
+    ['gemini-3.8-flash', { effort: 'minimal' }, { thinkingLevel: 'LOW' }],
+    ['gemini-3-pro-preview', { effort: 'medium' }, { thinkingLevel: 'HIGH' }],
   ] as const)('thinking of %s as %j', (model, thinking, thinkingConfig) => {
     expect(write([user('hi')], { thinking }, { model }).generationConfig).toEqual({ thinkingConfig })
   })

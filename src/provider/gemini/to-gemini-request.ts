@@ -152,9 +152,16 @@ function toThinkingConfig(
     ...(budgetTokens === undefined && effort !== undefined
       ? /gemini-2/.test(model)
         ? { thinkingBudget: THINKING_BUDGETS[effort] }
-        : { thinkingLevel: effort.toUpperCase() }
+        : { thinkingLevel: thinkingLevel(effort, model) }
       : {}),
   }
+}
+
+/** The least is known only to some Flash models, and the first Pro knows no middle. */
+function thinkingLevel(effort: keyof typeof THINKING_BUDGETS, model: string): string {
+  if (effort === 'minimal' && !/gemini-3(\.[0-5])?-flash/.test(model)) return 'LOW'
+  if (effort === 'medium' && /gemini-3-pro/.test(model)) return 'HIGH'
+  return effort.toUpperCase()
 }
 
 const THINKING_BUDGETS = { minimal: 512, low: 1024, medium: 8192, high: 24_576 } as const

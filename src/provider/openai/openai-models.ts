@@ -1,4 +1,5 @@
 /** What OpenAI's model names tell of what a model accepts. */
+import type { GenerationOptions } from '../provider.js'
 
 /** Models of OpenAI's own, which are best spoken to through the Responses API. */
 export function isOpenAiModel(model: string): boolean {
@@ -10,14 +11,18 @@ export function isReasoningModel(model: string): boolean {
   return /^(o\d|gpt-[5-9]|codex-)/.test(model) && !/chat/.test(model)
 }
 
-type Effort = 'minimal' | 'low' | 'medium' | 'high'
+type Wish = NonNullable<GenerationOptions['thinking']>
 
-/** OpenAI takes an effort, not a number of tokens. */
-export function effortOf(
-  thinking: { budgetTokens?: number; effort?: Effort } | undefined,
-): Effort | undefined {
-  if (thinking?.effort !== undefined || thinking?.budgetTokens === undefined) return thinking?.effort
-  if (thinking.budgetTokens <= 1024) return 'minimal'
-  if (thinking.budgetTokens <= 4096) return 'low'
-  return thinking.budgetTokens <= 16_384 ? 'medium' : 'high'
+/** OpenAI takes an effort, not a number of tokens, and not every model knows every effort. */
+export function effortFor(model: string, wish: Wish | undefined): string | undefined {
+  if (wish === undefined) return undefined
+  const effort = wish.effort ?? (wish.budgetTokens === undefined ? undefined : effortOf(wish.budgetTokens))
+  if (effort !== 'minimal' || /^gpt-5(-|$)/.test(model)) return effort
+  return wish.budgetTokens === 0 && /^gpt-(5\.|[6-9])/.test(model) ? 'none' : 'low'
+}
+
+function effortOf(budgetTokens: number): NonNullable<Wish['effort']> {
+  if (budgetTokens <= 1024) return 'minimal'
+  if (budgetTokens <= 4096) return 'low'
+  return budgetTokens <= 16_384 ? 'medium' : 'high'
 }

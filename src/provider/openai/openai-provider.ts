@@ -4,7 +4,7 @@ import { AgentError } from '../../errors.js'
 import { describeModel } from '../model-catalog.js'
 import type { GenerateRequest, ModelInfo, Provider } from '../provider.js'
 import { missingKeyError, toProviderError } from '../provider-error.js'
-import { type ProviderSettings, readVariable } from '../provider-settings.js'
+import { type ProviderSettings, readVariable, secretsOf } from '../provider-settings.js'
 import { type Profile, resolveProfile } from '../repair/profile.js'
 import { loadSdk, streamAnswer, type Wire } from '../stream-answer.js'
 import type { StreamEvent } from '../stream-event.js'
@@ -19,7 +19,7 @@ import { type ResponsesRequestWire, toResponsesRequest } from './to-responses-re
 /** Speaks Responses to OpenAI's own models and Chat Completions to the rest. */
 export class OpenAiProvider implements Provider {
   readonly id: string
-  private client: { key: string; sdk: Promise<OpenAI> } | undefined
+  private client: { key: string | undefined; sdk: Promise<OpenAI> } | undefined
 
   constructor(private readonly settings: ProviderSettings) {
     this.id = settings.id
@@ -35,7 +35,7 @@ export class OpenAiProvider implements Provider {
 
   generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<StreamEvent> {
     const { id, retry, idleTimeoutMs } = this.settings
-    const answer = { providerId: id, retry, idleTimeoutMs, secrets: [this.apiKey()] }
+    const answer = { providerId: id, retry, idleTimeoutMs, secrets: secretsOf(this.settings, this.apiKey()) }
     return this.apiFor(request.model) === 'responses'
       ? streamAnswer(answer, request, signal, () => this.responsesWire(request.model))
       : streamAnswer(answer, request, signal, () => this.chatWire(request.model))
@@ -54,7 +54,12 @@ export class OpenAiProvider implements Provider {
   }
 
   async listModels(signal?: AbortSignal): Promise<ModelInfo[]> {
-    const context = { provider: this.id, model: 'models', secrets: [this.apiKey()], signal }
+    const context = {
+      provider: this.id,
+      model: 'models',
+      secrets: secretsOf(this.settings, this.apiKey()),
+      signal,
+    }
     try {
       const sdk = await this.connect('models')
       const found: ModelInfo[] = []
@@ -121,24 +126,23 @@ export class OpenAiProvider implements Provider {
     if (key === undefined && variable !== undefined) {
       throw missingKeyError({ provider: this.id, model }, variable)
     }
-    // The SDK insists on a key; servers that need none ignore this word.
-    const used = key ?? 'none'
-    if (this.client?.key !== used) this.client = { key: used, sdk: this.load(used) }
+    if (this.client === undefined || this.client.key !== key) this.client = { key, sdk: this.load(key) }
     return this.client.sdk
   }
 
-  private async load(apiKey: string): Promise<OpenAI> {
+  private async load(apiKey: string | undefined): Promise<OpenAI> {
     const { default: Client } = await loadSdk('openai', () => import('openai'))
     const { settings } = this
     // A stranger's server must not learn the account that the environment names.
     const account = settings.type === 'openai' ? {} : { organization: null, project: null }
     return new Client({
-      apiKey,
+      // The SDK insists on a key; for a server that needs none its header is left out again.
+      apiKey: apiKey ?? 'none',
       ...account,
       baseURL: this.baseUrl(),
       maxRetries: 0,
       timeout: settings.idleTimeoutMs,
-      defaultHeaders: { ...settings.headers },
+      defaultHeaders: { ...(apiKey === undefined ? { authorization: null } : {}), ...settings.headers },
       logLevel: 'off',
       fetch: fetchWithNestedErrors,
     })

@@ -12,7 +12,7 @@ import type {
 } from '../provider.js'
 import type { PreparedRequest } from '../stream-answer.js'
 import type { ChatQuirks } from './compatible-servers.js'
-import { effortOf, isReasoningModel } from './openai-models.js'
+import { effortFor, isReasoningModel } from './openai-models.js'
 
 export interface ChatRequestWire {
   model: string
@@ -161,7 +161,7 @@ function toToolChoice(options: GenerationOptions, quirks: ChatQuirks): { tool_ch
 function toSettings(options: GenerationOptions, quirks: ChatQuirks, model: string): Record<string, unknown> {
   // Models that think refuse sampling settings outright; leaving them out is the only way to be answered.
   const samples = !isReasoningModel(model)
-  const effort = effortOf(options.thinking)
+  const effort = effortFor(model, options.thinking)
   return {
     ...(samples && options.temperature !== undefined ? { temperature: options.temperature } : {}),
     ...(samples && options.topP !== undefined ? { top_p: options.topP } : {}),
@@ -170,14 +170,19 @@ function toSettings(options: GenerationOptions, quirks: ChatQuirks, model: strin
     ...(options.maxOutputTokens === undefined ? {} : { [quirks.maxTokensField]: options.maxOutputTokens }),
     ...(samples && options.stopSequences?.length ? { stop: [...options.stopSequences] } : {}),
     ...toResponseFormat(options, quirks),
-    ...(effort === undefined ? {} : toThinking(effort, quirks)),
+    ...(effort === undefined ? {} : toThinking(effort, options.thinking?.budgetTokens, quirks)),
   }
 }
 
-function toThinking(effort: string, quirks: ChatQuirks): Record<string, unknown> {
+function toThinking(
+  effort: string,
+  budgetTokens: number | undefined,
+  quirks: ChatQuirks,
+): Record<string, unknown> {
   if (quirks.thinkingField === 'reasoning_effort') return { reasoning_effort: effort }
   if (quirks.thinkingField === 'reasoning') return { reasoning: { effort } }
-  return quirks.thinkingField === 'thinking' ? { thinking: { type: 'enabled' } } : {}
+  if (quirks.thinkingField !== 'thinking') return {}
+  return { thinking: { type: budgetTokens === 0 ? 'disabled' : 'enabled' } }
 }
 
 function toResponseFormat(options: GenerationOptions, quirks: ChatQuirks): Record<string, unknown> {

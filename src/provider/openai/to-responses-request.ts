@@ -13,7 +13,7 @@ import type {
   ToolResultPart,
 } from '../provider.js'
 import type { PreparedRequest } from '../stream-answer.js'
-import { effortOf, isReasoningModel } from './openai-models.js'
+import { effortFor, isReasoningModel } from './openai-models.js'
 
 export interface ResponsesRequestWire {
   model: string
@@ -136,7 +136,7 @@ function toToolChoice(options: GenerationOptions): { tool_choice?: unknown } {
 /** The API knows neither stop sequences, nor a seed, nor top-k; models that think refuse sampling settings too. */
 function toSettings(options: GenerationOptions, model: string): Record<string, unknown> {
   const samples = !isReasoningModel(model)
-  const effort = effortOf(options.thinking)
+  const effort = effortFor(model, options.thinking)
   const summary = options.thinking?.includeThoughts ? { summary: 'auto' } : {}
   const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary }
   const schema = options.responseSchema
