@@ -4,7 +4,7 @@
  * process, while a foreign, altered or re-used one is recognised. The keys protect nothing: they only tell
  * genuine from made up.
  */
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
 import { isObject } from './json.js'
 
 export type SealingVendor = 'gemini' | 'anthropic' | 'openai'
@@ -27,8 +27,20 @@ export function mintSeal(vendor: SealingVendor, claims: SealClaims, content: str
   return vendor === 'openai' ? bytes.toString('base64url') : bytes.toString('base64')
 }
 
-/** The claims of a genuine seal, otherwise nothing. */
+const opened = new Map<string, SealClaims | undefined>()
+const OPENED_LIMIT = 4096
+
+/** The claims of a genuine seal, otherwise nothing. Histories repeat their seals, so answers are kept a while. */
 export function openSeal(vendor: SealingVendor, seal: string): SealClaims | undefined {
+  const key = `${vendor} ${seal}`
+  if (opened.has(key)) return opened.get(key)
+  if (opened.size >= OPENED_LIMIT) opened.clear()
+  const claims = readSeal(vendor, seal)
+  opened.set(key, claims)
+  return claims
+}
+
+function readSeal(vendor: SealingVendor, seal: string): SealClaims | undefined {
   const prefix = PREFIXES[vendor]
   const bytes = Buffer.from(seal, 'base64')
   const payload = bytes.subarray(prefix.length + MAC_BYTES)
@@ -75,6 +87,16 @@ function digest(vendor: SealingVendor, content: string): string {
   return createHmac('sha256', keyOf(vendor)).update(`content:${content}`).digest('base64url').slice(0, 22)
 }
 
-function keyOf(vendor: SealingVendor): string {
-  return `lango strict server, ${vendor}, signatures are for tests only`
+const KEYS: Readonly<Record<SealingVendor, KeyObject>> = {
+  gemini: keyFor('gemini'),
+  anthropic: keyFor('anthropic'),
+  openai: keyFor('openai'),
+}
+
+function keyOf(vendor: SealingVendor): KeyObject {
+  return KEYS[vendor]
+}
+
+function keyFor(vendor: SealingVendor): KeyObject {
+  return createSecretKey(Buffer.from(`lango strict server, ${vendor}, signatures are for tests only`))
 }

@@ -42,12 +42,26 @@ export type Rule = (body: JsonObject, context: JudgeContext) => Violation | unde
 
 /** Every violation, at most one per rule, in the vendor's order. */
 export function applyRules(rules: readonly Rule[], body: JsonObject, context: JudgeContext): Violation[] {
+  // A copy for each judgement: what is read once of it cannot outlive a change that the caller makes.
+  const judged = { ...body }
   const violations: Violation[] = []
   for (const rule of rules) {
-    const violation = rule(body, context)
+    const violation = rule(judged, context)
     if (violation !== undefined) violations.push(violation)
   }
   return violations
+}
+
+/** All rules of a family look at the same reading of a body; it is made once per judgement. */
+export function readOnce<Reading>(read: (body: JsonObject) => Reading): (body: JsonObject) => Reading {
+  const readings = new WeakMap<JsonObject, Reading>()
+  return body => {
+    const known = readings.get(body)
+    if (known !== undefined) return known
+    const reading = read(body)
+    readings.set(body, reading)
+    return reading
+  }
 }
 
 /** The first defined value of a mapping: rules look for the first fault in a list. */

@@ -1,5 +1,6 @@
 /** A Messages request as the rules read it: content is always a list of blocks. */
 import { type JsonObject, listOf, objectOf } from '../json.js'
+import { readOnce } from '../violation.js'
 
 export interface ReadMessage {
   readonly index: number
@@ -8,12 +9,12 @@ export interface ReadMessage {
   readonly blocks: readonly JsonObject[]
 }
 
-export function readMessages(body: JsonObject): ReadMessage[] {
-  return listOf(body.messages).map((message, index) => {
+export const readMessages: (body: JsonObject) => readonly ReadMessage[] = readOnce(body =>
+  listOf(body.messages).map((message, index) => {
     const raw = objectOf(message)
     return { index, raw, role: raw.role, blocks: blocksOf(raw.content) }
-  })
-}
+  }),
+)
 
 function blocksOf(content: unknown): JsonObject[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]

@@ -1,5 +1,7 @@
 /** A Gemini request as the rules read it: camel case and snake case alike, each content with its kind. */
 import { isObject, type JsonObject, listOf, objectOf } from '../json.js'
+import { readOnce } from '../violation.js'
+import { snakeCase } from './proto.js'
 
 export interface ReadContent {
   readonly index: number
@@ -18,8 +20,8 @@ export interface ReadPart {
   readonly signature: unknown
 }
 
-export function readContents(body: JsonObject): ReadContent[] {
-  return listOf(body.contents).map((content, index) => {
+export const readContents: (body: JsonObject) => readonly ReadContent[] = readOnce(body =>
+  listOf(body.contents).map((content, index) => {
     const parts = listOf(objectOf(content).parts).map(readPart)
     return {
       index,
@@ -28,8 +30,8 @@ export function readContents(body: JsonObject): ReadContent[] {
       calls: parts.filter(part => part.call !== undefined),
       responses: parts.filter(part => part.response !== undefined),
     }
-  })
-}
+  }),
+)
 
 function readPart(part: unknown, index: number): ReadPart {
   const raw = objectOf(part)
@@ -48,7 +50,7 @@ function readPart(part: unknown, index: number): ReadPart {
 /** A field under its camel-case name or its snake-case one. */
 export function field(object: JsonObject, camel: string): unknown {
   const value = object[camel]
-  return value !== undefined ? value : object[camel.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)]
+  return value !== undefined ? value : object[snakeCase(camel)]
 }
 
 /** Everything declared as a function, with its place in the request. */

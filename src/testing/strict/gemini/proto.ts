@@ -35,8 +35,15 @@ export function checkProto(message: ProtoMessage, value: JsonObject): ProtoFault
   return faults
 }
 
+const snakeNames = new Map<string, string>()
+
+/** `functionCall` → `function_call`. The names of the API are few and asked for often; others are not kept. */
 export function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+  const known = snakeNames.get(name)
+  if (known !== undefined) return known
+  const snake = name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+  if (snakeNames.size < 500) snakeNames.set(name, snake)
+  return snake
 }
 
 function checkMessage(message: ProtoMessage, value: JsonObject, path: string, faults: ProtoFault[]): void {

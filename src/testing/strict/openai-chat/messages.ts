@@ -1,5 +1,6 @@
 /** A chat request as the rules read it. */
 import { type JsonObject, listOf, objectOf } from '../json.js'
+import { readOnce } from '../violation.js'
 
 export interface ReadMessage {
   readonly index: number
@@ -17,12 +18,12 @@ export interface ReadCall {
   readonly arguments: unknown
 }
 
-export function readMessages(body: JsonObject): ReadMessage[] {
-  return listOf(body.messages).map((message, index) => {
+export const readMessages: (body: JsonObject) => readonly ReadMessage[] = readOnce(body =>
+  listOf(body.messages).map((message, index) => {
     const raw = objectOf(message)
     return { index, raw, role: raw.role, content: raw.content, calls: listOf(raw.tool_calls).map(readCall) }
-  })
-}
+  }),
+)
 
 function readCall(call: unknown, index: number): ReadCall {
   const raw = objectOf(call)

@@ -5,6 +5,7 @@
  */
 import { type JsonObject, listOf, objectOf, textOf } from '../json.js'
 import { mintSeal, openSeal, type SealClaims, shortMac } from '../seal.js'
+import { readOnce } from '../violation.js'
 
 export type ItemPrefix = 'rs' | 'fc' | 'msg'
 
@@ -51,10 +52,11 @@ export function openEncryptedContent(blob: unknown): SealClaims | undefined {
 }
 
 /** The input as items; a plain string is a user message. */
-export function readItems(body: JsonObject): JsonObject[] {
-  if (typeof body.input === 'string') return [{ type: 'message', role: 'user', content: body.input }]
-  return listOf(body.input).map(objectOf)
-}
+export const readItems: (body: JsonObject) => readonly JsonObject[] = readOnce(body =>
+  typeof body.input === 'string'
+    ? [{ type: 'message', role: 'user', content: body.input }]
+    : listOf(body.input).map(objectOf),
+)
 
 export function typeOf(item: JsonObject): string {
   return textOf(item.type) || (item.role === undefined ? '' : 'message')
