@@ -219,10 +219,14 @@ describe('blocks', () => {
     expect(blocksOf(events).map(([, block]) => block)).toEqual([0, 0, 1])
   })
 
-  test('text after a call opens a new block', () => {
+  test.each([
+    ['a call', (answer: AnswerAssembly) => answer.call({ id: 'x', name: 'add', args: {} })],
+    ['an image', (answer: AnswerAssembly) => answer.media('image/png', 'AA==')],
+    ['a vendor’s own part', (answer: AnswerAssembly) => answer.vendor({}, 'ran code')],
+  ])('text after %s opens a new block', (_, put) => {
     const answer = assembly()
     const before = answer.text('a')
-    answer.call({ id: 'x', name: 'add', args: {} })
+    put(answer)
     expect(blocksOf([...before, ...answer.text('b')]).map(([, block]) => block)).toEqual([0, 1])
   })
 

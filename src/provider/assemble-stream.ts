@@ -90,7 +90,7 @@ export class AnswerAssembly {
       this.malformed ??= describeMalformed(name, piece.args)
       return []
     }
-    this.block = { number: this.block.number, kind: 'call', key: undefined }
+    this.closeBlock()
     return [
       {
         type: 'tool-call',
@@ -104,11 +104,13 @@ export class AnswerAssembly {
   }
 
   media(mimeType: string, data: string, signature?: string): StreamEvent[] {
+    this.closeBlock()
     const signed = signature === undefined ? {} : { signature }
     return [{ type: 'media', mimeType, data, ...signed, origin: this.context.origin }]
   }
 
   vendor(value: unknown, text: string, signature?: string): StreamEvent[] {
+    this.closeBlock()
     const signed = signature === undefined ? {} : { signature }
     const { origin } = this.context
     return [{ type: 'vendor', vendor: origin.vendor, value, text, ...signed, origin }]
@@ -162,6 +164,11 @@ export class AnswerAssembly {
         },
       },
     ]
+  }
+
+  /** What comes next stands behind something else, so it cannot continue what stood before. */
+  private closeBlock(): void {
+    this.block = { number: this.block.number, kind: '', key: undefined }
   }
 
   private blockOf(kind: string, options: PieceOptions): number {
