@@ -18,8 +18,10 @@ export interface PostgresLocation {
 export async function openPostgres(location: PostgresLocation): Promise<SqlDatabase> {
   const driver = await loadDriver()
   const pool = new driver.Pool(poolConfig(location, driver))
-  // A connection that breaks while idle is replaced by the pool; without a listener it would end the process.
+  // A connection that breaks between two statements is replaced by the pool, and the statement that misses it
+  // fails with the reason; without listeners the break itself would end the process.
   pool.on('error', () => {})
+  pool.on('connect', client => client.on('error', () => {}))
   const database = new PostgresDatabase(pool, location.shownUrl)
   try {
     const [row] = await database.run(sql('SHOW server_encoding'))
@@ -52,7 +54,11 @@ class PostgresDatabase implements SqlDatabase {
   }
 
   async run(statement: Statement): Promise<readonly Row[]> {
-    return this.#retrying(async () => (await this.#pool.query(this.#query(statement))).rows)
+    const repeatable = statement.repeatable === true || /^\s*(SELECT|SHOW)\b/.test(statement.text)
+    return this.#retrying(
+      async () => (await this.#pool.query(this.#query(statement))).rows,
+      () => repeatable,
+    )
   }
 
   isDuplicate(error: unknown): boolean {
@@ -66,11 +72,16 @@ class PostgresDatabase implements SqlDatabase {
   }
 
   async #transaction<T>(begin: string, task: () => Task<T>): Promise<T> {
-    return this.#retrying(async () => {
+    let committing = false
+    const attempt = async () => {
       const client = await this.#pool.connect()
       let failure: Error | undefined
       try {
-        return await this.#steps(client, begin, task)
+        await client.query(begin)
+        const result = await this.#steps(client, task)
+        committing = true
+        await client.query('COMMIT')
+        return result
       } catch (error) {
         failure = await rollback(client, error)
         throw error
@@ -78,26 +89,28 @@ class PostgresDatabase implements SqlDatabase {
         // A connection whose state is unknown is closed instead of being used again.
         client.release(failure)
       }
-    })
+    }
+    // What broke before its commit has left nothing behind.
+    return this.#retrying(attempt, () => !committing)
   }
 
-  async #steps<T>(client: PoolClient, begin: string, task: () => Task<T>): Promise<T> {
-    await client.query(begin)
+  async #steps<T>(client: PoolClient, task: () => Task<T>): Promise<T> {
     const steps = task()
     let step = steps.next()
     while (!step.done) step = steps.next((await client.query(this.#query(step.value))).rows)
-    await client.query('COMMIT')
     return step.value
   }
 
-  async #retrying<T>(attempt: () => Promise<T>): Promise<T> {
+  async #retrying<T>(attempt: () => Promise<T>, mayRepeat: () => boolean): Promise<T> {
     for (let attempts = 1; ; attempts++) {
       if (this.#closed) throw storeClosed()
       try {
         return await attempt()
       } catch (error) {
-        if (!RUN_AGAIN.has(codeOf(error) ?? '') || attempts === MOST_ATTEMPTS)
-          throw toAgentError(error, this.#shownUrl)
+        const again = RUN_AGAIN.has(codeOf(error) ?? '') || (isBroken(error) && mayRepeat())
+        if (!again || attempts === MOST_ATTEMPTS) throw toAgentError(error, this.#shownUrl)
+        // When a server drops its connections, the pool hears of each a moment later.
+        await new Promise(resume => setTimeout(resume, 10 * attempts))
       }
     }
   }
@@ -179,6 +192,13 @@ async function rollback(client: PoolClient, reason: unknown): Promise<Error | un
     return error instanceof Error ? error : new AgentError('internal', messageOf(error), { cause: reason })
   }
 }
+
+/** Whether a connection that worked was lost, so that another may do. */
+function isBroken(error: unknown): boolean {
+  return BROKEN.has(codeOf(error) ?? '') || /^Connection terminated|not queryable/.test(messageOf(error))
+}
+
+const BROKEN: ReadonlySet<string> = new Set(['57P01', '57P02', '08003', '08006', 'ECONNRESET', 'EPIPE'])
 
 function codeOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | undefined)?.code

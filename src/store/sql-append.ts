@@ -6,7 +6,16 @@
 import { invariant } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
-import { type Dialect, numberIn, type Row, type Statement, sql, type Task, touched } from './sql-database.js'
+import {
+  type Dialect,
+  numberIn,
+  type Row,
+  repeatableSql,
+  type Statement,
+  sql,
+  type Task,
+  touched,
+} from './sql-database.js'
 import { applyState } from './sql-state.js'
 import type { StateChange } from './state-scopes.js'
 import { leaseLost, sessionBusy, sessionNotFound } from './store-errors.js'
@@ -74,9 +83,11 @@ export function appendSql(dialect: Dialect): AppendSql {
     invariant(changes.length === 0, 'an append with state takes the transaction')
     const names = [key.appName, key.userId, key.sessionId]
     const counters = [row.tokens, row.flags & STARTS_TURN]
+    // A message with an id replaces itself when it arrives twice.
+    const statement = row.eventId === null ? sql : repeatableSql
     return fence === undefined
-      ? sql(texts.appendUnfenced, ...counters, ...names, ...names, ...row.values)
-      : sql(texts.appendFenced, fence, ...names, ...counters, ...names, ...row.values)
+      ? statement(texts.appendUnfenced, ...counters, ...names, ...names, ...row.values)
+      : statement(texts.appendFenced, fence, ...names, ...counters, ...names, ...row.values)
   }
 
   return { appendTask, appendStatement, lockTask, updateStateTask }

@@ -12,6 +12,8 @@ export type Row = Readonly<Record<string, SqlValue>>
 export interface Statement {
   readonly text: string
   readonly parameters: readonly SqlValue[]
+  /** A write that may run twice: sent again when the connection broke and nobody knows whether it arrived. */
+  readonly repeatable?: boolean
 }
 
 export type Task<T> = Generator<Statement, T, readonly Row[]>
@@ -64,6 +66,11 @@ export const HOUR_MS = 3_600_000
 
 export function sql(text: string, ...parameters: SqlValue[]): Statement {
   return { text, parameters }
+}
+
+/** A write whose second run changes nothing that the first did not. */
+export function repeatableSql(text: string, ...parameters: SqlValue[]): Statement {
+  return { text, parameters, repeatable: true }
 }
 
 /** The number in a column that is never null. */

@@ -1,6 +1,6 @@
 import type { SessionKey } from '../session/message.js'
 import type { TicketDesk } from './hold-lease.js'
-import { type Dialect, numberIn, type SqlDatabase, sql, type Task } from './sql-database.js'
+import { type Dialect, numberIn, repeatableSql, type SqlDatabase, sql, type Task } from './sql-database.js'
 
 /** Tickets in a table, judged by the database's clock. */
 export class SqlTickets implements TicketDesk {
@@ -25,12 +25,12 @@ export class SqlTickets implements TicketDesk {
   }
 
   async renew(key: SessionKey, ticket: number, ttlMs: number): Promise<boolean> {
-    const rows = await this.#database.run(sql(this.#texts.renew, ttlMs, ticket, ...namesOf(key)))
+    const rows = await this.#database.run(repeatableSql(this.#texts.renew, ttlMs, ticket, ...namesOf(key)))
     return rows.length > 0
   }
 
   async giveBack(key: SessionKey, ticket: number): Promise<void> {
-    await this.#database.run(sql(this.#texts.giveBack, ticket, ...namesOf(key)))
+    await this.#database.run(repeatableSql(this.#texts.giveBack, ticket, ...namesOf(key)))
   }
 
   /** Numbers must become visible in their order, so whoever takes one for the same key waits for the commit. */

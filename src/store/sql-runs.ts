@@ -2,7 +2,15 @@ import type { SessionKey } from '../session/message.js'
 import type { CalibrationStore, RunEventRecord, RunSignal, RunStore } from '../session/session-store.js'
 import { checkInteger, checkKey, checkName, toJson } from './check-input.js'
 import { checkEvents, checkObservation, checkRecord, checkRunRange, checkSignal } from './check-run-input.js'
-import { numberIn, type SqlDatabase, type SqlValue, sql, type Task, textIn } from './sql-database.js'
+import {
+  numberIn,
+  repeatableSql,
+  type SqlDatabase,
+  type SqlValue,
+  sql,
+  type Task,
+  textIn,
+} from './sql-database.js'
 import { runOfAnotherSession } from './store-errors.js'
 
 /** What happened during runs, in tables of its own. */
@@ -45,7 +53,7 @@ export class SqlRuns implements RunStore {
     checkName('runId', runId)
     checkRecord(step, record)
     await this.#database.run(
-      sql(
+      repeatableSql(
         `INSERT INTO lango_run_requests (run_id, step, stored_at, record) VALUES (?, ?, ${this.#now}, ?)
           ON CONFLICT (run_id, step) DO UPDATE SET record = excluded.record, stored_at = excluded.stored_at`,
         runId,

@@ -47,7 +47,8 @@ export function* forkTask(
   newKey: SessionKey,
   throughSeq: number | undefined,
 ): Task<Session> {
-  const source = yield* findSession(key)
+  // The source may grow meanwhile, but not be deleted.
+  const source = yield* findSession(key, dialect.forKeyShare)
   const total = numberIn(source, 'message_count')
   if (throughSeq !== undefined && throughSeq > total) throw throughSeqOutOfRange(throughSeq, total)
   const fromPk = numberIn(source, 'pk')
@@ -154,18 +155,18 @@ function* insertSession({ now }: Dialect, key: SessionKey): Task<number> {
   return numberIn(row, 'pk')
 }
 
-function findStatement(key: SessionKey): Statement {
+function findStatement(key: SessionKey, lock = ''): Statement {
   return sql(
     `SELECT pk, message_count, token_total, turn_seq, created_at, updated_at
-      FROM lango_sessions WHERE ${SESSION_KEY}`,
+      FROM lango_sessions WHERE ${SESSION_KEY}${lock}`,
     key.appName,
     key.userId,
     key.sessionId,
   )
 }
 
-function* findSession(key: SessionKey): Task<Row> {
-  const [session] = yield findStatement(key)
+function* findSession(key: SessionKey, lock = ''): Task<Row> {
+  const [session] = yield findStatement(key, lock)
   if (session === undefined) throw sessionNotFound(key)
   return session
 }

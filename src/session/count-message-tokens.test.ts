@@ -1,0 +1,108 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  CALL_TOKENS,
+  countMessageTokens,
+  countTextTokens,
+  MEDIA_TOKENS,
+  MESSAGE_TOKENS,
+  utf8Length,
+} from './count-message-tokens.js'
+import type { Message } from './message.js'
+
+const message = (more: Partial<Message>): Message => ({ role: 'user', content: '', timestamp: 1, ...more })
+
+describe('utf8Length', () => {
+  test('is what an encoder gives, for any text', () => {
+    const encoder = new TextEncoder()
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary' }),
+        fc.constantFrom('', '\ud800', '\udc00', '\udc00\ud800'),
+        (text, odd) => {
+          expect(utf8Length(odd + text + odd)).toBe(encoder.encode(odd + text + odd).length)
+        },
+      ),
+    )
+  })
+})
+
+describe('countMessageTokens', () => {
+  test.each<[string, Partial<Message>, number]>([
+    ['an empty message', {}, MESSAGE_TOKENS],
+    ['four letters', { content: 'word' }, MESSAGE_TOKENS + 1],
+    ['five letters, rounded up', { content: 'words' }, MESSAGE_TOKENS + 2],
+    ['Korean by its bytes', { content: '안녕하세요' }, MESSAGE_TOKENS + 4],
+    [
+      'a call',
+      { toolCalls: [{ id: 'long-identifier', name: 'find', input: '{"a":1}x' }] },
+      MESSAGE_TOKENS + CALL_TOKENS + 3,
+    ],
+    [
+      'two calls',
+      {
+        toolCalls: [
+          { id: '', name: '' },
+          { id: '', name: '' },
+        ],
+      },
+      MESSAGE_TOKENS + 2 * CALL_TOKENS,
+    ],
+    [
+      'a signature',
+      { toolCalls: [{ id: '', name: '', signature: 'x'.repeat(4000) }] },
+      MESSAGE_TOKENS + CALL_TOKENS,
+    ],
+    [
+      'text beside an output',
+      { content: 'text', toolCalls: [{ id: '', name: '', output: 'outp' }] },
+      MESSAGE_TOKENS + CALL_TOKENS + 2,
+    ],
+    [
+      'text that repeats the outputs',
+      {
+        content: 'aaaa\nbbbb',
+        toolCalls: [
+          { id: '', name: '', output: 'aaaa' },
+          { id: '', name: '', output: 'bbbb' },
+        ],
+      },
+      MESSAGE_TOKENS + 2 * CALL_TOKENS + 2,
+    ],
+    [
+      'usage and actions',
+      { extra: { usageMetadata: { a: 'x'.repeat(100) }, actions: { b: 'y'.repeat(100) } } },
+      MESSAGE_TOKENS,
+    ],
+    ['a thought', { extra: { parts: [{ text: 'x'.repeat(389) }] } }, MESSAGE_TOKENS + 99],
+    [
+      'a signature among the parts',
+      { extra: { parts: [{ thoughtSignature: 'x'.repeat(400) }] } },
+      MESSAGE_TOKENS + 4,
+    ],
+  ])('%s', (_, more, tokens) => {
+    // The key `text` costs a token as well, `thoughtSignature` four.
+    expect(countMessageTokens(message(more))).toBe(tokens)
+  })
+
+  test('an image costs the same at any size', () => {
+    const withImage = (size: number) =>
+      countMessageTokens(
+        message({ extra: { parts: [{ inlineData: { mimeType: 'image/png', data: 'A'.repeat(size) } }] } }),
+      )
+    expect(withImage(10)).toBe(withImage(5_000_000))
+    expect(withImage(10)).toBeGreaterThanOrEqual(MEDIA_TOKENS)
+    expect(withImage(10)).toBeLessThan(MEDIA_TOKENS + 20)
+  })
+
+  test('data that contains itself deeply does not overflow', () => {
+    let extra: Record<string, unknown> = { text: 'end' }
+    for (let depth = 0; depth < 5000; depth++) extra = { in: extra }
+    expect(countMessageTokens(message({ extra }))).toBeLessThan(100)
+  })
+
+  test('a text alone has no overhead', () => {
+    expect(countTextTokens('')).toBe(0)
+    expect(countTextTokens('한')).toBe(1)
+  })
+})

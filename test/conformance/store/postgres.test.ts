@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import { openStore } from '../../../src/store/open-store.js'
+import { createDatabase } from '../../support/postgres.js'
+import { failureOf, newKey } from './drivers.js'
+
+test('a store survives a server that drops its connections, idle or at work', async () => {
+  const database = await createDatabase()
+  const store = await openStore(database.url)
+  const key = newKey()
+  await store.createSession(key)
+  const dropAll = () =>
+    database.query(
+      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    )
+  for (let round = 0; round < 5; round++) {
+    const writes = Array.from({ length: 20 }, (_, index) =>
+      store.appendMessage(key, { role: 'user', content: 'x', timestamp: 1, id: `${round}-${index}` }).then(
+        () => 'stored',
+        error => (error as { code: string; retryable: boolean }).retryable,
+      ),
+    )
+    await dropAll()
+    // Whoever was cut off is told that trying again may help.
+    for (const outcome of await Promise.all(writes)) expect(['stored', true]).toContain(outcome)
+  }
+  const messages = await store.readMessages(key)
+  expect(messages.map(({ seq }) => seq)).toEqual(
+    Array.from({ length: messages.length }, (_, index) => index + 1),
+  )
+  expect(await store.appendMessage(key, { role: 'user', content: 'after', timestamp: 1 })).toEqual({
+    seq: messages.length + 1,
+  })
+  await store.close()
+  await database.drop()
+})
+
+test('a user who may not create tables opens a store that is there, and is told when it is not', async () => {
+  const database = await createDatabase()
+  await database.query("CREATE ROLE lango_guest LOGIN PASSWORD 'guest'")
+  const guestUrl = Object.assign(new URL(database.url), { username: 'lango_guest', password: 'guest' }).href
+  const failure = await failureOf(openStore(guestUrl))
+  expect(failure.code).toBe('store-unavailable')
+  expect(failure.message).toContain('grant the user the right to create tables')
+  await (await openStore(database.url)).close()
+  await database.query('GRANT ALL ON ALL TABLES IN SCHEMA public TO lango_guest')
+  const guest = await openStore(guestUrl)
+  const key = newKey()
+  await guest.createSession(key)
+  expect(await guest.appendMessage(key, { role: 'user', content: 'x', timestamp: 1 })).toEqual({ seq: 1 })
+  await guest.close()
+  await database.query('DROP OWNED BY lango_guest')
+  await database.query('DROP ROLE lango_guest')
+  await database.drop()
+})
+
+test('a database that does not store text as UTF-8 is refused', async () => {
+  const database = await createDatabase()
+  const name = `lango_latin_${Date.now()}`
+  await database.query(`CREATE DATABASE ${name} ENCODING 'LATIN1' TEMPLATE template0`)
+  const failure = await failureOf(
+    openStore(Object.assign(new URL(database.url), { pathname: `/${name}` }).href),
+  )
+  expect(failure.code).toBe('store-unavailable')
+  expect(failure.message).toContain("ENCODING 'UTF8'")
+  await database.query(`DROP DATABASE ${name} WITH (FORCE)`)
+  await database.drop()
+})

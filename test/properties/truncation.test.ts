@@ -1,0 +1,241 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { groupCalls } from '../../src/session/call-groups.js'
+import { countMessageTokens } from '../../src/session/count-message-tokens.js'
+import { type BudgetLens, fitToBudget } from '../../src/session/fit-to-budget.js'
+import { type Message, type StoredMessage, toolCallKind } from '../../src/session/message.js'
+import { startsTurn, tokenBudgetTruncate } from '../../src/session/token-budget-truncate.js'
+
+const text = fc.nat({ max: 400 }).map(length => 'lorem ipsum '.repeat(40).slice(0, length))
+const id = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', '')
+
+const message = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({ role: fc.constantFrom('user', 'assistant', 'model', 'system'), content: text }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      role: fc.constantFrom('assistant', 'model'),
+      content: fc.constantFrom('', 'let me see'),
+      toolCalls: fc.array(fc.record({ id, name: fc.constant('tool'), input: fc.constant('{}') }), {
+        minLength: 1,
+        maxLength: 3,
+      }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      role: fc.constantFrom('tool', 'function', 'user'),
+      content: fc.constant(''),
+      toolCalls: fc.array(
+        fc.record({ id, name: fc.constant('tool'), output: text.map(output => JSON.stringify({ output })) }),
+        {
+          minLength: 1,
+          maxLength: 2,
+        },
+      ),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ role: fc.constant('tool'), content: text }) },
+)
+
+const history = fc.array(message, { maxLength: 40 }).map(messages =>
+  messages.map((one, index): StoredMessage => {
+    const full = { timestamp: 1, ...one } as Message
+    return { ...full, seq: index + 1, tokens: countMessageTokens(full) }
+  }),
+)
+
+const budget = fc.integer({ min: 1, max: 3000 })
+
+function groupsOf(messages: readonly StoredMessage[]) {
+  const some = (one: Message, kind: 'call' | 'response') =>
+    (one.toolCalls ?? []).filter(call => [kind, 'both'].includes(toolCallKind(call, one.role)))
+  return groupCalls(messages, {
+    calls: one => some(one, 'call'),
+    answers: one => {
+      const isBare = (one.role === 'tool' || one.role === 'function') && one.toolCalls === undefined
+      return isBare ? [{}] : some(one, 'response')
+    },
+  })
+}
+
+const total = (messages: readonly StoredMessage[]) => messages.reduce((sum, { tokens }) => sum + tokens, 0)
+
+describe('any history and any budget', () => {
+  test('a history that fits is not touched', () => {
+    fc.assert(
+      fc.property(history, messages => {
+        expect(tokenBudgetTruncate(messages, Math.max(1, total(messages)))).toEqual({
+          messages,
+          missesCall: false,
+        })
+      }),
+    )
+  })
+
+  test('what is kept was there, in order, and the counts add up', () => {
+    fc.assert(
+      fc.property(history, budget, (messages, tokens) => {
+        const { messages: kept, cut } = tokenBudgetTruncate(messages, tokens)
+        const seqs = kept.map(({ seq }) => seq)
+        expect(seqs).toEqual([...new Set(seqs)].sort((one, other) => one - other))
+        const shortened = new Set(kept.filter(one => !messages.includes(one)).map(({ seq }) => seq))
+        expect(shortened.size > 0).toBe((cut?.shortened.length ?? 0) > 0)
+        if (cut === undefined) {
+          expect(kept).toEqual(messages)
+          return
+        }
+        expect(cut.messages + cut.keptMessages).toBe(messages.length)
+        expect(cut.keptTokens).toBe(total(kept))
+        expect(cut.tokens).toBe(total(messages.filter(({ seq }) => !seqs.includes(seq))))
+      }),
+    )
+  })
+
+  test('the current turn is whole', () => {
+    fc.assert(
+      fc.property(history, budget, (messages, tokens) => {
+        const start = messages.findLastIndex(startsTurn)
+        const kept = new Set(tokenBudgetTruncate(messages, tokens).messages.map(({ seq }) => seq))
+        for (const { seq } of start === -1 ? messages.slice(-1) : messages.slice(start))
+          expect(kept.has(seq)).toBe(true)
+      }),
+    )
+  })
+
+  test('a call and its answers are in or out together', () => {
+    fc.assert(
+      fc.property(history, budget, (messages, tokens) => {
+        const kept = new Set(tokenBudgetTruncate(messages, tokens).messages.map(({ seq }) => seq))
+        for (const members of groupsOf(messages).members) {
+          expect(new Set(members.map(index => kept.has(index + 1))).size).toBe(1)
+        }
+      }),
+    )
+  })
+
+  test('after a cut neither an orphaned answer nor an unanswered call stands first', () => {
+    fc.assert(
+      fc.property(history, budget, (messages, tokens) => {
+        const { messages: kept, cut } = tokenBudgetTruncate(messages, tokens)
+        const first = kept[0]
+        const turn = messages.findLastIndex(startsTurn)
+        const { groupOf, members, orphans, unanswered } = groupsOf(messages)
+        const index = (first?.seq ?? 0) - 1
+        const group = groupOf[index] ?? -1
+        const isPinned = (members[group]?.at(-1) ?? 0) >= (turn === -1 ? messages.length - 1 : turn)
+        if (cut === undefined || cut.messages === 0 || isPinned) return
+        expect(orphans.has(index)).toBe(false)
+        expect(unanswered.has(group)).toBe(false)
+      }),
+    )
+  })
+
+  test('the budget holds, unless nothing is left but the current turn with short outputs', () => {
+    fc.assert(
+      fc.property(history, budget, (messages, tokens) => {
+        const { messages: kept } = tokenBudgetTruncate(messages, tokens)
+        if (total(kept) <= tokens) return
+        const turn = messages.findLastIndex(startsTurn)
+        const { groupOf, members } = groupsOf(messages)
+        for (const { seq, toolCalls = [] } of kept) {
+          const last = members[groupOf[seq - 1] ?? -1]?.at(-1) ?? -1
+          expect(last).toBeGreaterThanOrEqual(turn === -1 ? messages.length - 1 : turn)
+          for (const { output } of toolCalls) expect(output?.length ?? 0).toBeLessThan(400)
+        }
+      }),
+    )
+  })
+
+  test('truncating twice is truncating once', () => {
+    fc.assert(
+      fc.property(history, budget, (messages, tokens) => {
+        const once = tokenBudgetTruncate(messages, tokens).messages
+        fc.pre(total(once) <= tokens)
+        expect(tokenBudgetTruncate(once, tokens).messages).toEqual(once)
+      }),
+    )
+  })
+})
+
+/** Plain items for the options that only model calls use. */
+interface Item {
+  kind: 'user' | 'text' | 'call' | 'answer'
+  tokens: number
+  id: string
+}
+
+const itemLens: BudgetLens<Item> = {
+  tokens: item => item.tokens,
+  startsTurn: item => item.kind === 'user',
+  calls: item => (item.kind === 'call' ? [{ id: item.id }] : []),
+  answers: item => (item.kind === 'answer' ? [{ id: item.id }] : []),
+  outputTokens: item => (item.kind === 'answer' ? [item.tokens] : []),
+  shorten: (item, limit) => ({
+    item: { ...item, tokens: Math.min(item.tokens, limit) },
+    shortened: [{ callId: item.id, name: '', fromTokens: item.tokens, toTokens: limit }],
+  }),
+}
+
+const step = fc
+  .nat({ max: 200 })
+  .chain(size =>
+    fc
+      .constantFrom<Item['kind'][]>(['user'], ['text'], ['call', 'answer'], ['call', 'text', 'answer'])
+      .map(kinds => ({ size, kinds })),
+  )
+const items = fc
+  .array(step, { minLength: 1, maxLength: 40 })
+  .map(steps =>
+    steps.flatMap(({ size, kinds }, index) =>
+      kinds.map((kind): Item => ({ kind, tokens: size + 1, id: `c${index}` })),
+    ),
+  )
+
+describe('fitting before a model call', () => {
+  test('within a turn the oldest groups go, never the question and never the newest group', () => {
+    fc.assert(
+      fc.property(items, budget, (all, budgetTokens) => {
+        const question: Item = { kind: 'user', tokens: 5, id: 'question' }
+        const turn = [question, ...all.filter(({ kind }) => kind !== 'user')]
+        const { items: kept } = fitToBudget(turn, { budgetTokens, dropWithinTurn: true }, itemLens)
+        const ids = new Set(kept.map(item => item.id))
+        const newest = turn.at(-1) ?? question
+        expect(ids.has('question')).toBe(true)
+        expect(ids.has(newest.id)).toBe(true)
+        const sum = kept.reduce((tokens, item) => tokens + item.tokens, 0)
+        if (sum > budgetTokens)
+          expect([...ids].filter(one => one !== 'question' && one !== newest.id)).toEqual([])
+        for (const one of kept.filter(({ kind }) => kind === 'answer')) {
+          expect(kept.some(({ kind, id: callId }) => kind === 'call' && callId === one.id)).toBe(true)
+        }
+      }),
+    )
+  })
+
+  test('the cut stays while what follows it fits, and then leaves a quarter free', () => {
+    fc.assert(
+      fc.property(items, fc.integer({ min: 800, max: 3000 }), (all, budgetTokens) => {
+        let previousStart = 0
+        for (let length = 1; length <= all.length; length++) {
+          const history = all.slice(0, length)
+          const fit = fitToBudget(history, { budgetTokens, previousStart, refillTo: 0.75 }, itemLens)
+          const sum = fit.items.reduce((tokens, item) => tokens + item.tokens, 0)
+          if (fit.cut !== undefined && fit.start !== previousStart) {
+            const turnStart = history.findLastIndex(({ kind }) => kind === 'user')
+            const turn = history
+              .slice(turnStart === -1 ? -1 : turnStart)
+              .reduce((tokens, item) => tokens + item.tokens, 0)
+            expect(fit.start).toBeGreaterThan(previousStart)
+            expect(sum <= budgetTokens * 0.75 || turn > budgetTokens * 0.75 || turnStart === -1).toBe(true)
+          }
+          previousStart = fit.start
+        }
+      }),
+    )
+  })
+})
