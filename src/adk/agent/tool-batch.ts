@@ -48,7 +48,8 @@ export function runInBatch(
 }
 
 function findCallEvent(context: Context, callId: string): Event | undefined {
-  return context.invocationContext.session.events.findLast(event =>
+  // Outside a runner (a test, another host) there may be no invocation to look into.
+  return context.invocationContext?.session?.events.findLast(event =>
     callsOf(event).some(call => call.id === callId),
   )
 }

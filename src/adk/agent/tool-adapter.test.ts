@@ -1,0 +1,226 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import type { ToolContext } from '../../tool.js'
+import { defineTool, type Tool } from '../../tool.js'
+import type { Context } from '../sdk.js'
+import { ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
+
+/** As much of ADK's context as a tool sees. */
+function context(abortSignal?: AbortSignal): Context {
+  const state = new Map<string, unknown>()
+  return {
+    functionCallId: 'call-1',
+    sessionId: 's1',
+    userId: 'ann',
+    agentName: 'agent',
+    abortSignal,
+    state: {
+      get: (key: string) => state.get(key),
+      set: (key: string, value: unknown) => state.set(key, value),
+    },
+  } as unknown as Context
+}
+
+const run = (
+  tool: Tool,
+  args: Record<string, unknown> = {},
+  options: ToolAdapterOptions = {},
+  signal?: AbortSignal,
+) => new ToolAdapter(tool, options).runAsync({ args, toolContext: context(signal) })
+
+const returning = (value: unknown, fields: Partial<Tool> = {}): Tool => ({
+  name: 't',
+  description: 'T',
+  parameters: { type: 'object', properties: {} },
+  execute: () => value,
+  ...fields,
+})
+
+describe('parameters', () => {
+  const zod = z.object({ q: z.string().describe('what'), n: z.number().int().default(3) })
+  const json = {
+    type: 'object',
+    properties: { q: { type: 'string', minLength: 2 }, n: { type: 'integer' } },
+    required: ['q'],
+    additionalProperties: false,
+  }
+
+  test('a Zod schema is told to the model as what it accepts', () => {
+    const tool = defineTool({ name: 't', description: 'T', parameters: zod, execute: () => 1 })
+    expect(new ToolAdapter(tool)._getDeclaration()).toEqual({
+      name: 't',
+      description: 'T',
+      parametersJsonSchema: {
+        type: 'object',
+        properties: {
+          q: { type: 'string', description: 'what' },
+          n: expect.objectContaining({ type: 'integer', default: 3 }),
+        },
+        required: ['q'],
+      },
+    })
+  })
+
+  test('a JSON schema is told as it is', () => {
+    expect(
+      new ToolAdapter(returning(1, { parameters: json }))._getDeclaration().parametersJsonSchema,
+    ).toEqual(json)
+  })
+
+  test('a tool gets what its Zod schema makes of the arguments', async () => {
+    const tool = defineTool({
+      name: 't',
+      description: 'T',
+      parameters: zod,
+      execute: args => ({ got: args }),
+    })
+    expect(await run(tool, { q: 'x' })).toEqual({ got: { q: 'x', n: 3 } })
+  })
+
+  test.each([
+    ['Zod', zod, { q: 5 }, /^Invalid arguments for tool "t": q: /],
+    ['Zod, missing', zod, {}, /q: /],
+    ['JSON schema', json, { q: 'x' }, /^Invalid arguments for tool "t": q: /],
+    ['JSON schema, unknown', json, { q: 'xx', z: 1 }, /z/],
+  ])('wrong arguments are a result that says what is wrong (%s)', async (_, parameters, args, message) => {
+    const tool = returning('never', { parameters, execute: () => expect.unreachable() })
+    expect(await run(tool, args)).toEqual({ error: expect.stringMatching(message) })
+  })
+
+  test('a JSON schema beyond what can be checked lets objects through', async () => {
+    const parameters = { type: 'object', properties: { a: { not: { type: 'string' } } } }
+    expect(await run(returning(1, { parameters }), { a: 1 })).toEqual({ result: 1 })
+  })
+
+  test('any Standard Schema checks', async () => {
+    const parameters = {
+      '~standard': {
+        version: 1 as const,
+        vendor: 'own',
+        validate: () => ({ issues: [{ message: 'never', path: [{ key: 'a' }] }] }),
+      },
+    }
+    expect(await run(returning(1, { parameters }))).toEqual({
+      error: 'Invalid arguments for tool "t": a: never',
+    })
+    expect(new ToolAdapter(returning(1, { parameters }))._getDeclaration().parametersJsonSchema).toEqual({
+      type: 'object',
+    })
+  })
+})
+
+describe('results', () => {
+  const loop: Record<string, unknown> = { a: 1 }
+  loop.self = loop
+
+  test.each<[string, unknown, object]>([
+    ['an object', { a: 1 }, { a: 1 }],
+    ['a text', 'x', { result: 'x' }],
+    ['a number', 0, { result: 0 }],
+    ['nothing', undefined, { result: null }],
+    ['null', null, { result: null }],
+    ['a list', [1, 2], { results: [1, 2] }],
+    ['a date', new Date(0), { result: '1970-01-01T00:00:00.000Z' }],
+    ['a loop', loop, { a: 1, self: '[circular]' }],
+    ['a BigInt', { n: 2n }, { n: '2' }],
+    ['an error', new RangeError('too far'), { error: 'too far' }],
+    ['a promise', Promise.resolve({ a: 1 }), { a: 1 }],
+  ])('%s becomes a JSON object', async (_, value, expected) => {
+    expect(await run(returning(value))).toEqual(expected)
+  })
+
+  test.each<[string, unknown, string]>([
+    ['an error', new RangeError('too far'), 'too far'],
+    ['anything else', 'plain words', 'plain words'],
+  ])('%s that is thrown is told to the model', async (_, thrown, message) => {
+    const execute = () => {
+      throw thrown
+    }
+    expect(await run(returning(0, { execute }))).toEqual({ error: message })
+  })
+
+  test('an output over the limit is shortened, with a marker, and stays JSON', async () => {
+    const text = `begin ${'word '.repeat(5000)} end`
+    const result = (await run(returning({ text, ok: true }), {}, { outputLimitTokens: 500 })) as {
+      text: string
+      ok: boolean
+    }
+    expect(result.ok).toBe(true)
+    expect(result.text).toMatch(/^begin .*shortened by Lango.* end$/s)
+    expect(JSON.stringify(result).length).toBeLessThan(2400)
+  })
+})
+
+describe('being stopped', () => {
+  const never: Tool['execute'] = (_, { signal }) =>
+    new Promise((_resolve, reject) =>
+      signal.addEventListener('abort', () => reject(new TypeError('heard it'))),
+    )
+
+  test('a tool that takes too long is stopped and the model told', async () => {
+    let heard = false
+    const execute = (_: unknown, { signal }: ToolContext) =>
+      new Promise(() => {
+        signal.addEventListener('abort', () => {
+          heard = true
+        })
+      })
+    const result = await run(returning(0, { execute, timeoutMs: 5 }))
+    expect(result).toEqual({ error: 'Tool "t" did not answer within 5 ms and was stopped.' })
+    expect(heard).toBe(true)
+  })
+
+  test('the abort of the run reaches the tool', async () => {
+    const stop = new AbortController()
+    const result = run(returning(0, { execute: never }), {}, {}, stop.signal)
+    setTimeout(() => stop.abort(), 1)
+    expect(await result).toEqual({ error: expect.stringMatching(/heard it|was stopped before it answered/) })
+  })
+
+  test('after the abort no tool is started', async () => {
+    const execute = () => expect.unreachable()
+    expect(await run(returning(0, { execute }), {}, {}, AbortSignal.abort())).toEqual({
+      error: 'Tool "t" was not run: the run was stopped.',
+    })
+  })
+})
+
+describe('approval', () => {
+  const dangerous = (needsApproval: Tool['needsApproval']) =>
+    returning('done', needsApproval === undefined ? {} : { needsApproval })
+
+  test('without anybody to ask, a tool that needs approval is refused', async () => {
+    expect(await run(dangerous(true))).toEqual({
+      error: expect.stringContaining("needs a person's approval"),
+    })
+  })
+
+  test('who is asked decides', async () => {
+    expect(await run(dangerous(true), {}, { approve: () => true })).toEqual({ result: 'done' })
+    expect(await run(dangerous(true), {}, { approve: async () => false })).toEqual({
+      error: 'The user refused tool "t".',
+    })
+  })
+
+  test('whether to ask may depend on the arguments', async () => {
+    const tool = dangerous(args => args.path === '/')
+    expect(await run(tool, { path: 'here' })).toEqual({ result: 'done' })
+    expect(await run(tool, { path: '/' })).toHaveProperty('error')
+  })
+})
+
+test('a tool sees its session and may use its state', async () => {
+  const execute = (_: unknown, { state, ...rest }: ToolContext) => {
+    state.set('count', 1)
+    const { signal, ...facts } = rest
+    return { ...facts, count: state.get('count'), aborted: signal.aborted }
+  }
+  expect(await run(returning(0, { execute }))).toEqual({
+    callId: 'call-1',
+    sessionId: 's1',
+    userId: 'ann',
+    agentName: 'agent',
+    count: 1,
+    aborted: false,
+  })
+})

@@ -1,0 +1,92 @@
+import { InMemorySessionService, LlmAgent, type LlmRequest } from '@google/adk'
+import type { Content } from '@google/genai'
+import { describe, expect, test } from 'vitest'
+import { type HistoryGuardReport, historyGuard } from '../../src/adk/history-guard.js'
+import { AgentError } from '../../src/errors.js'
+import { runTurn } from '../support/adk-run.js'
+import { RecordingModel } from '../support/recording-model.js'
+
+const user = (text: string): Content => ({ role: 'user', parts: [{ text }] })
+const said = (text: string): Content => ({ role: 'model', parts: [{ text }] })
+const asked = (id: string): Content => ({
+  role: 'model',
+  parts: [{ functionCall: { id, name: 't', args: {} } }],
+})
+const answered = (id: string, role = 'user'): Content => ({
+  role,
+  parts: [{ functionResponse: { id, name: 't', response: { v: 1 } } }],
+})
+
+async function guarded(contents: Content[], options: Parameters<typeof historyGuard>[0] = {}) {
+  const reports: HistoryGuardReport[] = []
+  const llmRequest: LlmRequest = { model: 'gemini-2.5-flash', contents, toolsDict: {}, liveConnectConfig: {} }
+  const guard = historyGuard({ onGuard: report => reports.push(report), ...options })
+  await guard.beforeModelCallback({ llmRequest, callbackContext: undefined as never })
+  return { contents: llmRequest.contents, reports }
+}
+
+describe('the request that ADK is about to send', () => {
+  test('is left alone when it is in order', async () => {
+    const contents = [user('q'), asked('a'), answered('a'), said('done'), user('next')]
+    const result = await guarded(contents)
+    expect(result.contents).toBe(contents)
+    expect(result.reports).toEqual([])
+  })
+
+  test('gets a result for every call', async () => {
+    const { contents, reports } = await guarded([user('q'), asked('a'), user('next')])
+    const results = contents.flatMap(content => content.parts ?? []).filter(part => part.functionResponse)
+    expect(results).toHaveLength(1)
+    expect(results[0]?.functionResponse?.name).toBe('t')
+    expect(reports[0]?.repairs.length).toBeGreaterThan(0)
+  })
+
+  test('has no result without its call', async () => {
+    const { contents } = await guarded([user('q'), answered('ghost'), said('ok'), user('next')])
+    expect(contents.flatMap(content => content.parts ?? []).some(part => part.functionResponse)).toBe(false)
+    expect(JSON.stringify(contents)).toContain('q')
+  })
+
+  test('begins with the user and never carries the role function', async () => {
+    const { contents } = await guarded([
+      said('welcome'),
+      user('q'),
+      asked('a'),
+      answered('a', 'function'),
+      user('next'),
+    ])
+    expect(contents[0]?.role).toBe('user')
+    expect(contents.every(content => content.role === 'user' || content.role === 'model')).toBe(true)
+  })
+
+  test('fits its budget', async () => {
+    const long = Array.from({ length: 40 }, (_, index) => [
+      user(`q${index} ${'word '.repeat(100)}`),
+      said(`a${index}`),
+    ]).flat()
+    const { contents, reports } = await guarded([...long, user('next')], { budgetTokens: 1000 })
+    expect(JSON.stringify(contents).length).toBeLessThan(6000)
+    expect(contents.at(-1)).toEqual(user('next'))
+    expect(reports[0]?.cut?.messages).toBeGreaterThan(50)
+  })
+
+  test('is refused in strict mode when it is not in order', async () => {
+    const refused = guarded([user('q'), asked('a'), user('next')], { mode: 'strict' })
+    await expect(refused).rejects.toBeInstanceOf(AgentError)
+  })
+})
+
+test('as a plugin of a bare runner it repairs what reaches the model', async () => {
+  const model = new RecordingModel(
+    (_, index) => (index === 0 ? [{ functionCall: { id: 'a', name: 'gone', args: {} } }] : [{ text: 'ok' }]),
+    'gemini-2.5-flash',
+  )
+  const sessions = new InMemorySessionService()
+  const agent = new LlmAgent({ name: 'agent', model })
+  await runTurn({ agent, sessions, message: 'hi', plugins: [historyGuard()] })
+  const parts = model.last.flatMap(content => content.parts ?? [])
+  expect(parts.filter(part => part.functionCall)).toHaveLength(
+    parts.filter(part => part.functionResponse).length,
+  )
+  expect(model.requests[1]).toContain('functionResponse')
+})
