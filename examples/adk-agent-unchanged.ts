@@ -21,7 +21,7 @@ export const rootAgent = new LlmAgent({
 })
 
 const runtime = await createRuntime({ store: process.env.LANGO_STORE ?? 'memory:', rootAgent })
-const { text, repairs } = await runtime.runAndCollect({ text: process.argv[2] ?? 'How much is 19 plus 23?' })
+const { text, repairs } = await runtime.runAndCollect({ text: process.argv[2] ?? 'Please add 19 and 23.' })
 console.log(text)
 if (repairs.length > 0)
   console.log(`repaired before sending: ${repairs.map(repair => repair.detail).join(' ')}`)

@@ -3,12 +3,19 @@
 import { createRuntime, defineTool } from 'lango'
 import { z } from 'zod'
 
+const ZONES: Record<string, string> = { Tokyo: 'Asia/Tokyo', Lisbon: 'Europe/Lisbon', Lima: 'America/Lima' }
+
 const clock = defineTool({
   name: 'current_time',
-  description: 'Tells the time in a city.',
-  parameters: z.object({ timeZone: z.string().describe('An IANA time zone such as Asia/Tokyo') }),
+  description: `Tells the time in a city: ${Object.keys(ZONES).join(', ')}.`,
+  parameters: z.object({ city: z.string() }),
   effect: 'read',
-  execute: ({ timeZone }) => new Date().toLocaleTimeString('en-GB', { timeZone }),
+  execute({ city }) {
+    const timeZone = ZONES[city]
+    if (!timeZone)
+      return { error: `No clock in "${city}". There are clocks in ${Object.keys(ZONES).join(', ')}.` }
+    return { city, time: new Date().toLocaleTimeString('en-GB', { timeZone }) }
+  },
 })
 
 const model = process.env.OPENAI_API_KEY
@@ -24,7 +31,7 @@ const runtime = await createRuntime({
   agent: { model, instruction: 'You are a helpful assistant. Be brief.', tools: [clock] },
 })
 
-const text = process.argv[2] ?? 'What time is it in Asia/Tokyo?'
+const text = process.argv[2] ?? 'What time is it in Tokyo?'
 console.log(`you    ${text}`)
 for await (const event of runtime.run({ sessionId: 'quick-start', text })) {
   if (event.type === 'run-start' && event.demo)

@@ -1,0 +1,81 @@
+// Every example runs, as a newcomer would run it.
+import { spawn } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** The keys of whoever runs the tests stay out of it. */
+const { PATH = '', HOME = '' } = process.env
+
+async function runExample(
+  name: string,
+  env: Record<string, string> = {},
+  args: string[] = [],
+): Promise<string> {
+  const child = spawn(process.execPath, ['--import', 'tsx', join('examples', name), ...args], {
+    cwd: ROOT,
+    env: { PATH, HOME, LANGO_STORE: 'memory:', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  child.stdout.on('data', chunk => {
+    output += chunk
+  })
+  child.stderr.on('data', chunk => {
+    output += chunk
+  })
+  const code = await new Promise(resolve => child.on('close', resolve))
+  expect(code, output).toBe(0)
+  return output
+}
+
+const EXPECTED: Record<string, RegExp> = {
+  'quick-start.ts':
+    /tool +current_time\(\{"city":"Tokyo"\}\)[\s\S]*"time":"\d\d:\d\d:\d\d"[\s\S]*4 messages in the session/,
+  'agent-tree.ts': /finished: stop/,
+  'adk-agent-unchanged.ts': /"sum":42/,
+  'adk-session-service.ts': /./,
+}
+
+test('all examples are listed here', () => {
+  expect(
+    readdirSync(join(ROOT, 'examples'))
+      .filter(name => name.endsWith('.ts'))
+      .sort(),
+  ).toEqual(Object.keys(EXPECTED).sort())
+})
+
+test.each(Object.entries(EXPECTED))('%s runs offline', async (name, expected) => {
+  expect(await runExample(name)).toMatch(expected)
+})
+
+test('the quick start remembers across processes', async () => {
+  const LANGO_STORE = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  await runExample('quick-start.ts', { LANGO_STORE })
+  expect(await runExample('quick-start.ts', { LANGO_STORE })).toContain('8 messages in the session')
+})
+
+const SCRIPT = [{ toolCalls: [{ name: 'add', args: { a: 19, b: 23 } }] }, { text: 'It is 42.' }]
+
+test.each([
+  ['Claude', 'anthropic-4.6', 'anthropic/claude-sonnet-4-6', 'ANTHROPIC_BASE_URL', 'ANTHROPIC_API_KEY'],
+  ['GPT', 'openai-responses', 'openai/gpt-5.2', 'OPENAI_BASE_URL', 'OPENAI_API_KEY'],
+  ['a local Ollama', 'ollama', 'ollama/qwen3', 'OLLAMA_HOST', 'UNUSED'],
+] as const)('an unchanged ADK agent runs on %s', async (_name, profile, model, urlVariable, keyVariable) => {
+  const server = await startStrictProvider({ profile, script: SCRIPT })
+  const baseUrl = urlVariable === 'OLLAMA_HOST' ? server.baseUrl.replace(/\/v1\/?$/, '') : server.baseUrl
+  const output = await runExample('adk-agent-unchanged.ts', {
+    LANGO_MODEL: model,
+    [urlVariable]: baseUrl,
+    [keyVariable]: 'test-key',
+  })
+  expect(server.violations).toEqual([])
+  expect(server.requests).toHaveLength(2)
+  expect(JSON.stringify(server.requests[1])).toContain('42')
+  expect(output).toContain('It is 42.')
+  await server.close()
+})
