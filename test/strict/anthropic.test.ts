@@ -88,6 +88,12 @@ const refused: [string, StrictProfile, Request, string][] = [
     'messages: text content blocks must contain non-whitespace text',
   ],
   [
+    'A6 an empty system block',
+    'anthropic-4.5',
+    { messages: [user], system: [text('')] },
+    'system: text content blocks must be non-empty',
+  ],
+  [
     'A7 an empty message',
     'anthropic-4.5',
     [user, { role: 'assistant', content: [] }, user],

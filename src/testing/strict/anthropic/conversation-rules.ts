@@ -35,15 +35,20 @@ export const messagesNotEmpty: Rule = body => {
   })
 }
 
-/** A6. */
+/** A6, in messages and in the blocks of `system`. */
 export const textNotBlank: Rule = body => {
   const blocks = readMessages(body).flatMap(message => message.blocks)
-  const texts = [...blocks, ...blocks.flatMap(block => listOf(block.content).map(objectOf))]
-  const blank = texts.find(block => block.type === 'text' && textOf(block.text).trim() === '')
+  const nested = blocks.flatMap(block => listOf(block.content).map(objectOf))
+  return (
+    blankText('messages', [...blocks, ...nested]) ?? blankText('system', listOf(body.system).map(objectOf))
+  )
+}
+
+function blankText(where: string, blocks: readonly JsonObject[]): Violation | undefined {
+  const blank = blocks.find(block => block.type === 'text' && textOf(block.text).trim() === '')
   if (blank === undefined) return undefined
-  return textOf(blank.text) === ''
-    ? refuse('A6', 'messages: text content blocks must be non-empty')
-    : refuse('A6', 'messages: text content blocks must contain non-whitespace text')
+  const demand = textOf(blank.text) === '' ? 'be non-empty' : 'contain non-whitespace text'
+  return refuse('A6', `${where}: text content blocks must ${demand}`)
 }
 
 /** A4: within one message. The same id in a later turn has been seen to be accepted. */
