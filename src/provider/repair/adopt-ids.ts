@@ -3,13 +3,21 @@
  * of calls that came last, the tool's name tells which belongs to which, and the result takes its call's id.
  */
 import type { ToolResultPart } from '../provider.js'
-import { type CallSite, matchResults, type ResultSite } from './match-results.js'
-import { type Entry, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
+import { matchResults } from './match-results.js'
+import {
+  type CallSite,
+  type Entry,
+  type ResultSite,
+  replaceEntries,
+  replaceParts,
+  type StepContext,
+  toolLabel,
+} from './receipt.js'
 
 /** Gives results that match no call by id the id of the call they must belong to. */
 export function adoptIds(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   if (context.profile.pairing === 'none') return entries
-  const matching = matchResults(entries)
+  const matching = matchResults(entries, context)
   if (matching.clean) return entries
   const adopted = adoptFrom(matching.calls, matching.results)
   if (adopted.size === 0) return entries

@@ -4,11 +4,14 @@
  * and of several results for one call the last successful one answers it.
  */
 import type { ProviderPart, ToolResultPart } from '../provider.js'
-import { type CallSite, type Matching, matchResults, type ResultSite } from './match-results.js'
+import { matchResults } from './match-results.js'
 import {
+  type CallSite,
   type Entry,
   hasResults,
+  type Matching,
   madeEntry,
+  type ResultSite,
   resultText,
   type StepContext,
   toolLabel,
@@ -18,7 +21,7 @@ import {
 /** Leaves exactly the results that answer an earlier call, each call having one at most. */
 export function dropOrphans(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   if (context.profile.pairing === 'none') return entries
-  const matching = matchResults(entries)
+  const matching = matchResults(entries, context)
   if (matching.clean) return entries
   const fates: Fates = { byEntry: new Map(), arrivals: new Map() }
   const early = earlyResults(entries, matching)

@@ -3,9 +3,17 @@
  * is the same request every time and prompt caches hold; a call and its result always get the same.
  */
 import type { ToolCallPart } from '../provider.js'
-import { type CallSite, type Matching, matchResults } from './match-results.js'
+import { matchResults } from './match-results.js'
 import type { Profile } from './profile.js'
-import { type Entry, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
+import {
+  type CallSite,
+  type Entry,
+  type Matching,
+  replaceEntries,
+  replaceParts,
+  type StepContext,
+  toolLabel,
+} from './receipt.js'
 import { shortHash } from './short-hash.js'
 
 const STEP = 'map-ids'
@@ -14,7 +22,7 @@ const STEP = 'map-ids'
 export function mapIds(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { ids } = context.profile
   if (ids.pattern === undefined && ids.unique === 'no') return entries
-  const matching = matchResults(entries)
+  const matching = matchResults(entries, context)
   const renamed = renameCalls(matching, entries, context)
   const strays =
     ids.pattern !== undefined &&

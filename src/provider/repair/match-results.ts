@@ -3,40 +3,19 @@
  * call with its id, and there to the first such call, so that an id which comes back in a later turn, or
  * twice in one, still finds its own answer.
  */
-import type { ToolCallPart, ToolResultPart } from '../provider.js'
-import { bindingKey, type Entry } from './receipt.js'
-
-export interface CallSite {
-  readonly entry: number
-  readonly call: ToolCallPart
-  /** The first result that answers the call. */
-  result?: ResultSite
-}
-
-export interface ResultSite {
-  readonly entry: number
-  readonly part: number
-  readonly result: ToolResultPart
-  /** The call it answers. */
-  call?: CallSite
-  /** The call it answers once more. */
-  duplicateOf?: CallSite
-}
-
-export interface Matching {
-  readonly calls: readonly CallSite[]
-  readonly results: readonly ResultSite[]
-  /** True when every result answers a call of its own. */
-  readonly clean: boolean
-}
-
-// Steps that change nothing hand on the very same list, so its matching need not be found again.
-const known = new WeakMap<readonly Entry[], Matching>()
+import {
+  bindingKey,
+  type CallSite,
+  type Entry,
+  type Matching,
+  type ResultSite,
+  type StepContext,
+} from './receipt.js'
 
 /** Binds results to calls by id, or by name where both have lost their id. */
-export function matchResults(entries: readonly Entry[]): Matching {
-  const earlier = known.get(entries)
-  if (earlier) return earlier
+export function matchResults(entries: readonly Entry[], { memo }: StepContext): Matching {
+  // Steps that change nothing hand on the very same list, so its matching need not be found again.
+  if (memo.matching && memo.entries === entries) return memo.matching
   const calls: CallSite[] = []
   const results: ResultSite[] = []
   const open = new Map<string, CallSite[]>()
@@ -57,7 +36,8 @@ export function matchResults(entries: readonly Entry[]): Matching {
     for (let site = calls.length - 1; site >= first; site--) push(open, calls[site] as CallSite)
   }
   const matching = { calls, results, clean }
-  known.set(entries, matching)
+  memo.entries = entries
+  memo.matching = matching
   return matching
 }
 

@@ -4,9 +4,17 @@
  */
 import type { ToolCallPart, ToolResultPart } from '../provider.js'
 import { readArguments } from './fix-arguments.js'
-import { type CallSite, matchResults } from './match-results.js'
+import { matchResults } from './match-results.js'
 import type { Profile } from './profile.js'
-import { type Entry, hasResults, madeEntry, replaceParts, type StepContext, toolLabel } from './receipt.js'
+import {
+  type CallSite,
+  type Entry,
+  hasResults,
+  madeEntry,
+  replaceParts,
+  type StepContext,
+  toolLabel,
+} from './receipt.js'
 
 const STEP = 'pair-calls'
 
@@ -17,7 +25,7 @@ export const NO_RESPONSE_TEXT = '[no response available]'
 export function pairCalls(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { pairing } = context.profile
   if (pairing === 'none') return entries
-  const batches = batchesOf(matchResults(entries).calls)
+  const batches = batchesOf(matchResults(entries, context).calls)
   const broken = batches.filter(batch =>
     pairing === 'later' ? batch.some(site => !site.result) : !isInPlace(batch, entries, context.profile),
   )

@@ -22,7 +22,33 @@ export interface StepContext {
   readonly mappedNames: Record<string, string>
   /** Id on the wire by the stored id, filled by `mapIds`. */
   readonly mappedIds: Record<string, string>
+  /** The last list whose results were matched with its calls. */
+  readonly memo: { entries?: readonly Entry[]; matching?: Matching }
   report(repair: Repair): void
+}
+
+/** A call, and the first result that answers it. */
+export interface CallSite {
+  readonly entry: number
+  readonly call: ToolCallPart
+  result?: ResultSite
+}
+
+/** A result, and the call that it answers, or answers once more. */
+export interface ResultSite {
+  readonly entry: number
+  readonly part: number
+  readonly result: ToolResultPart
+  call?: CallSite
+  duplicateOf?: CallSite
+}
+
+/** Calls and results in the order in which they stand. */
+export interface Matching {
+  readonly calls: readonly CallSite[]
+  readonly results: readonly ResultSite[]
+  /** True when every result answers a call of its own. */
+  readonly clean: boolean
 }
 
 export type Step = (entries: readonly Entry[], context: StepContext) => readonly Entry[]

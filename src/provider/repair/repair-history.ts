@@ -97,6 +97,7 @@ export function repairHistory(
     next: options.next ?? 'none',
     mappedIds: {},
     mappedNames: {},
+    memo: {},
     report: repair => repairs.push(repair),
   }
   for (const name of options.toolNames ?? []) noteName(name, context)

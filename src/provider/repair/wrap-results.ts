@@ -12,7 +12,7 @@ export const NO_OUTPUT_TEXT = '(no output)'
 
 /** Names results after their calls, fills empty ones and wraps what is not an object. */
 export function wrapResults(entries: readonly Entry[], context: StepContext): readonly Entry[] {
-  const sites = context.profile.results.named ? matchResults(entries).results : []
+  const sites = context.profile.results.named ? matchResults(entries, context).results : []
   let site = 0
   return replaceEntries(entries, entry =>
     replaceParts(entry, part => {

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import type { ProviderMessage, ToolCallPart, ToolResultPart } from '../provider.js'
+import { repairHistory } from './repair-history.js'
+
+const user: ProviderMessage = { role: 'user', parts: [{ type: 'text', text: 'hi' }] }
+const calls = (...parts: [id: string, name: string][]): ProviderMessage => ({
+  role: 'assistant',
+  parts: parts.map(([id, name]): ToolCallPart => ({ type: 'tool-call', id, name, args: {} })),
+})
+const results = (...parts: [id: string, name: string, result: string][]): ProviderMessage => ({
+  role: 'tool',
+  parts: parts.map(([id, name, result]): ToolResultPart => ({ type: 'tool-result', id, name, result })),
+})
+
+test('a result that lost its id finds its call by the tool’s name', () => {
+  const { messages, repairs } = repairHistory(
+    [user, calls(['id1', 'search'], ['id2', 'fetch']), results(['', 'fetch', 'F'], ['id1', 'search', 'S'])],
+    'openai-chat',
+  )
+  expect(messages.at(-1)).toEqual(results(['id2', 'fetch', 'F'], ['id1', 'search', 'S']))
+  expect(repairs).toMatchObject([{ step: 'adopt-ids', kind: 'adopt-id', at: 2 }])
+})
+
+test('an exact match comes before a guess by name', () => {
+  const { messages } = repairHistory(
+    [
+      user,
+      calls(['id1', 'search'], ['id2', 'search']),
+      results(['', 'search', 'second'], ['id1', 'search', 'first']),
+    ],
+    'openai-chat',
+  )
+  expect(messages.at(-1)).toEqual(results(['id2', 'search', 'second'], ['id1', 'search', 'first']))
+})
+
+test('a result with an id belongs to a call that lost its own', () => {
+  const { messages } = repairHistory(
+    [user, calls(['', 'search']), results(['call_search', 'search', 'S'])],
+    'openai-chat',
+  )
+  const [call, result] = [messages[1]?.parts[0], messages[2]?.parts[0]] as [ToolCallPart, ToolResultPart]
+  expect(result.result).toBe('S')
+  expect(call.id).toMatch(/^[a-zA-Z0-9]{9}$/)
+  expect(result.id).toBe(call.id)
+})
+
+test('a nameless result without an id answers the first open call', () => {
+  const { messages } = repairHistory([user, calls(['id1', 'search']), results(['', '', 'S'])], 'gemini-2')
+  expect(messages[2]).toEqual({
+    role: 'tool',
+    parts: [{ type: 'tool-result', id: 'id1', name: 'search', result: { output: 'S' } }],
+  })
+})
+
+test('a result with a foreign id is no call’s, even of the same tool', () => {
+  const { repairs } = repairHistory(
+    [user, calls(['id1', 'search']), results(['other', 'search', 'S'])],
+    'openai-chat',
+  )
+  expect(repairs.map(repair => repair.kind)).toEqual(['note', 'synthesize-result'])
+})

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import type { ProviderMessage, ProviderPart } from '../provider.js'
+import { repairHistory } from './repair-history.js'
+
+const user = (...parts: ProviderPart[]): ProviderMessage => ({ role: 'user', parts })
+const hi: ProviderPart = { type: 'text', text: 'hi' }
+
+test('Gemini’s empty text with its signature stays where it was made', () => {
+  const closing: ProviderPart = { type: 'text', text: '', signature: 's', origin: { vendor: 'gemini' } }
+  const history = [
+    user(hi),
+    { role: 'assistant', parts: [{ type: 'text' as const, text: 'yes' }, closing] },
+    user(hi),
+  ]
+  expect(repairHistory(history, 'gemini-3').messages).toBe(history)
+})
+
+test('media without data or address are dropped, in results as well', () => {
+  const hollow = { type: 'media', mimeType: 'image/png' } as const
+  const call: ProviderPart = { type: 'tool-call', id: 'a', name: 'b', args: {} }
+  const result: ProviderPart = { type: 'tool-result', id: 'a', name: 'b', result: 'x', media: [hollow] }
+  const { messages } = repairHistory(
+    [user(hi, hollow), { role: 'assistant', parts: [call] }, { role: 'tool', parts: [result] }],
+    'openai-responses',
+  )
+  expect(messages[0]).toEqual(user(hi))
+  expect(messages[2]?.parts).toEqual([{ ...result, media: [] }])
+})
+
+test('where empty text is taken it stays', () => {
+  const history = [user(hi), { role: 'assistant', parts: [{ type: 'text' as const, text: '' }] }, user(hi)]
+  expect(repairHistory(history, 'openai-chat').messages).toBe(history)
+})

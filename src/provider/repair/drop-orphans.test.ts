@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest'
+import type { MediaPart, ProviderMessage, ToolResultPart } from '../provider.js'
+import { repairHistory } from './repair-history.js'
+
+const say = (role: string, text: string): ProviderMessage => ({ role, parts: [{ type: 'text', text }] })
+const call = (id: string): ProviderMessage => ({
+  role: 'assistant',
+  parts: [{ type: 'tool-call', id, name: 'search', args: {} }],
+})
+const result = (id: string, value: unknown, more: Partial<ToolResultPart> = {}): ProviderMessage => ({
+  role: 'tool',
+  parts: [{ type: 'tool-result', id, name: 'search', result: value, ...more }],
+})
+
+test('an orphan’s words and images stay, in the user’s voice', () => {
+  const image: MediaPart = { type: 'media', mimeType: 'image/png', data: 'eA==' }
+  const { messages } = repairHistory(
+    [result('gone', { n: 1 }, { media: [image] }), say('user', 'hi')],
+    'openai-chat',
+  )
+  expect(messages[0]).toEqual({
+    role: 'user',
+    parts: [{ type: 'text', text: '[result of search, whose call is not in this history] {"n":1}' }, image],
+  })
+})
+
+test('a pending answer is replaced by the final one, and stays as a note', () => {
+  const history = [
+    say('user', 'hi'),
+    call('a'),
+    result('a', 'pending'),
+    say('assistant', 'wait'),
+    say('user', '?'),
+    result('a', 'done'),
+  ]
+  const { messages } = repairHistory(history, 'openai-chat')
+  expect(messages).toEqual([
+    say('user', 'hi'),
+    call('a'),
+    result('a', 'done'),
+    say('user', '[another result of search] pending'),
+    say('assistant', 'wait'),
+    say('user', '?'),
+  ])
+})
+
+test('a result in front of a call of a later turn is not that call’s, though the id is the same', () => {
+  const history = [result('call_search', 'old'), say('user', 'hi'), call('call_search')]
+  const { messages } = repairHistory(history, 'openai-chat')
+  expect(messages.at(-1)).toEqual(result('call_search', '[no response available]', { isError: true }))
+})
+
+test('of several failures the last one answers', () => {
+  const history = [
+    say('user', 'hi'),
+    call('a'),
+    result('a', 'one', { isError: true }),
+    result('a', 'two', { isError: true }),
+  ]
+  const { messages } = repairHistory(history, 'openai-chat')
+  expect(messages[2]).toEqual(result('a', 'two', { isError: true }))
+})
