@@ -1,0 +1,162 @@
+/**
+ * What a turn costs: a question, one tool call, an answer, with a model that takes no time, at full durability
+ * and at several lengths of history. The yardstick is the same turn on ADK's in-memory service plus the same
+ * events as rows in a bare SQLite table with the same pragmas, one transaction each.
+ *
+ *     node --import tsx bench/turn.ts [--json]
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { LlmRequest, LlmResponse } from '@google/adk'
+import {
+  BaseLlm,
+  type BaseSessionService,
+  type Event,
+  FunctionTool,
+  InMemorySessionService,
+  LlmAgent,
+  Runner,
+} from '@google/adk'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { z } from 'zod'
+import { SessionServiceAdapter } from '../src/adk/session/session-service-adapter.js'
+import { openStore } from '../src/store/open-store.js'
+import { Report } from './support/report.js'
+
+const LENGTHS = [0, 20, 100, 400]
+const SAMPLES = Number(process.env.LANGO_BENCH_SAMPLES ?? 40)
+/** Enough that neither side is measured while it is still being compiled. */
+const WARM_UP = 30
+
+/** Calls the tool when it is asked, answers when it has the result. */
+class InstantModel extends BaseLlm {
+  constructor() {
+    super({ model: 'instant' })
+  }
+  override async *generateContentAsync(request: LlmRequest): AsyncGenerator<LlmResponse, void> {
+    const answered = request.contents.at(-1)?.parts?.some(part => part.functionResponse)
+    const call = { functionCall: { name: 'look', args: { place: 'the second drawer from the top' } } }
+    const text = { text: 'It is in the second drawer from the top, behind the envelopes.' }
+    yield { content: { role: 'model', parts: [answered ? text : call] } }
+  }
+  override connect(): Promise<never> {
+    return Promise.reject(new TypeError('not a live model'))
+  }
+}
+
+const agent = new LlmAgent({
+  name: 'agent',
+  model: new InstantModel(),
+  tools: [
+    new FunctionTool({
+      name: 'look',
+      description: 'Looks somewhere',
+      parameters: z.object({ place: z.string() }),
+      execute: ({ place }) => ({ place, found: ['stamps', 'envelopes', 'a key'], at: 'the back' }),
+    }),
+  ],
+})
+
+const report = new Report('turn')
+const pattern = await eventsOfTurn()
+const folder = await mkdtemp(join(tmpdir(), 'lango-bench-'))
+try {
+  for (const length of LENGTHS) await measure(length)
+} finally {
+  await rm(folder, { recursive: true, force: true })
+}
+report.finish()
+
+async function measure(length: number): Promise<void> {
+  report.progress(`a turn after ${length} events …`)
+  const store = await openStore(`sqlite:${folder}/ours-${length}.db`)
+  const ours = new SessionServiceAdapter(store, { rootAgentName: 'agent' })
+  const memory = new InMemorySessionService()
+  const raw = openRaw(`${folder}/raw-${length}.db`)
+  const times: { ours: number[]; peer: number[] } = { ours: [], peer: [] }
+  for (let sample = 0; sample < SAMPLES + WARM_UP; sample += 1) {
+    const sessionId = `s${sample}`
+    await fill(ours, sessionId, length)
+    await fill(memory, sessionId, length)
+    const sides = {
+      ours: () => turn(ours, sessionId),
+      peer: async () => raw.insert(sessionId, await turn(memory, sessionId)),
+    }
+    // Whoever comes second finds warmer caches, so they take turns.
+    const order = sample % 2 === 0 ? (['ours', 'peer'] as const) : (['peer', 'ours'] as const)
+    const taken = { ours: 0, peer: 0 }
+    for (const side of order) taken[side] = await timed(sides[side])
+    if (sample < WARM_UP) continue
+    times.ours.push(taken.ours)
+    times.peer.push(taken.peer)
+  }
+  report.atMost(`a turn after ${length} events`, 'ms', median(times.ours), median(times.peer), 1.5)
+  raw.close()
+  await store.close()
+}
+
+async function turn(sessionService: BaseSessionService, sessionId: string): Promise<Event[]> {
+  const runner = new Runner({ appName: 'bench', agent, sessionService })
+  const newMessage = { role: 'user', parts: [{ text: 'Where is the key that I put away last week?' }] }
+  const events: Event[] = []
+  for await (const event of runner.runAsync({ userId: 'u', sessionId, newMessage })) events.push(event)
+  return events
+}
+
+/** Real turns' events, appended without running them. */
+async function fill(sessions: BaseSessionService, sessionId: string, length: number): Promise<void> {
+  const session = await sessions.createSession({ appName: 'bench', userId: 'u', sessionId })
+  for (let index = 0; index < length; index += 1) {
+    const event = structuredClone({ ...(pattern[index % pattern.length] as Event) })
+    const turnNumber = Math.floor(index / pattern.length)
+    for (const part of event.content?.parts ?? []) {
+      const named = part.functionCall ?? part.functionResponse
+      if (named) named.id = `adk-${turnNumber}`
+    }
+    await sessions.appendEvent({
+      session,
+      event: { ...event, id: `e${index}`, timestamp: 1_700_000_000_000 + index },
+    })
+  }
+}
+
+async function eventsOfTurn(): Promise<Event[]> {
+  const sessions = new InMemorySessionService()
+  await sessions.createSession({ appName: 'bench', userId: 'u', sessionId: 'pattern' })
+  await turn(sessions, 'pattern')
+  const session = await sessions.getSession({ appName: 'bench', userId: 'u', sessionId: 'pattern' })
+  return session?.events ?? []
+}
+
+/** The least that a durable turn costs: its four events, each committed before the next. */
+function openRaw(file: string) {
+  const database = new DatabaseSync(file)
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  database.exec('CREATE TABLE events (session TEXT, seq INTEGER, event TEXT, PRIMARY KEY (session, seq))')
+  const [begin, insert, commit] = ['BEGIN IMMEDIATE', 'INSERT INTO events VALUES (?, ?, ?)', 'COMMIT'].map(
+    text => database.prepare(text),
+  )
+  return {
+    insert(session: string, events: readonly Event[]): void {
+      // The question is an event too, though the runner does not yield it.
+      for (const [seq, event] of [events[0], ...events].entries()) {
+        begin?.run()
+        insert?.run(session, seq, JSON.stringify(event))
+        commit?.run()
+      }
+    },
+    close: () => database.close(),
+  }
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now()
+  await work()
+  return performance.now() - start
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((left, right) => left - right)
+  return sorted[Math.floor(sorted.length / 2)] ?? 0
+}
