@@ -19,50 +19,45 @@ const STEP = 'move-media'
 
 /** Moves media to where the profile takes them, and names in words what it does not take. */
 export function moveMedia(entries: readonly Entry[], context: StepContext): readonly Entry[] {
-  const { media } = context.profile
   let moved: Entry[] | undefined
-  let waiting: Entry | undefined
+  let waiting: ProviderPart[] = []
+  let from = 0
   for (let index = 0; index < entries.length; index++) {
     const entry = entries[index] as Entry
-    const collected: ProviderPart[] = []
-    let settled = replaceParts(entry, part => settlePart(part, entry, media, collected, context))
-    if (waiting && !hasResults(entry)) {
+    const arrived = waiting
+    // Results of one step must not be parted, so media wait until the last of them has been passed.
+    if (!hasResults(entry)) waiting = []
+    const collected = waiting.length
+    let settled = replaceParts(entry, part => settlePart(part, entry, waiting, context))
+    if (arrived !== waiting && arrived.length > 0) {
       moved ??= entries.slice(0, index)
-      if (settled.message.role === 'user') {
-        settled = withParts(settled, [...waiting.message.parts, ...settled.message.parts])
-      } else {
-        moved.push(waiting)
-      }
-      waiting = undefined
+      if (settled.message.role === 'user')
+        settled = withParts(settled, [...arrived, ...settled.message.parts])
+      else moved.push(madeEntry('user', arrived, from))
     }
     if (settled !== entry) moved ??= entries.slice(0, index)
     moved?.push(settled)
-    if (collected.length > 0) {
-      const before: readonly ProviderPart[] = waiting?.message.parts ?? []
-      waiting = madeEntry('user', [...before, ...collected], entry.at)
-    }
+    if (waiting.length > collected) from = entry.at
   }
-  if (waiting) moved?.push(waiting)
+  if (waiting.length > 0) moved?.push(madeEntry('user', waiting, from))
   return moved ?? entries
 }
 
 function settlePart(
   part: ProviderPart,
   entry: Entry,
-  rules: MediaRules,
-  collected: ProviderPart[],
+  waiting: ProviderPart[],
   context: StepContext,
 ): ProviderPart {
-  if (part.type === 'tool-result' && part.media?.length) {
-    return settleResult(part, entry, rules, collected, context)
-  }
+  const rules = context.profile.media
+  if (part.type === 'tool-result' && part.media?.length) return settleResult(part, entry, waiting, context)
   if (part.type !== 'media') return part
   if (!isTaken(part, rules)) {
     context.report({ step: STEP, kind: 'stub', at: entry.at, detail: stubDetail(part, context) })
     return { type: 'text', text: stubText(part) }
   }
   if (entry.message.role !== 'assistant' || rules.inAssistant) return part
-  collected.push({ type: 'text', text: `[${part.mimeType} from the assistant]` }, part)
+  waiting.push({ type: 'text', text: `[${part.mimeType} from the assistant]` }, part)
   const detail = `${part.mimeType} of the assistant was moved to the next user message.`
   context.report({ step: STEP, kind: 'move', at: entry.at, detail })
   return { type: 'text', text: `[${part.mimeType}: see the next user message]` }
@@ -71,10 +66,10 @@ function settlePart(
 function settleResult(
   result: ToolResultPart,
   entry: Entry,
-  rules: MediaRules,
-  collected: ProviderPart[],
+  waiting: ProviderPart[],
   context: StepContext,
 ): ToolResultPart {
+  const rules = context.profile.media
   const stays: MediaPart[] = []
   for (const part of result.media ?? []) {
     const taken = isTaken(part, rules)
@@ -83,8 +78,8 @@ function settleResult(
       continue
     }
     const from = `from ${toolLabel(result)}`
-    if (taken) collected.push({ type: 'text', text: `[${part.mimeType} ${from}]` }, part)
-    else collected.push({ type: 'text', text: `${stubText(part)} ${from}` })
+    if (taken) waiting.push({ type: 'text', text: `[${part.mimeType} ${from}]` }, part)
+    else waiting.push({ type: 'text', text: `${stubText(part)} ${from}` })
     const detail = taken
       ? `${part.mimeType} ${from} was moved to the next user message.`
       : stubDetail(part, context)

@@ -39,7 +39,10 @@ import { wellFormedText } from './well-formed-text.js'
 import { wrapResults } from './wrap-results.js'
 
 export interface RepairOptions {
-  /** Default `repair`. `strict` throws `history-illegal`; `explain` returns the history as it was given. */
+  /**
+   * Default `repair`. `strict` throws `history-illegal` for what is broken and still rewrites what every
+   * send rewrites (ids, names, signatures, media); `explain` returns the history as it was given.
+   */
   readonly mode?: RepairMode
   /** `user`: a user message will follow before the history is sent. Default `none`. */
   readonly next?: 'user' | 'none'
@@ -121,8 +124,8 @@ function refuseBroken(repairs: readonly Repair[], profile: Profile): void {
   if (!first) return
   throw new AgentError(
     'history-illegal',
-    `The history is not legal for ${profile.name}: ${findings.length} findings, the first at message ` +
-      `${first.at}: ${first.message} Send it with repair mode "repair", or mend the stored session.`,
+    `The history is not legal for ${profile.name} in ${findings.length} ` +
+      `${findings.length === 1 ? 'place' : 'places'}, first in message ${first.at}: ${first.message} Send it with repair mode "repair", or mend the stored session.`,
     { details: { profile: profile.name, findings } },
   )
 }
