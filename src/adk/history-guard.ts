@@ -6,8 +6,9 @@ import { fitToBudget } from '../session/fit-to-budget.js'
 import type { HistoryCut } from '../session/message.js'
 import { effectiveLimits } from '../session/token-budget-truncate.js'
 import { convertMessages } from './model/convert-messages.js'
+import { ModelAdapter } from './model/model-adapter.js'
 import { providerMessageLens } from './model/provider-message-lens.js'
-import { BasePlugin, type Content, type LlmRequest } from './sdk.js'
+import { BasePlugin, type Content, type Context, isLlmAgent, type LlmRequest } from './sdk.js'
 import { toContents } from './to-contents.js'
 
 export interface HistoryGuardOptions {
@@ -42,7 +43,14 @@ class HistoryGuard extends BasePlugin {
     this.#options = options
   }
 
-  override async beforeModelCallback({ llmRequest }: { llmRequest: LlmRequest }): Promise<undefined> {
+  override async beforeModelCallback({
+    callbackContext,
+    llmRequest,
+  }: {
+    callbackContext?: Context
+    llmRequest: LlmRequest
+  }): Promise<undefined> {
+    if (usesOurModel(callbackContext)) return undefined
     const { mode, profile = profileForModel('gemini', llmRequest.model ?? ''), onGuard } = this.#options
     const { budgetTokens } = effectiveLimits(this.#options.budgetTokens, undefined)
     const given = convertMessages(llmRequest.contents)
@@ -54,6 +62,11 @@ class HistoryGuard extends BasePlugin {
     onGuard?.({ ...(cut ? { cut } : {}), repairs })
     return undefined
   }
+}
+
+function usesOurModel(context: Context | undefined): boolean {
+  const agent = context?.invocationContext?.agent
+  return agent !== undefined && isLlmAgent(agent) && agent.model instanceof ModelAdapter
 }
 
 /**

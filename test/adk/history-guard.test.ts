@@ -1,9 +1,11 @@
-import { InMemorySessionService, LlmAgent, type LlmRequest } from '@google/adk'
+import { createEvent, InMemorySessionService, LlmAgent, type LlmRequest } from '@google/adk'
 import type { Content } from '@google/genai'
 import { describe, expect, test } from 'vitest'
 import { type HistoryGuardReport, historyGuard } from '../../src/adk/history-guard.js'
+import { ModelAdapter } from '../../src/adk/model/model-adapter.js'
 import { AgentError } from '../../src/errors.js'
-import { runTurn } from '../support/adk-run.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { KEY, runTurn } from '../support/adk-run.js'
 import { RecordingModel } from '../support/recording-model.js'
 
 const user = (text: string): Content => ({ role: 'user', parts: [{ text }] })
@@ -73,6 +75,26 @@ describe('the request that ADK is about to send', () => {
   test('is refused in strict mode when it is not in order', async () => {
     const refused = guarded([user('q'), asked('a'), user('next')], { mode: 'strict' })
     await expect(refused).rejects.toBeInstanceOf(AgentError)
+  })
+})
+
+test('a model of ours is left to itself', async () => {
+  const reports: HistoryGuardReport[] = []
+  const provider = new ScriptedProvider([{ text: 'ok' }])
+  const agent = new LlmAgent({ name: 'agent', model: new ModelAdapter({ provider, model: 'm' }) })
+  const sessions = new InMemorySessionService()
+  const session = await sessions.createSession({ ...KEY })
+  await sessions.appendEvent({ session, event: createEvent({ author: 'agent', content: asked('a') }) })
+  await runTurn({
+    agent,
+    sessions,
+    message: 'hi',
+    plugins: [historyGuard({ onGuard: report => reports.push(report) })],
+  })
+  expect(reports).toEqual([])
+  expect(provider.requests[0]?.messages.find(sent => sent.role === 'assistant')?.parts[0]).toMatchObject({
+    type: 'tool-call',
+    id: 'a',
   })
 })
 
