@@ -54,3 +54,19 @@ test('of a result’s media only those stay that the model takes', () => {
   expect(messages[3]?.parts).toEqual([text('[audio/wav beep.wav, which cannot be shown] from camera')])
   expect(repairs).toMatchObject([{ step: 'move-media', kind: 'stub', at: 2 }])
 })
+
+test('an assistant’s image does not come between its thought and what that led to', () => {
+  const thought: ProviderPart = {
+    type: 'reasoning',
+    text: 'hm',
+    signature: 's',
+    origin: { vendor: 'openai' },
+  }
+  const history: ProviderMessage[] = [
+    user,
+    { role: 'assistant', parts: [image, thought] },
+    { role: 'assistant', parts: [text('so')] },
+  ]
+  const { messages } = repairHistory(history, 'openai-responses')
+  expect(messages.map(message => message.role)).toEqual(['user', 'assistant', 'assistant', 'user'])
+})

@@ -25,8 +25,7 @@ export function moveMedia(entries: readonly Entry[], context: StepContext): read
   for (let index = 0; index < entries.length; index++) {
     const entry = entries[index] as Entry
     const arrived = waiting
-    // Results of one step must not be parted, so media wait until the last of them has been passed.
-    if (!hasResults(entry)) waiting = []
+    if (mayPart(entries[index - 1], entry)) waiting = []
     const collected = waiting.length
     let settled = replaceParts(entry, part => settlePart(part, entry, waiting, context))
     if (arrived !== waiting && arrived.length > 0) {
@@ -41,6 +40,14 @@ export function moveMedia(entries: readonly Entry[], context: StepContext): read
   }
   if (waiting.length > 0) moved?.push(madeEntry('user', waiting, from))
   return moved ?? entries
+}
+
+/**
+ * Whether a user message may come between two entries: not in front of results, and not between two messages
+ * of the assistant, where the first may end in a thought that leads to the second.
+ */
+function mayPart(before: Entry | undefined, entry: Entry): boolean {
+  return !hasResults(entry) && (before?.message.role !== 'assistant' || entry.message.role !== 'assistant')
 }
 
 function settlePart(
@@ -91,7 +98,7 @@ function settleResult(
 }
 
 function isTaken(part: MediaPart, rules: MediaRules): boolean {
-  return rules.types.test(part.mimeType) && (rules.remote || part.data !== undefined)
+  return rules.types.test(part.mimeType) && (rules.remote || Boolean(part.data))
 }
 
 function stubText(part: MediaPart): string {
