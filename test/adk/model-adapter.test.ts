@@ -434,6 +434,16 @@ describe('the budget', () => {
     expect(reports.find(report => report.type === 'cut')).toMatchObject({ cut: { reason: 'token-budget' } })
   })
 
+  test('what ADK tells of other agents is not taken for the question', async () => {
+    const told = {
+      role: 'user',
+      parts: [{ text: 'For context:' }, { text: `[root] said: ${'word '.repeat(300)}` }],
+    }
+    const contents = [user(`the question ${'word '.repeat(300)}`), told, told, told, told]
+    const { provider } = await ask([{ text: 'x' }], { llmRequest: request(contents), budgetTokens: 1000 })
+    expect(JSON.stringify(provider.requests[0]?.messages)).toContain('the question')
+  })
+
   test('the window of the model is a limit of its own, with room for the answer and the tools', async () => {
     const model = { contextWindow: 6000, outputLimit: 2000 }
     const config = { systemInstruction: 'x'.repeat(4000) }

@@ -26,12 +26,24 @@ export function convertContents(
   return contents.flatMap((content, index) => {
     if (!content) return []
     const role = roleOf(content, index)
+    const told = role === 'user' && isToldByAdk(content)
     const parts = (content.parts ?? []).flatMap(part => {
+      // ADK tells an agent what another said, and copies the other's private thoughts along.
+      if (told && (part.thought || onlySigned(part))) return []
       if (role === 'user' && part.text) ids.newTurn()
       return convertPart(part, ids, index)
     })
     return toMessages(parts, role)
   })
+}
+
+/** Whether a content is what ADK makes of another agent's event. */
+function isToldByAdk(content: Content): boolean {
+  return content.parts?.[0]?.text === 'For context:'
+}
+
+function onlySigned(part: Part): boolean {
+  return Object.keys(part).every(key => key === 'thoughtSignature' || key === 'text') && !part.text
 }
 
 /** Results make a message of their own, and calls are the assistant's wherever they stand. */

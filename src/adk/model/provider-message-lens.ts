@@ -19,14 +19,29 @@ import { shortenOutput } from '../../session/shorten-output.js'
 /** How a budget sees a neutral message: the same costs as those of stored messages. */
 export const providerMessageLens: BudgetLens<ProviderMessage> = {
   tokens: countProviderTokens,
-  startsTurn: message =>
-    message.role === 'user' && message.parts.some(part => part.type === 'text' || part.type === 'media'),
+  startsTurn,
   calls: message => message.parts.filter(part => part.type === 'tool-call'),
   answers: message => message.parts.filter(part => part.type === 'tool-result'),
   outputTokens: message =>
     message.parts.flatMap(part => (part.type === 'tool-result' ? [resultTokens(part)] : [])),
   shorten,
 }
+
+/** A person's message, as far as a request shows it: much that has the user's role was written by programs. */
+function startsTurn(message: ProviderMessage): boolean {
+  if (message.role !== 'user') return false
+  const [first] = message.parts
+  if (first?.type === 'text') return !WRITTEN_BY_PROGRAMS.some(beginning => first.text.startsWith(beginning))
+  return message.parts.some(part => part.type === 'text' || part.type === 'media')
+}
+
+/** ADK on other agents and on compacted history, the session view on results without calls, corrections by Lango. */
+const WRITTEN_BY_PROGRAMS = [
+  'For context:',
+  '[Previous Context Summary]:',
+  '[Earlier result of tool `',
+  '[System: ',
+]
 
 /** What a message will roughly cost: UTF-8 bytes / 4 and a little for the message and each call. */
 export function countProviderTokens(message: ProviderMessage): number {
