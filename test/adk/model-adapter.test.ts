@@ -497,7 +497,7 @@ describe('the budget', () => {
     ]).flat()
     for (let length = 41; length < turns.length; length += 2) {
       const llmRequest = request(turns.slice(0, length))
-      onModelRequest(llmRequest, listener)
+      onModelRequest(llmRequest, report => listener(report), cuts)
       for await (const _ of adapter.generateContentAsync(llmRequest));
       const [first] = provider.requests.at(-1)?.messages ?? []
       firsts.push(first?.parts[0]?.type === 'text' ? first.parts[0].text.split(' ')[0] : undefined)

@@ -5,7 +5,7 @@ import { convertMessages } from './convert-messages.js'
 import { convertTools } from './convert-tools.js'
 import { type FittedRequest, fitRequest, fitTo, type RequestParts } from './fit-request.js'
 import { generationOptions } from './generation-options.js'
-import { listenersOf, type ModelReport, type ModelReportListener } from './request-reports.js'
+import { type ModelReport, subscriptionsOf } from './request-reports.js'
 import { ResponseAccumulator } from './response-accumulator.js'
 import { systemMessage } from './system-message.js'
 import { answerUnknownTools } from './unknown-tool.js'
@@ -40,8 +40,8 @@ export interface Calibration {
 export class ModelAdapter extends BaseLlm {
   readonly provider: Provider
   readonly #options: ModelAdapterOptions
-  /** The cut that each listener was told last. */
-  readonly #toldCuts = new WeakMap<ModelReportListener, string>()
+  /** The cut that was told last, by scope. */
+  readonly #toldCuts = new WeakMap<object, string>()
 
   constructor(options: ModelAdapterOptions) {
     super({ model: options.model })
@@ -134,9 +134,9 @@ export class ModelAdapter extends BaseLlm {
 
   #reportCut(llmRequest: LlmRequest, { cut }: FittedRequest): void {
     const told = JSON.stringify([cut?.messages ?? 0, cut?.shortened ?? []])
-    for (const listener of listenersOf(llmRequest)) {
-      const changed = this.#toldCuts.get(listener) !== told
-      this.#toldCuts.set(listener, told)
+    for (const { listener, scope } of subscriptionsOf(llmRequest)) {
+      const changed = this.#toldCuts.get(scope) !== told
+      this.#toldCuts.set(scope, told)
       if (cut && changed) listener({ type: 'cut', cut })
     }
   }
@@ -158,7 +158,7 @@ const OVERFLOW_SHARE = 0.7
 const MALFORMED = 'malformed-call'
 
 function report(llmRequest: LlmRequest, message: ModelReport): void {
-  for (const listener of listenersOf(llmRequest)) listener(message)
+  for (const { listener } of subscriptionsOf(llmRequest)) listener(message)
 }
 
 function callIdsOf(messages: readonly ProviderMessage[]): string[] {

@@ -23,14 +23,27 @@ export type ModelReport =
 
 export type ModelReportListener = (report: ModelReport) => void
 
-const listeners = new WeakMap<LlmRequest, ModelReportListener[]>()
+/** A listener and what it listens for: a cut is told once per change within a scope. */
+export interface ModelReportSubscription {
+  readonly listener: ModelReportListener
+  readonly scope: object
+}
 
-/** Listens to what becomes of a request. Call it from a plugin's `beforeModelCallback`. */
-export function onModelRequest(llmRequest: LlmRequest, listener: ModelReportListener): void {
-  listeners.set(llmRequest, [...(listeners.get(llmRequest) ?? []), listener])
+const subscriptions = new WeakMap<LlmRequest, ModelReportSubscription[]>()
+
+/**
+ * Listens to what becomes of a request. Call it from a plugin's `beforeModelCallback`. Requests that belong
+ * together (those of a run) share a `scope`; by default that is the listener itself.
+ */
+export function onModelRequest(
+  llmRequest: LlmRequest,
+  listener: ModelReportListener,
+  scope: object = listener,
+): void {
+  subscriptions.set(llmRequest, [...subscriptionsOf(llmRequest), { listener, scope }])
 }
 
 /** Those who listen to a request. */
-export function listenersOf(llmRequest: LlmRequest): readonly ModelReportListener[] {
-  return listeners.get(llmRequest) ?? []
+export function subscriptionsOf(llmRequest: LlmRequest): readonly ModelReportSubscription[] {
+  return subscriptions.get(llmRequest) ?? []
 }
