@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { buildAgent } from './adk/agent/build-agent.js'
 import { resolveAgentModels } from './adk/agent/resolve-agent-models.js'
 import { ModelAdapter } from './adk/model/model-adapter.js'
-import { onModelRequest } from './adk/model/request-reports.js'
+import { type ModelReport, onModelRequest } from './adk/model/request-reports.js'
 import { type ModelRoute, RoutedModel } from './adk/model/routed-model.js'
 import { SpentModel } from './adk/model/spent-model.js'
 import {
@@ -175,13 +175,15 @@ class Models {
 
 /** Passes on what the model layer reports. */
 function report(request: LlmRequest, reference: string, scope: RunScope): void {
-  onModelRequest(request, message => {
+  const listener = (message: ModelReport) => {
     if (message.type === 'cut') scope.historyCut(message.cut)
     if (message.type === 'request') {
       const { type: _type, ...sent } = message.request
       scope.requestSent({ ...sent, model: reference })
     }
-  })
+  }
+  // Within one run a cut is told once per change, however many requests it has.
+  onModelRequest(request, listener, scope)
 }
 
 function budgetOf({ history }: RuntimeOptions): number | 'off' {

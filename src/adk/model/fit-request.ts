@@ -1,6 +1,6 @@
 import type { ModelInfo, ProviderMessage, ToolDeclaration } from '../../provider/provider.js'
 import { fitToBudget } from '../../session/fit-to-budget.js'
-import type { HistoryCut, ShortenedOutput } from '../../session/message.js'
+import type { HistoryCut } from '../../session/message.js'
 import { effectiveLimits } from '../../session/token-budget-truncate.js'
 import { countProviderTokens, countToolTokens, providerMessageLens } from './provider-message-lens.js'
 
@@ -40,7 +40,8 @@ export function fitRequest(request: RequestParts, budget: RequestBudget): Fitted
 /** Fits to that many estimated tokens of history. */
 export function fitTo(request: RequestParts, budgetTokens: number): FittedRequest {
   const { messages } = request
-  const fit = countAll(messages) <= budgetTokens ? { items: [...messages] } : cutTo(messages, budgetTokens)
+  const refillTo = steadyTokens(countAll(messages), budgetTokens) / budgetTokens
+  const fit = fitToBudget(messages, { budgetTokens, refillTo, dropWithinTurn: true }, providerMessageLens)
   const historyTokens = countAll(fit.items)
   return {
     messages: fit.items,
@@ -49,49 +50,6 @@ export function fitTo(request: RequestParts, budgetTokens: number): FittedReques
     requestTokens: historyTokens + overheadTokens(request),
   }
 }
-
-function cutTo(
-  messages: readonly ProviderMessage[],
-  budgetTokens: number,
-): { items: ProviderMessage[]; cut?: HistoryCut | undefined } {
-  const turnStart = Math.max(0, messages.findLastIndex(providerMessageLens.startsTurn))
-  const turn = messages.slice(turnStart)
-  if (countAll(turn) <= budgetTokens) {
-    const refillTo = steadyTokens(countAll(messages), budgetTokens) / budgetTokens
-    return fitToBudget(messages, { budgetTokens, refillTo }, providerMessageLens)
-  }
-  const shorter = shortenInSteps(turn, budgetTokens)
-  const target = steadyTokens(countAll(shorter.messages), budgetTokens)
-  const { items, cut } = fitToBudget(
-    [...messages.slice(0, turnStart), ...shorter.messages],
-    { budgetTokens: target, dropWithinTurn: true },
-    providerMessageLens,
-  )
-  return { items, cut: cut && { ...cut, budgetTokens, shortened: [...shorter.shortened, ...cut.shortened] } }
-}
-
-/**
- * Shortens the outputs of a turn that is over the budget by itself. The limit per output is halved until the
- * turn fits, so that it changes rarely while the turn grows.
- */
-function shortenInSteps(
-  turn: readonly ProviderMessage[],
-  budgetTokens: number,
-): { messages: readonly ProviderMessage[]; shortened: ShortenedOutput[] } {
-  let messages = turn
-  let shortened: ShortenedOutput[] = []
-  for (let limit = budgetTokens / 4; countAll(messages) > budgetTokens; limit /= 2) {
-    const least = Math.max(LEAST_OUTPUT_TOKENS, Math.floor(limit))
-    const shorter = turn.map(message => providerMessageLens.shorten(message, least))
-    messages = shorter.map(({ item }) => item)
-    shortened = shorter.flatMap(entry => entry.shortened)
-    if (least === LEAST_OUTPUT_TOKENS) break
-  }
-  return { messages, shortened }
-}
-
-/** Less than a beginning and an end says nothing. */
-const LEAST_OUTPUT_TOKENS = 64
 
 /** The budget, but never more than the window has room for beside answer, instruction and tools. */
 function historyBudget(request: RequestParts, { budgetTokens, model, scale }: RequestBudget): number {
