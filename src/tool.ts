@@ -52,6 +52,15 @@ export interface ToolContext {
   }
 }
 
+/** What a person says to a tool that asks first: yes this time, yes for the rest of the session, or no. */
+export type ApprovalAnswer = 'once' | 'always' | 'no'
+
+/** How asking ended: with an answer, or without one because nobody spoke in time or the run was stopped. */
+export type ApprovalOutcome = ApprovalAnswer | 'timeout' | 'aborted'
+
+/** Where the session's state lists the tools that were approved for good, by name. */
+export const APPROVALS_STATE_KEY = 'lango:approvals'
+
 export type ArgsOf<Parameters> = Parameters extends { readonly '~standard': { readonly types?: infer Types } }
   ? NonNullable<Types> extends { readonly output: infer Output }
     ? Output

@@ -4,42 +4,52 @@ import { countTextTokens } from './count-message-tokens.js'
  * Shortens a tool output to about `limitTokens`, keeping its beginning and its end and saying between them
  * how much is missing. JSON stays JSON, because it is parsed again on its way to a model: its longest string
  * is shortened in place when that is enough, otherwise the text as a whole becomes `{"output": …}`.
+ * The marker ends with `note`, which may say where the whole text is.
  */
-export function shortenOutput(text: string, limitTokens: number): string {
+export function shortenOutput(text: string, limitTokens: number, note = ''): string {
   if (countTextTokens(text) <= limitTokens) return text
-  if (!isJson(text)) return shortenText(text, limitTokens, identity)
+  if (!isJson(text)) return shortenText(text, { limitTokens, note, form: identity })
   const longest = longestString(text)
   if (longest !== undefined) {
     const rest = countTextTokens(text) - countTextTokens(text.slice(longest.start, longest.end))
     if (rest <= limitTokens / 2) {
       const value = JSON.parse(text.slice(longest.start, longest.end)) as string
-      const shorter = JSON.stringify(shortenText(value, limitTokens - rest, quoted))
+      const shorter = JSON.stringify(
+        shortenText(value, { limitTokens: limitTokens - rest, note, form: quoted }),
+      )
       return text.slice(0, longest.start) + shorter + text.slice(longest.end)
     }
   }
-  return `{"output":${JSON.stringify(shortenText(text, limitTokens - 4, quoted))}}`
+  return `{"output":${JSON.stringify(shortenText(text, { limitTokens: limitTokens - 4, note, form: quoted }))}}`
 }
 
 /**
  * The beginning and the end of a text with a visible marker between. `form` is how the text will be written,
  * since quoting it as JSON makes it longer.
  */
-function shortenText(text: string, limitTokens: number, form: (text: string) => string): string {
+function shortenText(text: string, { limitTokens, note, form }: Shortening): string {
   const density = text.length / Math.max(1, countTextTokens(form(text)))
-  let room = Math.max(0, Math.floor((limitTokens - MARKER_TOKENS) * density))
-  let shorter = around(text, room)
+  const markerTokens = MARKER_TOKENS + (note === '' ? 0 : countTextTokens(form(note)))
+  let room = Math.max(0, Math.floor((limitTokens - markerTokens) * density))
+  let shorter = around(text, room, note)
   // Dense passages at the ends can cost more than the average: a few rounds reach the limit or the bare marker.
   for (let round = 0; round < 12 && room > 0 && countTextTokens(form(shorter)) > limitTokens; round++) {
     room = Math.floor(room * 0.75)
-    shorter = around(text, room)
+    shorter = around(text, room, note)
   }
   return shorter
+}
+
+interface Shortening {
+  limitTokens: number
+  note: string
+  form: (text: string) => string
 }
 
 const MARKER_TOKENS = 20
 const THOUSANDS = new Intl.NumberFormat('en-US')
 
-function around(text: string, room: number): string {
+function around(text: string, room: number, note: string): string {
   if (room >= text.length) return text
   let head = Math.ceil(room * 0.6)
   let tail = text.length - (room - head)
@@ -47,7 +57,7 @@ function around(text: string, room: number): string {
   if (splitsPair(text, tail)) tail++
   const left = THOUSANDS.format(tail - head)
   const all = THOUSANDS.format(text.length)
-  return `${text.slice(0, head)}… [shortened by Lango: ${left} of ${all} characters left out] …${text.slice(tail)}`
+  return `${text.slice(0, head)}… [shortened by Lango: ${left} of ${all} characters left out${note}] …${text.slice(tail)}`
 }
 
 /** Whether a cut before `index` would part the two halves of one character. */

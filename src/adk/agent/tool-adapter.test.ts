@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import type { ToolContext } from '../../tool.js'
+import type { ApprovalOutcome, ToolContext } from '../../tool.js'
 import { defineTool, type Tool } from '../../tool.js'
 import type { Context } from '../sdk.js'
-import { ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
+import { type ApprovalRequest, ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
 
 /** As much of ADK's context as a tool sees. */
 function context(abortSignal?: AbortSignal): Context {
@@ -149,6 +149,32 @@ describe('results', () => {
     expect(result.text).toMatch(/^begin .*shortened by Lango.* end$/s)
     expect(JSON.stringify(result).length).toBeLessThan(2400)
   })
+
+  test('a shortened output is kept whole, and its marker says where', async () => {
+    const kept: unknown[] = []
+    const keepWhole: ToolAdapterOptions['keepWhole'] = async (...all) => {
+      kept.push(all)
+      return 'out-7'
+    }
+    const value = { text: `begin ${'word '.repeat(5000)} end` }
+    const options = { outputLimitTokens: 500, keepWhole }
+    const result = (await run(returning(value), {}, options)) as { text: string }
+    expect(kept).toEqual([
+      ['call-1', 't', JSON.stringify(value), { sessionId: 's1', userId: 'ann', agentName: 'agent' }],
+    ])
+    expect(result.text).toMatch(/^begin .*shortened by Lango.*"out-7".*read_output.* end$/s)
+    expect(JSON.stringify(result).length).toBeLessThan(2400)
+    await run(returning({ text: 'short' }), {}, options)
+    expect(kept).toHaveLength(1)
+  })
+
+  test('an output that cannot be kept is shortened all the same', async () => {
+    const keepWhole = () => Promise.reject(new TypeError('disk full'))
+    const options = { outputLimitTokens: 500, keepWhole }
+    expect(await run(returning('word '.repeat(5000)), {}, options)).toEqual({
+      result: expect.stringMatching(/shortened by Lango.*disk full/),
+    })
+  })
 })
 
 describe('being stopped', () => {
@@ -195,10 +221,82 @@ describe('approval', () => {
     })
   })
 
-  test('who is asked decides', async () => {
-    expect(await run(dangerous(true), {}, { approve: () => true })).toEqual({ result: 'done' })
-    expect(await run(dangerous(true), {}, { approve: async () => false })).toEqual({
-      error: 'The user refused tool "t".',
+  test.each<[boolean | ApprovalOutcome, object]>([
+    [true, { result: 'done' }],
+    ['once', { result: 'done' }],
+    ['always', { result: 'done' }],
+    [false, { error: expect.stringMatching(/^The user refused tool "t"\. It was not run/) }],
+    ['no', { error: expect.stringMatching(/^The user refused tool "t"\. It was not run/) }],
+    ['timeout', { error: expect.stringContaining('nobody answered') }],
+    ['aborted', { error: expect.stringContaining('was not run: the run was stopped') }],
+    ['perhaps' as 'no', { error: expect.stringContaining('refused') }],
+  ])('who is asked decides: %s', async (answer, expected) => {
+    expect(await run(dangerous(true), {}, { approve: async () => answer })).toEqual(expected)
+  })
+
+  test('"always" is kept in the state of the session and not asked again there', async () => {
+    let asked = 0
+    const approve = () => {
+      asked++
+      return 'always' as const
+    }
+    const adapter = new ToolAdapter(dangerous(true), { approve })
+    const [here, elsewhere] = [context(), context()]
+    for (const toolContext of [here, here, elsewhere]) {
+      expect(await adapter.runAsync({ args: {}, toolContext })).toEqual({ result: 'done' })
+    }
+    expect(asked).toBe(2)
+    expect(here.state.get('lango:approvals')).toEqual(['t'])
+    const other = new ToolAdapter(returning('done', { name: 'u', needsApproval: true }))
+    expect(await other.runAsync({ args: {}, toolContext: here })).toHaveProperty('error')
+  })
+
+  test('"once" is asked again', async () => {
+    let asked = 0
+    const approve = () => ++asked > 0
+    const adapter = new ToolAdapter(dangerous(true), { approve })
+    const toolContext = context()
+    await adapter.runAsync({ args: {}, toolContext })
+    await adapter.runAsync({ args: {}, toolContext })
+    expect(asked).toBe(2)
+  })
+
+  test('silence is a refusal, and whoever asks is told to stop asking', async () => {
+    let signal: AbortSignal | undefined
+    const approve = (request: ApprovalRequest) => {
+      signal = request.context.signal
+      return new Promise<boolean>(() => {})
+    }
+    const tool = returning(0, { needsApproval: true, execute: () => expect.unreachable() })
+    expect(await run(tool, {}, { approve, approvalTimeoutMs: 5 })).toEqual({
+      error: 'Tool "t" was refused and not run: nobody answered the request for approval within 0.005 s.',
+    })
+    expect(signal?.aborted).toBe(true)
+  })
+
+  test('a person who thinks does not use up the time of the tool', async () => {
+    const approve = () => new Promise<boolean>(resolve => setTimeout(() => resolve(true), 30))
+    expect(await run(returning('done', { needsApproval: true, timeoutMs: 5 }), {}, { approve })).toEqual({
+      result: 'done',
+    })
+  })
+
+  test('the abort of the run ends the asking, and the tool is not run', async () => {
+    const stop = new AbortController()
+    const approve = () => {
+      queueMicrotask(() => stop.abort())
+      return new Promise<boolean>(() => {})
+    }
+    const tool = returning(0, { needsApproval: true, execute: () => expect.unreachable() })
+    expect(await run(tool, {}, { approve }, stop.signal)).toEqual({
+      error: expect.stringContaining('was not run: the run was stopped'),
+    })
+  })
+
+  test('asking that fails is a refusal', async () => {
+    const approve = () => Promise.reject(new TypeError('no line'))
+    expect(await run(dangerous(true), {}, { approve })).toEqual({
+      error: 'Tool "t" was not run: asking for approval failed (no line).',
     })
   })
 

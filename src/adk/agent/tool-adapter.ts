@@ -3,6 +3,7 @@ import { shortenOutput } from '../../session/shorten-output.js'
 import type { Tool, ToolContext } from '../../tool.js'
 import { toJson } from '../json.js'
 import { BaseTool, type Context, type FunctionDeclaration, type RunAsyncToolRequest } from '../sdk.js'
+import { type Approve, refusalOf } from './tool-approval.js'
 import { type EarlyResult, runInBatch } from './tool-batch.js'
 import { type CheckedParameters, checkedParameters } from './tool-parameters.js'
 
@@ -10,14 +11,19 @@ export interface ToolAdapterOptions {
   /** Results over this are shortened, with a marker. Default 16,000. */
   outputLimitTokens?: number | undefined
   /** Asks a person. Without it, a tool that needs approval is refused. */
-  approve?: ((request: ApprovalRequest) => Promise<boolean> | boolean) | undefined
+  approve?: Approve | undefined
+  /** A request that nobody answers within this is refused. Default 300,000. */
+  approvalTimeoutMs?: number | undefined
+  /** Keeps a result that is over the limit, as JSON, and returns the name that `read_output` finds it by. */
+  keepWhole?:
+    | ((callId: string, name: string, json: string, context: OutputContext) => Promise<string>)
+    | undefined
 }
 
-export interface ApprovalRequest {
-  tool: Tool
-  args: Record<string, unknown>
-  context: ToolContext
-}
+/** Whose output it is. */
+export type OutputContext = Pick<ToolContext, 'sessionId' | 'userId' | 'agentName'>
+
+export type { ApprovalRequest, Approve } from './tool-approval.js'
 
 /**
  * A tool of ours as ADK runs it. Whatever happens, the model gets a JSON object: wrong arguments, a refusal, a
@@ -70,7 +76,8 @@ export class ToolAdapter extends BaseTool {
     if ('problem' in checked) {
       return { error: `Invalid arguments for tool "${this.name}": ${checked.problem}` }
     }
-    return this.#shortened(await this.#execute(checked.args as Record<string, unknown>, toolContext, context))
+    const result = await this.#execute(checked.args as Record<string, unknown>, toolContext, context)
+    return this.#shortened(result, context)
   }
 
   async #execute(
@@ -78,16 +85,23 @@ export class ToolAdapter extends BaseTool {
     toolContext: Context,
     context: Omit<ToolContext, 'signal'>,
   ): Promise<unknown> {
-    if (toolContext.abortSignal?.aborted)
-      return { error: `Tool "${this.name}" was not run: the run was stopped.` }
+    const notRun = { error: `Tool "${this.name}" was not run: the run was stopped.` }
+    if (toolContext.abortSignal?.aborted) return notRun
     const timeoutMs = this.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS
     const stop = new AbortController()
-    const timer = setTimeout(() => stop.abort(TIMED_OUT), timeoutMs)
     const aborted = () => stop.abort(toolContext.abortSignal?.reason)
     toolContext.abortSignal?.addEventListener('abort', aborted, { once: true })
+    let timer: NodeJS.Timeout | undefined
+    // The tool's time begins when it does: a person who thinks about it does not use it up.
+    const begin = () => {
+      timer = setTimeout(() => stop.abort(TIMED_OUT), timeoutMs)
+    }
     try {
-      const work = this.#approvedExecute(args, { ...context, signal: stop.signal })
-      return await Promise.race([work, whenStopped(stop.signal, this.name, timeoutMs)])
+      const work = this.#approvedExecute(args, { ...context, signal: stop.signal }, begin)
+      return await Promise.race([
+        work,
+        whenStopped(stop.signal, this.name, timeoutMs, () => timer !== undefined),
+      ])
     } catch (error) {
       return { error: messageOf(error) }
     } finally {
@@ -96,35 +110,60 @@ export class ToolAdapter extends BaseTool {
     }
   }
 
-  async #approvedExecute(args: Record<string, unknown>, context: ToolContext): Promise<unknown> {
-    const { needsApproval } = this.tool
-    const asks = typeof needsApproval === 'function' ? await needsApproval(args) : (needsApproval ?? false)
-    if (!asks) return this.tool.execute(args, context)
-    const { approve } = this.#options
-    if (!approve) {
-      return { error: `Tool "${this.name}" needs a person's approval, and nobody can be asked here.` }
-    }
-    const approved = await approve({ tool: this.tool, args, context })
-    return approved ? this.tool.execute(args, context) : { error: `The user refused tool "${this.name}".` }
+  async #approvedExecute(
+    args: Record<string, unknown>,
+    context: ToolContext,
+    begin: () => void,
+  ): Promise<unknown> {
+    const { approve, approvalTimeoutMs = DEFAULT_APPROVAL_TIMEOUT_MS } = this.#options
+    const refusal = await refusalOf({ tool: this.tool, args, context }, { approve, approvalTimeoutMs })
+    if (refusal !== undefined) return { error: refusal }
+    // The run may have been stopped while its answer was on the way.
+    context.signal.throwIfAborted()
+    begin()
+    return this.tool.execute(args, context)
   }
 
-  #shortened(result: unknown): Record<string, unknown> {
+  async #shortened(result: unknown, context: Omit<ToolContext, 'signal'>): Promise<Record<string, unknown>> {
     const json = toJson(asObject(result))
-    const shorter = shortenOutput(json, this.#options.outputLimitTokens ?? DEFAULT_OUTPUT_LIMIT_TOKENS)
+    const limitTokens = this.#options.outputLimitTokens ?? DEFAULT_OUTPUT_LIMIT_TOKENS
+    let shorter = shortenOutput(json, limitTokens)
+    if (shorter !== json && this.#options.keepWhole) {
+      shorter = shortenOutput(json, limitTokens, await this.#wholeNote(json, context))
+    }
     return JSON.parse(shorter) as Record<string, unknown>
+  }
+
+  /** Where the whole output is, for the marker in the shortened one. Losing it does not lose the rest. */
+  async #wholeNote(json: string, { callId, sessionId, userId, agentName }: Omit<ToolContext, 'signal'>) {
+    try {
+      const owner = { sessionId, userId, agentName }
+      const reference = await this.#options.keepWhole?.(callId, this.name, json, owner)
+      return `; all of it is kept as "${reference}": page through it with the tool read_output`
+    } catch (error) {
+      return `; keeping all of it failed: ${messageOf(error)}`
+    }
   }
 }
 
 const DEFAULT_TIMEOUT_MS = 120_000
+const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000
 const DEFAULT_OUTPUT_LIMIT_TOKENS = 16_000
 const TIMED_OUT = Symbol('timed out')
 
 /** The result of a tool that is stopped before it answers; it never comes while the tool may go on. */
-function whenStopped(signal: AbortSignal, name: string, timeoutMs: number): Promise<unknown> {
+function whenStopped(
+  signal: AbortSignal,
+  name: string,
+  timeoutMs: number,
+  hasBegun: () => boolean,
+): Promise<unknown> {
   return new Promise(resolve => {
     const stopped = () => {
       const timedOut = `Tool "${name}" did not answer within ${timeoutMs} ms and was stopped.`
-      const aborted = `Tool "${name}" was stopped before it answered, because the run was stopped.`
+      const aborted = hasBegun()
+        ? `Tool "${name}" was stopped before it answered, because the run was stopped.`
+        : `Tool "${name}" was not run: the run was stopped.`
       resolve({ error: signal.reason === TIMED_OUT ? timedOut : aborted })
     }
     signal.addEventListener('abort', stopped, { once: true })
