@@ -1,0 +1,352 @@
+/**
+ * Everything that can be configured, as one schema. Descriptions become `docs/configuration.md`; the `error`
+ * texts finish the sentence "`key` is value, but …", so each says what would be right.
+ */
+import { z } from 'zod'
+import type { Tool } from '../tool.js'
+
+/** A configuration as a person writes it: every key may be left out. */
+export type LangoConfigInput = z.input<typeof configSchema>
+
+/** A configuration that was checked and whose defaults are filled in. */
+export type LangoConfig = z.output<typeof configSchema>
+
+/** The root agent of a configuration. */
+export type AgentConfig = NonNullable<LangoConfig['agent']>
+
+/** An agent below the root. */
+export interface SubAgentConfig {
+  name: string
+  model?: string | undefined
+  description?: string | undefined
+  instruction?: string | undefined
+  templating?: boolean | undefined
+  tools?: ToolConfig[] | undefined
+  subAgents?: SubAgentConfig[] | undefined
+}
+
+/** A tool by its name, or one that was made in code: Lango's own, or a tool or toolset of ADK. */
+export type ToolConfig = string | Tool | object
+
+/** One MCP server: a program to start, or an address. */
+export type McpServerConfig = LangoConfig['mcpServers'][string]
+
+export const PROVIDER_TYPE_NAMES = ['gemini', 'openai', 'anthropic', 'openai-compatible', 'demo'] as const
+
+export const BUILT_IN_TOOL_NAMES = [
+  'read_file',
+  'list_files',
+  'search_files',
+  'write_file',
+  'edit_file',
+  'run_command',
+  'fetch_url',
+  'current_time',
+] as const
+
+const text = (error = 'must be a text that is not empty') => z.string({ error }).min(1, { error })
+
+/** A text that may be empty, such as a value of an environment. */
+const anyText = z.string({ error: 'must be a text' })
+
+const flag = z.boolean({ error: 'must be true or false' })
+
+const oneOf = <const Names extends readonly string[]>(names: Names) =>
+  z.enum(names, { error: `must be one of: ${names.join(', ')}` })
+
+function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER) {
+  const error =
+    most === Number.MAX_SAFE_INTEGER
+      ? `must be a whole number of at least ${least}`
+      : `must be a whole number from ${least} to ${most}`
+  return z.int({ error }).min(least, { error }).max(most, { error })
+}
+
+function amount(error = 'must be a number of at least 0') {
+  return z.number({ error }).min(0, { error })
+}
+
+function webAddress() {
+  const error = 'must be an address that begins with http:// or https://'
+  return z.string({ error }).refine(value => /^https?:\/\//i.test(value) && URL.canParse(value), { error })
+}
+
+const textsByName = z.record(z.string(), anyText, { error: 'must be an object of texts' })
+
+function group<const Shape extends z.ZodRawShape>(shape: Shape) {
+  return z.strictObject(shape, {
+    error: issue => (issue.code === 'invalid_type' ? 'must be an object' : undefined),
+  })
+}
+
+function list<Item extends z.ZodType>(item: Item) {
+  return z.array(item, { error: 'must be a list' })
+}
+
+/** Things that only a program can hold: a tool, an agent or a provider that was made in code. */
+function live<Value extends object>(method: string, error: string) {
+  return z.custom<Value>(
+    value => typeof value === 'object' && value !== null && typeof Reflect.get(value, method) === 'function',
+    { error },
+  )
+}
+
+const TOOL_ERROR = 'must be the name of a tool, or a tool made in code'
+
+const toolSchema = z.union(
+  [
+    text(),
+    live<Tool>('execute', TOOL_ERROR),
+    live<object>('runAsync', TOOL_ERROR),
+    live<object>('getTools', TOOL_ERROR),
+  ],
+  { error: TOOL_ERROR },
+)
+
+const agentName = z
+  .string({ error: 'must be a name' })
+  .regex(/^[A-Za-z_][A-Za-z0-9_-]*$/, {
+    error: 'must start with a letter or underscore and go on with letters, digits, underscores or hyphens',
+  })
+  .refine(name => name !== 'user', { error: 'must be another name: "user" is the person' })
+
+const agentFields = {
+  model: text('must be a model such as "openai/gpt-5.2"')
+    .optional()
+    .describe('The model as `provider/model`. Sub-agents inherit it. Default: see "The default model".'),
+  description: anyText
+    .optional()
+    .describe('What the agent is for: other agents decide by it whether to hand over.'),
+  instruction: anyText.optional().describe('What the agent is told before everything else.'),
+  templating: flag
+    .optional()
+    .describe('Fill `{name}` in the instruction from the session’s state. Default false.'),
+  tools: list(toolSchema)
+    .optional()
+    .describe(
+      'Names of tools: built-in ones, tools of MCP servers (`server_tool`), or all of a server (`server_*`). In a program also the tools themselves. Absent: the root agent gets all that `tools.builtIn` and `mcpServers` provide, a sub-agent none.',
+    ),
+}
+
+// The type is spelled out above, because a type cannot be inferred from a schema that contains itself.
+const subAgentSchema: z.ZodType<SubAgentConfig, SubAgentConfig> = group({
+  name: agentName.describe('The agent’s name, unlike any other in the tree.'),
+  ...agentFields,
+  get subAgents() {
+    return list(subAgentSchema).optional().describe('Agents below this one; each has the same keys.')
+  },
+})
+
+const agentSchema = group({
+  name: agentName.default('lango-agent').describe('The agent’s name.'),
+  ...agentFields,
+  subAgents: list(subAgentSchema).optional().describe('Agents that the root may hand over to.'),
+  multiAgent: flag.optional().describe('Raises the default of `maxTurns` to 50. Default false.'),
+  maxTurns: wholeNumber(1)
+    .optional()
+    .describe('Turns with tool calls in one run. Default 25, or 50 with `multiAgent`.'),
+  maxDelegations: wholeNumber(1).optional().describe('Hand-overs between agents in one run. Default 32.'),
+})
+
+const modelCorrectionSchema = group({
+  contextWindow: wholeNumber(1).optional().describe('Tokens that fit into one request and its answer.'),
+  outputLimit: wholeNumber(1).optional().describe('Tokens that one answer may have.'),
+  price: group({
+    input: amount().describe('Dollars per million tokens of input.'),
+    output: amount().describe('Dollars per million tokens of output.'),
+    cachedInput: amount().optional().describe('Dollars per million tokens read from the provider’s cache.'),
+    cacheWrite: amount().optional().describe('Dollars per million tokens written to the provider’s cache.'),
+  })
+    .optional()
+    .describe('What the model costs.'),
+  profile: text().optional().describe('The name of a repair profile.'),
+})
+
+const providerSchema = group({
+  type: oneOf(PROVIDER_TYPE_NAMES)
+    .optional()
+    .describe('Which API is spoken. May be left out when the provider’s name is a type.'),
+  apiKey: text('must be a key that is not empty')
+    .optional()
+    .describe('Default: the vendor’s usual variable.'),
+  baseUrl: webAddress().optional().describe('What the vendor’s own SDK takes as its base URL.'),
+  api: oneOf(['chat', 'responses'])
+    .optional()
+    .describe('For `openai`. Default: Responses for OpenAI’s own models and Chat Completions for the rest.'),
+  profile: text()
+    .optional()
+    .describe('The repair profile, instead of the one that the model’s name implies.'),
+  preset: text()
+    .optional()
+    .describe('For `openai-compatible`: a server known by name, such as `ollama` or `groq`.'),
+  headers: textsByName.optional().describe('Sent with every request. Never printed.'),
+  models: z
+    .record(z.string(), modelCorrectionSchema, { error: 'must be an object of models' })
+    .optional()
+    .describe('Corrections to the model catalogue, by model name.'),
+  retry: group({
+    maxAttempts: wholeNumber(1, 20).optional().describe('How often a model call is tried in all.'),
+    baseDelayMs: wholeNumber(0).optional().describe('The first pause between attempts; it grows from there.'),
+    maxDelayMs: wholeNumber(0)
+      .optional()
+      .describe('The longest pause. A server that asks for more is not waited for.'),
+  })
+    .optional()
+    .describe('When a model call fails before anything of its answer was visible.'),
+  idleTimeoutMs: wholeNumber(1).optional().describe('How long the provider may be silent. Default 600000.'),
+  vertexai: flag.optional().describe('For `gemini`: speak to Vertex AI. Default: GOOGLE_GENAI_USE_VERTEXAI.'),
+  project: text().optional().describe('For Vertex AI.'),
+  location: text().optional().describe('For Vertex AI.'),
+})
+
+const PROVIDER_ERROR = 'must be an object with a `type`, or a provider made in code'
+
+const historySchema = group({
+  maxMessageTokenBudget: z
+    .union([amount(), z.literal('off')], {
+      error: 'must be a number of tokens, 0 for the default, or "off"',
+    })
+    .optional()
+    .describe(
+      'Tokens of history that a model is sent. 0 or absent: 32000. `off`: the message limit holds instead.',
+    ),
+  maxMessages: wholeNumber(1).optional().describe('Default: none, or 100 when the budget is off.'),
+  observationalMemory: flag.optional().describe('Makes 8000 the default budget. Default false.'),
+  repair: oneOf(['repair', 'strict', 'explain'])
+    .optional()
+    .describe(
+      'What to do with a history that a model would refuse: mend it, refuse to send it, or send it as it is and report. Default `repair`.',
+    ),
+})
+
+const toolsSchema = group({
+  builtIn: list(oneOf(BUILT_IN_TOOL_NAMES))
+    .default([])
+    .describe(
+      `Built-in tools that are switched on: ${BUILT_IN_TOOL_NAMES.map(name => `\`${name}\``).join(', ')}.`,
+    ),
+  workspace: text().default('.').describe('The folder that file tools and commands are confined to.'),
+  allowPrivateNetwork: flag
+    .default(false)
+    .describe('Let `fetch_url` reach private, loopback and link-local addresses.'),
+  commandTimeoutMs: wholeNumber(1).optional().describe('How long a command may run.'),
+  approvalTimeoutMs: wholeNumber(1)
+    .default(300_000)
+    .describe('How long an approval is waited for; then the call is refused.'),
+})
+
+const mcpServerSchema = group({
+  command: text().optional().describe('The program to start; it speaks MCP over its input and output.'),
+  args: list(anyText).optional().describe('Its arguments.'),
+  env: textsByName.optional().describe('Variables for it. Never printed.'),
+  cwd: text().optional().describe('The folder it is started in.'),
+  url: webAddress()
+    .optional()
+    .describe('Instead of `command`: the address of a server that speaks streamable HTTP.'),
+  headers: textsByName.optional().describe('Sent with every request to `url`. Never printed.'),
+}).superRefine((server, context) => {
+  if ((server.command === undefined) === (server.url === undefined)) {
+    const message =
+      'must have either `command` (a program to start) or `url` (a server to call), and not both'
+    context.addIssue({ code: 'custom', message })
+  }
+})
+
+const serverSchema = group({
+  port: wholeNumber(0, 65_535).default(18_789).describe('The port to listen on; 0 takes any free one.'),
+  host: text().default('127.0.0.1').describe('The address to listen on. Any but loopback needs a token.'),
+  tokens: list(
+    z.string({ error: 'must be a token' }).min(16, { error: 'must be at least 16 characters long' }),
+  )
+    .default([])
+    .describe('Whoever shows one of these may use the server. Never printed.'),
+  allowedOrigins: list(webAddress())
+    .default([])
+    .describe('Web pages of other origins that may use the server, such as `https://chat.example.com`.'),
+}).superRefine((server, context) => {
+  if (server.tokens.length > 0 || isLoopback(server.host)) return
+  const message = 'needs at least one entry in `server.tokens`, because others can reach that address'
+  context.addIssue({ code: 'custom', path: ['host'], message })
+})
+
+const logSchema = group({
+  level: oneOf(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('The least that is logged.'),
+  content: flag.default(false).describe('Log what users, models and tools say. Keys are hidden in any case.'),
+  file: text().optional().describe('Where to write. Default: standard error.'),
+  pretty: flag.optional().describe('Lines for people instead of JSON. Default: when written to a terminal.'),
+})
+
+const telemetrySchema = group({
+  endpoint: webAddress()
+    .optional()
+    .describe('An OpenTelemetry collector (OTLP over HTTP). Absent: no spans are made.'),
+  headers: textsByName.optional().describe('Sent to the collector. Never printed.'),
+  content: flag.default(false).describe('Put what users, models and tools say into spans.'),
+  serviceName: text().default('lango').describe('The name under which the spans appear.'),
+})
+
+/** The whole configuration. */
+export const configSchema = group({
+  $schema: z.string().optional().describe('The address of the JSON schema, for editors.'),
+  app: text().default('lango').describe('The name under which sessions are kept.'),
+  store: text('must be an address such as "sqlite:./lango.db", "postgres://…" or "memory:"')
+    .default('sqlite:./lango.db')
+    .describe('Where sessions are kept: `sqlite:…`, `postgres://…` or `memory:`.'),
+  providers: z
+    .record(
+      z.string(),
+      z.union([providerSchema, live<object>('generate', PROVIDER_ERROR)], { error: PROVIDER_ERROR }),
+      {
+        error: 'must be an object of providers',
+      },
+    )
+    .default({})
+    .describe(
+      'By the name that models are addressed with, as in `name/model`. The usual ones need no entry.',
+    ),
+  agent: agentSchema
+    .optional()
+    .describe('The agent as data. Absent: `agent.ts` beside the configuration, or a plain agent.'),
+  rootAgent: live<object>('runAsync', 'must be an agent of ADK')
+    .optional()
+    .describe('In a program, instead of `agent`: an agent of ADK, unchanged.'),
+  history: historySchema.prefault({}).describe('How much of a session a model is sent, and in which state.'),
+  tools: toolsSchema.prefault({}).describe('Built-in tools.'),
+  mcpServers: z
+    .record(
+      z.string().regex(/^[A-Za-z0-9_-]{1,32}$/, {
+        error: 'must be a name of letters, digits, underscores and hyphens',
+      }),
+      mcpServerSchema,
+      { error: 'must be an object of servers' },
+    )
+    .default({})
+    .describe('MCP servers whose tools agents may use, by the name that prefixes their tools.'),
+  server: serverSchema.prefault({}).describe('The server with the web chat.'),
+  log: logSchema.prefault({}).describe('The log.'),
+  telemetry: telemetrySchema.prefault({}).describe('Spans for OpenTelemetry.'),
+}).superRefine((config, context) => {
+  if (!config.agent || !config.rootAgent) return
+  context.addIssue({
+    code: 'custom',
+    path: ['rootAgent'],
+    message: 'must not stand beside `agent`: keep one of them',
+  })
+})
+
+/** The schema of configuration files, for editors. What only a program can write is left out. */
+export function configJsonSchema(): Record<string, unknown> {
+  return z.toJSONSchema(configSchema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }) => {
+      if (zodSchema._zod.def.type === 'custom') jsonSchema.not = {}
+    },
+  }) as Record<string, unknown>
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
+}

@@ -1,0 +1,74 @@
+/**
+ * What must never be printed. Secrets are known by the name of their key and by their looks; both are asked,
+ * because a key may stand in a message and a password in an address.
+ */
+
+/** Stands where a secret was. */
+export const HIDDEN = '[hidden]'
+
+/** A copy for printing: keys, tokens, headers and passwords in addresses are hidden, live objects are named. */
+export function redact(value: unknown): unknown {
+  return redactAt(value, [], 0)
+}
+
+/** The same text without what looks like a key, a token or a password in an address. */
+export function redactText(text: string): string {
+  let shown = text
+  for (const [pattern, replacement] of PATTERNS) shown = shown.replace(pattern, replacement)
+  return shown
+}
+
+/** Whether a key of that name holds a secret. Numbers under such a name are counts, not secrets. */
+export function isSecretName(name: string): boolean {
+  const words = name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .replaceAll(/[_.\s]/g, '-')
+    .toLowerCase()
+  return SECRET_NAME.test(words)
+}
+
+/** Whether the value at that place of a configuration must not be shown, whatever it looks like. */
+export function isSecretPath(path: readonly PropertyKey[]): boolean {
+  const parent = path.at(-2)
+  if (parent === 'headers' || parent === 'env' || parent === 'tokens') return true
+  const last = path.at(-1)
+  return typeof last === 'string' && isSecretName(last)
+}
+
+const SECRET_NAME =
+  /(^|-)(api-?keys?|x-api-key|key-?id|access-?keys?|private-?keys?|authorization|tokens?|secrets?|passwords?|passphrase|cookies?|credentials?)$/
+
+const MAXIMUM_DEPTH = 12
+
+const PATTERNS: readonly (readonly [RegExp, string])[] = [
+  [/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, `$1 ${HIDDEN}`],
+  [/\b(sk|pk|rk)[-_][A-Za-z0-9_-]{8,}/g, HIDDEN],
+  [/\bAIza[A-Za-z0-9_-]{10,}/g, HIDDEN],
+  [/\bya29\.[A-Za-z0-9._-]{8,}/g, HIDDEN],
+  [/\b(gsk|xai|hf|ghp|gho|ghs|github_pat|glpat|npm|csk|fw|tgp)[-_][A-Za-z0-9_-]{12,}/g, HIDDEN],
+  [/\bAKIA[A-Z0-9]{12,}/g, HIDDEN],
+  [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g, HIDDEN],
+  // A user's password may hold any character but those that end an address.
+  [/\b([a-z][a-z0-9+.-]*:\/\/[^\s:/?#@]*):[^\s/?#]*@/gi, `$1:${HIDDEN}@`],
+  [/([?&](?:api[-_]?key|key|token|access_token|password|secret|sig(?:nature)?)=)[^&\s#"']+/gi, `$1${HIDDEN}`],
+]
+
+function redactAt(value: unknown, path: readonly PropertyKey[], depth: number): unknown {
+  if (value === undefined || value === null || typeof value === 'number' || typeof value === 'boolean')
+    return value
+  if (typeof value === 'string') return isSecretPath(path) ? HIDDEN : redactText(value)
+  if (typeof value !== 'object') return `[${typeof value}]`
+  if (depth > MAXIMUM_DEPTH) return '[too deep]'
+  if (Array.isArray(value)) return value.map((item, index) => redactAt(item, [...path, index], depth + 1))
+  if (!isPlain(value)) return `[${value.constructor?.name ?? 'object'}]`
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, redactAt(item, [...path, key], depth + 1)]),
+  )
+}
+
+/** An object that holds data and nothing else. */
+export function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null
+}

@@ -1,0 +1,78 @@
+/** Finding one's way in a Zod schema: which keys a place knows, and what kind of value it takes. */
+import type { z } from 'zod'
+
+/** What a place takes, as far as a text can be turned into it. */
+export type PlaceKind = 'number' | 'boolean' | 'list' | 'text'
+
+/** The keys that are known at a place, or `undefined` when any key is. */
+export function knownKeys(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] | undefined {
+  const place = schemaAt(schema, path).find(found => found._zod.def.type === 'object')
+  return place === undefined ? undefined : Object.keys(shapeOf(place))
+}
+
+/** Kinds of value that a place takes. */
+export function kindsAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): PlaceKind[] {
+  return schemaAt(schema, path).flatMap(found => KINDS[found._zod.def.type] ?? [])
+}
+
+/** Where a key of this name is known, as dotted paths. Records are left out: their names are the user's. */
+export function placesOf(schema: z.core.$ZodType, name: string): string[] {
+  const root = open(schema).find(found => found._zod.def.type === 'object')
+  if (!root) return []
+  return Object.entries(shapeOf(root)).flatMap(([key, child]) => {
+    const keys = knownKeys(child, []) ?? []
+    return keys.includes(name) ? [`${key}.${name}`] : []
+  })
+}
+
+const KINDS: Readonly<Record<string, PlaceKind>> = {
+  number: 'number',
+  int: 'number',
+  boolean: 'boolean',
+  array: 'list',
+  string: 'text',
+  enum: 'text',
+  literal: 'text',
+}
+
+// The inner parts of Zod's definitions that are walked here; each kind of schema has some of them.
+interface Definition {
+  type: string
+  innerType?: z.core.$ZodType
+  in?: z.core.$ZodType
+  options?: readonly z.core.$ZodType[]
+  element?: z.core.$ZodType
+  valueType?: z.core.$ZodType
+  shape?: Record<string, z.core.$ZodType>
+  getter?: () => z.core.$ZodType
+}
+
+function definitionOf(schema: z.core.$ZodType): Definition {
+  return schema._zod.def as unknown as Definition
+}
+
+function shapeOf(schema: z.core.$ZodType): Record<string, z.core.$ZodType> {
+  return definitionOf(schema).shape ?? {}
+}
+
+function schemaAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): z.core.$ZodType[] {
+  let places = open(schema)
+  for (const step of path) places = places.flatMap(place => children(place, step)).flatMap(open)
+  return places
+}
+
+function children(schema: z.core.$ZodType, step: PropertyKey): z.core.$ZodType[] {
+  const { element, valueType, shape } = definitionOf(schema)
+  if (element) return [element]
+  if (valueType) return [valueType]
+  const child = shape?.[String(step)]
+  return child ? [child] : []
+}
+
+/** The schema behind defaults and options, or those that it is a choice of. */
+function open(schema: z.core.$ZodType): z.core.$ZodType[] {
+  const { innerType, in: before, options, getter } = definitionOf(schema)
+  if (options) return options.flatMap(open)
+  const inner = innerType ?? before ?? getter?.()
+  return inner ? open(inner) : [schema]
+}
