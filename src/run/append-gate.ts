@@ -25,7 +25,7 @@ export function gateAppends(store: SessionStore): AppendGate {
   }
   return {
     store: {
-      createSession: (key, state) => pass(() => store.createSession(key, state)),
+      createSession: (key, state, options) => pass(() => store.createSession(key, state, options)),
       loadSession: (key, options) => store.loadSession(key, options),
       readMessages: (key, options) => store.readMessages(key, options),
       appendMessage: (key, message, options) => pass(() => store.appendMessage(key, message, options)),

@@ -5,8 +5,7 @@
  * - When everything fits, nothing is touched, a trailing call without its answer included.
  * - Items are taken from the newest to the oldest until the budget is spent.
  * - A call and its answers are in or out together.
- * - After a cut the history starts neither with a tool's answer nor with a call that nothing answers, and
- *   with a user's message when that costs no more than half of what would have fitted.
+ * - After a cut the history starts neither with a tool's answer nor with a call that nothing answers.
  * - The current turn (from the last user message on) is always kept. When it alone is over the budget, its
  *   largest tool outputs are shortened; only with `dropWithinTurn` are its oldest groups left out.
  */
@@ -119,7 +118,7 @@ class History<T> {
     }
     choice.start = index + 1
     choice.missesCall = this.#missesCall(choice)
-    return this.#atTurnBoundary(choice)
+    return choice
   }
 
   /** Leaves out what may not stand first. The current turn is never touched. */
@@ -244,18 +243,6 @@ class History<T> {
 
   #isPinned(group: number): boolean {
     return (this.#groups.members[group]?.at(-1) ?? -1) >= this.#firstPinned()
-  }
-
-  /** Gives up the beginning of a broken turn so that the history starts with a question, if that is cheap. */
-  #atTurnBoundary(choice: Choice): Choice {
-    const { start } = choice
-    const first = this.#items[start]
-    if (first === undefined || start >= this.#turnStart || this.#lens.startsTurn(first)) return choice
-    const boundary = this.#items.findIndex((item, index) => index > start && this.#lens.startsTurn(item))
-    const candidate: Choice = { ...this.#pinned(), reason: choice.reason, missesCall: choice.missesCall }
-    for (let index = this.#items.length - 1; index >= boundary; index--) this.#take(candidate, index)
-    candidate.start = boundary
-    return candidate.tokens * 2 >= choice.tokens ? candidate : choice
   }
 
   #take(choice: Choice, index: number): void {

@@ -12,7 +12,7 @@ import type { Message, Session, SessionKey, State, StoredMessage } from './messa
  */
 export interface SessionStore {
   /** Creates an empty session. Fails with `session-exists`. */
-  createSession(key: SessionKey, state?: State): Promise<Session>
+  createSession(key: SessionKey, state?: State, options?: CreateOptions): Promise<Session>
   /** The session with the newest messages that fit, or `undefined`. Reads only the tail that it needs. */
   loadSession(key: SessionKey, options?: LoadOptions): Promise<Session | undefined>
   /** Messages in order. With `beforeSeq` alone, the last `limit` messages before it. */
@@ -32,6 +32,14 @@ export interface SessionStore {
   readonly calibration: CalibrationStore
   /** Releases leases, connections and timers; afterwards the process can exit by itself. */
   close(): Promise<void>
+}
+
+export interface CreateOptions {
+  /**
+   * The app whose session of the same user and id this one belongs to: an agent that works inside a tool keeps
+   * a session of its own. It is not listed, and it is deleted with the session that it belongs to.
+   */
+  nestedIn?: string
 }
 
 export interface LoadOptions {

@@ -40,7 +40,7 @@ describe('tokenBudgetTruncate', () => {
   test('takes messages from the newest to the oldest until the budget is spent', () => {
     expect(labels(tokenBudgetTruncate(chat, 100).messages)).toEqual(['q3'])
     expect(labels(tokenBudgetTruncate(chat, 399).messages)).toEqual(['q2', 'a2', 'q3'])
-    expect(labels(tokenBudgetTruncate(chat, 499).messages)).toEqual(['q2', 'a2', 'q3'])
+    expect(labels(tokenBudgetTruncate(chat, 499).messages)).toEqual(['a1', 'q2', 'a2', 'q3'])
     expect(tokenBudgetTruncate(chat, 500)).toEqual({ messages: chat, missesCall: false })
   })
 

@@ -5,7 +5,7 @@
 import { AgentError } from '../errors.js'
 import { utf8Length } from '../session/count-message-tokens.js'
 import type { Message, SessionKey, State } from '../session/message.js'
-import type { LeaseOptions, LoadOptions, ReadOptions } from '../session/session-store.js'
+import type { CreateOptions, LeaseOptions, LoadOptions, ReadOptions } from '../session/session-store.js'
 import { storableText } from './storable-text.js'
 
 /** Names are part of keys and indexes, which databases limit. */
@@ -138,4 +138,12 @@ function checkToolCalls(calls: Message['toolCalls']): void {
 
 function hasLoneSurrogate(text: string): boolean {
   return /\p{Surrogate}/u.test(text)
+}
+
+/** A session cannot belong to itself. */
+export function checkNesting(key: SessionKey, { nestedIn }: CreateOptions): void {
+  if (nestedIn === undefined) return
+  checkName('nestedIn', nestedIn)
+  if (nestedIn === key.appName)
+    throw invalid('nestedIn', 'must name another app than the session is in', nestedIn)
 }

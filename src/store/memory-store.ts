@@ -6,6 +6,7 @@ import { countMessageTokens } from '../session/count-message-tokens.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
   AppendOptions,
+  CreateOptions,
   Lease,
   LeaseOptions,
   ListQuery,
@@ -24,6 +25,7 @@ import {
   checkLoadOptions,
   checkMessage,
   checkName,
+  checkNesting,
   checkReadOptions,
   checkState,
   toJson,
@@ -45,6 +47,7 @@ import {
 
 interface MemorySession {
   key: SessionKey
+  nestedIn?: string | undefined
   pk: number
   state: Map<string, string>
   messages: StoredMessage[]
@@ -66,13 +69,15 @@ export class MemoryStore implements SessionStore {
   #lastPk = 0
   #closed = false
 
-  async createSession(key: SessionKey, state: State = {}): Promise<Session> {
+  async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
     this.#assertOpen()
     checkKey(key)
     checkState('state', state)
+    checkNesting(key, options)
     const changes = splitDelta('state', state)
     if (this.#sessions.has(keyText(key))) throw sessionExists(key)
     const session = this.#newSession(key)
+    session.nestedIn = options.nestedIn
     this.#apply(session, changes)
     return this.#view(session, {})
   }
@@ -157,6 +162,7 @@ export class MemoryStore implements SessionStore {
     const after = query.cursor === undefined ? undefined : readCursor(query.cursor)
     const found = [...this.#sessions.values()]
       .filter(({ key }) => key.appName === query.appName && (query.userId ?? key.userId) === key.userId)
+      .filter(session => session.nestedIn === undefined)
       .sort(newestFirst)
       .filter(session => after === undefined || newestFirst(session, after) > 0)
     const page = found.slice(0, limit)
@@ -168,6 +174,10 @@ export class MemoryStore implements SessionStore {
   async deleteSession(key: SessionKey): Promise<boolean> {
     this.#assertOpen()
     checkKey(key)
+    for (const { key: nested, nestedIn } of this.#sessions.values()) {
+      const isOurs = nested.userId === key.userId && nested.sessionId === key.sessionId
+      if (isOurs && nestedIn === key.appName) await this.deleteSession(nested)
+    }
     this.#tickets.deleteAll(key)
     this.#runs.deleteRunsOf(key)
     return this.#sessions.delete(keyText(key))

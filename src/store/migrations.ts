@@ -41,7 +41,11 @@ function newerSchema(version: number): AgentError {
   )
 }
 
-const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [sessionsAndRuns, calibrationAndView]
+const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
+  sessionsAndRuns,
+  calibrationAndView,
+  nestedSessions,
+]
 
 function sessionsAndRuns(dialect: Dialect): readonly string[] {
   return [...sessionTables(dialect), ...stateTables(), ...leaseTables(dialect), ...runTables(dialect)]
@@ -143,5 +147,14 @@ function calibrationAndView({ integer, joinedOutputs }: Dialect): readonly strin
       SELECT s.app_name, s.user_id, s.session_id, m.seq, m.role, m.author, m.timestamp,
         COALESCE(m.content, ${joinedOutputs}) AS content, m.tool_calls, m.extra, m.tokens
       FROM lango_messages m JOIN lango_sessions s ON s.pk = m.session_pk`,
+  ]
+}
+
+/** A session may belong to one of another app, of the same user and id. */
+function nestedSessions(): readonly string[] {
+  return [
+    'ALTER TABLE lango_sessions ADD COLUMN nested_in TEXT',
+    `CREATE INDEX lango_sessions_nested ON lango_sessions (user_id, session_id, nested_in)
+      WHERE nested_in IS NOT NULL`,
   ]
 }

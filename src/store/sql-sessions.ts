@@ -30,8 +30,9 @@ export function* createTask(
   dialect: Dialect,
   key: SessionKey,
   changes: readonly StateChange[],
+  nestedIn?: string,
 ): Task<Session> {
-  const pk = yield* insertSession(dialect, key)
+  const pk = yield* insertSession(dialect, key, nestedIn)
   yield* applyState(key, pk, changes)
   return yield* viewSession(key, yield* findSession(key), {})
 }
@@ -81,7 +82,7 @@ export function readRows(rows: readonly Row[]): StoredMessage[] {
 }
 
 export function listStatement({ appName, userId, cursor, limit }: ListQuery & { limit: number }): Statement {
-  const conditions = ['app_name = ?']
+  const conditions = ['app_name = ?', 'nested_in IS NULL']
   const parameters: SqlValue[] = [appName]
   if (userId !== undefined) {
     conditions.push('user_id = ?')
@@ -103,8 +104,15 @@ export function toPage(rows: readonly Row[], appName: string, limit: number): Se
   return { sessions, ...(last === undefined ? {} : { nextCursor: writeCursor(toCursor(last)) }) }
 }
 
-/** Tickets go first: an append holds its ticket before it locks the session, and the order must be one. */
+/** Deletes a session and those nested in it. */
 export function* deleteTask(key: SessionKey): Task<boolean> {
+  const nested = yield sql(NESTED, key.userId, key.sessionId, key.appName)
+  for (const row of nested) yield* deleteTask({ ...key, appName: textIn(row, 'app_name') })
+  return yield* deleteOne(key)
+}
+
+/** Tickets go first: an append holds its ticket before it locks the session, and the order must be one. */
+function* deleteOne(key: SessionKey): Task<boolean> {
   const names = [key.appName, key.userId, key.sessionId]
   yield sql(`DELETE FROM lango_leases WHERE ${SESSION_KEY}`, ...names)
   const [session] = yield sql(`DELETE FROM lango_sessions WHERE ${SESSION_KEY} RETURNING pk`, ...names)
@@ -122,6 +130,8 @@ export function* deleteTask(key: SessionKey): Task<boolean> {
 }
 
 const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
+
+const NESTED = 'SELECT app_name FROM lango_sessions WHERE user_id = ? AND session_id = ? AND nested_in = ?'
 
 const READ_RANGE = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
   WHERE session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})`
@@ -142,14 +152,16 @@ const LIST = `SELECT pk, user_id, session_id, message_count, token_total, create
   ) AS preview
   FROM lango_sessions WHERE $conditions ORDER BY updated_hour DESC, updated_at DESC, pk DESC LIMIT ?`
 
-function* insertSession({ now }: Dialect, key: SessionKey): Task<number> {
+function* insertSession({ now }: Dialect, key: SessionKey, nestedIn?: string): Task<number> {
   const [row] = yield sql(
     `INSERT INTO lango_sessions
-      (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at, updated_hour)
-      VALUES (?, ?, ?, 0, 0, 0, ${now}, ${now}, ${now} / ${HOUR_MS}) ON CONFLICT DO NOTHING RETURNING pk`,
+      (app_name, user_id, session_id, nested_in, message_count, token_total, turn_seq, created_at, updated_at,
+        updated_hour)
+      VALUES (?, ?, ?, ?, 0, 0, 0, ${now}, ${now}, ${now} / ${HOUR_MS}) ON CONFLICT DO NOTHING RETURNING pk`,
     key.appName,
     key.userId,
     key.sessionId,
+    nestedIn ?? null,
   )
   if (row === undefined) throw sessionExists(key)
   return numberIn(row, 'pk')

@@ -1,6 +1,7 @@
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
   AppendOptions,
+  CreateOptions,
   Lease,
   LeaseOptions,
   ListQuery,
@@ -17,6 +18,7 @@ import {
   checkLoadOptions,
   checkMessage,
   checkName,
+  checkNesting,
   checkReadOptions,
   checkState,
 } from './check-input.js'
@@ -66,11 +68,12 @@ class SqlStore implements SessionStore {
     this.calibration = new SqlCalibration(database)
   }
 
-  async createSession(key: SessionKey, state: State = {}): Promise<Session> {
+  async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
     checkKey(key)
     checkState('state', state)
+    checkNesting(key, options)
     const changes = splitDelta('state', state)
-    return this.#database.write(() => createTask(this.#database.dialect, key, changes))
+    return this.#database.write(() => createTask(this.#database.dialect, key, changes, options.nestedIn))
   }
 
   async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {

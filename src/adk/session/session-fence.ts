@@ -28,6 +28,14 @@ export class SessionFence {
     if (this.#fence !== undefined) this.#key ??= nameOf(key)
   }
 
+  /** The session that the fence belongs to has another app: then that app, in whose run this one is nested. */
+  nestedIn(key: SessionKey): string | undefined {
+    const owner = this.#key === undefined ? undefined : (JSON.parse(this.#key) as string[])
+    if (!owner || owner[0] === key.appName || owner[1] !== key.userId || owner[2] !== key.sessionId)
+      return undefined
+    return owner[0]
+  }
+
   async write(key: SessionKey, write: FencedWrite): Promise<unknown> {
     this.claim(key)
     if (this.#fence === undefined) return write({})

@@ -53,7 +53,8 @@ export class SessionServiceAdapter extends BaseSessionService {
 
   override async createSession(request: CreateSessionRequest): Promise<AdkSession> {
     const key = keyOf(request.appName, request.userId, request.sessionId || randomUUID())
-    return this.#toAdk(await this.#store.createSession(key, request.state))
+    const nestedIn = this.#fence.nestedIn(key)
+    return this.#toAdk(await this.#store.createSession(key, request.state, nestedIn ? { nestedIn } : {}))
   }
 
   override async getSession(request: GetSessionRequest): Promise<AdkSession | undefined> {
@@ -161,6 +162,8 @@ export class SessionServiceAdapter extends BaseSessionService {
   #loadOptions(): LoadOptions {
     const { budgetTokens, maxMessages } = this.#options
     return {
+      // The cut moves in steps: otherwise every turn would begin differently, and prompt caches would not hold.
+      steady: true,
       ...(budgetTokens === undefined ? {} : { budgetTokens }),
       ...(maxMessages === undefined ? {} : { maxMessages }),
     }

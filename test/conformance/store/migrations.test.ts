@@ -67,6 +67,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     expect(await database.run(sql('SELECT version FROM lango_schema ORDER BY version'))).toEqual([
       { version: 1 },
       { version: 2 },
+      { version: 3 },
     ])
     await database.close()
     await started.stop()
@@ -103,6 +104,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     expect(await database.run(sql('SELECT version FROM lango_schema ORDER BY version'))).toEqual([
       { version: 1 },
       { version: 2 },
+      { version: 3 },
     ])
     await database.close()
     await started.stop()

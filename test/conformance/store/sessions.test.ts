@@ -32,6 +32,28 @@ describe.each(DRIVERS)('sessions in $name', driver => {
     }
   })
 
+  test('a nested session is not listed, and goes with the session that it belongs to', async () => {
+    const key = newKey()
+    const inner = { ...key, appName: `${key.appName}-inner` }
+    const innermost = { ...key, appName: `${key.appName}-innermost` }
+    const stranger = { ...inner, userId: 'somebody else' }
+    await place.store.createSession(key)
+    await place.store.createSession(inner, {}, { nestedIn: key.appName })
+    await place.store.createSession(innermost, {}, { nestedIn: inner.appName })
+    await place.store.createSession(stranger, {}, { nestedIn: key.appName })
+    await place.store.appendMessage(inner, { role: 'user', content: 'inside', timestamp: 1 })
+    expect((await place.store.listSessions({ appName: key.appName })).sessions).toHaveLength(1)
+    expect((await place.store.listSessions({ appName: inner.appName })).sessions).toEqual([])
+    expect(await place.store.deleteSession(key)).toBe(true)
+    expect(await place.store.loadSession(inner)).toBeUndefined()
+    expect(await place.store.loadSession(innermost)).toBeUndefined()
+    expect(await place.store.readMessages(inner)).toEqual([])
+    expect(await place.store.loadSession(stranger)).toBeDefined()
+    const failure = await failureOf(place.store.createSession(key, {}, { nestedIn: key.appName }))
+    expect(failure.code).toBe('invalid-argument')
+    expect(failure.message).toContain('nestedIn')
+  })
+
   test('creating a session that exists fails and changes nothing', async () => {
     const key = newKey()
     await place.store.createSession(key, { kept: true })
