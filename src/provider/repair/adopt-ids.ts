@@ -8,8 +8,7 @@ import {
   type CallSite,
   type Entry,
   type ResultSite,
-  replaceEntries,
-  replaceParts,
+  replaceAllParts,
   type StepContext,
   toolLabel,
 } from './receipt.js'
@@ -21,20 +20,21 @@ export function adoptIds(entries: readonly Entry[], context: StepContext): reado
   if (matching.clean) return entries
   const adopted = adoptFrom(matching.calls, matching.results)
   if (adopted.size === 0) return entries
-  return replaceEntries(entries, (entry, index) =>
-    replaceParts(entry, (part, place) => {
-      const call = adopted.get(`${index}/${place}`)?.call
-      if (!call || part.type !== 'tool-result') return part
-      const detail = `A result of ${toolLabel(call)} without its call's id was bound to that call.`
-      context.report({ step: 'adopt-ids', kind: 'adopt-id', at: entry.at, detail })
-      return { ...part, id: call.id, name: call.id === '' ? call.name : part.name } satisfies ToolResultPart
-    }),
-  )
+  let site = 0
+  return replaceAllParts(entries, (part, _, entry) => {
+    if (part.type !== 'tool-result') return part
+    // Sites are listed in the order of this walk.
+    const call = adopted.get(matching.results[site++] as ResultSite)?.call
+    if (!call) return part
+    const detail = `A result of ${toolLabel(call)} without its call's id was bound to that call.`
+    context.report({ step: 'adopt-ids', kind: 'adopt-id', at: entry.at, detail })
+    return { ...part, id: call.id, name: call.id === '' ? call.name : part.name }
+  })
 }
 
-/** The call for each result that could be bound, by the result's place. */
-function adoptFrom(calls: readonly CallSite[], results: readonly ResultSite[]): Map<string, CallSite> {
-  const adopted = new Map<string, CallSite>()
+/** The call for each result that could be bound. */
+function adoptFrom(calls: readonly CallSite[], results: readonly ResultSite[]): Map<ResultSite, CallSite> {
+  const adopted = new Map<ResultSite, CallSite>()
   const taken = new Set<CallSite>()
   let batch = new Batch()
   let next = 0
@@ -49,7 +49,7 @@ function adoptFrom(calls: readonly CallSite[], results: readonly ResultSite[]): 
     answered = true
     if (site.call || site.duplicateOf) continue
     const call = batch.take(site.result, taken)
-    if (call) adopted.set(`${site.entry}/${site.part}`, call)
+    if (call) adopted.set(site, call)
   }
   return adopted
 }

@@ -1,28 +1,26 @@
 /** Text that says nothing, media without data and messages without parts are refused by some and needed by none. */
 import type { MediaPart, ProviderPart } from '../provider.js'
 import type { Profile } from './profile.js'
-import { type Entry, replaceEntries, replaceParts, type StepContext } from './receipt.js'
+import { type Entry, type ReplacePart, replaceAllParts, replaceEntries, type StepContext } from './receipt.js'
+
+const STEP = 'drop-empties'
 
 /** Drops empty parts, and then the messages that hold nothing. */
 export function dropEmpties(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { profile, report } = context
-  return replaceEntries(entries, entry => {
-    const { at } = entry
-    const kept = replaceParts(entry, part => (isEmpty(part, profile) ? undefined : withoutEmptyMedia(part)))
-    if (kept.message.parts.length === 0) {
-      const detail = `An empty ${entry.message.role} message was dropped.`
-      report({ step: 'drop-empties', kind: 'drop-message', at, detail })
-      return undefined
+  const keep: ReplacePart = part => (isEmpty(part, profile) ? undefined : withoutEmptyMedia(part))
+  const kept = replaceAllParts(entries, keep, entry => {
+    if (entry.message.parts.length > 0) {
+      const detail = 'Empty parts of a message were dropped.'
+      report({ step: STEP, kind: 'drop-part', at: entry.at, detail })
     }
-    if (kept !== entry) {
-      report({
-        step: 'drop-empties',
-        kind: 'drop-part',
-        at,
-        detail: 'Empty parts of a message were dropped.',
-      })
-    }
-    return kept
+    return entry
+  })
+  return replaceEntries(kept, entry => {
+    if (entry.message.parts.length > 0) return entry
+    const detail = `An empty ${entry.message.role} message was dropped.`
+    report({ step: STEP, kind: 'drop-message', at: entry.at, detail })
+    return undefined
   })
 }
 

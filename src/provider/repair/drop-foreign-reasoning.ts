@@ -4,20 +4,16 @@
  */
 import type { ReasoningPart } from '../provider.js'
 import type { Profile } from './profile.js'
-import { type Entry, replaceEntries, replaceParts, type StepContext } from './receipt.js'
+import { type Entry, orNothing, type ReplacePart, replaceAllParts, type StepContext } from './receipt.js'
 
 /** Leaves out reasoning that the profile's model did not make or cannot verify. */
 export function dropForeignReasoning(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { profile, report } = context
-  return replaceEntries(entries, entry => {
-    const kept = replaceParts(entry, part =>
-      part.type !== 'reasoning' || isWelcome(part, profile) ? part : undefined,
-    )
-    if (kept !== entry) {
-      const detail = `Reasoning that ${profile.vendor} cannot take back was left out of the request.`
-      report({ step: 'drop-foreign-reasoning', kind: 'leave-out', at: entry.at, detail })
-    }
-    return kept
+  const keep: ReplacePart = part => (part.type !== 'reasoning' || isWelcome(part, profile) ? part : undefined)
+  return replaceAllParts(entries, keep, entry => {
+    const detail = `Reasoning that ${profile.vendor} cannot take back was left out of the request.`
+    report({ step: 'drop-foreign-reasoning', kind: 'leave-out', at: entry.at, detail })
+    return orNothing(entry)
   })
 }
 

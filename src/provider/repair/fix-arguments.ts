@@ -1,17 +1,15 @@
 /** Arguments are a JSON object on every wire. A stream that was cut off, or an older store, leaves other things. */
-import { type Entry, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
+import { type Entry, replaceAllParts, type StepContext, toolLabel } from './receipt.js'
 
 /** Makes the arguments of every call an object. */
 export function fixArguments(entries: readonly Entry[], { report }: StepContext): readonly Entry[] {
-  return replaceEntries(entries, entry =>
-    replaceParts(entry, part => {
-      if (part.type !== 'tool-call' || isObject(part.args)) return part
-      const { args, how } = readArguments(part.args)
-      const detail = `The arguments of ${toolLabel(part)} were ${how}.`
-      report({ step: 'fix-arguments', kind: 'rewrite', at: entry.at, detail })
-      return { ...part, args }
-    }),
-  )
+  return replaceAllParts(entries, (part, _, entry) => {
+    if (part.type !== 'tool-call' || isObject(part.args)) return part
+    const { args, how } = readArguments(part.args)
+    const detail = `The arguments of ${toolLabel(part)} were ${how}.`
+    report({ step: 'fix-arguments', kind: 'rewrite', at: entry.at, detail })
+    return { ...part, args }
+  })
 }
 
 export interface ReadArguments {

@@ -9,8 +9,7 @@ import {
   type CallSite,
   type Entry,
   type Matching,
-  replaceEntries,
-  replaceParts,
+  replaceAllParts,
   type StepContext,
   toolLabel,
 } from './receipt.js'
@@ -111,18 +110,16 @@ function rename(
   let call = 0
   let result = 0
   // Sites are listed in the order of the walk, so two counters find the site of each part.
-  return replaceEntries(entries, entry =>
-    replaceParts(entry, part => {
-      if (part.type === 'tool-call') {
-        const id = renamed.get(calls[call++] as CallSite)
-        return id === undefined ? part : { ...part, id }
-      }
-      if (part.type !== 'tool-result') return part
-      const site = results[result++]
-      const id = site?.call ? renamed.get(site.call) : strayId(part.id, profile)
-      return id === undefined || id === part.id ? part : { ...part, id }
-    }),
-  )
+  return replaceAllParts(entries, part => {
+    if (part.type === 'tool-call') {
+      const id = renamed.get(calls[call++] as CallSite)
+      return id === undefined ? part : { ...part, id }
+    }
+    if (part.type !== 'tool-result') return part
+    const site = results[result++]
+    const id = site?.call ? renamed.get(site.call) : strayId(part.id, profile)
+    return id === undefined || id === part.id ? part : { ...part, id }
+  })
 }
 
 /** Where results need no call, theirs is mapped as a call's would be. */

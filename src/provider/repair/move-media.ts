@@ -27,7 +27,7 @@ export function moveMedia(entries: readonly Entry[], context: StepContext): read
     const arrived = waiting
     if (mayPart(entries[index - 1], entry)) waiting = []
     const collected = waiting.length
-    let settled = replaceParts(entry, part => settlePart(part, entry, waiting, context))
+    let settled = hasMedia(entry) ? settle(entry, waiting, context) : entry
     if (arrived !== waiting && arrived.length > 0) {
       moved ??= entries.slice(0, index)
       if (settled.message.role === 'user')
@@ -48,6 +48,17 @@ export function moveMedia(entries: readonly Entry[], context: StepContext): read
  */
 function mayPart(before: Entry | undefined, entry: Entry): boolean {
   return !hasResults(entry) && (before?.message.role !== 'assistant' || entry.message.role !== 'assistant')
+}
+
+function hasMedia(entry: Entry): boolean {
+  for (const part of entry.message.parts) {
+    if (part.type === 'media' || (part.type === 'tool-result' && part.media?.length)) return true
+  }
+  return false
+}
+
+function settle(entry: Entry, waiting: ProviderPart[], context: StepContext): Entry {
+  return replaceParts(entry, part => settlePart(part, entry, waiting, context))
 }
 
 function settlePart(

@@ -78,16 +78,31 @@ function isEntry(value: Entry | readonly Entry[]): value is Entry {
   return !Array.isArray(value)
 }
 
-/** Replaces the parts of an entry one by one, or leaves some out. The same entry when nothing changed. */
-export function replaceParts(
-  entry: Entry,
-  replace: (part: ProviderPart, index: number) => ProviderPart | undefined,
-): Entry {
+/**
+ * Replaces parts one by one, or leaves some out. `settle` is called for each entry whose parts changed and
+ * says what becomes of it. One function serves the whole list: making one for each entry costs more memory
+ * than everything else in the pipeline.
+ */
+export function replaceAllParts(
+  entries: readonly Entry[],
+  replace: ReplacePart,
+  settle?: (changed: Entry) => Entry | undefined,
+): readonly Entry[] {
+  return replaceEntries(entries, entry => {
+    const changed = replaceParts(entry, replace)
+    return changed === entry || settle === undefined ? changed : settle(changed)
+  })
+}
+
+export type ReplacePart = (part: ProviderPart, place: number, entry: Entry) => ProviderPart | undefined
+
+/** Replaces the parts of one entry, or leaves some out. The same entry when nothing changed. */
+export function replaceParts(entry: Entry, replace: ReplacePart): Entry {
   const { parts } = entry.message
   let changed: ProviderPart[] | undefined
   for (let index = 0; index < parts.length; index++) {
     const part = parts[index] as ProviderPart
-    const replacement = replace(part, index)
+    const replacement = replace(part, index, entry)
     if (replacement === part) {
       changed?.push(part)
       continue
@@ -96,6 +111,11 @@ export function replaceParts(
     if (replacement !== undefined) changed.push(replacement)
   }
   return changed === undefined ? entry : withParts(entry, changed)
+}
+
+/** An entry from which parts were left out: when none remain, the message goes with them. */
+export function orNothing(entry: Entry): Entry | undefined {
+  return entry.message.parts.length === 0 ? undefined : entry
 }
 
 /** The same entry with other parts. */

@@ -3,6 +3,7 @@
  * follows the last user message that is not a result. Calls that another model made, or that lost theirs,
  * get the value that Google documents for this case; real signatures are never touched.
  */
+import type { ProviderPart } from '../provider.js'
 import {
   type Entry,
   hasResults,
@@ -22,7 +23,8 @@ export function signCalls(entries: readonly Entry[], context: StepContext): read
   const turn = entries.findLastIndex(entry => entry.message.role === 'user' && !hasResults(entry))
   return replaceEntries(entries, (entry, index) => {
     if (index < turn || entry.message.role !== 'assistant') return entry
-    const first = entry.message.parts.findIndex(part => part.type === 'tool-call')
+    const first = entry.message.parts.findIndex(isCall)
+    if (first === -1) return entry
     return replaceParts(entry, (part, place) => {
       if (place !== first || part.type !== 'tool-call' || part.signature) return part
       const detail = `The call of ${toolLabel(part)} had no signature and got the documented stand-in.`
@@ -30,4 +32,8 @@ export function signCalls(entries: readonly Entry[], context: StepContext): read
       return { ...part, signature: DUMMY_SIGNATURE, origin: { vendor: profile.vendor } }
     })
   })
+}
+
+function isCall(part: ProviderPart): boolean {
+  return part.type === 'tool-call'
 }

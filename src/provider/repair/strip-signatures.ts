@@ -1,23 +1,31 @@
-/** Signatures are valid where they were made. Profiles without a field for them need no change. */
+/** Signatures are valid where they were made. */
 import type { ProviderPart, ToolResultPart } from '../provider.js'
-import { type Entry, replaceEntries, replaceParts, type StepContext } from './receipt.js'
+import type { Profile } from './profile.js'
+import { type Entry, orNothing, replaceAllParts, type StepContext } from './receipt.js'
 
-/** Takes other vendors' signatures off calls, text and media. Own signatures are never touched. */
+/**
+ * Takes other vendors' signatures off calls, text and media. Own signatures are never touched. Gemini ends an
+ * answer with an empty text that is there for its signature alone: where it would be refused it goes as a whole.
+ */
 export function stripSignatures(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { profile, report } = context
-  if (profile.signatures === 'ignored') return entries
-  return replaceEntries(entries, entry => {
-    const stripped = replaceParts(entry, part => strip(part, profile.vendor))
-    if (stripped !== entry) {
+  return replaceAllParts(
+    entries,
+    part => strip(part, profile),
+    entry => {
       const detail = `Signatures that ${profile.vendor} did not make were left out.`
       report({ step: 'strip-signatures', kind: 'leave-out', at: entry.at, detail })
-    }
-    return stripped
-  })
+      return orNothing(entry)
+    },
+  )
 }
 
-function strip(part: ProviderPart, vendor: string): ProviderPart {
+function strip(part: ProviderPart, { vendor, signatures, dropText }: Profile): ProviderPart | undefined {
   if (part.type === 'reasoning') return part
+  if (part.type === 'text' && part.text === '' && dropText !== 'never' && isForeign(part, vendor))
+    return undefined
+  // Where the wire has no field for signatures there is nothing to take off.
+  if (signatures === 'ignored') return part
   if (part.type !== 'tool-result') return isForeign(part, vendor) ? unsigned(part) : part
   if (!part.media?.some(media => isForeign(media, vendor))) return part
   return { ...part, media: part.media.map(media => (isForeign(media, vendor) ? unsigned(media) : media)) }

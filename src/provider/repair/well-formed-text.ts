@@ -1,16 +1,13 @@
 /** Half a surrogate pair is no character: servers refuse the body or the JSON decoder does. */
 import type { ProviderPart } from '../provider.js'
-import { type Entry, replaceEntries, replaceParts, type StepContext } from './receipt.js'
+import { type Entry, replaceAllParts, type StepContext } from './receipt.js'
 
 /** Replaces lone surrogates by U+FFFD in every text, name, id, argument and result. */
 export function wellFormedText(entries: readonly Entry[], { report }: StepContext): readonly Entry[] {
-  return replaceEntries(entries, entry => {
-    const mended = replaceParts(entry, mendPart)
-    if (mended !== entry) {
-      const detail = 'Lone surrogates were replaced by U+FFFD.'
-      report({ step: 'well-formed-text', kind: 'replace-characters', at: entry.at, detail })
-    }
-    return mended
+  return replaceAllParts(entries, mendPart, entry => {
+    const detail = 'Lone surrogates were replaced by U+FFFD.'
+    report({ step: 'well-formed-text', kind: 'replace-characters', at: entry.at, detail })
+    return entry
   })
 }
 

@@ -3,7 +3,7 @@ import type { ToolResultPart } from '../provider.js'
 import { isObject } from './fix-arguments.js'
 import { matchResults } from './match-results.js'
 import type { Profile } from './profile.js'
-import { type Entry, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
+import { type Entry, replaceAllParts, type StepContext, toolLabel } from './receipt.js'
 
 const STEP = 'wrap-results'
 
@@ -14,19 +14,17 @@ export const NO_OUTPUT_TEXT = '(no output)'
 export function wrapResults(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const sites = context.profile.results.named ? matchResults(entries, context).results : []
   let site = 0
-  return replaceEntries(entries, entry =>
-    replaceParts(entry, part => {
-      if (part.type !== 'tool-result') return part
-      // Sites are listed in the order of this walk.
-      const name = sites[site++]?.call?.call.name
-      const named = part.name === '' && name ? { ...part, name } : part
-      if (named !== part) {
-        const detail = `A result without a tool's name was named ${named.name} after its call.`
-        context.report({ step: STEP, kind: 'name', at: entry.at, detail })
-      }
-      return wrap(named, entry.at, context)
-    }),
-  )
+  return replaceAllParts(entries, (part, _, entry) => {
+    if (part.type !== 'tool-result') return part
+    // Sites are listed in the order of this walk.
+    const name = sites[site++]?.call?.call.name
+    const named = part.name === '' && name ? { ...part, name } : part
+    if (named !== part) {
+      const detail = `A result without a tool's name was named ${named.name} after its call.`
+      context.report({ step: STEP, kind: 'name', at: entry.at, detail })
+    }
+    return wrap(named, entry.at, context)
+  })
 }
 
 function wrap(part: ToolResultPart, at: number, { profile, report }: StepContext): ToolResultPart {
