@@ -21,7 +21,7 @@ export interface PostgresServer {
 const PASSWORD = 'lango-test'
 const NOBODY = { uid: 65534, gid: 65534 }
 
-export async function startPostgres(): Promise<PostgresServer> {
+export async function startPostgres(options: { durable?: boolean } = {}): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'lango-postgres-'))
   const isRoot = process.getuid?.() === 0
   const identity = isRoot ? NOBODY : {}
@@ -36,7 +36,7 @@ export async function startPostgres(): Promise<PostgresServer> {
       ...identity,
       cwd: folder,
     })
-    const server = await startServer(native, data, identity)
+    const server = await startServer(native, data, identity, options.durable ? DURABLE : {})
     return { url: server.url, stop: () => stopServer(server.child, folder) }
   } catch (error) {
     await rm(folder, { recursive: true, force: true })
@@ -60,10 +60,15 @@ async function usableBinaries(folder: string, identity: { uid?: number; gid?: nu
 }
 
 /** Another program may take a free port before the server does: then another one is tried. */
-async function startServer(native: string, data: string, identity: { uid?: number; gid?: number }) {
+async function startServer(
+  native: string,
+  data: string,
+  identity: { uid?: number; gid?: number },
+  extra: Record<string, string>,
+) {
   for (let attempt = 1; ; attempt++) {
     const port = await freePort()
-    const settings = { ...SETTINGS, port: String(port) }
+    const settings = { ...SETTINGS, ...extra, port: String(port) }
     const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
     const child = spawn(join(native, 'bin/postgres'), ['-D', data, ...flags], {
       ...identity,
@@ -89,6 +94,9 @@ const SETTINGS = {
   scram_iterations: '1',
   log_min_messages: 'log',
 }
+
+/** As a server in earnest runs, for measurements. */
+const DURABLE = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' }
 
 /** The log when the server ended instead. */
 function untilReady(child: ChildProcess): Promise<string | undefined> {
