@@ -71,6 +71,11 @@ function webAddress() {
   return z.string({ error }).refine(value => /^https?:\/\//i.test(value) && URL.canParse(value), { error })
 }
 
+function storeAddress() {
+  const error = 'must begin with sqlite:, postgres:// or memory:'
+  return z.string({ error }).regex(/^(sqlite:.|postgres(ql)?:\/\/|memory:)/i, { error })
+}
+
 const textsByName = z.record(z.string(), anyText, { error: 'must be an object of texts' })
 
 function group<const Shape extends z.ZodRawShape>(shape: Shape) {
@@ -201,11 +206,11 @@ const providerSchema = group({
 
 const PROVIDER_ERROR = 'must be an object with a `type`, or a provider made in code'
 
+const BUDGET_ERROR = 'must be a number of tokens, 0 for the default, or "off"'
+
 const historySchema = group({
   maxMessageTokenBudget: z
-    .union([amount(), z.literal('off')], {
-      error: 'must be a number of tokens, 0 for the default, or "off"',
-    })
+    .union([amount(BUDGET_ERROR), z.literal('off')], { error: BUDGET_ERROR })
     .optional()
     .describe(
       'Tokens of history that a model is sent. 0 or absent: 32000. `off`: the message limit holds instead.',
@@ -291,7 +296,7 @@ const telemetrySchema = group({
 export const configSchema = group({
   $schema: z.string().optional().describe('The address of the JSON schema, for editors.'),
   app: text().default('lango').describe('The name under which sessions are kept.'),
-  store: text('must be an address such as "sqlite:./lango.db", "postgres://…" or "memory:"')
+  store: storeAddress()
     .default('sqlite:./lango.db')
     .describe('Where sessions are kept: `sqlite:…`, `postgres://…` or `memory:`.'),
   providers: z

@@ -13,14 +13,33 @@ export interface ConfigProblem {
   message: string
 }
 
-/** Checks a configuration and fills in the defaults. `where` is named in the error, such as a file's name. */
-export function parseConfig(input: unknown, where = 'The configuration'): LangoConfig {
+export interface ParseOptions {
+  /** What is checked, such as a file's name. */
+  where?: string | undefined
+  /** Says where the value of a key comes from, when that is not the file. */
+  originOf?: ((path: string) => string | undefined) | undefined
+}
+
+/** Checks a configuration and fills in the defaults. */
+export function parseConfig(input: unknown, options: ParseOptions = {}): LangoConfig {
   const result = configSchema.safeParse(input)
   const problems = result.success
     ? furtherProblems(result.data)
     : result.error.issues.flatMap(i => explain(i, input))
-  if (!result.success || problems.length > 0) throw invalidConfig(where, problems)
+  if (!result.success || problems.length > 0) {
+    throw invalidConfig(
+      options.where ?? 'The configuration',
+      problems.map(problem => withOrigin(problem, options)),
+    )
+  }
   return result.data
+}
+
+function withOrigin(problem: ConfigProblem, { originOf }: ParseOptions): ConfigProblem {
+  const origin = originOf?.(problem.path)
+  return origin === undefined
+    ? problem
+    : { ...problem, message: `${problem.message} It comes from ${origin}.` }
 }
 
 /** The error that lists the problems of a configuration. */
@@ -37,8 +56,8 @@ export function invalidConfig(where: string, problems: readonly ConfigProblem[])
 export function pathText(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, step) => {
     if (typeof step === 'number') return `${text}[${step}]`
-    const name = String(step)
-    if (!/^[A-Za-z_$][\w$-]*$/.test(name)) return `${text}[${JSON.stringify(redactText(name))}]`
+    const name = redactText(String(step))
+    if (!/^[A-Za-z_$][\w$-]*$/.test(name)) return `${text}[${JSON.stringify(name)}]`
     return text === '' ? name : `${text}.${name}`
   }, '')
 }

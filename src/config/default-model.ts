@@ -1,0 +1,46 @@
+import type { Environment } from './environment.js'
+import { isPlain } from './redact.js'
+
+export interface DefaultModel {
+  reference: string
+  /** Why this one, as in "OPENAI_API_KEY is set". */
+  reason: string
+}
+
+/** A provider that can be used as soon as its key is there, and the model to begin with. */
+export interface KeyedProvider {
+  name: string
+  variables: readonly string[]
+  model: string
+}
+
+/** In the order in which they are tried. */
+export const KEYED_PROVIDERS: readonly KeyedProvider[] = [
+  { name: 'gemini', variables: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'], model: 'gemini-3.5-flash' },
+  { name: 'openai', variables: ['OPENAI_API_KEY'], model: 'gpt-5.2' },
+  { name: 'anthropic', variables: ['ANTHROPIC_API_KEY'], model: 'claude-sonnet-4-6' },
+  { name: 'mistral', variables: ['MISTRAL_API_KEY'], model: 'mistral-large-latest' },
+  { name: 'deepseek', variables: ['DEEPSEEK_API_KEY'], model: 'deepseek-chat' },
+]
+
+/** The model of an agent that names none: the first provider with a key, configured ones first, or the demo. */
+export function defaultModel(providers: unknown, env: Environment): DefaultModel {
+  const configured = isPlain(providers) ? providers : {}
+  for (const [name, options] of Object.entries(configured)) {
+    const keyed = KEYED_PROVIDERS.find(provider => provider.name === typeOf(name, options))
+    if (keyed && isPlain(options) && options.apiKey) {
+      return { reference: `${name}/${keyed.model}`, reason: `providers.${name} has a key` }
+    }
+  }
+  for (const { name, variables, model } of KEYED_PROVIDERS) {
+    const variable = variables.find(candidate => env[candidate]?.trim())
+    if (variable) return { reference: `${name}/${model}`, reason: `${variable} is set` }
+  }
+  return { reference: 'demo/demo', reason: 'no key was found' }
+}
+
+/** The vendor behind a configured provider: a compatible server is known by its preset. */
+function typeOf(name: string, options: unknown): unknown {
+  if (!isPlain(options)) return undefined
+  return options.preset ?? options.type ?? name
+}

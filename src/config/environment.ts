@@ -1,0 +1,90 @@
+import { type PlaceReader, valueFor } from './place-value.js'
+import { isPlain } from './redact.js'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export interface EnvironmentVariable {
+  name: string
+  /** The key that it sets. */
+  path: readonly string[]
+  description: string
+  /** Values that are meant for someone else are left alone. */
+  accepts?: (value: string) => boolean
+}
+
+/** Variables that set a key. Where two set the same one, the earlier wins. */
+export const ENVIRONMENT_VARIABLES: readonly EnvironmentVariable[] = [
+  { name: 'LANGO_APP', path: ['app'], description: 'The name under which sessions are kept.' },
+  { name: 'LANGO_MODEL', path: ['agent', 'model'], description: 'The root agent’s model.' },
+  { name: 'LANGO_STORE', path: ['store'], description: 'Where sessions are kept.' },
+  {
+    name: 'DATABASE_URL',
+    path: ['store'],
+    description: 'The same, as platforms set it. Only a `postgres://` address counts.',
+    accepts: value => /^postgres(ql)?:\/\//i.test(value),
+  },
+  { name: 'LANGO_MAX_TURNS', path: ['agent', 'maxTurns'], description: 'Turns with tool calls in one run.' },
+  {
+    name: 'LANGO_TOKEN_BUDGET',
+    path: ['history', 'maxMessageTokenBudget'],
+    description: 'Tokens of history that a model is sent, or `off`.',
+  },
+  {
+    name: 'LANGO_WORKSPACE',
+    path: ['tools', 'workspace'],
+    description: 'The folder that tools are confined to.',
+  },
+  { name: 'LANGO_PORT', path: ['server', 'port'], description: 'The port to listen on.' },
+  { name: 'PORT', path: ['server', 'port'], description: 'The same, as platforms set it.' },
+  { name: 'LANGO_HOST', path: ['server', 'host'], description: 'The address to listen on.' },
+  {
+    name: 'LANGO_TOKENS',
+    path: ['server', 'tokens'],
+    description: 'The server’s tokens, separated by commas.',
+  },
+  { name: 'LANGO_LOG_LEVEL', path: ['log', 'level'], description: 'The least that is logged.' },
+  { name: 'LANGO_LOG_FILE', path: ['log', 'file'], description: 'Where the log is written.' },
+  {
+    name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    path: ['telemetry', 'endpoint'],
+    description: 'The OpenTelemetry collector.',
+  },
+  {
+    name: 'OTEL_SERVICE_NAME',
+    path: ['telemetry', 'serviceName'],
+    description: 'The name of the spans’ service.',
+  },
+]
+
+/** What the environment sets, as a configuration, and which variable set which key. */
+export interface FromEnvironment {
+  config: Record<string, unknown>
+  variables: Record<string, string>
+}
+
+/** Reads the variables. A variable that is empty counts as absent. */
+export function readEnvironment(env: Environment, place: PlaceReader): FromEnvironment {
+  const config: Record<string, unknown> = {}
+  const variables: Record<string, string> = {}
+  for (const { name, path, accepts } of ENVIRONMENT_VARIABLES) {
+    const text = env[name]?.trim()
+    const key = path.join('.')
+    if (!text || key in variables || accepts?.(text) === false) continue
+    variables[key] = name
+    setAt(config, path, valueFor(place, path, text))
+  }
+  return { config, variables }
+}
+
+function setAt(target: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  const [first, ...rest] = path
+  if (first === undefined) return
+  if (rest.length === 0) {
+    target[first] = value
+    return
+  }
+  const below = target[first]
+  const inner = isPlain(below) ? below : {}
+  target[first] = inner
+  setAt(inner, rest, value)
+}

@@ -1,0 +1,271 @@
+/**
+ * From files, environment and options to one checked configuration. Options win over the environment, the
+ * environment over the file, the file over defaults. Zod and the schema are loaded only when this is called.
+ */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { basename, dirname, extname, isAbsolute, resolve } from 'node:path'
+import { parseEnv } from 'node:util'
+import { AgentError } from '../errors.js'
+import type { LangoConfig, LangoConfigInput } from './config.js'
+import { defaultModel } from './default-model.js'
+import { type Environment, type FromEnvironment, readEnvironment } from './environment.js'
+import { importModule, readData } from './import-file.js'
+import { type PlaceReader, valueFor } from './place-value.js'
+import { isPlain } from './redact.js'
+import { substitute } from './substitute.js'
+
+export interface LoadConfigOptions {
+  /** Where the file, `.env` and `agent.ts` are looked for. Default: the process's folder. */
+  cwd?: string | undefined
+  /** The configuration file, instead of looking for one. */
+  file?: string | undefined
+  /** Default: `process.env`, to which `.env` is then added as `process.loadEnvFile` would. */
+  env?: Environment | undefined
+  /** What the caller's own options say; they win over everything. */
+  overrides?: LangoConfigInput | undefined
+}
+
+export interface LoadedConfig {
+  config: LangoConfig
+  /** The file that was read. */
+  file?: string
+  /** An ADK agent beside the configuration, when the configuration itself has none. See `loadRootAgent`. */
+  agentFile?: string
+  /** The model that was asked for, or chosen. Absent when an agent from code brings its own. */
+  model?: string
+  /** Where each key that is not a default comes from, by dotted path. */
+  sources: Readonly<Record<string, string>>
+  /** The environment with what `.env` adds. */
+  env: Environment
+}
+
+export const CONFIG_FILES = ['ts', 'mts', 'js', 'mjs', 'json', 'yaml', 'yml'].map(
+  extension => `lango.config.${extension}`,
+)
+
+export const AGENT_FILES = ['agent.ts', 'agent.mts', 'agent.js', 'agent.mjs']
+
+/** Finds, reads, merges and checks the configuration. Throws `invalid-config` with all that is wrong. */
+export async function loadConfig(options: LoadConfigOptions = {}): Promise<LoadedConfig> {
+  const cwd = resolve(options.cwd ?? '.')
+  const env = await readEnv(cwd, options.env)
+  const file = findConfigFile(cwd, options.file ?? env.LANGO_CONFIG)
+  const [{ configSchema }, { parseConfig }, { kindsAt }] = await Promise.all([
+    import('./config.js'),
+    import('./parse-config.js'),
+    import('./schema-paths.js'),
+  ])
+  const place: PlaceReader = path => kindsAt(configSchema, path)
+  const written = file === undefined ? {} : fillIn(await readConfigFile(file), file, env, place)
+  const asked = withoutUndefined(options.overrides ?? {})
+  const fromEnv = readEnvironment(env, place)
+  const agentFile =
+    hasAgent(written) || hasAgent(asked) ? undefined : findAgentFile(file ? dirname(file) : cwd)
+  const isFromCode = [agentFile, written.rootAgent, asked.rootAgent].some(agent => agent !== undefined)
+  const wanted = isFromCode ? takeModel(fromEnv) : undefined
+  const sources = collectSources(written, file, fromEnv.variables, asked)
+  const merged = merge(merge(written, fromEnv.config), asked)
+  const model = isFromCode ? wanted : chooseModel(merged, env, sources)
+  const config = parseConfig(merged, {
+    where: file === undefined ? undefined : basename(file),
+    originOf: path => (sources[path]?.startsWith('the ') ? sources[path] : undefined),
+  })
+  return {
+    config: withAbsolutePaths(config, { cwd, file, sources }),
+    ...(file === undefined ? {} : { file }),
+    ...(agentFile === undefined ? {} : { agentFile }),
+    ...(model === undefined ? {} : { model }),
+    sources,
+    env,
+  }
+}
+
+/** The agent that a file exports, as ADK's own loader expects: `rootAgent`, or `rootAgent` of `app` or `rootApp`. */
+export async function loadRootAgent(agentFile: string): Promise<object> {
+  const module = await importModule(agentFile)
+  const exported = isRecord(module.default) ? [module, module.default] : [module]
+  for (const names of exported) {
+    for (const holder of [names, names.app, names.rootApp]) {
+      const agent = isRecord(holder) ? holder.rootAgent : undefined
+      if (isRecord(agent)) return agent
+    }
+  }
+  throw new AgentError(
+    'invalid-config',
+    `${agentFile} exports no agent. Export it as \`rootAgent\`: export const rootAgent = new LlmAgent({ … })`,
+    { details: { file: agentFile, exports: Object.keys(module) } },
+  )
+}
+
+async function readEnv(cwd: string, given: Environment | undefined): Promise<Environment> {
+  const file = resolve(cwd, '.env')
+  const added = existsSync(file) ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
+  if (given) return { ...added, ...withoutUndefined(given) }
+  for (const [name, value] of Object.entries(added)) process.env[name] ??= value
+  return process.env
+}
+
+function findConfigFile(cwd: string, named: string | undefined): string | undefined {
+  if (named !== undefined && named !== '') {
+    const file = resolve(cwd, named)
+    if (!existsSync(file)) throw invalid(`There is no configuration file ${file}. Check the path.`, { file })
+    if (![...CONFIG_FILES].some(name => extname(name) === extname(file))) {
+      throw invalid(`${file} cannot be read: a configuration ends in ${endings()}.`, { file })
+    }
+    return file
+  }
+  const found = CONFIG_FILES.filter(name => existsSync(resolve(cwd, name)))
+  if (found.length > 1) {
+    throw invalid(`There are several configurations in ${cwd}: ${found.join(', ')}. Keep one of them.`, {
+      found,
+    })
+  }
+  return found[0] === undefined ? undefined : resolve(cwd, found[0])
+}
+
+function endings(): string {
+  return CONFIG_FILES.map(extname).join(', ')
+}
+
+async function readConfigFile(file: string): Promise<unknown> {
+  if (/\.(json|ya?ml)$/.test(file)) return readData(file)
+  const module = await importModule(file)
+  // A CommonJS file that was compiled from ESM carries its default one level deeper.
+  const found = isRecord(module.default) && isRecord(module.default.default) ? module.default : module
+  const config = found.default ?? found.config
+  if (config === undefined) {
+    throw invalid(`${file} exports no configuration. Write: export default defineConfig({ … })`, { file })
+  }
+  return config
+}
+
+function fillIn(raw: unknown, file: string, env: Environment, place: PlaceReader): Record<string, unknown> {
+  const { value, missing, whole } = substitute(raw, env)
+  const [first] = missing
+  if (first !== undefined) {
+    const problems = missing.map(({ path, variable }) => ({
+      path: path.join('.'),
+      message: `\`${path.join('.')}\` asks for the environment variable ${variable}, which is not set. Set it, or write \${${variable}:-default}.`,
+    }))
+    throw new AgentError(
+      'invalid-config',
+      `${basename(file)} is not valid: ${problems.map(({ message }) => message).join(' ')}`,
+      { details: { problems } },
+    )
+  }
+  if (!isPlain(value)) {
+    throw invalid(`${basename(file)} is not valid: it must hold an object of settings.`, { file })
+  }
+  for (const { path, text } of whole) setIn(value, path, valueFor(place, path, text))
+  return withoutUndefined(value)
+}
+
+function hasAgent(layer: Record<string, unknown>): boolean {
+  return layer.agent !== undefined || layer.rootAgent !== undefined
+}
+
+function findAgentFile(folder: string): string | undefined {
+  return AGENT_FILES.map(name => resolve(folder, name)).find(existsSync)
+}
+
+/** An agent from code keeps what it was made with: variables that set keys of `agent` do not make another one. */
+function takeModel(fromEnv: FromEnvironment): string | undefined {
+  const { agent } = fromEnv.config
+  for (const path of Object.keys(fromEnv.variables)) {
+    if (path.startsWith('agent.') && path !== 'agent.model') delete fromEnv.variables[path]
+  }
+  delete fromEnv.config.agent
+  return isPlain(agent) && typeof agent.model === 'string' ? agent.model : undefined
+}
+
+/** The configured agent's model, chosen by the keys that there are when it names none. */
+function chooseModel(
+  merged: Record<string, unknown>,
+  env: Environment,
+  sources: Record<string, string>,
+): string | undefined {
+  const { agent = {} } = merged
+  if (!isPlain(agent)) return undefined
+  if (agent.model !== undefined) return String(agent.model)
+  const { reference, reason } = defaultModel(merged.providers, env)
+  merged.agent = { ...agent, model: reference }
+  sources['agent.model'] = `default: ${reason}`
+  return reference
+}
+
+function collectSources(
+  written: Record<string, unknown>,
+  file: string | undefined,
+  variables: Record<string, string>,
+  asked: Record<string, unknown>,
+): Record<string, string> {
+  const sources: Record<string, string> = {}
+  for (const path of leaves(written)) sources[path] = file === undefined ? '' : basename(file)
+  for (const [path, name] of Object.entries(variables)) sources[path] = `the environment variable ${name}`
+  for (const path of leaves(asked)) sources[path] = 'the options'
+  return sources
+}
+
+function leaves(value: Record<string, unknown>, prefix = ''): string[] {
+  return Object.entries(value).flatMap(([key, child]) =>
+    isPlain(child) && Object.keys(child).length > 0 ? leaves(child, `${prefix}${key}.`) : [`${prefix}${key}`],
+  )
+}
+
+/** Objects are merged key by key; everything else, lists included, is replaced. */
+function merge(below: Record<string, unknown>, above: Record<string, unknown>): Record<string, unknown> {
+  const merged = { ...below }
+  for (const [key, value] of Object.entries(above)) {
+    const old = merged[key]
+    merged[key] = isPlain(old) && isPlain(value) ? merge(old, value) : value
+  }
+  return merged
+}
+
+interface PathBase {
+  cwd: string
+  file: string | undefined
+  sources: Readonly<Record<string, string>>
+}
+
+/** What a file says is meant from the file's folder; everything else from the folder that was asked for. */
+function withAbsolutePaths(config: LangoConfig, { cwd, file, sources }: PathBase): LangoConfig {
+  const from = (key: string) => (file !== undefined && sources[key] === basename(file) ? dirname(file) : cwd)
+  const { tools, log } = config
+  return {
+    ...config,
+    store: absoluteStore(config.store, from('store')),
+    tools: { ...tools, workspace: resolve(from('tools.workspace'), tools.workspace) },
+    log: log.file === undefined ? log : { ...log, file: resolve(from('log.file'), log.file) },
+  }
+}
+
+function absoluteStore(store: string, folder: string): string {
+  const path = /^sqlite:(?:\/\/)?([^?]+)(\?.*)?$/i.exec(store)
+  if (!path?.[1] || isAbsolute(path[1]) || folder === process.cwd()) return store
+  return `sqlite:${resolve(folder, path[1])}${path[2] ?? ''}`
+}
+
+function setIn(target: unknown, path: readonly PropertyKey[], value: unknown): void {
+  const parent = path
+    .slice(0, -1)
+    .reduce<unknown>((place, step) => (isRecord(place) ? place[step as string] : undefined), target)
+  const last = path.at(-1)
+  if (isRecord(parent) && last !== undefined) parent[last as string] = value
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+function withoutUndefined<Value extends object>(value: Value): Record<string, unknown> & Value {
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined)
+  return Object.fromEntries(
+    entries.map(([key, item]) => [key, isPlain(item) ? withoutUndefined(item) : item]),
+  ) as Record<string, unknown> & Value
+}
+
+function invalid(message: string, details: Record<string, unknown>): AgentError {
+  return new AgentError('invalid-config', message, { details })
+}
