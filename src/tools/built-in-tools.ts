@@ -1,0 +1,64 @@
+import { AgentError } from '../errors.js'
+import type { Tool } from '../tool.js'
+import { currentTimeTool } from './current-time.js'
+import { editFileTool } from './edit-file.js'
+import { type FetchUrlOptions, fetchUrlTool } from './fetch-url.js'
+import { listFilesTool } from './list-files.js'
+import { readFileTool } from './read-file.js'
+import { runCommandTool } from './run-command.js'
+import type { SandboxMode } from './sandbox.js'
+import { searchFilesTool } from './search-files.js'
+import { writeFileTool } from './write-file.js'
+
+export interface BuiltInToolOptions {
+  /** The folder that the tools for files and commands work in, and never leave. */
+  workspace: string
+  /** Addresses outside the public internet for `fetch_url`: none (the default), all, or a list. */
+  allowPrivateNetwork?: FetchUrlOptions['allowPrivateNetwork']
+  /** Default 120,000. */
+  commandTimeoutMs?: number | undefined
+  /** Added to the environment of commands, which has none of this process's keys. */
+  env?: Readonly<Record<string, string>> | undefined
+  /** Default `auto`: commands run in a sandbox where the machine has one. */
+  sandbox?: SandboxMode | undefined
+  /** Which tools ask a person first. Default: `write_file`, `edit_file` and `run_command`. */
+  needsApproval?: Readonly<Partial<Record<BuiltInToolName, boolean>>> | undefined
+}
+
+const MAKERS = {
+  read_file: readFileTool,
+  list_files: listFilesTool,
+  search_files: searchFilesTool,
+  write_file: writeFileTool,
+  edit_file: editFileTool,
+  run_command: ({ workspace, commandTimeoutMs, env, sandbox }: BuiltInToolOptions) =>
+    runCommandTool({ workspace, timeoutMs: commandTimeoutMs, env, sandbox }),
+  fetch_url: ({ allowPrivateNetwork }: BuiltInToolOptions) => fetchUrlTool({ allowPrivateNetwork }),
+  current_time: () => currentTimeTool(),
+}
+
+export type BuiltInToolName = keyof typeof MAKERS
+
+/** The names that `builtInTools` knows. */
+export const BUILT_IN_TOOL_NAMES = Object.keys(MAKERS) as readonly BuiltInToolName[]
+
+/** The tools of these names. None is there unless it is named. */
+export function builtInTools(names: readonly string[], options: BuiltInToolOptions): Tool[] {
+  return [...new Set(names)].map(name => {
+    if (!isBuiltIn(name)) {
+      throw new AgentError(
+        'invalid-config',
+        `There is no built-in tool "${name}". There are: ${BUILT_IN_TOOL_NAMES.join(', ')}.`,
+        { details: { name } },
+      )
+    }
+    const { needsApproval, ...rest } = options
+    const tool = MAKERS[name](rest)
+    const asks = needsApproval?.[name]
+    return asks === undefined ? tool : { ...tool, needsApproval: asks }
+  })
+}
+
+function isBuiltIn(name: string): name is BuiltInToolName {
+  return Object.hasOwn(MAKERS, name)
+}

@@ -1,0 +1,152 @@
+import { realpath } from 'node:fs/promises'
+import { z } from 'zod'
+import { AgentError } from '../errors.js'
+import { defineTool, type Tool } from '../tool.js'
+import { BoundedOutput } from './bounded-output.js'
+import { type ProcessTree, spawnTree } from './process-tree.js'
+import { safeEnvironment } from './safe-environment.js'
+import { bubblewrapCommand, hasBubblewrap, type SandboxMode } from './sandbox.js'
+
+export interface RunCommandOptions {
+  workspace: string
+  /** Default 120,000. */
+  timeoutMs?: number | undefined
+  /** Added to the little that commands get of this process's environment. */
+  env?: Readonly<Record<string, string>> | undefined
+  /** Default `auto`. */
+  sandbox?: SandboxMode | undefined
+  /** Whether a person is asked first. Default true. */
+  needsApproval?: boolean | undefined
+}
+
+/** Runs a shell command in the workspace. */
+export function runCommandTool(options: RunCommandOptions): Tool {
+  const { timeoutMs = 120_000, needsApproval = true } = options
+  return defineTool({
+    name: 'run_command',
+    description:
+      'Runs a shell command in the workspace and returns its exit code and output. It gets no input, and what it leaves running in the background is ended with it.',
+    parameters: z.object({
+      command: z.string().min(1).max(100_000),
+      timeout_seconds: z
+        .number()
+        .positive()
+        .optional()
+        .describe(`At most ${timeoutMs / 1000}.`),
+    }),
+    effect: 'once',
+    needsApproval,
+    // Its own timeout comes first: it tells more.
+    timeoutMs: timeoutMs + GRACE_MS + 15_000,
+    execute: async ({ command, timeout_seconds }, { signal }) => {
+      const limitMs = Math.min(timeoutMs, (timeout_seconds ?? Number.POSITIVE_INFINITY) * 1000)
+      const { tree, sandbox } = await start(command, options)
+      return { ...(await new CommandRun(tree, limitMs, signal).result()), sandbox }
+    },
+  })
+}
+
+const GRACE_MS = 1_000
+const MAX_OUTPUT_BYTES = 32_000
+/** Nobody reads that much: a command that writes more has gone wrong. */
+const RUNAWAY_BYTES = 64_000_000
+
+async function start(command: string, { workspace, env, sandbox = 'auto' }: RunCommandOptions) {
+  const folder = await realpath(workspace)
+  const environment = { ...safeEnvironment(), TERM: 'dumb', NO_COLOR: '1', ...env }
+  const isSandboxed = sandbox !== 'off' && (await hasBubblewrap(environment))
+  if (sandbox === 'required' && !isSandboxed) {
+    throw new AgentError(
+      'invalid-config',
+      'Commands need a sandbox here, and bubblewrap (bwrap) is missing or does not work. Install it, or allow commands without one.',
+    )
+  }
+  const shell =
+    process.platform === 'win32' ? ['cmd.exe', '/d', '/s', '/c', command] : ['/bin/sh', '-c', command]
+  const [file = '', ...args] = isSandboxed ? bubblewrapCommand(folder, shell) : shell
+  const tree = spawnTree(file, args, { cwd: folder, env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
+  return { tree, sandbox: isSandboxed ? 'bubblewrap' : 'none' }
+}
+
+/** One command from its start to the end of all that it started. */
+class CommandRun {
+  readonly #output = new BoundedOutput(MAX_OUTPUT_BYTES)
+  #stopReason: string | undefined
+
+  constructor(
+    private readonly tree: ProcessTree,
+    private readonly limitMs: number,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  async result() {
+    const { child } = this.tree
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', chunk => this.#take(chunk))
+    const timer = setTimeout(
+      () => this.#stop(`The command did not end within ${this.limitMs} ms`),
+      this.limitMs,
+    )
+    const aborted = () => this.#stop('The run was stopped')
+    this.signal.addEventListener('abort', aborted, { once: true })
+    if (this.signal.aborted) aborted()
+    try {
+      const { code, signal } = await this.#ended()
+      const reason = this.#stopReason
+      return {
+        ...(reason ? { error: `${reason}. The command was killed, with everything it had started.` } : {}),
+        exitCode: code,
+        ...(signal && !reason ? { signal } : {}),
+        output: this.#output.text(),
+      }
+    } finally {
+      clearTimeout(timer)
+      this.signal.removeEventListener('abort', aborted)
+    }
+  }
+
+  #take(chunk: Buffer): void {
+    this.#output.add(chunk)
+    if (this.#output.totalBytes > RUNAWAY_BYTES && !this.#stopReason) {
+      this.#stopReason = `The command wrote more than ${RUNAWAY_BYTES} bytes`
+      this.tree.kill()
+    }
+  }
+
+  /** Asks politely first. */
+  #stop(reason: string): void {
+    if (this.#stopReason) return
+    this.#stopReason = reason
+    this.tree.signal('SIGTERM')
+    setTimeout(() => this.tree.kill(), GRACE_MS)
+  }
+
+  /** Waits for the command, then ends what it left behind, then reads the last of the output. */
+  async #ended(): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
+    const { child } = this.tree
+    const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
+    const end = await new Promise<{ code: number | null; signal: NodeJS.Signals | null }>(
+      (resolve, reject) => {
+        child.once('error', reject)
+        child.once('exit', (code, signal) => resolve({ code, signal }))
+      },
+    )
+    await within(closed, DRAIN_MS)
+    this.tree.kill()
+    await within(closed, GRACE_MS)
+    child.stdout?.destroy()
+    child.stderr?.destroy()
+    return end
+  }
+}
+
+/** How long the output of a command that has ended may take to arrive. */
+const DRAIN_MS = 100
+
+async function within(promise: Promise<void>, timeoutMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, timeoutMs)
+  })
+  await Promise.race([promise, late])
+  clearTimeout(timer)
+}

@@ -1,0 +1,56 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+/** `auto` uses a sandbox where the machine has one, `required` refuses to run without, `off` never uses one. */
+export type SandboxMode = 'auto' | 'required' | 'off'
+
+const probes = new Map<string, Promise<boolean>>()
+
+/**
+ * Whether bubblewrap is there and works. Many machines have it and forbid what it needs, so it is tried, once
+ * for each search path.
+ */
+export function hasBubblewrap(environment: Readonly<Record<string, string>>): Promise<boolean> {
+  if (process.platform !== 'linux') return Promise.resolve(false)
+  const key = environment.PATH ?? ''
+  const known = probes.get(key)
+  if (known) return known
+  const probe = new Promise<boolean>(resolve => {
+    const [command = '', ...args] = bubblewrapCommand('/var', ['true'])
+    execFile(command, args, { env: environment, timeout: PROBE_TIMEOUT_MS }, error => resolve(error === null))
+  })
+  probes.set(key, probe)
+  return probe
+}
+
+const PROBE_TIMEOUT_MS = 10_000
+
+/**
+ * A command within bubblewrap: it sees the machine read-only, writes in the workspace and in an empty `/tmp`,
+ * has no network and no other processes, and ends with whoever started it. Sockets of services and the folders
+ * where people keep keys are covered.
+ */
+export function bubblewrapCommand(workspace: string, command: readonly string[]): string[] {
+  const covered = ['/tmp', '/run', ...SECRET_FOLDERS.map(folder => join(homedir(), folder))]
+  return [
+    'bwrap',
+    ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc'],
+    ...covered.filter(folder => existsSync(folder)).flatMap(folder => ['--tmpfs', folder]),
+    ...['--bind', workspace, workspace, '--chdir', workspace, '--setenv', 'TMPDIR', '/tmp'],
+    ...['--unshare-all', '--die-with-parent', '--new-session', '--'],
+    ...command,
+  ]
+}
+
+const SECRET_FOLDERS = [
+  '.ssh',
+  '.aws',
+  '.azure',
+  '.gnupg',
+  '.kube',
+  '.docker',
+  '.config/gcloud',
+  '.config/gh',
+]
