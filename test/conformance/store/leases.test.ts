@@ -77,7 +77,7 @@ describe.each(DRIVERS)('leases in $name', driver => {
         }),
       )
       // The ticket is taken asynchronously: the next waiter comes after it.
-      await pause(15)
+      await pause(150)
     }
     await first.release()
     await Promise.all(waiters)
