@@ -1,0 +1,37 @@
+import { expect, test, vi } from 'vitest'
+import { CalibratedTokens } from './calibrated-tokens.js'
+import { silentLogger } from './logger.js'
+import { openStore } from './store/open-store.js'
+
+test('learns from what providers count, and another process knows it too', async () => {
+  const store = await openStore('memory:')
+  const tokens = new CalibratedTokens(store.calibration, silentLogger)
+  expect(tokens.scale('m')).toBe(1)
+  tokens.observe('m', 1000, 1300)
+  expect(tokens.scale('m'), 'too little to go by').toBe(1)
+  tokens.observe('m', 9000, 11_700)
+  expect(tokens.scale('m')).toBeCloseTo(1.3)
+  expect(tokens.scale('other')).toBe(1)
+
+  const later = new CalibratedTokens(store.calibration, silentLogger)
+  await vi.waitFor(() => expect(later.scale('m')).toBeCloseTo(1.3))
+  await store.close()
+})
+
+test('stays within reason, whatever is reported', () => {
+  const store = { read: async () => undefined, record: async () => {} }
+  const tokens = new CalibratedTokens(store, silentLogger)
+  tokens.observe('dense', 10_000, 900_000)
+  tokens.observe('thin', 1_000_000, 3_000)
+  tokens.observe('odd', 0, 5)
+  expect([tokens.scale('dense'), tokens.scale('thin'), tokens.scale('odd')]).toEqual([3, 0.5, 1])
+})
+
+test('a store that fails does not fail a run', async () => {
+  const debug = vi.fn()
+  const refuse = async () => Promise.reject(new TypeError('no'))
+  const tokens = new CalibratedTokens({ read: refuse, record: refuse }, { ...silentLogger, debug })
+  tokens.observe('m', 10, 10)
+  expect(tokens.scale('m')).toBe(1)
+  await vi.waitFor(() => expect(debug).toHaveBeenCalledTimes(2))
+})
