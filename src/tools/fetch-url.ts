@@ -37,7 +37,8 @@ export function fetchUrlTool(options: FetchUrlOptions = {}): Tool {
   })
 }
 
-const PIECE_CHARACTERS = 30_000
+/** Less than what a result may have, whatever the script. */
+const PIECE_CHARACTERS = 16_000
 
 function describe(response: GuardedResponse, offset: number) {
   const { url, status, contentType, isCut } = response

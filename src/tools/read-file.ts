@@ -35,7 +35,8 @@ export function readFileTool({ workspace }: { workspace: string }): Tool {
 
 const DEFAULT_LINES = 1_000
 const MAX_LINES = 5_000
-const MAX_PAGE_CHARACTERS = 40_000
+/** Less than what a result may have, whatever the script. */
+const MAX_PAGE_BYTES = 48_000
 const MAX_LINE_CHARACTERS = 4_000
 const CHUNK_BYTES = 65_536
 
@@ -76,7 +77,7 @@ class LinePage {
   constructor(private readonly options: PageOptions) {}
 
   get isFull(): boolean {
-    return this.#lines.length >= this.options.maxLines || this.#size >= MAX_PAGE_CHARACTERS
+    return this.#lines.length >= this.options.maxLines || this.#size >= MAX_PAGE_BYTES
   }
 
   add(text: string): void {
@@ -122,7 +123,7 @@ class LinePage {
       const missing = this.#lineLength - this.#line.length
       const note = missing > 0 ? `… [shortened by Lango: ${missing} characters of this line left out]` : ''
       this.#lines.push(this.#line + note)
-      this.#size += this.#line.length + 1
+      this.#size += Buffer.byteLength(this.#line) + 1
     }
     this.#lineNumber++
     this.#line = ''

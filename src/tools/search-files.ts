@@ -40,7 +40,7 @@ export function searchFilesTool({ workspace }: { workspace: string }): Tool {
 }
 
 const MAX_DEPTH = 50
-const MAX_MATCHES = 500
+const MAX_MATCHES = 200
 const MAX_FILES = 20_000
 const MAX_FILE_BYTES = 4_000_000
 const MAX_TOTAL_BYTES = 200_000_000
