@@ -1,0 +1,326 @@
+/**
+ * Run events as OpenTelemetry spans, in the words of the GenAI semantic conventions:
+ *
+ *   invoke_agent root
+ *   ├─ chat model
+ *   ├─ execute_tool name
+ *   │  └─ chat model            (an agent that is used as a tool)
+ *   └─ invoke_agent other       (after a hand-over)
+ *      └─ chat model
+ *
+ * Spans are made from what a run reports and not from ADK's own, which serialise the whole request for every
+ * chunk of an answer. They hold names, ids and counts; words only when they are asked for.
+ */
+import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
+import { redactText } from './config/redact.js'
+import type { RunEvent, RunUsage } from './run/run-event.js'
+
+/** What is told of a request before it is sent. */
+export interface ObservedRequest {
+  model: string
+  profile: string
+  repairs: readonly unknown[]
+  body?: unknown
+}
+
+/** The parts of the OpenTelemetry API that spans are made with; the package itself is loaded elsewhere. */
+export interface SpanApi {
+  readonly SpanKind: { readonly INTERNAL: 0; readonly CLIENT: 2 }
+  readonly SpanStatusCode: { readonly ERROR: 2 }
+  readonly context: { active(): Context }
+  readonly trace: { setSpan(context: Context, span: Span): Context }
+}
+
+export interface RunSpansOptions {
+  api: SpanApi
+  tracer: Tracer
+  /** Put words of users, models and tools into spans. */
+  content: boolean
+}
+
+interface Chat {
+  span: Span
+  model: string
+  seenAt: number
+  answered: boolean
+  called: boolean
+  text: string
+}
+
+type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
+
+/** The spans of one run. */
+export class RunSpans {
+  private readonly root: Span
+  private readonly rootAgent: string
+  private readonly parent: Context
+  private agent: Span
+  private model: string
+  private chats: Chat[] = []
+  private readonly tools = new Map<string, Span>()
+  /** When the run last had its say: a model call that nobody announced began then. */
+  private idleSince: number
+
+  constructor(
+    start: EventOf<'run-start'>,
+    private readonly options: RunSpansOptions,
+  ) {
+    const { api } = options
+    this.idleSince = Date.now()
+    this.rootAgent = start.agent
+    this.model = start.model
+    this.parent = api.context.active()
+    this.root = this.open(`invoke_agent ${start.agent}`, this.parent, api.SpanKind.INTERNAL, {
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': start.agent,
+      'gen_ai.provider.name': providerName(start.model),
+      'gen_ai.request.model': modelName(start.model),
+      'gen_ai.conversation.id': start.sessionId,
+      'lango.run.id': start.runId,
+    })
+    this.agent = this.root
+  }
+
+  /** A request is about to be sent. */
+  requestSent({ model, profile, repairs, body }: ObservedRequest): void {
+    // Of a nested agent only requests are known: the next one says that the last was answered.
+    this.endChats(chat => chat.answered || this.tools.size > 0)
+    const chat = this.openChat(model, Date.now())
+    chat.span.setAttributes({ 'lango.repair.profile': profile, 'lango.repair.count': repairs.length })
+    if (this.options.content && body !== undefined) chat.span.setAttribute('lango.request.body', asText(body))
+  }
+
+  /** Takes one event; returns true when it was the last. */
+  observe(event: RunEvent): boolean {
+    switch (event.type) {
+      case 'text-delta':
+        this.said(event.text)
+        return false
+      case 'reasoning-delta':
+        this.said('')
+        return false
+      case 'usage':
+        this.used(event)
+        return false
+      case 'tool-call':
+        this.toolCalled(event)
+        return false
+      case 'tool-result':
+        this.toolAnswered(event)
+        return false
+      case 'agent-transfer':
+        this.transferred(event.to)
+        return false
+      case 'history-cut':
+        this.root.addEvent('lango.history-cut', {
+          'lango.cut.reason': event.cut.reason,
+          'lango.cut.messages': event.cut.messages,
+          'lango.cut.tokens': event.cut.tokens,
+        })
+        return false
+      case 'error':
+        this.failed(event)
+        return false
+      case 'run-finish':
+        this.finish(event)
+        return true
+      default:
+        return false
+    }
+  }
+
+  /** Ends whatever is open, when a run will not be heard of again. */
+  abandon(): void {
+    this.endStep()
+    this.endAgent()
+    this.root.end()
+  }
+
+  private open(
+    name: string,
+    parent: Context,
+    kind: 0 | 2,
+    attributes: Attributes,
+    startTime = Date.now(),
+  ): Span {
+    return this.options.tracer.startSpan(name, { kind, attributes, startTime }, parent)
+  }
+
+  private below(span: Span): Context {
+    return this.options.api.trace.setSpan(this.parent, span)
+  }
+
+  private openChat(model: string, startTime: number): Chat {
+    // While a tool runs, the one who asks a model is an agent inside that tool.
+    const nested = [...this.tools.values()].at(-1)
+    const span = this.open(
+      `chat ${modelName(model)}`,
+      this.below(nested ?? this.agent),
+      this.options.api.SpanKind.CLIENT,
+      {
+        'gen_ai.operation.name': 'chat',
+        'gen_ai.provider.name': providerName(model),
+        'gen_ai.request.model': modelName(model),
+      },
+      startTime,
+    )
+    const chat: Chat = { span, model, seenAt: startTime, answered: false, called: false, text: '' }
+    this.model = model
+    this.chats.push(chat)
+    return chat
+  }
+
+  /** The call that is being answered; one that was not announced began when the run was last idle. */
+  private currentChat(model = this.model): Chat {
+    const waiting = this.chats.findLast(chat => !chat.answered && chat.model === model)
+    const chat = waiting ?? this.openChat(model, this.idleSince)
+    chat.seenAt = Date.now()
+    return chat
+  }
+
+  private said(text: string): void {
+    this.endChats(chat => chat.answered)
+    const chat = this.currentChat()
+    if (this.options.content) chat.text += text
+  }
+
+  private used({ model, usage }: EventOf<'usage'>): void {
+    const chat = this.currentChat(model === '' ? this.model : model)
+    chat.answered = true
+    chat.span.setAttributes(usageAttributes(usage))
+  }
+
+  private toolCalled({ id, name, args }: EventOf<'tool-call'>): void {
+    const chat = this.chats.findLast(({ answered }) => answered) ?? this.currentChat()
+    chat.called = true
+    chat.answered = true
+    chat.seenAt = Date.now()
+    const span = this.open(
+      `execute_tool ${name}`,
+      this.below(this.agent),
+      this.options.api.SpanKind.INTERNAL,
+      {
+        'gen_ai.operation.name': 'execute_tool',
+        'gen_ai.tool.name': name,
+        'gen_ai.tool.call.id': id,
+        'gen_ai.tool.type': 'function',
+      },
+    )
+    if (this.options.content) span.setAttribute('gen_ai.tool.call.arguments', asText(args))
+    this.tools.set(id, span)
+  }
+
+  private toolAnswered({ id, result, isError }: EventOf<'tool-result'>): void {
+    this.endChats(() => true)
+    const span = this.tools.get(id)
+    if (!span) return
+    this.tools.delete(id)
+    if (this.options.content) span.setAttribute('gen_ai.tool.call.result', asText(result))
+    if (isError) this.markFailed(span, 'tool-error')
+    span.end(Date.now())
+    this.idleSince = Date.now()
+  }
+
+  private transferred(to: string): void {
+    this.endStep()
+    this.endAgent()
+    if (to === this.rootAgent) return
+    this.agent = this.open(`invoke_agent ${to}`, this.below(this.root), this.options.api.SpanKind.INTERNAL, {
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': to,
+    })
+  }
+
+  private failed({ error }: EventOf<'error'>): void {
+    for (const chat of this.chats.filter(({ answered }) => !answered)) this.markFailed(chat.span, error.code)
+    const message = this.options.content ? redactText(error.message) : undefined
+    this.markFailed(this.root, error.code, message)
+  }
+
+  private finish({ finishReason, text, turns, delegations, usage }: EventOf<'run-finish'>): void {
+    this.endStep()
+    this.endAgent()
+    this.root.setAttributes({
+      ...usageAttributes(usage),
+      'lango.run.finish_reason': finishReason,
+      'lango.run.turns': turns,
+      'lango.run.delegations': delegations,
+    })
+    if (this.options.content) this.root.setAttribute('gen_ai.output.messages', outputMessages(text))
+    this.root.end(Date.now())
+  }
+
+  private endStep(): void {
+    this.endChats(() => true)
+    for (const span of this.tools.values()) span.end(Date.now())
+    this.tools.clear()
+    this.idleSince = Date.now()
+  }
+
+  private endAgent(): void {
+    if (this.agent !== this.root) this.agent.end(Date.now())
+    this.agent = this.root
+  }
+
+  private endChats(which: (chat: Chat) => boolean): void {
+    for (const chat of this.chats.filter(which)) {
+      if (chat.answered) {
+        chat.span.setAttribute('gen_ai.response.finish_reasons', [chat.called ? 'tool_calls' : 'stop'])
+      }
+      if (chat.text !== '') chat.span.setAttribute('gen_ai.output.messages', outputMessages(chat.text))
+      chat.span.end(chat.answered ? chat.seenAt : Date.now())
+    }
+    this.chats = this.chats.filter(chat => !which(chat))
+  }
+
+  private markFailed(span: Span, type: string, message?: string): void {
+    span.setAttribute('error.type', type)
+    span.setStatus({
+      code: this.options.api.SpanStatusCode.ERROR,
+      ...(message === undefined ? {} : { message }),
+    })
+  }
+}
+
+function usageAttributes(usage: RunUsage): Attributes {
+  return {
+    'gen_ai.usage.input_tokens': usage.inputTokens,
+    'gen_ai.usage.output_tokens': usage.outputTokens,
+    ...(usage.cachedInputTokens > 0
+      ? { 'gen_ai.usage.cache_read.input_tokens': usage.cachedInputTokens }
+      : {}),
+    ...(usage.cacheWriteTokens > 0
+      ? { 'gen_ai.usage.cache_creation.input_tokens': usage.cacheWriteTokens }
+      : {}),
+    ...(usage.reasoningTokens > 0 ? { 'gen_ai.usage.reasoning.output_tokens': usage.reasoningTokens } : {}),
+    ...(usage.cost === undefined ? {} : { 'lango.usage.cost_usd': usage.cost }),
+  }
+}
+
+/** The conventions' names of providers, where they differ from ours. */
+const PROVIDER_NAMES: Readonly<Record<string, string>> = {
+  gemini: 'gcp.gemini',
+  mistral: 'mistral_ai',
+  xai: 'x_ai',
+}
+
+function providerName(reference: string): string {
+  const slash = reference.indexOf('/')
+  const name = slash < 0 ? 'gemini' : reference.slice(0, slash)
+  return PROVIDER_NAMES[name] ?? name
+}
+
+function modelName(reference: string): string {
+  return reference.slice(reference.indexOf('/') + 1)
+}
+
+function outputMessages(text: string): string {
+  return JSON.stringify([{ role: 'assistant', parts: [{ type: 'text', content: redactText(text) }] }])
+}
+
+/** Long enough to read, short enough for every collector. */
+const MAXIMUM_CHARACTERS = 32_000
+
+function asText(value: unknown): string {
+  return redactText(JSON.stringify(value) ?? '').slice(0, MAXIMUM_CHARACTERS)
+}

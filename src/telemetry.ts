@@ -1,0 +1,136 @@
+/** OpenTelemetry: run events in, spans out to a collector. Its packages are loaded only when spans are wanted. */
+import type { TracerProvider } from '@opentelemetry/api'
+import { messageOf } from './errors.js'
+import { type Logger, silentLogger } from './logger.js'
+import type { RunEvent } from './run/run-event.js'
+import { type ObservedRequest, RunSpans, type RunSpansOptions, type SpanApi } from './run-spans.js'
+
+export interface TelemetryOptions {
+  /** A collector that speaks OTLP over HTTP, such as `http://localhost:4318`. */
+  endpoint?: string | undefined
+  /** Sent to the collector with every batch. */
+  headers?: Readonly<Record<string, string>> | undefined
+  /** Put what users, models and tools say into spans. Default false. */
+  content?: boolean | undefined
+  /** Default `lango`. */
+  serviceName?: string | undefined
+  /** Instead of an endpoint: the spans go to a provider that the application has set up itself. */
+  tracerProvider?: TracerProvider | undefined
+  logger?: Logger | undefined
+}
+
+export interface Telemetry {
+  /** Takes every event of every run, in order. */
+  observeRun(event: RunEvent): void
+  /** Takes every request that a run sends to a model, before it is sent. */
+  observeRequest(runId: string, request: ObservedRequest): void
+  /** Sends what is waiting. */
+  flush(): Promise<void>
+  /** Sends what is waiting and stops; never fails, because the work it speaks of is done. */
+  shutdown(): Promise<void>
+}
+
+/** Starts telemetry, or returns `undefined` when there is nowhere to send spans to. */
+export async function createTelemetry(options: TelemetryOptions = {}): Promise<Telemetry | undefined> {
+  const { endpoint, tracerProvider, content = false, logger = silentLogger } = options
+  if (endpoint === undefined && tracerProvider === undefined) return undefined
+  const api: SpanApi = await import('@opentelemetry/api')
+  if (tracerProvider) {
+    const tracer = tracerProvider.getTracer('lango')
+    return new RunTelemetry({ api, tracer, content }, NOTHING_TO_SEND)
+  }
+  const provider = await createProvider({ ...options, endpoint: endpoint ?? '' })
+  const guarded = (what: string, send: () => Promise<void>) => () =>
+    send().catch(error => logger.warn(`Spans could not be ${what}`, { error: messageOf(error) }))
+  return new RunTelemetry(
+    { api, tracer: provider.getTracer('lango'), content },
+    {
+      flush: guarded('sent', () => provider.forceFlush()),
+      shutdown: guarded('sent', () => provider.shutdown()),
+    },
+  )
+}
+
+/**
+ * Keeps ADK from writing whole requests and answers into its own spans, which it does for every chunk as soon
+ * as an application has set up a global tracer. A choice that was made by the user stands.
+ */
+export function hideContentFromAdkSpans(env: Record<string, string | undefined> = process.env): void {
+  env.ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS ??= 'false'
+}
+
+/** The address for traces below a collector's address, as OTEL_EXPORTER_OTLP_ENDPOINT is meant. */
+export function tracesUrl(endpoint: string): string {
+  const url = new URL(endpoint)
+  if (!url.pathname.endsWith('/v1/traces')) url.pathname = `${url.pathname.replace(/\/+$/, '')}/v1/traces`
+  return url.href
+}
+
+interface Sender {
+  flush(): Promise<void>
+  shutdown(): Promise<void>
+}
+
+const NOTHING_TO_SEND: Sender = { flush: async () => {}, shutdown: async () => {} }
+
+/** A run that never ends must not be remembered for ever. */
+const MAXIMUM_RUNS = 10_000
+
+class RunTelemetry implements Telemetry {
+  private readonly runs = new Map<string, RunSpans>()
+
+  constructor(
+    private readonly spans: RunSpansOptions,
+    private readonly sender: Sender,
+  ) {}
+
+  observeRun(event: RunEvent): void {
+    if (event.type === 'run-start') {
+      this.runs.set(event.runId, new RunSpans(event, this.spans))
+      this.forgetOldest()
+      return
+    }
+    if (this.runs.get(event.runId)?.observe(event)) this.runs.delete(event.runId)
+  }
+
+  observeRequest(runId: string, request: ObservedRequest): void {
+    this.runs.get(runId)?.requestSent(request)
+  }
+
+  flush(): Promise<void> {
+    return this.sender.flush()
+  }
+
+  async shutdown(): Promise<void> {
+    for (const run of this.runs.values()) run.abandon()
+    this.runs.clear()
+    await this.sender.shutdown()
+  }
+
+  private forgetOldest(): void {
+    if (this.runs.size <= MAXIMUM_RUNS) return
+    for (const [runId, run] of this.runs) {
+      run.abandon()
+      this.runs.delete(runId)
+      return
+    }
+  }
+}
+
+/** A provider of our own, not the global one: ADK's spans do not pass through it. */
+async function createProvider(options: TelemetryOptions & { endpoint: string }) {
+  const [{ BasicTracerProvider, BatchSpanProcessor }, { OTLPTraceExporter }, { resourceFromAttributes }] =
+    await Promise.all([
+      import('@opentelemetry/sdk-trace-base'),
+      import('@opentelemetry/exporter-trace-otlp-http'),
+      import('@opentelemetry/resources'),
+    ])
+  const exporter = new OTLPTraceExporter({
+    url: tracesUrl(options.endpoint),
+    ...(options.headers ? { headers: { ...options.headers } } : {}),
+  })
+  return new BasicTracerProvider({
+    resource: resourceFromAttributes({ 'service.name': options.serviceName ?? 'lango' }),
+    spanProcessors: [new BatchSpanProcessor(exporter)],
+  })
+}
