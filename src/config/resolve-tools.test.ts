@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { parseConfig } from './parse-config.js'
+import { namedTools, resolveTools } from './resolve-tools.js'
+
+const AVAILABLE = ['read_file', 'files_list', 'files_get'].map(name => ({ name }))
+
+function agentOf(agent: object) {
+  const { agent: parsed } = parseConfig({ agent })
+  if (!parsed) throw new TypeError('no agent')
+  return parsed
+}
+
+const names = (tools: readonly object[]) => tools.map(tool => Reflect.get(tool, 'name'))
+
+test('the root agent gets all there is when it names none, sub-agents nothing', () => {
+  const resolved = resolveTools(agentOf({ subAgents: [{ name: 'a' }] }), AVAILABLE)
+  expect(names(resolved.tools)).toEqual(['read_file', 'files_list', 'files_get'])
+  expect(resolved.subAgents[0]?.tools).toEqual([])
+})
+
+test('names, beginnings and tools made in code are put together in order', () => {
+  const own = { name: 'own', execute() {} }
+  const agent = agentOf({ tools: ['files_*', own], subAgents: [{ name: 'a', tools: ['read_file'] }] })
+  const resolved = resolveTools(agent, AVAILABLE)
+  expect(names(resolved.tools)).toEqual(['files_list', 'files_get', 'own'])
+  expect(names(resolved.subAgents[0]?.tools ?? [])).toEqual(['read_file'])
+  expect(namedTools(agent)).toEqual(['files_*', 'read_file'])
+})
+
+test.each([
+  [{ tools: [] }, []],
+  [{}, ['read_file', 'files_list', 'files_get']],
+])('%j gives %j', (agent, expected) => {
+  expect(names(resolveTools(agentOf(agent), AVAILABLE).tools)).toEqual(expected)
+})
+
+test.each([
+  [
+    { tools: ['readfile'] },
+    '`agent.tools[0]` is "readfile", but there is no such tool. Did you mean "read_file"?',
+  ],
+  [
+    { subAgents: [{ name: 'a', tools: ['git_*'] }] },
+    '`agent.subAgents[0].tools[0]` is "git_*", but there is no such tool. Known tools: read_file, files_list, files_get.',
+  ],
+])('a tool that does not exist is told: %j', (agent, message) => {
+  expect(() => resolveTools(agentOf(agent), AVAILABLE)).toThrow(message)
+})

@@ -1,0 +1,177 @@
+/**
+ * What became of a run: per model call what was stored, what was left out and why, what was repaired, and
+ * what was sent. Everything is read from the store, so any process can look at any run until it is pruned.
+ */
+import type { RunFinishReason, RunRepair, RunUsage } from './run/run-event.js'
+import { sumUsage } from './run-cost.js'
+import type { HistoryCut } from './session/message.js'
+import type { RunEventRecord, SessionStore } from './session/session-store.js'
+
+export interface RunInspection {
+  runId: string
+  sessionId?: string
+  userId?: string
+  agent?: string
+  /** Absent while the run goes on, or when its process ended before it did. */
+  finishReason?: RunFinishReason
+  /** Why the run failed. */
+  error?: { code: string; message: string }
+  /** One per request that was sent, resends and nested agents included. */
+  steps: InspectedStep[]
+  /** Sums over the steps. */
+  total: { requests: number; bytes: number; repairs: number; usage: RunUsage }
+}
+
+export interface InspectedStep {
+  /** 1, 2, 3 … in the order of sending. */
+  step: number
+  /** The reference, such as `openai/gpt-5.2`. */
+  model: string
+  /** The rules that the history was repaired to. */
+  profile: string
+  /** The session as the store had it when the run opened it. Known when it was recorded, or something was cut. */
+  stored?: Counted
+  /** The history as it reached the model layer, before it was fitted. Known when it was recorded. */
+  history?: Counted
+  /** What was left out, in order: when the session was opened, then before the request. */
+  cuts: HistoryCut[]
+  repairs: RunRepair[]
+  /** Stored call id → id on the wire, where they differ. */
+  mappedIds: Record<string, string>
+  sent: { messages: number; bytes: number; body: unknown }
+  /** Absent when the provider reported none, or it cannot be told which of several calls it belongs to. */
+  usage?: RunUsage
+}
+
+export interface Counted {
+  messages: number
+  tokens: number
+}
+
+/** Reads a run back. `undefined` when the store knows nothing of it. */
+export async function inspectRun(store: SessionStore, runId: string): Promise<RunInspection | undefined> {
+  const [events, requests] = await Promise.all([readAll(store, runId), store.runs.readRequests(runId)])
+  if (events.length === 0 && requests.length === 0) return undefined
+  const usages = matchUsages(requests, events)
+  // The recorder wrote it; a store returns what it was given.
+  const steps = requests.map(({ step, record }) =>
+    toStep(step, record as unknown as SavedRequest, events, usages),
+  )
+  return {
+    runId,
+    ...runFacts(events),
+    steps,
+    total: {
+      requests: steps.length,
+      bytes: steps.reduce((all, { sent }) => all + sent.bytes, 0),
+      repairs: steps.reduce((all, { repairs }) => all + repairs.length, 0),
+      usage: sumUsage(events.flatMap(event => (event.type === 'usage' ? [event.usage as RunUsage] : []))),
+    },
+  }
+}
+
+/** What the recorder saves of a request; the last three since they are told to it. */
+interface SavedRequest {
+  model: string
+  profile: string
+  repairs?: RunRepair[]
+  mappedIds?: Record<string, string>
+  body?: unknown
+  stored?: Counted
+  history?: Counted
+  cuts?: HistoryCut[]
+}
+
+const PAGE = 1000
+/** A run of a million events is a loop that nothing has ended; reading stops there. */
+const MAXIMUM_PAGES = 1000
+
+async function readAll(store: SessionStore, runId: string): Promise<RunEventRecord[]> {
+  const all: RunEventRecord[] = []
+  for (let page = 0; page < MAXIMUM_PAGES; page++) {
+    const events = await store.runs.readEvents(runId, { afterSeq: all.at(-1)?.seq ?? 0, limit: PAGE })
+    all.push(...events)
+    if (events.length < PAGE) break
+  }
+  return all
+}
+
+function toStep(
+  step: number,
+  record: SavedRequest,
+  events: readonly RunEventRecord[],
+  usages: ReadonlyMap<number, RunUsage>,
+): InspectedStep {
+  const cuts = record.cuts ?? reportedCuts(events)
+  const stored = record.stored ?? storedBefore(cuts[0])
+  const usage = usages.get(step)
+  return {
+    step,
+    model: record.model,
+    profile: record.profile,
+    ...(stored ? { stored } : {}),
+    ...(record.history ? { history: record.history } : {}),
+    cuts,
+    repairs: record.repairs ?? [],
+    mappedIds: record.mappedIds ?? {},
+    sent: {
+      messages: wireMessages(record.body),
+      bytes: Buffer.byteLength(JSON.stringify(record.body ?? null)),
+      body: record.body,
+    },
+    ...(usage ? { usage } : {}),
+  }
+}
+
+/** Without a record of its own, a request stands for all that its run reported. */
+function reportedCuts(events: readonly RunEventRecord[]): HistoryCut[] {
+  return events.flatMap(event => (event.type === 'history-cut' ? [event.cut as HistoryCut] : []))
+}
+
+function storedBefore(cut: HistoryCut | undefined): Counted | undefined {
+  return cut && { messages: cut.messages + cut.keptMessages, tokens: cut.tokens + cut.keptTokens }
+}
+
+/** Vendors call their list of messages by different names. */
+function wireMessages(body: unknown): number {
+  if (typeof body !== 'object' || body === null) return 0
+  const list = ['messages', 'contents', 'input'].map(name => Reflect.get(body, name)).find(Array.isArray)
+  return list?.length ?? 0
+}
+
+/**
+ * Usage is reported with an answer and requests are saved when they are sent. An event that names its step is
+ * believed; otherwise the calls of a model are taken in order, if as many were reported as were sent.
+ */
+function matchUsages(
+  requests: readonly { step: number; record: Record<string, unknown> }[],
+  events: readonly RunEventRecord[],
+): Map<number, RunUsage> {
+  const found = new Map<number, RunUsage>()
+  const reported = events.filter(event => event.type === 'usage')
+  for (const event of reported) {
+    if (typeof event.step === 'number') found.set(event.step, event.usage as RunUsage)
+  }
+  for (const model of new Set(requests.map(({ record }) => record.model))) {
+    const sent = requests.filter(({ step, record }) => record.model === model && !found.has(step))
+    const answered = reported.filter(event => event.model === model && event.step === undefined)
+    if (sent.length !== answered.length) continue
+    sent.forEach(({ step }, index) => {
+      found.set(step, answered[index]?.usage as RunUsage)
+    })
+  }
+  return found
+}
+
+function runFacts(events: readonly RunEventRecord[]): Omit<RunInspection, 'runId' | 'steps' | 'total'> {
+  const start = events.find(event => event.type === 'run-start')
+  const finish = events.find(event => event.type === 'run-finish')
+  const failure = events.find(event => event.type === 'error')?.error as RunInspection['error']
+  return {
+    ...(start
+      ? { sessionId: String(start.sessionId), userId: String(start.userId), agent: String(start.agent) }
+      : {}),
+    ...(finish ? { finishReason: finish.finishReason as RunFinishReason } : {}),
+    ...(failure ? { error: { code: failure.code, message: failure.message } } : {}),
+  }
+}

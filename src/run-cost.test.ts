@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest'
+import type { RunUsage } from './run/run-event.js'
+import { costOf, fromUsageMetadata, sessionUsage, sumUsage, withCost } from './run-cost.js'
+import type { StoredMessage } from './session/message.js'
+
+const used = (given: Partial<RunUsage>): RunUsage => ({
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  totalTokens: 0,
+  ...given,
+})
+
+const PRICE = { input: 3, output: 15, cachedInput: 0.3, cacheWrite: 3.75 }
+const MILLION = 1_000_000
+
+test.each<[string, Partial<RunUsage>, Partial<typeof PRICE>, number]>([
+  ['input and output', { inputTokens: MILLION, outputTokens: MILLION }, {}, 18],
+  [
+    'cached input, which is part of the input',
+    { inputTokens: MILLION, cachedInputTokens: MILLION / 2 },
+    {},
+    1.65,
+  ],
+  [
+    'written cache, which is part of the input',
+    { inputTokens: MILLION, cacheWriteTokens: MILLION },
+    {},
+    3.75,
+  ],
+  ['reasoning, which is part of the output', { outputTokens: MILLION, reasoningTokens: MILLION }, {}, 15],
+  ['nothing', {}, {}, 0],
+  [
+    'more cache than input, which some servers report',
+    { inputTokens: 10, cachedInputTokens: MILLION },
+    {},
+    0.000003,
+  ],
+])('%s is charged', (_name, usage, price, dollars) => {
+  expect(costOf(used(usage), { ...PRICE, ...price })).toBeCloseTo(dollars, 10)
+})
+
+test('caches without a price of their own cost what input costs', () => {
+  const usage = used({ inputTokens: MILLION, cachedInputTokens: 1000, cacheWriteTokens: 1000 })
+  expect(costOf(usage, { input: 2, output: 1 })).toBeCloseTo(2, 10)
+})
+
+describe('a sum', () => {
+  test('has a cost when all parts have one', () => {
+    const parts = [
+      withCost(used({ inputTokens: 1000, totalTokens: 1000 }), PRICE),
+      withCost(used({ outputTokens: 1000, totalTokens: 1000 }), PRICE),
+    ]
+    expect(sumUsage(parts)).toMatchObject({ inputTokens: 1000, outputTokens: 1000, totalTokens: 2000 })
+    expect(sumUsage(parts).cost).toBeCloseTo(0.018, 10)
+  })
+
+  test('has none when the price of a part is unknown', () => {
+    const parts = [withCost(used({ inputTokens: 5 }), PRICE), withCost(used({ inputTokens: 5 }), undefined)]
+    expect(sumUsage(parts)).not.toHaveProperty('cost')
+    expect(sumUsage(parts).inputTokens).toBe(10)
+  })
+
+  test('of nothing is free', () => {
+    expect(sumUsage([]).cost).toBe(0)
+  })
+})
+
+describe('a session', () => {
+  const message = (extra?: Record<string, unknown>): StoredMessage => ({
+    role: 'assistant',
+    content: 'x',
+    timestamp: 0,
+    seq: 1,
+    tokens: 1,
+    ...(extra ? { extra } : {}),
+  })
+  const usageMetadata = {
+    promptTokenCount: 100,
+    candidatesTokenCount: 10,
+    thoughtsTokenCount: 5,
+    cachedContentTokenCount: 20,
+    totalTokenCount: 115,
+  }
+
+  test('has used what its messages report, thoughts counted as output', () => {
+    const total = sessionUsage([message(), message({ usageMetadata }), message({ usageMetadata })])
+    expect(total).toEqual(
+      used({
+        inputTokens: 200,
+        outputTokens: 30,
+        cachedInputTokens: 40,
+        reasoningTokens: 10,
+        totalTokens: 230,
+      }),
+    )
+  })
+
+  test('has a cost when its messages name their models', () => {
+    const named = message({ usageMetadata, modelVersion: 'anthropic/claude-sonnet-4-6' })
+    const priceOf = (reference: string) => (reference === 'anthropic/claude-sonnet-4-6' ? PRICE : undefined)
+    expect(sessionUsage([message(), named], priceOf).cost).toBeCloseTo(
+      costOf(fromUsageMetadata(usageMetadata), PRICE),
+      10,
+    )
+    expect(sessionUsage([named, message({ usageMetadata })], priceOf)).not.toHaveProperty('cost')
+  })
+})
