@@ -227,9 +227,7 @@ const historySchema = group({
 const toolsSchema = group({
   builtIn: list(oneOf(BUILT_IN_TOOL_NAMES))
     .default([])
-    .describe(
-      `Built-in tools that are switched on: ${BUILT_IN_TOOL_NAMES.map(name => `\`${name}\``).join(', ')}.`,
-    ),
+    .describe('Built-in tools that are switched on. None, unless they are named here or by an agent.'),
   workspace: text().default('.').describe('The folder that file tools and commands are confined to.'),
   allowPrivateNetwork: flag
     .default(false)
