@@ -29,15 +29,18 @@ const PROBE_TIMEOUT_MS = 10_000
 
 /**
  * A command within bubblewrap: it sees the machine read-only, writes in the workspace and in an empty `/tmp`,
- * has no network and no other processes, and ends with whoever started it. Sockets of services and the folders
+ * has no network and no other processes, and ends with whoever started it. Sockets of services and the places
  * where people keep keys are covered.
  */
 export function bubblewrapCommand(workspace: string, command: readonly string[]): string[] {
-  const covered = ['/tmp', '/run', ...SECRET_FOLDERS.map(folder => join(homedir(), folder))]
+  const atHome = (name: string) => join(homedir(), name)
+  const folders = ['/tmp', '/run', ...SECRET_FOLDERS.map(atHome)].filter(folder => existsSync(folder))
+  const files = SECRET_FILES.map(atHome).filter(file => existsSync(file))
   return [
     'bwrap',
     ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc'],
-    ...covered.filter(folder => existsSync(folder)).flatMap(folder => ['--tmpfs', folder]),
+    ...folders.flatMap(folder => ['--tmpfs', folder]),
+    ...files.flatMap(file => ['--ro-bind', '/dev/null', file]),
     ...['--bind', workspace, workspace, '--chdir', workspace, '--setenv', 'TMPDIR', '/tmp'],
     ...['--unshare-all', '--die-with-parent', '--new-session', '--'],
     ...command,
@@ -54,3 +57,4 @@ const SECRET_FOLDERS = [
   '.config/gcloud',
   '.config/gh',
 ]
+const SECRET_FILES = ['.npmrc', '.netrc', '.pypirc', '.git-credentials', '.env']

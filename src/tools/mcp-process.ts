@@ -1,0 +1,147 @@
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import { AgentError, messageOf } from '../errors.js'
+import { type ProcessTree, spawnTree } from './process-tree.js'
+import { safeEnvironment } from './safe-environment.js'
+
+export interface McpProcess {
+  /** The program that speaks MCP over its standard input and output. */
+  command: string
+  args?: readonly string[] | undefined
+  /** Added to the little that it gets of this process's environment. */
+  env?: Readonly<Record<string, string>> | undefined
+  cwd?: string | undefined
+}
+
+/**
+ * The line to a server in a process of its own. The SDK's own does the same, but ends only the process that it
+ * started: a server behind a launcher (`npx`, a shell) would stay.
+ */
+export async function processTransport(
+  server: McpProcess,
+  onLine: (line: string) => void,
+): Promise<Transport> {
+  const { ReadBuffer, serializeMessage } = await import('@modelcontextprotocol/sdk/shared/stdio.js')
+  return new ProcessTransport(server, onLine, new ReadBuffer(), serializeMessage)
+}
+
+/** What the SDK knows about messages on a stream. */
+interface MessageBuffer {
+  append(chunk: Buffer): void
+  readMessage(): JSONRPCMessage | null
+}
+
+class ProcessTransport implements Transport {
+  onclose?: () => void
+  onerror?: (error: Error) => void
+  onmessage?: (message: JSONRPCMessage) => void
+  #tree: ProcessTree | undefined
+  #ended: Promise<void> = Promise.resolve()
+
+  constructor(
+    private readonly server: McpProcess,
+    private readonly onLine: (line: string) => void,
+    private readonly buffer: MessageBuffer,
+    private readonly serialize: (message: JSONRPCMessage) => string,
+  ) {}
+
+  async start(): Promise<void> {
+    const { command, args = [], env = {}, cwd } = this.server
+    const tree = spawnTree(command, args, {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: safeEnvironment(env),
+      windowsHide: true,
+      ...(cwd === undefined ? {} : { cwd }),
+    })
+    this.#tree = tree
+    const { child } = tree
+    child.stdin?.on('error', error => this.onerror?.(error))
+    child.stdout?.on('data', chunk => this.#read(chunk))
+    if (child.stderr)
+      createInterface({ input: child.stderr as Readable }).on('line', line => this.onLine(line))
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve)
+      child.once('error', error => reject(notStarted(command, error)))
+    })
+    this.#ended = new Promise(resolve => {
+      child.once('exit', () => this.#exited(tree).then(resolve, resolve))
+    })
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const stdin = this.#tree?.child.stdin
+    if (!stdin?.writable) throw hasEnded()
+    await new Promise<void>((resolve, reject) => {
+      stdin.write(this.serialize(message), error => (error ? reject(hasEnded(error)) : resolve()))
+    })
+  }
+
+  /** Closes its input, which tells a server to end; then asks; then ends it with all that it started. */
+  async close(): Promise<void> {
+    const tree = this.#tree
+    if (!tree) return
+    tree.child.stdin?.end()
+    if (await this.#endsWithin(POLITE_MS)) return
+    tree.signal('SIGTERM')
+    if (await this.#endsWithin(POLITE_MS)) return
+    tree.kill()
+    await this.#endsWithin(POLITE_MS)
+  }
+
+  async #exited(tree: ProcessTree): Promise<void> {
+    // What the server said last may still be on its way.
+    await new Promise(resolve => setTimeout(resolve, DRAIN_MS))
+    tree.kill()
+    for (const stream of [tree.child.stdout, tree.child.stderr]) stream?.destroy()
+    this.onclose?.()
+  }
+
+  async #endsWithin(timeoutMs: number): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<boolean>(resolve => {
+      timer = setTimeout(() => resolve(false), timeoutMs)
+    })
+    const result = await Promise.race([this.#ended.then(() => true), late])
+    clearTimeout(timer)
+    return result
+  }
+
+  /** A line that is not a message (servers print all sorts of things) is reported and passed by. */
+  #read(chunk: Buffer): void {
+    try {
+      this.buffer.append(chunk)
+    } catch (error) {
+      this.onerror?.(asError(error))
+      this.#tree?.kill()
+      return
+    }
+    for (;;) {
+      try {
+        const message = this.buffer.readMessage()
+        if (message === null) return
+        this.onmessage?.(message)
+      } catch (error) {
+        this.onerror?.(asError(error))
+      }
+    }
+  }
+}
+
+const POLITE_MS = 2_000
+const DRAIN_MS = 50
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new AgentError('internal', messageOf(error))
+}
+
+function hasEnded(cause?: unknown): AgentError {
+  return new AgentError('internal', 'The server has ended.', { cause })
+}
+
+function notStarted(command: string, cause: unknown): AgentError {
+  return new AgentError('invalid-config', `"${command}" could not be started: ${messageOf(cause)}.`, {
+    cause,
+  })
+}

@@ -1,0 +1,316 @@
+import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { AgentError, messageOf } from '../errors.js'
+import type { Logger } from '../logger.js'
+import type { JsonSchema } from '../tool.js'
+import { type McpProcess, processTransport } from './mcp-process.js'
+import { mcpResult } from './mcp-result.js'
+
+export interface McpUrl {
+  /** The address of a server that speaks streamable HTTP. */
+  url: string
+  headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** A tool as its server describes it. */
+export interface McpToolFacts {
+  readonly name: string
+  readonly description: string
+  readonly inputSchema: JsonSchema
+  readonly readOnly: boolean
+  readonly idempotent: boolean
+}
+
+export interface McpServerStatus {
+  readonly name: string
+  readonly state: 'starting' | 'ready' | 'restarting' | 'failed' | 'closed'
+  readonly tools: number
+  /** Why it is not ready, with the last lines of a process: for people, since they may say anything. */
+  readonly problem?: string
+}
+
+export interface McpServerOptions {
+  readonly logger: Logger
+  readonly startTimeoutMs: number
+  /** Doubles with every attempt. */
+  readonly restartDelayMs: number
+}
+
+const MAX_RESTARTS = 5
+
+/**
+ * One server. When it dies it is started again after a while, each time later, at most five times in a row; an
+ * answered call begins the count anew. After that it counts as failed, and only a call tries once more.
+ * A call never throws: whatever goes wrong is a result.
+ */
+export class McpServer {
+  #client: Client | undefined
+  #tools: readonly McpToolFacts[] = []
+  #state: McpServerStatus['state'] = 'starting'
+  #problem: string | undefined
+  #restarts = 0
+  #isChecking = false
+  #coming: Promise<void> | undefined
+  #lastLines: string[] = []
+  readonly #closing = new AbortController()
+
+  constructor(
+    readonly name: string,
+    private readonly source: McpProcess | McpUrl,
+    private readonly options: McpServerOptions,
+  ) {}
+
+  get tools(): readonly McpToolFacts[] {
+    return this.#tools
+  }
+
+  get status(): McpServerStatus {
+    const problem = this.#problem === undefined ? {} : { problem: this.#problem + this.#lastWords() }
+    return { name: this.name, state: this.#state, tools: this.#tools.length, ...problem }
+  }
+
+  /** Connects for the first time. A server that does not come is reported and tried again like one that died. */
+  async start(): Promise<void> {
+    try {
+      await this.#connect()
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  async call(
+    tool: string,
+    args: Record<string, unknown>,
+    signal: AbortSignal,
+    timeoutMs: number,
+  ): Promise<unknown> {
+    for (let attempt = 1; ; attempt++) {
+      const client = await this.#ready(signal)
+      if (!client) return { error: this.#unavailable(tool) }
+      try {
+        const answer = await client.callTool({ name: tool, arguments: args }, undefined, {
+          signal,
+          timeout: timeoutMs,
+        })
+        this.#restarts = 0
+        return mcpResult(answer)
+      } catch (error) {
+        if (signal.aborted) return { error: `The call of "${tool}" was stopped.` }
+        const fate = await this.#fateOf(client, error)
+        // The server has forgotten the session and has not looked at the call: it is safe to repeat it.
+        if (fate === 'forgotten' && attempt === 1) continue
+        return {
+          error: fate === 'lost' ? this.#diedDuring(tool) : `MCP server "${this.name}": ${messageOf(error)}`,
+        }
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#state = 'closed'
+    this.#closing.abort()
+    const client = this.#client
+    this.#client = undefined
+    await this.#coming?.catch(() => {})
+    if (client) await endClient(client)
+  }
+
+  async #connect(): Promise<void> {
+    const { Client } = await import('@modelcontextprotocol/sdk/client/index.js')
+    const { ToolListChangedNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js')
+    const client = new Client({ name: 'lango', version: '0.1.0' })
+    let isOver = false
+    client.onerror = error => this.#noticed(client, error)
+    client.onclose = () => {
+      isOver = true
+      this.#lost(client)
+    }
+    try {
+      await client.connect(await this.#transport(), this.#limits())
+      this.#tools = await listTools(client, () => this.#limits())
+    } catch (error) {
+      await endClient(client)
+      throw error
+    }
+    if (this.#closing.signal.aborted) return endClient(client)
+    if (isOver) throw new AgentError('internal', 'The server ended at once.')
+    client.setNotificationHandler(ToolListChangedNotificationSchema, async () => {
+      this.#tools = await listTools(client, () => this.#limits())
+    })
+    this.#client = client
+    this.#state = 'ready'
+    this.#problem = undefined
+  }
+
+  /** A signal of its own for each request: the SDK never takes its listeners away. */
+  #limits(): RequestLimits {
+    return { timeout: this.options.startTimeoutMs, signal: AbortSignal.any([this.#closing.signal]) }
+  }
+
+  async #transport(): Promise<Transport> {
+    if (!('url' in this.source)) return processTransport(this.source, line => this.#heard(line))
+    const { StreamableHTTPClientTransport } = await import(
+      '@modelcontextprotocol/sdk/client/streamableHttp.js'
+    )
+    const { url, headers = {} } = this.source
+    // The SDK's types were not written for exactOptionalPropertyTypes; the class is a Transport.
+    return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }) as Transport
+  }
+
+  /** The connection, waited for while the server is being restarted; `undefined` when there is none. */
+  async #ready(signal: AbortSignal): Promise<Client | undefined> {
+    if (this.#state === 'failed' && !this.#coming) this.#await(this.#tryAgain())
+    if (!this.#client && this.#coming) await Promise.race([this.#coming, aborted(signal)])
+    return this.#client
+  }
+
+  async #tryAgain(): Promise<void> {
+    try {
+      await this.#connect()
+    } catch (error) {
+      this.#problem = messageOf(error)
+    }
+  }
+
+  /** Calls wait for what is coming, until it has come or has not. */
+  #await(coming: Promise<void>): void {
+    this.#coming = coming.finally(() => {
+      if (this.#coming === mine) this.#coming = undefined
+    })
+    const mine = this.#coming
+  }
+
+  #lost(client: Client): void {
+    if (this.#client !== client) return
+    this.#client = undefined
+    this.#failed(new AgentError('internal', 'The server ended.'))
+  }
+
+  #failed(error: unknown): void {
+    if (this.#state === 'closed') return
+    this.#problem = messageOf(error)
+    this.#state = 'restarting'
+    this.options.logger.warn('An MCP server is not there', { server: this.name, problem: this.#problem })
+    this.#await(this.#restart())
+  }
+
+  async #restart(): Promise<void> {
+    while (this.#restarts < MAX_RESTARTS && !this.#closing.signal.aborted) {
+      await pause(this.options.restartDelayMs * 2 ** this.#restarts, this.#closing.signal)
+      this.#restarts++
+      if (this.#closing.signal.aborted) return
+      try {
+        await this.#connect()
+        this.options.logger.info('An MCP server was started again', { server: this.name })
+        return
+      } catch (error) {
+        this.#problem = messageOf(error)
+      }
+    }
+    if (this.#closing.signal.aborted) return
+    this.#state = 'failed'
+    const facts = { server: this.name, problem: this.#problem, attempts: this.#restarts }
+    this.options.logger.error('An MCP server was given up', facts)
+  }
+
+  /** What a failed call says about the connection. */
+  async #fateOf(client: Client, error: unknown): Promise<'fine' | 'lost' | 'forgotten'> {
+    if (this.#client !== client) return 'lost'
+    if (!('url' in this.source)) return 'fine'
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const isForgotten = code === 404 || (code === 400 && client.transport?.sessionId !== undefined)
+    // Errors that the server itself answered with have numbers below zero.
+    if (!isForgotten && typeof code === 'number') return 'fine'
+    await endClient(client)
+    this.#lost(client)
+    return isForgotten ? 'forgotten' : 'lost'
+  }
+
+  /** A broken stream may be the end of an HTTP server: calls that wait for it would wait for their timeout. */
+  #noticed(client: Client, error: Error): void {
+    this.options.logger.debug('An MCP connection reports', { server: this.name, problem: error.message })
+    if (!('url' in this.source) || this.#client !== client || this.#isChecking) return
+    // A check that fails reports again: it must not lead to another one.
+    this.#isChecking = true
+    client
+      .ping({ timeout: PING_TIMEOUT_MS })
+      .catch(() => endClient(client).then(() => this.#lost(client)))
+      .finally(() => {
+        this.#isChecking = false
+      })
+  }
+
+  #heard(line: string): void {
+    const text = line.slice(0, MAX_LINE_CHARACTERS)
+    this.#lastLines = [...this.#lastLines, text].slice(-5)
+    this.options.logger.debug('An MCP server says', { server: this.name, line: text })
+  }
+
+  #lastWords(): string {
+    return this.#lastLines.length > 0 ? ` Its last words: ${this.#lastLines.join(' | ')}` : ''
+  }
+
+  #diedDuring(tool: string): string {
+    return `MCP server "${this.name}" ended while "${tool}" was running. Whether it had any effect is not known.`
+  }
+
+  #unavailable(tool: string): string {
+    return `"${tool}" was not run: MCP server "${this.name}" is not available (${this.#problem ?? this.#state}).`
+  }
+}
+
+const MAX_LINE_CHARACTERS = 1_000
+const MAX_PAGES = 50
+const PING_TIMEOUT_MS = 5_000
+const END_TIMEOUT_MS = 10_000
+
+interface RequestLimits {
+  timeout: number
+  signal: AbortSignal
+}
+
+async function listTools(client: Client, limits: () => RequestLimits): Promise<McpToolFacts[]> {
+  const facts: McpToolFacts[] = []
+  let cursor: string | undefined
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const { tools, nextCursor } = await client.listTools(cursor === undefined ? {} : { cursor }, limits())
+    for (const { name, description, title, inputSchema, annotations = {} } of tools) {
+      const { readOnlyHint: readOnly = false, idempotentHint: idempotent = false } = annotations
+      facts.push({ name, description: description ?? title ?? name, inputSchema, readOnly, idempotent })
+    }
+    if (nextCursor === undefined) break
+    cursor = nextCursor
+  }
+  return facts
+}
+
+/** Says goodbye to a session that has one, and closes, in bounded time. */
+async function endClient(client: Client): Promise<void> {
+  const { transport } = client
+  if (transport && 'terminateSession' in transport) {
+    const terminate = (transport as Transport & { terminateSession(): Promise<void> }).terminateSession()
+    await Promise.race([terminate.catch(() => {}), pause(1_000)])
+  }
+  await Promise.race([client.close().catch(() => {}), pause(END_TIMEOUT_MS)])
+}
+
+function pause(timeoutMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(done, timeoutMs)
+    timer.unref()
+    function done() {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    signal?.addEventListener('abort', done, { once: true })
+    if (signal?.aborted) done()
+  })
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

@@ -1,0 +1,94 @@
+import { AgentError } from '../errors.js'
+import { type Logger, silentLogger } from '../logger.js'
+import type { Tool } from '../tool.js'
+import { McpNames } from './mcp-names.js'
+import type { McpProcess } from './mcp-process.js'
+import { McpServer, type McpServerStatus, type McpToolFacts, type McpUrl } from './mcp-server.js'
+
+export type { McpServerStatus } from './mcp-server.js'
+
+/** A server to take tools from: a program to start, or an address. */
+export type McpServerConfig = (McpProcess | McpUrl) & {
+  /** Whether a person is asked before each call. Default false. */
+  needsApproval?: boolean | undefined
+  /** For one call. Default 120,000. */
+  timeoutMs?: number | undefined
+}
+
+export interface McpOptions {
+  logger?: Logger | undefined
+  /** Its abort closes the connections. */
+  signal?: AbortSignal | undefined
+  /** How long a server may take to start and list its tools. Default 30,000. */
+  startTimeoutMs?: number | undefined
+  /** The pause before the first restart of a server that died. Default 250. */
+  restartDelayMs?: number | undefined
+}
+
+export interface McpConnections {
+  /** The tools that the servers offer now. They go on working when their server is restarted. */
+  tools(): Tool[]
+  /** How each server is. */
+  status(): McpServerStatus[]
+  /** Ends the connections, and the servers that were started here with all that they started. */
+  close(): Promise<void>
+}
+
+/** Connects to all servers at once. One that does not come is reported by `status` and the log, not thrown. */
+export async function connectMcpServers(
+  servers: Readonly<Record<string, McpServerConfig>>,
+  { logger = silentLogger, signal, startTimeoutMs = 30_000, restartDelayMs = 250 }: McpOptions = {},
+): Promise<McpConnections> {
+  const options = { logger, startTimeoutMs, restartDelayMs }
+  const connections = Object.entries(servers).map(([name, config]) => {
+    checkConfig(name, config)
+    return { config, server: new McpServer(name, config, options) }
+  })
+  const close = async () => {
+    signal?.removeEventListener('abort', closeQuietly)
+    await Promise.all(connections.map(({ server }) => server.close()))
+  }
+  const closeQuietly = () => void close().catch(() => {})
+  signal?.addEventListener('abort', closeQuietly, { once: true })
+  if (signal?.aborted) closeQuietly()
+  else await Promise.all(connections.map(({ server }) => server.start()))
+  return {
+    tools: () => {
+      const names = new McpNames()
+      return connections.flatMap(({ server, config }) =>
+        server.tools.map(facts => mcpTool(server, facts, config, names.give(server.name, facts.name))),
+      )
+    },
+    status: () => connections.map(({ server }) => server.status),
+    close,
+  }
+}
+
+function mcpTool(server: McpServer, facts: McpToolFacts, config: McpServerConfig, name: string): Tool {
+  const { timeoutMs = 120_000, needsApproval = false } = config
+  const { readOnly, idempotent } = facts
+  return {
+    name,
+    description: facts.description,
+    parameters: facts.inputSchema,
+    effect: readOnly ? 'read' : idempotent ? 'idempotent' : 'once',
+    needsApproval,
+    // The call's own timeout comes first, because it tells the server to stop.
+    timeoutMs: timeoutMs + 5_000,
+    execute: (args, { signal }) => server.call(facts.name, args, signal, timeoutMs),
+  }
+}
+
+function checkConfig(name: string, config: McpServerConfig): void {
+  const { command, url } = config as { command?: unknown; url?: unknown }
+  if (typeof url === 'string' && command === undefined) {
+    if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return
+    throw invalid(`MCP server "${name}": "${url}" is not an http or https address.`)
+  }
+  if (typeof command === 'string' && command !== '' && url === undefined) return
+  throw invalid(`MCP server "${name}" needs either \`command\` or \`url\`.`)
+}
+
+function invalid(message: string): AgentError {
+  return new AgentError('invalid-config', message)
+}

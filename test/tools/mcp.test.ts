@@ -1,0 +1,381 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
+import type { Logger } from '../../src/logger.js'
+import { lintHistory } from '../../src/provider/repair/lint-history.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { createRuntime } from '../../src/runtime.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import type { Tool } from '../../src/tool.js'
+import { connectMcpServers, type McpConnections, type McpServerConfig } from '../../src/tools/mcp.js'
+import { McpNames } from '../../src/tools/mcp-names.js'
+import { mcpResult } from '../../src/tools/mcp-result.js'
+import { useTool } from './use-tool.js'
+
+const FIXTURE = fileURLToPath(new URL('mcp-fixture.mjs', import.meta.url))
+const STDIO: McpServerConfig = { command: process.execPath, args: [FIXTURE] }
+const headers = { authorization: 'Bearer right' }
+
+class Log implements Logger {
+  readonly entries: { level: string; message: string; fields: Record<string, unknown> }[] = []
+  debug = this.#at('debug')
+  info = this.#at('info')
+  warn = this.#at('warn')
+  error = this.#at('error')
+
+  #at(level: string) {
+    return (message: string, fields: Readonly<Record<string, unknown>> = {}) =>
+      void this.entries.push({ level, message, fields })
+  }
+}
+
+async function connect(
+  servers: Record<string, McpServerConfig>,
+  log: Logger = new Log(),
+): Promise<McpConnections> {
+  const connections = await connectMcpServers(servers, { logger: log, restartDelayMs: 5 })
+  onTestFinished(() => connections.close())
+  return connections
+}
+
+async function startHttp(
+  port = 0,
+): Promise<{ process: ChildProcess; port: number; url: string; end(): Promise<void> }> {
+  const child = spawn(process.execPath, [FIXTURE, 'http', String(port)], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const closed = once(child, 'close')
+  const end = async () => {
+    child.kill('SIGKILL')
+    await closed
+  }
+  onTestFinished(end)
+  const [line] = await once(child.stdout, 'data')
+  const actual = Number(String(line).trim())
+  return { process: child, port: actual, url: `http://127.0.0.1:${actual}/mcp`, end }
+}
+
+const named = (connections: McpConnections, name: string): Tool => {
+  const tool = connections.tools().find(each => each.name === name)
+  return tool ?? expect.unreachable(`no tool ${name}`)
+}
+
+const until = async (isTrue: () => boolean | Promise<boolean>): Promise<void> => {
+  for (let round = 0; round < 4_000; round++) {
+    if (await isTrue()) return
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  expect.unreachable('it never happened')
+}
+
+async function isRunning(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') X ')
+  return !/\) [ZX] /.test(stat)
+}
+
+/** The same server over both ways. */
+const WAYS: [string, () => Promise<McpServerConfig>][] = [
+  ['stdio', async () => STDIO],
+  ['streamable HTTP', async () => ({ url: (await startHttp()).url, headers })],
+]
+
+describe.each(WAYS)('over %s', (_, config) => {
+  test('tools come with prefixed names, their schemas, and what they say of their effect', async () => {
+    const connections = await connect({ fix: await config() })
+    const tools = connections.tools()
+    expect(tools.map(tool => tool.name)).toEqual(
+      ['echo', 'add', 'fail', 'die', 'hang', 'picture', 'environment', 'start_child', 'pid'].map(
+        name => `fix_${name}`,
+      ),
+    )
+    expect(tools[0]).toMatchObject({
+      description: 'Says it again.',
+      effect: 'read',
+      needsApproval: false,
+      parameters: {
+        type: 'object',
+        properties: {
+          word: { type: 'string', description: 'Any word.' },
+          times: { type: 'integer', minimum: 1 },
+        },
+        required: ['word'],
+      },
+    })
+    expect(tools[1]?.effect).toBe('once')
+    expect(connections.status()).toEqual([{ name: 'fix', state: 'ready', tools: 9 }])
+  })
+
+  test('calls answer with text, with data, or with what went wrong', async () => {
+    const connections = await connect({ fix: await config() })
+    const use = (name: string, args = {}) => useTool(named(connections, name), args)
+    expect(await use('fix_echo', { word: 'hi', times: 2 })).toEqual({ result: 'hi hi' })
+    expect(await use('fix_add', { a: 1, b: 2 })).toEqual({ sum: 3 })
+    expect(await use('fix_fail')).toEqual({ error: 'too far' })
+    expect(await use('fix_echo', { word: 1 })).toEqual({
+      error: expect.stringContaining('Invalid arguments'),
+    })
+    expect(await use('fix_picture')).toEqual({
+      result: 'see\n[image image/png, 3 bytes, not shown]\ninner\n[resource file:///y]',
+    })
+  })
+
+  test('a call that takes too long, and one that is stopped, end as results', async () => {
+    const connections = await connect({ fix: { ...(await config()), timeoutMs: 50 } })
+    expect(await useTool(named(connections, 'fix_hang'), {})).toEqual({
+      error: expect.stringMatching(/MCP server "fix": .*timed out/),
+    })
+    const stop = new AbortController()
+    const patient = await connect({ fix: await config() })
+    const stopped = useTool(named(patient, 'fix_hang'), {}, { signal: stop.signal })
+    setTimeout(() => stop.abort(), 20)
+    expect(await stopped).toEqual({ error: expect.stringContaining('stopped') })
+    // The connection is as good as before.
+    expect(await useTool(named(patient, 'fix_echo'), { word: 'still here' })).toEqual({
+      result: 'still here',
+    })
+  })
+})
+
+describe('a server in a process', () => {
+  test('that dies in mid-call is an error result, and is there again for the next call', async () => {
+    const log = new Log()
+    const connections = await connect({ fix: STDIO }, log)
+    const [die, pid] = [named(connections, 'fix_die'), named(connections, 'fix_pid')]
+    const before = await useTool(pid, {})
+    expect(await useTool(die, {})).toEqual({
+      error: 'MCP server "fix" ended while "die" was running. Whether it had any effect is not known.',
+    })
+    const after = await useTool(pid, {})
+    expect(after.result).toMatch(/^\d+$/)
+    expect(after).not.toEqual(before)
+    expect(connections.status()).toMatchObject([{ state: 'ready' }])
+    expect(log.entries.filter(({ level }) => level === 'warn' || level === 'info')).toMatchObject([
+      {
+        message: 'An MCP server is not there',
+        fields: { server: 'fix', problem: 'The server ended.' },
+      },
+      { message: 'An MCP server was started again' },
+    ])
+  })
+
+  test('that dies again and again is given up after five times and reported', async () => {
+    const log = new Log()
+    const connections = await connect({ fix: STDIO }, log)
+    const die = named(connections, 'fix_die')
+    for (let death = 0; death < 6; death++) {
+      expect(await useTool(die, {})).toEqual({ error: expect.stringContaining('ended while') })
+    }
+    await until(() => connections.status()[0]?.state === 'failed')
+    expect(connections.status()[0]?.problem).toContain('Its last words: fixture starts')
+    expect(log.entries.filter(({ level }) => level === 'error')).toMatchObject([
+      { message: 'An MCP server was given up', fields: { server: 'fix', attempts: 5 } },
+    ])
+    // Another call is worth another try.
+    expect(await useTool(named(connections, 'fix_echo'), { word: 'back' })).toEqual({ result: 'back' })
+  })
+
+  test.each<[string, McpServerConfig, RegExp]>([
+    ['does not exist', { command: '/no/such/program' }, /could not be started/],
+    [
+      'ends at once',
+      { command: process.execPath, args: ['-e', 'console.error("bad day"); process.exit(1)'] },
+      /closed|ended/i,
+    ],
+    ['speaks something else', { command: 'sh', args: ['-c', 'echo hello; exit 0'] }, /closed|ended/i],
+  ])('that %s is reported while the others work', async (_, config, problem) => {
+    const connections = await connect({ bad: config, fix: STDIO })
+    await until(() => connections.status()[0]?.state === 'failed')
+    expect(connections.status()).toMatchObject([
+      { name: 'bad', tools: 0, problem: expect.stringMatching(problem) },
+      { name: 'fix', state: 'ready' },
+    ])
+    expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({ result: 'x' })
+  })
+
+  test('gets none of our keys, only what it is given', async () => {
+    vi.stubEnv('OPENAI_API_KEY', 'sk-secret')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const connections = await connect({ fix: { ...STDIO, env: { GITHUB_TOKEN: 'given' } } })
+    const { result } = await useTool(named(connections, 'fix_environment'), {})
+    expect(String(result).split(',')).toEqual(expect.arrayContaining(['PATH', 'GITHUB_TOKEN']))
+    expect(String(result).split(',')).not.toContain('OPENAI_API_KEY')
+  })
+
+  test('writes its complaints to the log', async () => {
+    const log = new Log()
+    await connect({ fix: STDIO }, log)
+    expect(log.entries).toContainEqual({
+      level: 'debug',
+      message: 'An MCP server says',
+      fields: { server: 'fix', line: 'fixture starts' },
+    })
+  })
+
+  test('hears that a call was stopped', async () => {
+    const log = new Log()
+    const connections = await connect({ fix: STDIO }, log)
+    const said = (line: string) => log.entries.some(({ fields }) => fields.line === line)
+    const stop = new AbortController()
+    const stopped = useTool(named(connections, 'fix_hang'), {}, { signal: stop.signal })
+    await until(() => said('hanging'))
+    stop.abort()
+    await stopped
+    await until(() => said('cancelled'))
+  })
+
+  test.each([
+    ['directly', STDIO],
+    [
+      'behind a launcher that does not pass signals on',
+      { command: 'sh', args: ['-c', `"${process.execPath}" "${FIXTURE}"; true`] },
+    ],
+  ])('started %s ends with all that it started', async (_, config) => {
+    const connections = await connect({ fix: config })
+    const server = Number((await useTool(named(connections, 'fix_pid'), {})).result)
+    const child = Number((await useTool(named(connections, 'fix_start_child'), {})).result)
+    expect([await isRunning(server), await isRunning(child)]).toEqual([true, true])
+    await connections.close()
+    await until(async () => !(await isRunning(server)) && !(await isRunning(child)))
+    expect(connections.status()).toMatchObject([{ state: 'closed' }])
+    expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({
+      error: expect.stringContaining('not available'),
+    })
+  })
+
+  test('ends when the signal says so', async () => {
+    const stop = new AbortController()
+    const connections = await connectMcpServers({ fix: STDIO }, { signal: stop.signal })
+    const server = Number((await useTool(named(connections, 'fix_pid'), {})).result)
+    stop.abort()
+    await until(async () => !(await isRunning(server)))
+  })
+})
+
+describe('a server at an address', () => {
+  test('that is killed in mid-call is an error result, and is found again when it is back', async () => {
+    const first = await startHttp()
+    const connections = await connect({ fix: { url: first.url, headers } })
+    expect(await useTool(named(connections, 'fix_die'), {})).toEqual({
+      error: expect.stringContaining('ended while "die" was running'),
+    })
+    await until(() => connections.status()[0]?.state === 'failed')
+    expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({
+      error: expect.stringContaining('"echo" was not run: MCP server "fix" is not available'),
+    })
+    await first.end()
+    await startHttp(first.port)
+    expect(await useTool(named(connections, 'fix_echo'), { word: 'back' })).toEqual({ result: 'back' })
+  })
+
+  test('that has forgotten the session gets a new one', async () => {
+    const first = await startHttp()
+    const connections = await connect({ fix: { url: first.url, headers } })
+    const echo = named(connections, 'fix_echo')
+    await useTool(echo, { word: 'one' })
+    await first.end()
+    await startHttp(first.port)
+    await until(async () => (await useTool(echo, { word: 'two' })).result === 'two')
+  })
+
+  test('that refuses our headers is reported', async () => {
+    const { url } = await startHttp()
+    const connections = await connect({ fix: { url, headers: { authorization: 'Bearer wrong' } } })
+    await until(() => connections.status()[0]?.state === 'failed')
+    expect(connections.status()[0]?.problem).toContain('who are you?')
+    expect(JSON.stringify(connections.status())).not.toContain('wrong')
+  })
+})
+
+test.each<[string, unknown, RegExp]>([
+  ['nothing', {}, /either `command` or `url`/],
+  ['both', { command: 'x', url: 'http://x' }, /either `command` or `url`/],
+  ['no address', { url: 'nonsense' }, /not an http or https address/],
+  ['another scheme', { url: 'file:///x' }, /not an http or https address/],
+])('a configuration with %s is refused', async (_, config, message) => {
+  await expect(connectMcpServers({ fix: config as McpServerConfig })).rejects.toMatchObject({
+    code: 'invalid-config',
+    message: expect.stringMatching(message),
+  })
+})
+
+test('names are legal, at most 64 characters, and unique', () => {
+  const names = new McpNames()
+  const given = [
+    ['git hub', 'list.issues'],
+    ['git_hub', 'list_issues'],
+    ['7', 'x'],
+    ['a', 'é'],
+    ['long', 'x'.repeat(100)],
+    ['long', `${'x'.repeat(99)}y`],
+    ['l'.repeat(60), 'abc'],
+    ['l'.repeat(60), 'ab.'],
+    ['l'.repeat(60), 'ab,'],
+  ].map(([server = '', tool = '']) => names.give(server, tool))
+  expect(given.slice(0, 4)).toEqual(['git_hub_list_issues', 'git_hub_list_issues_2', '_7_x', 'a__'])
+  expect(new Set(given).size).toBe(given.length)
+  for (const name of given) expect(name).toMatch(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/)
+})
+
+test.each<[string, Parameters<typeof mcpResult>[0], unknown]>([
+  ['nothing', {}, ''],
+  [
+    'an error without words',
+    { isError: true, content: [] },
+    { error: 'The tool failed and did not say why.' },
+  ],
+  ['parts that are none', { content: [null, 5, { type: 'video' }] }, 'null\n5\n[video, not shown]'],
+  [
+    'a resource in bytes',
+    { content: [{ type: 'resource', resource: { uri: 'u', blob: 'AAAA' } }] },
+    '[resource u, 3 bytes, not shown]',
+  ],
+])('an answer of %s is a result', (_, answer, expected) => {
+  expect(mcpResult(answer)).toEqual(expected)
+})
+
+describe('an agent', () => {
+  async function play(config: McpServerConfig) {
+    const connections = await connect({ fix: config })
+    const provider = new ScriptedProvider(
+      [
+        { toolCalls: [{ name: 'fix_echo', args: { word: 'hello' } }] },
+        { toolCalls: [{ name: 'fix_die', args: {} }] },
+        { text: 'The server died, but I go on.' },
+      ],
+      { id: 'play' },
+    )
+    const runtime = await createRuntime({
+      store: 'memory:',
+      providers: { play: provider },
+      agent: { model: 'play/m', tools: connections.tools() },
+    })
+    onTestFinished(() => runtime.close())
+    const events: RunEvent[] = []
+    for await (const event of runtime.run({ sessionId: 's', text: 'go' })) events.push(event)
+    const key = { appName: 'lango', userId: 'user', sessionId: 's' }
+    return { events, history: messagesToProvider(await runtime.store.readMessages(key)) }
+  }
+
+  test.each(WAYS)('whose server over %s is killed in mid-call finishes its run well', async (_, config) => {
+    const { events, history } = await play(await config())
+    expect(events.filter(event => event.type === 'tool-result')).toMatchObject([
+      { name: 'fix_echo', result: { result: 'hello' }, isError: false },
+      {
+        name: 'fix_die',
+        result: { error: expect.stringContaining('ended while "die" was running') },
+        isError: true,
+      },
+    ])
+    expect(events.at(-1)).toMatchObject({
+      type: 'run-finish',
+      finishReason: 'stop',
+      text: 'The server died, but I go on.',
+    })
+    for (const profile of ['gemini-3', 'openai-chat', 'anthropic-4.6']) {
+      expect(lintHistory(history, profile).filter(finding => finding.severity === 'breaks')).toEqual([])
+    }
+  })
+})
