@@ -201,7 +201,8 @@ describe('what is refused', () => {
   test('a server that never ends', async () => {
     const { url } = await serve((_, response) => void response.writeHead(200).write('begin'))
     expect(await fetchUrl(url, { ...HERE, timeoutMs: 50 })).toEqual({
-      error: expect.stringContaining('broke off'),
+      // On a busy machine the time may be over before the beginning has come.
+      error: expect.stringMatching(/broke off|too long/),
     })
   })
 })
