@@ -1,6 +1,6 @@
 /** The half of the runtime that needs ADK: agents, models, and the doors that runs go through. */
 import { randomUUID } from 'node:crypto'
-import { buildAgent } from './adk/agent/build-agent.js'
+import { type AgentDefinition, buildAgent } from './adk/agent/build-agent.js'
 import { resolveAgentModels } from './adk/agent/resolve-agent-models.js'
 import { ModelAdapter } from './adk/model/model-adapter.js'
 import { type ModelReport, onModelRequest } from './adk/model/request-reports.js'
@@ -18,19 +18,27 @@ import {
 import { eventToMessage } from './adk/session/event-to-message.js'
 import { SessionServiceAdapter } from './adk/session/session-service-adapter.js'
 import { CalibratedTokens } from './calibrated-tokens.js'
+import type { AgentConfig } from './config/config.js'
+import { resolveTools } from './config/resolve-tools.js'
 import type { Logger } from './logger.js'
 import type { ProviderRegistry } from './provider/provider-registry.js'
 import { run } from './run/run.js'
 import type { RunEvent } from './run/run-event.js'
-import type { AdkStart, RunHost, RunInput } from './run/run-host.js'
+import type { AdkStart, RunHost, RunInput, StepPrice } from './run/run-host.js'
 import { type RunScope, runScope } from './run/run-scope.js'
 import { SessionQueue } from './run/session-queue.js'
+import { costOf } from './run-cost.js'
 import type { RuntimeOptions } from './runtime-options.js'
+import { gatherTools, type RuntimeTools } from './runtime-tools.js'
 import type { SessionStore } from './session/session-store.js'
 import { OBSERVATIONAL_BUDGET_TOKENS } from './session/token-budget-truncate.js'
+import { createTelemetry } from './telemetry.js'
+import { ApprovalDesk } from './tools/approval.js'
 
 export interface RuntimeHost {
   run(input: RunInput): AsyncGenerator<RunEvent, void, undefined>
+  /** Ends what was started beside the runs: tool servers, spans that wait to be sent. */
+  close(): Promise<void>
 }
 
 export interface HostParts {
@@ -41,16 +49,16 @@ export interface HostParts {
 }
 
 /** Builds the agents and returns what runs need of them. */
-export function createHost(parts: HostParts): RuntimeHost {
+export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const { options, store, logger } = parts
   joinLoggers(logger)
+  const appName = options.app ?? 'lango'
+  const tools = await gatherTools(options, store, appName, logger)
+  const telemetry = await createTelemetry({ logger, ...options.telemetry })
   const models = new Models(parts)
-  const rootAgent = options.rootAgent
-    ? resolveAgentModels(options.rootAgent, reference => models.routed(reference))
-    : buildAgent(options.agent ?? {}, model => (typeof model === 'string' ? models.routed(model) : model))
-  models.rootReference = rootReferenceOf(options)
+  const rootAgent = makeRootAgent(options, models, tools)
   const host: RunHost = {
-    appName: options.app ?? 'lango',
+    appName,
     store,
     queue: new SessionQueue(),
     logger,
@@ -64,16 +72,37 @@ export function createHost(parts: HostParts): RuntimeHost {
         budgetTokens: budgetOf(options),
         maxMessages: options.history?.maxMessages,
         fence: lease,
-        onCut: cut => runScope.getStore()?.historyCut(cut),
+        onCut: cut => runScope.getStore()?.loaded(cut),
       }),
     startAdk: start => startAdk(rootAgent, options, start),
+    createDesk: hooks => new ApprovalDesk({ timeoutMs: options.tools?.approvalTimeoutMs, ...hooks }),
+    priceOf: reference => models.priceOf(reference),
+    ...(telemetry ? { observe: (event: RunEvent) => telemetry.observeRun(event) } : {}),
     appendEvent: async (key, note, lease) => {
       const event = createEvent({ ...note, invocationId: note.invocationId ?? `lango-${randomUUID()}` })
       const message = eventToMessage(event)
       if (message) await store.appendMessage(key, message, { fence: lease.fence })
     },
   }
-  return { run: input => run(host, input) }
+  return {
+    run: input => run(host, input),
+    close: async () => {
+      await tools.close()
+      await telemetry?.shutdown()
+    },
+  }
+}
+
+function makeRootAgent(options: RuntimeOptions, models: Models, tools: RuntimeTools): BaseAgent {
+  models.rootReference = rootReferenceOf(options)
+  if (options.rootAgent) return resolveAgentModels(options.rootAgent, reference => models.routed(reference))
+  const agent = options.agent ?? {}
+  // A root that names no tools gets all that were configured; names elsewhere must be among them.
+  const resolved = resolveTools(agent as AgentConfig, tools.available) as AgentDefinition
+  return buildAgent(resolved, {
+    resolveModel: model => (typeof model === 'string' ? models.routed(model) : model),
+    toolOptions: tools.adapterOptions,
+  })
 }
 
 /** ADK logs to the console by default, prompts included at its lowest level; here it speaks through ours. */
@@ -135,6 +164,13 @@ class Models {
   /** Throws when a reference names no provider that there is. */
   check(reference: string): void {
     this.parts.registry.resolve(reference)
+  }
+
+  /** How to price the usage of a model, when its price is known. */
+  priceOf(reference: string): StepPrice | undefined {
+    const { provider, model } = this.parts.registry.resolve(reference)
+    const { price } = provider.describeModel(model)
+    return price && (usage => costOf(usage, price))
   }
 
   private route(reference: string, request: LlmRequest): ModelRoute {

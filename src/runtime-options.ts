@@ -12,6 +12,9 @@ import type { RepairMode } from './provider/provider.js'
 import type { ProvidersConfig } from './provider/provider-registry.js'
 import type { TurnLimitOptions } from './run/turn-limit.js'
 import type { SessionStore } from './session/session-store.js'
+import type { TelemetryOptions } from './telemetry.js'
+import type { BuiltInToolOptions } from './tools/built-in-tools.js'
+import type { McpServerConfig } from './tools/mcp.js'
 
 /** What `createRuntime` takes. */
 export interface RuntimeOptions {
@@ -26,6 +29,12 @@ export interface RuntimeOptions {
   /** … an ADK agent that you already have, unchanged. */
   rootAgent?: BaseAgent | undefined
   history?: HistoryOptions | undefined
+  /** Built-in tools by name, and how tools are run. Agents name them in `tools`; a root that names none gets all. */
+  tools?: ToolsOptions | undefined
+  /** Servers of the Model Context Protocol, whose tools agents may name as `server_tool`. */
+  mcpServers?: Readonly<Record<string, McpServerConfig>> | undefined
+  /** Spans for a collector. Default: none. */
+  telemetry?: TelemetryOptions | undefined
   /** Handed to ADK as they are. */
   adk?: AdkOptions | undefined
   logger?: Logger | undefined
@@ -40,6 +49,17 @@ export interface HistoryOptions {
   observationalMemory?: boolean | undefined
   /** What to do with a history that a model would refuse. Default `repair`. */
   repair?: RepairMode | undefined
+}
+
+export interface ToolsOptions extends Partial<BuiltInToolOptions> {
+  /** Names such as `read_file`; none is there unless it is named. */
+  builtIn?: readonly string[] | undefined
+  /** How long a request for approval waits before it counts as a no. Default 300,000. */
+  approvalTimeoutMs?: number | undefined
+  /** Results over this are shortened for the model. Default 16,000. */
+  outputLimitTokens?: number | undefined
+  /** Keep shortened results whole and offer `read_output`. Default: when there are built-in or MCP tools. */
+  keepOutputs?: boolean | undefined
 }
 
 export interface AdkOptions {

@@ -3,6 +3,7 @@
  * which needs ADK, is loaded by the first run or by `ready()`.
  */
 import { AgentError } from './errors.js'
+import { inspectRun, type RunInspection } from './inspect.js'
 import { silentLogger } from './logger.js'
 import { createRegistry } from './provider/provider-registry.js'
 import { type RunResult, runAndCollect } from './run/run-and-collect.js'
@@ -22,6 +23,8 @@ export interface Runtime {
   run(input: RunInput): AsyncGenerator<RunEvent, void, undefined>
   /** One message, as its answer. Throws the `AgentError` of a run that failed. */
   runAndCollect(input: RunInput): Promise<RunResult>
+  /** What became of a run: per model call what was stored, cut, repaired and sent. */
+  inspect(runId: string): Promise<RunInspection | undefined>
   /** Stops running runs, waits for them, and closes the store if the runtime opened it. */
   close(): Promise<void>
 }
@@ -70,9 +73,14 @@ class LangoRuntime implements Runtime {
     return runAndCollect(this.run(input))
   }
 
+  inspect(runId: string): Promise<RunInspection | undefined> {
+    return inspectRun(this.store, runId)
+  }
+
   async close(): Promise<void> {
     this.closing.abort()
     await Promise.all(this.running)
+    await (await this.host?.catch(() => undefined))?.close()
     if (this.ownsStore) await this.store.close()
   }
 

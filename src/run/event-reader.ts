@@ -1,6 +1,7 @@
 import type { Event } from '../adk/sdk.js'
 import { AnswerText } from './answer-text.js'
 import type { RunEventBody, RunUsage } from './run-event.js'
+import type { StepPrice } from './run-host.js'
 
 /**
  * Reads ADK's events and says what they mean to a listener. Keeps the answer and the usage as it goes; what
@@ -10,8 +11,12 @@ export class EventReader {
   readonly answer = new AnswerText()
   readonly usage: RunUsage = emptyUsage()
   private lastModel = ''
+  private priceUnknown = false
 
-  constructor(private readonly agentNames: ReadonlySet<string>) {}
+  constructor(
+    private readonly agentNames: ReadonlySet<string>,
+    private readonly priceOf: (reference: string) => StepPrice | undefined = () => undefined,
+  ) {}
 
   /** The model that the next usage belongs to. */
   modelCalled(model: string): void {
@@ -29,7 +34,7 @@ export class EventReader {
     if (event.partial) return found
     if (event.usageMetadata)
       found.push({ type: 'usage', author, model: this.lastModel, usage: this.addUsage(event) })
-    found.push(...readCalls(event), ...readResults(event))
+    found.push(...readCalls(event), ...readConfirmations(event), ...readResults(event))
     const target = event.actions?.transferToAgent
     if (target && this.agentNames.has(target))
       found.push({ type: 'agent-transfer', from: author, to: target })
@@ -47,9 +52,22 @@ export class EventReader {
       totalTokens: reported.totalTokenCount ?? 0,
     }
     for (const field of USAGE_FIELDS) this.usage[field] += usage[field]
-    return usage
+    return this.priced(usage)
+  }
+
+  /** Adds what the call cost. One call without a known price makes the sum of the run unknown. */
+  private priced(usage: RunUsage): RunUsage {
+    const price = this.priceOf(this.lastModel)
+    const cost = price?.(usage)
+    if (cost === undefined) this.priceUnknown = true
+    if (this.priceUnknown) delete this.usage.cost
+    else this.usage.cost = (this.usage.cost ?? 0) + (cost ?? 0)
+    return cost === undefined ? usage : { ...usage, cost }
   }
 }
+
+/** ADK's own way to ask for approval: a long-running call that a function response answers. */
+const ADK_CONFIRMATION = 'adk_request_confirmation'
 
 const USAGE_FIELDS = [
   'inputTokens',
@@ -87,6 +105,28 @@ function readCalls(event: Event): RunEventBody[] {
         ]
       : [],
   )
+}
+
+function readConfirmations(event: Event): RunEventBody[] {
+  return (event.content?.parts ?? []).flatMap(({ functionCall: call }): RunEventBody[] => {
+    if (call?.name !== ADK_CONFIRMATION) return []
+    const { originalFunctionCall: original, toolConfirmation } = (call.args ?? {}) as ConfirmationArgs
+    const reason = toolConfirmation?.hint
+    return [
+      {
+        type: 'approval-request',
+        id: call.id ?? '',
+        name: original?.name ?? '',
+        args: original?.args ?? {},
+        ...(reason ? { reason } : {}),
+      },
+    ]
+  })
+}
+
+interface ConfirmationArgs {
+  originalFunctionCall?: { name?: string; args?: Record<string, unknown> }
+  toolConfirmation?: { hint?: string }
 }
 
 function readResults(event: Event): RunEventBody[] {

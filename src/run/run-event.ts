@@ -1,5 +1,6 @@
 import type { AgentError, AgentErrorJson } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
+import type { ApprovalOutcome } from '../tool.js'
 
 /** Why a run ended. `stop` is the ordinary end. */
 export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'aborted' | 'error'
@@ -55,6 +56,7 @@ export type RunEventBody =
   | { type: 'repair'; model: string; profile: string; repairs: readonly RunRepair[] }
   | { type: 'history-cut'; cut: HistoryCut }
   | { type: 'approval-request'; id: string; name: string; args: Record<string, unknown>; reason?: string }
+  | { type: 'approval-answer'; id: string; name: string; answer: ApprovalOutcome }
   | { type: 'usage'; author: string; model: string; usage: RunUsage }
   | { type: 'error'; error: AgentError | AgentErrorJson }
   | {

@@ -2,6 +2,8 @@ import type { BaseAgent, BaseSessionService, Content, Event, Part } from '../adk
 import type { Logger } from '../logger.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
+import type { CreateDesk, OnApproval } from './run-approvals.js'
+import type { RunEvent, RunUsage } from './run-event.js'
 import type { RunPlugin } from './run-plugin.js'
 import type { SessionQueue } from './session-queue.js'
 import type { TurnLimitOptions } from './turn-limit.js'
@@ -18,6 +20,8 @@ export interface RunInput {
   /** A model reference that this run uses instead of the agents' own. */
   model?: string | undefined
   stateDelta?: State | undefined
+  /** Asked when a tool needs approval; without it, an answer may come as a signal from anywhere. */
+  onApproval?: OnApproval | undefined
   /** What to do while another run works on the session. Default `queue`. */
   whenBusy?: 'queue' | 'reject' | undefined
   signal?: AbortSignal | undefined
@@ -38,9 +42,18 @@ export interface RunHost {
   sessionService(store: SessionStore, lease: Lease): BaseSessionService
   /** Starts ADK's runner on one message. */
   startAdk(start: AdkStart): AsyncGenerator<Event, void, undefined>
+  /** Where tools wait for approval. */
+  readonly createDesk: CreateDesk
+  /** What a model costs, if that is known. */
+  priceOf(reference: string): StepPrice | undefined
+  /** Hears every event of every run. */
+  observe?(event: RunEvent): void
   /** Stores an event outside ADK's own loop. */
   appendEvent(key: SessionKey, event: StoredNote, lease: Lease): Promise<void>
 }
+
+/** Dollars for the usage of one model call. */
+export type StepPrice = (usage: RunUsage) => number
 
 export interface AdkStart {
   key: SessionKey

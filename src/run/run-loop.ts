@@ -2,20 +2,22 @@ import { randomUUID } from 'node:crypto'
 import { adkFailure } from '../adk/agent/adk-failure.js'
 import type { Content, Event } from '../adk/sdk.js'
 import { AgentError, messageOf } from '../errors.js'
-import type { SessionKey } from '../session/message.js'
-import type { Lease } from '../session/session-store.js'
+import type { HistoryCut, SessionKey } from '../session/message.js'
+import type { Lease, RunSignal } from '../session/session-store.js'
 import { agentNameCorrection, subAgentNames } from './agent-name-retry.js'
 import { type AppendGate, gateAppends } from './append-gate.js'
 import { EventReader } from './event-reader.js'
 import { ABORTED_MARKER, EMPTY_ANSWER_NUDGE } from './notices.js'
 import { Outbox } from './outbox.js'
 import { PendingCalls } from './pending-calls.js'
+import { RunApprovals } from './run-approvals.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { RunLimits } from './run-limits.js'
 import { RunPlugin } from './run-plugin.js'
 import { RunRecorder } from './run-recorder.js'
 import { type RunScope, runScope, type SentRequest } from './run-scope.js'
+import { watchSignals } from './run-signals.js'
 
 /**
  * One run, from its first event to its last. The order is always: start; ADK's events as they come, mixed
@@ -31,6 +33,9 @@ export class RunLoop {
   private readonly reader: EventReader
   private readonly recorder: RunRecorder
   private readonly limits: RunLimits
+  private readonly approvals: RunApprovals
+  private loadCut: HistoryCut | undefined
+  private sendCut: HistoryCut | undefined
   private failure: AgentError | undefined
   private unknownAgent: AgentError | undefined
   private stopped = false
@@ -43,8 +48,17 @@ export class RunLoop {
     private readonly input: RunInput,
   ) {
     this.gate = gateAppends(host.store)
-    this.reader = new EventReader(new Set([host.rootAgent.name, ...subAgentNames(host.rootAgent)]))
-    this.recorder = new RunRecorder(host.store.runs, key, randomUUID(), host.logger)
+    const names = new Set([host.rootAgent.name, ...subAgentNames(host.rootAgent)])
+    this.reader = new EventReader(names, reference => host.priceOf(reference))
+    this.recorder = new RunRecorder(host.store.runs, key, randomUUID(), host.logger, event =>
+      host.observe?.(event),
+    )
+    this.approvals = new RunApprovals({
+      createDesk: host.createDesk,
+      identity: { sessionId: key.sessionId, runId: this.recorder.runId },
+      onApproval: input.onApproval,
+      tell: body => this.outbox.put(body),
+    })
     this.limits = new RunLimits(host.limits, this.plugin)
   }
 
@@ -239,6 +253,12 @@ export class RunLoop {
   /** The caller's signal and a lost lease both end the run. */
   private listenForEnds(): () => void {
     const stop = () => this.abort.abort()
+    const deaf = watchSignals(
+      this.host.store.runs,
+      this.recorder.runId,
+      signal => this.hear(signal),
+      this.host.logger,
+    )
     const lose = () => {
       this.failure ??= new AgentError(
         'lease-lost',
@@ -250,9 +270,17 @@ export class RunLoop {
     this.input.signal?.addEventListener('abort', stop, { once: true })
     this.lease.lost.addEventListener('abort', lose, { once: true })
     return () => {
+      deaf()
+      this.approvals.desk.close()
       this.input.signal?.removeEventListener('abort', stop)
       this.lease.lost.removeEventListener('abort', lose)
     }
+  }
+
+  /** Another process speaks to the run. */
+  private hear(signal: RunSignal): void {
+    if (signal.type === 'stop') this.abort.abort()
+    else this.approvals.desk.answer(signal.callId, signal.answer)
   }
 
   /** What code inside the run may do with it. */
@@ -265,7 +293,9 @@ export class RunLoop {
       signal: this.abort.signal,
       isOwnRequest: request => this.plugin.owns(request),
       requestSent: request => this.requestSent(request),
-      historyCut: cut => this.outbox.put({ type: 'history-cut', cut }),
+      approve: (call, signal) => this.approvals.desk.request(call, signal),
+      loaded: cut => this.cut(cut, 'loadCut'),
+      historyCut: cut => this.cut(cut, 'sendCut'),
       nestedCalls: calls => {
         for (const body of limits.observeNested(calls)) this.outbox.put(body)
       },
@@ -281,7 +311,13 @@ export class RunLoop {
       const { model, profile, repairs } = request
       this.outbox.put({ type: 'repair', model, profile, repairs })
     }
-    this.recorder.saveRequest(request)
+    const cuts = [this.loadCut, this.sendCut].filter(cut => cut !== undefined)
+    this.recorder.saveRequest({ ...request, cuts })
+  }
+
+  private cut(cut: HistoryCut, where: 'loadCut' | 'sendCut'): void {
+    this[where] = cut
+    this.outbox.put({ type: 'history-cut', cut })
   }
 }
 

@@ -25,12 +25,14 @@ export class RunRecorder {
     private readonly key: SessionKey,
     readonly runId: string,
     private readonly logger: Logger,
+    private readonly observe: (event: RunEvent) => void = () => {},
   ) {}
 
   /** Gives an event its number and stores it, at once or with the next batch. */
   async record(body: RunEventBody): Promise<RunEvent> {
     this.seq += 1
     const event: RunEvent = { ...body, sessionId: this.key.sessionId, runId: this.runId, seq: this.seq }
+    this.observe(event)
     if (this.batch.length === 0) this.batchStarted = Date.now()
     this.batch.push(event)
     const isDelta = body.type === 'text-delta' || body.type === 'reasoning-delta'

@@ -1,6 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { HistoryCut } from '../session/message.js'
+import type { ApprovalOutcome } from '../tool.js'
 import type { RunRepair } from './run-event.js'
+
+/** A call that needs approval. */
+export interface ApprovalCall {
+  callId: string
+  tool: string
+  args: Readonly<Record<string, unknown>>
+}
 
 /** What the model layer tells the run about one request, before it is sent. */
 export interface SentRequest {
@@ -9,7 +17,8 @@ export interface SentRequest {
   repairs: readonly RunRepair[]
   mappedIds: Readonly<Record<string, string>>
   body: unknown
-  cut?: HistoryCut
+  /** What was left out of the history, when it was loaded and before it was sent. */
+  cuts?: readonly HistoryCut[]
 }
 
 /**
@@ -22,9 +31,14 @@ export interface RunScope {
   /** The model reference that this run uses instead of the agents' own. */
   readonly model?: string
   readonly signal: AbortSignal
+  /** Asks a person whether a tool may run. */
+  approve(call: ApprovalCall, signal: AbortSignal): Promise<ApprovalOutcome>
   /** Whether a request of ADK's belongs to the run itself; otherwise a nested agent made it. */
   isOwnRequest(request: object): boolean
   requestSent(request: SentRequest): void
+  /** The session was loaded without all of its history. */
+  loaded(cut: HistoryCut): void
+  /** A request leaves out part of the history. */
   historyCut(cut: HistoryCut): void
   /** Counts the calls that a nested agent makes in one turn. */
   nestedCalls(calls: readonly { name?: string | undefined }[]): void

@@ -1,7 +1,7 @@
 import { AgentError } from '../../errors.js'
 import type { Tool } from '../../tool.js'
 import { type BaseLlm, type BaseTool, type BaseToolset, LlmAgent } from '../sdk.js'
-import { ToolAdapter } from './tool-adapter.js'
+import { ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
 
 /** An agent as plain data: what `createRuntime` takes. */
 export interface AgentDefinition {
@@ -14,7 +14,8 @@ export interface AgentDefinition {
   instruction?: string | undefined
   /** Fill `{name}` in the instruction from the session's state, as ADK does. Default false: braces are braces. */
   templating?: boolean | undefined
-  tools?: readonly AgentTool[] | undefined
+  /** Tools, or names of built-in and MCP tools (`files_*`: all that begin so). */
+  tools?: readonly (AgentTool | string)[] | undefined
   subAgents?: readonly AgentDefinition[] | undefined
 }
 
@@ -24,34 +25,35 @@ export type AgentTool = Tool | BaseTool | BaseToolset
 export const DEFAULT_AGENT_NAME = 'lango-agent'
 
 /** Builds ADK's tree of agents. Names are checked before anything is built. */
-export function buildAgent(
-  root: AgentDefinition,
-  resolveModel: (model: string | BaseLlm) => BaseLlm,
-): LlmAgent {
+export function buildAgent(root: AgentDefinition, parts: AgentParts): LlmAgent {
   checkNames(root)
-  return build(root, true, resolveModel)
+  return build(root, true, parts)
 }
 
-function build(
-  definition: AgentDefinition,
-  isRoot: boolean,
-  resolveModel: (model: string | BaseLlm) => BaseLlm,
-): LlmAgent {
+export interface AgentParts {
+  resolveModel(model: string | BaseLlm): BaseLlm
+  /** How our own tools are run. */
+  toolOptions?: ToolAdapterOptions
+}
+
+function build(definition: AgentDefinition, isRoot: boolean, parts: AgentParts): LlmAgent {
   const { instruction = '', model } = definition
   return new LlmAgent({
     name: nameOf(definition, isRoot),
-    ...(model === undefined ? {} : { model: resolveModel(model) }),
+    ...(model === undefined ? {} : { model: parts.resolveModel(model) }),
     ...(definition.description === undefined ? {} : { description: definition.description }),
     // A function is taken as it is; a string would be searched for {placeholders}.
     instruction: definition.templating ? instruction : () => instruction,
-    tools: (definition.tools ?? []).map(asAdkTool),
-    subAgents: (definition.subAgents ?? []).map(child => build(child, false, resolveModel)),
+    tools: (definition.tools ?? []).map(tool => asAdkTool(tool, parts.toolOptions)),
+    subAgents: (definition.subAgents ?? []).map(child => build(child, false, parts)),
   })
 }
 
-function asAdkTool(tool: AgentTool): BaseTool | BaseToolset {
+function asAdkTool(tool: AgentTool | string, options: ToolAdapterOptions = {}): BaseTool | BaseToolset {
+  if (typeof tool === 'string')
+    throw invalid(`There is no tool "${tool}". Give the tool itself, or configure it.`)
   return 'execute' in tool && 'parameters' in tool && !('runAsync' in tool)
-    ? new ToolAdapter(tool as Tool)
+    ? new ToolAdapter(tool as Tool, options)
     : (tool as BaseTool | BaseToolset)
 }
 

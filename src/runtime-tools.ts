@@ -1,0 +1,67 @@
+/** The tools of a runtime that come from options: built-in ones, those of MCP servers, and `read_output`. */
+import type { ToolAdapterOptions } from './adk/agent/tool-adapter.js'
+import { KeptOutputs } from './kept-outputs.js'
+import type { Logger } from './logger.js'
+import { runScope } from './run/run-scope.js'
+import type { RuntimeOptions } from './runtime-options.js'
+import type { SessionStore } from './session/session-store.js'
+import type { Tool } from './tool.js'
+
+export interface RuntimeTools {
+  /** What agents may name. */
+  available: readonly Tool[]
+  /** How tools are run: whom to ask, and where long outputs go. */
+  adapterOptions: ToolAdapterOptions
+  close(): Promise<void>
+}
+
+export async function gatherTools(
+  options: RuntimeOptions,
+  store: SessionStore,
+  appName: string,
+  logger: Logger,
+): Promise<RuntimeTools> {
+  const { tools = {}, mcpServers = {} } = options
+  const {
+    builtIn = [],
+    workspace = process.cwd(),
+    keepOutputs,
+    approvalTimeoutMs,
+    outputLimitTokens,
+    ...rest
+  } = tools
+  const own = builtIn.length === 0 ? [] : await makeBuiltIn(builtIn, { workspace, ...rest })
+  const servers =
+    Object.keys(mcpServers).length === 0
+      ? undefined
+      : await (await import('./tools/mcp.js')).connectMcpServers(mcpServers, { logger })
+  const available = [...own, ...(servers?.tools() ?? [])]
+  const outputs = (keepOutputs ?? available.length > 0) ? new KeptOutputs(store, appName) : undefined
+  if (outputs) available.push(await makeReadOutput(outputs))
+  return {
+    available,
+    adapterOptions: {
+      approve: ({ tool, args, context }) =>
+        runScope.getStore()?.approve({ callId: context.callId, tool: tool.name, args }, context.signal) ??
+        'no',
+      ...(approvalTimeoutMs === undefined ? {} : { approvalTimeoutMs }),
+      ...(outputLimitTokens === undefined ? {} : { outputLimitTokens }),
+      ...(outputs ? { keepWhole: (_callId, name, json, owner) => outputs.keep(name, json, owner) } : {}),
+    },
+    close: async () => servers?.close(),
+  }
+}
+
+async function makeBuiltIn(
+  names: readonly string[],
+  options: Parameters<typeof import('./tools/built-in-tools.js').builtInTools>[1],
+): Promise<Tool[]> {
+  return (await import('./tools/built-in-tools.js')).builtInTools(names, options)
+}
+
+async function makeReadOutput(outputs: KeptOutputs): Promise<Tool> {
+  const { readOutputTool } = await import('./tools/read-output.js')
+  return readOutputTool((reference, offset, length, context) =>
+    outputs.read(reference, offset, length, context),
+  )
+}
