@@ -224,18 +224,46 @@ const historySchema = group({
     ),
 })
 
+const approvalFlags = Object.fromEntries(
+  BUILT_IN_TOOL_NAMES.map(name => [name, flag.optional().describe(`Ask before \`${name}\` is run.`)]),
+) as Record<(typeof BUILT_IN_TOOL_NAMES)[number], z.ZodOptional<z.ZodBoolean>>
+
+const PRIVATE_ERROR = 'must be true, false, or a list of addresses and ranges'
+
 const toolsSchema = group({
   builtIn: list(oneOf(BUILT_IN_TOOL_NAMES))
     .default([])
     .describe('Built-in tools that are switched on. None, unless they are named here or by an agent.'),
   workspace: text().default('.').describe('The folder that file tools and commands are confined to.'),
-  allowPrivateNetwork: flag
+  allowPrivateNetwork: z
+    .union([flag, list(text())], { error: PRIVATE_ERROR })
     .default(false)
-    .describe('Let `fetch_url` reach private, loopback and link-local addresses.'),
-  commandTimeoutMs: wholeNumber(1).optional().describe('How long a command may run.'),
+    .describe(
+      'Let `fetch_url` reach private, loopback and link-local addresses: all, or a list of addresses and ranges.',
+    ),
+  commandTimeoutMs: wholeNumber(1).optional().describe('How long a command may run. Default 120000.'),
+  env: textsByName
+    .optional()
+    .describe('Variables for commands, which get no keys by themselves. Never printed.'),
+  sandbox: oneOf(['auto', 'off', 'required'])
+    .optional()
+    .describe(
+      'Run commands in a sandbox: where the machine has one, never, or not at all without. Default `auto`.',
+    ),
+  needsApproval: group(approvalFlags)
+    .optional()
+    .describe('Which built-in tools ask first. Default: `write_file`, `edit_file` and `run_command`.'),
   approvalTimeoutMs: wholeNumber(1)
     .default(300_000)
     .describe('How long an approval is waited for; then the call is refused.'),
+  outputLimitTokens: wholeNumber(1)
+    .optional()
+    .describe('Results over this are shortened for the model. Default 16000.'),
+  keepOutputs: flag
+    .optional()
+    .describe(
+      'Keep shortened results whole and offer `read_output`. Default: when there are built-in or MCP tools.',
+    ),
 })
 
 const mcpServerSchema = group({
@@ -247,6 +275,8 @@ const mcpServerSchema = group({
     .optional()
     .describe('Instead of `command`: the address of a server that speaks streamable HTTP.'),
   headers: textsByName.optional().describe('Sent with every request to `url`. Never printed.'),
+  needsApproval: flag.optional().describe('Ask before every call of its tools. Default false.'),
+  timeoutMs: wholeNumber(1).optional().describe('How long one call may take. Default 120000.'),
 }).superRefine((server, context) => {
   if ((server.command === undefined) === (server.url === undefined)) {
     const message =

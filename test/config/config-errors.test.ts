@@ -7,6 +7,7 @@ import { AgentError } from '../../src/errors.js'
 import { describeModel } from '../../src/provider/model-catalog.js'
 import { createRegistry } from '../../src/provider/provider-registry.js'
 import { PROVIDER_TYPES } from '../../src/provider/provider-settings.js'
+import { BUILT_IN_TOOL_NAMES as TOOL_NAMES } from '../../src/tools/built-in-tools.js'
 
 function problemsOf(input: unknown): string[] {
   try {
@@ -136,6 +137,28 @@ const WRONG: [input: unknown, message: string][] = [
     { tools: { approvalTimeoutMs: 'long' } },
     '`tools.approvalTimeoutMs` is "long", but must be a whole number of at least 1.',
   ],
+  [
+    { tools: { allowPrivateNetwork: 'yes' } },
+    '`tools.allowPrivateNetwork` is "yes", but must be true, false, or a list of addresses and ranges.',
+  ],
+  [{ tools: { env: { TOKEN: 1 } } }, '`tools.env.TOKEN` is 1, but must be a text.'],
+  [{ tools: { sandbox: 'on' } }, '`tools.sandbox` is "on", but must be one of: auto, off, required.'],
+  [
+    { tools: { needsApproval: { run_command: 'no' } } },
+    '`tools.needsApproval.run_command` is "no", but must be true or false.',
+  ],
+  [
+    { tools: { needsApproval: { run_comand: true } } },
+    '`tools.needsApproval.run_comand` (true) is not a known key. Did you mean `tools.needsApproval.run_command`?',
+  ],
+  [
+    { tools: { outputLimitTokens: -1 } },
+    '`tools.outputLimitTokens` is -1, but must be a whole number of at least 1.',
+  ],
+  [
+    { mcpServers: { files: { command: 'a', timeoutMs: 0 } } },
+    '`mcpServers.files.timeoutMs` is 0, but must be a whole number of at least 1.',
+  ],
   [{ mcpServers: { files: {} } }, `\`mcpServers.files\` is an object, but ${ONE_SERVER}.`],
   [
     { mcpServers: { files: { command: 'a', url: 'http://b' } } },
@@ -199,8 +222,9 @@ test('no secret is in a message, wherever it was put', () => {
 })
 
 describe('the schema', () => {
-  test('knows the providers and models that there are', () => {
+  test('knows the providers, models and tools that there are', () => {
     expect(PROVIDER_TYPE_NAMES).toEqual(PROVIDER_TYPES)
+    expect([...BUILT_IN_TOOL_NAMES].sort()).toEqual([...TOOL_NAMES].sort())
     const registry = createRegistry()
     for (const { name, model } of KEYED_PROVIDERS) {
       expect(registry.resolve(`${name}/${model}`).provider.describeModel(model).known, name).toBe(true)
