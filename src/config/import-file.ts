@@ -37,6 +37,9 @@ function readsTypeScript(): boolean {
 
 type TsImport = (url: string, options: { parentURL: string }) => Promise<Record<string, unknown>>
 
+/** Named apart from its use: tsx is found if the user has it and is no package of ours. */
+const LOADER_FACTS = 'tsx/package.json'
+
 interface TsxPackage {
   exports: { './esm/api': { import: { default: string } } }
 }
@@ -47,8 +50,8 @@ async function findTsImport(file: string): Promise<TsImport> {
     try {
       const require = createRequire(from)
       // `resolve` would name the CommonJS build, whose loader Node cannot register.
-      const { exports } = require('tsx/package.json') as TsxPackage
-      const path = join(dirname(require.resolve('tsx/package.json')), exports['./esm/api'].import.default)
+      const { exports } = require(LOADER_FACTS) as TsxPackage
+      const path = join(dirname(require.resolve(LOADER_FACTS)), exports['./esm/api'].import.default)
       const module = (await import(pathToFileURL(path).href)) as { tsImport: TsImport }
       return module.tsImport
     } catch {

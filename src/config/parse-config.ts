@@ -32,7 +32,7 @@ export function parseConfig(input: unknown, options: ParseOptions = {}): LangoCo
       problems.map(problem => withOrigin(problem, options)),
     )
   }
-  return result.data
+  return withProviderTypes(result.data)
 }
 
 function withOrigin(problem: ConfigProblem, { originOf }: ParseOptions): ConfigProblem {
@@ -156,6 +156,15 @@ function untypedProviders({ providers }: LangoConfig): ConfigProblem[] {
     const message = `\`${path}\` is missing: it must be one of: ${types}. For a known server write type: openai-compatible and preset: ${name}.`
     return [{ path, message }]
   })
+}
+
+/** A provider whose name is a type need not repeat it. */
+function withProviderTypes(config: LangoConfig): LangoConfig {
+  const providers = Object.entries(config.providers).map(([name, provider]) => {
+    if ('generate' in provider || ('type' in provider && provider.type !== undefined)) return [name, provider]
+    return [name, { ...provider, type: name }]
+  })
+  return { ...config, providers: Object.fromEntries(providers) as LangoConfig['providers'] }
 }
 
 interface NamedAgent {

@@ -243,6 +243,12 @@ describe('the schema', () => {
     })
   })
 
+  test('gives a provider whose name is a type that type, so that it can be made', () => {
+    const { providers } = parseConfig({ providers: { anthropic: { apiKey: 'k' } } })
+    const registry = createRegistry(providers as Parameters<typeof createRegistry>[0])
+    expect(registry.resolve('anthropic/claude-sonnet-4-6').provider.id).toBe('anthropic')
+  })
+
   test('takes tools, agents and providers that were made in code', () => {
     const tool = { name: 'x', execute() {} }
     const provider = { id: 'play', generate() {} }

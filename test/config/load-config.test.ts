@@ -196,7 +196,7 @@ describe('variables in texts', () => {
       multiAgent: true,
     })
     expect(config.server.port).toBe(8080)
-    expect(config.providers.openai).toEqual({ apiKey: '12345' })
+    expect(config.providers.openai).toEqual({ type: 'openai', apiKey: '12345' })
   })
 
   test('are left alone in tools that were made in code', async () => {
