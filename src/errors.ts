@@ -71,7 +71,41 @@ export function invariant(condition: unknown, message: string): asserts conditio
   }
 }
 
-/** The message of anything that was thrown. */
+/** The message of anything that was thrown. Never throws itself, and never returns a long object whole. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  try {
+    if (typeof error !== 'object' || error === null) return String(error)
+    return messageIn(error) ?? (error instanceof Error ? wordlessError(error) : shownObject(error))
+  } catch {
+    // A getter or a proxy of somebody else's may fail; the error that is being told must not get lost for it.
+    return 'something that cannot be shown'
+  }
+}
+
+function messageIn(error: { message?: unknown }): string | undefined {
+  return typeof error.message === 'string' && error.message !== '' ? error.message : undefined
+}
+
+/** Several errors in one (a connection tried at several addresses) often have no message of their own. */
+function wordlessError(error: Error & { code?: unknown; errors?: unknown }): string {
+  if (typeof error.code === 'string' && error.code !== '') return error.code
+  const inner = Array.isArray(error.errors) ? error.errors.map(messageOf).join('; ') : ''
+  return inner || String(error.name)
+}
+
+function shownObject(value: object): string {
+  const tellsItself =
+    !Array.isArray(value) && 'toString' in value && value.toString !== Object.prototype.toString
+  const text = tellsItself ? String(value) : (jsonOf(value) ?? Object.prototype.toString.call(value))
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
+}
+
+const MAX_SHOWN = 1_000
+
+function jsonOf(value: object): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
+  }
 }

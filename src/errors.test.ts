@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest'
+import { messageOf } from './errors.js'
+
+class Named {
+  toString() {
+    return 'told by itself'
+  }
+}
+
+const loop: Record<string, unknown> = {}
+loop.self = loop
+
+const hostile = new Proxy(
+  {},
+  {
+    get() {
+      throw new TypeError('no')
+    },
+  },
+)
+
+describe('messageOf', () => {
+  test.each<[string, unknown, string]>([
+    ['an error', new RangeError('too far'), 'too far'],
+    ['an error without words', new RangeError(), 'RangeError'],
+    [
+      'an error with only a code',
+      Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }),
+      'ECONNREFUSED',
+    ],
+    ['errors in one', new AggregateError([new TypeError('a'), 'b']), 'a; b'],
+    ['an object with a message', { message: 'disk full', code: 7 }, 'disk full'],
+    ['an object without one', { code: 7, reason: 'disk' }, '{"code":7,"reason":"disk"}'],
+    ['an object that tells itself', new Named(), 'told by itself'],
+    ['an object without a prototype', Object.create(null), '{}'],
+    ['a list', ['a', 1], '["a",1]'],
+    ['a text', 'plain words', 'plain words'],
+    ['nothing', undefined, 'undefined'],
+    ['null', null, 'null'],
+    ['a symbol', Symbol('x'), 'Symbol(x)'],
+    ['a number', 7n, '7'],
+    ['a loop', loop, '[object Object]'],
+    ['a message that is no text', Object.assign(new RangeError('x'), { message: { a: 1 } }), 'RangeError'],
+  ])('says something useful of %s', (_, thrown, expected) => {
+    expect(messageOf(thrown)).toBe(expected)
+  })
+
+  test('never throws, whatever was thrown', () => {
+    expect(messageOf(hostile)).toBe('something that cannot be shown')
+    expect(messageOf({ toJSON: () => expect.unreachable() })).toBe('[object Object]')
+  })
+
+  test('ends an object that would fill the page', () => {
+    const message = messageOf({ text: 'word '.repeat(10_000) })
+    expect(message.length).toBeLessThan(1100)
+    expect(message).toMatch(/^\{"text":"word .*…$/)
+  })
+})
