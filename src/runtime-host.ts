@@ -36,7 +36,8 @@ import { createTelemetry } from './telemetry.js'
 import { ApprovalDesk } from './tools/approval.js'
 
 export interface RuntimeHost {
-  run(input: RunInput): AsyncGenerator<RunEvent, void, undefined>
+  /** `onEnd` is called once nothing of the run goes on. */
+  run(input: RunInput, onEnd: () => void): AsyncGenerator<RunEvent, void, undefined>
   /** Ends what was started beside the runs: tool servers, spans that wait to be sent. */
   close(): Promise<void>
 }
@@ -85,7 +86,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     },
   }
   return {
-    run: input => run(host, input),
+    run: (input, onEnd) => run(host, input, onEnd),
     close: async () => {
       await tools.close()
       await telemetry?.shutdown()

@@ -62,8 +62,9 @@ class LangoRuntime implements Runtime {
     const done = this.register()
     try {
       const host = await this.load()
-      const signal = input.signal ? AbortSignal.any([input.signal, this.closing.signal]) : this.closing.signal
-      yield* host.run({ ...input, signal })
+      // A signal of its own for each run: listeners of many runs on one signal would look like a leak.
+      const signal = AbortSignal.any([this.closing.signal, ...(input.signal ? [input.signal] : [])])
+      yield* host.run({ ...input, signal }, done)
     } finally {
       done()
     }

@@ -1,6 +1,7 @@
 /** The little of an ADK event that the answer is made of. */
 export interface SpokenEvent {
   author?: string | undefined
+  branch?: string | undefined
   partial?: boolean | undefined
   content?:
     | {
@@ -18,37 +19,36 @@ export interface SpokenText {
 
 /**
  * Collects the answer of a run. Each model step is heard once: from its partials when there were any,
- * otherwise from its final event, never from both. The answer is what the final author said last; thoughts
- * are not part of it.
+ * otherwise from its final event, never from both. Agents that speak side by side have steps of their own. The
+ * answer is what the final author said last; thoughts are not part of it.
  */
 export class AnswerText {
-  private stepText = ''
-  private stepReasoning = ''
+  private readonly open = new Map<string, SpokenText>()
   private lastText = ''
   private lastAuthor = ''
 
   /** Takes one event and returns what it adds for a listener. */
   add(event: SpokenEvent): SpokenText {
     if (!event.author || event.author === 'user') return { text: '', reasoning: '' }
-    const text = spoken(event, false)
-    const reasoning = spoken(event, true)
+    const step = stepOf(event)
+    const said = { text: spoken(event, false), reasoning: spoken(event, true) }
+    const heard = this.open.get(step) ?? { text: '', reasoning: '' }
     if (event.partial) {
-      this.stepText += text
-      this.stepReasoning += reasoning
-      return { text, reasoning }
+      this.open.set(step, { text: heard.text + said.text, reasoning: heard.reasoning + said.reasoning })
+      return said
     }
-    const fresh = {
-      text: this.stepText === '' ? text : '',
-      reasoning: this.stepReasoning === '' ? reasoning : '',
+    this.open.delete(step)
+    this.endStep(event.author, heard.text || said.text)
+    return {
+      text: heard.text === '' ? said.text : '',
+      reasoning: heard.reasoning === '' ? said.reasoning : '',
     }
-    this.endStep(event.author, this.stepText || text)
-    return fresh
   }
 
-  /** Forgets a step that broke off: its partials are not an answer. */
-  dropStep(): void {
-    this.stepText = ''
-    this.stepReasoning = ''
+  /** Forgets steps that broke off, or that of one event: their partials are not an answer. */
+  dropStep(event?: SpokenEvent): void {
+    if (event) this.open.delete(stepOf(event))
+    else this.open.clear()
   }
 
   /** What the final author said last. */
@@ -60,8 +60,11 @@ export class AnswerText {
     if (author !== this.lastAuthor) this.lastText = ''
     this.lastAuthor = author
     if (text !== '') this.lastText = text
-    this.dropStep()
   }
+}
+
+function stepOf({ author = '', branch = '' }: SpokenEvent): string {
+  return `${branch}\n${author}`
 }
 
 function spoken(event: SpokenEvent, thought: boolean): string {

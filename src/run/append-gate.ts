@@ -7,12 +7,15 @@ import type { SessionStore } from '../session/session-store.js'
  */
 export interface AppendGate {
   readonly store: SessionStore
+  /** Whether anything of the run has reached the store. */
+  readonly hasAppended: boolean
   seal(): Promise<void>
 }
 
 export function gateAppends(store: SessionStore): AppendGate {
   const underWay = new Set<Promise<unknown>>()
   let sealed = false
+  let hasAppended = false
   const pass = async <T>(write: () => Promise<T>): Promise<T> => {
     if (sealed) throw new AgentError('aborted', 'The run has ended: nothing more of it is stored.')
     const writing = write()
@@ -28,7 +31,12 @@ export function gateAppends(store: SessionStore): AppendGate {
       createSession: (key, state, options) => pass(() => store.createSession(key, state, options)),
       loadSession: (key, options) => store.loadSession(key, options),
       readMessages: (key, options) => store.readMessages(key, options),
-      appendMessage: (key, message, options) => pass(() => store.appendMessage(key, message, options)),
+      appendMessage: (key, message, options) =>
+        pass(async () => {
+          const place = await store.appendMessage(key, message, options)
+          hasAppended = true
+          return place
+        }),
       updateState: (key, delta, options) => pass(() => store.updateState(key, delta, options)),
       forkSession: (key, newSessionId, options) => store.forkSession(key, newSessionId, options),
       listSessions: query => store.listSessions(query),
@@ -37,6 +45,9 @@ export function gateAppends(store: SessionStore): AppendGate {
       runs: store.runs,
       calibration: store.calibration,
       close: () => store.close(),
+    },
+    get hasAppended() {
+      return hasAppended
     },
     async seal() {
       sealed = true

@@ -25,7 +25,7 @@ export class EventReader {
 
   read(event: Event): RunEventBody[] {
     // What a model said before it failed is not an answer.
-    if (event.errorCode || event.errorMessage) this.answer.dropStep()
+    if (event.errorCode || event.errorMessage) this.answer.dropStep(event)
     const author = event.author ?? ''
     const { text, reasoning } = this.answer.add(event)
     const found: RunEventBody[] = []
@@ -47,7 +47,8 @@ export class EventReader {
       inputTokens: reported.promptTokenCount ?? 0,
       outputTokens: (reported.candidatesTokenCount ?? 0) + (reported.thoughtsTokenCount ?? 0),
       cachedInputTokens: reported.cachedContentTokenCount ?? 0,
-      cacheWriteTokens: 0,
+      // ADK has no field for it; our model adapter adds one.
+      cacheWriteTokens: (reported as { cacheWriteTokenCount?: number }).cacheWriteTokenCount ?? 0,
       reasoningTokens: reported.thoughtsTokenCount ?? 0,
       totalTokens: reported.totalTokenCount ?? 0,
     }

@@ -8,6 +8,11 @@ export class Outbox<T> {
     this.wake()
   }
 
+  /** Lets whoever waits look around, although nothing has come. */
+  wakeUp(): void {
+    this.wake()
+  }
+
   /** Takes everything that has arrived. */
   take(): T[] {
     const taken = this.items

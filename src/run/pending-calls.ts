@@ -11,6 +11,14 @@ interface PendingCall {
 /** What a call is answered with when its run ends before the tool does. */
 export const INTERRUPTED = '[no response available]'
 
+/** The parts that answer the open calls of one agent in one branch. */
+export interface ClosingAnswer {
+  author: string
+  invocationId: string
+  branch?: string
+  parts: { functionResponse: { id: string; name: string; response: Record<string, unknown> } }[]
+}
+
 /** Remembers which calls of a run have no answer yet, so that a run never ends with an open call. */
 export class PendingCalls {
   private readonly calls = new Map<string, PendingCall>()
@@ -19,9 +27,9 @@ export class PendingCalls {
     if (event.partial) return
     const longRunning = new Set(event.longRunningToolIds ?? [])
     for (const { functionCall, functionResponse } of event.content?.parts ?? []) {
-      if (functionResponse?.id) this.calls.delete(functionResponse.id)
+      if (functionResponse?.id) this.calls.delete(nameOf(functionResponse.id, event.branch))
       if (functionCall?.id && !longRunning.has(functionCall.id)) {
-        this.calls.set(functionCall.id, {
+        this.calls.set(nameOf(functionCall.id, event.branch), {
           id: functionCall.id,
           name: functionCall.name ?? '',
           author: event.author ?? '',
@@ -32,21 +40,21 @@ export class PendingCalls {
     }
   }
 
-  /** The parts that answer every open call, with the author and invocation they belong to. */
-  close(
-    reason: string,
-  ): { author: string; invocationId: string; branch?: string; parts: object[] } | undefined {
-    const open = [...this.calls.values()]
-    const first = open[0]
-    if (!first) return undefined
-    this.calls.clear()
-    return {
-      author: first.author,
-      invocationId: first.invocationId,
-      ...(first.branch === undefined ? {} : { branch: first.branch }),
-      parts: open.map(call => ({
-        functionResponse: { id: call.id, name: call.name, response: { error: `${INTERRUPTED} ${reason}` } },
-      })),
+  /** Answers to every open call: one per agent, invocation and branch, as ADK would have written them. */
+  close(reason: string): ClosingAnswer[] {
+    const answers = new Map<string, ClosingAnswer>()
+    for (const { id, name, ...identity } of this.calls.values()) {
+      const group = JSON.stringify(identity)
+      const answer = answers.get(group) ?? { ...identity, parts: [] }
+      answer.parts.push({ functionResponse: { id, name, response: { error: `${INTERRUPTED} ${reason}` } } })
+      answers.set(group, answer)
     }
+    this.calls.clear()
+    return [...answers.values()]
   }
+}
+
+/** Agents that work side by side may use the same ids. */
+function nameOf(id: string, branch = ''): string {
+  return `${branch}\n${id}`
 }

@@ -6,18 +6,29 @@ import type { HistoryCut, SessionKey } from '../session/message.js'
 import type { Lease, RunSignal } from '../session/session-store.js'
 import { agentNameCorrection, subAgentNames } from './agent-name-retry.js'
 import { type AppendGate, gateAppends } from './append-gate.js'
+import { breather } from './breather.js'
 import { EventReader } from './event-reader.js'
 import { ABORTED_MARKER, EMPTY_ANSWER_NUDGE } from './notices.js'
 import { Outbox } from './outbox.js'
 import { PendingCalls } from './pending-calls.js'
 import { RunApprovals } from './run-approvals.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
+import { agentNotFound, asAgentError, withCause } from './run-failure.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { RunLimits } from './run-limits.js'
 import { RunPlugin } from './run-plugin.js'
 import { RunRecorder } from './run-recorder.js'
 import { type RunScope, runScope, type SentRequest } from './run-scope.js'
 import { watchSignals } from './run-signals.js'
+
+export interface RunLoopParts {
+  host: RunHost
+  key: SessionKey
+  lease: Lease
+  input: RunInput
+  /** Gives the session back. */
+  end(): Promise<void>
+}
 
 /**
  * One run, from its first event to its last. The order is always: start; ADK's events as they come, mixed
@@ -40,13 +51,22 @@ export class RunLoop {
   private unknownAgent: AgentError | undefined
   private stopped = false
   private finished = false
+  private marked = false
 
-  constructor(
-    private readonly host: RunHost,
-    private readonly key: SessionKey,
-    private readonly lease: Lease,
-    private readonly input: RunInput,
-  ) {
+  private readonly host: RunHost
+  private readonly key: SessionKey
+  private readonly lease: Lease
+  private readonly input: RunInput
+  private readonly end: () => Promise<void>
+  /** The end of the run, once it has begun: it happens once, whether or not somebody listens. */
+  private shutting: Promise<RunEvent> | undefined
+
+  constructor({ host, key, lease, input, end }: RunLoopParts) {
+    this.host = host
+    this.key = key
+    this.lease = lease
+    this.input = input
+    this.end = end
     this.gate = gateAppends(host.store)
     const names = new Set([host.rootAgent.name, ...subAgentNames(host.rootAgent)])
     this.reader = new EventReader(names, reference => host.priceOf(reference))
@@ -121,13 +141,15 @@ export class RunLoop {
     const events = this.startAdk(message, synthetic)
     const scope = this.scope
     const advance = () => runScope.run(scope, () => events.next())
-    const stop = onAbort(this.abort.signal)
+    const wake = () => this.outbox.wakeUp()
+    this.abort.signal.addEventListener('abort', wake, { once: true })
     const breathe = breather()
     let next = advance()
     try {
       while (!this.stopped) {
-        const winner = await Promise.race([next.then(() => 'event'), this.outbox.ready(), stop.happened])
-        for (const body of this.outbox.take()) yield await this.recorder.record(body)
+        // An abort wakes the outbox: a promise that outlives many races would collect them all.
+        const winner = await Promise.race([next.then(() => 'event'), this.outbox.ready()])
+        yield* this.emit(this.outbox.take())
         if (this.aborted) return
         if (winner !== 'event') continue
         const { done, value } = await next
@@ -139,7 +161,7 @@ export class RunLoop {
     } catch (error) {
       this.failed(error)
     } finally {
-      stop.forget()
+      this.abort.signal.removeEventListener('abort', wake)
       next.catch(() => {})
       // A generator that waits for a deaf tool would not return until the tool does: it is not waited for.
       void Promise.resolve(events.return(undefined)).catch(() => {})
@@ -160,7 +182,7 @@ export class RunLoop {
 
   private async *observe(event: Event): AsyncGenerator<RunEvent, void, undefined> {
     this.pending.observe(event)
-    for (const body of this.reader.read(event)) yield await this.recorder.record(body)
+    yield* this.emit(this.reader.read(event))
     if (event.errorCode || event.errorMessage) {
       this.failed(this.plugin.modelError ?? event.errorMessage ?? event.errorCode)
       return
@@ -168,37 +190,62 @@ export class RunLoop {
     const { verdict, bodies } = this.limits.observe(event)
     for (const body of bodies) {
       if (body.type === 'turn-warning') this.host.logger.warn('A run has used most of its turns', { ...body })
-      yield await this.recorder.record(body)
     }
+    yield* this.emit(bodies)
     if (verdict === 'stop') this.stopped = true
   }
 
   /** Keeps the first failure. An unknown agent is kept apart, because it may be retried. */
   private failed(error: unknown): void {
     this.stopped = true
+    // What breaks because the run was stopped is no failure of its own.
+    if (this.aborted) return
     this.reader.answer.dropStep()
-    const reason = adkFailure(typeof error === 'string' ? error : messageOf(error))
+    // Only ADK's own words are read; a provider may say anything.
+    const words = error instanceof AgentError ? '' : typeof error === 'string' ? error : messageOf(error)
+    const reason = adkFailure(words)
     if (reason.kind === 'unknown-agent') this.unknownAgent ??= agentNotFound(reason.name)
     else this.failure ??= asAgentError(error)
   }
 
-  /** Ends the run: nothing more is stored by ADK, no call stays open, and the last event says how it went. */
+  /** Tells the rest: what arose beside the loop, the failure, and how it ended. */
   private async *finish(): AsyncGenerator<RunEvent, void, undefined> {
-    await this.settle()
-    for (const body of this.outbox.take()) yield await this.recorder.record(body)
-    if (this.failure && this.finishReason === 'error') {
-      yield await this.recorder.record({ type: 'error', error: this.failure })
+    if (!this.shutting) {
+      await this.settle()
+      yield* this.emit(this.outbox.take())
+      if (this.failure && this.finishReason === 'error')
+        yield* this.emit([{ type: 'error', error: this.failure }])
     }
-    const last = await this.recorder.record(this.finishEvent())
+    const last = await this.shutDown()
     this.finished = true
     yield last
   }
 
   private async leftEarly(): Promise<void> {
-    this.abort.abort()
-    await this.settle()
-    await this.recorder.record(this.finishEvent())
-    this.finished = true
+    if (!this.failure) this.abort.abort()
+    await this.shutDown()
+  }
+
+  /**
+   * Ends the run: nothing more is stored by ADK, no call stays open, the last event is recorded, and the session
+   * is given back. An abort comes here at once, because a listener that has stopped listening never would.
+   */
+  private shutDown(): Promise<RunEvent> {
+    this.shutting ??= (async () => {
+      await this.settle()
+      const last = await this.recorder.record(this.finishEvent())
+      await this.end()
+      return last
+    })()
+    return this.shutting
+  }
+
+  /** Records and tells events, until the run has been shut. */
+  private async *emit(bodies: readonly RunEventBody[]): AsyncGenerator<RunEvent, void, undefined> {
+    for (const body of bodies) {
+      if (this.shutting) return
+      yield await this.recorder.record(body)
+    }
   }
 
   private finishEvent(): RunEventBody {
@@ -215,9 +262,8 @@ export class RunLoop {
   }
 
   private get finishReason(): RunFinishReason {
-    if (this.aborted && !this.lease.lost.aborted) return 'aborted'
     if (this.failure) return 'error'
-    return this.limits.finishReason
+    return this.aborted ? 'aborted' : this.limits.finishReason
   }
 
   private get aborted(): boolean {
@@ -230,20 +276,15 @@ export class RunLoop {
     await this.recorder.settled()
     if (this.lease.lost.aborted) return
     try {
-      const answer = this.pending.close(
-        this.aborted ? 'The run was stopped.' : 'The run ended before the tool did.',
-      )
-      if (answer) {
-        const { parts, ...identity } = answer
+      const reason = this.aborted ? 'The run was stopped.' : 'The run ended before the tool did.'
+      for (const { parts, ...identity } of this.pending.close(reason)) {
         await this.host.appendEvent(this.key, { ...identity, content: { role: 'user', parts } }, this.lease)
       }
-      if (this.aborted) {
+      if (this.finishReason === 'aborted' && this.gate.hasAppended && !this.marked) {
+        this.marked = true
         const customMetadata = { lango: { synthetic: true } }
-        await this.host.appendEvent(
-          this.key,
-          { author: 'user', content: asUser(ABORTED_MARKER), customMetadata },
-          this.lease,
-        )
+        const marker = { author: 'user', content: asUser(ABORTED_MARKER), customMetadata }
+        await this.host.appendEvent(this.key, marker, this.lease)
       }
     } catch (error) {
       this.host.logger.warn('The end of a run could not be stored', { error: messageOf(error) })
@@ -252,7 +293,10 @@ export class RunLoop {
 
   /** The caller's signal and a lost lease both end the run. */
   private listenForEnds(): () => void {
-    const stop = () => this.abort.abort()
+    const stop = () => {
+      this.abort.abort()
+      void this.shutDown()
+    }
     const deaf = watchSignals(
       this.host.store.runs,
       this.recorder.runId,
@@ -260,11 +304,10 @@ export class RunLoop {
       this.host.logger,
     )
     const lose = () => {
-      this.failure ??= new AgentError(
-        'lease-lost',
-        `Another process took over session "${this.key.sessionId}".`,
-      )
-      this.abort.abort()
+      const reason = messageOf(this.lease.lost.reason ?? 'it could not be renewed')
+      const message = `The run lost its session "${this.key.sessionId}": ${reason}`
+      this.failure ??= new AgentError('lease-lost', message, { retryable: true })
+      stop()
     }
     if (this.input.signal?.aborted) stop()
     this.input.signal?.addEventListener('abort', stop, { once: true })
@@ -279,8 +322,10 @@ export class RunLoop {
 
   /** Another process speaks to the run. */
   private hear(signal: RunSignal): void {
-    if (signal.type === 'stop') this.abort.abort()
-    else this.approvals.desk.answer(signal.callId, signal.answer)
+    if (signal.type === 'stop') {
+      this.abort.abort()
+      void this.shutDown()
+    } else this.approvals.desk.answer(signal.callId, signal.answer)
   }
 
   /** What code inside the run may do with it. */
@@ -323,53 +368,4 @@ export class RunLoop {
 
 function asUser(text: string): Content {
   return { role: 'user', parts: [{ text }] }
-}
-
-function agentNotFound(name: string): AgentError {
-  return new AgentError(
-    'agent-not-found',
-    `The model asked for the agent "${name}", which does not exist. Check the agents' names and descriptions.`,
-    { details: { name } },
-  )
-}
-
-function asAgentError(error: unknown): AgentError {
-  if (error instanceof AgentError) return error
-  const message = typeof error === 'string' ? error : messageOf(error)
-  return new AgentError('internal', `The run failed inside ADK: ${message}`, { cause: error })
-}
-
-/** The retry error wins; what led to it is its cause. */
-function withCause(error: AgentError, cause: AgentError): AgentError {
-  return new AgentError(error.code, error.message, {
-    retryable: error.retryable,
-    details: error.details,
-    cause,
-  })
-}
-
-/**
- * Lets timers run when the run has kept the process busy for a while. A quick model with quick tools needs
- * nothing but microtasks, and the lease would never be renewed.
- */
-function breather(): () => Promise<void> {
-  let last = performance.now()
-  return async () => {
-    if (performance.now() - last < BREATH_MS) return
-    await new Promise(resolve => setImmediate(resolve))
-    last = performance.now()
-  }
-}
-
-const BREATH_MS = 20
-
-/** A promise for an abort that can be forgotten, so that a long run does not pile up listeners. */
-function onAbort(signal: AbortSignal): { happened: Promise<void>; forget(): void } {
-  let tell = () => {}
-  const happened = new Promise<void>(resolve => {
-    tell = resolve
-  })
-  if (signal.aborted) tell()
-  signal.addEventListener('abort', tell, { once: true })
-  return { happened, forget: () => signal.removeEventListener('abort', tell) }
 }

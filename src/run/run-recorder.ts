@@ -1,5 +1,6 @@
 import { messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
+import { toJsonData } from '../session/json.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunEventRecord, RunStore } from '../session/session-store.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
@@ -32,7 +33,7 @@ export class RunRecorder {
   async record(body: RunEventBody): Promise<RunEvent> {
     this.seq += 1
     const event: RunEvent = { ...body, sessionId: this.key.sessionId, runId: this.runId, seq: this.seq }
-    this.observe(event)
+    this.tell(event)
     if (this.batch.length === 0) this.batchStarted = Date.now()
     this.batch.push(event)
     const isDelta = body.type === 'text-delta' || body.type === 'reasoning-delta'
@@ -41,11 +42,22 @@ export class RunRecorder {
     return event
   }
 
+  /** A listener that fails does not fail the run. */
+  private tell(event: RunEvent): void {
+    try {
+      this.observe(event)
+    } catch (error) {
+      this.logger.warn('A listener of a run failed', { runId: this.runId, error: messageOf(error) })
+    }
+  }
+
   /** Keeps the request of one model step. The model call does not wait for it; the end of the run does. */
   saveRequest(request: SentRequest): void {
     this.step += 1
     const step = this.step
-    const saved = this.guarded('request', () => this.runs.saveRequest(this.runId, step, { ...request }))
+    const saved = this.guarded('request', () =>
+      this.runs.saveRequest(this.runId, step, toJsonData(request) as Record<string, unknown>),
+    )
     this.saving.add(saved)
     void saved.then(() => this.saving.delete(saved))
   }
@@ -60,7 +72,7 @@ export class RunRecorder {
     this.batch = []
     if (events.length === 0) return
     // Through JSON, so that what is stored is what a client in another process would be sent.
-    const records = JSON.parse(JSON.stringify(events)) as RunEventRecord[]
+    const records = toJsonData(events) as RunEventRecord[]
     await this.guarded('events', () => this.runs.appendEvents(this.key, this.runId, records))
   }
 

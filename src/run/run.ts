@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Content, Part } from '../adk/sdk.js'
-import { AgentError } from '../errors.js'
+import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
-import type { SessionStore } from '../session/session-store.js'
+import type { Lease, SessionStore } from '../session/session-store.js'
 import type { RunEvent } from './run-event.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { RunLoop } from './run-loop.js'
@@ -12,9 +12,14 @@ const WAIT_FOR_SESSION_MS = 600_000
 
 /**
  * Runs one message. Everything that can fail before the run exists (bad input, a busy session, an unreachable
- * store) is thrown; afterwards failures are events. Leaving the loop early is an abort.
+ * store) is thrown; afterwards failures are events. Leaving the loop early is an abort. `onEnd` is called once
+ * nothing of the run goes on, also when it was stopped and nobody takes its last events.
  */
-export async function* run(host: RunHost, input: RunInput): AsyncGenerator<RunEvent, void, undefined> {
+export async function* run(
+  host: RunHost,
+  input: RunInput,
+  onEnd: () => void = () => {},
+): AsyncGenerator<RunEvent, void, undefined> {
   const message = userMessage(input)
   if (input.model !== undefined) host.checkModel(input.model)
   const key: SessionKey = {
@@ -24,28 +29,46 @@ export async function* run(host: RunHost, input: RunInput): AsyncGenerator<RunEv
   }
   const whenBusy = input.whenBusy ?? 'queue'
   const leave = await host.queue.enter(key, whenBusy, input.signal)
+  let lease: Lease | undefined
+  // The session is given back once, by whoever comes first: the end of the loop, or an abort while nobody listens.
+  const end = async () => {
+    await lease?.release().catch(error => {
+      // The lease runs out by itself; the answer is stored, and the run is not to fail for this.
+      host.logger.warn('A lease could not be given back', { ...key, error: messageOf(error) })
+    })
+    leave()
+    onEnd()
+  }
   try {
-    const lease = await host.store.acquireLease(key, {
+    lease = await host.store.acquireLease(key, {
       waitMs: whenBusy === 'queue' ? WAIT_FOR_SESSION_MS : 0,
       ...(input.signal ? { signal: input.signal } : {}),
     })
-    try {
-      await ensureSession(host.store, key)
-      yield* new RunLoop(host, key, lease, input).events(message)
-    } finally {
-      await lease.release()
-    }
+    await ensureSession(host.store, key)
+    yield* new RunLoop({ host, key, lease, input, end }).events(message)
   } finally {
-    leave()
+    await end()
   }
 }
 
 function userMessage({ text, parts }: RunInput): Content {
+  if (text !== undefined && typeof text !== 'string') throw badInput('`text` must be a string')
+  if (parts !== undefined && !(Array.isArray(parts) && parts.every(isPart))) {
+    throw badInput('`parts` must be a list of parts such as { text } or { inlineData }')
+  }
   const all: Part[] = [...(text === undefined || text === '' ? [] : [{ text }]), ...(parts ?? [])]
   if (all.length === 0) {
     throw new AgentError('invalid-argument', 'A run needs a message: give `text`, `parts`, or both.')
   }
   return { role: 'user', parts: all }
+}
+
+function isPart(part: unknown): boolean {
+  return typeof part === 'object' && part !== null && Object.keys(part).length > 0
+}
+
+function badInput(message: string): AgentError {
+  return new AgentError('invalid-argument', `${message}.`)
 }
 
 async function ensureSession(store: SessionStore, key: SessionKey): Promise<void> {

@@ -1,7 +1,7 @@
 import { messageOf } from '../../errors.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 import type { Tool, ToolContext } from '../../tool.js'
-import { toJson } from '../json.js'
+import { toJson } from '../../session/json.js'
 import { BaseTool, type Context, type FunctionDeclaration, type RunAsyncToolRequest } from '../sdk.js'
 import { type Approve, refusalOf } from './tool-approval.js'
 import { type EarlyResult, runInBatch } from './tool-batch.js'

@@ -12,7 +12,7 @@
 import type { Message, ToolCall } from '../../session/message.js'
 import { toolCallKind } from '../../session/message.js'
 import { idsWithin } from '../call-id.js'
-import { parseJson, toJson } from '../json.js'
+import { parseJson, toJson } from '../../session/json.js'
 import type { Part } from '../sdk.js'
 
 /** One part: a text of that many characters, the next entry of `toolCalls`, or a part with more to it. */
