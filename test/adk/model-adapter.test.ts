@@ -12,7 +12,7 @@ import { type ModelReport, onModelRequest } from '../../src/adk/model/request-re
 import { SessionServiceAdapter } from '../../src/adk/session/session-service-adapter.js'
 import { AgentError } from '../../src/errors.js'
 import { openSignature, type ProviderMessage, sealSignature } from '../../src/provider/provider.js'
-import type { StreamEvent } from '../../src/provider/stream-event.js'
+import type { FinishReason, StreamEvent } from '../../src/provider/stream-event.js'
 import {
   type Script,
   ScriptedProvider,
@@ -172,10 +172,11 @@ describe('what an answer holds', () => {
     })
   })
 
-  test('a blocked answer without content says so', async () => {
-    const { last } = await ask([{ finishReason: 'blocked' }])
-    expect(last).toMatchObject({ errorCode: 'SAFETY', finishReason: 'SAFETY' })
-    expect(last?.errorMessage).toContain('blocked')
+  test('tokens written to a cache are told beside those that ADK knows', async () => {
+    const { last } = await ask([{ text: 'x', usage: { inputTokens: 10, cacheWriteTokens: 6 } }])
+    expect(last?.usageMetadata).toMatchObject({ promptTokenCount: 10, cacheWriteTokenCount: 6 })
+    const { last: without } = await ask([{ text: 'x', usage: { inputTokens: 10 } }])
+    expect(without?.usageMetadata).not.toHaveProperty('cacheWriteTokenCount')
   })
 
   test('every answer is an object of its own', async () => {
@@ -569,6 +570,63 @@ describe('faults', () => {
     expect(error).toMatchObject({ code: 'provider-stream' })
   })
 
+  const silent = (finishReason: FinishReason, message?: string): Script => [
+    { events: [{ type: 'done', finishReason, ...(message === undefined ? {} : { message }) }] },
+  ]
+
+  test.each<[FinishReason, string | undefined, object]>([
+    ['blocked', undefined, { code: 'provider-blocked', message: expect.stringContaining('scripted/m') }],
+    ['blocked', 'PROHIBITED', { code: 'provider-blocked', message: expect.stringContaining('PROHIBITED') }],
+    [
+      'length',
+      undefined,
+      {
+        code: 'provider-stream',
+        details: { reason: 'length' },
+        message: expect.stringMatching(/maxOutputTokens.*thinking/),
+      },
+    ],
+    [
+      'other',
+      'pause_turn',
+      {
+        code: 'provider-stream',
+        details: { reason: 'other' },
+        message: expect.stringContaining('pause_turn'),
+      },
+    ],
+  ])(
+    'an answer without content that ends as %s (%s) is an error that says why',
+    async (reason, message, expected) => {
+      const { error, reports, responses, provider } = await ask(silent(reason, message))
+      expect(error).toBeInstanceOf(AgentError)
+      expect(error).toMatchObject(expected)
+      expect(reports.at(-1)).toEqual({ type: 'error', error })
+      expect(responses).toEqual([])
+      expect(provider.requests).toHaveLength(1)
+    },
+  )
+
+  test('what was paid for an answer without content is told with the error', async () => {
+    const usage = { inputTokens: 10, outputTokens: 7, totalTokens: 17 }
+    const { error } = await ask([{ finishReason: 'length', usage }])
+    expect(error).toMatchObject({ details: { usage } })
+  })
+
+  test('an answer that is only cut or blocked after its beginning is an answer', async () => {
+    for (const finishReason of ['length', 'blocked', 'other'] as const) {
+      const { error, last } = await ask([{ text: 'half', finishReason }])
+      expect(error).toBeUndefined()
+      expect(last?.content?.parts).toEqual([{ text: 'half' }])
+    }
+  })
+
+  test('silence is an empty answer', async () => {
+    const { error, last } = await ask(silent('stop'))
+    expect(error).toBeUndefined()
+    expect(last).toEqual({ partial: false, turnComplete: true, finishReason: 'STOP' })
+  })
+
   test('what is thrown without being an AgentError becomes one', async () => {
     const { error } = await ask(() => Promise.reject(new TypeError('oops')))
     expect(error).toMatchObject({ code: 'internal', message: 'The provider failed: oops' })
@@ -610,6 +668,33 @@ describe('in a run', () => {
     ])
     expect(provider.requests).toHaveLength(2)
     await store.close()
+  })
+
+  test('a call that names no tool is answered like one to an unknown tool', async () => {
+    const store = await openTestStore('memory')
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'echo', args: { v: 1 } }, { name: '' }] },
+      { text: 'sorry' },
+    ])
+    const model = new ModelAdapter({ provider, model: 'm' })
+    const agent = new LlmAgent({ name: 'agent', model, tools: [echo] })
+    await runTurn({ agent, sessions: new SessionServiceAdapter(store), message: 'hi' })
+    const [calls, results] = provider.requests[1]?.messages.slice(-2) ?? []
+    expect(calls?.parts).toMatchObject([{ name: 'echo' }, { name: 'unknown_tool' }])
+    expect(results?.parts).toMatchObject([
+      { name: 'echo', result: { result: 1 } },
+      { name: 'unknown_tool', result: { error: 'The call names no tool. Available tools: echo.' } },
+    ])
+    await store.close()
+  })
+
+  test('a call that names no tool never reaches a tool that has the stand-in for its name', async () => {
+    const unknown = new FunctionTool({ name: 'unknown_tool', description: 'Ours', execute: () => 'run' })
+    const llmRequest = request([user('hi')], { toolsDict: { unknown_tool: unknown } })
+    const { last } = await ask([{ toolCalls: [{ name: '' }] }], { llmRequest })
+    const name = last?.content?.parts?.[0]?.functionCall?.name ?? ''
+    expect(name).toBe('unknown_tool_2')
+    expect(llmRequest.toolsDict[name]).not.toBe(unknown)
   })
 
   test('ids of the provider reach it again unchanged, after a reload too', async () => {

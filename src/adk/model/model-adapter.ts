@@ -5,6 +5,7 @@ import { convertMessages } from './convert-messages.js'
 import { convertTools } from './convert-tools.js'
 import { type FittedRequest, fitRequest, fitTo, type RequestParts } from './fit-request.js'
 import { generationOptions } from './generation-options.js'
+import { MALFORMED_CALL, noAnswer } from './no-answer.js'
 import { type ModelReport, subscriptionsOf } from './request-reports.js'
 import { ResponseAccumulator } from './response-accumulator.js'
 import { systemMessage } from './system-message.js'
@@ -96,8 +97,8 @@ export class ModelAdapter extends BaseLlm {
       if (stream && partial) yield partial
       if (event.type === 'done') break
     }
-    if (answer.finishReason === undefined) throw cutShort(this.provider.id, this.model)
-    if (answer.finishReason === 'malformed-call' && !answer.hasOutput) throw malformedCall(this.model)
+    const failure = noAnswer(answer, `${this.provider.id}/${this.model}`)
+    if (failure) throw failure
     const response = answer.complete()
     const unknown = answerUnknownTools(llmRequest, response)
     if (unknown.length > 0) report(llmRequest, { type: 'unknown-tools', names: unknown })
@@ -155,8 +156,6 @@ export class ModelAdapter extends BaseLlm {
 /** After an overflow the estimate was wrong by an unknown amount; this share of it is tried once. */
 const OVERFLOW_SHARE = 0.7
 
-const MALFORMED = 'malformed-call'
-
 function report(llmRequest: LlmRequest, message: ModelReport): void {
   for (const { listener } of subscriptionsOf(llmRequest)) listener(message)
 }
@@ -169,20 +168,10 @@ function callIdsOf(messages: readonly ProviderMessage[]): string[] {
 
 function resendReason(error: AgentError): 'context-overflow' | 'malformed-call' | undefined {
   if (error.code === 'context-overflow') return 'context-overflow'
-  return error.details.reason === MALFORMED ? 'malformed-call' : undefined
+  return error.details.reason === MALFORMED_CALL ? 'malformed-call' : undefined
 }
 
 function toAgentError(error: unknown): AgentError {
   if (error instanceof AgentError) return error
   return new AgentError('internal', `The provider failed: ${messageOf(error)}`, { cause: error })
-}
-
-function cutShort(provider: string, model: string): AgentError {
-  const message = `The answer of ${provider}/${model} ended without its end: the stream was cut. Try again.`
-  return new AgentError('provider-stream', message, { retryable: true })
-}
-
-function malformedCall(model: string): AgentError {
-  const message = `${model} tried to call a tool and wrote a call that cannot be read. Try again.`
-  return new AgentError('provider-stream', message, { retryable: true, details: { reason: MALFORMED } })
 }

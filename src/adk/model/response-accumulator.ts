@@ -32,6 +32,15 @@ export class ResponseAccumulator {
     return this.#finishReason
   }
 
+  /** What the provider says about the end. */
+  get finishMessage(): string | undefined {
+    return this.#finishMessage
+  }
+
+  get usage(): Usage | undefined {
+    return this.#usage
+  }
+
   /** Gathers one event; text and thoughts come back as a partial answer. */
   add(event: StreamEvent): LlmResponse | undefined {
     switch (event.type) {
@@ -70,22 +79,13 @@ export class ResponseAccumulator {
   /** The whole answer. */
   complete(): LlmResponse {
     const parts = this.#parts.map(open => structuredClone(open.part))
-    const finishReason = FINISH_REASONS[this.#finishReason ?? 'other'] as AdkFinishReason
     return {
-      ...(parts.length > 0 ? { content: { role: 'model', parts } } : this.#withoutContent(finishReason)),
+      ...(parts.length > 0 ? { content: { role: 'model', parts } } : {}),
       partial: false,
       turnComplete: true,
-      finishReason,
+      finishReason: FINISH_REASONS[this.#finishReason ?? 'other'] as AdkFinishReason,
       ...(this.#usage ? { usageMetadata: toUsageMetadata(this.#usage) } : {}),
     }
-  }
-
-  /** An answer without content that is more than silence has a reason: ADK then makes an event of it. */
-  #withoutContent(finishReason: AdkFinishReason): LlmResponse {
-    const reason = this.#finishReason
-    if (reason === 'stop' || reason === 'tool-calls') return {}
-    const errorMessage = this.#finishMessage ?? `The model gave no answer (${reason ?? 'no reason given'}).`
-    return { errorCode: String(finishReason), errorMessage }
   }
 
   #addText(kind: 'text' | 'reasoning', event: TextEvent): void {
@@ -164,14 +164,19 @@ const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {
   other: 'OTHER',
 }
 
+/** Gemini charges for keeping a cache, not for writing it, so ADK has no field for what others count. */
+type UsageMetadata = GenerateContentResponseUsageMetadata & { cacheWriteTokenCount?: number }
+
 /** Gemini counts thoughts beside the answer's tokens, the neutral usage within them. */
-function toUsageMetadata(usage: Usage): GenerateContentResponseUsageMetadata {
-  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens, totalTokens } = usage
+function toUsageMetadata(usage: Usage): UsageMetadata {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, totalTokens } =
+    usage
   return {
     promptTokenCount: inputTokens,
     candidatesTokenCount: outputTokens - (reasoningTokens ?? 0),
     ...(reasoningTokens === undefined ? {} : { thoughtsTokenCount: reasoningTokens }),
     ...(cachedInputTokens === undefined ? {} : { cachedContentTokenCount: cachedInputTokens }),
+    ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokenCount: cacheWriteTokens }),
     totalTokenCount: totalTokens,
   }
 }

@@ -5,29 +5,48 @@ import { BaseTool, type LlmRequest, type LlmResponse } from '../sdk.js'
  * error, leave every call of the batch unanswered and ask the model again without telling it anything.
  */
 class UnknownTool extends BaseTool {
+  readonly #problem: string
   readonly #known: readonly string[]
 
-  constructor(name: string, known: readonly string[]) {
+  constructor(name: string, problem: string, known: readonly string[]) {
     super({ name, description: '' })
+    this.#problem = problem
     this.#known = known
   }
 
   override async runAsync(): Promise<unknown> {
     const list =
       this.#known.length > 0 ? `Available tools: ${this.#known.join(', ')}.` : 'There are no tools.'
-    return { error: `Tool "${this.name}" does not exist. ${list}` }
+    return { error: `${this.#problem} ${list}` }
   }
 }
 
-/** Sees to it that every call of an answer has a tool to go to, and returns the names that had none. */
+/**
+ * Sees to it that every call of an answer has a tool to go to, and returns the names that had none. A call
+ * without a name gets one, because neither ADK nor a provider that sees it again accepts it.
+ */
 export function answerUnknownTools(llmRequest: LlmRequest, response: LlmResponse): string[] {
   const tools = llmRequest.toolsDict
-  const called = (response.content?.parts ?? []).flatMap(part =>
-    part.functionCall ? [part.functionCall.name ?? ''] : [],
-  )
-  // An own property: ADK looks names up with `in`, which also finds `constructor` and its kin.
-  const unknown = [...new Set(called)].filter(name => !Object.hasOwn(tools, name))
   const known = Object.keys(tools)
-  for (const name of unknown) tools[name] = new UnknownTool(name, known)
-  return unknown
+  const calls = (response.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
+  const standIn = freeName(tools)
+  const unknown = new Set<string>()
+  for (const call of calls) {
+    const isNameless = !call.name
+    const name = call.name || standIn
+    call.name = name
+    // An own property: ADK looks names up with `in`, which also finds `constructor` and its kin.
+    if (Object.hasOwn(tools, name)) continue
+    const problem = isNameless ? 'The call names no tool.' : `Tool "${name}" does not exist.`
+    tools[name] = new UnknownTool(name, problem, known)
+    unknown.add(name)
+  }
+  return [...unknown]
+}
+
+/** A name that no tool has: a call to nothing must not reach something. */
+function freeName(tools: LlmRequest['toolsDict']): string {
+  let name = 'unknown_tool'
+  for (let number = 2; Object.hasOwn(tools, name); number += 1) name = `unknown_tool_${number}`
+  return name
 }
