@@ -53,7 +53,9 @@ export class LeaseHolder {
   /** Gives every ticket back and wakes every waiter, which then fails. */
   async close(): Promise<void> {
     this.#closed = true
-    await Promise.allSettled(Array.from(this.#held, lease => lease.abandon()))
+    const given = Promise.allSettled(Array.from(this.#held, lease => lease.abandon()))
+    // A store that does not answer must not keep its owner from closing; the tickets expire by themselves.
+    await within(CLOSE_PATIENCE_MS, given)
     this.#wakeAll()
   }
 
@@ -99,6 +101,7 @@ export class LeaseHolder {
 const LEAST_ATTEMPTS = 3
 const FIRST_PAUSE_MS = 4
 const LONGEST_PAUSE_MS = 100
+const CLOSE_PATIENCE_MS = 2000
 
 class HeldLease implements Lease {
   readonly key: SessionKey
@@ -109,6 +112,7 @@ class HeldLease implements Lease {
   readonly #lost = new AbortController()
   #renewedAt = performance.now()
   #timer: NodeJS.Timeout | undefined
+  #deadline: NodeJS.Timeout | undefined
   #ended = false
 
   constructor(desk: TicketDesk, key: SessionKey, ticket: number, ttlMs: number, onEnd: () => void) {
@@ -118,17 +122,22 @@ class HeldLease implements Lease {
     this.#ttlMs = ttlMs
     this.#onEnd = onEnd
     this.#schedule(ttlMs / 3)
+    this.#watch()
   }
 
   get lost(): AbortSignal {
     return this.#lost.signal
   }
 
+  /** Ends the lease here in any case: a ticket that could not be given back expires by itself. */
   async release(): Promise<void> {
     if (this.#ended) return
     this.#end()
-    await this.#desk.giveBack(this.key, this.fence)
-    this.#onEnd()
+    try {
+      await this.#desk.giveBack(this.key, this.fence)
+    } finally {
+      this.#onEnd()
+    }
   }
 
   /** As `release`, and tells the holder: its store is going away. */
@@ -143,6 +152,28 @@ class HeldLease implements Lease {
     this.#timer.unref()
   }
 
+  /** A renewal may neither succeed nor fail: the holder is told on time all the same. */
+  #watch(): void {
+    clearTimeout(this.#deadline)
+    this.#deadline = setTimeout(
+      () => {
+        // After a stall the answer to a renewal may be waiting: it is read first.
+        setImmediate(() => {
+          if (this.#ended || this.#leftMs() > 0) return
+          this.#expire('it could not be renewed in time')
+          // The renewal may have arrived and only its answer be missing.
+          this.#desk.giveBack(this.key, this.fence).catch(() => {})
+        })
+      },
+      Math.max(1, Math.ceil(this.#leftMs())),
+    )
+    this.#deadline.unref()
+  }
+
+  #leftMs(): number {
+    return this.#renewedAt + this.#ttlMs - performance.now()
+  }
+
   async #renew(): Promise<void> {
     const askedAt = performance.now()
     try {
@@ -151,10 +182,11 @@ class HeldLease implements Lease {
       if (!alive) return this.#expire('it expired or was taken away')
       this.#renewedAt = askedAt
       this.#schedule(this.#ttlMs / 3)
+      this.#watch()
     } catch {
       if (this.#ended) return
       // The store may be back before the lease runs out; after that, another may hold it.
-      const leftMs = this.#renewedAt + this.#ttlMs - performance.now()
+      const leftMs = this.#leftMs()
       if (leftMs <= 0) return this.#expire('it could not be renewed in time')
       this.#schedule(Math.min(this.#ttlMs / 10, leftMs))
     }
@@ -174,7 +206,20 @@ class HeldLease implements Lease {
   #end(): void {
     this.#ended = true
     clearTimeout(this.#timer)
+    clearTimeout(this.#deadline)
   }
+}
+
+/** Waits for the promise, but not longer than the time. */
+export function within(ms: number, promise: Promise<unknown>): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(resolve, ms)
+    const done = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    promise.then(done, done)
+  })
 }
 
 /** How errors name a session. */

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest'
+import { LeaseHolder, type TicketDesk } from './hold-lease.js'
+
+const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
+
+/** A desk at which one ticket at a time is first. */
+class FakeDesk implements TicketDesk {
+  readonly tickets: number[] = []
+  #last = 0
+
+  async take(): Promise<number> {
+    this.tickets.push(++this.#last)
+    return this.#last
+  }
+
+  async isFirst(_key: unknown, ticket: number): Promise<boolean> {
+    return this.tickets[0] === ticket
+  }
+
+  async renew(): Promise<boolean> {
+    return true
+  }
+
+  async giveBack(_key: unknown, ticket: number): Promise<void> {
+    const at = this.tickets.indexOf(ticket)
+    if (at >= 0) this.tickets.splice(at, 1)
+  }
+}
+
+function never<T>(): Promise<T> {
+  return new Promise(() => {})
+}
+
+/** Resolves when the signal fires; the fallback keeps the process alive, as a run would. */
+function outcomeOf(signal: AbortSignal): Promise<string> {
+  return new Promise(resolve => {
+    const timer = setTimeout(() => resolve('never told'), 5000)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve((signal.reason as Error).message)
+    })
+  })
+}
+
+describe('a lease', () => {
+  test('is lost when a renewal neither succeeds nor fails', async () => {
+    const desk = Object.assign(new FakeDesk(), { renew: () => never<boolean>() })
+    const lease = await new LeaseHolder(desk).acquire(key, { ttlMs: 60 })
+    expect(await outcomeOf(lease.lost)).toContain('could not be renewed in time')
+    // Whoever waits need not wait for a renewal whose answer alone was lost.
+    expect(desk.tickets).toEqual([])
+    await lease.release()
+  })
+
+  test('is kept while renewals succeed, however often the time passes', async () => {
+    const lease = await new LeaseHolder(new FakeDesk()).acquire(key, { ttlMs: 300 })
+    await new Promise(resolve => setTimeout(resolve, 1000))
+    expect(lease.lost.aborted).toBe(false)
+    await lease.release()
+  })
+
+  test('that cannot be given back ends all the same, wakes who waits, and may be released again', async () => {
+    const desk = new FakeDesk()
+    const giveBack = desk.giveBack.bind(desk)
+    const holder = new LeaseHolder(desk)
+    const lease = await holder.acquire(key, {})
+    const next = holder.acquire(key, { waitMs: 60_000 })
+    desk.giveBack = async (givenKey, ticket) => {
+      desk.giveBack = giveBack
+      await giveBack(givenKey, ticket)
+      throw new TypeError('the network is down')
+    }
+    await expect(lease.release()).rejects.toThrow('the network is down')
+    await lease.release()
+    await (await next).release()
+    let abandoned = 0
+    desk.giveBack = async () => void abandoned++
+    await holder.close()
+    expect(abandoned).toBe(0)
+  })
+
+  test('does not keep its store from closing when the desk does not answer', async () => {
+    const desk = Object.assign(new FakeDesk(), { giveBack: () => never<void>() })
+    const holder = new LeaseHolder(desk)
+    const lease = await holder.acquire(key, {})
+    await holder.close()
+    expect(lease.lost.aborted).toBe(true)
+  })
+})
