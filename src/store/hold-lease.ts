@@ -6,6 +6,7 @@
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease, LeaseOptions } from '../session/session-store.js'
+import { within } from './within.js'
 
 /** Where tickets are kept. Every decision is made by the store's own clock. */
 export interface TicketDesk {
@@ -208,18 +209,6 @@ class HeldLease implements Lease {
     clearTimeout(this.#timer)
     clearTimeout(this.#deadline)
   }
-}
-
-/** Waits for the promise, but not longer than the time. */
-export function within(ms: number, promise: Promise<unknown>): Promise<void> {
-  return new Promise(resolve => {
-    const timer = setTimeout(resolve, ms)
-    const done = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    promise.then(done, done)
-  })
 }
 
 /** How errors name a session. */

@@ -6,6 +6,7 @@ import type { Pool, PoolClient, PoolConfig } from 'pg'
 import { AgentError, messageOf } from '../errors.js'
 import { type Dialect, type Row, type SqlDatabase, type Statement, sql, type Task } from './sql-database.js'
 import { storeClosed } from './store-errors.js'
+import { within } from './within.js'
 
 export interface PostgresLocation {
   connectionString: string
