@@ -49,8 +49,12 @@ export function runInBatch(
 
 function findCallEvent(context: Context, callId: string): Event | undefined {
   // Outside a runner (a test, another host) there may be no invocation to look into.
-  return context.invocationContext?.session?.events.findLast(event =>
-    callsOf(event).some(call => call.id === callId),
+  const invocation = context.invocationContext
+  // Agents beside each other share the session and do not see each other's ids, so they may use the same ones.
+  const isOwn = (event: Event) =>
+    event.author === context.agentName && (event.branch ?? '') === (invocation.branch ?? '')
+  return invocation?.session?.events.findLast(
+    event => isOwn(event) && callsOf(event).some(call => call.id === callId),
   )
 }
 
