@@ -11,7 +11,7 @@ export interface Tool<Args = Record<string, unknown>> {
   /** `read` changes nothing, `idempotent` may be repeated, `once` (the default) must not be. */
   readonly effect?: ToolEffect
   readonly needsApproval?: boolean | ((args: Args) => boolean | Promise<boolean>)
-  /** Default 120,000. */
+  /** More than 0; `Infinity` for no limit. Default 120,000. */
   readonly timeoutMs?: number
 }
 
@@ -45,7 +45,7 @@ export interface ToolContext {
   readonly sessionId: string
   readonly userId: string
   readonly agentName: string
-  /** The session's state as the tool sees it; writes are saved with the tool's result. */
+  /** The session's state as the tool sees it; writes are saved with the tool's result, and ignored after its stop. */
   readonly state: {
     get(key: string): unknown
     set(key: string, value: unknown): void

@@ -37,6 +37,7 @@ const returning = (value: unknown, fields: Partial<Tool> = {}): Tool => ({
 })
 
 describe('parameters', () => {
+  const passThrough = (value: unknown) => ({ value })
   const zod = z.object({ q: z.string().describe('what'), n: z.number().int().default(3) })
   const json = {
     type: 'object',
@@ -90,6 +91,30 @@ describe('parameters', () => {
   test('a JSON schema beyond what can be checked lets objects through', async () => {
     const parameters = { type: 'object', properties: { a: { not: { type: 'string' } } } }
     expect(await run(returning(1, { parameters }), { a: 1 })).toEqual({ result: 1 })
+  })
+
+  test.each([
+    ['Zod', zod.loose()],
+    ['JSON schema', { type: 'object' }],
+    ['own schema', { '~standard': { version: 1 as const, vendor: 'own', validate: passThrough } }],
+  ])('what a tool does to its arguments stays with it (%s)', async (_, parameters) => {
+    const args = { q: 'x', deep: { list: [1] } }
+    const execute = (given: Record<string, unknown>) => {
+      ;(given.deep as { list: number[] }).list.push(999)
+      given.added = true
+      return given
+    }
+    expect(await run(returning(0, { parameters, execute }), args)).toMatchObject({
+      deep: { list: [1, 999] },
+      added: true,
+    })
+    expect(args).toEqual({ q: 'x', deep: { list: [1] } })
+  })
+
+  test('arguments that cannot be copied are handed over as they are', async () => {
+    const ask = () => 'here'
+    const execute = (given: Record<string, unknown>) => (given.ask as typeof ask)()
+    expect(await run(returning(0, { execute }), { ask })).toEqual({ result: 'here' })
   })
 
   test('any Standard Schema checks', async () => {
@@ -208,6 +233,93 @@ describe('being stopped', () => {
     expect(await run(returning(0, { execute }), {}, {}, AbortSignal.abort())).toEqual({
       error: 'Tool "t" was not run: the run was stopped.',
     })
+  })
+})
+
+describe('limits of time', () => {
+  const slow = () => new Promise(resolve => setTimeout(() => resolve('done'), 20))
+  const long = [Number.POSITIVE_INFINITY, 2 ** 31, 1e12]
+  const wrong = [Number.NaN, 0, -1, '5' as unknown as number]
+
+  test.each(long)('a tool may have %s ms', async timeoutMs => {
+    expect(await run(returning(0, { execute: slow, timeoutMs }))).toEqual({ result: 'done' })
+  })
+
+  test('a tool without a limit is stopped with its run', async () => {
+    const stop = new AbortController()
+    const execute = () => {
+      queueMicrotask(() => stop.abort())
+      return new Promise(() => {})
+    }
+    const tool = returning(0, { execute, timeoutMs: Number.POSITIVE_INFINITY })
+    expect(await run(tool, {}, {}, stop.signal)).toEqual({
+      error: 'Tool "t" was stopped before it answered, because the run was stopped.',
+    })
+  })
+
+  test.each(long)('a person may have %s ms', async approvalTimeoutMs => {
+    const approve = () => slow().then(() => true)
+    const tool = returning('done', { needsApproval: true })
+    expect(await run(tool, {}, { approve, approvalTimeoutMs })).toEqual({ result: 'done' })
+  })
+
+  test.each(wrong)('%s is no limit', value => {
+    const refusal = (name: string) =>
+      expect.objectContaining({
+        code: 'invalid-argument',
+        message: expect.stringMatching(new RegExp(`"t".*${name}.*${value}`)),
+      })
+    expect(() => new ToolAdapter(returning(0, { timeoutMs: value }))).toThrow(refusal('timeoutMs'))
+    expect(() => new ToolAdapter(returning(0), { approvalTimeoutMs: value })).toThrow(
+      refusal('approvalTimeoutMs'),
+    )
+  })
+})
+
+describe('the state', () => {
+  /** Writes before and after it is stopped, and says when it has done so. */
+  const writer = () => {
+    let written = () => {}
+    const done = new Promise<void>(resolve => {
+      written = resolve
+    })
+    const execute = (_: unknown, { state, signal }: ToolContext) => {
+      state.set('before', 1)
+      signal.addEventListener('abort', () =>
+        queueMicrotask(() => {
+          state.set('after', 1)
+          written()
+        }),
+      )
+      return new Promise(() => {})
+    }
+    return { execute, done }
+  }
+
+  test('is not written by a tool whose time is up', async () => {
+    const { execute, done } = writer()
+    const toolContext = context()
+    await new ToolAdapter(returning(0, { execute, timeoutMs: 5 })).runAsync({ args: {}, toolContext })
+    await done
+    expect([toolContext.state.get('before'), toolContext.state.get('after')]).toEqual([1, undefined])
+  })
+
+  test('is not written by a tool whose run was stopped', async () => {
+    const { execute, done } = writer()
+    const stop = new AbortController()
+    const toolContext = context(stop.signal)
+    setTimeout(() => stop.abort(), 1)
+    await new ToolAdapter(returning(0, { execute })).runAsync({ args: {}, toolContext })
+    await done
+    expect(toolContext.state.get('after')).toBeUndefined()
+  })
+
+  test('is not written by a tool that was started early and whose time is up', async () => {
+    const { execute, done } = writer()
+    const adapter = new ToolAdapter(returning(0, { execute, timeoutMs: 5, effect: 'read' }))
+    const { stateWrites } = await adapter.runEarly({}, 'c', context())
+    await done
+    expect([...stateWrites]).toEqual([['before', 1]])
   })
 })
 

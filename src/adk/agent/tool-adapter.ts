@@ -1,8 +1,9 @@
 import { messageOf } from '../../errors.js'
+import { toJson } from '../../session/json.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 import type { Tool, ToolContext } from '../../tool.js'
-import { toJson } from '../../session/json.js'
 import { BaseTool, type Context, type FunctionDeclaration, type RunAsyncToolRequest } from '../sdk.js'
+import { checkTimeLimit, startTimeLimit } from './time-limit.js'
 import { type Approve, refusalOf } from './tool-approval.js'
 import { type EarlyResult, runInBatch } from './tool-batch.js'
 import { type CheckedParameters, checkedParameters } from './tool-parameters.js'
@@ -36,6 +37,8 @@ export class ToolAdapter extends BaseTool {
 
   constructor(tool: Tool, options: ToolAdapterOptions = {}) {
     super({ name: tool.name, description: tool.description })
+    checkTimeLimit(tool.name, 'timeoutMs', tool.timeoutMs)
+    checkTimeLimit(tool.name, 'approvalTimeoutMs', options.approvalTimeoutMs)
     this.tool = tool
     this.#parameters = checkedParameters(tool.parameters)
     this.#options = options
@@ -91,17 +94,16 @@ export class ToolAdapter extends BaseTool {
     const stop = new AbortController()
     const aborted = () => stop.abort(toolContext.abortSignal?.reason)
     toolContext.abortSignal?.addEventListener('abort', aborted, { once: true })
+    let hasBegun = false
     let timer: NodeJS.Timeout | undefined
     // The tool's time begins when it does: a person who thinks about it does not use it up.
     const begin = () => {
-      timer = setTimeout(() => stop.abort(TIMED_OUT), timeoutMs)
+      hasBegun = true
+      timer = startTimeLimit(() => stop.abort(TIMED_OUT), timeoutMs)
     }
     try {
-      const work = this.#approvedExecute(args, { ...context, signal: stop.signal }, begin)
-      return await Promise.race([
-        work,
-        whenStopped(stop.signal, this.name, timeoutMs, () => timer !== undefined),
-      ])
+      const work = this.#approvedExecute(args, untilStopped(context, stop.signal), begin)
+      return await Promise.race([work, whenStopped(stop.signal, this.name, timeoutMs, () => hasBegun)])
     } catch (error) {
       return { error: messageOf(error) }
     } finally {
@@ -168,6 +170,15 @@ function whenStopped(
     }
     signal.addEventListener('abort', stopped, { once: true })
   })
+}
+
+/** What the tool may do while it runs. Nobody waits for what a stopped tool still does, so it leaves no trace. */
+function untilStopped(context: Omit<ToolContext, 'signal'>, signal: AbortSignal): ToolContext {
+  const { state } = context
+  const set = (key: string, value: unknown) => {
+    if (!signal.aborted) state.set(key, value)
+  }
+  return { ...context, signal, state: { get: key => state.get(key), set } }
 }
 
 function isToolAdapter(tool: object): tool is ToolAdapter {

@@ -1,5 +1,6 @@
 import { messageOf } from '../../errors.js'
 import { APPROVALS_STATE_KEY, type ApprovalOutcome, type Tool, type ToolContext } from '../../tool.js'
+import { startTimeLimit } from './time-limit.js'
 
 /** A call that waits for a person. */
 export interface ApprovalRequest {
@@ -52,7 +53,7 @@ async function ask(
     if (signal.aborted) end()
     else signal.addEventListener('abort', end, { once: true })
   })
-  const timer = setTimeout(() => over.abort(), timeoutMs)
+  const timer = startTimeLimit(() => over.abort(), timeoutMs)
   try {
     const answer = Promise.resolve(approve({ ...request, context: { ...request.context, signal } }))
     return outcomeOf(await Promise.race([ended, answer]))

@@ -45,7 +45,7 @@ async function validateWith(
   args: unknown,
 ): Promise<{ args: unknown } | { problem: string }> {
   try {
-    const result = await schema['~standard'].validate(args)
+    const result = await schema['~standard'].validate(copyOf(args))
     if (!result.issues) return { args: result.value }
     const problems = result.issues.map(issue => {
       const path = (issue.path ?? []).map(pathKey).join('.')
@@ -54,6 +54,16 @@ async function validateWith(
     return { problem: problems.join('; ') }
   } catch (error) {
     return { problem: messageOf(error) }
+  }
+}
+
+/** A tool may change what it is given, and ADK keeps the arguments of a call for the next request. */
+function copyOf(args: unknown): unknown {
+  try {
+    return structuredClone(args)
+  } catch {
+    // Arguments of a model are JSON; another caller's may hold a function, which has no copy.
+    return args
   }
 }
 
