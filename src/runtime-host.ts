@@ -28,11 +28,13 @@ import type { AdkStart, RunHost, RunInput, StepPrice } from './run/run-host.js'
 import { type RunScope, runScope } from './run/run-scope.js'
 import { SessionQueue } from './run/session-queue.js'
 import { costOf } from './run-cost.js'
+import { joinObservers, logRuns } from './run-log.js'
 import type { RuntimeOptions } from './runtime-options.js'
 import { gatherTools, type RuntimeTools } from './runtime-tools.js'
+import type { Session } from './session/message.js'
 import type { SessionStore } from './session/session-store.js'
 import { OBSERVATIONAL_BUDGET_TOKENS } from './session/token-budget-truncate.js'
-import { createTelemetry } from './telemetry.js'
+import { createTelemetry, hideContentFromAdkSpans } from './telemetry.js'
 import { ApprovalDesk } from './tools/approval.js'
 
 export interface RuntimeHost {
@@ -53,6 +55,7 @@ export interface HostParts {
 export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const { options, store, logger } = parts
   joinLoggers(logger)
+  if (!options.telemetry?.content) hideContentFromAdkSpans()
   const appName = options.app ?? 'lango'
   const tools = await gatherTools(options, store, appName, logger)
   const telemetry = await createTelemetry({ logger, ...options.telemetry })
@@ -73,12 +76,13 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
         budgetTokens: budgetOf(options),
         maxMessages: options.history?.maxMessages,
         fence: lease,
-        onCut: cut => runScope.getStore()?.loaded(cut),
+        onLoad: session => tellLoaded(session, runScope.getStore()),
       }),
     startAdk: start => startAdk(rootAgent, options, start),
     createDesk: hooks => new ApprovalDesk({ timeoutMs: options.tools?.approvalTimeoutMs, ...hooks }),
     priceOf: reference => models.priceOf(reference),
-    ...(telemetry ? { observe: (event: RunEvent) => telemetry.observeRun(event) } : {}),
+    observe: joinObservers([logRuns(logger), event => telemetry?.observeRun(event)], logger),
+    observeRequest: (runId, request) => telemetry?.observeRequest(runId, request),
     appendEvent: async (key, note, lease) => {
       const event = createEvent({ ...note, invocationId: note.invocationId ?? `lango-${randomUUID()}` })
       const message = eventToMessage(event)
@@ -169,6 +173,8 @@ class Models {
 
   /** How to price the usage of a model, when its price is known. */
   priceOf(reference: string): StepPrice | undefined {
+    // A model that was made in code has no reference, and its price is not known.
+    if (reference === '') return undefined
     const { provider, model } = this.parts.registry.resolve(reference)
     const { price } = provider.describeModel(model)
     return price && (usage => costOf(usage, price))
@@ -212,15 +218,29 @@ class Models {
 
 /** Passes on what the model layer reports. */
 function report(request: LlmRequest, reference: string, scope: RunScope): void {
+  let step = 0
   const listener = (message: ModelReport) => {
     if (message.type === 'cut') scope.historyCut(message.cut)
     if (message.type === 'request') {
       const { type: _type, ...sent } = message.request
-      scope.requestSent({ ...sent, model: reference })
+      const { history, cut } = message
+      step = scope.requestSent({ ...sent, model: reference, history, cuts: cut ? [cut] : [] })
+    }
+    if (message.type === 'usage') {
+      const none = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
+      scope.modelUsed(request, step, reference, { ...none, ...message.usage })
     }
   }
   // Within one run a cut is told once per change, however many requests it has.
   onModelRequest(request, listener, scope)
+}
+
+/** Other sessions may be opened inside a run, by agents that are tools; only its own is told. */
+function tellLoaded({ key, messages, totalMessages, cut }: Session, scope: RunScope | undefined): void {
+  if (key.sessionId !== scope?.sessionId) return
+  const kept = messages.reduce((all, message) => all + message.tokens, 0)
+  const tokens = cut ? cut.tokens + cut.keptTokens : kept
+  scope.loaded({ messages: totalMessages, tokens }, cut)
 }
 
 function budgetOf({ history }: RuntimeOptions): number | 'off' {

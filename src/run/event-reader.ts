@@ -10,7 +10,7 @@ import type { StepPrice } from './run-host.js'
 export class EventReader {
   readonly answer = new AnswerText()
   readonly usage: RunUsage = emptyUsage()
-  private lastModel = ''
+  private last: { model: string; step?: number; cacheWriteTokens?: number } = { model: '' }
   private priceUnknown = false
 
   constructor(
@@ -18,9 +18,19 @@ export class EventReader {
     private readonly priceOf: (reference: string) => StepPrice | undefined = () => undefined,
   ) {}
 
-  /** The model that the next usage belongs to. */
-  modelCalled(model: string): void {
-    this.lastModel = model
+  /** The call that the next usage belongs to. */
+  modelCalled(model: string, step: number): void {
+    this.last = { model, step }
+  }
+
+  /** ADK's usage has no word for what was written to a cache. */
+  cacheWritten(tokens: number): void {
+    this.last.cacheWriteTokens = tokens
+  }
+
+  /** The usage of an agent inside a tool, whose events ADK does not pass on. */
+  nestedUsage(model: string, step: number, usage: RunUsage): RunEventBody {
+    return { type: 'usage', author: '', model, step, usage: this.add(model, usage) }
   }
 
   read(event: Event): RunEventBody[] {
@@ -32,8 +42,11 @@ export class EventReader {
     if (reasoning !== '') found.push({ type: 'reasoning-delta', author, text: reasoning })
     if (text !== '') found.push({ type: 'text-delta', author, text })
     if (event.partial) return found
-    if (event.usageMetadata)
-      found.push({ type: 'usage', author, model: this.lastModel, usage: this.addUsage(event) })
+    if (event.usageMetadata) {
+      const { model, step } = this.last
+      const usage = this.addUsage(event)
+      found.push({ type: 'usage', author, model, usage, ...(step === undefined ? {} : { step }) })
+    }
     found.push(...readCalls(event), ...readConfirmations(event), ...readResults(event))
     const target = event.actions?.transferToAgent
     if (target && this.agentNames.has(target))
@@ -47,18 +60,21 @@ export class EventReader {
       inputTokens: reported.promptTokenCount ?? 0,
       outputTokens: (reported.candidatesTokenCount ?? 0) + (reported.thoughtsTokenCount ?? 0),
       cachedInputTokens: reported.cachedContentTokenCount ?? 0,
-      // ADK has no field for it; our model adapter adds one.
-      cacheWriteTokens: (reported as { cacheWriteTokenCount?: number }).cacheWriteTokenCount ?? 0,
+      cacheWriteTokens: this.last.cacheWriteTokens ?? 0,
       reasoningTokens: reported.thoughtsTokenCount ?? 0,
       totalTokens: reported.totalTokenCount ?? 0,
     }
+    return this.add(this.last.model, usage)
+  }
+
+  private add(model: string, usage: RunUsage): RunUsage {
     for (const field of USAGE_FIELDS) this.usage[field] += usage[field]
-    return this.priced(usage)
+    return this.priced(model, usage)
   }
 
   /** Adds what the call cost. One call without a known price makes the sum of the run unknown. */
-  private priced(usage: RunUsage): RunUsage {
-    const price = this.priceOf(this.lastModel)
+  private priced(model: string, usage: RunUsage): RunUsage {
+    const price = this.priceOf(model)
     const cost = price?.(usage)
     if (cost === undefined) this.priceUnknown = true
     if (this.priceUnknown) delete this.usage.cost

@@ -57,7 +57,8 @@ export type RunEventBody =
   | { type: 'history-cut'; cut: HistoryCut }
   | { type: 'approval-request'; id: string; name: string; args: Record<string, unknown>; reason?: string }
   | { type: 'approval-answer'; id: string; name: string; answer: ApprovalOutcome }
-  | { type: 'usage'; author: string; model: string; usage: RunUsage }
+  /** `step` is the number of the request in `store.runs`. */
+  | { type: 'usage'; author: string; model: string; usage: RunUsage; step?: number }
   | { type: 'error'; error: AgentError | AgentErrorJson }
   | {
       type: 'run-finish'

@@ -5,6 +5,7 @@ import type { Lease, SessionStore } from '../session/session-store.js'
 import type { CreateDesk, OnApproval } from './run-approvals.js'
 import type { RunEvent, RunUsage } from './run-event.js'
 import type { RunPlugin } from './run-plugin.js'
+import type { SentRequest } from './run-scope.js'
 import type { SessionQueue } from './session-queue.js'
 import type { TurnLimitOptions } from './turn-limit.js'
 
@@ -48,6 +49,8 @@ export interface RunHost {
   priceOf(reference: string): StepPrice | undefined
   /** Hears every event of every run. */
   observe?(event: RunEvent): void
+  /** Hears of every request before it is sent. */
+  observeRequest?(runId: string, request: SentRequest): void
   /** Stores an event outside ADK's own loop. */
   appendEvent(key: SessionKey, event: StoredNote, lease: Lease): Promise<void>
 }

@@ -12,13 +12,13 @@ import { ABORTED_MARKER, EMPTY_ANSWER_NUDGE } from './notices.js'
 import { Outbox } from './outbox.js'
 import { PendingCalls } from './pending-calls.js'
 import { RunApprovals } from './run-approvals.js'
-import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
+import type { RunEvent, RunEventBody, RunFinishReason, RunUsage } from './run-event.js'
 import { agentNotFound, asAgentError, withCause } from './run-failure.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { RunLimits } from './run-limits.js'
 import { RunPlugin } from './run-plugin.js'
 import { RunRecorder } from './run-recorder.js'
-import { type RunScope, runScope, type SentRequest } from './run-scope.js'
+import { type Counted, type RunScope, runScope, type SentRequest } from './run-scope.js'
 import { watchSignals } from './run-signals.js'
 
 export interface RunLoopParts {
@@ -45,8 +45,8 @@ export class RunLoop {
   private readonly recorder: RunRecorder
   private readonly limits: RunLimits
   private readonly approvals: RunApprovals
+  private stored: Counted | undefined
   private loadCut: HistoryCut | undefined
-  private sendCut: HistoryCut | undefined
   private failure: AgentError | undefined
   private unknownAgent: AgentError | undefined
   private stopped = false
@@ -339,8 +339,13 @@ export class RunLoop {
       isOwnRequest: request => this.plugin.owns(request),
       requestSent: request => this.requestSent(request),
       approve: (call, signal) => this.approvals.desk.request(call, signal),
-      loaded: cut => this.cut(cut, 'loadCut'),
-      historyCut: cut => this.cut(cut, 'sendCut'),
+      modelUsed: (request, step, model, usage) => this.modelUsed(request, step, model, usage),
+      loaded: (stored, cut) => {
+        this.stored = stored
+        this.loadCut = cut
+        if (cut) this.outbox.put({ type: 'history-cut', cut })
+      },
+      historyCut: cut => this.outbox.put({ type: 'history-cut', cut }),
       nestedCalls: calls => {
         for (const body of limits.observeNested(calls)) this.outbox.put(body)
       },
@@ -350,19 +355,22 @@ export class RunLoop {
     }
   }
 
-  private requestSent(request: SentRequest): void {
-    this.reader.modelCalled(request.model)
+  private requestSent(request: SentRequest): number {
+    this.host.observeRequest?.(this.recorder.runId, request)
     if (request.repairs.length > 0) {
       const { model, profile, repairs } = request
       this.outbox.put({ type: 'repair', model, profile, repairs })
     }
-    const cuts = [this.loadCut, this.sendCut].filter(cut => cut !== undefined)
-    this.recorder.saveRequest({ ...request, cuts })
+    const cuts = [...(this.loadCut ? [this.loadCut] : []), ...(request.cuts ?? [])]
+    const stored = this.stored ? { stored: this.stored } : {}
+    const step = this.recorder.saveRequest({ ...request, ...stored, cuts })
+    this.reader.modelCalled(request.model, step)
+    return step
   }
 
-  private cut(cut: HistoryCut, where: 'loadCut' | 'sendCut'): void {
-    this[where] = cut
-    this.outbox.put({ type: 'history-cut', cut })
+  private modelUsed(request: object, step: number, model: string, usage: RunUsage): void {
+    if (this.plugin.owns(request)) this.reader.cacheWritten(usage.cacheWriteTokens)
+    else this.outbox.put(this.reader.nestedUsage(model, step, usage))
   }
 }
 

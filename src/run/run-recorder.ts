@@ -51,8 +51,8 @@ export class RunRecorder {
     }
   }
 
-  /** Keeps the request of one model step. The model call does not wait for it; the end of the run does. */
-  saveRequest(request: SentRequest): void {
+  /** Keeps the request of one model step and returns its number. The model call does not wait for it; the end of the run does. */
+  saveRequest(request: SentRequest): number {
     this.step += 1
     const step = this.step
     const saved = this.guarded('request', () =>
@@ -60,6 +60,7 @@ export class RunRecorder {
     )
     this.saving.add(saved)
     void saved.then(() => this.saving.delete(saved))
+    return step
   }
 
   /** Resolves when every request has been stored. */

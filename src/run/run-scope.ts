@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { HistoryCut } from '../session/message.js'
 import type { ApprovalOutcome } from '../tool.js'
-import type { RunRepair } from './run-event.js'
+import type { RunRepair, RunUsage } from './run-event.js'
 
 /** A call that needs approval. */
 export interface ApprovalCall {
@@ -19,6 +19,15 @@ export interface SentRequest {
   body: unknown
   /** What was left out of the history, when it was loaded and before it was sent. */
   cuts?: readonly HistoryCut[]
+  /** The session as the store had it when the run opened it. */
+  stored?: Counted
+  /** The history that ADK handed over, before it was fitted. */
+  history?: Counted
+}
+
+export interface Counted {
+  messages: number
+  tokens: number
 }
 
 /**
@@ -35,9 +44,12 @@ export interface RunScope {
   approve(call: ApprovalCall, signal: AbortSignal): Promise<ApprovalOutcome>
   /** Whether a request of ADK's belongs to the run itself; otherwise a nested agent made it. */
   isOwnRequest(request: object): boolean
-  requestSent(request: SentRequest): void
-  /** The session was loaded without all of its history. */
-  loaded(cut: HistoryCut): void
+  /** Keeps a request and returns its number within the run. */
+  requestSent(request: SentRequest): number
+  /** What the provider says a request has used. */
+  modelUsed(request: object, step: number, model: string, usage: RunUsage): void
+  /** The session as the store has it, and what was left out when it was loaded. */
+  loaded(stored: Counted, cut: HistoryCut | undefined): void
   /** A request leaves out part of the history. */
   historyCut(cut: HistoryCut): void
   /** Counts the calls that a nested agent makes in one turn. */

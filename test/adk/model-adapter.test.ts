@@ -624,7 +624,9 @@ describe('faults', () => {
   test('silence is an empty answer', async () => {
     const { error, last } = await ask(silent('stop'))
     expect(error).toBeUndefined()
-    expect(last).toEqual({ partial: false, turnComplete: true, finishReason: 'STOP' })
+    expect(last).toMatchObject({ partial: false, turnComplete: true, finishReason: 'STOP' })
+    expect(last).not.toHaveProperty('content')
+    expect(last).not.toHaveProperty('errorCode')
   })
 
   test('what is thrown without being an AgentError becomes one', async () => {

@@ -21,6 +21,8 @@ export interface RequestBudget {
 export interface FittedRequest {
   messages: ProviderMessage[]
   cut?: HistoryCut
+  /** The history before it was fitted. */
+  given: { messages: number; tokens: number }
   /** Estimates of the history that is sent, and of the request as a whole. */
   historyTokens: number
   requestTokens: number
@@ -40,11 +42,13 @@ export function fitRequest(request: RequestParts, budget: RequestBudget): Fitted
 /** Fits to that many estimated tokens of history. */
 export function fitTo(request: RequestParts, budgetTokens: number): FittedRequest {
   const { messages } = request
-  const refillTo = steadyTokens(countAll(messages), budgetTokens) / budgetTokens
+  const tokens = countAll(messages)
+  const refillTo = steadyTokens(tokens, budgetTokens) / budgetTokens
   const fit = fitToBudget(messages, { budgetTokens, refillTo, dropWithinTurn: true }, providerMessageLens)
   const historyTokens = countAll(fit.items)
   return {
     messages: fit.items,
+    given: { messages: messages.length, tokens },
     ...(fit.cut ? { cut: fit.cut } : {}),
     historyTokens,
     requestTokens: historyTokens + overheadTokens(request),

@@ -91,7 +91,10 @@ export class ModelAdapter extends BaseLlm {
   ): AsyncGenerator<LlmResponse, void> {
     for await (const event of this.provider.generate(this.#toSend(llmRequest, request, fitted), signal)) {
       if (event.type === 'error') throw event.error
-      if (event.type === 'request') report(llmRequest, { type: 'request', request: event })
+      if (event.type === 'request') {
+        const { given: history, cut } = fitted
+        report(llmRequest, { type: 'request', request: event, history, ...(cut ? { cut } : {}) })
+      }
       if (event.type === 'usage') this.#observe(llmRequest, event.usage, fitted)
       const partial = answer.add(event)
       if (stream && partial) yield partial
@@ -99,7 +102,7 @@ export class ModelAdapter extends BaseLlm {
     }
     const failure = noAnswer(answer, `${this.provider.id}/${this.model}`)
     if (failure) throw failure
-    const response = answer.complete()
+    const response = { ...answer.complete(), modelVersion: `${this.provider.id}/${this.model}` }
     const unknown = answerUnknownTools(llmRequest, response)
     if (unknown.length > 0) report(llmRequest, { type: 'unknown-tools', names: unknown })
     yield response

@@ -11,7 +11,12 @@ export type ModelReport =
   /** The history was cut to fit. Told to a listener only when the cut has changed. */
   | { type: 'cut'; cut: HistoryCut }
   /** What is sent: receipts of the repair, mapped ids, the body. Again for a resend. */
-  | { type: 'request'; request: RequestEvent }
+  | {
+      type: 'request'
+      request: RequestEvent
+      history: { messages: number; tokens: number }
+      cut?: HistoryCut
+    }
   /** The call is made once more, before anything of the answer was seen. */
   | { type: 'resend'; reason: 'context-overflow' | 'malformed-call'; error?: AgentError }
   /** `estimatedTokens` is what the request was thought to cost. */

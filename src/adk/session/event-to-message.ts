@@ -1,5 +1,5 @@
-import type { Message } from '../../session/message.js'
 import { toJsonData } from '../../session/json.js'
+import type { Message } from '../../session/message.js'
 import type { Content, Event } from '../sdk.js'
 import type { LayoutEntry } from './message-parts.js'
 import { partsToFields } from './message-parts.js'

@@ -1,7 +1,7 @@
+import { parseJson } from '../../session/json.js'
 import type { Message } from '../../session/message.js'
 import { normalizeRole } from '../../session/message.js'
 import { CallIds } from '../call-id.js'
-import { parseJson } from '../../session/json.js'
 import type { Part } from '../sdk.js'
 
 /** What a walk through the history found out about the parts of one message. */

@@ -9,10 +9,11 @@
  * calls by their turn in `toolCalls`, so that nothing is stored twice. Thoughts, media and code have no named
  * field and stand in the layout whole.
  */
+
+import { parseJson, toJson } from '../../session/json.js'
 import type { Message, ToolCall } from '../../session/message.js'
 import { toolCallKind } from '../../session/message.js'
 import { idsWithin } from '../call-id.js'
-import { parseJson, toJson } from '../../session/json.js'
 import type { Part } from '../sdk.js'
 
 /** One part: a text of that many characters, the next entry of `toolCalls`, or a part with more to it. */

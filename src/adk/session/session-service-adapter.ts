@@ -30,6 +30,8 @@ export interface SessionServiceOptions {
    * written under leases of their own.
    */
   fence?: Fence | undefined
+  /** Told what was loaded. */
+  onLoad?: ((session: Session) => void) | undefined
   /** Told what a loaded history left out. */
   onCut?: ((cut: HistoryCut, key: SessionKey) => void) | undefined
 }
@@ -62,6 +64,7 @@ export class SessionServiceAdapter extends BaseSessionService {
     this.#fence.claim(key)
     const session = await this.#store.loadSession(key, this.#loadOptions())
     if (!session) return undefined
+    this.#options.onLoad?.(session)
     if (session.cut) this.#options.onCut?.(session.cut, key)
     return this.#toAdk(session, request.config)
   }
