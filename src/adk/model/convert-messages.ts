@@ -63,6 +63,8 @@ function convertPart(part: Part, ids: CallIds, group: number): ProviderPart[] {
   const { functionCall, functionResponse, inlineData, fileData, executableCode, codeExecutionResult } = part
   if (functionCall) return [{ ...toCall(functionCall, ids, group), ...signed }]
   if (functionResponse) return [toResult(functionResponse, ids)]
+  const orphan = orphanOf(part)
+  if (orphan) return [toResult(orphan, ids)]
   if (part.thought) return [{ type: 'reasoning', text: part.text ?? '', ...signed, ...redactedOf(part) }]
   const foreign = vendorOf(part)
   if (foreign) return [{ type: 'vendor', ...foreign, text: part.text ?? '', ...signed }]
@@ -82,6 +84,12 @@ function convertPart(part: Part, ids: CallIds, group: number): ProviderPart[] {
 function vendorOf(part: Part): { vendor: string; value: unknown } | undefined {
   const own = part.partMetadata?.lango as { vendor?: unknown; value?: unknown } | undefined
   return typeof own?.vendor === 'string' ? { vendor: own.vendor, value: own.value } : undefined
+}
+
+/** A result without its call travels through ADK as a text. */
+function orphanOf(part: Part): FunctionResponse | undefined {
+  const own = part.partMetadata?.lango as { orphan?: FunctionResponse } | undefined
+  return own?.orphan
 }
 
 type Signed = Pick<Extract<ProviderPart, { type: 'text' }>, 'signature' | 'origin'>

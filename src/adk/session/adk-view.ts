@@ -104,10 +104,16 @@ const ORPHANS = -1
 /** Answers to ADK's own questions to a person: ADK leaves them out of every request by itself. */
 const REQUESTS = -2
 
-/** What the model is told of a result whose call is not in the history any more. */
+/**
+ * What the model is told of a result whose call is not in the history any more. ADK would drop the event or
+ * throw; as text it passes, and our own model adapter makes a result of it again, so that repair sees it.
+ */
 function orphanAsText(part: Part): Part {
   const { name, response } = part.functionResponse ?? {}
-  return { text: `[Earlier result of tool \`${name || 'unknown'}\`: ${JSON.stringify(response ?? {})}]` }
+  return {
+    text: `[Earlier result of tool \`${name || 'unknown'}\`: ${JSON.stringify(response ?? {})}]`,
+    partMetadata: { lango: { orphan: part.functionResponse } },
+  }
 }
 
 function withSendableContent(event: Event): Event {
