@@ -11,6 +11,8 @@ import { within } from './within.js'
 export interface PostgresLocation {
   connectionString: string
   poolSize: number
+  /** How long one statement may take, waiting for locks included; 0 for any time. */
+  queryTimeoutMs: number
   /** The URL as errors may show it: without user and password. */
   shownUrl: string
 }
@@ -23,7 +25,7 @@ export async function openPostgres(location: PostgresLocation): Promise<SqlDatab
   // fails with the reason; without listeners the break itself would end the process.
   pool.on('error', () => {})
   pool.on('connect', client => client.on('error', () => {}))
-  const database = new PostgresDatabase(pool, location.shownUrl)
+  const database = new PostgresDatabase(pool, location)
   try {
     const [row] = await database.run(sql('SHOW server_encoding'))
     if (row?.server_encoding !== 'UTF8') throw wrongEncoding(location.shownUrl, row?.server_encoding)
@@ -37,13 +39,16 @@ export async function openPostgres(location: PostgresLocation): Promise<SqlDatab
 class PostgresDatabase implements SqlDatabase {
   readonly dialect = POSTGRES
   readonly #pool: Pool
-  readonly #shownUrl: string
+  readonly #location: PostgresLocation
+  readonly #clients = new Set<PoolClient>()
   readonly #prepared = new Map<string, { name: string; text: string }>()
   #closed = false
 
-  constructor(pool: Pool, shownUrl: string) {
+  constructor(pool: Pool, location: PostgresLocation) {
     this.#pool = pool
-    this.#shownUrl = shownUrl
+    this.#location = location
+    pool.on('connect', client => this.#clients.add(client))
+    pool.on('remove', client => this.#clients.delete(client))
   }
 
   async write<T>(task: () => Task<T>): Promise<T> {
@@ -69,7 +74,11 @@ class PostgresDatabase implements SqlDatabase {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    await this.#pool.end()
+    const ended = this.#pool.end()
+    await within(CLOSE_PATIENCE_MS, ended)
+    // What still runs is cut off: a connection with a statement at work is dropped, and the statement fails.
+    for (const client of this.#clients) void client.end()
+    await within(CLOSE_PATIENCE_MS, ended)
   }
 
   async #transaction<T>(begin: string, task: () => Task<T>): Promise<T> {
@@ -109,7 +118,7 @@ class PostgresDatabase implements SqlDatabase {
         return await attempt()
       } catch (error) {
         const again = RUN_AGAIN.has(codeOf(error) ?? '') || (isBroken(error) && mayRepeat())
-        if (!again || attempts === MOST_ATTEMPTS) throw toAgentError(error, this.#shownUrl)
+        if (!again || attempts === MOST_ATTEMPTS) throw toAgentError(error, this.#location)
         // When a server drops its connections, the pool hears of each a moment later.
         await new Promise(resume => setTimeout(resume, 10 * attempts))
       }
@@ -130,6 +139,9 @@ class PostgresDatabase implements SqlDatabase {
 /** Serialization failure and deadlock: the transaction left nothing behind and may simply run again. */
 const RUN_AGAIN: ReadonlySet<string> = new Set(['40001', '40P01'])
 const MOST_ATTEMPTS = 5
+const CLOSE_PATIENCE_MS = 2000
+/** The server ends a statement that takes too long; this much later, one whose server is gone ends here. */
+const NETWORK_PATIENCE_MS = 5000
 
 const POSTGRES: Dialect = {
   name: 'postgres',
@@ -166,13 +178,18 @@ async function loadDriver(): Promise<typeof import('pg')> {
 }
 
 function poolConfig(
-  { connectionString, poolSize }: PostgresLocation,
+  { connectionString, poolSize, queryTimeoutMs }: PostgresLocation,
   { types }: typeof import('pg'),
 ): PoolConfig {
   return {
     connectionString,
     max: poolSize,
     connectionTimeoutMillis: 10_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    // 0 means no limit to both.
+    statement_timeout: queryTimeoutMs,
+    query_timeout: queryTimeoutMs === 0 ? 0 : queryTimeoutMs + NETWORK_PATIENCE_MS,
     application_name: 'lango',
     // Counters and times stay far below 2^53, so bigints are read as numbers.
     types: {
@@ -186,6 +203,8 @@ const BIGINT = 20
 
 /** The error that makes the connection unusable, if there is one. */
 async function rollback(client: PoolClient, reason: unknown): Promise<Error | undefined> {
+  // A statement without an answer keeps its connection: whatever is sent after it would wait as well.
+  if (reason instanceof Error && isReadTimeout(reason)) return reason
   try {
     await client.query('ROLLBACK')
     return undefined
@@ -201,6 +220,10 @@ function isBroken(error: unknown): boolean {
 
 const BROKEN: ReadonlySet<string> = new Set(['57P01', '57P02', '08003', '08006', 'ECONNRESET', 'EPIPE'])
 
+function isReadTimeout(error: unknown): boolean {
+  return codeOf(error) === undefined && messageOf(error) === 'Query read timeout'
+}
+
 function codeOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | undefined)?.code
   return typeof code === 'string' ? code : undefined
@@ -214,12 +237,19 @@ function wrongEncoding(shownUrl: string, encoding: unknown): AgentError {
 }
 
 /** The server's and the network's codes in Lango's words. Never shows the user or the password. */
-function toAgentError(error: unknown, shownUrl: string): unknown {
+function toAgentError(error: unknown, { shownUrl, queryTimeoutMs }: PostgresLocation): unknown {
   // An error of the program itself must not be blamed on the network.
   if (error instanceof AgentError || error instanceof TypeError || error instanceof RangeError) return error
   const code = codeOf(error) ?? ''
   const unavailable = (what: string, retryable: boolean) =>
     new AgentError('store-unavailable', `${shownUrl} ${what}`, { cause: error, retryable, details: { code } })
+  if (code === '57014' || isReadTimeout(error)) {
+    return unavailable(
+      `did not finish a statement (${messageOf(error)}), which may take ${queryTimeoutMs} ms: ` +
+        'look for locks and load, or allow more with ?query_timeout=ms in the URL',
+      true,
+    )
+  }
   if (code.startsWith('28'))
     return unavailable('refused the login: check user and password in the URL', false)
   if (code === '3D000') return unavailable('does not exist: create the database first', false)

@@ -12,11 +12,12 @@ describe('parseStoreUrl', () => {
     ['SQLITE:my%20store.db?sync=normal', { driver: 'sqlite', path: 'my store.db', sync: 'normal' }],
     ['sqlite:100%.db', { driver: 'sqlite', path: '100%.db', sync: 'full' }],
     [
-      'postgres://ann:pw@host:5433/db?pool=3&sslmode=require',
+      'postgres://ann:pw@host:5433/db?pool=3&sslmode=require&query_timeout=500',
       {
         driver: 'postgres',
         connectionString: 'postgres://ann:pw@host:5433/db?sslmode=require',
         poolSize: 3,
+        queryTimeoutMs: 500,
         shownUrl: 'postgres://host:5433/db',
       },
     ],
@@ -26,6 +27,7 @@ describe('parseStoreUrl', () => {
         driver: 'postgres',
         connectionString: 'postgresql://host/db',
         poolSize: 10,
+        queryTimeoutMs: 60_000,
         shownUrl: 'postgres://host/db',
       },
     ],

@@ -4,7 +4,13 @@ import { AgentError } from '../errors.js'
 export type StoreLocation =
   | { driver: 'memory' }
   | { driver: 'sqlite'; path: string; sync: 'full' | 'normal' }
-  | { driver: 'postgres'; connectionString: string; poolSize: number; shownUrl: string }
+  | {
+      driver: 'postgres'
+      connectionString: string
+      poolSize: number
+      queryTimeoutMs: number
+      shownUrl: string
+    }
 
 /** Reads `memory:`, `sqlite:path`, `sqlite://path`, `postgres://…` and `postgresql://…`. */
 export function parseStoreUrl(url: string): StoreLocation {
@@ -58,11 +64,20 @@ function parsePostgres(url: string): StoreLocation {
   if (!Number.isInteger(poolSize) || poolSize < 1 || poolSize > 1000) {
     throw badUrl(`pool is "${pool}"`, 'pool is the number of connections, from 1 to 1000')
   }
+  const timeout = parsed.searchParams.get('query_timeout')
+  const queryTimeoutMs = timeout === null ? 60_000 : Number(timeout || Number.NaN)
+  if (!Number.isInteger(queryTimeoutMs) || queryTimeoutMs < 0 || queryTimeoutMs > MOST_TIMEOUT_MS) {
+    throw badUrl(`query_timeout is "${timeout}"`, 'query_timeout is in milliseconds; 0 waits for any time')
+  }
   // Every other option is the driver's own: sslmode, application_name and so on.
   parsed.searchParams.delete('pool')
+  parsed.searchParams.delete('query_timeout')
   const shownUrl = `postgres://${parsed.host}${parsed.pathname}`
-  return { driver: 'postgres', connectionString: parsed.href, poolSize, shownUrl }
+  return { driver: 'postgres', connectionString: parsed.href, poolSize, queryTimeoutMs, shownUrl }
 }
+
+/** A day: timers cannot count further than 24 of them. */
+const MOST_TIMEOUT_MS = 86_400_000
 
 function split(text: string, separator: string): [string, string | undefined] {
   const at = text.indexOf(separator)

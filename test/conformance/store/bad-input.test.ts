@@ -44,6 +44,7 @@ describe('opening', () => {
     ['sqlite:x.db?color=red', '"color"'],
     ['postgres://user:s3cret@:bad:/x', 'not a valid URL'],
     ['postgres://user:s3cret@host/x?pool=0', 'pool is "0"'],
+    ['postgres://user:s3cret@host/x?query_timeout=soon', 'query_timeout is "soon"'],
   ])('refuses %j as a URL', async (url, word) => {
     const failure = await failureOf(openStore(url))
     expect(failure.code).toBe('invalid-argument')

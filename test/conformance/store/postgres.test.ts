@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { expect, test } from 'vitest'
 import { openStore } from '../../../src/store/open-store.js'
 import { createDatabase } from '../../support/postgres.js'
@@ -63,5 +64,54 @@ test('a database that does not store text as UTF-8 is refused', async () => {
   expect(failure.code).toBe('store-unavailable')
   expect(failure.message).toContain("ENCODING 'UTF8'")
   await database.query(`DROP DATABASE ${name} WITH (FORCE)`)
+  await database.drop()
+})
+
+/** Holds the rows of every session until it is told to let go. */
+async function lockSessions(url: string): Promise<() => Promise<void>> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query('BEGIN')
+  await client.query('SELECT * FROM lango_sessions FOR UPDATE')
+  return () => client.end()
+}
+
+test.each(['appendMessage', 'updateState'] as const)(
+  '%s ends when a row stays locked, and says how to wait longer',
+  async method => {
+    const database = await createDatabase()
+    const store = await openStore(`${database.url}?query_timeout=200`)
+    const key = newKey()
+    await store.createSession(key)
+    const unlock = await lockSessions(database.url)
+    const write = () =>
+      method === 'appendMessage'
+        ? store.appendMessage(key, { role: 'user', content: 'x', timestamp: 1 })
+        : store.updateState(key, { a: 1 })
+    const failure = await failureOf(write())
+    expect(failure.code).toBe('store-unavailable')
+    expect(failure.message).toContain('may take 200 ms')
+    expect(failure.message).toContain('?query_timeout=ms')
+    await unlock()
+    await write()
+    await store.close()
+    await database.drop()
+  },
+)
+
+test('closing does not wait for a statement that waits for a lock', async () => {
+  const database = await createDatabase()
+  const store = await openStore(database.url)
+  const key = newKey()
+  await store.createSession(key)
+  const unlock = await lockSessions(database.url)
+  const writes = [
+    failureOf(store.appendMessage(key, { role: 'user', content: 'x', timestamp: 1 })),
+    failureOf(store.updateState(key, { a: 1 })),
+  ]
+  await database.query('SELECT pg_sleep(0.2)')
+  await store.close()
+  for (const write of writes) expect((await write).code).toBe('store-unavailable')
+  await unlock()
   await database.drop()
 })
