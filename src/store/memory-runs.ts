@@ -21,6 +21,8 @@ interface MemoryRun {
 export class MemoryRuns implements RunStore {
   readonly #assertOpen: () => void
   readonly #runs = new Map<string, MemoryRun>()
+  /** Runs whose session was deleted, and when: what they would still store is dropped. */
+  readonly #deleted = new Map<string, number>()
 
   constructor(assertOpen: () => void) {
     this.#assertOpen = assertOpen
@@ -36,6 +38,7 @@ export class MemoryRuns implements RunStore {
       json: toJson('events', event),
       storedAt: Date.now(),
     }))
+    if (this.#deleted.has(runId)) return
     const run = this.#run(runId)
     run.owner ??= ownerOf(key)
     if (run.owner !== ownerOf(key)) throw runOfAnotherSession(runId)
@@ -62,7 +65,7 @@ export class MemoryRuns implements RunStore {
     checkName('runId', runId)
     checkRecord(step, record)
     const json = toJson('record', record)
-    this.#run(runId).requests.set(step, { json, storedAt: Date.now() })
+    if (!this.#deleted.has(runId)) this.#run(runId).requests.set(step, { json, storedAt: Date.now() })
   }
 
   async readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
@@ -108,7 +111,13 @@ export class MemoryRuns implements RunStore {
 
   /** Forgets everything about the runs of one session. */
   deleteRunsOf(key: SessionKey): void {
-    for (const [runId, { owner }] of this.#runs) if (owner === ownerOf(key)) this.#runs.delete(runId)
+    const now = Date.now()
+    for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
+    for (const [runId, { owner }] of this.#runs) {
+      if (owner !== ownerOf(key)) continue
+      this.#runs.delete(runId)
+      this.#deleted.set(runId, now)
+    }
   }
 
   #run(runId: string): MemoryRun {
@@ -143,6 +152,8 @@ export class MemoryCalibration implements CalibrationStore {
     this.#models.set(model, { bytes: sum.bytes + bytes, tokens: sum.tokens + tokens })
   }
 }
+
+const DAY_MS = 86_400_000
 
 function pruneMap(kept: Map<number, Kept>, before: number): number {
   let pruned = 0

@@ -45,6 +45,7 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   sessionsAndRuns,
   calibrationAndView,
   nestedSessions,
+  requestParts,
 ]
 
 function sessionsAndRuns(dialect: Dialect): readonly string[] {
@@ -156,5 +157,18 @@ function nestedSessions(): readonly string[] {
     'ALTER TABLE lango_sessions ADD COLUMN nested_in TEXT',
     `CREATE INDEX lango_sessions_nested ON lango_sessions (user_id, session_id, nested_in)
       WHERE nested_in IS NOT NULL`,
+  ]
+}
+
+/** What the requests of a run share is stored once; deleted runs are known for a while; pruning finds what is old. */
+function requestParts({ identity, integer }: Dialect): readonly string[] {
+  return [
+    `CREATE TABLE lango_run_parts (
+      id ${identity}, run_id TEXT NOT NULL, digest TEXT NOT NULL, part TEXT NOT NULL, UNIQUE (run_id, digest)
+    )`,
+    `ALTER TABLE lango_runs ADD COLUMN deleted_at ${integer}`,
+    'CREATE INDEX lango_runs_deleted ON lango_runs (deleted_at) WHERE deleted_at IS NOT NULL',
+    'CREATE INDEX lango_run_events_age ON lango_run_events (stored_at)',
+    'CREATE INDEX lango_run_requests_age ON lango_run_requests (stored_at)',
   ]
 }

@@ -52,6 +52,10 @@ export interface Dialect {
   readonly migrationLock: string
   /** Orders everyone who takes a ticket for one key, given as the parameter; empty where nobody runs beside. */
   readonly ticketLock: string
+  /** Held together by all who store requests; empty where nobody runs beside. */
+  readonly requestLock: string
+  /** Keeps everyone from storing requests, so that nobody counts on parts that are going away. */
+  readonly pruneLock: string
   /** The outputs of `tool_calls` as one text, for the readable view. */
   readonly joinedOutputs: string
 }

@@ -2,15 +2,8 @@ import type { SessionKey } from '../session/message.js'
 import type { CalibrationStore, RunEventRecord, RunSignal, RunStore } from '../session/session-store.js'
 import { checkInteger, checkKey, checkName, toJson } from './check-input.js'
 import { checkEvents, checkObservation, checkRecord, checkRunRange, checkSignal } from './check-run-input.js'
-import {
-  numberIn,
-  repeatableSql,
-  type SqlDatabase,
-  type SqlValue,
-  sql,
-  type Task,
-  textIn,
-} from './sql-database.js'
+import { numberIn, type SqlDatabase, type SqlValue, sql, type Task, textIn } from './sql-database.js'
+import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
 import { runOfAnotherSession } from './store-errors.js'
 
 /** What happened during runs, in tables of its own. */
@@ -52,23 +45,14 @@ export class SqlRuns implements RunStore {
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
     checkName('runId', runId)
     checkRecord(step, record)
-    await this.#database.run(
-      repeatableSql(
-        `INSERT INTO lango_run_requests (run_id, step, stored_at, record) VALUES (?, ?, ${this.#now}, ?)
-          ON CONFLICT (run_id, step) DO UPDATE SET record = excluded.record, stored_at = excluded.stored_at`,
-        runId,
-        step,
-        toJson('record', record),
-      ),
-    )
+    const json = toJson('record', record)
+    await this.#database.write(() => saveRequestTask(this.#database.dialect, runId, step, json))
   }
 
   async readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
     checkName('runId', runId)
-    const rows = await this.#database.run(
-      sql('SELECT step, record FROM lango_run_requests WHERE run_id = ? ORDER BY step', runId),
-    )
-    return rows.map(row => ({ step: numberIn(row, 'step'), record: JSON.parse(textIn(row, 'record')) }))
+    const requests = await this.#database.read(() => readRequestsTask(runId))
+    return requests.map(({ step, json }) => ({ step, record: JSON.parse(json) as Record<string, unknown> }))
   }
 
   async sendSignal(runId: string, signal: RunSignal): Promise<void> {
@@ -104,7 +88,30 @@ export class SqlRuns implements RunStore {
     before: number
   }): Promise<{ events: number; requests: number; signals: number }> {
     checkInteger('before', before, 0)
-    return this.#database.write(() => pruneTask(before))
+    const pruned = {
+      events: await this.#pruneTable('lango_run_events', 'seq', before),
+      requests: await this.#pruneTable('lango_run_requests', 'step', before),
+      signals: await this.#pruneTable('lango_run_signals', 'id', before),
+    }
+    await this.#database.write(() => forgetEmptyTask(this.#database.dialect))
+    return pruned
+  }
+
+  /** Some rows at a time, so that whoever writes beside waits for a moment only. */
+  async #pruneTable(table: string, number: string, before: number): Promise<number> {
+    for (let pruned = 0; ; ) {
+      const rows = await this.#database.run(
+        sql(
+          `DELETE FROM ${table} WHERE (run_id, ${number}) IN
+            (SELECT run_id, ${number} FROM ${table} WHERE stored_at < ? ORDER BY stored_at LIMIT ?)
+            RETURNING 1 AS gone`,
+          before,
+          PRUNED_AT_ONCE,
+        ),
+      )
+      pruned += rows.length
+      if (rows.length < PRUNED_AT_ONCE) return pruned
+    }
   }
 
   *#appendTask(key: SessionKey, runId: string, rows: readonly { seq: number; json: string }[]): Task<void> {
@@ -115,7 +122,8 @@ export class SqlRuns implements RunStore {
       runId,
       ...names,
     )
-    const [run] = yield sql('SELECT app_name, user_id, session_id FROM lango_runs WHERE run_id = ?', runId)
+    const [run] = yield findRun(this.#database.dialect, runId)
+    if (isDeleted(run)) return
     if (names.join('\0') !== [run?.app_name, run?.user_id, run?.session_id].join('\0'))
       throw runOfAnotherSession(runId)
     for (let start = 0; start < rows.length; start += EVENTS_PER_STATEMENT) {
@@ -131,25 +139,7 @@ export class SqlRuns implements RunStore {
 }
 
 const EVENTS_PER_STATEMENT = 32
-
-function* pruneTask(before: number): Task<{ events: number; requests: number; signals: number }> {
-  const pruned = {
-    events: yield* pruneTable('lango_run_events', before),
-    requests: yield* pruneTable('lango_run_requests', before),
-    signals: yield* pruneTable('lango_run_signals', before),
-  }
-  yield sql(`DELETE FROM lango_runs WHERE
-    NOT EXISTS (SELECT 1 FROM lango_run_events e WHERE e.run_id = lango_runs.run_id)
-    AND NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_runs.run_id)
-    AND NOT EXISTS (SELECT 1 FROM lango_run_signals s WHERE s.run_id = lango_runs.run_id)`)
-  return pruned
-}
-
-function* pruneTable(table: string, before: number): Task<number> {
-  const [counted] = yield sql(`SELECT count(*) AS found FROM ${table} WHERE stored_at < ?`, before)
-  yield sql(`DELETE FROM ${table} WHERE stored_at < ?`, before)
-  return numberIn(counted, 'found')
-}
+const PRUNED_AT_ONCE = 500
 
 /** Token calibration: sums, so that concurrent observations all count. */
 export class SqlCalibration implements CalibrationStore {

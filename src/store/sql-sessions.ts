@@ -105,29 +105,43 @@ export function toPage(rows: readonly Row[], appName: string, limit: number): Se
 }
 
 /** Deletes a session and those nested in it. */
-export function* deleteTask(key: SessionKey): Task<boolean> {
+export function* deleteTask(dialect: Dialect, key: SessionKey): Task<boolean> {
   const nested = yield sql(NESTED, key.userId, key.sessionId, key.appName)
-  for (const row of nested) yield* deleteTask({ ...key, appName: textIn(row, 'app_name') })
-  return yield* deleteOne(key)
+  for (const row of nested) yield* deleteTask(dialect, { ...key, appName: textIn(row, 'app_name') })
+  return yield* deleteOne(dialect, key)
 }
 
 /** Tickets go first: an append holds its ticket before it locks the session, and the order must be one. */
-function* deleteOne(key: SessionKey): Task<boolean> {
+function* deleteOne(dialect: Dialect, key: SessionKey): Task<boolean> {
   const names = [key.appName, key.userId, key.sessionId]
   yield sql(`DELETE FROM lango_leases WHERE ${SESSION_KEY}`, ...names)
   const [session] = yield sql(`DELETE FROM lango_sessions WHERE ${SESSION_KEY} RETURNING pk`, ...names)
-  for (const table of ['lango_run_events', 'lango_run_requests', 'lango_run_signals']) {
-    yield sql(
-      `DELETE FROM ${table} WHERE run_id IN (SELECT run_id FROM lango_runs WHERE ${SESSION_KEY})`,
-      ...names,
-    )
-  }
-  yield sql(`DELETE FROM lango_runs WHERE ${SESSION_KEY}`, ...names)
+  yield* deleteRuns(dialect, names)
   if (session === undefined) return false
   yield sql('DELETE FROM lango_messages WHERE session_pk = ?', numberIn(session, 'pk'))
   yield sql('DELETE FROM lango_session_state WHERE session_pk = ?', numberIn(session, 'pk'))
   return true
 }
+
+/**
+ * A run that goes on does not know that its session is gone. Its id, and nothing else, stays for a day, and what
+ * the run would still store is dropped.
+ */
+function* deleteRuns({ now }: Dialect, names: readonly string[]): Task<void> {
+  yield sql(`DELETE FROM lango_runs WHERE deleted_at < ${now} - ${DAY_MS}`)
+  const runs = yield sql(
+    `UPDATE lango_runs SET deleted_at = ${now}, app_name = '', user_id = '', session_id = ''
+      WHERE ${SESSION_KEY} RETURNING run_id`,
+    ...names,
+  )
+  for (const run of runs) {
+    for (const table of RUN_TABLES) yield sql(`DELETE FROM ${table} WHERE run_id = ?`, textIn(run, 'run_id'))
+  }
+}
+
+const DAY_MS = 86_400_000
+
+const RUN_TABLES = ['lango_run_events', 'lango_run_requests', 'lango_run_parts', 'lango_run_signals']
 
 const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 

@@ -134,7 +134,7 @@ class SqlStore implements SessionStore {
 
   async deleteSession(key: SessionKey): Promise<boolean> {
     checkKey(key)
-    return this.#database.write(() => deleteTask(key))
+    return this.#database.write(() => deleteTask(this.#database.dialect, key))
   }
 
   async acquireLease(key: SessionKey, options: LeaseOptions = {}): Promise<Lease> {

@@ -114,6 +114,8 @@ const SQLITE: Dialect = {
   versionTableExists: "SELECT count(*) AS present FROM sqlite_master WHERE name = 'lango_schema'",
   migrationLock: '',
   ticketLock: '',
+  requestLock: '',
+  pruneLock: '',
   joinedOutputs: `(SELECT group_concat(value ->> '$.output', char(10)) FROM json_each(m.tool_calls))`,
 }
 

@@ -53,6 +53,14 @@ export function runOfAnotherSession(runId: string): AgentError {
   )
 }
 
+export function partMissing(runId: string, step: number): AgentError {
+  return new AgentError(
+    'store-corrupt',
+    `The request of step ${step} of run "${runId}" lacks a part: restore the database from a backup, or prune it`,
+    { details: { runId, step } },
+  )
+}
+
 export function storeClosed(): AgentError {
   return new AgentError('store-unavailable', 'The store was closed: open it again before using it')
 }

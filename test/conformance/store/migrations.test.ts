@@ -68,6 +68,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 1 },
       { version: 2 },
       { version: 3 },
+      { version: 4 },
     ])
     await database.close()
     await started.stop()
@@ -105,6 +106,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 1 },
       { version: 2 },
       { version: 3 },
+      { version: 4 },
     ])
     await database.close()
     await started.stop()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RunSignal } from '../../../src/session/session-store.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
 
 describe.each(DRIVERS)('runs in $name', driver => {
@@ -51,6 +52,91 @@ describe.each(DRIVERS)('runs in $name', driver => {
       { step: 1, record: { body: { messages: [{ '\0': '\ud800' }] } } },
       { step: 2, record: { body: 'second' } },
     ])
+  })
+
+  /** What an agent sends step by step: the conversation grows, and sometimes its beginning is left out. */
+  function requestOf(step: number, firstMessage = 0): Record<string, unknown> {
+    const messages = Array.from({ length: step * 3 - firstMessage }, (_, index) => ({
+      role: index % 2 === 0 ? 'tool' : 'assistant',
+      content: `${firstMessage + index} "},{" \0 \ud800 ${'näxt '.repeat(((firstMessage + index) % 5) * 60)}`,
+    }))
+    const tools = [{ name: 'look', parameters: { type: 'object' } }]
+    return { model: 'm', repairs: [`${step}`], body: { system: 's'.repeat(5000), messages, tools }, cuts: [] }
+  }
+
+  test('requests that repeat each other come back exactly, whatever is saved in which order', async () => {
+    const { runId } = await run()
+    const steps = [3, 1, 2, 7, 6, 5, 4]
+    await Promise.all(
+      steps.map(step => place.store.runs.saveRequest(runId, step, requestOf(step, step > 5 ? 6 : 0))),
+    )
+    await place.store.runs.saveRequest(runId, 4, requestOf(9, 2))
+    await place.store.runs.saveRequest(runId, 1, {})
+    const expected = [
+      {},
+      requestOf(2),
+      requestOf(3),
+      requestOf(9, 2),
+      requestOf(5),
+      requestOf(6, 6),
+      requestOf(7, 6),
+    ].map((record, index) => ({ step: index + 1, record }))
+    expect(await place.store.runs.readRequests(runId)).toEqual(expected)
+    // Nobody else is opened on memory.
+    if (driver.name === 'memory') return
+    const other = await openStore(place.url)
+    await other.runs.saveRequest(runId, 8, requestOf(8))
+    expect(await other.runs.readRequests(runId)).toEqual([...expected, { step: 8, record: requestOf(8) }])
+    await other.close()
+  })
+
+  test('requests that are left after pruning come back exactly', async () => {
+    const { runId } = await run()
+    for (const step of [1, 2]) await place.store.runs.saveRequest(runId, step, requestOf(step + 1))
+    // The clock of the database must have moved on between the steps.
+    await new Promise(resolve => setTimeout(resolve, 50))
+    const before = Date.now() - 20
+    for (const step of [3, 4]) await place.store.runs.saveRequest(runId, step, requestOf(step + 1))
+    await place.store.runs.prune({ before })
+    expect(await place.store.runs.readRequests(runId)).toEqual([
+      { step: 3, record: requestOf(4) },
+      { step: 4, record: requestOf(5) },
+    ])
+    await place.store.runs.prune({ before: Date.now() + 60_000 })
+    await place.store.runs.saveRequest(runId, 5, requestOf(5))
+    expect(await place.store.runs.readRequests(runId)).toEqual([{ step: 5, record: requestOf(5) }])
+  })
+
+  test('pruning while requests are saved leaves those that can be read', async () => {
+    const { runId } = await run()
+    await Promise.all(
+      Array.from({ length: 40 }, async (_, step) => {
+        await place.store.runs.saveRequest(runId, step, requestOf((step % 5) + 2))
+        if (step % 4 === 0) await place.store.runs.prune({ before: Date.now() + 60_000 })
+      }),
+    )
+    await place.store.runs.saveRequest(runId, 99, requestOf(4))
+    const requests = await place.store.runs.readRequests(runId)
+    for (const { step, record } of requests)
+      expect(record).toEqual(requestOf(step === 99 ? 4 : (step % 5) + 2))
+    expect(requests.at(-1)?.step).toBe(99)
+  })
+
+  test('a run whose session was deleted leaves nothing behind, whatever it still stores', async () => {
+    const { key, runId } = await run()
+    await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
+    await place.store.runs.saveRequest(runId, 1, requestOf(4))
+    await place.store.deleteSession(key)
+    await place.store.runs.appendEvents(key, runId, [{ seq: 2 }])
+    await place.store.runs.saveRequest(runId, 2, requestOf(5))
+    await place.store.runs.prune({ before: 1 })
+    await place.store.runs.appendEvents(key, runId, [{ seq: 3 }])
+    expect(await place.store.runs.readEvents(runId)).toEqual([])
+    expect(await place.store.runs.readRequests(runId)).toEqual([])
+    // The session of the same name that comes after has runs of its own.
+    await place.store.createSession(key)
+    await place.store.runs.appendEvents(key, `${runId}-next`, [{ seq: 5 }])
+    expect(await place.store.runs.readEvents(`${runId}-next`)).toEqual([{ seq: 5 }])
   })
 
   test('each signal is taken exactly once, oldest first', async () => {

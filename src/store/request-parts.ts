@@ -1,0 +1,81 @@
+/**
+ * The requests of a run repeat each other: every step sends the whole conversation again. So a long request is
+ * cut into parts at places that its JSON gives, each distinct part is stored once for the run, and the request
+ * itself becomes a list of parts. The cuts do not understand the JSON: joined, the parts are the very same text.
+ */
+import { createHash } from 'node:crypto'
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+
+/** Shorter requests are stored as they are, readable. */
+export const SHORT_REQUEST = 4096
+
+/** Parts are at least this long, except before a place where a new one always begins. */
+const LEAST_PART = 512
+
+/** Between two fields or two objects of a list, and at the end of a list. Quotes inside of texts are escaped. */
+const CUT = /(?<=[}"])(?=,\{?"|\]\}*,")/
+
+/** What comes before these places grows from step to step, and what comes after stays. */
+const ALWAYS_NEW = /^(?:,"body":|\]\}*,")/
+
+/** Cuts JSON into parts, most of them the same for the next request of the run. */
+export function splitRequest(json: string): string[] {
+  const parts: string[] = []
+  let gathered = ''
+  const flush = () => {
+    if (gathered !== '') parts.push(gathered)
+    gathered = ''
+  }
+  for (const piece of json.split(CUT)) {
+    if (ALWAYS_NEW.test(piece)) flush()
+    gathered += piece
+    if (gathered.length >= LEAST_PART) flush()
+  }
+  flush()
+  return parts
+}
+
+/** What tells parts of one run apart. */
+export function digestOf(part: string): string {
+  return createHash('sha256').update(part).digest('base64url')
+}
+
+/** A list of numbers as text: `5+3 9` for 5, 6, 7, 8 and 9. Behind a marker that no JSON begins with. */
+export function writePartList(ids: readonly number[]): string {
+  const ranges: { first: number; more: number }[] = []
+  for (const id of ids) {
+    const last = ranges.at(-1)
+    if (last !== undefined && id === last.first + last.more + 1) last.more++
+    else ranges.push({ first: id, more: 0 })
+  }
+  return LIST_MARKER + ranges.map(({ first, more }) => (more === 0 ? first : `${first}+${more}`)).join(' ')
+}
+
+/** The numbers that `writePartList` wrote; `undefined` when the text is a request itself. */
+export function readPartList(stored: string): number[] | undefined {
+  if (!stored.startsWith(LIST_MARKER)) return undefined
+  return stored
+    .slice(LIST_MARKER.length)
+    .split(' ')
+    .flatMap(range => {
+      const [first = 0, more = 0] = range.split('+').map(Number)
+      return Array.from({ length: more + 1 }, (_, index) => first + index)
+    })
+}
+
+const LIST_MARKER = 'parts '
+
+/** A part as it is stored: compressed where that makes it shorter. */
+export function packPart(part: string): string {
+  const packed = PACKED_MARKER + deflateRawSync(part).toString('base64')
+  return packed.length < part.length + PLAIN_MARKER.length ? packed : PLAIN_MARKER + part
+}
+
+/** The reverse of `packPart`. */
+export function unpackPart(stored: string): string {
+  const rest = stored.slice(PLAIN_MARKER.length)
+  return stored.startsWith(PACKED_MARKER) ? inflateRawSync(Buffer.from(rest, 'base64')).toString() : rest
+}
+
+const PACKED_MARKER = 'z'
+const PLAIN_MARKER = ' '
