@@ -10,6 +10,8 @@ import {
   type BaseAgent,
   type BaseLlm,
   createEvent,
+  isAgentTool,
+  isLlmAgent,
   type LlmRequest,
   Runner,
   StreamingMode,
@@ -20,6 +22,7 @@ import { SessionServiceAdapter } from './adk/session/session-service-adapter.js'
 import { CalibratedTokens } from './calibrated-tokens.js'
 import type { AgentConfig } from './config/config.js'
 import { resolveTools } from './config/resolve-tools.js'
+import { AgentError } from './errors.js'
 import type { Logger } from './logger.js'
 import type { ProviderRegistry } from './provider/provider-registry.js'
 import { run } from './run/run.js'
@@ -89,6 +92,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
       if (message) await store.appendMessage(key, message, { fence: lease.fence })
     },
   }
+  MODELS.set(host, models)
   return {
     run: (input, onEnd) => run(host, input, onEnd),
     close: async () => {
@@ -99,9 +103,14 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
 }
 
 function makeRootAgent(options: RuntimeOptions, models: Models, tools: RuntimeTools): BaseAgent {
-  models.rootReference = rootReferenceOf(options)
-  if (options.rootAgent) return resolveAgentModels(options.rootAgent, reference => models.routed(reference))
+  if (options.rootAgent) {
+    const root = resolveAgentModels(options.rootAgent, reference => models.routed(reference), referenceOf)
+    refuseNameOfApp(root, options.app ?? 'lango')
+    models.rootReference = firstReference(root)
+    return root
+  }
   const agent = options.agent ?? {}
+  models.rootReference = typeof agent.model === 'string' ? agent.model : ''
   // A root that names no tools gets all that were configured; names elsewhere must be among them.
   const resolved = resolveTools(agent as AgentConfig, tools.available) as AgentDefinition
   return buildAgent(resolved, {
@@ -163,7 +172,8 @@ class Models {
 
   routed(reference: string): BaseLlm {
     this.check(reference)
-    return new RoutedModel(reference, request => this.route(reference, request))
+    // An agent may serve several runtimes: each run is routed by the runtime that it belongs to.
+    return new RoutedModel(reference, request => modelsOfRun(this).route(reference, request))
   }
 
   /** Throws when a reference names no provider that there is. */
@@ -180,7 +190,7 @@ class Models {
     return price && (usage => costOf(usage, price))
   }
 
-  private route(reference: string, request: LlmRequest): ModelRoute {
+  route(reference: string, request: LlmRequest): ModelRoute {
     const scope = runScope.getStore()
     const chosen = scope?.model && reference === this.rootReference ? scope.model : reference
     const model = this.adapter(chosen)
@@ -216,6 +226,18 @@ class Models {
   }
 }
 
+/** The models of each host, found by the run that asks. */
+const MODELS = new WeakMap<object, Models>()
+
+function modelsOfRun(fallback: Models): Models {
+  const scope = runScope.getStore()
+  return (scope && MODELS.get(scope.owner)) ?? fallback
+}
+
+function referenceOf(model: BaseLlm): string | undefined {
+  return model instanceof RoutedModel ? model.model : undefined
+}
+
 /** Passes on what the model layer reports. */
 function report(request: LlmRequest, reference: string, scope: RunScope): void {
   let step = 0
@@ -249,8 +271,27 @@ function budgetOf({ history }: RuntimeOptions): number | 'off' {
   return history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : 0
 }
 
-function rootReferenceOf({ agent, rootAgent }: RuntimeOptions): string {
-  const model: unknown = agent ? agent.model : (rootAgent as { model?: unknown } | undefined)?.model
-  if (typeof model === 'string') return model
-  return typeof model === 'object' && model !== null && 'model' in model ? String(model.model) : ''
+/** The model of the first agent that has one of ours: what a run replaces when it names another. */
+function firstReference(agent: BaseAgent): string {
+  const own = isLlmAgent(agent) && typeof agent.model === 'object' ? referenceOf(agent.model) : undefined
+  if (own !== undefined) return own
+  for (const child of agent.subAgents) {
+    const found = firstReference(child)
+    if (found !== '') return found
+  }
+  return ''
+}
+
+/** An agent inside a tool keeps its session under its own name: with the app's name it would write into the run's. */
+function refuseNameOfApp(agent: BaseAgent, appName: string): void {
+  const tools = isLlmAgent(agent) ? agent.tools.filter(isAgentTool) : []
+  for (const { name } of tools) {
+    if (name === appName) {
+      throw new AgentError(
+        'invalid-config',
+        `The agent "${name}" inside a tool is called like the app. Give the agent or the app another name.`,
+      )
+    }
+  }
+  for (const child of agent.subAgents) refuseNameOfApp(child, appName)
 }

@@ -2,6 +2,7 @@
  * Where the rooms are joined. Importing this file loads neither ADK nor a vendor's SDK: `runtime-host.ts`,
  * which needs ADK, is loaded by the first run or by `ready()`.
  */
+import { checkModels, checkOptions } from './check-options.js'
 import { AgentError } from './errors.js'
 import { inspectRun, type RunInspection } from './inspect.js'
 import { silentLogger } from './logger.js'
@@ -33,6 +34,7 @@ export interface Runtime {
 export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   checkOptions(options)
   const registry = createRegistry(options.providers ?? {})
+  checkModels(options, registry)
   const { store = 'sqlite:./lango.db' } = options
   const opened = typeof store === 'string' ? await openStore(store) : store
   return new LangoRuntime(opened, typeof store === 'string', () =>
@@ -107,33 +109,6 @@ class LangoRuntime implements Runtime {
       done()
     }
   }
-}
-
-function checkOptions({ agent, rootAgent, history }: RuntimeOptions): void {
-  if (agent && rootAgent) throw invalid('Give either `agent` or `rootAgent`, not both.')
-  if (!agent && !rootAgent)
-    throw invalid('An agent is missing: give `agent: { model: "provider/model", … }` or `rootAgent`.')
-  if (agent && agent.model === undefined) {
-    throw invalid(
-      '`agent.model` is missing. Name one as `provider/model`, for example `openai/gpt-5.2`, or `demo/demo` to try without a key.',
-    )
-  }
-  for (const field of ['maxTurns', 'maxDelegations'] as const) {
-    const value = agent?.[field]
-    if (value !== undefined && !(Number.isInteger(value) && value > 0)) {
-      throw invalid(`\`agent.${field}\` is ${String(value)}, but must be a whole number greater than 0.`)
-    }
-  }
-  const budget = history?.maxMessageTokenBudget
-  if (budget !== undefined && budget !== 'off' && !(Number.isFinite(budget) && budget >= 0)) {
-    throw invalid(
-      `\`history.maxMessageTokenBudget\` is ${String(budget)}, but must be a number of tokens, 0 for the default, or 'off'.`,
-    )
-  }
-}
-
-function invalid(message: string): AgentError {
-  return new AgentError('invalid-config', message)
 }
 
 function closed(): AgentError {

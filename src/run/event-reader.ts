@@ -95,7 +95,8 @@ const USAGE_FIELDS = [
   'totalTokens',
 ] as const
 
-function emptyUsage(): RunUsage {
+/** Nothing used yet. */
+export function emptyUsage(): RunUsage {
   return {
     inputTokens: 0,
     outputTokens: 0,

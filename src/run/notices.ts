@@ -39,8 +39,7 @@ export const EMPTY_ANSWER_NUDGE =
   '[System: Your last reply was empty. Please answer the user now, using the results above.]'
 
 /** Stored and hidden: tells the next turn what became of the last one. */
-export const ABORTED_MARKER =
-  '[System: The user stopped the previous answer before it was complete. Do not continue it unless asked.]'
+export const ABORTED_MARKER = '[The user stopped this answer before it was complete.]'
 
 function doneSoFar({ toolNames, delegations }: RunTally): string {
   if (toolNames.length === 0) {

@@ -12,7 +12,9 @@ export interface ApprovalAsk {
 }
 
 /** Answers an approval request. `true` means once, `false` means no. */
-export type OnApproval = (ask: ApprovalAsk) => ApprovalAnswer | boolean | Promise<ApprovalAnswer | boolean>
+export type OnApproval = (
+  ask: ApprovalAsk,
+) => ApprovalAnswer | boolean | Promise<ApprovalAnswer> | Promise<boolean> | Promise<ApprovalAnswer | boolean>
 
 /** Where calls wait for a person's word. */
 export interface ApprovalDeskLike {

@@ -70,7 +70,7 @@ export class RunLimits {
 
   private watchLoop(event: Event, bodies: RunEventBody[]): LimitVerdict {
     const calls = (event.content?.parts ?? []).flatMap(part => (part.functionCall ? [part.functionCall] : []))
-    const repeated = this.loops.observe(calls.filter(call => call.name !== TRANSFER_TOOL))
+    const repeated = this.loops.observe(calls)
     if (repeated === 'warn') this.plugin.warn(loopWarning(this.loops.count))
     if (repeated !== 'stop') return { verdict: 'continue', bodies }
     this.limit.grantWrapUp()

@@ -4,7 +4,7 @@ import type { Content, Event } from '../adk/sdk.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { HistoryCut, SessionKey } from '../session/message.js'
 import type { Lease, RunSignal } from '../session/session-store.js'
-import { agentNameCorrection, subAgentNames } from './agent-name-retry.js'
+import { agentNameCorrection, subAgentNames, transferTarget } from './agent-name-retry.js'
 import { type AppendGate, gateAppends } from './append-gate.js'
 import { breather } from './breather.js'
 import { EventReader } from './event-reader.js'
@@ -52,6 +52,7 @@ export class RunLoop {
   private stopped = false
   private finished = false
   private marked = false
+  private lastAuthor: string | undefined
 
   private readonly host: RunHost
   private readonly key: SessionKey
@@ -187,6 +188,14 @@ export class RunLoop {
       this.failed(this.plugin.modelError ?? event.errorMessage ?? event.errorCode)
       return
     }
+    if (event.author && event.author !== 'user') this.lastAuthor = event.author
+    const alone = subAgentNames(this.host.rootAgent).length === 0
+    const nowhere = alone ? transferTarget(event) : undefined
+    if (nowhere !== undefined) {
+      this.stopped = true
+      this.failure ??= agentNotFound(nowhere)
+      return
+    }
     const { verdict, bodies } = this.limits.observe(event)
     for (const body of bodies) {
       if (body.type === 'turn-warning') this.host.logger.warn('A run has used most of its turns', { ...body })
@@ -201,9 +210,8 @@ export class RunLoop {
     // What breaks because the run was stopped is no failure of its own.
     if (this.aborted) return
     this.reader.answer.dropStep()
-    // Only ADK's own words are read; a provider may say anything.
-    const words = error instanceof AgentError ? '' : typeof error === 'string' ? error : messageOf(error)
-    const reason = adkFailure(words)
+    const words = typeof error === 'string' ? error : messageOf(error)
+    const reason = adkFailure(words, { whole: error instanceof AgentError })
     if (reason.kind === 'unknown-agent') this.unknownAgent ??= agentNotFound(reason.name)
     else this.failure ??= asAgentError(error)
   }
@@ -283,12 +291,19 @@ export class RunLoop {
       if (this.finishReason === 'aborted' && this.gate.hasAppended && !this.marked) {
         this.marked = true
         const customMetadata = { lango: { synthetic: true } }
-        const marker = { author: 'user', content: asUser(ABORTED_MARKER), customMetadata }
-        await this.host.appendEvent(this.key, marker, this.lease)
+        await this.host.appendEvent(this.key, { ...this.abortMarker(), customMetadata }, this.lease)
       }
     } catch (error) {
       this.host.logger.warn('The end of a run could not be stored', { error: messageOf(error) })
     }
+  }
+
+  /** As the answer of the agent that was speaking, so that turns alternate and the same agent goes on. */
+  private abortMarker(): { author: string; content: Content } {
+    const only = this.host.rootAgent.subAgents.length === 0 ? this.host.rootAgent.name : undefined
+    const author = this.lastAuthor ?? only
+    if (author === undefined) return { author: 'user', content: asUser(ABORTED_MARKER) }
+    return { author, content: { role: 'model', parts: [{ text: ABORTED_MARKER }] } }
   }
 
   /** The caller's signal and a lost lease both end the run. */
@@ -332,6 +347,7 @@ export class RunLoop {
   private get scope(): RunScope {
     const { limits } = this
     return {
+      owner: this.host,
       runId: this.recorder.runId,
       sessionId: this.key.sessionId,
       ...(this.input.model === undefined ? {} : { model: this.input.model }),

@@ -35,6 +35,8 @@ export interface Counted {
  * so the link is the asynchronous context and not an argument.
  */
 export interface RunScope {
+  /** The host of the run, as an identity. */
+  readonly owner: object
   readonly runId: string
   readonly sessionId: string
   /** The model reference that this run uses instead of the agents' own. */

@@ -3,6 +3,7 @@ import type { Content, Part } from '../adk/sdk.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
+import { emptyUsage } from './event-reader.js'
 import type { RunEvent } from './run-event.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { RunLoop } from './run-loop.js'
@@ -28,6 +29,10 @@ export async function* run(
     sessionId: input.sessionId ?? randomUUID(),
   }
   const whenBusy = input.whenBusy ?? 'queue'
+  if (input.signal?.aborted) {
+    yield* stoppedBeforeStart(host, key, input)
+    return
+  }
   const leave = await host.queue.enter(key, whenBusy, input.signal)
   let lease: Lease | undefined
   // The session is given back once, by whoever comes first: the end of the loop, or an abort while nobody listens.
@@ -49,6 +54,19 @@ export async function* run(
   } finally {
     await end()
   }
+}
+
+/** A run whose signal was aborted before it began: it ends as any aborted run does, and touches nothing. */
+function* stoppedBeforeStart(
+  host: RunHost,
+  key: SessionKey,
+  input: RunInput,
+): Generator<RunEvent, void, undefined> {
+  const identity = { sessionId: key.sessionId, runId: randomUUID() }
+  const model = host.modelReference(input.model)
+  yield { type: 'run-start', userId: key.userId, agent: host.rootAgent.name, model, ...identity, seq: 1 }
+  const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
+  yield { type: 'run-finish', finishReason: 'aborted', ...nothing, ...identity, seq: 2 }
 }
 
 function userMessage({ text, parts }: RunInput): Content {

@@ -1,3 +1,4 @@
+import { AgentError } from '../errors.js'
 import type { CallReference } from './call-groups.js'
 import {
   CALL_TOKENS,
@@ -69,6 +70,10 @@ export function effectiveLimits(
   budget: number | 'off' | undefined,
   maxMessages: number | undefined,
 ): { budgetTokens: number; maxMessages: number | undefined } {
+  if (budget !== undefined && budget !== 'off' && !(typeof budget === 'number' && budget >= 0)) {
+    const message = `The token budget is ${String(budget)}, but must be a number from 0 (the default) up, or 'off'.`
+    throw new AgentError('invalid-argument', message)
+  }
   if (budget === 'off') {
     return { budgetTokens: Number.POSITIVE_INFINITY, maxMessages: maxMessages ?? DEFAULT_MAX_MESSAGES }
   }

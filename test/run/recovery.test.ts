@@ -199,7 +199,7 @@ describe('an agent inside a tool', () => {
     const listed = await runtime.store.listSessions({ appName: 'lango' })
     expect(listed.sessions.map(session => session.key.sessionId)).toEqual(['s'])
     expect((await runtime.store.listSessions({ appName: 'inner' })).sessions).toEqual([])
-    const inner = { ...KEY, appName: 'inner' }
+    const inner = { ...KEY, appName: 'lango/inner' }
     expect(await runtime.store.loadSession(inner)).toMatchObject({ totalMessages: 2 })
     await runtime.store.deleteSession(KEY)
     expect(await runtime.store.loadSession(inner)).toBeUndefined()

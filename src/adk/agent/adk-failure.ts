@@ -16,11 +16,14 @@ const PATTERNS: readonly { kind: AdkFailure['kind']; pattern: RegExp }[] = [
   { kind: 'model-call-limit', pattern: /^Max number of llm calls limit of/ },
 ]
 
-/** What an error message of ADK means. */
-export function adkFailure(message: string): AdkFailure {
+/**
+ * What an error message of ADK means. `whole`: the words must be all of it, because somebody else than ADK may
+ * have quoted them in a longer sentence.
+ */
+export function adkFailure(message: string, { whole = false } = {}): AdkFailure {
   for (const { kind, pattern } of PATTERNS) {
     const found = pattern.exec(message)
-    if (!found) continue
+    if (!found || (whole && found.index > 0)) continue
     if (kind === 'unknown-agent' || kind === 'unknown-tool') return { kind, name: found[1] ?? '' }
     return { kind: 'model-call-limit' }
   }

@@ -1,6 +1,7 @@
 import { AgentError } from '../../errors.js'
 import type { Tool } from '../../tool.js'
 import { type BaseLlm, type BaseTool, type BaseToolset, LlmAgent } from '../sdk.js'
+import { agentName, checkAgents } from './check-agents.js'
 import { ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
 
 /** An agent as plain data: what `createRuntime` takes. */
@@ -22,11 +23,9 @@ export interface AgentDefinition {
 /** A tool of Lango's or of ADK's. */
 export type AgentTool = Tool | BaseTool | BaseToolset
 
-export const DEFAULT_AGENT_NAME = 'lango-agent'
-
 /** Builds ADK's tree of agents. Names are checked before anything is built. */
 export function buildAgent(root: AgentDefinition, parts: AgentParts): LlmAgent {
-  checkNames(root)
+  checkAgents(root)
   return build(root, true, parts)
 }
 
@@ -39,7 +38,7 @@ export interface AgentParts {
 function build(definition: AgentDefinition, isRoot: boolean, parts: AgentParts): LlmAgent {
   const { instruction = '', model } = definition
   return new LlmAgent({
-    name: nameOf(definition, isRoot),
+    name: agentName(definition, isRoot),
     ...(model === undefined ? {} : { model: parts.resolveModel(model) }),
     ...(definition.description === undefined ? {} : { description: definition.description }),
     // A function is taken as it is; a string would be searched for {placeholders}.
@@ -51,39 +50,11 @@ function build(definition: AgentDefinition, isRoot: boolean, parts: AgentParts):
 
 function asAdkTool(tool: AgentTool | string, options: ToolAdapterOptions = {}): BaseTool | BaseToolset {
   if (typeof tool === 'string')
-    throw invalid(`There is no tool "${tool}". Give the tool itself, or configure it.`)
+    throw new AgentError(
+      'invalid-config',
+      `There is no tool "${tool}". Give the tool itself, or configure it.`,
+    )
   return 'execute' in tool && 'parameters' in tool && !('runAsync' in tool)
     ? new ToolAdapter(tool as Tool, options)
     : (tool as BaseTool | BaseToolset)
-}
-
-function nameOf(definition: AgentDefinition, isRoot: boolean): string {
-  return definition.name ?? (isRoot ? DEFAULT_AGENT_NAME : '')
-}
-
-const VALID_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/
-
-function checkNames(root: AgentDefinition): void {
-  const seen = new Map<string, AgentDefinition>()
-  const visit = (definition: AgentDefinition, path: readonly AgentDefinition[]): void => {
-    const name = nameOf(definition, path.length === 0)
-    const where = [...path, definition].map(agent => agent.name ?? DEFAULT_AGENT_NAME).join(' → ')
-    if (path.includes(definition))
-      throw invalid(`The agents form a circle: ${where}. An agent cannot be below itself.`)
-    if (!VALID_NAME.test(name) || name === 'user') {
-      throw invalid(
-        `"${name}" is not a valid agent name (${where}). Start with a letter or underscore, go on with letters, digits, underscores or hyphens, and do not use "user".`,
-      )
-    }
-    if (seen.has(name)) {
-      throw invalid(`Two agents are called "${name}". Give each agent of the tree a name of its own.`)
-    }
-    seen.set(name, definition)
-    for (const child of definition.subAgents ?? []) visit(child, [...path, definition])
-  }
-  visit(root, [])
-}
-
-function invalid(message: string): AgentError {
-  return new AgentError('invalid-config', message)
 }

@@ -4,13 +4,20 @@ import { type BaseAgent, type BaseLlm, isAgentTool, isLlmAgent } from '../sdk.js
  * Gives every agent of a tree that names its model by a string a model of ours, in place: nothing else of a
  * user's agent is touched. Agents inside `AgentTool`s belong to the tree too.
  */
-export function resolveAgentModels(root: BaseAgent, resolve: (reference: string) => BaseLlm): BaseAgent {
+export function resolveAgentModels(
+  root: BaseAgent,
+  resolve: (reference: string) => BaseLlm,
+  /** The reference of a model that was put there before, by another runtime or this one. */
+  referenceOf: (model: BaseLlm) => string | undefined = () => undefined,
+): BaseAgent {
   const visited = new Set<BaseAgent>()
   const visit = (agent: BaseAgent): void => {
     if (visited.has(agent)) return
     visited.add(agent)
     if (isLlmAgent(agent)) {
-      if (typeof agent.model === 'string' && agent.model !== '') agent.model = resolve(agent.model)
+      const { model } = agent
+      const reference = typeof model === 'string' ? model : model && referenceOf(model)
+      if (reference) agent.model = resolve(reference)
       for (const tool of agent.tools) {
         if (isAgentTool(tool)) visit(innerAgent(tool))
       }

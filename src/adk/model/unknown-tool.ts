@@ -26,6 +26,8 @@ class UnknownTool extends BaseTool {
  * without a name gets one, because neither ADK nor a provider that sees it again accepts it.
  */
 export function answerUnknownTools(llmRequest: LlmRequest, response: LlmResponse): string[] {
+  // ADK always sets it; a caller without ADK may not.
+  llmRequest.toolsDict ??= {}
   const tools = llmRequest.toolsDict
   const known = Object.keys(tools)
   const calls = (response.content?.parts ?? []).flatMap(part => part.functionCall ?? [])

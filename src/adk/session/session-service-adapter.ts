@@ -54,19 +54,22 @@ export class SessionServiceAdapter extends BaseSessionService {
   }
 
   override async createSession(request: CreateSessionRequest): Promise<AdkSession> {
-    const key = keyOf(request.appName, request.userId, request.sessionId || randomUUID())
-    const nestedIn = this.#fence.nestedIn(key)
-    return this.#toAdk(await this.#store.createSession(key, request.state, nestedIn ? { nestedIn } : {}))
+    const { appName, userId, state } = request
+    const sessionId = request.sessionId || randomUUID()
+    const nestedIn = this.#fence.nestedIn({ appName, userId, sessionId })
+    const key = this.#keyOf(appName, userId, sessionId)
+    const session = await this.#store.createSession(key, state, nestedIn ? { nestedIn } : {})
+    return this.#toAdk(appName, session)
   }
 
   override async getSession(request: GetSessionRequest): Promise<AdkSession | undefined> {
-    const key = keyOf(request.appName, request.userId, request.sessionId)
+    const key = this.#keyOf(request.appName, request.userId, request.sessionId)
     this.#fence.claim(key)
     const session = await this.#store.loadSession(key, this.#loadOptions())
     if (!session) return undefined
     this.#options.onLoad?.(session)
     if (session.cut) this.#options.onCut?.(session.cut, key)
-    return this.#toAdk(session, request.config)
+    return this.#toAdk(request.appName, session, request.config)
   }
 
   /** Two callers at once get one session: whoever comes second reads what the first created. */
@@ -108,12 +111,12 @@ export class SessionServiceAdapter extends BaseSessionService {
     userId: string
     sessionId: string
   }): Promise<void> {
-    await this.#store.deleteSession(keyOf(request.appName, request.userId, request.sessionId))
+    await this.#store.deleteSession(this.#keyOf(request.appName, request.userId, request.sessionId))
   }
 
   override async appendEvent({ session, event }: AppendEventRequest): Promise<Event> {
     if (event.partial) return event
-    const key = keyOf(session.appName, session.userId, session.id)
+    const key = this.#keyOf(session.appName, session.userId, session.id)
     const message = eventToMessage(event)
     const stateDelta = persistentStateDelta(event)
     const hasDelta = Object.keys(stateDelta).length > 0
@@ -172,22 +175,24 @@ export class SessionServiceAdapter extends BaseSessionService {
     }
   }
 
-  #toAdk(session: Session, config?: GetSessionRequest['config']): AdkSession {
+  /** Agents inside tools have sessions under their own name; in the store these belong to the run's app. */
+  #keyOf(appName: string, userId: string, sessionId: string): SessionKey {
+    const owner = this.#fence.nestedIn({ appName, userId, sessionId })
+    return { appName: owner === undefined ? appName : `${owner}/${appName}`, userId, sessionId }
+  }
+
+  #toAdk(appName: string, session: Session, config?: GetSessionRequest['config']): AdkSession {
     const { rootAgentName } = this.#options
     const events = recentEvents(messagesToEvents(session.messages, { rootAgentName }), config)
     return {
       id: session.key.sessionId,
-      appName: session.key.appName,
+      appName,
       userId: session.key.userId,
       state: { ...session.state },
       events: adkView(events, { rootAgentName }),
       lastUpdateTime: session.updatedAt,
     }
   }
-}
-
-function keyOf(appName: string, userId: string, sessionId: string): SessionKey {
-  return { appName, userId, sessionId }
 }
 
 /** ADK's own reading of its two filters; a cut that parts a pair is mended by the view. */

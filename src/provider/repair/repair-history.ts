@@ -51,8 +51,9 @@ export interface RepairOptions {
 }
 
 export interface RepairedHistory {
-  readonly messages: readonly ProviderMessage[]
-  readonly repairs: readonly Repair[]
+  /** The very list that was given when nothing had to be changed. */
+  messages: ProviderMessage[]
+  repairs: Repair[]
   /** Stored call id → id on the wire, only where they differ. */
   readonly mappedIds: Readonly<Record<string, string>>
   /** Name on the wire → the tool's own name, only where they differ. */
@@ -107,7 +108,8 @@ export function repairHistory(
   let entries: readonly Entry[] = messages.map((message, at) => ({ message, at }))
   for (const step of STEPS) entries = step(entries, context)
   const { mappedIds, mappedNames } = context
-  if (options.mode === 'explain') return { messages, repairs, mappedIds: {}, mappedNames: {} }
+  if (options.mode === 'explain')
+    return { messages: asGiven(messages), repairs, mappedIds: {}, mappedNames: {} }
   if (options.mode === 'strict') refuseBroken(repairs, context.profile)
   return { messages: sameOrNew(messages, entries), repairs, mappedIds, mappedNames }
 }
@@ -130,11 +132,13 @@ function refuseBroken(repairs: readonly Repair[], profile: Profile): void {
   )
 }
 
-function sameOrNew(
-  messages: readonly ProviderMessage[],
-  entries: readonly Entry[],
-): readonly ProviderMessage[] {
+function sameOrNew(messages: readonly ProviderMessage[], entries: readonly Entry[]): ProviderMessage[] {
   const same =
     messages.length === entries.length && entries.every((entry, index) => entry.message === messages[index])
-  return same ? messages : entries.map(entry => entry.message)
+  return same ? asGiven(messages) : entries.map(entry => entry.message)
+}
+
+/** Whoever gave the list may change it; we never do. */
+function asGiven(messages: readonly ProviderMessage[]): ProviderMessage[] {
+  return messages as ProviderMessage[]
 }
