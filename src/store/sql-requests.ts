@@ -7,16 +7,7 @@ import {
   unpackPart,
   writePartList,
 } from './request-parts.js'
-import {
-  type Dialect,
-  numberIn,
-  type Row,
-  type SqlValue,
-  type Statement,
-  sql,
-  type Task,
-  textIn,
-} from './sql-database.js'
+import { type Dialect, numberIn, type Row, type Statement, sql, type Task, textIn } from './sql-database.js'
 import { partMissing } from './store-errors.js'
 
 /** Stores what one model step sent, once for the run where steps have it in common. */
@@ -90,7 +81,7 @@ function* storeParts(runId: string, parts: readonly string[]): Task<number[]> {
       yield sql(
         `INSERT INTO lango_run_parts (run_id, digest, part) VALUES ${some.map(() => '(?, ?, ?)').join(', ')}
           ON CONFLICT (run_id, digest) DO NOTHING RETURNING id, digest`,
-        ...some.flat<SqlValue>(),
+        ...some.flat(),
       ),
     )
   }
