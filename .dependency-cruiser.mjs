@@ -43,6 +43,10 @@ const OWNED_PACKAGES = [
   ['@anthropic-ai/sdk', ['^src/provider/anthropic/']],
   ['@photostructure/sqlite', ['^src/store/sqlite[.]ts$']],
   ['pg', ['^src/store/postgres[.]ts$']],
+  ['@modelcontextprotocol/sdk', ['^src/tools/mcp[^/]*[.]ts$']],
+  ['pino', ['^src/pino-logger[.]ts$']],
+  ['yaml', ['^src/config/import-file[.]ts$']],
+  ['@opentelemetry/(sdk|exporter|resources)[^/]*', ['^src/telemetry[.]ts$']],
 ]
 
 const packageRules = OWNED_PACKAGES.map(([name, owners]) => ({

@@ -1,10 +1,24 @@
 export type { AgentDefinition, AgentTool } from './adk/agent/build-agent.js'
+export type { LangoConfig, LangoConfigInput } from './config/config.js'
 export { defineConfig } from './config/define-config.js'
+export { loadConfig, loadRootAgent } from './config/load-config.js'
+export { redact } from './config/redact.js'
 export { AgentError, type AgentErrorCode, type AgentErrorJson } from './errors.js'
+export type { InspectedStep, RunInspection } from './inspect.js'
 export type { Logger } from './logger.js'
+export { createLogger, type LogOptions } from './pino-logger.js'
 export type { RunResult } from './run/run-and-collect.js'
+export type { ApprovalAsk, OnApproval } from './run/run-approvals.js'
 export type { RunEvent, RunEventType, RunFinishReason, RunRepair, RunUsage } from './run/run-event.js'
 export type { RunInput } from './run/run-host.js'
 export { createRuntime, type Runtime } from './runtime.js'
-export type { AdkOptions, HistoryOptions, RuntimeOptions } from './runtime-options.js'
-export { defineTool, type Tool, type ToolContext, type ToolEffect } from './tool.js'
+export type { AdkOptions, HistoryOptions, RuntimeOptions, ToolsOptions } from './runtime-options.js'
+export { createTelemetry, type Telemetry, type TelemetryOptions } from './telemetry.js'
+export {
+  type ApprovalAnswer,
+  type ApprovalOutcome,
+  defineTool,
+  type Tool,
+  type ToolContext,
+  type ToolEffect,
+} from './tool.js'

@@ -1,5 +1,7 @@
 /** The tools of a runtime that come from options: built-in ones, those of MCP servers, and `read_output`. */
 import type { ToolAdapterOptions } from './adk/agent/tool-adapter.js'
+import type { AgentConfig } from './config/config.js'
+import { namedTools } from './config/resolve-tools.js'
 import { KeptOutputs } from './kept-outputs.js'
 import type { Logger } from './logger.js'
 import { runScope } from './run/run-scope.js'
@@ -30,7 +32,10 @@ export async function gatherTools(
     outputLimitTokens,
     ...rest
   } = tools
-  const own = builtIn.length === 0 ? [] : await makeBuiltIn(builtIn, { workspace, ...rest })
+  const own = await makeBuiltIn(builtIn, namedTools(options.agent as AgentConfig | undefined), {
+    workspace,
+    ...rest,
+  })
   const servers =
     Object.keys(mcpServers).length === 0
       ? undefined
@@ -52,11 +57,16 @@ export async function gatherTools(
   }
 }
 
+/** Those that the options name, and those that agents name: naming a built-in tool is what switches it on. */
 async function makeBuiltIn(
-  names: readonly string[],
+  configured: readonly string[],
+  named: readonly string[],
   options: Parameters<typeof import('./tools/built-in-tools.js').builtInTools>[1],
 ): Promise<Tool[]> {
-  return (await import('./tools/built-in-tools.js')).builtInTools(names, options)
+  if (configured.length + named.length === 0) return []
+  const { BUILT_IN_TOOL_NAMES, builtInTools } = await import('./tools/built-in-tools.js')
+  const known: readonly string[] = BUILT_IN_TOOL_NAMES
+  return builtInTools([...configured, ...named.filter(name => known.includes(name))], options)
 }
 
 async function makeReadOutput(outputs: KeptOutputs): Promise<Tool> {

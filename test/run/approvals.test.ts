@@ -215,6 +215,25 @@ test('a long output is shortened for the model, kept whole, and can be read on',
   expect((await runtime.store.listSessions({ appName: 'lango' })).sessions).toHaveLength(1)
 })
 
+test('naming a built-in tool switches it on', async () => {
+  const runtime = await start([{ toolCalls: [{ name: 'current_time', args: {} }] }, { text: 'late' }], {
+    agent: { name: 'root', model: 'play/m', tools: ['current_time'] },
+  })
+  const events = await collect(runtime, { sessionId: 's', text: 'what time is it?' })
+  expect(events.find(event => event.type === 'tool-result')).toMatchObject({
+    name: 'current_time',
+    isError: false,
+  })
+})
+
+test('a tool name that nobody knows is refused with the names that there are', async () => {
+  const runtime = await start([], { agent: { name: 'root', model: 'play/m', tools: ['current_tyme'] } })
+  await expect(runtime.ready()).rejects.toMatchObject({
+    code: 'invalid-config',
+    message: expect.stringContaining('current_tyme'),
+  })
+})
+
 test('the cost of a run is known when the prices are', async () => {
   const priced = new ScriptedProvider(
     [{ text: 'hi', usage: { inputTokens: 1_000_000, outputTokens: 100_000 } }],
