@@ -36,6 +36,7 @@ test.each([
   [[1], 'parts 1'],
   [[5, 6, 7, 9, 9, 8], 'parts 5+2 9 9 8'],
   [[3, 1, 2], 'parts 3 1+1'],
+  [[1, 2, 3, 5, 7, 9, 40], 'parts 1+2 5+2*2 40'],
 ])('a list of the parts %j is written as %s', (ids, text) => {
   expect(writePartList(ids)).toBe(text)
   expect(readPartList(text)).toEqual(ids)

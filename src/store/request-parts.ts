@@ -40,15 +40,25 @@ export function digestOf(part: string): string {
   return createHash('sha256').update(part).digest('base64url')
 }
 
-/** A list of numbers as text: `5+3 9` for 5, 6, 7, 8 and 9. Behind a marker that no JSON begins with. */
+/**
+ * A list of numbers as text: `5+3` for 5, 6, 7, 8 and `5+3*2` for 5, 7, 9, 11, as numbers mostly follow each other
+ * with equal gaps. Behind a marker that no JSON begins with.
+ */
 export function writePartList(ids: readonly number[]): string {
-  const ranges: { first: number; more: number }[] = []
+  const series: { first: number; more: number; gap: number }[] = []
   for (const id of ids) {
-    const last = ranges.at(-1)
-    if (last !== undefined && id === last.first + last.more + 1) last.more++
-    else ranges.push({ first: id, more: 0 })
+    const last = series.at(-1)
+    if (last?.more === 0 && id > last.first) Object.assign(last, { more: 1, gap: id - last.first })
+    else if (last !== undefined && last.more > 0 && id === last.first + last.gap * (last.more + 1))
+      last.more++
+    else series.push({ first: id, more: 0, gap: 1 })
   }
-  return LIST_MARKER + ranges.map(({ first, more }) => (more === 0 ? first : `${first}+${more}`)).join(' ')
+  return LIST_MARKER + series.map(writeSeries).join(' ')
+}
+
+function writeSeries({ first, more, gap }: { first: number; more: number; gap: number }): string {
+  if (more === 0) return `${first}`
+  return gap === 1 ? `${first}+${more}` : `${first}+${more}*${gap}`
 }
 
 /** The numbers that `writePartList` wrote; `undefined` when the text is a request itself. */
@@ -57,9 +67,9 @@ export function readPartList(stored: string): number[] | undefined {
   return stored
     .slice(LIST_MARKER.length)
     .split(' ')
-    .flatMap(range => {
-      const [first = 0, more = 0] = range.split('+').map(Number)
-      return Array.from({ length: more + 1 }, (_, index) => first + index)
+    .flatMap(series => {
+      const [first = 0, more = 0, gap = 1] = series.split(/[+*]/).map(Number)
+      return Array.from({ length: more + 1 }, (_, index) => first + index * gap)
     })
 }
 
