@@ -277,11 +277,13 @@ describe.each(STORES)('on %s', kind => {
     })
 
     test('another session than its own is written under a lease of its own', async () => {
-      const { store, sessions: plain } = await opened()
-      const nestedKey = { ...KEY, appName: 'inner' }
-      const nested = await plain.createSession(nestedKey)
+      const { store } = await opened()
       const lease = await store.acquireLease(KEY)
       const sessions = new SessionServiceAdapter(store, { fence: { key: KEY, fence: lease } })
+      const nested = await sessions.createSession({ ...KEY, appName: 'inner' })
+      expect(nested.appName).toBe('inner')
+      // In the store it belongs to the app of the run, so that agents of other apps do not share it.
+      const nestedKey = { ...KEY, appName: `${KEY.appName}/inner` }
       const others = await store.acquireLease(nestedKey)
       const order: string[] = []
       const written = sessions

@@ -10,9 +10,7 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL')
 })
 
-function lango(
-  ...args: string[]
-): ChildProcess & {
+function lango(...args: string[]): ChildProcess & {
   stdout: NonNullable<ChildProcess['stdout']>
   stderr: NonNullable<ChildProcess['stderr']>
 } {
