@@ -248,6 +248,7 @@ function report(request: LlmRequest, reference: string, scope: RunScope): void {
       const { history, cut } = message
       step = scope.requestSent({ ...sent, model: reference, history, cuts: cut ? [cut] : [] })
     }
+    if (message.type === 'error' && !scope.isOwnRequest(request)) scope.nestedFailed(message.error)
     if (message.type === 'usage') {
       const none = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
       scope.modelUsed(request, step, reference, { ...none, ...message.usage })

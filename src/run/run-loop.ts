@@ -362,6 +362,7 @@ export class RunLoop {
         if (cut) this.outbox.put({ type: 'history-cut', cut })
       },
       historyCut: cut => this.outbox.put({ type: 'history-cut', cut }),
+      nestedFailed: error => this.plugin.noteNestedFailure(error),
       nestedCalls: calls => {
         for (const body of limits.observeNested(calls)) this.outbox.put(body)
       },

@@ -22,6 +22,7 @@ export class RunPlugin extends BasePlugin {
   private wrapUp: WrapUp | undefined
   private wrapUpStarted = false
   private warning: string | undefined
+  private nestedFailure: Error | undefined
   private readonly requests = new WeakSet<object>()
 
   constructor() {
@@ -72,10 +73,31 @@ export class RunPlugin extends BasePlugin {
     return { ...llmResponse, content: { role: 'model', parts: kept } }
   }
 
+  /** Remembers why an agent inside a tool has nothing to say. */
+  noteNestedFailure(error: Error): void {
+    this.nestedFailure = error
+  }
+
+  /** An agent inside a tool that failed answers with an empty text; its caller is told why instead. */
+  override async afterToolCallback({
+    result,
+  }: {
+    result: unknown
+  }): Promise<Record<string, unknown> | undefined> {
+    const failure = this.nestedFailure
+    this.nestedFailure = undefined
+    return failure && isEmptyResult(result) ? { error: failure.message } : undefined
+  }
+
   override async onModelErrorCallback({ error }: { error: Error }): Promise<LlmResponse | undefined> {
     this.modelError = error
     return undefined
   }
+}
+
+function isEmptyResult(result: unknown): boolean {
+  if (result === undefined || result === null || result === '') return true
+  return typeof result === 'object' && 'result' in result && result.result === ''
 }
 
 function hasText(part: Part): boolean {

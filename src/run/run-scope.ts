@@ -54,6 +54,8 @@ export interface RunScope {
   loaded(stored: Counted, cut: HistoryCut | undefined): void
   /** A request leaves out part of the history. */
   historyCut(cut: HistoryCut): void
+  /** The model of a nested agent failed: ADK would hand its caller an empty result. */
+  nestedFailed(error: Error): void
   /** Counts the calls that a nested agent makes in one turn. */
   nestedCalls(calls: readonly { name?: string | undefined }[]): void
   /** True when no tool may be called any more. */

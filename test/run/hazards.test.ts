@@ -1,6 +1,7 @@
 // Hazards that attacks on the runtime have found, one test each.
 import { AgentTool, LlmAgent, ParallelAgent, SequentialAgent } from '@google/adk'
 import { afterEach, describe, expect, test } from 'vitest'
+import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime.js'
 import type { RuntimeOptions } from '../../src/runtime-options.js'
@@ -151,6 +152,22 @@ describe('agents inside tools', () => {
     await bank.close()
     await shop.close()
     await store.close()
+  })
+
+  test('that fail tell their caller why', async () => {
+    const failure = new AgentError('provider-auth', 'The inner key was refused.')
+    const runtime = await start(
+      (request, index) => {
+        if (request.model === 'inner') return { error: failure }
+        return index === 0
+          ? call('helper', { request: 'x' })
+          : { text: JSON.stringify(request.messages.at(-1)) }
+      },
+      { rootAgent: nested() },
+    )
+    expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toContain(
+      'The inner key was refused.',
+    )
   })
 
   test('may not be called like the app', async () => {
