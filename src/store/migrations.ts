@@ -167,6 +167,8 @@ function requestParts({ identity, integer }: Dialect): readonly string[] {
       id ${identity}, run_id TEXT NOT NULL, digest TEXT NOT NULL, part TEXT NOT NULL, UNIQUE (run_id, digest)
     )`,
     `ALTER TABLE lango_runs ADD COLUMN deleted_at ${integer}`,
+    'CREATE INDEX lango_runs_deleted ON lango_runs (deleted_at) WHERE deleted_at IS NOT NULL',
     'CREATE INDEX lango_run_events_age ON lango_run_events (stored_at)',
+    'CREATE INDEX lango_run_requests_age ON lango_run_requests (stored_at)',
   ]
 }

@@ -40,9 +40,8 @@ export function* readRequestsTask(runId: string): Task<{ step: number; json: str
 }
 
 /** Forgets runs that have nothing left, and parts that no request can name any more. */
-export function* forgetEmptyTask({ pruneLock, now }: Dialect): Task<void> {
+export function* forgetEmptyTask({ pruneLock }: Dialect): Task<void> {
   if (pruneLock !== '') yield sql(pruneLock)
-  yield sql(`DELETE FROM lango_runs WHERE deleted_at < ${now} - ${DAY_MS}`)
   yield sql(`DELETE FROM lango_run_parts WHERE
     NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_run_parts.run_id)`)
   yield sql(`DELETE FROM lango_runs WHERE deleted_at IS NULL
@@ -50,8 +49,6 @@ export function* forgetEmptyTask({ pruneLock, now }: Dialect): Task<void> {
     AND NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_runs.run_id)
     AND NOT EXISTS (SELECT 1 FROM lango_run_signals s WHERE s.run_id = lango_runs.run_id)`)
 }
-
-const DAY_MS = 86_400_000
 
 /** The session that a run belongs to, kept from being deleted until the transaction ends. */
 export function findRun({ forUpdate }: Dialect, runId: string): Statement {

@@ -139,7 +139,7 @@ export class SqlRuns implements RunStore {
 }
 
 const EVENTS_PER_STATEMENT = 32
-const PRUNED_AT_ONCE = 2000
+const PRUNED_AT_ONCE = 500
 
 /** Token calibration: sums, so that concurrent observations all count. */
 export class SqlCalibration implements CalibrationStore {

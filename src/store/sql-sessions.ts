@@ -124,10 +124,11 @@ function* deleteOne(dialect: Dialect, key: SessionKey): Task<boolean> {
 }
 
 /**
- * A run that goes on does not know that its session is gone. Its id, and nothing else, stays until runs are pruned,
- * for a day at least, and what the run would still store is dropped.
+ * A run that goes on does not know that its session is gone. Its id, and nothing else, stays for a day, and what
+ * the run would still store is dropped.
  */
 function* deleteRuns({ now }: Dialect, names: readonly string[]): Task<void> {
+  yield sql(`DELETE FROM lango_runs WHERE deleted_at < ${now} - ${DAY_MS}`)
   const runs = yield sql(
     `UPDATE lango_runs SET deleted_at = ${now}, app_name = '', user_id = '', session_id = ''
       WHERE ${SESSION_KEY} RETURNING run_id`,
@@ -137,6 +138,8 @@ function* deleteRuns({ now }: Dialect, names: readonly string[]): Task<void> {
     for (const table of RUN_TABLES) yield sql(`DELETE FROM ${table} WHERE run_id = ?`, textIn(run, 'run_id'))
   }
 }
+
+const DAY_MS = 86_400_000
 
 const RUN_TABLES = ['lango_run_events', 'lango_run_requests', 'lango_run_parts', 'lango_run_signals']
 

@@ -1,4 +1,3 @@
-import { connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { openStore } from '../../../src/store/open-store.js'
@@ -68,20 +67,17 @@ test('a database that does not store text as UTF-8 is refused', async () => {
   await database.drop()
 })
 
-/**
- * Keeps everyone from writing to sessions until it is told to let go. The lock is one that needs no transaction
- * id: an open one keeps the whole server, and so the tests that measure sizes, from cleaning up.
- */
+/** Holds the rows of every session until it is told to let go. */
 async function lockSessions(url: string): Promise<() => Promise<void>> {
   const client = new pg.Client(url)
   await client.connect()
   await client.query('BEGIN')
-  await client.query('LOCK TABLE lango_sessions IN EXCLUSIVE MODE')
+  await client.query('SELECT * FROM lango_sessions FOR UPDATE')
   return () => client.end()
 }
 
 test.each(['appendMessage', 'updateState'] as const)(
-  '%s ends when its rows stay locked, and says how to wait longer',
+  '%s ends when a row stays locked, and says how to wait longer',
   async method => {
     const database = await createDatabase()
     const store = await openStore(`${database.url}?query_timeout=200`)
@@ -117,47 +113,5 @@ test('closing does not wait for a statement that waits for a lock', async () => 
   await store.close()
   for (const write of writes) expect((await write).code).toBe('store-unavailable')
   await unlock()
-  await database.drop()
-})
-
-/** Stands between a store and its server, and can stop passing anything on without closing. */
-async function startLine(url: string): Promise<{ url: string; silence(): void; stop(): void }> {
-  const target = new URL(url)
-  const sockets: Socket[] = []
-  const server = createServer(near => {
-    const far = connect(Number(target.port), target.hostname)
-    for (const socket of [near, far]) socket.on('error', () => {})
-    near.pipe(far)
-    far.pipe(near)
-    sockets.push(near, far)
-  })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  return {
-    url: Object.assign(new URL(url), { hostname: '127.0.0.1', port: `${port}` }).href,
-    silence: () => {
-      for (const socket of sockets) socket.unpipe().pause()
-    },
-    stop: () => {
-      for (const socket of sockets) socket.destroy()
-      server.close()
-    },
-  }
-}
-
-test('a server that is gone without a word is given up, in a transaction as well, and a new connection works', async () => {
-  const database = await createDatabase()
-  const line = await startLine(database.url)
-  const store = await openStore(`${line.url}?query_timeout=100`)
-  const key = newKey()
-  await store.createSession(key)
-  line.silence()
-  const failure = await failureOf(store.updateState(key, { a: 1 }))
-  expect(failure.code).toBe('store-unavailable')
-  expect(failure.message).toContain('Query read timeout')
-  await store.updateState(key, { a: 2 })
-  expect((await store.loadSession(key))?.state).toEqual({ a: 2 })
-  await store.close()
-  line.stop()
   await database.drop()
 })
