@@ -92,9 +92,8 @@ test('transfers that fail again and again are a loop', async () => {
 })
 
 describe('agents side by side', () => {
-  const pair = (tools: ReturnType<typeof defineTool>[] = []) => {
+  const pair = () => {
     const agents = ['a', 'b'].map(name => new LlmAgent({ name, model: `play/${name}`, tools: [] }))
-    expect(tools).toEqual([])
     return new ParallelAgent({ name: 'pair', subAgents: agents })
   }
 
