@@ -13,9 +13,11 @@ const ROOMS = {
   adk: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$', '^src/provider/repair/'],
   run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/agent/adk-failure[.]ts$'],
   config: [],
-  server: ['^src/runtime[.]ts$', '^src/run/run-event[.]ts$', '^src/session/'],
+  server: ['^src/runtime(-info)?[.]ts$', '^src/inspect[.]ts$', '^src/run/run-event[.]ts$', '^src/session/'],
   cli: [
-    '^src/runtime[.]ts$',
+    '^src/[a-z-]+[.]ts$',
+    '^src/adk/(messages-to-provider|session/event-to-message|session/messages-to-events)[.]ts$',
+    '^src/provider/(provider|model-catalog|provider-registry)[.]ts$',
     '^src/run/run-event[.]ts$',
     '^src/session/',
     '^src/config/',
