@@ -10,6 +10,9 @@ import { createRegistry } from './provider/provider-registry.js'
 import { type RunResult, runAndCollect } from './run/run-and-collect.js'
 import type { RunEvent } from './run/run-event.js'
 import type { RunInput } from './run/run-host.js'
+
+export type { RunInput }
+
 import type { RuntimeHost } from './runtime-host.js'
 import type { RuntimeOptions } from './runtime-options.js'
 import type { SessionStore } from './session/session-store.js'

@@ -1,0 +1,66 @@
+/** What a runtime says of itself: to the server, the command line and whoever shows it to people. */
+import type { RepairMode } from './provider/provider.js'
+import type { SessionKey } from './session/message.js'
+
+export interface RuntimeInfo {
+  app: string
+  /** The root agent's name. */
+  agent: string
+  /** What runs use unless they name another; empty when an agent from code brings a model of its own. */
+  model: string
+  /** The offline demo model answers. */
+  demo: boolean
+  /** Which kind of store is behind it; never its address. */
+  store: 'sqlite' | 'postgres' | 'memory' | 'custom'
+  budgetTokens: number | 'off'
+  repair: RepairMode
+}
+
+/** A model that can be named in `model`. */
+export interface ModelChoice {
+  /** `provider/model`. */
+  reference: string
+  provider: string
+  id: string
+  contextWindow: number
+  outputLimit: number
+  /** Dollars per million tokens. */
+  price?: { input: number; output: number; cachedInput?: number; cacheWrite?: number }
+  /** The rules that a history is repaired to. */
+  profile: string
+  /** Whether a key was found, or none is needed. */
+  keyPresent: boolean
+  /** The variable that would hold the key. */
+  keyVariable?: string
+  /** The catalogue knows the model; otherwise its figures are careful guesses. */
+  known: boolean
+}
+
+/** What every provider would say of a stored session. */
+export interface SessionLint {
+  key: SessionKey
+  messages: number
+  /** Only the newest messages were looked at. */
+  truncated?: boolean
+  profiles: ProfileLint[]
+}
+
+export interface ProfileLint {
+  profile: string
+  /** Sent as it is stored, the history would be refused. Lango repairs it, so the session goes on. */
+  refused: boolean
+  breaks: number
+  mapped: number
+  findings: SessionFinding[]
+}
+
+export interface SessionFinding {
+  code: string
+  severity: 'breaks' | 'mapped'
+  /** Position in the neutral history. */
+  at: number
+  /** The stored message that it is about, when it can be told. */
+  seq?: number
+  message: string
+  repair: string
+}

@@ -1,0 +1,155 @@
+/**
+ * The native API under `/api`, as types: what the server answers and what `lango/client` and the web chat read.
+ *
+ * A run is started by a call that returns at once; its events are a stream of their own, which may be opened by
+ * anyone who may see the session, as often as they like, from any number. Each server-sent event has the
+ * event's `seq` as its id and the JSON of a `RunEvent` as its data; reconnecting with `Last-Event-ID` (or
+ * `?after=`) gives exactly what was missed and then the live rest. The stream ends after `run-finish`.
+ */
+import type { AgentErrorCode } from '../errors.js'
+import type { InspectedStep, RunInspection } from '../inspect.js'
+import type { RunEvent, RunUsage } from '../run/run-event.js'
+import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint } from '../runtime-info.js'
+import type { ChatMessage, ChatPart, ChatUsage } from '../session/chat-message.js'
+
+export type {
+  ChatMessage,
+  ChatPart,
+  ChatUsage,
+  InspectedStep,
+  ModelChoice,
+  ProfileLint,
+  RunEvent,
+  RunInspection,
+  RunUsage,
+  SessionFinding,
+  SessionLint,
+}
+
+/** `GET /api/info`: what is served, and to whom. */
+export interface ServerInfo extends RuntimeInfo {
+  version: string
+  /** Who the server takes the caller for. */
+  user: string
+  /** With the demo model: the line that sets a key. */
+  keyHint?: string
+  /** The largest request body in bytes: attachments must fit. */
+  maxBodyBytes: number
+}
+
+/** `GET /api/models`. */
+export interface ModelList {
+  default: string
+  models: ModelChoice[]
+}
+
+/** One line of the session list. */
+export interface SessionItem {
+  sessionId: string
+  title?: string
+  preview?: string
+  totalMessages: number
+  totalTokens: number
+  createdAt: number
+  updatedAt: number
+}
+
+/** `GET /api/sessions?search=&cursor=&limit=`, newest first. */
+export interface SessionList {
+  sessions: SessionItem[]
+  nextCursor?: string
+}
+
+/** `GET /api/sessions/{id}`. */
+export interface SessionDetail extends SessionItem {
+  /** Over all stored answers. */
+  usage: RunUsage
+  /** The run that goes on, if there is one: follow its events from the beginning. */
+  activeRun?: RunItem
+  /** The newest run, finished or not. */
+  lastRun?: RunItem
+}
+
+/** `POST /api/sessions`. */
+export interface NewSession {
+  sessionId?: string
+  title?: string
+}
+
+/** `PATCH /api/sessions/{id}`. */
+export interface SessionChange {
+  title: string
+}
+
+/** `GET /api/sessions/{id}/messages?beforeSeq=&afterSeq=&limit=`: in order; without a bound, the newest. */
+export interface MessagePage {
+  messages: ChatMessage[]
+  totalMessages: number
+}
+
+/** `POST /api/sessions/{id}/fork`: a copy up to and including `throughSeq` (0: an empty one; absent: all). */
+export interface ForkRequest {
+  throughSeq?: number
+  sessionId?: string
+  title?: string
+}
+
+/** A run of a session. Its messages are those after `afterSeq`, up to the next run's. */
+export interface RunItem {
+  runId: string
+  sessionId: string
+  startedAt: number
+  /** How many messages the session had when the run began. */
+  afterSeq?: number
+  /** The number of the newest stored event. */
+  lastSeq: number
+  status: 'running' | 'finished'
+  finishReason?: string
+}
+
+/** `GET /api/sessions/{id}/runs`, newest first. */
+export interface RunList {
+  runs: RunItem[]
+}
+
+/** `POST /api/sessions/{id}/runs`. The session is created if it does not exist. */
+export interface RunRequest {
+  text?: string
+  /** Attachments: base64 without a prefix. */
+  files?: { mimeType: string; data: string; name?: string }[]
+  model?: string
+  stateDelta?: Record<string, unknown>
+  /** Default `reject`: 409 `session-busy` while another run works on the session. */
+  whenBusy?: 'queue' | 'reject'
+  /** Chosen by the caller, a UUID: sending the same request twice starts one run. */
+  runId?: string
+}
+
+/** 202: the run has begun, or waits for its turn. */
+export interface StartedRun {
+  runId: string
+  sessionId: string
+}
+
+/** `POST /api/runs/{runId}/approvals/{callId}`. */
+export interface ApprovalReply {
+  answer: 'once' | 'always' | 'no'
+}
+
+/** Every error: RFC 9457, media type `application/problem+json`. */
+export interface Problem {
+  type: string
+  title: string
+  status: number
+  detail: string
+  code:
+    | AgentErrorCode
+    | 'unauthorized'
+    | 'forbidden'
+    | 'not-found'
+    | 'too-large'
+    | 'too-many'
+    | 'shutting-down'
+  retryable: boolean
+  details?: Record<string, unknown>
+}

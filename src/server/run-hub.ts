@@ -1,0 +1,29 @@
+/**
+ * Runs, apart from the connections that watch them. A run is started here and goes on whoever leaves; whoever
+ * comes follows it from any event number, whichever process runs it, because every event is read from the
+ * store or was stored before it is handed out.
+ */
+import type { RunInput } from '../runtime.js'
+import type { SessionKey } from '../session/message.js'
+import type { RunEvent, RunItem, StartedRun } from './chat-protocol.js'
+
+export interface RunHub {
+  /** Starts a run and resolves once its first event is stored. Throws what `runtime.run` throws before that. */
+  start(input: RunInput & { userId: string; runId?: string }): Promise<StartedRun>
+  /** The events after number `after`, stored ones first, then live ones as they are stored. Ends after `run-finish`. */
+  follow(
+    runId: string,
+    options?: { after?: number; signal?: AbortSignal },
+  ): AsyncGenerator<RunEvent, void, undefined>
+  /** Asks a run to stop, in whichever process it is. */
+  stop(runId: string): Promise<void>
+  approve(runId: string, callId: string, answer: 'once' | 'always' | 'no'): Promise<void>
+  /** The run and whose it is. A run whose process died is first marked as interrupted. */
+  find(runId: string): Promise<{ item: RunItem; key: SessionKey } | undefined>
+  /** Newest first. */
+  list(key: SessionKey, limit?: number): Promise<RunItem[]>
+  /** How many runs go on in this process, and for one user. */
+  running(userId?: string): number
+  /** Refuses new runs, waits for running ones up to `graceMs`, and tells followers to come back. */
+  close(graceMs: number): Promise<void>
+}

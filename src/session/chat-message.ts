@@ -1,0 +1,39 @@
+/**
+ * A stored message as a person reads it: parts in order, nothing of any vendor's shape. Made for chat pages and
+ * terminals; what a model is sent is made from the stored message itself.
+ */
+
+export interface ChatMessage {
+  seq: number
+  role: 'user' | 'assistant' | 'tool' | 'system'
+  author: string
+  timestamp: number
+  tokens: number
+  parts: ChatPart[]
+  /** Lango itself said it to the model: hidden in a chat, shown when inspecting. */
+  synthetic?: boolean
+  /** The model that answered, as far as the message tells. */
+  model?: string
+  usage?: ChatUsage
+  /** The model's answer was an error that was stored. */
+  error?: { code: string; message: string }
+}
+
+export type ChatPart =
+  | { type: 'text'; text: string }
+  | { type: 'reasoning'; text: string; redacted?: boolean }
+  | { type: 'tool-call'; id: string; name: string; args: unknown; signed?: boolean }
+  | { type: 'tool-result'; id: string; name: string; result: unknown; isError?: boolean }
+  | { type: 'media'; mimeType: string; name?: string; data?: string; url?: string }
+  | { type: 'other'; text: string }
+
+/** Tokens of one model answer. */
+export interface ChatUsage {
+  inputTokens: number
+  outputTokens: number
+  cachedInputTokens: number
+  reasoningTokens: number
+  totalTokens: number
+  /** Dollars, when the model's price is known. */
+  cost?: number
+}
