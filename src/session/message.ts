@@ -88,6 +88,7 @@ export interface Session {
   messages: StoredMessage[]
   totalMessages: number
   cut?: HistoryCut
+  title?: string
   createdAt: number
   updatedAt: number
 }

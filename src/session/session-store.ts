@@ -22,6 +22,8 @@ export interface SessionStore {
   updateState(key: SessionKey, delta: State, options?: { fence?: number }): Promise<void>
   /** Copies state and messages up to and including `throughSeq` (default: all) to a new session of the same app and user. */
   forkSession(key: SessionKey, newSessionId: string, options?: { throughSeq?: number }): Promise<Session>
+  /** Gives a session a title for lists and searches; an empty one takes it away. `session-not-found`. */
+  renameSession(key: SessionKey, title: string): Promise<void>
   /** Newest first. */
   listSessions(query: ListQuery): Promise<SessionPage>
   /** Removes the session and all that belongs to it; `false` when there was none. */
@@ -35,6 +37,8 @@ export interface SessionStore {
 }
 
 export interface CreateOptions {
+  /** For lists and searches. At most 200 characters are kept. */
+  title?: string
   /**
    * The app whose session of the same user and id this one belongs to: an agent that works inside a tool keeps
    * a session of its own. It is not listed, and it is deleted with the session that it belongs to.
@@ -66,6 +70,8 @@ export interface ListQuery {
   appName: string
   userId?: string
   cursor?: string
+  /** Only sessions whose title or id contains this, in whatever case. */
+  search?: string
   /** Default 50, at most 1000. */
   limit?: number
 }
@@ -76,6 +82,7 @@ export interface SessionSummary {
   totalTokens: number
   createdAt: number
   updatedAt: number
+  title?: string
   /** The beginning of the last message that a person would read. */
   preview?: string
 }
@@ -112,12 +119,31 @@ export type RunSignal =
   | { type: 'stop'; reason?: string }
   | { type: 'approval'; callId: string; answer: 'once' | 'always' | 'no' }
 
+/** What the store knows of a run without reading its events. */
+export interface RunSummary {
+  runId: string
+  key: SessionKey
+  /** Milliseconds since 1970. */
+  startedAt: number
+  /** How many messages the session had when the run began: its own come after. Absent for runs of older releases. */
+  afterSeq?: number
+  /** The number of its newest event; 0 when they were pruned. */
+  lastSeq: number
+  /** Its last event is `run-finish`, or its events were pruned. */
+  finished: boolean
+  finishReason?: string
+}
+
 /** What happened during runs: kept apart from the messages, and pruned. */
 export interface RunStore {
   /** Stores events by their `seq`; storing a number again changes nothing. */
   appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void>
   /** Events after `afterSeq`, in order. Default limit 1000. */
   readEvents(runId: string, options?: { afterSeq?: number; limit?: number }): Promise<RunEventRecord[]>
+  /** Whose run it is and how far it has come; `undefined` when the store does not know it. */
+  findRun(runId: string): Promise<RunSummary | undefined>
+  /** The runs of a session, newest first. Default limit 50. */
+  listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
   /** Keeps the request that was sent in one model step; saving a step again replaces it. */
   saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void>
   readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]>

@@ -11,6 +11,7 @@ import { storableText } from './storable-text.js'
 /** Names are part of keys and indexes, which databases limit. */
 const MAX_NAME_BYTES = 512
 const MAX_STATE_KEY_BYTES = 1000
+const MAX_SEARCH = 200
 
 export function checkKey(key: SessionKey): void {
   if (typeof key !== 'object' || key === null)
@@ -29,6 +30,11 @@ export function checkName(field: string, name: unknown): asserts name is string 
   if (utf8Length(name) > MAX_NAME_BYTES) {
     throw invalid(field, `must be at most ${MAX_NAME_BYTES} bytes long in UTF-8`, undefined)
   }
+}
+
+export function checkSearch(search: unknown): void {
+  if (search === undefined || (typeof search === 'string' && search.length <= MAX_SEARCH)) return
+  throw invalid('search', `must be a string of at most ${MAX_SEARCH} characters`, undefined)
 }
 
 export function checkMessage(message: Message): void {

@@ -1,7 +1,14 @@
 import type { SessionKey } from '../session/message.js'
-import type { CalibrationStore, RunEventRecord, RunSignal, RunStore } from '../session/session-store.js'
+import type {
+  CalibrationStore,
+  RunEventRecord,
+  RunSignal,
+  RunStore,
+  RunSummary,
+} from '../session/session-store.js'
 import { checkInteger, checkKey, checkName, toJson } from './check-input.js'
 import { checkEvents, checkObservation, checkRecord, checkRunRange, checkSignal } from './check-run-input.js'
+import { finishOf } from './run-summary.js'
 import { runOfAnotherSession } from './store-errors.js'
 
 /** JSON text with the time at which it was stored. */
@@ -12,6 +19,9 @@ interface Kept {
 
 interface MemoryRun {
   owner: string | undefined
+  key?: SessionKey
+  startedAt: number
+  afterSeq?: number | undefined
   events: Map<number, Kept>
   requests: Map<number, Kept>
   signals: Kept[]
@@ -20,12 +30,14 @@ interface MemoryRun {
 /** Run events, requests and signals in memory. */
 export class MemoryRuns implements RunStore {
   readonly #assertOpen: () => void
+  readonly #countMessages: (key: SessionKey) => number | undefined
   readonly #runs = new Map<string, MemoryRun>()
   /** Runs whose session was deleted, and when: what they would still store is dropped. */
   readonly #deleted = new Map<string, number>()
 
-  constructor(assertOpen: () => void) {
+  constructor(assertOpen: () => void, countMessages: (key: SessionKey) => number | undefined) {
     this.#assertOpen = assertOpen
+    this.#countMessages = countMessages
   }
 
   async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
@@ -40,7 +52,11 @@ export class MemoryRuns implements RunStore {
     }))
     if (this.#deleted.has(runId)) return
     const run = this.#run(runId)
-    run.owner ??= ownerOf(key)
+    if (run.owner === undefined) {
+      const { appName, userId, sessionId } = key
+      const began = { key: { appName, userId, sessionId }, startedAt: Date.now() }
+      Object.assign(run, began, { owner: ownerOf(key), afterSeq: this.#countMessages(key) })
+    }
     if (run.owner !== ownerOf(key)) throw runOfAnotherSession(runId)
     for (const { seq, ...event } of kept) if (!run.events.has(seq)) run.events.set(seq, event)
   }
@@ -58,6 +74,25 @@ export class MemoryRuns implements RunStore {
       .sort(([one], [other]) => one - other)
       .slice(0, limit)
       .map(([, { json }]) => JSON.parse(json) as RunEventRecord)
+  }
+
+  async findRun(runId: string): Promise<RunSummary | undefined> {
+    this.#assertOpen()
+    checkName('runId', runId)
+    const run = this.#runs.get(runId)
+    return run && summarize(runId, run)
+  }
+
+  async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
+    this.#assertOpen()
+    checkKey(key)
+    if (options.limit !== undefined) checkInteger('limit', options.limit, 1)
+    return [...this.#runs]
+      .filter(([, { owner }]) => owner === ownerOf(key))
+      .flatMap(([runId, run]) => summarize(runId, run) ?? [])
+      .reverse()
+      .sort((one, other) => other.startedAt - one.startedAt)
+      .slice(0, options.limit ?? 50)
   }
 
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
@@ -123,7 +158,13 @@ export class MemoryRuns implements RunStore {
   #run(runId: string): MemoryRun {
     const found = this.#runs.get(runId)
     if (found !== undefined) return found
-    const run: MemoryRun = { owner: undefined, events: new Map(), requests: new Map(), signals: [] }
+    const run: MemoryRun = {
+      owner: undefined,
+      startedAt: 0,
+      events: new Map(),
+      requests: new Map(),
+      signals: [],
+    }
     this.#runs.set(runId, run)
     return run
   }
@@ -154,6 +195,19 @@ export class MemoryCalibration implements CalibrationStore {
 }
 
 const DAY_MS = 86_400_000
+
+function summarize(runId: string, { key, startedAt, afterSeq, events }: MemoryRun): RunSummary | undefined {
+  if (key === undefined) return undefined
+  const lastSeq = Math.max(0, ...events.keys())
+  return {
+    runId,
+    key: { ...key },
+    startedAt,
+    ...(afterSeq === undefined ? {} : { afterSeq }),
+    lastSeq,
+    ...finishOf(events.get(lastSeq)?.json),
+  }
+}
 
 function pruneMap(kept: Map<number, Kept>, before: number): number {
   let pruned = 0

@@ -27,6 +27,7 @@ import {
   checkName,
   checkNesting,
   checkReadOptions,
+  checkSearch,
   checkState,
   toJson,
 } from './check-input.js'
@@ -35,6 +36,7 @@ import { MemoryCalibration, MemoryRuns } from './memory-runs.js'
 import { MemoryTickets } from './memory-tickets.js'
 import { type PageCursor, readCursor, writeCursor } from './page-cursor.js'
 import { isReadable, PREVIEW_WINDOW, previewOf } from './preview.js'
+import { isFound, tidyTitle } from './session-title.js'
 import { joinState, type StateScope, splitDelta } from './state-scopes.js'
 import {
   leaseLost,
@@ -48,6 +50,7 @@ import {
 interface MemorySession {
   key: SessionKey
   nestedIn?: string | undefined
+  title?: string | undefined
   pk: number
   state: Map<string, string>
   messages: StoredMessage[]
@@ -63,7 +66,10 @@ export class MemoryStore implements SessionStore {
   readonly #userState = new Map<string, Map<string, string>>()
   readonly #tickets = new MemoryTickets()
   readonly #leases = new LeaseHolder(this.#tickets)
-  readonly #runs = new MemoryRuns(() => this.#assertOpen())
+  readonly #runs = new MemoryRuns(
+    () => this.#assertOpen(),
+    key => this.#sessions.get(keyText(key))?.messages.length,
+  )
   readonly runs = this.#runs
   readonly calibration = new MemoryCalibration(() => this.#assertOpen())
   #lastPk = 0
@@ -76,7 +82,9 @@ export class MemoryStore implements SessionStore {
     checkNesting(key, options)
     const changes = splitDelta('state', state)
     if (this.#sessions.has(keyText(key))) throw sessionExists(key)
+    const title = tidyTitle(options.title)
     const session = this.#newSession(key)
+    session.title = title
     session.nestedIn = options.nestedIn
     this.#apply(session, changes)
     return this.#view(session, {})
@@ -147,10 +155,20 @@ export class MemoryStore implements SessionStore {
     if (throughSeq !== undefined && throughSeq > total) throw throughSeqOutOfRange(throughSeq, total)
     if (this.#sessions.has(keyText(newKey))) throw sessionExists(newKey)
     const fork = this.#newSession(newKey)
+    fork.title = source.title
     fork.state = new Map(source.state)
     fork.messages = source.messages.slice(0, throughSeq)
     fork.seqById = new Map([...source.seqById].filter(([, seq]) => seq <= fork.messages.length))
     return this.#view(fork, {})
+  }
+
+  async renameSession(key: SessionKey, title: string): Promise<void> {
+    this.#assertOpen()
+    checkKey(key)
+    const tidy = tidyTitle(title)
+    const session = this.#sessions.get(keyText(key))
+    if (session === undefined) throw sessionNotFound(key)
+    session.title = tidy
   }
 
   async listSessions(query: ListQuery): Promise<SessionPage> {
@@ -158,11 +176,13 @@ export class MemoryStore implements SessionStore {
     checkName('appName', query.appName)
     if (query.userId !== undefined) checkName('userId', query.userId)
     if (query.limit !== undefined) checkInteger('limit', query.limit, 1)
+    checkSearch(query.search)
     const limit = Math.min(query.limit ?? 50, 1000)
     const after = query.cursor === undefined ? undefined : readCursor(query.cursor)
     const found = [...this.#sessions.values()]
       .filter(({ key }) => key.appName === query.appName && (query.userId ?? key.userId) === key.userId)
       .filter(session => session.nestedIn === undefined)
+      .filter(({ title, key }) => isFound(query.search ?? '', title, key.sessionId))
       .sort(newestFirst)
       .filter(session => after === undefined || newestFirst(session, after) > 0)
     const page = found.slice(0, limit)
@@ -267,13 +287,19 @@ export class MemoryStore implements SessionStore {
       messages: clone(messages),
       totalMessages: session.messages.length,
       ...(cut === undefined ? {} : { cut }),
+      ...titled(session),
       createdAt: session.createdAt,
       updatedAt: session.updatedAt,
     }
   }
 }
 
-function summarize({ key, messages, createdAt, updatedAt }: MemorySession): SessionSummary {
+function titled({ title }: MemorySession): { title?: string } {
+  return title === undefined ? {} : { title }
+}
+
+function summarize(session: MemorySession): SessionSummary {
+  const { key, messages, createdAt, updatedAt } = session
   const last = messages.slice(-PREVIEW_WINDOW).findLast(isReadable)
   return {
     key: { ...key },
@@ -281,6 +307,7 @@ function summarize({ key, messages, createdAt, updatedAt }: MemorySession): Sess
     totalTokens: messages.reduce((all, message) => all + message.tokens, 0),
     createdAt,
     updatedAt,
+    ...titled(session),
     ...(last === undefined ? {} : { preview: previewOf(last.content) }),
   }
 }

@@ -46,6 +46,7 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   calibrationAndView,
   nestedSessions,
   requestParts,
+  titlesAndRuns,
 ]
 
 function sessionsAndRuns(dialect: Dialect): readonly string[] {
@@ -170,5 +171,15 @@ function requestParts({ identity, integer }: Dialect): readonly string[] {
     'CREATE INDEX lango_runs_deleted ON lango_runs (deleted_at) WHERE deleted_at IS NOT NULL',
     'CREATE INDEX lango_run_events_age ON lango_run_events (stored_at)',
     'CREATE INDEX lango_run_requests_age ON lango_run_requests (stored_at)',
+  ]
+}
+
+/** Sessions have a title that can be searched; runs say when they began and behind which message. */
+function titlesAndRuns({ integer }: Dialect): readonly string[] {
+  return [
+    'ALTER TABLE lango_sessions ADD COLUMN title TEXT',
+    'ALTER TABLE lango_sessions ADD COLUMN search TEXT',
+    `ALTER TABLE lango_runs ADD COLUMN started_at ${integer}`,
+    `ALTER TABLE lango_runs ADD COLUMN after_seq ${integer}`,
   ]
 }

@@ -1,7 +1,14 @@
 import type { SessionKey } from '../session/message.js'
-import type { CalibrationStore, RunEventRecord, RunSignal, RunStore } from '../session/session-store.js'
+import type {
+  CalibrationStore,
+  RunEventRecord,
+  RunSignal,
+  RunStore,
+  RunSummary,
+} from '../session/session-store.js'
 import { checkInteger, checkKey, checkName, toJson } from './check-input.js'
 import { checkEvents, checkObservation, checkRecord, checkRunRange, checkSignal } from './check-run-input.js'
+import { findRunStatement, listRunsStatement, rowToSummary } from './run-summary.js'
 import { numberIn, type SqlDatabase, type SqlValue, sql, type Task, textIn } from './sql-database.js'
 import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
 import { runOfAnotherSession } from './store-errors.js'
@@ -40,6 +47,20 @@ export class SqlRuns implements RunStore {
       ),
     )
     return rows.map(row => JSON.parse(textIn(row, 'event')) as RunEventRecord)
+  }
+
+  async findRun(runId: string): Promise<RunSummary | undefined> {
+    checkName('runId', runId)
+    const [row] = await this.#database.run(findRunStatement(runId))
+    return row && rowToSummary(row)
+  }
+
+  async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
+    checkKey(key)
+    if (options.limit !== undefined) checkInteger('limit', options.limit, 1)
+    const names = [key.appName, key.userId, key.sessionId]
+    const rows = await this.#database.run(listRunsStatement(names, options.limit ?? 50))
+    return rows.map(rowToSummary)
   }
 
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
@@ -117,9 +138,12 @@ export class SqlRuns implements RunStore {
   *#appendTask(key: SessionKey, runId: string, rows: readonly { seq: number; json: string }[]): Task<void> {
     const names = [key.appName, key.userId, key.sessionId]
     yield sql(
-      `INSERT INTO lango_runs (run_id, app_name, user_id, session_id) VALUES (?, ?, ?, ?)
-        ON CONFLICT (run_id) DO NOTHING`,
+      `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq)
+        VALUES (?, ?, ?, ?, ${this.#now}, (
+          SELECT message_count FROM lango_sessions WHERE app_name = ? AND user_id = ? AND session_id = ?
+        )) ON CONFLICT (run_id) DO NOTHING`,
       runId,
+      ...names,
       ...names,
     )
     const [run] = yield findRun(this.#database.dialect, runId)

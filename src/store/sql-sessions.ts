@@ -1,5 +1,6 @@
 import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
+  CreateOptions,
   ListQuery,
   LoadOptions,
   ReadOptions,
@@ -10,6 +11,7 @@ import { type PageCursor, readCursor, writeCursor } from './page-cursor.js'
 import { PREVIEW_WINDOW, previewOf } from './preview.js'
 import { readTail } from './read-tail.js'
 import { MESSAGE_COLUMNS, READABLE, rowToMessage, STARTS_TURN } from './rows.js'
+import { searchPattern, tidyTitle, titleColumns, titleIn } from './session-title.js'
 import {
   type Dialect,
   HOUR_MS,
@@ -30,9 +32,9 @@ export function* createTask(
   dialect: Dialect,
   key: SessionKey,
   changes: readonly StateChange[],
-  nestedIn?: string,
+  options: CreateOptions = {},
 ): Task<Session> {
-  const pk = yield* insertSession(dialect, key, nestedIn)
+  const pk = yield* insertSession(dialect, key, options)
   yield* applyState(key, pk, changes)
   return yield* viewSession(key, yield* findSession(key), {})
 }
@@ -53,7 +55,7 @@ export function* forkTask(
   const total = numberIn(source, 'message_count')
   if (throughSeq !== undefined && throughSeq > total) throw throughSeqOutOfRange(throughSeq, total)
   const fromPk = numberIn(source, 'pk')
-  const pk = yield* insertSession(dialect, newKey)
+  const pk = yield* insertSession(dialect, newKey, titleIn(source.title))
   const columns = MESSAGE_COLUMNS.join(', ')
   yield sql(
     `INSERT INTO lango_messages (session_pk, seq, ${columns})
@@ -65,6 +67,16 @@ export function* forkTask(
   yield* copySessionState(fromPk, pk)
   yield sql(COUNT_COPIED, pk, pk, pk, pk)
   return yield* viewSession(newKey, yield* findSession(newKey), {})
+}
+
+export function renameStatement(key: SessionKey, title: string): Statement {
+  return sql(
+    `UPDATE lango_sessions SET title = ?, search = ? WHERE ${SESSION_KEY} RETURNING pk`,
+    ...titleColumns(tidyTitle(title), key.sessionId),
+    key.appName,
+    key.userId,
+    key.sessionId,
+  )
 }
 
 export function readStatement(
@@ -81,12 +93,17 @@ export function readRows(rows: readonly Row[]): StoredMessage[] {
   return rows.map(rowToMessage).sort((one, other) => one.seq - other.seq)
 }
 
-export function listStatement({ appName, userId, cursor, limit }: ListQuery & { limit: number }): Statement {
+export function listStatement(query: ListQuery & { limit: number }): Statement {
+  const { appName, userId, cursor, limit, search } = query
   const conditions = ['app_name = ?', 'nested_in IS NULL']
   const parameters: SqlValue[] = [appName]
   if (userId !== undefined) {
     conditions.push('user_id = ?')
     parameters.push(userId)
+  }
+  if (search !== undefined && search !== '') {
+    conditions.push("COALESCE(search, session_id) LIKE ? ESCAPE '!'")
+    parameters.push(searchPattern(search))
   }
   if (cursor !== undefined) {
     const { updatedAt, pk } = readCursor(cursor)
@@ -159,23 +176,24 @@ const COUNT_COPIED = `UPDATE lango_sessions SET
   WHERE pk = ?`
 
 /** Text behind a marker must be read whole to be restored; of all other text the beginning is enough. */
-const LIST = `SELECT pk, user_id, session_id, message_count, token_total, created_at, updated_at, (
+const LIST = `SELECT pk, user_id, session_id, message_count, token_total, created_at, updated_at, title, (
     SELECT CASE WHEN substr(content, 1, 1) = ? THEN content ELSE substr(content, 1, 500) END
     FROM lango_messages WHERE session_pk = pk AND seq > message_count - ${PREVIEW_WINDOW} AND flags & ${READABLE} <> 0
     ORDER BY seq DESC LIMIT 1
   ) AS preview
   FROM lango_sessions WHERE $conditions ORDER BY updated_hour DESC, updated_at DESC, pk DESC LIMIT ?`
 
-function* insertSession({ now }: Dialect, key: SessionKey, nestedIn?: string): Task<number> {
+function* insertSession({ now }: Dialect, key: SessionKey, options: CreateOptions): Task<number> {
   const [row] = yield sql(
     `INSERT INTO lango_sessions
-      (app_name, user_id, session_id, nested_in, message_count, token_total, turn_seq, created_at, updated_at,
+      (app_name, user_id, session_id, nested_in, title, search, message_count, token_total, turn_seq, created_at, updated_at,
         updated_hour)
-      VALUES (?, ?, ?, ?, 0, 0, 0, ${now}, ${now}, ${now} / ${HOUR_MS}) ON CONFLICT DO NOTHING RETURNING pk`,
+      VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, ${now}, ${now}, ${now} / ${HOUR_MS}) ON CONFLICT DO NOTHING RETURNING pk`,
     key.appName,
     key.userId,
     key.sessionId,
-    nestedIn ?? null,
+    options.nestedIn ?? null,
+    ...titleColumns(tidyTitle(options.title), key.sessionId),
   )
   if (row === undefined) throw sessionExists(key)
   return numberIn(row, 'pk')
@@ -183,7 +201,7 @@ function* insertSession({ now }: Dialect, key: SessionKey, nestedIn?: string): T
 
 function findStatement(key: SessionKey, lock = ''): Statement {
   return sql(
-    `SELECT pk, message_count, token_total, turn_seq, created_at, updated_at
+    `SELECT pk, message_count, token_total, turn_seq, created_at, updated_at, title
       FROM lango_sessions WHERE ${SESSION_KEY}${lock}`,
     key.appName,
     key.userId,
@@ -211,6 +229,7 @@ function* viewSession(key: SessionKey, row: Row, options: LoadOptions): Task<Ses
     messages,
     totalMessages,
     ...(cut === undefined ? {} : { cut }),
+    ...titleIn(row.title),
     createdAt: numberIn(row, 'created_at'),
     updatedAt: numberIn(row, 'updated_at'),
   }
@@ -224,6 +243,7 @@ function toSummary(row: Row, appName: string): SessionSummary {
     totalTokens: numberIn(row, 'token_total'),
     createdAt: numberIn(row, 'created_at'),
     updatedAt: numberIn(row, 'updated_at'),
+    ...titleIn(row.title),
     ...(typeof preview === 'string' ? { preview: previewOf(restoreText(preview)) } : {}),
   }
 }

@@ -20,6 +20,7 @@ import {
   checkName,
   checkNesting,
   checkReadOptions,
+  checkSearch,
   checkState,
 } from './check-input.js'
 import { LeaseHolder } from './hold-lease.js'
@@ -37,9 +38,11 @@ import {
   loadTask,
   readRows,
   readStatement,
+  renameStatement,
   toPage,
 } from './sql-sessions.js'
 import { splitDelta } from './state-scopes.js'
+import { sessionNotFound } from './store-errors.js'
 
 /** Migrates the database and gives it the contract of a store. Closes it when that fails. */
 export async function openSqlStore(database: SqlDatabase): Promise<SessionStore> {
@@ -73,7 +76,7 @@ class SqlStore implements SessionStore {
     checkState('state', state)
     checkNesting(key, options)
     const changes = splitDelta('state', state)
-    return this.#database.write(() => createTask(this.#database.dialect, key, changes, options.nestedIn))
+    return this.#database.write(() => createTask(this.#database.dialect, key, changes, options))
   }
 
   async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
@@ -124,10 +127,17 @@ class SqlStore implements SessionStore {
     return this.#database.write(() => forkTask(this.#database.dialect, key, newKey, throughSeq))
   }
 
+  async renameSession(key: SessionKey, title: string): Promise<void> {
+    checkKey(key)
+    const [session] = await this.#database.run(renameStatement(key, title))
+    if (session === undefined) throw sessionNotFound(key)
+  }
+
   async listSessions(query: ListQuery): Promise<SessionPage> {
     checkName('appName', query.appName)
     if (query.userId !== undefined) checkName('userId', query.userId)
     if (query.limit !== undefined) checkInteger('limit', query.limit, 1)
+    checkSearch(query.search)
     const limit = Math.min(query.limit ?? 50, 1000)
     return toPage(await this.#database.run(listStatement({ ...query, limit })), query.appName, limit)
   }

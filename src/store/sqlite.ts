@@ -163,7 +163,7 @@ async function configure(connection: DatabaseSyncInstance, sync: 'full' | 'norma
     )
   }
   connection.exec(`PRAGMA page_size = ${PAGE_SIZE}`)
-  await useWal(connection)
+  await switchToWal(connection)
   connection.exec(`PRAGMA synchronous = ${sync}`)
 }
 
@@ -179,7 +179,7 @@ function isOlder(version: string, than: readonly number[]): boolean {
 }
 
 /** Changing the journal ignores the busy timeout, so processes that start together take turns here. */
-async function useWal(connection: DatabaseSyncInstance): Promise<void> {
+async function switchToWal(connection: DatabaseSyncInstance): Promise<void> {
   const deadline = performance.now() + BUSY_TIMEOUT_MS
   for (;;) {
     try {

@@ -69,6 +69,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 2 },
       { version: 3 },
       { version: 4 },
+      { version: 5 },
     ])
     await database.close()
     await started.stop()
@@ -107,6 +108,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 2 },
       { version: 3 },
       { version: 4 },
+      { version: 5 },
     ])
     await database.close()
     await started.stop()

@@ -43,6 +43,44 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(failure.message).toContain(runId)
   })
 
+  test('a run says whose it is, behind which message it began and whether it is over', async () => {
+    const { key, runId } = await run()
+    for (const content of ['one', 'two'])
+      await place.store.appendMessage(key, { role: 'user', content, timestamp: 1 })
+    expect(await place.store.runs.findRun(runId)).toBeUndefined()
+    await place.store.runs.appendEvents(key, runId, [{ seq: 1, type: 'run-start' }])
+    const began = await place.store.runs.findRun(runId)
+    expect(began).toMatchObject({ runId, key, afterSeq: 2, lastSeq: 1, finished: false })
+    expect(Math.abs((began?.startedAt ?? 0) - Date.now())).toBeLessThan(60_000)
+    await place.store.appendMessage(key, { role: 'assistant', content: 'three', timestamp: 1 })
+    await place.store.runs.appendEvents(key, runId, [
+      { seq: 2, type: 'text-delta' },
+      { seq: 3, type: 'run-finish', finishReason: 'loop' },
+    ])
+    expect(await place.store.runs.findRun(runId)).toEqual({
+      ...began,
+      lastSeq: 3,
+      finished: true,
+      finishReason: 'loop',
+    })
+    await place.store.deleteSession(key)
+    expect(await place.store.runs.findRun(runId)).toBeUndefined()
+  })
+
+  test('the runs of a session are listed newest first, and of no other session', async () => {
+    const { key, runId } = await run()
+    const other = await run()
+    await place.store.runs.appendEvents(other.key, other.runId, [{ seq: 1 }])
+    for (const number of [1, 2, 3]) {
+      await place.store.runs.appendEvents(key, `${runId}-${number}`, [{ seq: 1, type: 'run-start' }])
+      await new Promise(resolve => setTimeout(resolve, 3))
+    }
+    const listed = await place.store.runs.listRuns(key)
+    expect(listed.map(summary => summary.runId)).toEqual([3, 2, 1].map(number => `${runId}-${number}`))
+    expect(await place.store.runs.listRuns(key, { limit: 1 })).toEqual(listed.slice(0, 1))
+    expect((await failureOf(place.store.runs.listRuns(key, { limit: 0 }))).code).toBe('invalid-argument')
+  })
+
   test('requests come back by step, and a step saved again is replaced', async () => {
     const { runId } = await run()
     await place.store.runs.saveRequest(runId, 2, { body: 'second' })

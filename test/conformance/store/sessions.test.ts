@@ -32,6 +32,43 @@ describe.each(DRIVERS)('sessions in $name', driver => {
     }
   })
 
+  test('a session has a title, which a fork takes over and which can be changed and removed', async () => {
+    const key = newKey()
+    const created = await place.store.createSession(key, {}, { title: '  Plans\n for\0 May ' })
+    expect(created.title).toBe('Plans for May')
+    const fork = await place.store
+      .appendMessage(key, { role: 'user', content: 'x', timestamp: 1 })
+      .then(() => place.store.forkSession(key, 'fork'))
+    expect(fork.title).toBe('Plans for May')
+    await place.store.renameSession(key, `\ud800${'é'.repeat(300)}`)
+    expect([...((await place.store.loadSession(key))?.title ?? '')]).toHaveLength(200)
+    await place.store.renameSession(key, ' ')
+    expect(await place.store.loadSession(key)).not.toHaveProperty('title')
+    const missing = await failureOf(place.store.renameSession(newKey(), 'x'))
+    expect(missing.code).toBe('session-not-found')
+  })
+
+  test('a search finds titles and ids in any case and takes signs literally', async () => {
+    const { appName, userId } = newKey()
+    const titles = { one: 'Überblick 100%', two: 'ＷＩＤＥ text', three: 'under_score' }
+    for (const [sessionId, title] of Object.entries(titles))
+      await place.store.createSession({ appName, userId, sessionId }, {}, { title })
+    await place.store.createSession({ appName, userId, sessionId: 'Bare' })
+    const find = async (search: string) => {
+      const { sessions } = await place.store.listSessions({ appName, search })
+      return sessions.map(({ key }) => key.sessionId).sort()
+    }
+    expect(await find('überBLICK')).toEqual(['one'])
+    expect(await find('wide')).toEqual(['two'])
+    expect(await find('%')).toEqual(['one'])
+    expect(await find('_')).toEqual(['three'])
+    expect(await find('bare')).toEqual(['Bare'])
+    expect(await find('')).toHaveLength(4)
+    expect(await find('!')).toEqual([])
+    const { sessions } = await place.store.listSessions({ appName, search: 'wide' })
+    expect(sessions[0]?.title).toBe('ＷＩＤＥ text')
+  })
+
   test('a nested session is not listed, and goes with the session that it belongs to', async () => {
     const key = newKey()
     const inner = { ...key, appName: `${key.appName}-inner` }
