@@ -1,0 +1,103 @@
+/** The one place where errors become HTTP: problem documents (RFC 9457), and nothing that an outsider must not see. */
+import { AgentError, type AgentErrorCode, messageOf } from '../errors.js'
+import type { Logger } from '../logger.js'
+import type { Problem } from './chat-protocol.js'
+import { Refusal, type RefusalCode } from './refusal.js'
+
+/** The problem that tells of an error, as an answer. An error that nobody expected is logged, not shown. */
+export function errorResponse(error: unknown, logger: Logger): Response {
+  const problem = toProblem(error)
+  if (problem.status === 500 || isHouseMatter(error)) {
+    logger.error('A request failed', { error: messageOf(error) })
+  }
+  const headers = new Headers({
+    'content-type': 'application/problem+json; charset=utf-8',
+    'cache-control': 'no-store',
+  })
+  const seconds = retryAfter(error, problem)
+  if (seconds !== undefined) headers.set('retry-after', String(seconds))
+  if (problem.status === 401) headers.set('www-authenticate', 'Bearer realm="lango"')
+  return new Response(JSON.stringify(problem), { status: problem.status, headers })
+}
+
+/** An error as a problem document. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Refusal) {
+    const [status, title] = REFUSALS[error.code]
+    return problem({ code: error.code, status, title, detail: error.message, retryable: status >= 429 })
+  }
+  if (error instanceof AgentError) {
+    const [status, title] = FAILURES[error.code]
+    const detail = isHouseMatter(error) ? HOUSE_MATTER : error.message
+    const details = publicDetails(error)
+    return {
+      ...problem({ code: error.code, status, title, detail, retryable: error.retryable }),
+      ...(details ? { details } : {}),
+    }
+  }
+  return problem({
+    code: 'internal',
+    status: 500,
+    title: 'Internal error',
+    detail: UNEXPECTED,
+    retryable: false,
+  })
+}
+
+const UNEXPECTED = 'Something failed that should not have. The log of the server tells more.'
+const HOUSE_MATTER = 'The server has a problem of its own. Its log tells more; try again later.'
+
+/** Errors whose words name files, hosts or settings of this machine: those stay in the log. */
+function isHouseMatter(error: unknown): boolean {
+  if (!(error instanceof AgentError)) return false
+  return error.code === 'internal' || error.code === 'invalid-config' || error.code.startsWith('store-')
+}
+
+function problem(facts: Omit<Problem, 'type'>): Problem {
+  return { type: `urn:lango:problem:${facts.code}`, ...facts }
+}
+
+const REFUSALS: Readonly<Record<RefusalCode, readonly [number, string]>> = {
+  unauthorized: [401, 'Not signed in'],
+  forbidden: [403, 'Not allowed'],
+  'not-found': [404, 'Not found'],
+  'too-large': [413, 'Too large'],
+  'too-many': [429, 'Too many at once'],
+  'shutting-down': [503, 'Shutting down'],
+}
+
+const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
+  'invalid-argument': [400, 'Invalid request'],
+  'invalid-config': [500, 'Invalid configuration'],
+  'store-unavailable': [503, 'The store is unavailable'],
+  'store-corrupt': [500, 'The store is damaged'],
+  'store-newer-schema': [500, 'The store is newer than this server'],
+  'session-exists': [409, 'The session exists'],
+  'session-not-found': [404, 'Not found'],
+  'session-busy': [409, 'The session is busy'],
+  'lease-lost': [409, 'The session was taken over'],
+  'agent-not-found': [422, 'No such agent'],
+  'history-illegal': [422, 'The history is not legal'],
+  'context-overflow': [422, 'The context is too long'],
+  'provider-auth': [502, 'The model provider refused the key'],
+  'provider-rate-limit': [429, 'The model provider asks to slow down'],
+  'provider-quota': [502, 'The quota at the model provider is used up'],
+  'provider-overloaded': [503, 'The model provider is overloaded'],
+  'provider-unavailable': [502, 'The model provider cannot be reached'],
+  'provider-rejected': [502, 'The model provider refused the request'],
+  'provider-blocked': [422, 'The model provider blocked the content'],
+  'provider-stream': [502, 'The answer of the model broke off'],
+  'run-interrupted': [409, 'The run was interrupted'],
+  aborted: [409, 'Stopped'],
+  internal: [500, 'Internal error'],
+}
+
+function publicDetails(error: AgentError): Record<string, unknown> | undefined {
+  if (isHouseMatter(error) || Object.keys(error.details).length === 0) return undefined
+  return { ...error.details }
+}
+
+function retryAfter(error: unknown, { status, retryable }: Problem): number | undefined {
+  if (error instanceof Refusal && error.retryAfterSeconds !== undefined) return error.retryAfterSeconds
+  return retryable && (status === 429 || status === 503) ? 1 : undefined
+}

@@ -1,0 +1,63 @@
+/**
+ * What every route of the server is given. Routes take what they need from here and keep nothing themselves:
+ * runs live in the hub, sessions in the store, counts in the gates.
+ */
+import type { HttpBindings } from '@hono/node-server'
+import type { Context } from 'hono'
+import type { Logger } from '../logger.js'
+import type { Runtime } from '../runtime.js'
+import type { Metrics } from './metrics.js'
+import type { RunHub } from './run-hub.js'
+import type { StreamGate } from './stream-gate.js'
+
+/** What hono carries through a request. */
+export interface ServerEnv {
+  Bindings: HttpBindings
+  Variables: {
+    /** Who the caller is. Set before any route that needs it is reached. */
+    user: string
+  }
+}
+
+export interface ServerContext {
+  readonly runtime: Runtime
+  readonly hub: RunHub
+  /** Who the caller is: routes look up sessions under this name and no other. */
+  userOf(c: Context<ServerEnv>): string
+  readonly limits: ServerLimits
+  readonly logger: Logger
+  readonly version: string
+  /** Counts open streams; `sse.ts` enters and leaves it. */
+  readonly streams: StreamGate
+  readonly metrics: Metrics
+  /** True from the moment at which the server was asked to end. */
+  isClosing(): boolean
+}
+
+/** What a caller may use. A limit that is reached is answered with 429 and a time to come back, or with 413. */
+export interface ServerLimits {
+  /** The largest request body. */
+  maxBodyBytes: number
+  /** Runs of one user that go on in this process at the same time. */
+  runsPerUser: number
+  /** Event streams of one user that are open at the same time. */
+  streamsPerUser: number
+  /** A comment is sent on a silent stream this often, so that proxies keep it open. */
+  heartbeatMs: number
+  /** A stream whose client takes nothing for so long is closed. */
+  stalledMs: number
+  /** How long the headers, and the whole of a request, may take to arrive. */
+  headersMs: number
+  requestMs: number
+}
+
+/** What holds unless `serve` is told otherwise. */
+export const DEFAULT_LIMITS: ServerLimits = {
+  maxBodyBytes: 10 * 1024 * 1024,
+  runsPerUser: 8,
+  streamsPerUser: 32,
+  heartbeatMs: 15_000,
+  stalledMs: 60_000,
+  headersMs: 10_000,
+  requestMs: 60_000,
+}

@@ -1,0 +1,46 @@
+import { Refusal } from './refusal.js'
+
+/** Counts the open streams of each user, and closes them all when the server ends. */
+export class StreamGate {
+  readonly #open = new Map<string, number>()
+  readonly #ending = new AbortController()
+  readonly #limit: number
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  /** Aborted when the server ends: whoever streams then tells its client to come back, and stops. */
+  get ending(): AbortSignal {
+    return this.#ending.signal
+  }
+
+  get size(): number {
+    return [...this.#open.values()].reduce((all, count) => all + count, 0)
+  }
+
+  /** Takes a place and returns what gives it back, once. */
+  enter(user: string): () => void {
+    const count = this.#open.get(user) ?? 0
+    if (count >= this.#limit) {
+      const message = `${count} streams are open already, and no more are allowed. Close one, then try again.`
+      throw new Refusal('too-many', message, { retryAfterSeconds: 5 })
+    }
+    this.#open.set(user, count + 1)
+    let inside = true
+    return () => {
+      if (inside) this.#leave(user)
+      inside = false
+    }
+  }
+
+  end(): void {
+    this.#ending.abort()
+  }
+
+  #leave(user: string): void {
+    const left = (this.#open.get(user) ?? 1) - 1
+    if (left > 0) this.#open.set(user, left)
+    else this.#open.delete(user)
+  }
+}
