@@ -41,6 +41,9 @@ import { createTelemetry, hideContentFromAdkSpans } from './telemetry.js'
 import { ApprovalDesk } from './tools/approval.js'
 
 export interface RuntimeHost {
+  /** The root agent's name and the reference of its model, empty when it brings one of its own. */
+  readonly agentName: string
+  readonly model: string
   /** `onEnd` is called once nothing of the run goes on. */
   run(input: RunInput, onEnd: () => void): AsyncGenerator<RunEvent, void, undefined>
   /** Ends what was started beside the runs: tool servers, spans that wait to be sent. */
@@ -94,6 +97,8 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   }
   MODELS.set(host, models)
   return {
+    agentName: rootAgent.name,
+    model: models.rootReference,
     run: (input, onEnd) => run(host, input, onEnd),
     close: async () => {
       await tools.close()

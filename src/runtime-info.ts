@@ -39,9 +39,10 @@ export interface ModelChoice {
 /** What every provider would say of a stored session. */
 export interface SessionLint {
   key: SessionKey
+  /** How many messages the session has. */
   messages: number
-  /** Only the newest messages were looked at. */
-  truncated?: boolean
+  /** How many older messages were not looked at, when the session is longer than the bound. */
+  truncated?: { skipped: number }
   profiles: ProfileLint[]
 }
 
@@ -49,8 +50,10 @@ export interface ProfileLint {
   profile: string
   /** Sent as it is stored, the history would be refused. Lango repairs it, so the session goes on. */
   refused: boolean
+  /** How many findings there are of each kind, listed or not. */
   breaks: number
   mapped: number
+  /** At most 200, those that break first in line. */
   findings: SessionFinding[]
 }
 

@@ -2,20 +2,26 @@
  * Where the rooms are joined. Importing this file loads neither ADK nor a vendor's SDK: `runtime-host.ts`,
  * which needs ADK, is loaded by the first run or by `ready()`.
  */
+
 import { checkModels, checkOptions } from './check-options.js'
+import { describeRuntime } from './describe-runtime.js'
 import { AgentError } from './errors.js'
 import { inspectRun, type RunInspection } from './inspect.js'
 import { silentLogger } from './logger.js'
 import { createRegistry } from './provider/provider-registry.js'
 import { type RunResult, runAndCollect } from './run/run-and-collect.js'
-import type { RunEvent } from './run/run-event.js'
+import type { RunEvent, RunUsage } from './run/run-event.js'
 import type { RunInput } from './run/run-host.js'
 
 export type { RunInput }
 
-import type { RuntimeHost } from './runtime-host.js'
+import type { ModelPrice } from './run-cost.js'
+import type { HostParts, RuntimeHost } from './runtime-host.js'
+import type { ModelChoice, RuntimeInfo, SessionLint } from './runtime-info.js'
 import type { RuntimeOptions } from './runtime-options.js'
-import type { SessionStore } from './session/session-store.js'
+import type { ChatMessage } from './session/chat-message.js'
+import type { SessionKey } from './session/message.js'
+import type { ReadOptions, SessionStore } from './session/session-store.js'
 import { openStore } from './store/open-store.js'
 
 export interface Runtime {
@@ -29,6 +35,16 @@ export interface Runtime {
   runAndCollect(input: RunInput): Promise<RunResult>
   /** What became of a run: per model call what was stored, cut, repaired and sent. */
   inspect(runId: string): Promise<RunInspection | undefined>
+  /** What runs here: the agent, its model, the kind of store. Loads ADK when the agent was made in code. */
+  info(): Promise<RuntimeInfo>
+  /** Models that `run` can be given, those with a key first. */
+  models(): Promise<ModelChoice[]>
+  /** Messages as people read them; without a bound, the newest 50. */
+  messages(key: SessionKey, options?: ReadOptions): Promise<ChatMessage[]>
+  /** What a session has used, over all stored answers. */
+  usage(key: SessionKey): Promise<RunUsage>
+  /** What each provider would say of a stored session, were it sent unrepaired. */
+  lint(key: SessionKey, options?: { profiles?: readonly string[] }): Promise<SessionLint>
   /** Stops running runs, waits for them, and closes the store if the runtime opened it. */
   close(): Promise<void>
 }
@@ -40,11 +56,8 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   checkModels(options, registry)
   const { store = 'sqlite:./lango.db' } = options
   const opened = typeof store === 'string' ? await openStore(store) : store
-  return new LangoRuntime(opened, typeof store === 'string', () =>
-    import('./runtime-host.js').then(module =>
-      module.createHost({ options, registry, store: opened, logger: options.logger ?? silentLogger }),
-    ),
-  )
+  const parts = { options, registry, store: opened, logger: options.logger ?? silentLogger }
+  return new LangoRuntime(parts, () => import('./runtime-host.js').then(module => module.createHost(parts)))
 }
 
 class LangoRuntime implements Runtime {
@@ -52,11 +65,14 @@ class LangoRuntime implements Runtime {
   private readonly closing = new AbortController()
   private readonly running = new Set<Promise<void>>()
 
+  readonly store: SessionStore
+
   constructor(
-    readonly store: SessionStore,
-    private readonly ownsStore: boolean,
+    private readonly parts: HostParts,
     private readonly createHost: () => Promise<RuntimeHost>,
-  ) {}
+  ) {
+    this.store = parts.store
+  }
 
   async ready(): Promise<void> {
     await this.load()
@@ -83,11 +99,48 @@ class LangoRuntime implements Runtime {
     return inspectRun(this.store, runId)
   }
 
+  async info(): Promise<RuntimeInfo> {
+    const { options } = this.parts
+    const found = options.rootAgent ? await this.load() : undefined
+    return describeRuntime(options, found?.agentName, found?.model)
+  }
+
+  async models(): Promise<ModelChoice[]> {
+    const { listModels } = await import('./list-models.js')
+    return listModels({ providers: this.parts.options.providers ?? {}, env: process.env })
+  }
+
+  async messages(key: SessionKey, options: ReadOptions = {}): Promise<ChatMessage[]> {
+    const { readChat } = await import('./chat-view.js')
+    return readChat(this.store, key, options, reference => this.priceOf(reference))
+  }
+
+  async usage(key: SessionKey): Promise<RunUsage> {
+    const { readUsage } = await import('./chat-view.js')
+    return readUsage(this.store, key, reference => this.priceOf(reference))
+  }
+
+  async lint(key: SessionKey, options: { profiles?: readonly string[] } = {}): Promise<SessionLint> {
+    const { lintSession } = await import('./lint-session.js')
+    return lintSession(this.store, key, options)
+  }
+
   async close(): Promise<void> {
     this.closing.abort()
     await Promise.all(this.running)
     await (await this.host?.catch(() => undefined))?.close()
-    if (this.ownsStore) await this.store.close()
+    // A store that was handed in is closed by its owner.
+    if (typeof this.parts.options.store !== 'object') await this.store.close()
+  }
+
+  /** The price of a model that a stored answer names; it may be of a provider that is not there any more. */
+  private priceOf(reference: string): ModelPrice | undefined {
+    try {
+      const { provider, model } = this.parts.registry.resolve(reference)
+      return provider.describeModel(model).price
+    } catch {
+      return undefined
+    }
   }
 
   private async load(): Promise<RuntimeHost> {

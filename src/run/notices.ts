@@ -1,3 +1,4 @@
+import type { Content } from '../adk/sdk.js'
 import type { WrapUp, WrapUpReason } from './run-plugin.js'
 
 /** What a run has done so far, for the words of its end. */
@@ -51,4 +52,9 @@ function doneSoFar({ toolNames, delegations }: RunTally): string {
   for (const name of toolNames) counts.set(name, (counts.get(name) ?? 0) + 1)
   const list = [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${count} times)`))
   return `So far these tools were called: ${list.join(', ')}.`
+}
+
+/** What Lango says, as a message of the user. */
+export function asUser(text: string): Content {
+  return { role: 'user', parts: [{ text }] }
 }

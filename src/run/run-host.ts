@@ -26,6 +26,10 @@ export interface RunInput {
   /** What to do while another run works on the session. Default `queue`. */
   whenBusy?: 'queue' | 'reject' | undefined
   signal?: AbortSignal | undefined
+  /** The run's id, a UUID that no other run has. Generated when absent. */
+  runId?: string | undefined
+  /** Hears the run's events once they are stored, in order: what a server may send to others. */
+  onStored?: ((events: readonly RunEvent[]) => void) | undefined
 }
 
 /** What the runtime gives to its runs. */

@@ -8,7 +8,7 @@ import { agentNameCorrection, subAgentNames, transferTarget } from './agent-name
 import { type AppendGate, gateAppends } from './append-gate.js'
 import { breather } from './breather.js'
 import { EventReader } from './event-reader.js'
-import { ABORTED_MARKER, EMPTY_ANSWER_NUDGE } from './notices.js'
+import { ABORTED_MARKER, asUser, EMPTY_ANSWER_NUDGE } from './notices.js'
 import { Outbox } from './outbox.js'
 import { PendingCalls } from './pending-calls.js'
 import { RunApprovals } from './run-approvals.js'
@@ -71,9 +71,14 @@ export class RunLoop {
     this.gate = gateAppends(host.store)
     const names = new Set([host.rootAgent.name, ...subAgentNames(host.rootAgent)])
     this.reader = new EventReader(names, reference => host.priceOf(reference))
-    this.recorder = new RunRecorder(host.store.runs, key, randomUUID(), host.logger, event =>
-      host.observe?.(event),
-    )
+    this.recorder = new RunRecorder({
+      runs: host.store.runs,
+      key,
+      runId: input.runId ?? randomUUID(),
+      logger: host.logger,
+      observe: event => host.observe?.(event),
+      onStored: input.onStored,
+    })
     this.approvals = new RunApprovals({
       createDesk: host.createDesk,
       identity: { sessionId: key.sessionId, runId: this.recorder.runId },
@@ -389,8 +394,4 @@ export class RunLoop {
     if (this.plugin.owns(request)) this.reader.cacheWritten(usage.cacheWriteTokens)
     else this.outbox.put(this.reader.nestedUsage(model, step, usage))
   }
-}
-
-function asUser(text: string): Content {
-  return { role: 'user', parts: [{ text }] }
 }

@@ -9,33 +9,58 @@ import type { SentRequest } from './run-scope.js'
 const BATCH_MS = 50
 const BATCH_EVENTS = 64
 
+/** Events that a store refuses are kept and tried again; a run that fills this much memory lets the oldest go. */
+const MAXIMUM_WAITING = 10_000
+
+export interface RecorderParts {
+  runs: RunStore
+  key: SessionKey
+  runId: string
+  logger: Logger
+  /** Hears every event as it happens. */
+  observe?: (event: RunEvent) => void
+  /** Hears events once they are stored, in order, as they were stored. */
+  onStored?: ((events: readonly RunEvent[]) => void) | undefined
+}
+
 /**
- * Numbers the events of one run and keeps them in the store. Deltas are stored in batches; every other event
- * is stored before it is handed out. A store that fails here does not fail the run: the messages are what
- * must not be lost, and they have their own writes.
+ * Numbers the events of one run and keeps them in the store. Deltas are stored in batches, at the latest after
+ * 50 ms; every other event is stored before it is handed out. A store that fails here does not fail the run:
+ * the messages are what must not be lost, and they have their own writes.
  */
 export class RunRecorder {
+  readonly runId: string
+  private readonly runs: RunStore
+  private readonly key: SessionKey
+  private readonly logger: Logger
+  private readonly observe: (event: RunEvent) => void
+  private readonly onStored: (events: readonly RunEvent[]) => void
   private seq = 0
   private step = 0
   private batch: RunEvent[] = []
   private batchStarted = 0
+  private timer: NodeJS.Timeout | undefined
+  private flushing: Promise<void> = Promise.resolve()
   private readonly saving = new Set<Promise<void>>()
 
-  constructor(
-    private readonly runs: RunStore,
-    private readonly key: SessionKey,
-    readonly runId: string,
-    private readonly logger: Logger,
-    private readonly observe: (event: RunEvent) => void = () => {},
-  ) {}
+  constructor({ runs, key, runId, logger, observe, onStored }: RecorderParts) {
+    this.runs = runs
+    this.key = key
+    this.runId = runId
+    this.logger = logger
+    this.observe = observe ?? (() => {})
+    this.onStored = onStored ?? (() => {})
+  }
 
   /** Gives an event its number and stores it, at once or with the next batch. */
   async record(body: RunEventBody): Promise<RunEvent> {
     this.seq += 1
     const event: RunEvent = { ...body, sessionId: this.key.sessionId, runId: this.runId, seq: this.seq }
-    this.tell(event)
+    this.guard(() => this.observe(event))
     if (this.batch.length === 0) this.batchStarted = Date.now()
     this.batch.push(event)
+    // A model that falls silent in mid-sentence must not keep the last words from whoever follows the run.
+    this.timer ??= setTimeout(() => void this.flush(), BATCH_MS).unref()
     const isDelta = body.type === 'text-delta' || body.type === 'reasoning-delta'
     const isFull = this.batch.length >= BATCH_EVENTS || Date.now() - this.batchStarted >= BATCH_MS
     if (!isDelta || isFull) await this.flush()
@@ -43,9 +68,9 @@ export class RunRecorder {
   }
 
   /** A listener that fails does not fail the run. */
-  private tell(event: RunEvent): void {
+  private guard(tell: () => void): void {
     try {
-      this.observe(event)
+      tell()
     } catch (error) {
       this.logger.warn('A listener of a run failed', { runId: this.runId, error: messageOf(error) })
     }
@@ -57,7 +82,7 @@ export class RunRecorder {
     const step = this.step
     const saved = this.guarded('request', () =>
       this.runs.saveRequest(this.runId, step, toJsonData(request) as Record<string, unknown>),
-    )
+    ).then(() => {})
     this.saving.add(saved)
     void saved.then(() => this.saving.delete(saved))
     return step
@@ -68,23 +93,37 @@ export class RunRecorder {
     await Promise.all(this.saving)
   }
 
-  async flush(): Promise<void> {
+  /** Stores what waits. One write at a time, so that whoever hears of stored events hears them in order. */
+  flush(): Promise<void> {
+    this.flushing = this.flushing.then(() => this.writeBatch())
+    return this.flushing
+  }
+
+  private async writeBatch(): Promise<void> {
+    clearTimeout(this.timer)
+    this.timer = undefined
     const events = this.batch
     this.batch = []
     if (events.length === 0) return
     // Through JSON, so that what is stored is what a client in another process would be sent.
     const records = toJsonData(events) as RunEventRecord[]
-    await this.guarded('events', () => this.runs.appendEvents(this.key, this.runId, records))
+    const isStored = await this.guarded('events', () => this.runs.appendEvents(this.key, this.runId, records))
+    // The end is told even if it could not be stored: whoever waits for it would wait for ever.
+    if (isStored || events.at(-1)?.type === 'run-finish') {
+      this.guard(() => this.onStored(records as unknown as RunEvent[]))
+    } else this.batch = [...events, ...this.batch].slice(-MAXIMUM_WAITING)
   }
 
-  private async guarded(what: string, write: () => Promise<void>): Promise<void> {
+  private async guarded(what: string, write: () => Promise<void>): Promise<boolean> {
     try {
       await write()
+      return true
     } catch (error) {
       this.logger.warn(`The ${what} of a run could not be stored`, {
         runId: this.runId,
         error: messageOf(error),
       })
+      return false
     }
   }
 }

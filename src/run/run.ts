@@ -11,6 +11,11 @@ import { RunLoop } from './run-loop.js'
 /** How long a message waits for a session that another process is busy with. */
 const WAIT_FOR_SESSION_MS = 600_000
 
+const TITLE_LENGTH = 80
+
+/** Runs are found by their ids across sessions, so a caller's own must be as unlike all others as ours. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
 /**
  * Runs one message. Everything that can fail before the run exists (bad input, a busy session, an unreachable
  * store) is thrown; afterwards failures are events. Leaving the loop early is an abort. `onEnd` is called once
@@ -23,6 +28,7 @@ export async function* run(
 ): AsyncGenerator<RunEvent, void, undefined> {
   const message = userMessage(input)
   if (input.model !== undefined) host.checkModel(input.model)
+  if (input.runId !== undefined && !UUID.test(input.runId)) throw badInput('`runId` must be a UUID')
   const key: SessionKey = {
     appName: host.appName,
     userId: input.userId ?? 'user',
@@ -49,7 +55,8 @@ export async function* run(
       waitMs: whenBusy === 'queue' ? WAIT_FOR_SESSION_MS : 0,
       ...(input.signal ? { signal: input.signal } : {}),
     })
-    await ensureSession(host.store, key)
+    if (input.runId !== undefined && (await host.store.runs.findRun(input.runId))) throw knownRun(input.runId)
+    await ensureSession(host.store, key, input.text)
     yield* new RunLoop({ host, key, lease, input, end }).events(message)
   } finally {
     await end()
@@ -62,7 +69,7 @@ function* stoppedBeforeStart(
   key: SessionKey,
   input: RunInput,
 ): Generator<RunEvent, void, undefined> {
-  const identity = { sessionId: key.sessionId, runId: randomUUID() }
+  const identity = { sessionId: key.sessionId, runId: input.runId ?? randomUUID() }
   const model = host.modelReference(input.model)
   yield { type: 'run-start', userId: key.userId, agent: host.rootAgent.name, model, ...identity, seq: 1 }
   const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
@@ -89,9 +96,17 @@ function badInput(message: string): AgentError {
   return new AgentError('invalid-argument', `${message}.`)
 }
 
-async function ensureSession(store: SessionStore, key: SessionKey): Promise<void> {
+function knownRun(runId: string): AgentError {
+  return new AgentError(
+    'invalid-argument',
+    `There is a run "${runId}" already. Leave \`runId\` out, or take a new UUID.`,
+  )
+}
+
+/** A session that a message opens is called by its first words. */
+async function ensureSession(store: SessionStore, key: SessionKey, title = ''): Promise<void> {
   try {
-    await store.createSession(key)
+    await store.createSession(key, {}, { title: title.slice(0, TITLE_LENGTH) })
   } catch (error) {
     if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
   }

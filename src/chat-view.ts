@@ -1,0 +1,98 @@
+/** Stored messages as people read them, and what a session has cost. Loads neither ADK nor an SDK. */
+import { convertContents } from './adk/model/convert-messages.js'
+import { messagesToContents } from './adk/session/messages-to-events.js'
+import type { ProviderPart } from './provider/provider.js'
+import type { RunUsage } from './run/run-event.js'
+import { fromUsageMetadata, type PriceOf, sessionUsage, withCost } from './run-cost.js'
+import type { ChatMessage, ChatPart } from './session/chat-message.js'
+import { normalizeRole, type SessionKey, type StoredMessage } from './session/message.js'
+import type { ReadOptions, SessionStore } from './session/session-store.js'
+import { isSynthetic } from './session/token-budget-truncate.js'
+
+/** A page of messages; without a bound, the newest. */
+export async function readChat(
+  store: SessionStore,
+  key: SessionKey,
+  options: ReadOptions,
+  priceOf: PriceOf,
+): Promise<ChatMessage[]> {
+  const isOpen = options.afterSeq === undefined && options.beforeSeq === undefined
+  const range = isOpen ? { beforeSeq: Number.MAX_SAFE_INTEGER } : {}
+  return toChatMessages(await store.readMessages(key, { limit: 50, ...range, ...options }), priceOf)
+}
+
+/** Each stored message as its readable parts, in order. */
+export function toChatMessages(messages: readonly StoredMessage[], priceOf: PriceOf): ChatMessage[] {
+  const contents = messagesToContents(messages)
+  return messages.map((message, index) => {
+    const content = contents[index]
+    const parts = content ? convertContents([content], () => 'user').flatMap(({ parts }) => parts) : []
+    const { seq, role, author, timestamp, tokens } = message
+    return {
+      seq,
+      role: normalizeRole(role) ?? 'user',
+      author: author ?? role,
+      timestamp,
+      tokens,
+      parts: parts.map(toChatPart),
+      ...(isSynthetic(message) ? { synthetic: true } : {}),
+      ...answerFacts(message, priceOf),
+    }
+  })
+}
+
+/** What a session has used, read page by page. */
+export async function readUsage(store: SessionStore, key: SessionKey, priceOf: PriceOf): Promise<RunUsage> {
+  const answers: StoredMessage[] = []
+  for (let afterSeq = 0; ; ) {
+    const page = await store.readMessages(key, { afterSeq, limit: PAGE })
+    answers.push(...page.filter(({ extra }) => extra?.usageMetadata !== undefined))
+    afterSeq = page.at(-1)?.seq ?? afterSeq
+    if (page.length < PAGE) return sessionUsage(answers, priceOf)
+  }
+}
+
+const PAGE = 1000
+
+function answerFacts({ extra }: StoredMessage, priceOf: PriceOf): Partial<ChatMessage> {
+  const model = typeof extra?.modelVersion === 'string' ? extra.modelVersion : undefined
+  const reported = extra?.usageMetadata
+  const isReported = typeof reported === 'object' && reported !== null
+  const price = model === undefined ? undefined : priceOf(model)
+  const code = extra?.errorCode
+  const message = extra?.errorMessage
+  return {
+    ...(model === undefined ? {} : { model }),
+    ...(isReported ? { usage: withCost(fromUsageMetadata(reported), price) } : {}),
+    ...(code || message ? { error: { code: String(code ?? ''), message: String(message ?? '') } } : {}),
+  }
+}
+
+function toChatPart(part: ProviderPart): ChatPart {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'reasoning':
+      return { type: 'reasoning', text: part.text, ...(part.redacted ? { redacted: true } : {}) }
+    case 'tool-call': {
+      const { id, name, args, signature } = part
+      return { type: 'tool-call', id, name, args, ...(signature === undefined ? {} : { signed: true }) }
+    }
+    case 'tool-result': {
+      const { id, name, result, isError } = part
+      return { type: 'tool-result', id, name, result, ...(isError ? { isError } : {}) }
+    }
+    case 'media': {
+      const { mimeType, name, data, url } = part
+      return {
+        type: 'media',
+        mimeType,
+        ...(name === undefined ? {} : { name }),
+        ...(data === undefined ? {} : { data }),
+        ...(url === undefined ? {} : { url }),
+      }
+    }
+    case 'vendor':
+      return { type: 'other', text: part.text }
+  }
+}
