@@ -1,0 +1,20 @@
+/** The server's data as the client hands it out: web knows `src/client` and nothing behind it. */
+import type { LangoClient } from '../../../src/client/client.js'
+
+type Answer<Name extends keyof LangoClient> = LangoClient[Name] extends (
+  ...parameters: never[]
+) => Promise<infer Value>
+  ? Value
+  : never
+
+export type RunInspection = Answer<'inspect'>
+export type InspectedStep = RunInspection['steps'][number]
+export type StepRepair = InspectedStep['repairs'][number]
+export type StepCut = InspectedStep['cuts'][number]
+export type StepUsage = NonNullable<InspectedStep['usage']>
+export type StoredMessage = Answer<'messages'>['messages'][number]
+export type StoredPart = StoredMessage['parts'][number]
+export type SessionLint = Answer<'lint'>
+export type ProfileLint = SessionLint['profiles'][number]
+export type LintFinding = ProfileLint['findings'][number]
+export type ModelChoice = Answer<'models'>['models'][number]
