@@ -6,6 +6,7 @@
 import type { RunInput } from '../runtime.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunEvent, RunItem, StartedRun } from './chat-protocol.js'
+import type { EventBatch } from './runs/event-batch.js'
 
 export interface RunHub {
   /** Starts a run and resolves once its first event is stored. Throws what `runtime.run` throws before that. */
@@ -15,8 +16,14 @@ export interface RunHub {
     runId: string,
     options?: { after?: number; signal?: AbortSignal },
   ): AsyncGenerator<RunEvent, void, undefined>
+  /** As `follow`, several events at a time, as they were stored, with their bytes on the wire. */
+  followBatches(
+    runId: string,
+    options?: { after?: number; signal?: AbortSignal },
+  ): AsyncGenerator<EventBatch, void, undefined>
   /** Asks a run to stop, in whichever process it is. */
   stop(runId: string): Promise<void>
+  /** Answers a tool that waits for a word. Fails with `not-found` when nothing waits under that id. */
   approve(runId: string, callId: string, answer: 'once' | 'always' | 'no'): Promise<void>
   /** The run and whose it is. A run whose process died is first marked as interrupted. */
   find(runId: string): Promise<{ item: RunItem; key: SessionKey } | undefined>

@@ -6,6 +6,8 @@ import type { HttpBindings } from '@hono/node-server'
 import type { Context } from 'hono'
 import type { Logger } from '../logger.js'
 import type { Runtime } from '../runtime.js'
+import type { RuntimeInfo } from '../runtime-info.js'
+import type { SessionKey } from '../session/message.js'
 import type { Metrics } from './metrics.js'
 import type { RunHub } from './run-hub.js'
 import type { StreamGate } from './stream-gate.js'
@@ -22,8 +24,12 @@ export interface ServerEnv {
 export interface ServerContext {
   readonly runtime: Runtime
   readonly hub: RunHub
+  /** What is served; asked once, when the server starts. */
+  readonly info: RuntimeInfo
   /** Who the caller is: routes look up sessions under this name and no other. */
   userOf(c: Context<ServerEnv>): string
+  /** A session of the caller's own. */
+  keyOf(c: Context<ServerEnv>, sessionId: string): SessionKey
   readonly limits: ServerLimits
   readonly logger: Logger
   readonly version: string

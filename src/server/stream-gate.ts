@@ -1,18 +1,12 @@
 import { Refusal } from './refusal.js'
 
-/** Counts the open streams of each user, and closes them all when the server ends. */
+/** Counts the open streams of each user. */
 export class StreamGate {
   readonly #open = new Map<string, number>()
-  readonly #ending = new AbortController()
   readonly #limit: number
 
   constructor(limit: number) {
     this.#limit = limit
-  }
-
-  /** Aborted when the server ends: whoever streams then tells its client to come back, and stops. */
-  get ending(): AbortSignal {
-    return this.#ending.signal
   }
 
   get size(): number {
@@ -32,10 +26,6 @@ export class StreamGate {
       if (inside) this.#leave(user)
       inside = false
     }
-  }
-
-  end(): void {
-    this.#ending.abort()
   }
 
   #leave(user: string): void {

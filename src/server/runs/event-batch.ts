@@ -1,0 +1,46 @@
+import type { RunEvent } from '../../run/run-event.js'
+
+/**
+ * Events that were stored together, and their bytes on the wire. The bytes are made once, however many
+ * streams send them.
+ */
+export class EventBatch {
+  #frames: Buffer | undefined
+
+  constructor(readonly events: readonly RunEvent[]) {}
+
+  get firstSeq(): number {
+    return this.events[0]?.seq ?? 0
+  }
+
+  get lastSeq(): number {
+    return this.events.at(-1)?.seq ?? 0
+  }
+
+  get endsRun(): boolean {
+    return this.events.at(-1)?.type === 'run-finish'
+  }
+
+  /** Server-sent events: the number as id, the event as JSON. */
+  get frames(): Buffer {
+    this.#frames ??= Buffer.from(this.events.map(frameOf).join(''))
+    return this.#frames
+  }
+
+  /** Roughly what it costs to keep. Deltas are small; what tools take and give may be anything. */
+  get weightBytes(): number {
+    const isLarge = this.events.some(({ type }) => type === 'tool-result' || type === 'tool-call')
+    return isLarge ? this.frames.length : this.events.length * DELTA_BYTES
+  }
+
+  /** The part after a number. The whole batch, when all of it comes after. */
+  after(seq: number): EventBatch {
+    return seq < this.firstSeq ? this : new EventBatch(this.events.filter(event => event.seq > seq))
+  }
+}
+
+const DELTA_BYTES = 300
+
+function frameOf(event: RunEvent): string {
+  return `id: ${event.seq}\ndata: ${JSON.stringify(event)}\n\n`
+}
