@@ -4,6 +4,21 @@
  */
 import { z } from 'zod'
 import type { Tool } from '../tool.js'
+import {
+  amount,
+  anyText,
+  flag,
+  group,
+  list,
+  live,
+  oneOf,
+  storeAddress,
+  text,
+  textsByName,
+  webAddress,
+  wholeNumber,
+} from './schema-parts.js'
+import { serverSchema } from './server-config.js'
 
 /** A configuration as a person writes it: every key may be left out. */
 export type LangoConfigInput = z.input<typeof configSchema>
@@ -43,58 +58,6 @@ export const BUILT_IN_TOOL_NAMES = [
   'fetch_url',
   'current_time',
 ] as const
-
-const text = (error = 'must be a text that is not empty') => z.string({ error }).min(1, { error })
-
-/** A text that may be empty, such as a value of an environment. */
-const anyText = z.string({ error: 'must be a text' })
-
-const flag = z.boolean({ error: 'must be true or false' })
-
-const oneOf = <const Names extends readonly string[]>(names: Names) =>
-  z.enum(names, { error: `must be one of: ${names.join(', ')}` })
-
-function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER) {
-  const error =
-    most === Number.MAX_SAFE_INTEGER
-      ? `must be a whole number of at least ${least}`
-      : `must be a whole number from ${least} to ${most}`
-  return z.int({ error }).min(least, { error }).max(most, { error })
-}
-
-function amount(error = 'must be a number of at least 0') {
-  return z.number({ error }).min(0, { error })
-}
-
-function webAddress() {
-  const error = 'must be an address that begins with http:// or https://'
-  return z.string({ error }).refine(value => /^https?:\/\//i.test(value) && URL.canParse(value), { error })
-}
-
-function storeAddress() {
-  const error = 'must begin with sqlite:, postgres:// or memory:'
-  return z.string({ error }).regex(/^(sqlite:.|postgres(ql)?:\/\/|memory:)/i, { error })
-}
-
-const textsByName = z.record(z.string(), anyText, { error: 'must be an object of texts' })
-
-function group<const Shape extends z.ZodRawShape>(shape: Shape) {
-  return z.strictObject(shape, {
-    error: issue => (issue.code === 'invalid_type' ? 'must be an object' : undefined),
-  })
-}
-
-function list<Item extends z.ZodType>(item: Item) {
-  return z.array(item, { error: 'must be a list' })
-}
-
-/** Things that only a program can hold: a tool, an agent or a provider that was made in code. */
-function live<Value extends object>(method: string, error: string) {
-  return z.custom<Value>(
-    value => typeof value === 'object' && value !== null && typeof Reflect.get(value, method) === 'function',
-    { error },
-  )
-}
 
 const TOOL_ERROR = 'must be the name of a tool, or a tool made in code'
 
@@ -285,23 +248,6 @@ const mcpServerSchema = group({
   }
 })
 
-const serverSchema = group({
-  port: wholeNumber(0, 65_535).default(18_789).describe('The port to listen on; 0 takes any free one.'),
-  host: text().default('127.0.0.1').describe('The address to listen on. Any but loopback needs a token.'),
-  tokens: list(
-    z.string({ error: 'must be a token' }).min(16, { error: 'must be at least 16 characters long' }),
-  )
-    .default([])
-    .describe('Whoever shows one of these may use the server. Never printed.'),
-  allowedOrigins: list(webAddress())
-    .default([])
-    .describe('Web pages of other origins that may use the server, such as `https://chat.example.com`.'),
-}).superRefine((server, context) => {
-  if (server.tokens.length > 0 || isLoopback(server.host)) return
-  const message = 'needs at least one entry in `server.tokens`, because others can reach that address'
-  context.addIssue({ code: 'custom', path: ['host'], message })
-})
-
 const logSchema = group({
   level: oneOf(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -378,8 +324,4 @@ export function configJsonSchema(): Record<string, unknown> {
       if (zodSchema._zod.def.type === 'custom') jsonSchema.not = {}
     },
   }) as Record<string, unknown>
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
 }

@@ -98,7 +98,8 @@ export async function loadRootAgent(agentFile: string): Promise<object> {
   )
 }
 
-async function readEnv(cwd: string, given: Environment | undefined): Promise<Environment> {
+/** The environment and what `.env` adds to it. */
+export async function readEnv(cwd: string, given: Environment | undefined): Promise<Environment> {
   const file = resolve(cwd, '.env')
   const added = existsSync(file) ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
   if (given) return { ...added, ...withoutUndefined(given) }
@@ -106,7 +107,8 @@ async function readEnv(cwd: string, given: Environment | undefined): Promise<Env
   return process.env
 }
 
-function findConfigFile(cwd: string, named: string | undefined): string | undefined {
+/** The file that was named, or the one that is there. */
+export function findConfigFile(cwd: string, named: string | undefined): string | undefined {
   if (named !== undefined && named !== '') {
     const file = resolve(cwd, named)
     if (!existsSync(file)) throw invalid(`There is no configuration file ${file}. Check the path.`, { file })
@@ -209,7 +211,9 @@ function collectSources(
 
 function leaves(value: Record<string, unknown>, prefix = ''): string[] {
   return Object.entries(value).flatMap(([key, child]) =>
-    isPlain(child) && Object.keys(child).length > 0 ? leaves(child, `${prefix}${key}.`) : [`${prefix}${key}`],
+    isPlain(child) && Object.keys(child).length > 0 && key !== 'tokens'
+      ? leaves(child, `${prefix}${key}.`)
+      : [`${prefix}${key}`],
   )
 }
 
@@ -241,7 +245,8 @@ function withAbsolutePaths(config: LangoConfig, { cwd, file, sources }: PathBase
   }
 }
 
-function absoluteStore(store: string, folder: string): string {
+/** A store's address with a path that does not depend on the process's folder. */
+export function absoluteStore(store: string, folder: string): string {
   const path = /^sqlite:(?:\/\/)?([^?]+)(\?.*)?$/i.exec(store)
   if (!path?.[1] || isAbsolute(path[1]) || folder === process.cwd()) return store
   return `sqlite:${resolve(folder, path[1])}${path[2] ?? ''}`

@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { AgentError } from '../errors.js'
 import { configSchema, type LangoConfig, PROVIDER_TYPE_NAMES } from './config.js'
-import { isSecretPath, redactText } from './redact.js'
+import { HIDDEN, isSecretPath, redactText } from './redact.js'
 import { knownKeys, placesOf } from './schema-paths.js'
 import { suggest } from './suggest.js'
 
@@ -54,9 +54,10 @@ export function invalidConfig(where: string, problems: readonly ConfigProblem[])
 
 /** A path as a person would write it. */
 export function pathText(path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, step) => {
+  return path.reduce<string>((text, step, index) => {
     if (typeof step === 'number') return `${text}[${step}]`
-    const name = redactText(String(step))
+    // Tokens are the keys of their object.
+    const name = path[index - 1] === 'tokens' ? HIDDEN : redactText(String(step))
     if (!/^[A-Za-z_$][\w$-]*$/.test(name)) return `${text}[${JSON.stringify(name)}]`
     return text === '' ? name : `${text}.${name}`
   }, '')

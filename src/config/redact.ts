@@ -61,6 +61,8 @@ function redactAt(value: unknown, path: readonly PropertyKey[], depth: number): 
   if (depth > MAXIMUM_DEPTH) return '[too deep]'
   if (Array.isArray(value)) return value.map((item, index) => redactAt(item, [...path, index], depth + 1))
   if (!isPlain(value)) return `[${value.constructor?.name ?? 'object'}]`
+  // Tokens are the keys of their object, and whose they are may be shown.
+  if (path.at(-1) === 'tokens') return Object.values(value).map(user => `${HIDDEN} of ${String(user)}`)
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [key, redactAt(item, [...path, key], depth + 1)]),
   )

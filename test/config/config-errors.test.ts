@@ -182,6 +182,14 @@ const WRONG: [input: unknown, message: string][] = [
     { server: { tokens: ['short-token'] } },
     '`server.tokens[0]` is a secret that is not shown, but must be at least 16 characters long.',
   ],
+  [
+    { server: { tokens: { 'short-token': 'ann' } } },
+    'The name in `server.tokens["[hidden]"]` (a secret that is not shown) must be at least 16 characters long.',
+  ],
+  [
+    { server: { tokens: { 'a-token-that-is-long': '' } } },
+    '`server.tokens["[hidden]"]` is a secret that is not shown, but must be the name of a user.',
+  ],
   [{ server: { allowedOrigins: ['*'] } }, `\`server.allowedOrigins[0]\` is "*", but ${ADDRESS}.`],
   [
     { log: { level: 'debgu' } },
@@ -236,7 +244,7 @@ describe('the schema', () => {
     expect(parseConfig({})).toMatchObject({
       app: 'lango',
       store: 'sqlite:./lango.db',
-      server: { port: 18789, host: '127.0.0.1', tokens: [] },
+      server: { port: 18789, host: '127.0.0.1', tokens: {} },
       log: { level: 'info', content: false },
       telemetry: { content: false },
       tools: { builtIn: [], allowPrivateNetwork: false },

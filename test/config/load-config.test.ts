@@ -317,6 +317,13 @@ test('a printed configuration shows no key, token, header, variable or password'
   expect(shown).toContain('18789')
 })
 
+test('tokens with their users are hidden wherever the configuration is told', async () => {
+  const overrides: LangoConfigInput = { server: { tokens: { 'a-token-that-is-long': 'ann' } } }
+  const { config, sources } = await load({}, {}, { overrides })
+  expect(config.server.tokens).toEqual({ 'a-token-that-is-long': 'ann' })
+  expect(JSON.stringify([redact(config), sources])).not.toContain('a-token-that-is-long')
+})
+
 test('the loader is imported without Zod and YAML', async () => {
   const hook = new URL('../providers/list-loaded-modules.mjs', import.meta.url)
   const loader = pathToFileURL(new URL('../../src/config/load-config.ts', import.meta.url).pathname).href
