@@ -1,5 +1,8 @@
 import type { SessionStore } from '../session/session-store.js'
+import type { ForeignDatabase } from './sqlite.js'
 import { parseStoreUrl } from './store-url.js'
+
+export type { ForeignDatabase }
 
 /**
  * Opens the store that the URL names: `memory:`, `sqlite:path` (`?sync=normal` trades the last moments before
@@ -27,4 +30,10 @@ export async function openStore(url: string): Promise<SessionStore> {
       return openSqlStore(await openPostgres(location))
     }
   }
+}
+
+/** Opens another program's SQLite file for reading only, to take sessions over from it. */
+export async function openForeignSqlite(path: string): Promise<ForeignDatabase> {
+  const { openForeignSqlite: open } = await import('./sqlite.js')
+  return open(path)
 }

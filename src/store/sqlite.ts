@@ -33,6 +33,30 @@ export async function openSqlite({
 
 const BUSY_TIMEOUT_MS = 10_000
 
+/** A database of somebody else: it can be read, and nothing in it changes. */
+export interface ForeignDatabase {
+  rows(text: string, ...parameters: (string | number)[]): Row[]
+  close(): void
+}
+
+/** Opens another program's SQLite file for reading only. */
+export async function openForeignSqlite(path: string): Promise<ForeignDatabase> {
+  const file = resolve(path)
+  const { DatabaseSync } = await loadDriver()
+  const guarded = <Result>(work: () => Result): Result => {
+    try {
+      return work()
+    } catch (error) {
+      throw toAgentError(error, file)
+    }
+  }
+  const connection = guarded(() => new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS }))
+  return {
+    rows: (text, ...parameters) => guarded(() => connection.prepare(text).all(...parameters) as Row[]),
+    close: () => connection.close(),
+  }
+}
+
 class SqliteDatabase implements SqlDatabase {
   readonly dialect = SQLITE
   readonly #connection: DatabaseSyncInstance

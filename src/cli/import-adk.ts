@@ -1,0 +1,191 @@
+/**
+ * Sessions of ADK: its SQLite databases (`DatabaseSessionService` of TypeScript and of Python, Python's
+ * `SqliteSessionService`) and sessions as JSON. The file is only read.
+ */
+import { open, readFile } from 'node:fs/promises'
+import { AgentError, messageOf } from '../errors.js'
+import { parseJson } from '../session/json.js'
+import type { Message, SessionKey, State } from '../session/message.js'
+import type { ForeignDatabase } from '../store/open-store.js'
+import { eventsToMessages, type Fields, isFields } from './import-adk-events.js'
+
+/** A session as another program stored it, in Lango's shape. */
+export interface ForeignSession {
+  key: SessionKey
+  state: State
+  messages: Message[]
+}
+
+/** Whether the file holds sessions of ADK. False for Lango's own exports and for anything unknown. */
+export async function isForeignFile(file: string): Promise<boolean> {
+  if (await isSqlite(file)) return withDatabase(file, async database => isAdkDatabase(database))
+  const data = await readJson(file)
+  return sessionsIn(data).length > 0
+}
+
+/** The sessions of an ADK file, one after the other. */
+export async function* readForeignSessions(file: string): AsyncGenerator<ForeignSession> {
+  if (!(await isSqlite(file))) {
+    const sessions = sessionsIn(await readJson(file))
+    if (sessions.length === 0) {
+      throw new AgentError('invalid-argument', `${file} is neither an ADK session nor an ADK database.`)
+    }
+    for (const session of sessions) yield readAdkSession(session)
+    return
+  }
+  const { openForeignSqlite } = await import('../store/open-store.js')
+  const database = await openForeignSqlite(file)
+  try {
+    yield* readDatabase(database, file)
+  } finally {
+    database.close()
+  }
+}
+
+/** One session of ADK as its JSON has it. */
+export function readAdkSession(session: Fields): ForeignSession {
+  const { events } = session
+  return {
+    key: {
+      appName: String(session.appName ?? session.app_name ?? 'lango'),
+      userId: String(session.userId ?? session.user_id ?? 'user'),
+      sessionId: String(session.id ?? session.sessionId ?? session.session_id ?? ''),
+    },
+    state: isFields(session.state) ? withoutTemporary(session.state) : {},
+    messages: eventsToMessages(Array.isArray(events) ? events : []),
+  }
+}
+
+/** Whether parsed JSON is a session of ADK. */
+export function isAdkSession(data: unknown): data is Fields {
+  if (!isFields(data) || !Array.isArray(data.events)) return false
+  return typeof (data.id ?? data.sessionId ?? data.session_id) === 'string'
+}
+
+const SQLITE_MAGIC = 'SQLite format 3\u0000'
+
+async function isSqlite(file: string): Promise<boolean> {
+  return (await beginningOf(file, SQLITE_MAGIC.length)) === SQLITE_MAGIC
+}
+
+async function beginningOf(file: string, bytes: number): Promise<string> {
+  const handle = await open(file).catch(cause => {
+    throw new AgentError('invalid-argument', `${file} cannot be read: ${messageOf(cause)}`, { cause })
+  })
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytes), 0, bytes, 0)
+    return buffer.toString('utf8', 0, bytesRead)
+  } finally {
+    await handle.close()
+  }
+}
+
+async function withDatabase<Result>(
+  file: string,
+  work: (database: ForeignDatabase) => Promise<Result>,
+): Promise<Result> {
+  const { openForeignSqlite } = await import('../store/open-store.js')
+  const database = await openForeignSqlite(file)
+  try {
+    return await work(database)
+  } finally {
+    database.close()
+  }
+}
+
+function isAdkDatabase(database: ForeignDatabase): boolean {
+  const tables = database.rows("SELECT name FROM sqlite_master WHERE type = 'table'").map(row => row.name)
+  return tables.includes('sessions') && tables.includes('events')
+}
+
+function* readDatabase(database: ForeignDatabase, file: string): Generator<ForeignSession> {
+  if (!isAdkDatabase(database)) {
+    throw new AgentError(
+      'invalid-argument',
+      `${file} is a SQLite database, but not one of ADK: it has no tables "sessions" and "events".`,
+    )
+  }
+  const columns = new Set(database.rows('PRAGMA table_info(events)').map(row => row.name))
+  const toEvent = columns.has('event_data') ? eventOfJson : eventOfColumns
+  const sessions = database.rows(
+    'SELECT app_name, user_id, id, state FROM sessions ORDER BY update_time, rowid',
+  )
+  for (const row of sessions) {
+    const key = { appName: text(row.app_name), userId: text(row.user_id), sessionId: text(row.id) }
+    // Times may be equal; then the order of insertion decides.
+    const events = database.rows(
+      `SELECT * FROM events WHERE app_name = ? AND user_id = ? AND session_id = ? ORDER BY timestamp, rowid`,
+      ...[key.appName, key.userId, key.sessionId],
+    )
+    yield { key, state: stateOf(database, key, row.state), messages: eventsToMessages(events.map(toEvent)) }
+  }
+}
+
+/** State of app and user stand in tables of their own, without their prefix. */
+function stateOf(database: ForeignDatabase, { appName, userId }: SessionKey, own: unknown): State {
+  const app = database.rows('SELECT state FROM app_states WHERE app_name = ?', appName)
+  const user = database.rows(
+    'SELECT state FROM user_states WHERE app_name = ? AND user_id = ?',
+    appName,
+    userId,
+  )
+  return {
+    ...withPrefix('app:', jsonOf(app[0]?.state)),
+    ...withPrefix('user:', jsonOf(user[0]?.state)),
+    ...withoutTemporary(jsonOf(own)),
+  }
+}
+
+function withPrefix(prefix: string, state: Fields): Fields {
+  return Object.fromEntries(Object.entries(state).map(([key, value]) => [`${prefix}${key}`, value]))
+}
+
+function withoutTemporary(state: Fields): Fields {
+  return Object.fromEntries(Object.entries(state).filter(([key]) => !key.startsWith('temp:')))
+}
+
+/** Since version 1 of ADK's schema an event is one JSON document. */
+function eventOfJson(row: Fields): Fields {
+  const data = jsonOf(row.event_data)
+  return { timestamp: row.timestamp, ...data, id: row.id, invocationId: row.invocation_id }
+}
+
+/**
+ * Before version 1 each field had its column. The actions are a Python object that only Python can read: the
+ * state that they set stands in the session's own, what else they said is not taken over.
+ */
+function eventOfColumns(row: Fields): Fields {
+  const { actions: _actions, long_running_tool_ids_json: ids, ...others } = row
+  const event: Fields = {}
+  for (const [name, value] of Object.entries(others)) {
+    if (KEY_COLUMNS.has(name) || value === null) continue
+    event[name] = typeof value === 'string' && JSON_COLUMNS.test(name) ? parseJson(value) : value
+    if (FLAG_COLUMNS.has(name)) event[name] = Boolean(value)
+  }
+  const parsed = typeof ids === 'string' ? parseJson(ids) : undefined
+  return { ...event, ...(Array.isArray(parsed) ? { longRunningToolIds: parsed } : {}) }
+}
+
+const KEY_COLUMNS = new Set(['app_name', 'user_id', 'session_id'])
+const FLAG_COLUMNS = new Set(['partial', 'turn_complete', 'interrupted'])
+const JSON_COLUMNS = /^(content|.*_metadata|.*_transcription)$/
+
+function jsonOf(value: unknown): Fields {
+  const parsed = typeof value === 'string' ? parseJson(value) : value
+  return isFields(parsed) ? parsed : {}
+}
+
+function text(value: unknown): string {
+  return String(value ?? '')
+}
+
+/** Exports of Lango may be larger than memory, so their beginning is enough to leave them alone. */
+async function readJson(file: string): Promise<unknown> {
+  if (/^\uFEFF?\s*\{"lango":/.test(await beginningOf(file, 100))) return undefined
+  return parseJson((await readFile(file, 'utf8')).replace(/^\uFEFF/, ''))
+}
+
+function sessionsIn(data: unknown): Fields[] {
+  if (Array.isArray(data)) return data.every(isAdkSession) ? data : []
+  return isAdkSession(data) ? [data] : []
+}
