@@ -1,92 +1,123 @@
-/** The models that can be named without asking anyone: the catalogue's, under every provider that serves them. */
-import { describeModel } from './provider/model-catalog.js'
+/** The models that are known by name, for the command line and the server. Loads no vendor's SDK. */
+import { KEYED_PROVIDERS } from './config/default-model.js'
 import { CATALOG } from './provider/model-catalog-data.js'
 import { COMPATIBLE_SERVERS } from './provider/openai/compatible-servers.js'
-import type { ModelInfo } from './provider/provider.js'
-import type { ProvidersConfig } from './provider/provider-registry.js'
-import type { ProviderOptions } from './provider/provider-settings.js'
+import { createRegistry, type ProvidersConfig } from './provider/provider-registry.js'
 import type { ModelChoice } from './runtime-info.js'
 
 export interface ListModelsOptions {
-  providers?: ProvidersConfig
-  env?: Readonly<Record<string, string | undefined>>
+  /** The configured providers. */
+  providers?: ProvidersConfig | undefined
+  /** Where keys are looked for. Default `process.env`. */
+  env?: Readonly<Record<string, string | undefined>> | undefined
 }
 
-/** Every known model, those whose key is there first. Nothing is asked over the network and no SDK is loaded. */
+/** Models of every provider that needs no more than a key, and of those that are configured. */
 export function listModels({ providers = {}, env = process.env }: ListModelsOptions = {}): ModelChoice[] {
-  const names = new Set([...Object.keys(providers), ...Object.keys(FAMILIES), 'demo'])
-  const choices = [...names].flatMap(name => modelsOf(name, providers[name], env))
-  return choices.sort((one, other) => Number(other.keyPresent) - Number(one.keyPresent))
+  const registry = createRegistry(providers)
+  return providerNames(providers).flatMap(provider => {
+    const key = keyOf(provider, providers, env)
+    return modelNames(provider, providers).flatMap(id => {
+      const info = registry.get(provider)?.describeModel(id)
+      if (!info) return []
+      const { contextWindow, outputLimit, price, profile, known } = info
+      return [
+        {
+          reference: `${provider}/${id}`,
+          provider,
+          id,
+          contextWindow,
+          outputLimit,
+          ...(price ? { price } : {}),
+          profile,
+          ...key,
+          known,
+        },
+      ]
+    })
+  })
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
+/** Whether a provider's key is there, and which variable would hold it. */
+export interface ProviderKey {
+  keyPresent: boolean
+  keyVariable?: string
+}
 
-/** Which rows of the catalogue a vendor serves under their plain names. */
+/** The providers that can be named, and their keys; those without a list of models included. */
+export function listProviders({ providers = {}, env = process.env }: ListModelsOptions = {}): (ProviderKey & {
+  provider: string
+})[] {
+  return createRegistry(providers)
+    .ids()
+    .map(provider => ({ provider, ...keyOf(provider, providers, env) }))
+}
+
+/** What names in the catalogue begin with, by the provider that serves them under these names. */
 const FAMILIES: Readonly<Record<string, RegExp>> = {
   gemini: /^gemini-/,
   openai: /^(gpt-(?!oss)|o\d)/,
   anthropic: /^claude-/,
-  mistral: /^(mistral|magistral|codestral|ministral|devstral|pixtral)/,
+  mistral: /^(mistral|magistral|codestral)/,
   deepseek: /^deepseek-/,
-  xai: /^grok-/,
+  ollama: /^(qwen|gpt-oss)/,
 }
 
-const KEY_VARIABLES: Readonly<Record<string, readonly string[]>> = {
-  gemini: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
-  openai: ['OPENAI_API_KEY'],
-  anthropic: ['ANTHROPIC_API_KEY'],
+const VARIABLES: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  KEYED_PROVIDERS.map(({ name, variables }) => [name, variables]),
+)
+
+function providerNames(providers: ProvidersConfig): string[] {
+  const configured = Object.keys(providers).filter(name => providers[name] !== undefined)
+  return [...new Set([...configured, ...Object.keys(FAMILIES), 'demo'])]
 }
 
-function modelsOf(name: string, given: ProvidersConfig[string], env: Environment): ModelChoice[] {
-  const made = given !== undefined && 'generate' in given ? given : undefined
-  const options: Partial<ProviderOptions> = made || given === undefined ? {} : (given as ProviderOptions)
-  const kind = options.preset ?? options.type ?? name
-  const ids = new Set([...Object.keys(options.models ?? {}), ...catalogued(kind)])
-  const key = keyOf(kind, options, env)
-  return [...ids].map(id =>
-    toChoice(name, made ? made.describeModel(id) : describe(kind, id, options), made ? PRESENT : key),
-  )
+function modelNames(provider: string, providers: ProvidersConfig): string[] {
+  const options = optionsOf(provider, providers)
+  const vendor = options?.preset ?? options?.type ?? provider
+  const family = FAMILIES[vendor]
+  const known = family ? Object.keys(CATALOG).filter(name => family.test(name)) : []
+  // Mistral's own names say which release is meant, and its aliases end so.
+  const named =
+    vendor === 'mistral' ? known.map(name => (/\d{4}$/.test(name) ? name : `${name}-latest`)) : known
+  const all = [...Object.keys(options?.models ?? {}), ...named, ...(vendor === 'demo' ? ['demo'] : [])]
+  return [...new Set(all)]
 }
 
-function catalogued(kind: string): string[] {
-  if (kind === 'demo') return ['demo']
-  const family = FAMILIES[kind]
-  return family ? Object.keys(CATALOG).filter(id => family.test(id)) : []
-}
-
-function describe(kind: string, id: string, { models, profile, api }: Partial<ProviderOptions>): ModelInfo {
-  return describeModel(kind, id, {
-    ...(models ? { models } : {}),
-    ...(typeof profile === 'string' ? { profile } : {}),
-    ...(api ? { api } : {}),
-  })
-}
-
-type KeyFacts = Pick<ModelChoice, 'keyPresent' | 'keyVariable'>
-
-const PRESENT: KeyFacts = { keyPresent: true }
-
-function keyOf(kind: string, options: Partial<ProviderOptions>, env: Environment): KeyFacts {
-  if (options.apiKey || kind === 'demo' || options.vertexai) return PRESENT
-  const ofServer = COMPATIBLE_SERVERS[kind]?.keyVariable
-  const variables = KEY_VARIABLES[kind] ?? (ofServer === undefined ? [] : [ofServer])
-  const found = variables.find(variable => env[variable]?.trim())
+function keyOf(
+  provider: string,
+  providers: ProvidersConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): ProviderKey {
+  if (isMadeInCode(provider, providers)) return { keyPresent: true }
+  const options = optionsOf(provider, providers)
+  const vendor = options?.preset ?? options?.type ?? provider
+  const server = COMPATIBLE_SERVERS[vendor]
+  const variables = VARIABLES[vendor] ?? (server?.keyVariable ? [server.keyVariable] : [])
   const [keyVariable] = variables
-  if (keyVariable === undefined) return PRESENT
-  return { keyPresent: found !== undefined, keyVariable: found ?? keyVariable }
+  const isVertex =
+    vendor === 'gemini' && (options?.vertexai ?? /^(true|1)$/i.test(env.GOOGLE_GENAI_USE_VERTEXAI ?? ''))
+  const hasKey = Boolean(options?.apiKey) || variables.some(name => env[name]?.trim())
+  return {
+    keyPresent: hasKey || isVertex || keyVariable === undefined,
+    ...(keyVariable === undefined ? {} : { keyVariable }),
+  }
 }
 
-function toChoice(provider: string, model: ModelInfo, key: KeyFacts): ModelChoice {
-  const { id, contextWindow, outputLimit, price, profile, known } = model
-  return {
-    reference: `${provider}/${id}`,
-    provider,
-    id,
-    contextWindow,
-    outputLimit,
-    ...(price ? { price } : {}),
-    profile: typeof profile === 'string' ? profile : String(profile),
-    ...key,
-    known,
-  }
+interface KnownOptions {
+  type?: string | undefined
+  preset?: string | undefined
+  apiKey?: string | undefined
+  vertexai?: boolean | undefined
+  models?: Readonly<Record<string, unknown>> | undefined
+}
+
+function isMadeInCode(provider: string, providers: ProvidersConfig): boolean {
+  const given = Object.hasOwn(providers, provider) ? providers[provider] : undefined
+  return given !== undefined && 'generate' in given
+}
+
+function optionsOf(provider: string, providers: ProvidersConfig): KnownOptions | undefined {
+  const given = Object.hasOwn(providers, provider) ? providers[provider] : undefined
+  return given === undefined || 'generate' in given ? undefined : given
 }

@@ -1,57 +1,59 @@
 #!/usr/bin/env node
-/** The command line. Each command is loaded when it is called: `--help` must not wait for anything. */
+/**
+ * The command line. What is not asked for is not loaded: `--version` and `--help` need the table of commands and
+ * nothing else, the parser comes with the first command, and each command brings its own code.
+ */
 import { readFileSync } from 'node:fs'
 import { AgentError, messageOf } from '../errors.js'
-
-const HELP = `Lango: your ADK agent, on any model, with a history that cannot break.
-
-Usage: lango <command> [options]
-
-Commands:
-  strict    start a fake provider that enforces the real rules and refuses with the real errors
-
-Options:
-  --help       this text; 'lango <command> --help' tells about a command
-  --version    the version
-  --debug      show the stack of an error
-
-Examples:
-  lango strict --profile gemini-3 --port 0
-  lango strict --help
-`
-
-type Command = (args: readonly string[]) => Promise<void>
-
-const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
-  strict: () => import('./strict.js').then(module => module.strict),
-}
+import { type CommandSpec, findCommand } from './command.js'
+import { guardPipes } from './output.js'
 
 /** Runs one command line and returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
-  const [name, ...rest] = args.filter(word => word !== '--debug')
+  const end = args.indexOf('--')
+  const words = end === -1 ? args : args.slice(0, end)
   try {
-    if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-      process.stdout.write(HELP)
-      return name === undefined ? 1 : 0
-    }
-    if (name === '--version' || name === '-v') {
+    if (words[0] === '--version' || words[0] === '-v') {
       process.stdout.write(`${version()}\n`)
       return 0
     }
-    const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-    if (!load) {
-      throw new AgentError(
-        'invalid-argument',
-        `There is no command "${name}". 'lango --help' lists the commands.`,
-      )
-    }
-    await (await load())(rest)
-    return 0
+    const { LANGO } = await import('./commands.js')
+    if (words[0] === 'help' || words.some(word => word === '--help' || word === '-h'))
+      return await help(LANGO, words)
+    return await run(LANGO, args)
   } catch (error) {
-    const stack = args.includes('--debug') && error instanceof Error ? `\n${error.stack}` : ''
-    process.stderr.write(`lango: ${messageOf(error)}${stack}\n`)
+    tell(error, args)
     return 1
   }
+}
+
+async function help(root: CommandSpec, words: readonly string[]): Promise<number> {
+  const asked = words[0] === 'help' ? words.slice(1) : words
+  const { command, path } = findCommand(root, asked)
+  const [first] = asked
+  if (command === root && first !== undefined && !first.startsWith('-')) {
+    const { unknownCommand } = await import('./program.js')
+    throw unknownCommand({ command, path }, first)
+  }
+  const { helpText } = await import('./help.js')
+  process.stdout.write(helpText(command, path))
+  return 0
+}
+
+async function run(root: CommandSpec, args: readonly string[]): Promise<number> {
+  const { parseCommandLine } = await import('./program.js')
+  const { command, words, flags } = parseCommandLine(root, args)
+  if (flags.color === false) (await import('./output.js')).forbidColor()
+  return (await command.run?.(words, flags)) ?? 0
+}
+
+/** One sentence for people, the same as data for programs; the stack only for those who look for a defect. */
+function tell(error: unknown, args: readonly string[]): void {
+  const known =
+    error instanceof AgentError ? error : new AgentError('internal', messageOf(error), { cause: error })
+  const text = args.includes('--json') ? JSON.stringify({ error: known }) : `lango: ${known.message}`
+  const stack = args.includes('--debug') && error instanceof Error ? `\n${error.stack}` : ''
+  process.stderr.write(`${text}${stack}\n`)
 }
 
 function version(): string {
@@ -59,4 +61,5 @@ function version(): string {
   return (JSON.parse(file) as { version: string }).version
 }
 
+guardPipes()
 process.exitCode = await main(process.argv.slice(2))

@@ -18,6 +18,8 @@ export interface CommonFlags {
   agent?: string | undefined
   /** A store address, instead of the configured one. */
   store?: string | undefined
+  /** The name under which sessions are kept, instead of the configured one. */
+  app?: string | undefined
 }
 
 export interface OpenedRuntime {
@@ -33,7 +35,10 @@ export interface OpenedRuntime {
 /** Loads the configuration with the flags on top. */
 export async function loadSettings(flags: CommonFlags, cwd = process.cwd()): Promise<LoadedConfig> {
   const { loadConfig } = await import('../config/load-config.js')
-  const overrides: LangoConfigInput = flags.store === undefined ? {} : { store: flags.store }
+  const overrides: LangoConfigInput = {
+    ...(flags.store === undefined ? {} : { store: flags.store }),
+    ...(flags.app === undefined ? {} : { app: flags.app }),
+  }
   const loaded = await loadConfig({ cwd, file: flags.config, overrides })
   const { agent } = loaded.config
   if (flags.agent !== undefined) {

@@ -1,0 +1,125 @@
+/** What a command line is made of, as data: help, parsing and completion all read the same table. */
+
+/** Everything that a flag can say. Each command reads those that its table entry names. */
+export interface Flags {
+  config?: string
+  store?: string
+  user?: string
+  app?: string
+  debug?: boolean
+  color?: boolean
+  json?: boolean
+  session?: string
+  model?: string
+  agent?: string
+  file?: string[]
+  yes?: boolean
+  quiet?: boolean
+  stream?: boolean
+  limit?: string
+  page?: string
+  cursor?: string
+  before?: string
+  raw?: boolean
+  all?: boolean
+  output?: string
+  as?: string
+  name?: string
+  ts?: boolean
+  js?: boolean
+  provider?: string
+  profile?: string
+  port?: string
+  host?: string
+  lenient?: boolean
+  fix?: boolean
+  offline?: boolean
+}
+
+/** Runs a command and returns the exit code. */
+export type CommandAction = (words: readonly string[], flags: Flags) => Promise<number>
+
+export interface OptionSpec {
+  /** As in `-o, --output <file>`. */
+  flags: string
+  description: string
+  /** May be given several times. */
+  repeats?: boolean
+  /** For completion. */
+  choices?: readonly string[]
+}
+
+export interface ArgumentSpec {
+  /** `<id>`, `[id]`, `<id...>` or `[id...]`. */
+  name: string
+  description: string
+  choices?: readonly string[]
+}
+
+/** Options that several commands share, by name. */
+export type SharedOption = 'config' | 'store' | 'user' | 'app'
+
+export interface CommandSpec {
+  name: string
+  /** One line for lists. */
+  summary: string
+  /** What it does and what to know, for its own help. */
+  description: string
+  arguments?: readonly ArgumentSpec[]
+  options?: readonly OptionSpec[]
+  shared?: readonly SharedOption[]
+  /** Command lines and what they do. */
+  examples: readonly (readonly [line: string, meaning: string])[]
+  exitCodes?: readonly (readonly [code: number, meaning: string])[]
+  commands?: readonly CommandSpec[]
+  /** The command of the group that is meant when none is named. */
+  fallback?: string
+  run?: CommandAction
+}
+
+export const SHARED_OPTIONS: Readonly<Record<SharedOption, OptionSpec>> = {
+  config: { flags: '--config <file>', description: 'the configuration, instead of the lango.config.* here' },
+  store: {
+    flags: '--store <url>',
+    description: 'where sessions are kept: sqlite:./lango.db, postgres://…, memory:',
+  },
+  user: { flags: '--user <id>', description: 'whose session it is' },
+  app: { flags: '--app <name>', description: 'the name under which sessions are kept' },
+}
+
+/** Options that every command has. */
+export const COMMON_OPTIONS: readonly OptionSpec[] = [
+  { flags: '--debug', description: 'show the stack of an error' },
+  { flags: '--no-color', description: 'no colours; NO_COLOR does the same' },
+  { flags: '-h, --help', description: 'this text' },
+]
+
+/** All options of a command, its own first. */
+export function optionsOf(command: CommandSpec): OptionSpec[] {
+  return [...(command.options ?? []), ...(command.shared ?? []).map(name => SHARED_OPTIONS[name])]
+}
+
+/** `--output` of `-o, --output <file>`. */
+export function longName({ flags }: OptionSpec): string {
+  return /--[a-z-]+/.exec(flags)?.[0] ?? flags
+}
+
+export function takesValue({ flags }: OptionSpec): boolean {
+  return /[<[]/.test(flags)
+}
+
+/** A command in the table and how it is called. */
+export interface NamedCommand {
+  command: CommandSpec
+  path: string
+}
+
+/** Walks down the table by the words that name commands; options and their values stand in nobody's way. */
+export function findCommand(root: CommandSpec, words: readonly string[]): NamedCommand {
+  let place: NamedCommand = { command: root, path: root.name }
+  for (const word of words) {
+    const next = place.command.commands?.find(({ name }) => name === word)
+    if (next) place = { command: next, path: `${place.path} ${next.name}` }
+  }
+  return place
+}

@@ -1,0 +1,191 @@
+/** Scripts that complete the command line in a shell. They are made from the table of commands. */
+import { AgentError } from '../errors.js'
+import {
+  COMMON_OPTIONS,
+  type CommandSpec,
+  longName,
+  type OptionSpec,
+  optionsOf,
+  takesValue,
+} from './command.js'
+import { LANGO } from './commands.js'
+import { print } from './output.js'
+
+/** `lango completion`. */
+export async function completion(shell: string): Promise<number> {
+  const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined
+  if (!script) {
+    throw new AgentError(
+      'invalid-argument',
+      `There is no completion for "${shell}". Choose bash, zsh or fish.`,
+    )
+  }
+  await print(script())
+  return 0
+}
+
+const SCRIPTS: Readonly<Record<string, () => string>> = { bash, zsh, fish }
+
+interface Place {
+  /** The words that lead there, such as `sessions list`; empty for the root. */
+  path: string
+  command: CommandSpec
+}
+
+function places(command: CommandSpec, path = ''): Place[] {
+  const children = command.commands ?? []
+  return [{ path, command }, ...children.flatMap(child => places(child, `${path} ${child.name}`.trim()))]
+}
+
+/** Without a command, the options of the fallback are meant. */
+function optionsAt({ command }: Place): OptionSpec[] {
+  const fallback = command.commands?.find(({ name }) => name === command.fallback)
+  return [...optionsOf(fallback ?? command), ...COMMON_OPTIONS]
+}
+
+function wordsAt({ command }: Place): string[] {
+  return [
+    ...(command.commands ?? []).map(({ name }) => name),
+    ...(command.arguments ?? []).flatMap(({ choices = [] }) => choices),
+  ]
+}
+
+/** Values that follow an option and can be foretold. */
+const VALUES: Readonly<Record<string, readonly string[]>> = {
+  '--store': ['sqlite:./lango.db', 'memory:', 'postgres://'],
+  '--profile': [
+    'gemini-2',
+    'gemini-3',
+    'gemini-3-strict',
+    'openai-chat',
+    'openai-responses',
+    'anthropic-4.5',
+    'anthropic-4.6',
+    'mistral',
+    'deepseek-thinking',
+    'groq',
+    'vllm',
+    'ollama',
+  ],
+  '--provider': [
+    'gemini',
+    'openai',
+    'anthropic',
+    'mistral',
+    'deepseek',
+    'groq',
+    'openrouter',
+    'ollama',
+    'demo',
+  ],
+}
+
+function shellTable(): string {
+  return places(LANGO)
+    .map(place => {
+      const words = [...wordsAt(place), ...optionsAt(place).map(longName)].join(' ')
+      return `    '${place.path}') words='${words}' ;;`
+    })
+    .join('\n')
+}
+
+function valuedOptions(): string {
+  const all = places(LANGO).flatMap(({ command }) => optionsOf(command).filter(takesValue).map(longName))
+  return [...new Set(all)].filter(name => !(name in VALUES)).join('|')
+}
+
+function valueTable(): string {
+  return Object.entries(VALUES)
+    .map(([option, values]) => `    ${option}) words='${values.join(' ')}' ;;`)
+    .join('\n')
+}
+
+function groupNames(): string {
+  return (LANGO.commands ?? [])
+    .filter(({ commands }) => commands)
+    .map(({ name }) => name)
+    .join('|')
+}
+
+function bash(): string {
+  return `# bash completion for lango: source <(lango completion bash)
+_lango() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" words='' path="\${COMP_WORDS[1]}"
+  [ "$COMP_CWORD" -eq 1 ] && path=''
+  case "$path" in
+    ${groupNames()}) [ "$COMP_CWORD" -gt 2 ] && path="$path \${COMP_WORDS[2]}" ;;
+  esac
+  case "$previous" in
+${valueTable()}
+    ${valuedOptions()}) COMPREPLY=($(compgen -f -- "$current")); return ;;
+  esac
+  if [ -z "$words" ]; then case "$path" in
+${shellTable()}
+    *) words='${optionsAt({ path: '', command: LANGO }).map(longName).join(' ')}' ;;
+  esac; fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  [ \${#COMPREPLY[@]} -eq 0 ] && COMPREPLY=($(compgen -f -- "$current"))
+  case "$current" in *:*) __ltrim_colon_completions "$current" 2>/dev/null ;; esac
+  return 0
+}
+complete -o filenames -F _lango lango
+`
+}
+
+function zsh(): string {
+  return `#compdef lango
+# zsh completion for lango: source <(lango completion zsh)
+_lango() {
+  local current="\${words[CURRENT]}" previous="\${words[CURRENT-1]}" choices='' place="\${words[2]}"
+  (( CURRENT == 2 )) && place=''
+  case "$place" in
+    ${groupNames()}) (( CURRENT > 3 )) && place="$place \${words[3]}" ;;
+  esac
+  case "$previous" in
+${valueTable().replaceAll('words=', 'choices=')}
+    ${valuedOptions()}) _files; return ;;
+  esac
+  if [[ -z "$choices" ]]; then case "$place" in
+${shellTable().replaceAll('words=', 'choices=')}
+  esac; fi
+  compadd -- \${=choices}
+  [[ "$current" == -* ]] || _files
+}
+compdef _lango lango
+`
+}
+
+function fish(): string {
+  const lines = places(LANGO).flatMap(place => {
+    const condition = fishCondition(place)
+    const names = (place.command.commands ?? []).map(
+      ({ name, summary }) => `complete -c lango -n '${condition}' -f -a ${name} -d '${escapeFish(summary)}'`,
+    )
+    const choices = (place.command.arguments ?? []).flatMap(({ choices: known = [] }) =>
+      known.map(choice => `complete -c lango -n '${condition}' -f -a ${choice}`),
+    )
+    return [...names, ...choices, ...optionsAt(place).map(option => fishOption(option, condition))]
+  })
+  return `# fish completion for lango\n${[...new Set(lines)].join('\n')}\n`
+}
+
+function fishOption(option: OptionSpec, condition: string): string {
+  const short = /^-([a-z]),/.exec(option.flags)?.[1]
+  const values = VALUES[longName(option)]
+  const value = values ? ` -x -a '${values.join(' ')}'` : takesValue(option) ? ' -r' : ''
+  const name = `-l ${longName(option).slice(2)}${short === undefined ? '' : ` -s ${short}`}`
+  return `complete -c lango -n '${condition}' ${name}${value} -d '${escapeFish(option.description)}'`
+}
+
+function fishCondition({ path, command }: Place): string {
+  if (path === '') return '__fish_use_subcommand'
+  const [first, second] = path.split(' ')
+  const seen = `__fish_seen_subcommand_from ${first}`
+  if (second !== undefined) return `${seen}; and __fish_seen_subcommand_from ${second}`
+  const below = (command.commands ?? []).map(({ name }) => name).join(' ')
+  return below === '' ? seen : `${seen}; and not __fish_seen_subcommand_from ${below}`
+}
+
+function escapeFish(text: string): string {
+  return text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")
+}

@@ -1,0 +1,53 @@
+import type { LoadedConfig } from '../config/load-config.js'
+import { AgentError } from '../errors.js'
+import type { Flags } from './command.js'
+import { loadSettings, runtimeOptions } from './open-runtime.js'
+import { print, printJson, stylesOf } from './output.js'
+
+/** `lango config check`: whatever `lango run` would stumble over before it asks a model. */
+export async function checkConfig(flags: Flags): Promise<number> {
+  try {
+    const loaded = await loadSettings(flags)
+    await checkRuntime(loaded)
+    if (flags.json) await printJson({ ok: true, ...places(loaded) })
+    else await print(okText(loaded))
+    return 0
+  } catch (error) {
+    if (!(flags.json && error instanceof AgentError)) throw error
+    const { problems = [{ path: '', message: error.message }] } = error.details
+    await printJson({ ok: false, code: error.code, message: error.message, problems })
+    return 1
+  }
+}
+
+/** What the schema cannot know: that the agent file exports an agent, and that every model has a provider. */
+async function checkRuntime(loaded: LoadedConfig): Promise<void> {
+  const [options, { checkModels, checkOptions }, { createRegistry }] = await Promise.all([
+    runtimeOptions(loaded),
+    import('../check-options.js'),
+    import('../provider/provider-registry.js'),
+  ])
+  checkOptions(options)
+  const registry = createRegistry(options.providers ?? {})
+  checkModels(options, registry)
+  if (loaded.model !== undefined) registry.resolve(loaded.model)
+}
+
+function places({ file, agentFile, model, sources }: LoadedConfig) {
+  return { file: file ?? null, agentFile: agentFile ?? null, model: model ?? null, sources }
+}
+
+function okText(loaded: LoadedConfig): string {
+  const { green } = stylesOf(process.stdout)
+  const { file, agentFile, model, sources } = loaded
+  const why = sources['agent.model']?.startsWith('default: ') ? ` (${sources['agent.model'].slice(9)})` : ''
+  const lines = [
+    `${green('ok')}  ${file ?? 'no configuration file: the defaults hold'}`,
+    ...(agentFile === undefined ? [] : [`    agent  ${agentFile}`]),
+    ...(model === undefined ? [] : [`    model  ${model}${why}`]),
+    ...Object.entries(sources)
+      .filter(([, source]) => source.startsWith('the '))
+      .map(([path, source]) => `    ${path}  comes from ${source}`),
+  ]
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,90 @@
+import { suggest } from '../config/suggest.js'
+import { AgentError } from '../errors.js'
+import type { ModelChoice } from '../runtime-info.js'
+import type { Flags } from './command.js'
+import { loadSettings } from './open-runtime.js'
+import { lineWidth, print, printJson, stylesOf } from './output.js'
+import { type Column, tableLines } from './table.js'
+import { grouped } from './wording.js'
+
+/** `lango models`. */
+export async function models(flags: Flags): Promise<number> {
+  const [{ config, env, model }, { listModels, listProviders }] = await Promise.all([
+    loadSettings(flags),
+    import('../list-models.js'),
+  ])
+  // A provider that was made in code is one, whatever the schema calls it.
+  const options = {
+    providers: config.providers as NonNullable<Parameters<typeof listModels>[0]>['providers'],
+    env,
+  }
+  const providers = listProviders(options)
+  const { provider } = flags
+  if (provider !== undefined && !providers.some(each => each.provider === provider)) {
+    const names = providers.map(each => each.provider)
+    const near = suggest(provider, names)
+    const fix = near === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${near}?`
+    throw new AgentError('invalid-argument', `There is no provider "${provider}". ${fix}`)
+  }
+  const found = listModels(options).filter(each => provider === undefined || each.provider === provider)
+  const shown = providers.filter(each => provider === undefined || each.provider === provider)
+  if (flags.json) await printJson({ default: model ?? null, models: found, providers: shown })
+  else await show(found, shown, model)
+  return 0
+}
+
+interface ShownProvider {
+  provider: string
+  keyPresent: boolean
+  keyVariable?: string
+}
+
+async function show(
+  found: readonly ModelChoice[],
+  providers: readonly ShownProvider[],
+  model: string | undefined,
+): Promise<void> {
+  const { bold, dim } = stylesOf(process.stdout)
+  if (found.length > 0) {
+    const [titles = '', ...lines] = modelTable(found, lineWidth())
+    await print(`${[bold(titles), ...lines].join('\n')}\n\n`)
+  }
+  const bare = providers.filter(({ provider }) => !found.some(each => each.provider === provider))
+  if (bare.length > 0) {
+    const names = bare.map(({ provider, keyPresent, keyVariable }) => {
+      if (keyVariable === undefined) return `${provider} (no key needed)`
+      return `${provider} (${keyVariable}${keyPresent ? ' is set' : ''})`
+    })
+    await print(`Any model of these, as provider/model:\n${names.map(name => `  ${name}\n`).join('')}\n`)
+  }
+  const named = model ?? 'what the agent names'
+  await print(`${dim(`Dollars per million tokens. Used by default: ${named}.`)}\n`)
+}
+
+/** The lines of the table that people see. */
+export function modelTable(found: readonly ModelChoice[], width: number): string[] {
+  const columns: Column[] = [
+    { title: 'MODEL', least: 20 },
+    { title: 'WINDOW', align: 'right' },
+    { title: 'OUTPUT', align: 'right' },
+    { title: 'IN $', align: 'right' },
+    { title: 'OUT $', align: 'right' },
+    { title: 'PROFILE', least: 8 },
+    { title: 'KEY', flexible: true, least: 4 },
+  ]
+  const rows = found.map(each => [
+    each.reference,
+    grouped(each.contextWindow),
+    grouped(each.outputLimit),
+    each.price ? String(each.price.input) : '',
+    each.price ? String(each.price.output) : '',
+    each.profile,
+    keyWords(each),
+  ])
+  return tableLines(columns, rows, width)
+}
+
+function keyWords({ keyPresent, keyVariable }: ModelChoice): string {
+  if (keyVariable === undefined) return 'none needed'
+  return keyPresent ? 'yes' : `no: ${keyVariable}`
+}

@@ -1,0 +1,82 @@
+import { AgentError } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
+import type { SessionStore } from '../session/session-store.js'
+import type { Flags } from './command.js'
+
+/** The store of a command, and the app whose sessions it is about. */
+export interface CommandStore {
+  store: SessionStore
+  app: string
+}
+
+/** Opens the store that flags, environment or configuration name, hands it to `work`, and closes it. */
+export async function withStore<Result>(
+  flags: Flags,
+  work: (opened: CommandStore) => Promise<Result>,
+): Promise<Result> {
+  const [{ loadStoreSettings }, { openStore }] = await Promise.all([
+    import('../config/load-store-settings.js'),
+    import('../store/open-store.js'),
+  ])
+  const settings = await loadStoreSettings({ file: flags.config, app: flags.app, store: flags.store })
+  const store = await openStore(settings.store)
+  try {
+    return await work({ store, app: settings.app })
+  } finally {
+    await store.close()
+  }
+}
+
+/** Sessions that are looked through for an id; beyond that the user has to be named. */
+const MOST_SEARCHED = 100_000
+
+/** The session with that id: the user's, or the only one that there is. Throws `session-not-found`. */
+export async function findSession(
+  { store, app }: CommandStore,
+  sessionId: string,
+  userId: string | undefined,
+): Promise<SessionKey> {
+  const key = { appName: app, userId: userId ?? 'user', sessionId }
+  if ((await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })) !== undefined) return key
+  if (userId !== undefined) throw notFound(sessionId, `of the user "${userId}"`, [])
+  const { found, similar } = await search({ store, app }, sessionId)
+  const [only, ...others] = found
+  if (only === undefined) throw notFound(sessionId, `in the app "${app}"`, similar)
+  if (others.length === 0) return only
+  const users = found.map(each => each.userId).join(', ')
+  throw new AgentError(
+    'invalid-argument',
+    `Several users have a session "${sessionId}": ${users}. Say whose with --user.`,
+  )
+}
+
+async function search(
+  { store, app }: CommandStore,
+  sessionId: string,
+): Promise<{ found: SessionKey[]; similar: string[] }> {
+  const found: SessionKey[] = []
+  const similar: string[] = []
+  let cursor: string | undefined
+  for (let searched = 0; searched < MOST_SEARCHED; searched += 1000) {
+    const page = await store.listSessions({
+      appName: app,
+      limit: 1000,
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    for (const { key } of page.sessions) {
+      if (key.sessionId === sessionId) found.push(key)
+      else if (key.sessionId.startsWith(sessionId) && similar.length < 3) similar.push(key.sessionId)
+    }
+    cursor = page.nextCursor
+    if (cursor === undefined) break
+  }
+  return { found, similar }
+}
+
+function notFound(sessionId: string, where: string, similar: readonly string[]): AgentError {
+  const fix =
+    similar.length > 0
+      ? `Did you mean ${similar.join(' or ')}?`
+      : "'lango sessions list' lists what there is."
+  return new AgentError('session-not-found', `There is no session "${sessionId}" ${where}. ${fix}`)
+}

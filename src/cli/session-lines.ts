@@ -1,0 +1,126 @@
+/**
+ * Sessions as lines of JSON, without loss: a header line, then one stored message per line. Several sessions may
+ * follow each other. JSON keeps NUL and half surrogate pairs as escapes, so any text survives.
+ */
+import { StringDecoder } from 'node:string_decoder'
+import { AgentError, messageOf } from '../errors.js'
+import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
+
+/** The first line of a session. */
+export interface SessionHeader {
+  lango: 'session'
+  version: 1
+  key: SessionKey
+  state: State
+  title?: string
+  createdAt: number
+  /** How many messages follow, so that a file that was cut off is noticed. */
+  messages?: number
+}
+
+export type SessionLine = { line: number; header: SessionHeader } | { line: number; message: Message }
+
+/** The header of a session. Keys of the state are sorted: the same session gives the same bytes. */
+export function headerLine({ key, state, createdAt, totalMessages }: Session): string {
+  const { appName, userId, sessionId } = key
+  const header: SessionHeader = {
+    lango: 'session',
+    version: 1,
+    key: { appName, userId, sessionId },
+    state: Object.fromEntries(Object.entries(state).sort(([one], [other]) => (one < other ? -1 : 1))),
+    createdAt,
+    messages: totalMessages,
+  }
+  return `${JSON.stringify(header)}\n`
+}
+
+export function messageLine(message: StoredMessage): string {
+  return `${JSON.stringify(message)}\n`
+}
+
+/** Reads what `headerLine` and `messageLine` wrote. `source` is named in errors. */
+export async function* readSessionLines(
+  input: AsyncIterable<Uint8Array>,
+  source: string,
+): AsyncGenerator<SessionLine> {
+  let line = 0
+  for await (const text of linesOf(input, source)) {
+    line += 1
+    if (text.trim() === '') continue
+    const data = parseLine(text, source, line)
+    if (data.lango === 'session') {
+      yield { line, header: checkHeader(data, source, line) }
+    } else {
+      const { seq: _seq, tokens: _tokens, ...message } = data as unknown as StoredMessage
+      yield { line, message }
+    }
+  }
+}
+
+/** A single line may hold a large attachment, but not everything that there is. */
+const MOST_CHARACTERS = 256 * 1024 * 1024
+
+/** Only a line feed ends a line: others that look like one may stand inside JSON text. */
+async function* linesOf(input: AsyncIterable<Uint8Array>, source: string): AsyncGenerator<string> {
+  const decoder = new StringDecoder('utf8')
+  let pieces: string[] = []
+  let waiting = 0
+  let isFirst = true
+  const complete = (last: string) => {
+    const text = [...pieces, last].join('')
+    pieces = []
+    waiting = 0
+    const whole = isFirst ? text.replace(/^\uFEFF/, '') : text
+    isFirst = false
+    return whole
+  }
+  for await (const chunk of input) {
+    const [first = '', ...others] = decoder.write(Buffer.from(chunk)).split('\n')
+    let rest = first
+    for (const next of others) {
+      yield complete(rest)
+      rest = next
+    }
+    pieces.push(rest)
+    waiting += rest.length
+    if (waiting > MOST_CHARACTERS)
+      throw invalid(`A line of ${source} is longer than 256 MB: it is no export of Lango.`)
+  }
+  yield complete(decoder.end())
+}
+
+function parseLine(text: string, source: string, line: number): Record<string, unknown> {
+  let data: unknown
+  try {
+    data = JSON.parse(text)
+  } catch (error) {
+    throw invalid(
+      `Line ${line} of ${source} is not JSON (${messageOf(error).slice(0, 120)}): it is no export of Lango, or it was cut off.`,
+    )
+  }
+  if (typeof data === 'object' && data !== null && !Array.isArray(data))
+    return data as Record<string, unknown>
+  throw invalid(`Line ${line} of ${source} is not an object: it is no export of Lango.`)
+}
+
+function checkHeader(data: Record<string, unknown>, source: string, line: number): SessionHeader {
+  if (data.version !== 1) {
+    throw invalid(
+      `Line ${line} of ${source} has version ${JSON.stringify(data.version)}, but this Lango reads version 1. Update Lango.`,
+    )
+  }
+  const header = data as unknown as SessionHeader
+  const names = [header.key?.appName, header.key?.userId, header.key?.sessionId]
+  if (names.some(name => typeof name !== 'string') || !isState(header.state ?? {})) {
+    throw invalid(`Line ${line} of ${source} is no session header: key and state are needed.`)
+  }
+  return { ...header, state: header.state ?? {} }
+}
+
+function isState(state: unknown): boolean {
+  return typeof state === 'object' && state !== null && !Array.isArray(state)
+}
+
+function invalid(message: string): AgentError {
+  return new AgentError('invalid-argument', message)
+}

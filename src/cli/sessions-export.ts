@@ -1,0 +1,125 @@
+import type { FileHandle } from 'node:fs/promises'
+import { AgentError, messageOf } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
+import type { Flags } from './command.js'
+import { type CommandStore, findSession, withStore } from './open-command-store.js'
+import { note, print } from './output.js'
+import { Progress } from './progress.js'
+import { headerLine, messageLine } from './session-lines.js'
+import { count, grouped } from './wording.js'
+
+/** Messages that are read at once. */
+const PAGE = 500
+
+/** `lango sessions export`. */
+export async function exportSessions(ids: readonly string[], flags: Flags): Promise<number> {
+  if (flags.all === true ? ids.length > 0 : ids.length === 0) {
+    const message = flags.all
+      ? 'Give either session ids or --all, not both.'
+      : 'Say which session to export, or --all.'
+    throw new AgentError('invalid-argument', message)
+  }
+  return withStore(flags, async opened => {
+    const keys = flags.all ? allSessions(opened, flags.user) : namedSessions(opened, ids, flags.user)
+    if (flags.output === undefined || flags.output === '-') {
+      await writeSessions(opened, keys, print)
+      return 0
+    }
+    const { sessions, messages } = await intoFile(flags.output, write => writeSessions(opened, keys, write))
+    note(`Exported ${count(sessions, 'session')} with ${count(messages, 'message')} to ${flags.output}.`)
+    return 0
+  })
+}
+
+type Write = (text: string) => Promise<unknown>
+
+interface Exported {
+  sessions: number
+  messages: number
+}
+
+async function writeSessions(
+  { store }: CommandStore,
+  keys: AsyncIterable<SessionKey>,
+  write: Write,
+): Promise<Exported> {
+  const progress = new Progress()
+  const done = { sessions: 0, messages: 0 }
+  for await (const key of keys) {
+    const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
+    // Deleted since it was listed.
+    if (session === undefined) continue
+    await write(headerLine(session))
+    const end = session.totalMessages + 1
+    for (let afterSeq = 0; afterSeq < session.totalMessages; ) {
+      const page = await store.readMessages(key, { afterSeq, beforeSeq: end, limit: PAGE })
+      const last = page.at(-1)
+      if (last === undefined) break
+      await write(page.map(messageLine).join(''))
+      afterSeq = last.seq
+      done.messages += page.length
+      progress.tell(
+        () =>
+          `exported ${count(done.messages, 'message')}, ${grouped(afterSeq)} of ${grouped(end - 1)} of ${key.sessionId}`,
+      )
+    }
+    done.sessions += 1
+  }
+  progress.end()
+  return done
+}
+
+async function* namedSessions(
+  opened: CommandStore,
+  ids: readonly string[],
+  user: string | undefined,
+): AsyncGenerator<SessionKey> {
+  // All are looked up before the first line is written: a typing error must not leave half an export.
+  const keys: SessionKey[] = []
+  for (const id of ids) keys.push(await findSession(opened, id, user))
+  yield* keys
+}
+
+async function* allSessions(
+  { store, app }: CommandStore,
+  user: string | undefined,
+): AsyncGenerator<SessionKey> {
+  let cursor: string | undefined
+  do {
+    const page = await store.listSessions({
+      appName: app,
+      limit: 1000,
+      ...(user === undefined ? {} : { userId: user }),
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    for (const { key } of page.sessions) yield key
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+}
+
+/** The file appears when it is complete: what was there before is not lost to half an export. */
+async function intoFile(file: string, work: (write: Write) => Promise<Exported>): Promise<Exported> {
+  const { open, rename, rm } = await import('node:fs/promises')
+  const partial = `${file}.${process.pid}.partial`
+  let handle: FileHandle | undefined
+  try {
+    handle = await open(partial, 'w', 0o600)
+    const target = handle
+    const result = await work(text => target.appendFile(text))
+    await handle.sync()
+    await handle.close()
+    await rename(partial, file)
+    return result
+  } catch (error) {
+    await handle?.close().catch(() => undefined)
+    await rm(partial, { force: true })
+    if (error instanceof AgentError) throw error
+    throw new AgentError(
+      'invalid-argument',
+      `${file} cannot be written (${messageOf(error)}): choose another file.`,
+      {
+        cause: error,
+      },
+    )
+  }
+}

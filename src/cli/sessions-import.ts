@@ -1,0 +1,171 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { AgentError, messageOf } from '../errors.js'
+import type { Message, SessionKey, State } from '../session/message.js'
+import type { SessionStore } from '../session/session-store.js'
+import type { Flags } from './command.js'
+import { withStore } from './open-command-store.js'
+import { note, print, printJson } from './output.js'
+import { Progress } from './progress.js'
+import { readSessionLines } from './session-lines.js'
+import { count } from './wording.js'
+
+/** A session as a file holds it. Its messages are read while they are stored. */
+interface ReadSession {
+  key: SessionKey
+  state: State
+  /** How many there must be, when the file says so. */
+  expected?: number | undefined
+  messages: AsyncIterable<Message> | Iterable<Message>
+}
+
+interface ImportedSession extends SessionKey {
+  messages: number
+}
+
+/** `lango sessions import`. */
+export async function importSessions([file = '']: readonly string[], flags: Flags): Promise<number> {
+  await checkFile(file)
+  return withStore(flags, async ({ store, app }) => {
+    const progress = new Progress()
+    const imported: ImportedSession[] = []
+    for await (const session of readSessions(file)) {
+      if (flags.as !== undefined && imported.length > 0) {
+        throw new AgentError(
+          'invalid-argument',
+          `--as names one session, but ${file} holds several: the first was imported, the others were not. Leave --as out.`,
+        )
+      }
+      const key = {
+        appName: flags.app ?? session.key.appName,
+        userId: flags.user ?? session.key.userId,
+        sessionId: flags.as ?? session.key.sessionId,
+      }
+      const messages = await storeSession(store, { ...session, key }, stored =>
+        progress.tell(() => `imported ${count(stored, 'message')} of ${key.sessionId}`),
+      )
+      imported.push({ ...key, messages })
+    }
+    progress.end()
+    await report(imported, { file, app, json: flags.json === true })
+    return 0
+  })
+}
+
+async function checkFile(file: string): Promise<void> {
+  if (file === '-') return
+  const found = await stat(file).catch(() => undefined)
+  if (found?.isFile()) return
+  const why = found ? 'is not a file' : 'does not exist'
+  throw new AgentError(
+    'invalid-argument',
+    `${file} ${why}. Name an export, an ADK database or an ADK session.`,
+  )
+}
+
+async function* readSessions(file: string): AsyncGenerator<ReadSession> {
+  if (file !== '-') {
+    const { isForeignFile, readForeignSessions } = await import('./import-adk.js')
+    if (await isForeignFile(file)) {
+      yield* readForeignSessions(file)
+      return
+    }
+  }
+  yield* readOurs(
+    file === '-' ? process.stdin : createReadStream(file),
+    file === '-' ? 'standard input' : file,
+  )
+}
+
+/** Sessions follow each other in one stream of lines: each is taken to its end before the next begins. */
+async function* readOurs(input: AsyncIterable<Uint8Array>, source: string): AsyncGenerator<ReadSession> {
+  const lines = readSessionLines(input, source)
+  let next = await lines.next()
+  const untilHeader = async function* (): AsyncGenerator<Message> {
+    for (next = await lines.next(); !next.done && 'message' in next.value; next = await lines.next()) {
+      yield next.value.message
+    }
+  }
+  if (next.done) throw new AgentError('invalid-argument', `${source} is empty: there is nothing to import.`)
+  while (!next.done) {
+    if (!('header' in next.value)) {
+      throw new AgentError(
+        'invalid-argument',
+        `Line ${next.value.line} of ${source} is no session header: it is no export of Lango, or its beginning is missing.`,
+      )
+    }
+    const { key, state, messages } = next.value.header
+    yield { key, state, expected: messages, messages: untilHeader() }
+  }
+}
+
+/** All of a session or nothing of it. */
+async function storeSession(
+  store: SessionStore,
+  { key, state, messages, expected }: ReadSession,
+  onStored: (messages: number) => void,
+): Promise<number> {
+  await createSession(store, key, state)
+  let stored = 0
+  try {
+    for await (const message of messages) {
+      await store.appendMessage(key, message)
+      stored += 1
+      onStored(stored)
+    }
+    if (expected !== undefined && stored !== expected) {
+      throw new AgentError(
+        'invalid-argument',
+        `The session "${key.sessionId}" should have ${count(expected, 'message')}, but the file holds ${stored}: it was cut off or edited.`,
+      )
+    }
+    return stored
+  } catch (error) {
+    await store.deleteSession(key)
+    const code = error instanceof AgentError ? error.code : 'internal'
+    const message = `${messageOf(error).replace(/\.$/, '')}. Nothing of the session "${key.sessionId}" was kept.`
+    throw new AgentError(code, message, { cause: error })
+  }
+}
+
+/** State that is shared with other sessions is only added to: an old export must not turn it back. */
+async function createSession(store: SessionStore, key: SessionKey, state: State): Promise<void> {
+  const own = Object.entries(state).filter(([name]) => !isShared(name))
+  try {
+    const created = await store.createSession(key, Object.fromEntries(own))
+    const missing = Object.entries(state).filter(
+      ([name]) => isShared(name) && !Object.hasOwn(created.state, name),
+    )
+    if (missing.length > 0) await store.updateState(key, Object.fromEntries(missing))
+  } catch (error) {
+    if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
+    throw new AgentError(
+      'session-exists',
+      `The session "${key.sessionId}" of the user "${key.userId}" exists already. Import it under another id with --as.`,
+    )
+  }
+}
+
+function isShared(name: string): boolean {
+  return name.startsWith('app:') || name.startsWith('user:')
+}
+
+async function report(
+  imported: readonly ImportedSession[],
+  { file, app, json }: { file: string; app: string; json: boolean },
+): Promise<void> {
+  if (json) {
+    await printJson({ imported })
+    return
+  }
+  if (imported.length === 0) note(`${file} holds no session.`)
+  for (const { sessionId, userId, messages } of imported) {
+    await print(`Imported ${sessionId} of the user ${userId}: ${count(messages, 'message')}.\n`)
+  }
+  const foreign = imported.find(({ appName }) => appName !== app)
+  if (foreign) {
+    note(
+      `They belong to the app "${foreign.appName}", not to "${app}": show them with --app ${foreign.appName}, or import them with --app ${app}.`,
+    )
+  }
+}

@@ -1,0 +1,111 @@
+import type { ListQuery, SessionPage, SessionSummary } from '../session/session-store.js'
+import type { Flags } from './command.js'
+import { type CommandStore, withStore } from './open-command-store.js'
+import { lineWidth, note, print, printJson, stylesOf } from './output.js'
+import { type Column, tableLines } from './table.js'
+import { oneLine } from './text-width.js'
+import { wholeNumber } from './whole-number.js'
+import { ago, grouped } from './wording.js'
+
+/** The most that a store gives at once. */
+const CHUNK = 1000
+
+/** `lango sessions list`. */
+export async function listSessions(flags: Flags): Promise<number> {
+  const limit = wholeNumber('--limit', flags.limit, 1) ?? 50
+  const pageNumber = wholeNumber('--page', flags.page, 1) ?? 1
+  return withStore(flags, async opened => {
+    const query = { appName: opened.app, ...(flags.user === undefined ? {} : { userId: flags.user }) }
+    const start = await skip(opened, query, (pageNumber - 1) * limit, flags.cursor)
+    const page = start === 'past the end' ? { sessions: [] } : await take(opened, query, limit, start)
+    if (flags.json) await printJson(page)
+    else await show(page, opened.app, flags)
+    return 0
+  })
+}
+
+/** The cursor behind so many sessions. */
+async function skip(
+  { store }: CommandStore,
+  query: ListQuery,
+  number: number,
+  cursor: string | undefined,
+): Promise<string | undefined | 'past the end'> {
+  let at = cursor
+  for (let left = number; left > 0; left -= CHUNK) {
+    const limit = Math.min(left, CHUNK)
+    const page = await store.listSessions({ ...query, limit, ...(at === undefined ? {} : { cursor: at }) })
+    if (page.nextCursor === undefined) return 'past the end'
+    at = page.nextCursor
+  }
+  return at
+}
+
+async function take(
+  { store }: CommandStore,
+  query: ListQuery,
+  limit: number,
+  cursor: string | undefined,
+): Promise<SessionPage> {
+  const sessions: SessionSummary[] = []
+  let at = cursor
+  while (sessions.length < limit) {
+    const wanted = Math.min(limit - sessions.length, CHUNK)
+    const page = await store.listSessions({
+      ...query,
+      limit: wanted,
+      ...(at === undefined ? {} : { cursor: at }),
+    })
+    sessions.push(...page.sessions)
+    at = page.nextCursor
+    if (at === undefined) break
+  }
+  return { sessions, ...(at === undefined ? {} : { nextCursor: at }) }
+}
+
+async function show({ sessions, nextCursor }: SessionPage, app: string, flags: Flags): Promise<void> {
+  if (sessions.length === 0) {
+    note(flags.page || flags.cursor ? 'No more sessions.' : `No sessions in the app "${app}" yet.`)
+    return
+  }
+  const { bold } = stylesOf(process.stdout)
+  const withUser = flags.user === undefined && sessions.some(({ key }) => key.userId !== 'user')
+  const [titles = '', ...lines] = sessionTable(sessions, withUser, lineWidth())
+  await print(`${[bold(titles), ...lines].join('\n')}\n`)
+  if (nextCursor !== undefined) note(`There are more: ${nextCommand(flags, nextCursor)}`)
+}
+
+function nextCommand({ limit, page, user }: Flags, cursor: string): string {
+  const options = [
+    limit === undefined ? '' : ` --limit ${limit}`,
+    user === undefined ? '' : ` --user ${user}`,
+  ]
+  const place = page === undefined ? `--cursor ${cursor}` : `--page ${Number(page) + 1}`
+  return `lango sessions list${options.join('')} ${place}`
+}
+
+/** The lines of the table that people see. */
+export function sessionTable(
+  sessions: readonly SessionSummary[],
+  withUser: boolean,
+  width: number,
+  now = Date.now(),
+): string[] {
+  const columns: Column[] = [
+    { title: 'SESSION', least: 12 },
+    ...(withUser ? [{ title: 'USER', least: 6 }] : []),
+    { title: 'MESSAGES', align: 'right' },
+    { title: 'TOKENS', align: 'right' },
+    { title: 'UPDATED', align: 'right' },
+    { title: 'LAST MESSAGE', flexible: true, least: 12 },
+  ]
+  const rows = sessions.map(({ key, totalMessages, totalTokens, updatedAt, preview = '' }) => [
+    oneLine(key.sessionId),
+    ...(withUser ? [oneLine(key.userId)] : []),
+    grouped(totalMessages),
+    grouped(totalTokens),
+    ago(updatedAt, now),
+    oneLine(preview),
+  ])
+  return tableLines(columns, rows, width)
+}

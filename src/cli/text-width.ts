@@ -1,0 +1,64 @@
+/** How many columns of a terminal a text takes: two for CJK and emoji, none for marks that join a letter. */
+
+const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+
+export function textWidth(text: string): number {
+  if (/^[\u0020-\u007e]*$/.test(text)) return text.length
+  let width = 0
+  for (const { segment } of segmenter.segment(text)) width += graphemeWidth(segment)
+  return width
+}
+
+/** The text in at most `width` columns; an ellipsis says that something is missing. */
+export function fitText(text: string, width: number): string {
+  if (textWidth(text) <= width) return text
+  let shown = ''
+  let used = 0
+  for (const { segment } of segmenter.segment(text)) {
+    const next = graphemeWidth(segment)
+    if (used + next > width - 1) break
+    shown += segment
+    used += next
+  }
+  return width < 1 ? '' : `${shown}…`
+}
+
+/** The text followed by as many spaces as the column has left. */
+export function padText(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - textWidth(text)))
+}
+
+/**
+ * What a terminal would obey instead of showing: escape sequences and control characters. Line breaks and tabs
+ * stay. Whoever prints text of models and tools on a terminal sends it through here.
+ */
+export function withoutControls(text: string): string {
+  return text.replaceAll(SEQUENCES, '').replaceAll(CONTROLS, '')
+}
+
+/** One line of it, whatever it was. */
+export function oneLine(text: string): string {
+  return withoutControls(text).replaceAll(/\s+/g, ' ').trim()
+}
+
+// Built from text, because control characters in a pattern look like mistakes.
+const SEQUENCES = new RegExp(
+  [
+    '\\u001b\\][^\\u0007\\u001b]*(?:\\u0007|\\u001b\\\\)', // OSC: titles, links, the clipboard
+    '\\u001b[PX^_][^\\u001b]*\\u001b\\\\', // DCS and kin
+    '(?:\\u001b\\[|\\u009b)[0-?]*[ -/]*[@-~]', // CSI: colours and the cursor
+    '\\u001b[ -/]*[0-~]',
+  ].join('|'),
+  'g',
+)
+const CONTROLS = /[^\P{Cc}\n\t]/gu
+
+const WIDE =
+  /^[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{17000}-\u{18cff}\u{1b000}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u
+const EMOJI = /\p{Emoji_Presentation}|\p{Extended_Pictographic}\ufe0f|^[0-9#*]\ufe0f?\u20e3/u
+const INVISIBLE = /^(?:[\p{Mn}\p{Me}\p{Cf}\p{Cc}]|\u115f|\u1160)+$/u
+
+function graphemeWidth(segment: string): number {
+  if (INVISIBLE.test(segment)) return 0
+  return WIDE.test(segment) || EMOJI.test(segment) ? 2 : 1
+}

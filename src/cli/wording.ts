@@ -1,0 +1,35 @@
+/** Numbers and times as people read them. */
+
+/** 12,345 as people read it. */
+export function grouped(number: number): string {
+  return String(Math.round(number)).replaceAll(/\B(?=(\d{3})+$)/g, ',')
+}
+
+/** A number of things: `1 message`, `2 messages`. */
+export function count(number: number, thing: string): string {
+  return `${grouped(number)} ${thing}${number === 1 ? '' : 's'}`
+}
+
+/** How long ago, in one unit. */
+export function ago(time: number, now: number): string {
+  const seconds = Math.max(0, Math.round((now - time) / 1000))
+  for (const [unit, size] of UNITS) {
+    if (seconds >= size) return `${Math.floor(seconds / size)} ${unit} ago`
+  }
+  return 'just now'
+}
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['min', 60],
+] as const
+
+/** A time in the reader's own zone, to the second. */
+export function localTime(time: number): string {
+  const date = new Date(time)
+  if (Number.isNaN(date.getTime())) return 'at an unknown time'
+  const two = (value: number) => String(value).padStart(2, '0')
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+}

@@ -1,0 +1,70 @@
+/**
+ * Where sessions are kept, for commands that need nothing else. A configuration in data is read without its
+ * schema, which takes longer to load than such a command to run; what is not plainly right is left to
+ * `loadConfig`, which says what is wrong.
+ */
+import { dirname, resolve } from 'node:path'
+import { ENVIRONMENT_VARIABLES, type Environment } from './environment.js'
+import { readData } from './import-file.js'
+import { absoluteStore, findConfigFile, loadConfig, readEnv } from './load-config.js'
+import { isPlain } from './redact.js'
+import { substitute } from './substitute.js'
+
+export interface StoreSettings {
+  app: string
+  store: string
+}
+
+export interface LoadStoreOptions {
+  cwd?: string | undefined
+  file?: string | undefined
+  env?: Environment | undefined
+  /** What flags say; they win over everything. */
+  app?: string | undefined
+  store?: string | undefined
+}
+
+/** The same `app` and `store` as `loadConfig` gives. The rest of the configuration is not checked. */
+export async function loadStoreSettings(options: LoadStoreOptions = {}): Promise<StoreSettings> {
+  const cwd = resolve(options.cwd ?? '.')
+  const env = await readEnv(cwd, options.env)
+  const file = findConfigFile(cwd, options.file ?? env.LANGO_CONFIG)
+  const written = file === undefined ? {} : await readWritten(file, env)
+  if (written === undefined) {
+    const { config } = await loadConfig({ cwd, file: options.file, env: options.env })
+    const store = options.store === undefined ? config.store : absoluteStore(options.store, cwd)
+    return { app: options.app ?? config.app, store }
+  }
+  const store = options.store ?? variable('store', env)
+  const fileStore = written.store && absoluteStore(written.store, dirname(file ?? cwd))
+  return {
+    app: options.app ?? variable('app', env) ?? written.app ?? DEFAULTS.app,
+    store: store === undefined && fileStore ? fileStore : absoluteStore(store ?? DEFAULTS.store, cwd),
+  }
+}
+
+const DEFAULTS: StoreSettings = { app: 'lango', store: 'sqlite:./lango.db' }
+
+/** What a file of data says of the two keys; `undefined` when only the schema can tell. */
+async function readWritten(file: string, env: Environment): Promise<Partial<StoreSettings> | undefined> {
+  if (!/\.(json|ya?ml)$/.test(file)) return undefined
+  const data = await readData(file)
+  if (!isPlain(data)) return undefined
+  const { value, missing } = substitute({ app: data.app, store: data.store }, env)
+  if (missing.length > 0 || !isPlain(value)) return undefined
+  const { app, store } = value
+  if (!isTextOrAbsent(app) || !isTextOrAbsent(store)) return undefined
+  return { ...(app === undefined ? {} : { app }), ...(store === undefined ? {} : { store }) }
+}
+
+function isTextOrAbsent(value: unknown): value is string | undefined {
+  return value === undefined || (typeof value === 'string' && value !== '')
+}
+
+function variable(key: keyof StoreSettings, env: Environment): string | undefined {
+  for (const { name, path, accepts } of ENVIRONMENT_VARIABLES) {
+    const text = env[name]?.trim()
+    if (path.join('.') === key && text && accepts?.(text) !== false) return text
+  }
+  return undefined
+}
