@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { RunUsage } from './run/run-event.js'
-import { costOf, fromUsageMetadata, sessionUsage, sumUsage, withCost } from './run-cost.js'
+import { fromUsageMetadata } from './run/usage-metadata.js'
+import { costOf, sessionUsage, sumUsage, withCost } from './run-cost.js'
 import type { StoredMessage } from './session/message.js'
 
 const used = (given: Partial<RunUsage>): RunUsage => ({

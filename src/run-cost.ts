@@ -3,6 +3,7 @@
  * reported; a sum has a cost only when all of its parts have one, because half a bill is a wrong bill.
  */
 import type { RunUsage } from './run/run-event.js'
+import { fromUsageMetadata } from './run/usage-metadata.js'
 import type { StoredMessage } from './session/message.js'
 
 /** Dollars per million tokens. */
@@ -73,22 +74,6 @@ export function sessionUsage(
     steps.push(withCost(fromUsageMetadata(reported), price))
   }
   return sumUsage(steps)
-}
-
-/** ADK's usage in our words: Gemini counts thoughts beside the answer's tokens, we count them within. */
-export function fromUsageMetadata(reported: object): RunUsage {
-  const count = (name: string): number => {
-    const value: unknown = Reflect.get(reported, name)
-    return typeof value === 'number' && Number.isFinite(value) ? value : 0
-  }
-  return {
-    inputTokens: count('promptTokenCount'),
-    outputTokens: count('candidatesTokenCount') + count('thoughtsTokenCount'),
-    cachedInputTokens: count('cachedContentTokenCount'),
-    cacheWriteTokens: 0,
-    reasoningTokens: count('thoughtsTokenCount'),
-    totalTokens: count('totalTokenCount'),
-  }
 }
 
 const TOKEN_FIELDS = [

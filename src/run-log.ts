@@ -55,6 +55,8 @@ function lineOf(event: RunEvent): Line | undefined {
       return ['warn', 'A run has reached its limit', { reason: event.reason, turns: event.turns }]
     case 'approval-request':
       return ['info', 'A tool asks first', { tool: event.name, callId: event.id }]
+    case 'approval-answer':
+      return ['info', 'A tool was answered', { tool: event.name, callId: event.id, answer: event.answer }]
     case 'usage':
       return ['debug', 'A model answered', { author: event.author, model: event.model, usage: event.usage }]
     case 'error': {

@@ -2,6 +2,7 @@ import type { Event } from '../adk/sdk.js'
 import { AnswerText } from './answer-text.js'
 import type { RunEventBody, RunUsage } from './run-event.js'
 import type { StepPrice } from './run-host.js'
+import { fromUsageMetadata } from './usage-metadata.js'
 
 /**
  * Reads ADK's events and says what they mean to a listener. Keeps the answer and the usage as it goes; what
@@ -55,16 +56,8 @@ export class EventReader {
   }
 
   private addUsage(event: Event): RunUsage {
-    const reported = event.usageMetadata ?? {}
-    const usage: RunUsage = {
-      inputTokens: reported.promptTokenCount ?? 0,
-      outputTokens: (reported.candidatesTokenCount ?? 0) + (reported.thoughtsTokenCount ?? 0),
-      cachedInputTokens: reported.cachedContentTokenCount ?? 0,
-      cacheWriteTokens: this.last.cacheWriteTokens ?? 0,
-      reasoningTokens: reported.thoughtsTokenCount ?? 0,
-      totalTokens: reported.totalTokenCount ?? 0,
-    }
-    return this.add(this.last.model, usage)
+    const reported = fromUsageMetadata(event.usageMetadata ?? {})
+    return this.add(this.last.model, { ...reported, cacheWriteTokens: this.last.cacheWriteTokens ?? 0 })
   }
 
   private add(model: string, usage: RunUsage): RunUsage {

@@ -112,3 +112,12 @@ test('two calls cannot wait under one id: an answer would be ambiguous', async (
   desk.close()
   await first
 })
+
+test('a limit beyond what timers can wait is no limit', async () => {
+  const desk = new ApprovalDesk({ timeoutMs: Number.POSITIVE_INFINITY })
+  const outcome = desk.request({ callId: 'c', tool: 't', args: {} })
+  await new Promise(resolve => setTimeout(resolve, 5))
+  expect(desk.pending).toHaveLength(1)
+  desk.answer('c', 'once')
+  expect(await outcome).toBe('once')
+})

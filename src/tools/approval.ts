@@ -1,5 +1,6 @@
 import { AgentError } from '../errors.js'
 import type { ApprovalAnswer, ApprovalOutcome } from '../tool.js'
+import { timerMs } from './timer-ms.js'
 
 /** A call that somebody must allow. */
 export interface PendingApproval {
@@ -41,7 +42,7 @@ export class ApprovalDesk {
     if (this.#waiting.has(request.callId)) return Promise.reject(alreadyWaiting(request.callId))
     return new Promise(resolve => {
       const callOff = () => end('aborted')
-      const timer = setTimeout(() => end('timeout'), this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS)
+      const timer = setTimeout(() => end('timeout'), timerMs(this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS))
       const end = (outcome: ApprovalOutcome) => {
         if (!this.#waiting.delete(request.callId)) return
         clearTimeout(timer)

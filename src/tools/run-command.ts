@@ -6,6 +6,7 @@ import { BoundedOutput } from './bounded-output.js'
 import { type ProcessTree, spawnTree } from './process-tree.js'
 import { safeEnvironment } from './safe-environment.js'
 import { bubblewrapCommand, hasBubblewrap, type SandboxMode } from './sandbox.js'
+import { timerMs } from './timer-ms.js'
 
 export interface RunCommandOptions {
   workspace: string
@@ -84,7 +85,7 @@ class CommandRun {
     for (const stream of [child.stdout, child.stderr]) stream?.on('data', chunk => this.#take(chunk))
     const timer = setTimeout(
       () => this.#stop(`The command did not end within ${this.limitMs} ms`),
-      this.limitMs,
+      timerMs(this.limitMs),
     )
     const aborted = () => this.#stop('The run was stopped')
     this.signal.addEventListener('abort', aborted, { once: true })
