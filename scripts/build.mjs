@@ -1,12 +1,18 @@
-// Emits ESM and types to dist/. Plain tsc: what is published is what was written.
+// Emits ESM and types to dist/, and the web chat to dist/web. Plain tsc: what is published is what was written.
 import { spawnSync } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { buildWeb } from './build-web.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true })
+const dist = new URL('../dist/', import.meta.url)
+// The page is built only when it has changed, so it is left in place.
+for (const name of existsSync(dist) ? readdirSync(dist) : []) {
+  if (name !== 'web') rmSync(new URL(name, dist), { recursive: true, force: true })
+}
 const { status } = spawnSync('npx', ['--no-install', 'tsc', '-p', 'tsconfig.build.json'], {
   cwd: ROOT,
   stdio: 'inherit',
 })
-process.exit(status ?? 1)
+if (status !== 0) process.exit(status ?? 1)
+await buildWeb()

@@ -7,6 +7,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 const STEPS = {
   types: ['npx', ['--no-install', 'tsc', '--noEmit']],
+  'web-types': ['npx', ['--no-install', 'tsc', '--noEmit', '-p', 'web']],
   lint: ['npx', ['--no-install', 'biome', 'check', '--error-on-warnings', '.']],
   rooms: ['node', ['scripts/check-rooms.mjs']],
   house: ['node', ['scripts/check-house.mjs']],

@@ -1,0 +1,88 @@
+/** `lango serve`: the server with the web chat, until it is told to end. */
+import { AgentError } from '../errors.js'
+import type { RuntimeInfo } from '../runtime-info.js'
+import type { Flags } from './command.js'
+import { demoNotice } from './key-hint.js'
+import { loadSettings, runtimeOptions } from './open-runtime.js'
+import { version } from './version.js'
+
+/** Serves until SIGINT or SIGTERM. A second signal does not wait for running runs. */
+export async function serve(flags: Flags): Promise<number> {
+  const loaded = await loadSettings(flags)
+  const { server, log } = loaded.config
+  const [{ createLogger }, { createRuntime }, { serve: listen }] = await Promise.all([
+    import('../pino-logger.js'),
+    import('../runtime.js'),
+    import('../server/serve.js'),
+  ])
+  // A terminal is for the one line that matters; whoever collects logs gets everything that was asked for.
+  const level = loaded.sources['log.level'] === undefined && process.stderr.isTTY ? 'warn' : log.level
+  const logger = await createLogger({ ...log, level, destination: log.file })
+  const runtime = await createRuntime(await runtimeOptions(loaded, logger))
+  try {
+    const running = await listen({
+      ...server,
+      runtime,
+      logger,
+      version: version(),
+      tokens: tokensOf(server.tokens),
+      host: flags.host ?? server.host,
+      port: flags.port === undefined ? server.port : portOf(flags.port),
+      limits: {
+        ...(server.runsPerUser === undefined ? {} : { runsPerUser: server.runsPerUser }),
+        ...(server.streamsPerUser === undefined ? {} : { streamsPerUser: server.streamsPerUser }),
+        ...(server.maxBodyBytes === undefined ? {} : { maxBodyBytes: server.maxBodyBytes }),
+      },
+    })
+    announce(running.url, await runtime.info(), flags)
+    await untilTold(() => running.close())
+    return 0
+  } finally {
+    await runtime.close()
+    logger.close()
+  }
+}
+
+function announce(url: string, info: RuntimeInfo, flags: Flags): void {
+  const { agent, model, store } = info
+  if (flags.json) {
+    process.stdout.write(`${JSON.stringify({ url, agent, model, store, version: version() })}\n`)
+    return
+  }
+  const with_ = model === '' ? 'its own model' : model
+  process.stdout.write(`Lango serves ${agent} with ${with_} from ${STORES[store]} at ${url}\n`)
+  if (info.demo) process.stderr.write(`${demoNotice(flags.model !== undefined)}\n`)
+}
+
+const STORES: Readonly<Record<RuntimeInfo['store'], string>> = {
+  sqlite: 'SQLite',
+  postgres: 'PostgreSQL',
+  memory: 'memory (nothing is kept)',
+  custom: 'a store of its own',
+}
+
+/** Ends in good order on the first signal and at once on the second. */
+async function untilTold(close: () => Promise<void>): Promise<void> {
+  await new Promise<void>(resolve => {
+    for (const signal of SIGNALS) process.once(signal, resolve)
+  })
+  for (const signal of SIGNALS) process.once(signal, () => process.exit(130))
+  if (process.stderr.isTTY)
+    process.stderr.write('Ending: running answers may finish; Ctrl-C again ends at once.\n')
+  await close()
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+
+/** A list of tokens is one user's. */
+function tokensOf(tokens: Readonly<Record<string, string>> | readonly string[]): Record<string, string> {
+  return Array.isArray(tokens)
+    ? Object.fromEntries(tokens.map(token => [token, 'user']))
+    : { ...(tokens as Record<string, string>) }
+}
+
+function portOf(text: string): number {
+  const port = Number(text)
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
+  throw new AgentError('invalid-argument', `--port is "${text}", but must be a number from 0 to 65535.`)
+}
