@@ -1,0 +1,274 @@
+/** The chat on a terminal: transcript, activity, question or input, status line. */
+import {
+  CombinedAutocompleteProvider,
+  type Component,
+  Container,
+  Editor,
+  isKeyRelease,
+  matchesKey,
+  ProcessTerminal,
+  TUI,
+} from '@earendil-works/pi-tui'
+import type { ApprovalAnswer } from '../../tool.js'
+import { ApprovalPrompt } from './approval-prompt.js'
+import type { ApprovalQuestion, ChatSession, ChatUi } from './chat-session.js'
+import { COMMANDS, readLine } from './commands.js'
+import { clip } from './item-lines.js'
+import { type Choice, usableProviders } from './model-choices.js'
+import { Picker } from './picker.js'
+import { runCommand } from './run-command.js'
+import { Activity, StatusLine } from './status-line.js'
+import { createTheme, editorTheme, type Theme } from './theme.js'
+import { Transcript } from './transcript.js'
+
+/** Two presses of Ctrl-C within this time leave. */
+const TWICE_MS = 2_000
+/** A key that comes this soon after another was meant for the text, not for a question that has just appeared. */
+const TYPING_MS = 700
+const MOST_PROMPTS = 200
+
+/** Runs the chat until its user leaves. */
+export async function chatOnScreen(
+  chat: ChatSession,
+  begin: () => Promise<void>,
+  colors: boolean,
+): Promise<void> {
+  const screen = new ChatScreen(chat, createTheme(colors))
+  await screen.run(begin)
+}
+
+/** No line may be wider than the terminal, whatever draws it: pi-tui would end the program. */
+class GuardedTui extends TUI {
+  override render(width: number): string[] {
+    return super.render(width).map(line => clip(line, width))
+  }
+}
+
+class ChatScreen implements ChatUi {
+  readonly #chat: ChatSession
+  readonly #theme: Theme
+  readonly #terminal = new ProcessTerminal()
+  readonly #tui = new GuardedTui(this.#terminal)
+  readonly #below = new Container()
+  readonly #activity: Activity
+  readonly #status: StatusLine
+  #editor: Editor
+  readonly #questions: ApprovalPrompt[] = []
+  #picker: Picker | undefined
+  #interruptedAt = Number.NEGATIVE_INFINITY
+  #typedAt = Number.NEGATIVE_INFINITY
+  #hintTimer: NodeJS.Timeout | undefined
+  #leave: () => void = () => {}
+
+  constructor(chat: ChatSession, theme: Theme) {
+    this.#chat = chat
+    this.#theme = theme
+    const state = () => chat.state
+    this.#activity = new Activity(state, theme, () => this.#tui.requestRender())
+    this.#status = new StatusLine(state, theme)
+    this.#editor = this.#makeEditor([])
+    this.#tui.addChild(new Transcript(state, theme))
+    this.#tui.addChild(this.#activity)
+    this.#tui.addChild(this.#below)
+    this.#tui.addInputListener(data => this.#listen(data))
+    chat.onChange = () => this.#draw()
+    chat.connect(this)
+  }
+
+  /** Shows the screen, begins, and resolves when the user has left. */
+  async run(begin: () => Promise<void>): Promise<void> {
+    const left = new Promise<void>(resolve => {
+      this.#leave = resolve
+    })
+    const signals = ['SIGTERM', 'SIGHUP'] as const
+    for (const signal of signals) process.once(signal, this.#leave)
+    this.#arrange()
+    this.#tui.start()
+    try {
+      await begin()
+      // Loading takes a second: better while the first message is being typed.
+      void this.#chat.opened.runtime.ready().catch(error => this.#chat.fail(error))
+      await left
+    } finally {
+      for (const signal of signals) process.off(signal, this.#leave)
+      await this.#close()
+    }
+  }
+
+  askApproval(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalAnswer> {
+    return new Promise(resolve => {
+      const prompt = new ApprovalPrompt(question, this.#theme, () => this.#terminal.rows)
+      const done = (answer: ApprovalAnswer) => {
+        const index = this.#questions.indexOf(prompt)
+        if (index >= 0) this.#questions.splice(index, 1)
+        this.#arrange()
+        resolve(answer)
+      }
+      prompt.onAnswer = done
+      signal.addEventListener('abort', () => done('no'), { once: true })
+      this.#questions.push(prompt)
+      this.#arrange()
+    })
+  }
+
+  choose(title: string, choices: readonly Choice[]): Promise<string | undefined> {
+    return new Promise(resolve => {
+      const picker = new Picker(title, choices, this.#theme, this.#terminal.rows)
+      picker.onDone = value => {
+        this.#picker = undefined
+        this.#arrange()
+        resolve(value)
+      }
+      this.#picker = picker
+      this.#arrange()
+    })
+  }
+
+  restore(text: string): void {
+    const typed = this.#editor.getText()
+    this.#editor.setText(typed === '' ? text : `${text}\n${typed}`)
+    this.#tui.requestRender()
+  }
+
+  sessionOpened(prompts: readonly string[]): void {
+    this.#editor = this.#makeEditor(prompts)
+    this.#arrange()
+  }
+
+  leave(): void {
+    this.#leave()
+  }
+
+  #draw(): void {
+    this.#activity.update()
+    this.#tui.requestRender()
+  }
+
+  /** A list takes the place of the input; a question stands above it. The first question has the keys. */
+  #arrange(): void {
+    const [question] = this.#questions
+    const parts: Component[] = this.#picker
+      ? [this.#picker]
+      : [...(question ? [question] : []), new Line(''), this.#editor]
+    this.#below.clear()
+    for (const part of [...parts, this.#status]) this.#below.addChild(part)
+    this.#tui.setFocus(this.#picker ?? question ?? this.#editor)
+    this.#draw()
+  }
+
+  #makeEditor(prompts: readonly string[]): Editor {
+    const editor = new Editor(this.#tui, editorTheme(this.#theme), { paddingX: 1, autocompleteMaxVisible: 8 })
+    for (const prompt of prompts.slice(-MOST_PROMPTS)) editor.addToHistory(prompt)
+    editor.setAutocompleteProvider(
+      new CombinedAutocompleteProvider(
+        COMMANDS.map(({ name, argument, description }) => ({
+          name,
+          description,
+          ...(argument === undefined ? {} : { argumentHint: argument }),
+          ...(name === 'model' ? { getArgumentCompletions: text => this.#completeModel(text) } : {}),
+        })),
+        process.cwd(),
+      ),
+    )
+    editor.onSubmit = text => this.#submit(text)
+    return editor
+  }
+
+  #completeModel(text: string): { value: string; label: string }[] {
+    const names = usableProviders(this.#chat.opened.loaded).map(name => `${name}/`)
+    return names.filter(name => name.startsWith(text)).map(name => ({ value: name, label: name }))
+  }
+
+  #submit(text: string): void {
+    const line = readLine(text)
+    if (line.kind === 'nothing') return
+    this.#editor.addToHistory(text)
+    if (line.kind === 'message') void this.#chat.send(line.text)
+    else if (line.kind === 'command') void runCommand(this.#chat, this, line.name, line.argument)
+    else this.#chat.dispatch({ type: 'notice', tone: 'error', text: unknownCommand(line.word) })
+  }
+
+  #listen(data: string): { consume: true } | undefined {
+    if (isKeyRelease(data)) return undefined
+    if (matchesKey(data, 'ctrl+c')) this.#interrupt()
+    else if (matchesKey(data, 'ctrl+d') && this.#isIdleInput()) this.#leave()
+    else if (matchesKey(data, 'ctrl+r')) this.#chat.dispatch({ type: 'toggle-reasoning' })
+    else {
+      if (matchesKey(data, 'enter')) this.#closeStaleMenu()
+      return this.#keepTyping(data)
+    }
+    return { consume: true }
+  }
+
+  /** The menu is made a moment after the text: Enter on a whole command or a message must not take its first entry. */
+  #closeStaleMenu(): void {
+    if (!this.#editor.isShowingAutocomplete()) return
+    if (!/^\/[a-z]+$/.test(this.#editor.getText()) || readLine(this.#editor.getText()).kind === 'command') {
+      this.#editor.handleInput('\u001b')
+    }
+  }
+
+  /** Somebody who is in the middle of a word has not read the question: the key goes on to the text. */
+  #keepTyping(data: string): { consume: true } | undefined {
+    const now = Date.now()
+    const wasTyping = this.#editor.getText() !== '' && now - this.#typedAt < TYPING_MS
+    const isAsked = this.#questions.length > 0 && !this.#picker
+    if (!isAsked || wasTyping) this.#typedAt = now
+    if (!isAsked || !wasTyping) return undefined
+    this.#editor.handleInput(data)
+    this.#tui.requestRender()
+    return { consume: true }
+  }
+
+  #isIdleInput(): boolean {
+    return !this.#picker && this.#editor.getText() === ''
+  }
+
+  #interrupt(): void {
+    const now = Date.now()
+    const isSecond = now - this.#interruptedAt < TWICE_MS
+    this.#interruptedAt = now
+    if (isSecond) {
+      this.#leave()
+      return
+    }
+    if (this.#picker) this.#picker.onDone(undefined)
+    else if (this.#chat.busy) this.#chat.stop()
+    else this.#editor.setText('')
+    this.#hint('Ctrl-C again leaves')
+  }
+
+  #hint(text: string): void {
+    this.#status.hint = text
+    clearTimeout(this.#hintTimer)
+    this.#hintTimer = setTimeout(() => {
+      this.#status.hint = ''
+      this.#tui.requestRender()
+    }, TWICE_MS)
+    this.#tui.requestRender()
+  }
+
+  /** Leaves the transcript on the terminal, without the input. */
+  async #close(): Promise<void> {
+    clearTimeout(this.#hintTimer)
+    this.#chat.onChange = () => {}
+    this.#activity.stop()
+    this.#tui.clear()
+    this.#tui.addChild(new Transcript(() => this.#chat.state, this.#theme))
+    this.#tui.requestRender()
+    await this.#terminal.drainInput(200, 30)
+    this.#tui.stop()
+  }
+}
+
+class Line implements Component {
+  constructor(private readonly text: string) {}
+  invalidate(): void {}
+  render(): string[] {
+    return [this.text]
+  }
+}
+
+function unknownCommand(word: string): string {
+  return `There is no command /${word}. /help lists the commands; begin with // to send a text with a slash.`
+}

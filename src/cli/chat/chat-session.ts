@@ -1,0 +1,253 @@
+/**
+ * The chat without its screen: it sends messages, hears run events, and keeps the state that a screen draws. What
+ * only a person can decide is asked through `ChatUi`.
+ */
+import { AgentError, messageOf } from '../../errors.js'
+import type { ProviderRegistry } from '../../provider/provider-registry.js'
+import type { PriceOf } from '../../run-cost.js'
+import type { SessionKey } from '../../session/message.js'
+import type { ApprovalAnswer } from '../../tool.js'
+import type { OpenedRuntime } from '../open-runtime.js'
+import {
+  type ChatAction,
+  type ChatState,
+  type Confirmation,
+  emptyChat,
+  isDemo,
+  reduceChat,
+} from './chat-state.js'
+import type { Choice } from './model-choices.js'
+import { openSession } from './open-session.js'
+
+/** What only the person in front of the chat can do. */
+export interface ChatUi {
+  /** Asks whether a tool may run. Ends with a no when the signal comes first. */
+  askApproval(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalAnswer>
+  /** Offers choices; `undefined` when none was taken. */
+  choose(title: string, choices: readonly Choice[]): Promise<string | undefined>
+  /** Gives back a message that was not sent. */
+  restore(text: string): void
+  /** Another session is shown; these are the messages that its user typed. */
+  sessionOpened(prompts: readonly string[]): void
+  leave(): void
+}
+
+export interface ApprovalQuestion {
+  name: string
+  args: Readonly<Record<string, unknown>>
+  reason?: string
+  /** ADK's own confirmations know no "always". */
+  onceOnly?: boolean
+}
+
+export interface ChatSessionOptions {
+  opened: OpenedRuntime
+  registry: ProviderRegistry
+  userId: string
+  sessionId: string
+}
+
+type Message = { text: string } | { parts: NonNullable<RunInput['parts']> }
+type RunInput = Parameters<OpenedRuntime['runtime']['run']>[0]
+
+/** How long a run may take to start before the chat says what it is waiting for. */
+const SAY_WAITING_MS = 1_500
+
+export class ChatSession {
+  readonly opened: OpenedRuntime
+  readonly registry: ProviderRegistry
+  readonly userId: string
+  /** Called after every change of the state. */
+  onChange: () => void = () => {}
+  /** Whether the store has the session: then there is something to go on with. */
+  exists = false
+  #state: ChatState
+  #model: string | undefined
+  #ui: ChatUi | undefined
+  #abort: AbortController | undefined
+  #working: Promise<void> | undefined
+  /** Questions that are open, by the id of their call. */
+  readonly #asking = new Map<string, AbortController>()
+
+  constructor({ opened, registry, userId, sessionId }: ChatSessionOptions) {
+    this.opened = opened
+    this.registry = registry
+    this.userId = userId
+    this.#model = opened.modelOverride
+    this.#state = emptyChat(sessionId, opened.model ?? '')
+  }
+
+  get state(): ChatState {
+    return this.#state
+  }
+
+  get busy(): boolean {
+    return this.#working !== undefined
+  }
+
+  get key(): SessionKey {
+    return { appName: this.opened.config.app, userId: this.userId, sessionId: this.#state.sessionId }
+  }
+
+  connect(ui: ChatUi): void {
+    this.#ui = ui
+  }
+
+  dispatch(action: ChatAction): void {
+    this.#state = reduceChat(this.#state, action)
+    this.onChange()
+  }
+
+  notice(text: string): void {
+    this.dispatch({ type: 'notice', tone: 'quiet', text })
+  }
+
+  fail(error: unknown): void {
+    this.dispatch({ type: 'notice', tone: 'error', text: messageOf(error) })
+  }
+
+  /** Shows a stored session, or a new one under this name. */
+  async open(sessionId: string): Promise<void> {
+    const found = await openSession(this.opened.runtime.store, { ...this.key, sessionId }, this.priceOf)
+    this.exists = found.exists
+    this.dispatch({ type: 'opened', session: found })
+    this.#ui?.sessionOpened(found.prompts)
+  }
+
+  /** Later messages go to this model. Throws when there is no such provider. */
+  switchModel(reference: string): void {
+    const { provider, model } = this.registry.resolve(reference)
+    this.#model = `${provider.id}/${model}`
+    this.dispatch({ type: 'model', model: this.#model, demo: isDemo(this.#model) })
+  }
+
+  /** Sends a message, or keeps it until the run that works now has ended. Resolves when all is quiet. */
+  async send(text: string): Promise<void> {
+    if (this.busy) {
+      this.dispatch({ type: 'queue', queue: [...this.#state.queue, text] })
+      return this.#working
+    }
+    this.#working = this.#work(text).finally(() => {
+      this.#working = undefined
+      this.onChange()
+    })
+    await this.#working
+  }
+
+  /** Stops the answer. What was waiting behind it goes back to the input. */
+  stop(): void {
+    if (!this.busy || this.#abort?.signal.aborted) return
+    const waiting = this.#state.queue
+    this.dispatch({ type: 'queue', queue: [] })
+    if (this.#abort) this.dispatch({ type: 'phase', phase: 'stopping', at: Date.now() })
+    this.#abort?.abort()
+    for (const question of this.#asking.values()) question.abort()
+    if (waiting.length > 0) this.#ui?.restore(waiting.join('\n'))
+  }
+
+  /** Resolves when no run is working. */
+  async idle(): Promise<void> {
+    await this.#working
+  }
+
+  readonly priceOf: PriceOf = reference => {
+    if (isDemo(reference)) return { input: 0, output: 0 }
+    try {
+      const { provider, model } = this.registry.resolve(reference)
+      return provider.describeModel(model).price
+    } catch {
+      // A session may name models of providers that are configured no more.
+      return undefined
+    }
+  }
+
+  /** A message, then what ADK's tools want confirmed, then what was sent meanwhile. */
+  async #work(text: string): Promise<void> {
+    let next: Message | undefined = { text }
+    while (next) {
+      await this.#run(next)
+      next = (await this.#confirmations()) ?? this.#takeQueued()
+    }
+  }
+
+  async #run(message: Message): Promise<void> {
+    const { runtime } = this.opened
+    const abort = new AbortController()
+    this.#abort = abort
+    if ('text' in message) this.dispatch({ type: 'said', text: message.text, at: Date.now() })
+    else this.dispatch({ type: 'phase', phase: 'starting', at: Date.now() })
+    let timer: NodeJS.Timeout | undefined
+    try {
+      await runtime.ready()
+      timer = setTimeout(() => this.#sayWaiting(), SAY_WAITING_MS)
+      const events = runtime.run({
+        ...message,
+        sessionId: this.#state.sessionId,
+        userId: this.userId,
+        model: this.#model,
+        signal: abort.signal,
+        onApproval: ask => this.#ask(ask.id, ask),
+      })
+      for await (const event of events) {
+        this.exists = true
+        if (event.type === 'approval-answer') this.#asking.get(event.id)?.abort()
+        this.dispatch({ type: 'event', event, at: Date.now() })
+      }
+    } catch (error) {
+      this.#notStarted(error, message)
+    } finally {
+      clearTimeout(timer)
+      for (const question of this.#asking.values()) question.abort()
+      this.#abort = undefined
+      this.onChange()
+    }
+  }
+
+  /** A run throws only before it has begun: nothing was stored, so the words go back to whoever wrote them. */
+  #notStarted(error: unknown, message: Message): void {
+    const stopped = error instanceof AgentError && error.code === 'aborted'
+    this.dispatch({
+      type: 'failed',
+      message: stopped ? 'Stopped before it was sent.' : messageOf(error),
+      at: Date.now(),
+    })
+    if ('text' in message) this.#ui?.restore(message.text)
+  }
+
+  #sayWaiting(): void {
+    if (this.#state.phase === 'starting') this.dispatch({ type: 'phase', phase: 'waiting', at: Date.now() })
+  }
+
+  async #ask(callId: string, question: ApprovalQuestion): Promise<ApprovalAnswer> {
+    const done = new AbortController()
+    this.#asking.set(callId, done)
+    try {
+      return (await this.#ui?.askApproval(question, done.signal)) ?? 'no'
+    } finally {
+      this.#asking.delete(callId)
+    }
+  }
+
+  async #confirmations(): Promise<Message | undefined> {
+    const asked = this.#state.confirmations
+    if (asked.length === 0) return undefined
+    this.#state = { ...this.#state, confirmations: [] }
+    const parts = []
+    for (const confirmation of asked) parts.push(await this.#confirm(confirmation))
+    return { parts }
+  }
+
+  async #confirm({ id, name, args, reason }: Confirmation) {
+    const question = { name, args, onceOnly: true, ...(reason === undefined ? {} : { reason }) }
+    const answer = await this.#ask(id, question)
+    const response = { confirmed: answer !== 'no' }
+    return { functionResponse: { id, name: 'adk_request_confirmation', response } }
+  }
+
+  #takeQueued(): Message | undefined {
+    const [text, ...queue] = this.#state.queue
+    if (text === undefined) return undefined
+    this.dispatch({ type: 'queue', queue })
+    return { text }
+  }
+}

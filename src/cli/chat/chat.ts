@@ -1,0 +1,87 @@
+/** `lango chat`: opens the runtime and the session, and lets a person talk to it, on a terminal or through pipes. */
+import { readFileSync } from 'node:fs'
+import { type CommonFlags, type OpenedRuntime, openRuntime } from '../open-runtime.js'
+import { ChatSession } from './chat-session.js'
+import { isDemo } from './chat-state.js'
+import { plainLine } from './plain-text.js'
+import { unusedSessionName } from './session-name.js'
+
+/** What `lango chat` takes. */
+export interface ChatFlags extends CommonFlags {
+  /** The session to go on with, or the name of a new one. Default: a new name. */
+  session?: string | undefined
+  user?: string | undefined
+  /** False: no colours. */
+  color?: boolean | undefined
+}
+
+/** Talks until the user leaves, and says how to go on. Returns the exit code. */
+export async function chat(flags: ChatFlags): Promise<number> {
+  const opened = await openRuntime(flags)
+  try {
+    const session = await startSession(opened, flags)
+    const begin = async () => {
+      greet(session)
+      if (flags.session !== undefined) await session.open(flags.session)
+    }
+    const code = await talk(session, begin, flags)
+    if (session.busy) session.stop()
+    if (session.exists) process.stderr.write(`Go on with: ${continuation(session, flags)}\n`)
+    return code
+  } finally {
+    await opened.runtime.close()
+  }
+}
+
+async function startSession(opened: OpenedRuntime, flags: ChatFlags): Promise<ChatSession> {
+  const { createRegistry } = await import('../../provider/provider-registry.js')
+  const userId = flags.user ?? 'user'
+  const owner = { appName: opened.config.app, userId }
+  const sessionId = flags.session ?? (await unusedSessionName(opened.runtime.store, owner))
+  // What the configuration allows is what the registry takes; the runtime has checked it.
+  const registry = createRegistry(opened.config.providers as Parameters<typeof createRegistry>[0])
+  return new ChatSession({ opened, registry, userId, sessionId })
+}
+
+async function talk(session: ChatSession, begin: () => Promise<void>, flags: ChatFlags): Promise<number> {
+  if (!isTerminal()) {
+    const { chatInPlainText } = await import('./plain-chat.js')
+    return chatInPlainText(session, begin)
+  }
+  const { chatOnScreen } = await import('./chat-screen.js')
+  await chatOnScreen(session, begin, flags.color !== false && !process.env.NO_COLOR)
+  return 0
+}
+
+/** A screen needs keys to come and cursor moves to be understood. */
+function isTerminal(): boolean {
+  return process.stdin.isTTY === true && process.stdout.isTTY === true && process.env.TERM !== 'dumb'
+}
+
+function greet(session: ChatSession): void {
+  const { model } = session.state
+  session.notice(`Lango ${version()} · /help lists commands and keys`)
+  if (!isDemo(model)) return
+  const isForWantOfKey = session.opened.loaded.sources['agent.model']?.includes('no key') === true
+  const why = isForWantOfKey ? 'no key was found' : 'it was asked for'
+  session.notice(`offline demo: ${why}. For a real model: export OPENAI_API_KEY=…`)
+}
+
+/** The command that comes back to this session from the same folder. */
+function continuation(session: ChatSession, flags: ChatFlags): string {
+  const named = (['config', 'agent', 'store', 'user', 'model'] as const).flatMap(name => {
+    const value = flags[name]
+    return value === undefined ? [] : [`--${name}`, quoted(value)]
+  })
+  return ['lango chat --session', quoted(session.state.sessionId), ...named].join(' ')
+}
+
+function quoted(word: string): string {
+  const plain = plainLine(word)
+  return /^[\w@%+=:,./-]+$/.test(plain) ? plain : `'${plain.replaceAll("'", `'\\''`)}'`
+}
+
+function version(): string {
+  const file = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(file) as { version: string }).version
+}

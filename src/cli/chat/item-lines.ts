@@ -1,0 +1,153 @@
+/** One item of the transcript as lines of at most `width` columns. All texts of others become plain here. */
+import { Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
+import type { ChatItem, NoticeTone, ToolItem } from './chat-item.js'
+import { formatArguments, formatDuration, formatResult, plural } from './format.js'
+import { plainLine, plainText } from './plain-text.js'
+import { markdownTheme, type Paint, type Theme } from './theme.js'
+
+/** What decides how an item looks, besides itself. */
+export interface ItemView {
+  width: number
+  showReasoning: boolean
+  /** The root agent, whose name needs no mention. */
+  agent: string
+}
+
+/** Longer lines are hard to read; tables and code may still use them up to here. */
+const READABLE = 120
+/** What is shown of a single text. The store has all of it. */
+const MOST_CHARACTERS = 200_000
+
+export function itemLines(item: ChatItem, theme: Theme, view: ItemView): string[] {
+  switch (item.kind) {
+    case 'user':
+      return hanging(theme.accent(theme.bold('› ')), limited(item.text), view.width, theme.bold)
+    case 'answer':
+      return answerLines(item, theme, view)
+    case 'reasoning':
+      return reasoningLines(item, theme, view)
+    case 'tool':
+      return toolLines(item, theme, view.width)
+    case 'notice':
+      return noticeLines(item.tone, item.text, theme, view.width)
+    case 'panel':
+      return [
+        `  ${theme.bold(plainLine(item.title))}`,
+        ...item.lines.flatMap(line => panelLines(plainText(line).trimEnd(), view.width)),
+      ]
+  }
+}
+
+function answerLines(item: ChatItem & { kind: 'answer' }, theme: Theme, view: ItemView): string[] {
+  const width = Math.min(view.width, READABLE)
+  const lines = new Markdown(limited(item.text), width > 20 ? 2 : 0, 0, markdownTheme(theme)).render(width)
+  const speaker =
+    item.author === '' || item.author === view.agent || view.agent === ''
+      ? []
+      : [`  ${theme.dim(plainLine(item.author))}`]
+  return [...speaker, ...lines.map(line => line.trimEnd())]
+}
+
+function reasoningLines(item: ChatItem & { kind: 'reasoning' }, theme: Theme, view: ItemView): string[] {
+  const text = limited(item.text).trim()
+  if (view.showReasoning) {
+    const width = Math.min(view.width, READABLE)
+    return [
+      `  ${theme.dim('✻ reasoning')}`,
+      ...hanging('    ', text, width, part => theme.dim(theme.italic(part))),
+    ]
+  }
+  const words = plural(text.split(/\s+/).length, 'word')
+  return [
+    clip(
+      `  ${theme.dim(`✻ ${item.live ? 'reasoning…' : 'reasoning'} ${words} · Ctrl-R shows it`)}`,
+      view.width,
+    ),
+  ]
+}
+
+function toolLines(item: ToolItem, theme: Theme, width: number): string[] {
+  const icon = ICONS[item.status]
+  const paint = item.status === 'failed' ? theme.bad : item.status === 'done' ? theme.good : theme.accent
+  const facts = [
+    ...(item.tookMs === undefined || item.status === 'running' ? [] : [formatDuration(item.tookMs)]),
+    ...(item.status === 'asking' ? ['waits for you'] : []),
+    ...(item.status === 'pending' ? ['waits outside the run'] : []),
+    ...(item.status === 'stopped' ? ['no answer'] : []),
+    ...(item.approval === undefined ? [] : [APPROVALS[item.approval]]),
+  ]
+  const name = plainLine(item.name)
+  const right = facts.length > 0 ? ` · ${facts.join(' · ')}` : ''
+  const room = width - visibleWidth(name) - visibleWidth(right) - 6
+  const args = truncateToWidth(formatArguments(item.args), Math.max(3, room), '…')
+  const call = `  ${paint(icon)} ${theme.bold(name)}(${unstyled(args)})${theme.dim(right)}`
+  const result = item.result === undefined ? '' : plainLine(limited(formatResult(item.result)))
+  if (result === '') return [clip(call, width)]
+  const shown = unstyled(truncateToWidth(result, Math.max(8, Math.min(width, READABLE) - 6), '…'))
+  return [
+    clip(call, width),
+    clip(`    ${theme.dim('→')} ${item.status === 'failed' ? theme.bad(shown) : theme.dim(shown)}`, width),
+  ]
+}
+
+const ICONS: Readonly<Record<ToolItem['status'], string>> = {
+  running: '◦',
+  asking: '?',
+  pending: '…',
+  done: '✓',
+  failed: '✗',
+  stopped: '■',
+}
+
+const APPROVALS: Readonly<Record<NonNullable<ToolItem['approval']>, string>> = {
+  once: 'allowed once',
+  always: 'always allowed',
+  no: 'refused',
+  timeout: 'nobody answered',
+  aborted: 'not answered',
+}
+
+function noticeLines(tone: NoticeTone, text: string, theme: Theme, width: number): string[] {
+  const [sign, paint] = {
+    quiet: ['·', theme.dim] as const,
+    warning: ['!', theme.notable] as const,
+    error: ['✗', theme.bad] as const,
+  }[tone]
+  return hanging(`  ${paint(sign)} `, limited(text).trim(), Math.min(width, READABLE), paint)
+}
+
+/** Lines of a table wrap under their second column, others under their first word. */
+function panelLines(line: string, width: number): string[] {
+  if (line === '') return ['']
+  const column = /^\s*\S+(?: \S+)*\s{2,}/.exec(line)?.[0] ?? /^\s*/.exec(line)?.[0] ?? ''
+  const head = column.length < width / 2 ? column : ''
+  return hanging(`  ${head}`, line.slice(head.length), width, text => text)
+}
+
+/** Text behind a sign; further lines stand under the first. Each line is painted by itself. */
+export function hanging(sign: string, text: string, width: number, paint: Paint): string[] {
+  const indent = visibleWidth(sign)
+  if (width <= indent + 4) return wrap(text, width).map(line => clip(paint(line), width))
+  return wrap(text, width - indent).map(
+    (line, index) => (index === 0 ? sign : ' '.repeat(indent)) + paint(line),
+  )
+}
+
+function wrap(text: string, width: number): string[] {
+  return text.split('\n').flatMap(line => (line === '' ? [''] : wrapTextWithAnsi(line, Math.max(1, width))))
+}
+
+/** A line that is too wide for the terminal would end the program. */
+export function clip(line: string, width: number): string {
+  return visibleWidth(line) > width ? truncateToWidth(line, width, width > 4 ? '…' : '') : line
+}
+
+/** `truncateToWidth` resets all styles behind what it cuts; inside a painted text that would end the paint. */
+function unstyled(text: string): string {
+  return text.replaceAll('\u001b[0m', '')
+}
+
+function limited(text: string): string {
+  const shown = text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text
+  return plainText(shown)
+}

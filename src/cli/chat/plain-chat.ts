@@ -1,0 +1,87 @@
+/** The chat without a terminal: a line in is a message, its answer goes out as plain text, the rest to stderr. */
+import { createInterface } from 'node:readline'
+import type { ApprovalAnswer } from '../../tool.js'
+import type { ApprovalQuestion, ChatSession, ChatUi } from './chat-session.js'
+import { readLine } from './commands.js'
+import type { Choice } from './model-choices.js'
+import { plainLine, plainText } from './plain-text.js'
+import { runCommand } from './run-command.js'
+
+/** Reads messages until the input ends. Returns 1 when a run has failed. */
+export async function chatInPlainText(chat: ChatSession, begin: () => Promise<void>): Promise<number> {
+  const ui = new PlainUi(chat)
+  const stop = () => (chat.busy ? chat.stop() : ui.leave())
+  process.on('SIGINT', stop)
+  try {
+    await begin()
+    ui.tellNews()
+    const lines = createInterface({ input: process.stdin, terminal: false })
+    ui.onLeave = () => lines.close()
+    for await (const line of lines) {
+      await ui.take(line)
+      if (ui.hasLeft) break
+    }
+    return ui.hasFailed ? 1 : 0
+  } finally {
+    process.off('SIGINT', stop)
+  }
+}
+
+class PlainUi implements ChatUi {
+  hasLeft = false
+  hasFailed = false
+  onLeave: () => void = () => {}
+  /** How many items have been told. */
+  #told = 0
+
+  constructor(private readonly chat: ChatSession) {
+    chat.connect(this)
+  }
+
+  async take(text: string): Promise<void> {
+    const line = readLine(text)
+    if (line.kind === 'command') await runCommand(this.chat, this, line.name, line.argument)
+    else if (line.kind === 'message') await this.chat.send(line.text)
+    else if (line.kind === 'unknown-command') {
+      this.chat.fail(`There is no command /${line.word}. /help lists the commands.`)
+    }
+    this.tellNews()
+  }
+
+  /** Tells the items that have come since the last time: answers to stdout, everything else to stderr. */
+  tellNews(): void {
+    for (const item of this.chat.state.items) {
+      if (item.id <= this.#told) continue
+      this.#told = item.id
+      if (item.kind === 'answer') process.stdout.write(`${plainText(item.text).trimEnd()}\n`)
+      else if (item.kind === 'panel') {
+        for (const line of [item.title, ...item.lines]) process.stdout.write(`${plainText(line)}\n`)
+      } else if (item.kind === 'notice') process.stderr.write(`${plainLine(item.text)}\n`)
+      else if (item.kind === 'tool') process.stderr.write(`${plainLine(item.name)}: ${item.status}\n`)
+      if (item.kind === 'notice' && item.tone === 'error') this.hasFailed = true
+    }
+  }
+
+  async askApproval({ name }: ApprovalQuestion): Promise<ApprovalAnswer> {
+    process.stderr.write(`${plainLine(name)} needs approval, and there is no terminal to ask: refused\n`)
+    return 'no'
+  }
+
+  async choose(_title: string, choices: readonly Choice[]): Promise<undefined> {
+    for (const { value, description } of choices) {
+      process.stdout.write(`${plainLine(value)}${description ? `  ${plainLine(description)}` : ''}\n`)
+    }
+  }
+
+  restore(): void {}
+
+  sessionOpened(): void {
+    // What was said before is not said again; only what is wrong with it.
+    for (const item of this.chat.state.items) this.#told = Math.max(this.#told, item.id)
+  }
+
+  leave(): void {
+    this.hasLeft = true
+    this.onLeave()
+  }
+}

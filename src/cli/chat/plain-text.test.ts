@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { plainLine, plainText } from './plain-text.js'
+
+test.each([
+  ['colours', 'a\u001b[31mb\u001b[0mc', 'abc'],
+  ['cursor moves', 'a\u001b[2J\u001b[Hb', 'ab'],
+  ['private modes', '\u001b[?1049ha\u001b[>7u', 'a'],
+  ['the clipboard', 'a\u001b]52;c;ZXZpbA==\u0007b', 'ab'],
+  ['a title that ends with ST', 'a\u001b]0;owned\u001b\\b', 'ab'],
+  ['a device string', 'a\u001bP1$r0m\u001b\\b', 'ab'],
+  ['an application string', 'a\u001b_pi:c\u0007b', 'ab'],
+  ['eight-bit sequences', 'a\u009b31mb\u009d52;c;x\u009cc', 'abc'],
+  ['a full reset', 'a\u001bcb', 'ab'],
+  ['a character set', 'a\u001b(0b', 'ab'],
+  ['a string without an end, which keeps its words', 'a\u001b]52;c;rest of it', 'a]52;c;rest of it'],
+  ['a lone escape', 'a\u001b', 'a'],
+  ['bells, backspaces and returns', 'a\u0007\u0008b\r\nc\rd', 'ab\nc\nd'],
+  ['marks of direction', 'rm \u202etxt.exe\u202c', 'rm txt.exe'],
+  ['tabs', 'a\tb', 'a    b'],
+  ['half of a character', 'a\ud83db', 'a\ufffdb'],
+  ['what people write', 'héllo 世界 👩‍👩‍👧 한국어', 'héllo 世界 👩‍👩‍👧 한국어'],
+])('%s', (_, text, expected) => {
+  expect(plainText(text)).toBe(expected)
+})
+
+test('a sequence inside a sequence leaves nothing to obey', () => {
+  const nested = '\u001b\u001b[31m[31m\u001b]0;\u001b]52;c;x\u0007'
+  expect(plainText(nested)).not.toMatch(/\p{Cc}/u)
+})
+
+test('a long hostile text takes no noticeable time', () => {
+  expect(plainText('\u009d'.repeat(200_000))).toBe('')
+  expect(plainText('\u001b]'.repeat(200_000)).length).toBe(200_000)
+})
+
+test('a line has no breaks', () => {
+  expect(plainLine(' a\n\n b\u001b[31m\tc ')).toBe('a b c')
+})
