@@ -1,6 +1,7 @@
 /** Reads the stored side of a run: page by page, from the newest message that belongs to it backwards. */
 import type { LangoClient } from '../../../src/client/client.js'
-import type { StoredMessage } from './types.js'
+import { cutsOf } from './step-facts.js'
+import type { InspectedStep, StoredMessage } from './types.js'
 
 export interface HistoryRange {
   fromSeq: number
@@ -42,6 +43,14 @@ export async function lastSeqOfRun(
   return later.length > 0 ? Math.min(...later) : totalMessages
 }
 
+/** Where to begin: a little before the first message that was kept. */
+export function firstSeqOf(step: InspectedStep): number {
+  const kept = cutsOf(step).atLoad?.messages ?? 0
+  return Math.max(1, kept + 1 - SHOWN_BEFORE)
+}
+
+/** So many messages that were cut are shown without being asked for. */
+const SHOWN_BEFORE = 20
 const PAGE = 200
 /** 10,000 messages: more than any window takes. */
 const MAXIMUM_PAGES = 50

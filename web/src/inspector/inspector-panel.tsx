@@ -1,0 +1,96 @@
+import { useCallback, useState } from 'react'
+import type { LangoClient } from '../../../src/client/client.js'
+import './inspector.css'
+import { PanelState } from './panel-state.js'
+import { SidePanel } from './side-panel.js'
+import { StepPicker } from './step-picker.js'
+import { StepView } from './step-view.js'
+import type { ModelChoice, RunInspection } from './types.js'
+import { useLoaded } from './use-loaded.js'
+import { bytesText, costText, countText, finishText, plural } from './words.js'
+
+export interface InspectorPanelProps {
+  client: LangoClient
+  sessionId: string
+  runId: string
+  onClose: () => void
+}
+
+/** For one answer: the stored history beside every request that a model was really sent. */
+export function InspectorPanel({ client, sessionId, runId, onClose }: InspectorPanelProps) {
+  const load = useCallback(() => loadRun(client, runId), [client, runId])
+  const [loaded, reload] = useLoaded(load)
+  const [chosen, setChosen] = useState<number>()
+  if (loaded.state !== 'done') {
+    return (
+      <SidePanel title="Context inspector" onClose={onClose}>
+        <PanelState loaded={loaded} what="requests of this answer" onRetry={reload} />
+      </SidePanel>
+    )
+  }
+  const { inspection, models, budgetTokens } = loaded.value
+  const { steps } = inspection
+  // The answer came from the last request, so that is what people look for first.
+  const step = steps.find(one => one.step === chosen) ?? steps.at(-1)
+  return (
+    <SidePanel
+      title="Context inspector"
+      subtitle={runText(inspection)}
+      onClose={onClose}
+      head={<StepPicker steps={steps} chosen={step?.step} onChoose={setChosen} onReload={reload} />}
+    >
+      {inspection.error ? (
+        <p className="inspector-error" role="alert" dir="auto">
+          {inspection.error.message}
+        </p>
+      ) : null}
+      {step ? (
+        <StepView
+          key={step.step}
+          client={client}
+          sessionId={sessionId}
+          inspection={inspection}
+          step={step}
+          model={models.find(model => model.reference === step.model)}
+          budgetTokens={budgetTokens}
+        />
+      ) : (
+        <p className="panel-state">
+          No request of this answer is stored: none was sent yet, or it was removed with old runs.
+        </p>
+      )}
+    </SidePanel>
+  )
+}
+
+interface LoadedRun {
+  inspection: RunInspection
+  models: ModelChoice[]
+  budgetTokens: number | 'off' | undefined
+}
+
+/** Windows and the budget only complete the picture: without them the rest is shown all the same. */
+async function loadRun(client: LangoClient, runId: string): Promise<LoadedRun> {
+  const [inspection, models, info] = await Promise.all([
+    client.inspect(runId),
+    client.models().catch(() => undefined),
+    client.info().catch(() => undefined),
+  ])
+  return { inspection, models: models?.models ?? [], budgetTokens: info?.budgetTokens }
+}
+
+function runText({ agent, finishReason, total }: RunInspection): string {
+  const { usage } = total
+  return [
+    agent,
+    finishText(finishReason),
+    plural(total.requests, 'request'),
+    bytesText(total.bytes),
+    ...(usage.totalTokens > 0
+      ? [`${countText(usage.inputTokens)} tokens in, ${countText(usage.outputTokens)} out`]
+      : []),
+    ...(usage.cost === undefined ? [] : [costText(usage.cost)]),
+  ]
+    .filter(Boolean)
+    .join(' · ')
+}
