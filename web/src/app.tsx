@@ -1,0 +1,59 @@
+import { useEffect, useMemo, useState } from 'react'
+import { createClient } from '../../src/client/create-client.js'
+import { ChatApp } from './chat-app.js'
+import { Logo } from './shared/icons.js'
+import type { ModelChoice, ServerInfo } from './state/api.js'
+import { problemOf } from './state/problem-of.js'
+import type { Problem } from './state/thread-state.js'
+import { TokenGate } from './token-gate.js'
+
+/** Pauses between attempts to reach a server that is not there yet. */
+const RETRY_MS = 2000
+const TOKEN_KEY = 'lango-token'
+
+type Loaded =
+  | { status: 'loading' }
+  | { status: 'failed'; problem: Problem }
+  | { status: 'ready'; info: ServerInfo; models: readonly ModelChoice[] }
+
+/** Asks the server what it is; then the chat, or what stands in its way. */
+export function App() {
+  const [token, setToken] = useState(() => sessionStorage.getItem(TOKEN_KEY) ?? undefined)
+  const [attempt, setAttempt] = useState(0)
+  const [loaded, setLoaded] = useState<Loaded>({ status: 'loading' })
+  const client = useMemo(() => createClient(token ? { token } : {}), [token])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new attempt is a reason to ask again.
+  useEffect(() => {
+    let isCurrent = true
+    Promise.all([client.info(), client.models().catch(() => ({ models: [] }))]).then(
+      ([info, { models }]) => isCurrent && setLoaded({ status: 'ready', info, models }),
+      (error: unknown) => isCurrent && setLoaded({ status: 'failed', problem: problemOf(error) }),
+    )
+    return () => {
+      isCurrent = false
+    }
+  }, [client, attempt])
+  const isWaiting = loaded.status === 'failed' && loaded.problem.code !== 'unauthorized'
+  useEffect(() => {
+    if (!isWaiting) return
+    const timer = setInterval(() => setAttempt(count => count + 1), RETRY_MS)
+    return () => clearInterval(timer)
+  }, [isWaiting])
+  if (loaded.status === 'ready') return <ChatApp client={client} info={loaded.info} models={loaded.models} />
+  if (loaded.status === 'loading') return <div className="splash" role="status" aria-label="Loading" />
+  if (loaded.problem.code === 'unauthorized') {
+    const enter = (next: string) => {
+      sessionStorage.setItem(TOKEN_KEY, next)
+      setToken(next)
+    }
+    return <TokenGate isRefused={token !== undefined} onEnter={enter} />
+  }
+  return (
+    <main className="empty-state splash" role="alert">
+      <Logo size={52} />
+      <h1>The server does not answer</h1>
+      <p>{loaded.problem.message}</p>
+      <p className="hint">Trying again by itself.</p>
+    </main>
+  )
+}

@@ -1,0 +1,150 @@
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import type { LangoClient } from '../../src/client/client.js'
+import { ChatPage } from './chat/chat-page.js'
+import { ChatContext, type ChatContextValue, type Panel, useObserved } from './chat-context.js'
+import { useChosenModel } from './chosen-model.js'
+import { useLocationSession } from './location-session.js'
+import { PanelHost } from './panel-host.js'
+import { SessionsController } from './sessions-controller.js'
+import { ShortcutsDialog } from './shortcuts-dialog.js'
+import { Sidebar } from './sidebar/sidebar.js'
+import type { ModelChoice, ServerInfo } from './state/api.js'
+import { ThreadController } from './thread-controller.js'
+import { useShortcuts } from './use-shortcuts.js'
+
+interface ChatAppProps {
+  client: LangoClient
+  info: ServerInfo
+  models: readonly ModelChoice[]
+}
+
+/** The page: chats at the left, one of them in the middle, a panel at the right when it is asked for. */
+export function ChatApp({ client, info, models }: ChatAppProps) {
+  const { thread, sessions } = useControllers(client)
+  const [sessionId, navigate] = useLocationSession()
+  const { sessionId: openId } = useObserved(thread.state)
+  const [panel, setPanel] = useState<Panel>()
+  const [isSidebarOpen, setSidebarOpen] = useState(() => window.innerWidth > PHONE_WIDTH)
+  const [isHelpOpen, setHelpOpen] = useState(false)
+  const area = useRef<HTMLTextAreaElement>(null)
+  const searchField = useRef<HTMLInputElement>(null)
+  const [model, setModel] = useChosenModel(openId, models)
+  useEffect(() => void thread.open(sessionId), [thread, sessionId])
+  // A session gets its address with its first message.
+  useEffect(() => {
+    if (openId !== undefined && sessionId === undefined) navigate(openId, 'replace')
+  }, [openId, sessionId, navigate])
+  const openSession = useCallback(
+    (next: string | undefined) => {
+      if (next === undefined) void thread.open(undefined)
+      navigate(next, 'push')
+      setPanel(undefined)
+      if (window.innerWidth <= PHONE_WIDTH) setSidebarOpen(false)
+      area.current?.focus()
+    },
+    [navigate, thread],
+  )
+  const inspectMessage = useInspectMessage(client, thread, setPanel)
+  const context: ChatContextValue = useMemo(
+    () => ({
+      client,
+      thread,
+      sessions,
+      info,
+      models,
+      model,
+      setModel,
+      openSession,
+      openPanel: setPanel,
+      inspectMessage,
+    }),
+    [client, thread, sessions, info, models, model, setModel, openSession, inspectMessage],
+  )
+  useShortcuts({
+    newChat: () => openSession(undefined),
+    search: () => {
+      setSidebarOpen(true)
+      setTimeout(() => searchField.current?.focus())
+    },
+    focusComposer: () => area.current?.focus(),
+    stop: () => (panel ? setPanel(undefined) : void thread.stop()),
+    toggleSidebar: () => setSidebarOpen(isOpen => !isOpen),
+    help: () => setHelpOpen(true),
+  })
+  return (
+    <ChatContext value={context}>
+      <div
+        className="app"
+        data-sidebar={isSidebarOpen ? 'open' : 'closed'}
+        data-panel={panel ? 'open' : undefined}
+      >
+        {isSidebarOpen ? (
+          <>
+            <Sidebar
+              searchField={searchField}
+              onClose={() => setSidebarOpen(false)}
+              onShowShortcuts={() => setHelpOpen(true)}
+            />
+            <button
+              type="button"
+              className="drawer-shade"
+              aria-label="Close the chats"
+              onClick={() => setSidebarOpen(false)}
+            />
+          </>
+        ) : null}
+        <ChatPage area={area} isSidebarOpen={isSidebarOpen} onToggleSidebar={() => setSidebarOpen(true)} />
+        {panel && openId ? (
+          <PanelHost panel={panel} sessionId={openId} onClose={() => setPanel(undefined)} />
+        ) : null}
+      </div>
+      {isHelpOpen ? <ShortcutsDialog onClose={() => setHelpOpen(false)} /> : null}
+    </ChatContext>
+  )
+}
+
+/** Up to here the chats are a drawer over the page. */
+const PHONE_WIDTH = 760
+
+function useControllers(client: LangoClient) {
+  const controllers = useMemo(() => {
+    const thread = new ThreadController(client)
+    const sessions = new SessionsController(client)
+    thread.onSessionsChanged = () => void sessions.refresh()
+    return { thread, sessions }
+  }, [client])
+  useEffect(() => {
+    void controllers.sessions.refresh()
+    const onVisible = () => {
+      if (document.visibilityState !== 'visible') return
+      void controllers.sessions.refresh()
+      void controllers.thread.refresh()
+    }
+    document.addEventListener('visibilitychange', onVisible)
+    return () => document.removeEventListener('visibilitychange', onVisible)
+  }, [controllers])
+  return controllers
+}
+
+/** An answer belongs to the newest run that began before it. */
+function useInspectMessage(client: LangoClient, thread: ThreadController, openPanel: (panel: Panel) => void) {
+  return useCallback(
+    (seq: number) => {
+      const { sessionId } = thread.state.get()
+      if (sessionId === undefined) return
+      void client.runs(sessionId).then(
+        ({ runs }) => {
+          const run = runs.find(({ afterSeq }) => afterSeq !== undefined && afterSeq < seq)
+          if (run) openPanel({ type: 'inspector', runId: run.runId })
+          else
+            thread.tell(
+              'no-run',
+              'Nothing is recorded of this answer: it was imported or copied, or its records were pruned.',
+            )
+        },
+        (error: unknown) => thread.tellError(error),
+      )
+    },
+    [client, thread, openPanel],
+  )
+}

@@ -1,0 +1,38 @@
+import { createContext, useContext, useSyncExternalStore } from 'react'
+import type { LangoClient } from '../../src/client/client.js'
+import type { SessionsController } from './sessions-controller.js'
+import type { ModelChoice, ServerInfo } from './state/api.js'
+import type { Observable } from './state/observable.js'
+import type { ThreadController } from './thread-controller.js'
+
+/** Which panel stands beside the chat. */
+export type Panel = { type: 'inspector'; runId: string } | { type: 'lint' }
+
+export interface ChatContextValue {
+  client: LangoClient
+  thread: ThreadController
+  sessions: SessionsController
+  info: ServerInfo
+  models: readonly ModelChoice[]
+  /** The model of the next message; undefined: the server's own choice. */
+  model: string | undefined
+  setModel: (reference: string) => void
+  openSession: (sessionId: string | undefined) => void
+  openPanel: (panel: Panel) => void
+  /** Opens the inspector for the run that wrote a message. */
+  inspectMessage: (seq: number) => void
+}
+
+export const ChatContext = createContext<ChatContextValue | undefined>(undefined)
+
+/** What every part of the page may need. */
+export function useChat(): ChatContextValue {
+  const value = useContext(ChatContext)
+  if (!value) throw new TypeError('useChat is for components inside the chat page only.')
+  return value
+}
+
+/** The current value, and again whenever it changes. */
+export function useObserved<Value>(observable: Observable<Value>): Value {
+  return useSyncExternalStore(observable.subscribe, observable.get)
+}

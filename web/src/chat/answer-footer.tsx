@@ -1,0 +1,47 @@
+import { useChat } from '../chat-context.js'
+import { CopyButton } from '../shared/copy-button.js'
+import { IconButton } from '../shared/icon-button.js'
+import type { FooterEntry } from '../state/entry.js'
+import { formatCost, formatTokens } from '../state/format.js'
+import { textOf } from '../state/stored-entries.js'
+import { resend } from './resend.js'
+
+/** What can be done with an answer, and what it cost. */
+export function AnswerFooter({ entry, isLast }: { entry: FooterEntry; isLast: boolean }) {
+  const chat = useChat()
+  const again = () => {
+    const question = chat.thread.state.get().messages.find(({ seq }) => seq === entry.userSeq)
+    if (!question) return
+    const media = question.parts.filter(part => part.type === 'media')
+    void resend(chat, { seq: question.seq, text: textOf(question.parts), media })
+  }
+  const fork = async () => {
+    const forked = await chat.thread.fork(entry.seq)
+    if (forked !== undefined) chat.openSession(forked)
+  }
+  return (
+    <footer className="answer-footer" data-last={isLast || undefined}>
+      <div className="row-actions">
+        <CopyButton text={entry.text} isIcon label="Copy the answer" />
+        {entry.userSeq !== undefined ? (
+          <IconButton icon="retry" label="Answer again, in a fork" onClick={again} />
+        ) : null}
+        <IconButton icon="fork" label="Fork the chat here" onClick={() => void fork()} />
+        <IconButton
+          icon="lens"
+          label="Inspect what the model was sent"
+          onClick={() => chat.inspectMessage(entry.seq)}
+        />
+      </div>
+      <p className="answer-facts">
+        {[
+          entry.model,
+          entry.totalTokens > 0 ? `${formatTokens(entry.totalTokens)} tokens` : undefined,
+          entry.cost === undefined ? undefined : formatCost(entry.cost),
+        ]
+          .filter(Boolean)
+          .join(' · ')}
+      </p>
+    </footer>
+  )
+}

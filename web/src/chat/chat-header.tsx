@@ -1,0 +1,48 @@
+import { useChat, useObserved } from '../chat-context.js'
+import { IconButton } from '../shared/icon-button.js'
+import { Icon } from '../shared/icons.js'
+import { formatCost, formatTokens } from '../state/format.js'
+
+interface ChatHeaderProps {
+  isSidebarOpen: boolean
+  onToggleSidebar: () => void
+}
+
+/** The name of the chat, what it has cost, and whether another provider could take it over. */
+export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) {
+  const { thread, sessions, openSession, openPanel } = useChat()
+  const state = useObserved(thread.state)
+  const list = useObserved(sessions.state)
+  const item = list.sessions.find(({ sessionId }) => sessionId === state.sessionId)
+  const title = state.title ?? item?.title ?? item?.preview ?? (state.sessionId ? 'New chat' : '')
+  const { usage } = state
+  return (
+    <header className="chat-header">
+      {isSidebarOpen ? null : (
+        <>
+          <IconButton icon="panel" label="Show the chats" onClick={onToggleSidebar} />
+          <IconButton icon="plus" label="New chat" onClick={() => openSession(undefined)} />
+        </>
+      )}
+      <p className="chat-title" dir="auto" title={title}>
+        {title}
+      </p>
+      {usage && usage.totalTokens > 0 ? (
+        <p className="chat-usage" title="All answers of this chat">
+          {formatTokens(usage.totalTokens)} tokens
+          {usage.cost === undefined ? '' : ` · ${formatCost(usage.cost)}`}
+        </p>
+      ) : null}
+      {state.sessionId && state.status === 'ready' ? (
+        <button
+          type="button"
+          className="quiet-button lint-button"
+          onClick={() => openPanel({ type: 'lint' })}
+        >
+          <Icon name="shield" />
+          <span>Can it switch?</span>
+        </button>
+      ) : null}
+    </header>
+  )
+}

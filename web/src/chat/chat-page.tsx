@@ -1,0 +1,132 @@
+import type { RefObject } from 'react'
+import { useChat, useObserved } from '../chat-context.js'
+import { Icon, type IconName } from '../shared/icons.js'
+import type { ThreadState } from '../state/thread-state.js'
+import { ChatHeader } from './chat-header.js'
+import { Composer } from './composer.js'
+import { EmptyState } from './empty-state.js'
+import { ThreadView } from './thread-view.js'
+
+interface ChatPageProps {
+  area: RefObject<HTMLTextAreaElement | null>
+  isSidebarOpen: boolean
+  onToggleSidebar: () => void
+}
+
+/** One session: its head, its messages, and where to write. */
+export function ChatPage({ area, isSidebarOpen, onToggleSidebar }: ChatPageProps) {
+  const { thread } = useChat()
+  const state = useObserved(thread.state)
+  const isReadable = state.status === 'new' || state.status === 'ready'
+  return (
+    <main className="chat">
+      <ChatHeader isSidebarOpen={isSidebarOpen} onToggleSidebar={onToggleSidebar} />
+      <ChatBody state={state} />
+      {isReadable ? (
+        <div className="chat-foot">
+          <Notices state={state} />
+          <Composer area={area} />
+        </div>
+      ) : null}
+    </main>
+  )
+}
+
+function ChatBody({ state }: { state: ThreadState }) {
+  const { thread, openSession } = useChat()
+  if (state.status === 'missing') {
+    return (
+      <div className="empty-state">
+        <h1>This chat is not here</h1>
+        <p>It was deleted, or it belongs to somebody else.</p>
+        <button type="button" className="button primary" onClick={() => openSession(undefined)}>
+          Start a new chat
+        </button>
+      </div>
+    )
+  }
+  if (state.status === 'failed') {
+    return (
+      <div className="empty-state" role="alert">
+        <h1>The chat could not be opened</h1>
+        <p>{state.problem?.message}</p>
+        <button type="button" className="button primary" onClick={() => void thread.reload()}>
+          Try again
+        </button>
+      </div>
+    )
+  }
+  if (state.status === 'loading') return <Skeleton />
+  if (state.messages.length === 0 && !state.live) return <EmptyState />
+  return <ThreadView key={state.sessionId} />
+}
+
+function Skeleton() {
+  return (
+    <div className="skeleton" role="status" aria-label="Loading the chat">
+      <i />
+      <i />
+      <i />
+      <i />
+    </div>
+  )
+}
+
+/** What stands quietly over the composer: a lost connection, a refused message, the demo. */
+function Notices({ state }: { state: ThreadState }) {
+  const { info, thread } = useChat()
+  return (
+    <>
+      {state.connection === 'lost' ? (
+        <Notice icon="info" tone="quiet" role="status">
+          The connection is lost. Trying to get it back; the answer goes on without it.
+        </Notice>
+      ) : null}
+      {state.problem && state.status !== 'failed' ? (
+        <Notice icon="warning" tone="error" role="alert" onClose={() => thread.dismissProblem()}>
+          {state.problem.message}
+        </Notice>
+      ) : null}
+      {info.demo ? (
+        <Notice icon="spark" tone="demo" role="note">
+          <strong>Demo model.</strong> It needs no key, calls the real tools and has no intelligence.{' '}
+          {info.keyHint ? <KeyHint text={info.keyHint} /> : null}
+        </Notice>
+      ) : null}
+    </>
+  )
+}
+
+/** The line that sets a key, with what is to be typed as code. */
+function KeyHint({ text }: { text: string }) {
+  return (
+    <span className="key-hint">
+      {text.split('`').map((piece, index) =>
+        // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one fixed sentence.
+        index % 2 === 1 ? <code key={index}>{piece}</code> : piece,
+      )}
+    </span>
+  )
+}
+
+interface NoticeProps {
+  icon: IconName
+  tone: string
+  role: string
+  children: React.ReactNode
+  onClose?: () => void
+}
+
+function Notice({ icon, tone, role, children, onClose }: NoticeProps) {
+  return (
+    <div className="notice" data-tone={tone} role={role}>
+      <Icon name={icon} />
+      <p>{children}</p>
+      {onClose ? (
+        <button type="button" className="icon-button" aria-label="Dismiss" onClick={onClose}>
+          <Icon name="close" />
+        </button>
+      ) : null}
+    </div>
+  )
+}

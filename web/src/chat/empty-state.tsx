@@ -1,0 +1,28 @@
+import { useChat } from '../chat-context.js'
+import { Logo } from '../shared/icons.js'
+
+const EXAMPLES = [
+  { title: 'What time is it?', text: 'What is the current time?' },
+  { title: 'Look around', text: 'List the files in the workspace.' },
+  { title: 'Ask me first', text: 'Run the command "uname -a".' },
+]
+
+/** An empty chat that invites: three things to try with one click. */
+export function EmptyState() {
+  const { thread, info, model } = useChat()
+  return (
+    <div className="empty-state">
+      <Logo size={52} />
+      <h1>What shall we do?</h1>
+      <p>{info.agent} remembers every step, on any model. Close the page in mid-answer: nothing is lost.</p>
+      <div className="examples">
+        {EXAMPLES.map(({ title, text }) => (
+          <button key={title} type="button" onClick={() => void thread.send({ text, model })}>
+            <strong>{title}</strong>
+            <span>{text}</span>
+          </button>
+        ))}
+      </div>
+    </div>
+  )
+}

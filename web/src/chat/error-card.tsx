@@ -1,0 +1,58 @@
+import { useChat, useObserved } from '../chat-context.js'
+import { Icon } from '../shared/icons.js'
+import type { ErrorEntry } from '../state/entry.js'
+import { adviceFor } from '../state/problem-of.js'
+import { textOf } from '../state/stored-entries.js'
+import { filesOf } from './resend.js'
+
+/** Why an answer failed and what to do now. */
+export function ErrorCard({ entry, isLast }: { entry: ErrorEntry; isLast: boolean }) {
+  const chat = useChat()
+  const state = useObserved(chat.thread.state)
+  const { code, message } = entry.error
+  const { runId } = entry
+  const isInterrupted = code === 'run-interrupted'
+  const last = state.messages.findLast(({ role, synthetic }) => role === 'user' && !synthetic)
+  const isFree = isLast && !state.live
+  const retry = () => {
+    if (!last) return
+    const files = filesOf(last.parts.filter(part => part.type === 'media'))
+    void chat.thread.send({ text: textOf(last.parts), files, model: chat.model })
+  }
+  const advice = adviceFor(code)
+  return (
+    <div className="error-card" role="alert">
+      <Icon name="warning" />
+      <div>
+        <p className="error-title">{isInterrupted ? 'The answer was interrupted' : message}</p>
+        {advice ? <p>{advice}</p> : null}
+        <div className="error-actions">
+          {isFree && isInterrupted ? (
+            <button
+              type="button"
+              className="button primary"
+              onClick={() => void chat.thread.send({ text: 'Continue', model: chat.model })}
+            >
+              Continue
+            </button>
+          ) : null}
+          {isFree && !isInterrupted && last ? (
+            <button type="button" className="button primary" onClick={retry}>
+              Try again
+            </button>
+          ) : null}
+          {runId ? (
+            <button
+              type="button"
+              className="button"
+              onClick={() => chat.openPanel({ type: 'inspector', runId })}
+            >
+              Inspect
+            </button>
+          ) : null}
+          <code className="error-code">{code}</code>
+        </div>
+      </div>
+    </div>
+  )
+}

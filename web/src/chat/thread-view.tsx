@@ -1,0 +1,164 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { useChat, useObserved } from '../chat-context.js'
+import { Icon } from '../shared/icons.js'
+import type { Entry } from '../state/entry.js'
+import { liveEntries } from '../state/live-run.js'
+import { storedEntries } from '../state/stored-entries.js'
+import type { ThreadState } from '../state/thread-state.js'
+import { EntryView } from './entry-view.js'
+
+/** Older messages are asked for before the reader gets to the top. */
+const LOAD_AHEAD_PIXELS = 1200
+/** How near to the end still counts as being there. */
+const END_PIXELS = 60
+
+/** The chat itself: only what is on the screen is drawn, and it stays at the end unless the reader scrolls up. */
+export function ThreadView() {
+  const { thread, info } = useChat()
+  const state = useObserved(thread.state)
+  const entries = useEntries(state)
+  const scroller = useRef<HTMLDivElement>(null)
+  const [isAtEnd, setAtEnd] = useState(true)
+  const virtualizer = useVirtualizer({
+    count: entries.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: index => estimate(entries[index]),
+    getItemKey: index => entries[index]?.key ?? index,
+    anchorTo: 'end',
+    followOnAppend: true,
+    scrollEndThreshold: END_PIXELS,
+    overscan: 6,
+    paddingStart: 28,
+    paddingEnd: 28,
+  })
+  useOpenAtEnd(state, entries.length, () => virtualizer.scrollToEnd())
+  const onScroll = () => {
+    const element = scroller.current
+    if (!element) return
+    setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < END_PIXELS)
+    if (element.scrollTop < LOAD_AHEAD_PIXELS && state.older === 'idle') void thread.loadOlder()
+  }
+  return (
+    <div className="thread-frame">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+      <div
+        ref={scroller}
+        className="thread"
+        onScroll={onScroll}
+        tabIndex={0}
+        role="region"
+        aria-label="Messages"
+      >
+        <OlderNotice state={state} onRetry={() => void thread.loadOlder()} />
+        <div className="thread-rows" style={{ height: virtualizer.getTotalSize() }}>
+          {virtualizer.getVirtualItems().map(item => {
+            const entry = entries[item.index]
+            if (!entry) return null
+            return (
+              <div
+                key={item.key}
+                ref={virtualizer.measureElement}
+                data-index={item.index}
+                data-kind={entry.kind}
+                className="thread-row"
+                style={{ transform: `translateY(${item.start}px)` }}
+              >
+                <EntryView
+                  entry={entry}
+                  author={authorLabel(entry, entries[item.index - 1], info.agent)}
+                  isLast={item.index >= entries.length - 2}
+                />
+              </div>
+            )
+          })}
+        </div>
+      </div>
+      {isAtEnd ? null : (
+        <button
+          type="button"
+          className="to-newest"
+          onClick={() => virtualizer.scrollToEnd({ behavior: 'auto' })}
+        >
+          <Icon name="down" size={14} />
+          To the newest
+        </button>
+      )}
+      <Announcer state={state} />
+    </div>
+  )
+}
+
+function useEntries(state: ThreadState): readonly Entry[] {
+  const { messages, notes, live } = state
+  const openEnd = live !== undefined && !live.user
+  const stored = useMemo(() => storedEntries(messages, notes, openEnd), [messages, notes, openEnd])
+  return useMemo(() => (live ? [...stored, ...liveEntries(live)] : stored), [stored, live])
+}
+
+/** A session opens at its end, once, when its first entries are there; a message of one's own goes there too. */
+function useOpenAtEnd(state: ThreadState, count: number, scrollToEnd: () => void): void {
+  const scroll = useRef(scrollToEnd)
+  scroll.current = scrollToEnd
+  const hasEntries = count > 0
+  const sent = state.live?.user ? state.live.runId : ''
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it scrolls when one of these changes, not always.
+  useEffect(() => {
+    if (hasEntries) scroll.current()
+  }, [state.sessionId, hasEntries, sent])
+}
+
+function OlderNotice({ state, onRetry }: { state: ThreadState; onRetry: () => void }) {
+  if (state.older === 'loading') return <p className="older-notice">Loading older messages…</p>
+  if (state.older !== 'failed') return null
+  return (
+    <p className="older-notice">
+      Older messages could not be loaded.{' '}
+      <button type="button" className="quiet-button" onClick={onRetry}>
+        Try again
+      </button>
+    </p>
+  )
+}
+
+/** The name over an entry: when somebody else than before, or than the reader's own agent, speaks. */
+function authorLabel(entry: Entry, before: Entry | undefined, agent: string): string | undefined {
+  if (!('author' in entry) || entry.author === '') return undefined
+  const previous = before && 'author' in before ? before.author : undefined
+  if (previous === entry.author) return undefined
+  return entry.author === agent && previous === undefined ? undefined : entry.author
+}
+
+function estimate(entry: Entry | undefined): number {
+  switch (entry?.kind) {
+    case 'user':
+      return 74 + Math.ceil(entry.text.length / 60) * 24 + entry.media.length * 120
+    case 'text':
+      return 30 + Math.ceil(entry.text.length / 85) * 26
+    case 'tool':
+      return 56
+    case 'media':
+      return 240
+    case 'error':
+      return 120
+    default:
+      return 44
+  }
+}
+
+/** What a screen reader says of a stream: that it began, when it asks, and the answer when it is complete. */
+function Announcer({ state }: { state: ThreadState }) {
+  const { live } = state
+  const asks = live?.entries.find(entry => entry.kind === 'tool' && entry.status === 'waiting')
+  const last = live?.entries.findLast(entry => entry.kind === 'text')
+  let text = ''
+  if (asks?.kind === 'tool') text = `The tool ${asks.name} asks for your approval.`
+  else if (live?.phase === 'finished')
+    text = last?.kind === 'text' ? last.text.slice(0, 1000) : 'The answer is complete.'
+  else if (live) text = 'The answer is being written.'
+  return (
+    <p className="visually-hidden" aria-live="polite">
+      {text}
+    </p>
+  )
+}

@@ -1,0 +1,88 @@
+import { useEffect, useRef, useState } from 'react'
+import { useChat } from '../chat-context.js'
+import { CopyButton } from '../shared/copy-button.js'
+import { IconButton } from '../shared/icon-button.js'
+import type { UserEntry } from '../state/entry.js'
+import { Media } from './media.js'
+import { resend } from './resend.js'
+
+/** What the reader said; it can be changed and sent again, which leaves the original as it is. */
+export function UserMessage({ entry }: { entry: UserEntry }) {
+  const [isEditing, setEditing] = useState(false)
+  if (isEditing) return <Editor entry={entry} onClose={() => setEditing(false)} />
+  return (
+    <div className="user-message">
+      {entry.media.length > 0 ? (
+        <div className="user-media">
+          {entry.media.map((media, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: attachments of a sent message never move.
+            <Media key={index} media={media} />
+          ))}
+        </div>
+      ) : null}
+      {entry.text ? (
+        <p className="bubble" dir="auto">
+          {entry.text}
+        </p>
+      ) : null}
+      <div className="row-actions">
+        <CopyButton text={entry.text} isIcon />
+        {entry.seq === undefined ? null : (
+          <IconButton icon="pencil" label="Edit and send again, in a fork" onClick={() => setEditing(true)} />
+        )}
+      </div>
+    </div>
+  )
+}
+
+function Editor({ entry, onClose }: { entry: UserEntry; onClose: () => void }) {
+  const chat = useChat()
+  const [text, setText] = useState(entry.text)
+  const area = useRef<HTMLTextAreaElement>(null)
+  useEffect(() => {
+    area.current?.focus()
+    area.current?.setSelectionRange(entry.text.length, entry.text.length)
+  }, [entry.text])
+  const submit = () => {
+    if (text.trim() === '' || entry.seq === undefined) return
+    onClose()
+    void resend(chat, { seq: entry.seq, text, media: entry.media })
+  }
+  return (
+    <form
+      className="editor"
+      onSubmit={event => {
+        event.preventDefault()
+        submit()
+      }}
+      onKeyDown={event => {
+        if (event.nativeEvent.isComposing) return
+        if (event.key === 'Escape') {
+          event.stopPropagation()
+          onClose()
+        } else if (event.key === 'Enter' && !event.shiftKey) {
+          event.preventDefault()
+          submit()
+        }
+      }}
+    >
+      <textarea
+        ref={area}
+        aria-label="Edit your message"
+        dir="auto"
+        rows={Math.min(12, text.split('\n').length + 1)}
+        value={text}
+        onChange={event => setText(event.target.value)}
+      />
+      <div className="editor-actions">
+        <span className="hint">The original stays; the answer is written in a fork.</span>
+        <button type="button" className="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button type="submit" className="button primary" disabled={text.trim() === ''}>
+          Send
+        </button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,39 @@
+import { useCallback, useState } from 'react'
+import type { ModelChoice } from './state/api.js'
+
+const PREFIX = 'lango-model:'
+
+/** The model that the reader chose for a session; a choice made before its first message goes with it. */
+export function useChosenModel(
+  sessionId: string | undefined,
+  models: readonly ModelChoice[],
+): [string | undefined, (reference: string) => void] {
+  const [chosen, setChosen] = useState<{ sessionId: string | undefined; reference: string }>()
+  const setModel = useCallback(
+    (reference: string) => {
+      setChosen({ sessionId, reference })
+      if (sessionId !== undefined) write(sessionId, reference)
+    },
+    [sessionId],
+  )
+  if (chosen && chosen.sessionId === undefined && sessionId !== undefined) {
+    write(sessionId, chosen.reference)
+    setChosen({ sessionId, reference: chosen.reference })
+  }
+  const kept = chosen?.sessionId === sessionId ? chosen?.reference : read(sessionId)
+  const isUsable = models.some(({ reference, keyPresent }) => reference === kept && keyPresent)
+  return [isUsable ? kept : undefined, setModel]
+}
+
+function read(sessionId: string | undefined): string | undefined {
+  if (sessionId === undefined) return undefined
+  return localStorage.getItem(PREFIX + sessionId) ?? undefined
+}
+
+function write(sessionId: string, reference: string): void {
+  try {
+    localStorage.setItem(PREFIX + sessionId, reference)
+  } catch {
+    // A full or closed storage only forgets the choice with the page.
+  }
+}

@@ -1,0 +1,19 @@
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { App } from './app.js'
+import './styles/tokens.css'
+import './styles/base.css'
+import './styles/sidebar.css'
+import './styles/chat.css'
+import './styles/entries.css'
+import './styles/markdown.css'
+import './styles/composer.css'
+
+const root = document.getElementById('root')
+if (root) {
+  createRoot(root).render(
+    <StrictMode>
+      <App />
+    </StrictMode>,
+  )
+}

@@ -1,0 +1,105 @@
+import { type RefObject, useEffect, useState } from 'react'
+import { useChat, useObserved } from '../chat-context.js'
+import { IconButton } from '../shared/icon-button.js'
+import { Icon, Logo } from '../shared/icons.js'
+import { SessionRow } from './session-row.js'
+import { ThemeSwitch } from './theme-switch.js'
+
+interface SidebarProps {
+  searchField: RefObject<HTMLInputElement | null>
+  onClose: () => void
+  onShowShortcuts: () => void
+}
+
+/** All chats, newest first; more are loaded as the reader scrolls. */
+export function Sidebar({ searchField, onClose, onShowShortcuts }: SidebarProps) {
+  const { openSession, info } = useChat()
+  return (
+    <nav className="sidebar" aria-label="Chats">
+      <div className="sidebar-head">
+        <Logo size={26} />
+        <span className="brand">Lango</span>
+        <IconButton icon="panel" label="Hide the chats" onClick={onClose} />
+      </div>
+      <button type="button" className="new-chat" onClick={() => openSession(undefined)}>
+        <Icon name="plus" />
+        <span>New chat</span>
+      </button>
+      <SearchField field={searchField} />
+      <SessionList />
+      <div className="sidebar-foot">
+        <span className="user-name" title={`Signed in as ${info.user}`}>
+          {info.user}
+        </span>
+        <IconButton icon="keyboard" label="Keyboard shortcuts" onClick={onShowShortcuts} />
+        <ThemeSwitch />
+      </div>
+    </nav>
+  )
+}
+
+/** A pause in typing before the server is asked. */
+const SEARCH_PAUSE_MS = 200
+
+function SearchField({ field }: { field: RefObject<HTMLInputElement | null> }) {
+  const { sessions } = useChat()
+  const [text, setText] = useState('')
+  useEffect(() => {
+    if (text === sessions.state.get().search) return
+    const timer = setTimeout(() => sessions.search(text), SEARCH_PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [text, sessions])
+  return (
+    <label className="search-field">
+      <Icon name="search" />
+      <input
+        ref={field}
+        type="search"
+        placeholder="Search chats"
+        aria-label="Search chats"
+        value={text}
+        onChange={event => setText(event.target.value)}
+        onKeyDown={event => {
+          if (event.key !== 'Escape') return
+          event.stopPropagation()
+          setText('')
+          event.currentTarget.blur()
+        }}
+      />
+    </label>
+  )
+}
+
+/** How near to the end of the list more is asked for. */
+const LOAD_AHEAD_PIXELS = 300
+
+function SessionList() {
+  const { sessions, thread } = useChat()
+  const state = useObserved(sessions.state)
+  const { sessionId, live } = useObserved(thread.state)
+  const now = Date.now()
+  const onScroll = (element: HTMLElement) => {
+    const rest = element.scrollHeight - element.scrollTop - element.clientHeight
+    if (rest < LOAD_AHEAD_PIXELS) void sessions.loadMore()
+  }
+  if (state.sessions.length === 0) return <p className="list-note">{emptyText(state.status, state.search)}</p>
+  return (
+    <ul className="session-list" onScroll={event => onScroll(event.currentTarget)}>
+      {state.sessions.map(item => (
+        <SessionRow
+          key={item.sessionId}
+          item={item}
+          now={now}
+          isCurrent={item.sessionId === sessionId}
+          isRunning={item.sessionId === sessionId && live !== undefined && live.phase !== 'finished'}
+        />
+      ))}
+    </ul>
+  )
+}
+
+function emptyText(status: string, search: string): string {
+  if (status === 'loading') return ''
+  if (status === 'failed') return 'The chats could not be loaded.'
+  return search ? `Nothing found for “${search}”.` : 'Your chats will be listed here.'
+}

@@ -1,0 +1,23 @@
+/** The shapes of the server's API, taken from the typed client: the page knows nothing else of Lango. */
+import type { LangoClient } from '../../../src/client/client.js'
+
+type Answer<Name extends keyof LangoClient> = LangoClient[Name] extends (
+  ...parameters: never[]
+) => Promise<infer Value>
+  ? Value
+  : never
+
+export type ServerInfo = Answer<'info'>
+export type ModelChoice = Answer<'models'>['models'][number]
+export type SessionItem = Answer<'createSession'>
+export type SessionDetail = Answer<'session'>
+export type RunItem = Answer<'run'>
+export type ChatMessage = Answer<'messages'>['messages'][number]
+export type ChatPart = ChatMessage['parts'][number]
+export type MediaPart = Extract<ChatPart, { type: 'media' }>
+export type RunRequest = Parameters<LangoClient['start']>[1]
+export type AttachedFile = NonNullable<RunRequest['files']>[number]
+export type ApprovalAnswer = Parameters<LangoClient['approve']>[2]
+export type RunEvent = ReturnType<LangoClient['follow']> extends AsyncGenerator<infer Event> ? Event : never
+export type RunUsage = SessionDetail['usage']
+export type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>

@@ -1,0 +1,38 @@
+/**
+ * Cuts markdown where cutting changes nothing, so that a growing answer is parsed block by block and only its
+ * last block again. A cut is made at a blank line outside a code fence, before a line that starts a paragraph,
+ * a heading or a fence; never inside lists, quotes or tables, and never when blocks refer to each other.
+ */
+export function markdownBlocks(text: string): string[] {
+  if (REFERENCES.test(text)) return [text]
+  const blocks: string[] = []
+  let block: string[] = []
+  let fence: string | undefined
+  let afterBlank = false
+  for (const line of text.split('\n')) {
+    if (fence === undefined && afterBlank && startsBlock(line) && block.length > 0) {
+      blocks.push(block.join('\n'))
+      block = []
+    }
+    const mark = FENCE.exec(line)?.[1]
+    if (mark && fence === undefined) fence = mark
+    else if (mark && fence !== undefined && closes(line, mark, fence)) fence = undefined
+    afterBlank = line.trim() === ''
+    block.push(line)
+  }
+  if (block.length > 0) blocks.push(block.join('\n'))
+  return blocks
+}
+
+/** Link definitions and footnotes stand apart from where they are used. */
+const REFERENCES = /^ {0,3}\[[^\]]+\]:/m
+const FENCE = /^ {0,3}(`{3,}|~{3,})/
+const CONTINUES = /^(\s|[-*+]\s|\d+[.)]\s|>|\|)/
+
+function startsBlock(line: string): boolean {
+  return line.trim() !== '' && !CONTINUES.test(line)
+}
+
+function closes(line: string, mark: string, fence: string): boolean {
+  return mark[0] === fence[0] && mark.length >= fence.length && line.trim() === mark
+}

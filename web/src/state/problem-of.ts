@@ -1,0 +1,44 @@
+import type { Problem } from './thread-state.js'
+
+/** What went wrong, in words that say what to do. Knows the client's errors and those of fetch. */
+export function problemOf(error: unknown): Problem {
+  const inner = problemDocument(error)
+  if (inner) return inner
+  if (error instanceof TypeError) {
+    return {
+      code: 'unreachable',
+      message: 'The server cannot be reached. Is it running? Trying again helps once it is.',
+    }
+  }
+  return { code: 'internal', message: error instanceof Error ? error.message : String(error) }
+}
+
+function problemDocument(error: unknown): Problem | undefined {
+  if (typeof error !== 'object' || error === null) return undefined
+  const problem: unknown = Reflect.get(error, 'problem') ?? error
+  if (typeof problem !== 'object' || problem === null) return undefined
+  const code: unknown = Reflect.get(problem, 'code')
+  const message: unknown = Reflect.get(problem, 'detail') ?? Reflect.get(problem, 'message')
+  if (typeof code !== 'string' || typeof message !== 'string') return undefined
+  return { code, message }
+}
+
+/** What to do about an error, where its own words may not say it. */
+export function adviceFor(code: string): string | undefined {
+  return ADVICE[code]
+}
+
+const ADVICE: Readonly<Record<string, string>> = {
+  'provider-auth': 'Check the key in the environment of the server, then restart it.',
+  'provider-rate-limit': 'Wait a moment and try again, or switch to another model.',
+  'provider-quota': 'The account has no credit left. Top it up or switch to another model.',
+  'provider-overloaded': 'The provider is busy. Try again, or switch to another model.',
+  'provider-unavailable': 'The provider did not answer. Try again, or switch to another model.',
+  'provider-stream': 'The connection to the provider broke. Try again.',
+  'context-overflow':
+    'The conversation is too long for this model. Start a new chat or switch to one with a larger window.',
+  'provider-blocked': 'The provider refused to answer this. Say it differently.',
+  'run-interrupted': 'The server stopped in the middle of this answer. Nothing that was stored is lost.',
+  'session-busy': 'Another answer is being written in this chat. Wait for it or stop it.',
+  'store-unavailable': 'The database does not answer. Check it and try again.',
+}

@@ -1,0 +1,194 @@
+/**
+ * One open session as the page knows it. Stored messages up to the live run's beginning come from the store,
+ * everything after from the run's events; when the run is over, its stored messages take the place of the live
+ * view in one step, so that nothing is shown twice and nothing is missing.
+ */
+import type { ChatMessage, RunEvent, RunItem, RunUsage, SessionDetail } from './api.js'
+import type { Entry, RunNotes } from './entry.js'
+import { applyRunEvent, type LiveRun, liveEntries, newLiveRun } from './live-run.js'
+import { storedEntries } from './stored-entries.js'
+
+export interface ThreadState {
+  readonly sessionId: string | undefined
+  readonly status: 'new' | 'loading' | 'ready' | 'missing' | 'failed'
+  /** Why the session could not be opened, or the last thing that was refused. */
+  readonly problem?: Problem
+  readonly title?: string
+  readonly messages: readonly ChatMessage[]
+  readonly older: 'idle' | 'loading' | 'none' | 'failed'
+  readonly live?: LiveRun
+  readonly notes: readonly RunNotes[]
+  readonly lastRun?: RunItem
+  readonly usage?: RunUsage
+  readonly connection: 'open' | 'lost'
+}
+
+export interface Problem {
+  code: string
+  message: string
+}
+
+export type ThreadAction =
+  | { type: 'open'; sessionId: string | undefined }
+  | { type: 'opened'; detail: SessionDetail; messages: readonly ChatMessage[] }
+  | { type: 'failed'; problem: Problem; missing: boolean }
+  | { type: 'older-asked' }
+  | { type: 'older-loaded'; messages: readonly ChatMessage[] }
+  | { type: 'older-failed' }
+  | { type: 'messages-loaded'; messages: readonly ChatMessage[] }
+  | { type: 'run-sent'; sessionId: string; run: LiveRun }
+  | { type: 'run-refused'; problem: Problem }
+  | { type: 'run-followed'; run: RunItem }
+  | { type: 'run-events'; events: readonly { event: RunEvent; now?: number }[] }
+  | { type: 'run-stopping' }
+  | { type: 'run-stored'; detail: SessionDetail; messages: readonly ChatMessage[] }
+  | { type: 'notes-loaded'; notes: RunNotes }
+  | { type: 'renamed'; title: string }
+  | { type: 'connection'; connection: 'open' | 'lost' }
+  | { type: 'problem'; problem: Problem | undefined }
+
+/** A page without a session. */
+export const NEW_THREAD: ThreadState = {
+  sessionId: undefined,
+  status: 'new',
+  messages: [],
+  older: 'none',
+  notes: [],
+  connection: 'open',
+}
+
+/** The state after an action. Pure: the same actions always give the same state. */
+export function reduceThread(state: ThreadState, action: ThreadAction): ThreadState {
+  switch (action.type) {
+    case 'open':
+      return action.sessionId === undefined
+        ? NEW_THREAD
+        : { ...NEW_THREAD, sessionId: action.sessionId, status: 'loading' }
+    case 'opened':
+      return opened(state, action.detail, action.messages)
+    case 'failed':
+      return { ...state, status: action.missing ? 'missing' : 'failed', problem: action.problem }
+    case 'older-asked':
+      return { ...state, older: 'loading' }
+    case 'older-failed':
+      return { ...state, older: 'failed' }
+    case 'older-loaded':
+    case 'messages-loaded':
+      return withMessages(state, action.messages)
+    case 'connection':
+      return { ...state, connection: action.connection }
+    case 'problem':
+      return without(state, 'problem', action.problem && { problem: action.problem })
+    case 'renamed':
+      return { ...state, title: action.title }
+    case 'notes-loaded':
+      return { ...state, notes: withNotes(state.notes, action.notes) }
+    default:
+      return reduceRun(state, action)
+  }
+}
+
+/** Everything to show, oldest first. */
+export function threadEntries(state: ThreadState): readonly Entry[] {
+  const stored = storedEntries(state.messages, state.notes, state.live !== undefined && !state.live.user)
+  return state.live ? [...stored, ...liveEntries(state.live)] : stored
+}
+
+/** The number of the newest loaded message. */
+export function newestSeq(state: ThreadState): number {
+  return state.messages.at(-1)?.seq ?? 0
+}
+
+type RunAction = Extract<ThreadAction, { type: `run-${string}` }>
+
+function reduceRun(state: ThreadState, action: RunAction): ThreadState {
+  switch (action.type) {
+    case 'run-sent': {
+      const status = 'ready'
+      return without(state, 'problem', { sessionId: action.sessionId, status, live: action.run })
+    }
+    case 'run-refused':
+      return without(state, 'live', { problem: action.problem })
+    case 'run-followed': {
+      if (state.live?.runId === action.run.runId) return state
+      return follow(state, action.run)
+    }
+    case 'run-events': {
+      let { live } = state
+      if (!live) return state
+      for (const { event, now } of action.events) live = applyRunEvent(live, event, now)
+      return { ...state, live }
+    }
+    case 'run-stopping':
+      return state.live ? { ...state, live: { ...state.live, phase: 'stopping' } } : state
+    case 'run-stored':
+      return stored(state, action.detail, action.messages)
+  }
+}
+
+function opened(state: ThreadState, detail: SessionDetail, messages: readonly ChatMessage[]): ThreadState {
+  const base = withMessages({ ...state, status: 'ready' }, messages)
+  const known = { ...base, ...facts(detail) }
+  return detail.activeRun ? follow(known, detail.activeRun) : known
+}
+
+/** A run that this page did not start: all it wrote comes from its events, so stored rows of it are left out. */
+function follow(state: ThreadState, run: RunItem): ThreadState {
+  const afterSeq = run.afterSeq ?? newestSeq(state)
+  const messages = state.messages.filter(message => message.seq <= afterSeq || isFirstOf(message, afterSeq))
+  return { ...state, messages, live: newLiveRun({ runId: run.runId, afterSeq }) }
+}
+
+/** The user's own message is stored and is in no event. */
+function isFirstOf(message: ChatMessage, afterSeq: number): boolean {
+  return message.seq === afterSeq + 1 && message.role === 'user'
+}
+
+function withMessages(state: ThreadState, added: readonly ChatMessage[]): ThreadState {
+  const { live } = state
+  const wanted = live
+    ? added.filter(
+        message => message.seq <= live.afterSeq || (!live.user && isFirstOf(message, live.afterSeq)),
+      )
+    : added
+  const messages = merged(state.messages, wanted)
+  return { ...state, messages, older: (messages[0]?.seq ?? 1) > 1 ? 'idle' : 'none' }
+}
+
+function merged(known: readonly ChatMessage[], added: readonly ChatMessage[]): readonly ChatMessage[] {
+  if (added.length === 0) return known
+  const first = added[0]?.seq ?? 0
+  const last = added.at(-1)?.seq ?? 0
+  const before = known.filter(message => message.seq < first)
+  const after = known.filter(message => message.seq > last)
+  return [...before, ...added, ...after]
+}
+
+function stored(state: ThreadState, detail: SessionDetail, messages: readonly ChatMessage[]): ThreadState {
+  const { live } = state
+  const afterSeq =
+    detail.lastRun && detail.lastRun.runId === live?.runId ? detail.lastRun.afterSeq : undefined
+  const notes = live
+    ? withNotes(state.notes, { ...live.notes, afterSeq: afterSeq ?? live.afterSeq })
+    : state.notes
+  const settled = without(state, 'live', { notes })
+  return { ...withMessages(settled, messages), ...facts(detail), connection: 'open' }
+}
+
+function facts(detail: SessionDetail): Pick<ThreadState, 'title' | 'usage' | 'lastRun'> {
+  const { title, usage, lastRun } = detail
+  return { usage, ...(title === undefined ? {} : { title }), ...(lastRun ? { lastRun } : {}) }
+}
+
+function withNotes(notes: readonly RunNotes[], added: RunNotes): readonly RunNotes[] {
+  return [...notes.filter(note => note.runId !== added.runId), added]
+}
+
+function without(
+  state: ThreadState,
+  name: 'live' | 'problem',
+  change: Partial<ThreadState> = {},
+): ThreadState {
+  const { [name]: _left, ...rest } = state
+  return { ...rest, ...change }
+}

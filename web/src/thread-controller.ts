@@ -1,0 +1,309 @@
+/** What the page does with one session: opens it, sends to it, follows its runs. The state is elsewhere, pure. */
+import type { LangoClient } from '../../src/client/client.js'
+import { randomId } from './random-id.js'
+import type { ApprovalAnswer, AttachedFile, RunEvent, RunItem, SessionDetail } from './state/api.js'
+import type { RunNotes } from './state/entry.js'
+import { applyRunEvent, newLiveRun } from './state/live-run.js'
+import { Observable } from './state/observable.js'
+import { problemOf } from './state/problem-of.js'
+import {
+  NEW_THREAD,
+  newestSeq,
+  reduceThread,
+  type ThreadAction,
+  type ThreadState,
+} from './state/thread-state.js'
+
+export interface Outgoing {
+  text: string
+  files?: readonly AttachedFile[]
+  model?: string | undefined
+}
+
+const PAGE_SIZE = 100
+/** How often a session is looked at for runs that were started elsewhere. */
+const POLL_MS = 4000
+/** Events are shown at most this often: a fast model must not keep the page busy. */
+const FLUSH_MS = 40
+/** A run of more messages than this is read in the next page load. */
+const MAXIMUM_PAGES = 50
+
+export class ThreadController {
+  readonly state = new Observable<ThreadState>(NEW_THREAD)
+  /** Hears of everything that changes the list of sessions. */
+  onSessionsChanged: () => void = () => {}
+  private leaving = new AbortController()
+  private readonly waiting: { event: RunEvent; now?: number }[] = []
+  private flushTimer: ReturnType<typeof setTimeout> | undefined
+  private pollTimer: ReturnType<typeof setInterval> | undefined
+
+  constructor(private readonly client: LangoClient) {}
+
+  async open(sessionId: string | undefined): Promise<void> {
+    if (sessionId !== undefined && sessionId === this.state.get().sessionId) return
+    this.leave()
+    this.dispatch({ type: 'open', sessionId })
+    if (sessionId !== undefined) await this.load(sessionId)
+  }
+
+  /** Tries again to open a session that could not be opened. */
+  async reload(): Promise<void> {
+    const { sessionId } = this.state.get()
+    this.leave()
+    this.dispatch({ type: 'open', sessionId })
+    if (sessionId !== undefined) await this.load(sessionId)
+  }
+
+  leave(): void {
+    this.leaving.abort()
+    this.leaving = new AbortController()
+    this.waiting.length = 0
+    clearTimeout(this.flushTimer)
+    clearInterval(this.pollTimer)
+    this.flushTimer = undefined
+  }
+
+  /** Sends a message. Resolves to false when it was refused, so that the draft is kept. */
+  async send(outgoing: Outgoing): Promise<boolean> {
+    const state = this.state.get()
+    if (state.live) return false
+    const { signal } = this.leaving
+    const sessionId = state.sessionId ?? randomId()
+    const runId = randomId()
+    const files = [...(outgoing.files ?? [])]
+    const media = files.map(file => ({ type: 'media' as const, ...file }))
+    const user = { text: outgoing.text, media }
+    this.dispatch({
+      type: 'run-sent',
+      sessionId,
+      run: newLiveRun({ runId, afterSeq: newestSeq(state), user }),
+    })
+    try {
+      const { text, model } = outgoing
+      const request = { runId, text, ...(files.length > 0 ? { files } : {}), ...(model ? { model } : {}) }
+      await this.client.start(sessionId, request)
+    } catch (error) {
+      if (!signal.aborted) this.dispatch({ type: 'run-refused', problem: problemOf(error) })
+      return false
+    }
+    this.onSessionsChanged()
+    if (signal.aborted) return true
+    announce(sessionId)
+    this.poll(sessionId, signal)
+    void this.follow(sessionId, runId, { replayThrough: 0, signal })
+    return true
+  }
+
+  async stop(): Promise<void> {
+    const { live } = this.state.get()
+    if (!live || live.phase === 'finished') return
+    this.dispatch({ type: 'run-stopping' })
+    await this.client.stop(live.runId).catch((error: unknown) => this.tellError(error))
+  }
+
+  async approve(callId: string, answer: ApprovalAnswer): Promise<void> {
+    const { live } = this.state.get()
+    if (live)
+      await this.client.approve(live.runId, callId, answer).catch((error: unknown) => this.tellError(error))
+  }
+
+  async loadOlder(): Promise<void> {
+    const { sessionId, messages, older } = this.state.get()
+    const beforeSeq = messages[0]?.seq
+    if (sessionId === undefined || beforeSeq === undefined) return
+    if (older !== 'idle' && older !== 'failed') return
+    const { signal } = this.leaving
+    this.dispatch({ type: 'older-asked' })
+    try {
+      const page = await this.client.messages(sessionId, { beforeSeq, limit: PAGE_SIZE })
+      if (!signal.aborted) this.dispatch({ type: 'older-loaded', messages: page.messages })
+    } catch {
+      if (!signal.aborted) this.dispatch({ type: 'older-failed' })
+    }
+  }
+
+  /** A copy of the session up to a message, which the page then opens. */
+  async fork(throughSeq?: number): Promise<string | undefined> {
+    const { sessionId } = this.state.get()
+    if (sessionId === undefined) return undefined
+    try {
+      const forked = await this.client.fork(sessionId, throughSeq === undefined ? {} : { throughSeq })
+      this.onSessionsChanged()
+      return forked.sessionId
+    } catch (error) {
+      this.tellError(error)
+      return undefined
+    }
+  }
+
+  dismissProblem(): void {
+    this.dispatch({ type: 'problem', problem: undefined })
+  }
+
+  /** Shows a sentence over the composer. */
+  tell(code: string, message: string): void {
+    this.dispatch({ type: 'problem', problem: { code, message } })
+  }
+
+  tellError(error: unknown): void {
+    this.dispatch({ type: 'problem', problem: problemOf(error) })
+  }
+
+  renamed(sessionId: string, title: string): void {
+    if (sessionId === this.state.get().sessionId) this.dispatch({ type: 'renamed', title })
+  }
+
+  /** Looks for a run that another page or person has started, and for messages that it has left. */
+  async refresh(): Promise<void> {
+    const { sessionId, live, status, lastRun } = this.state.get()
+    if (sessionId === undefined || live || status !== 'ready') return
+    const { signal } = this.leaving
+    const detail = await this.client.session(sessionId).catch(() => undefined)
+    if (!detail || signal.aborted || this.state.get().live) return
+    if (detail.activeRun) return this.followFound(sessionId, detail.activeRun, signal)
+    if (detail.lastRun?.runId === lastRun?.runId && detail.totalMessages === newestSeq(this.state.get()))
+      return
+    await this.settle(sessionId, signal)
+  }
+
+  private async load(sessionId: string): Promise<void> {
+    const { signal } = this.leaving
+    try {
+      // In this order: a run that begins in between is found by the next look, one that ended is not followed.
+      const detail = await this.client.session(sessionId)
+      const page = await this.client.messages(sessionId, { limit: PAGE_SIZE })
+      if (signal.aborted) return
+      this.dispatch({ type: 'opened', detail, messages: page.messages })
+      this.poll(sessionId, signal)
+      const { activeRun, lastRun } = detail
+      if (activeRun) {
+        void this.follow(sessionId, activeRun.runId, { replayThrough: activeRun.lastSeq, signal })
+      } else if (lastRun) {
+        void this.loadNotes(lastRun, signal)
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      const problem = problemOf(error)
+      const missing = problem.code === 'session-not-found' || problem.code === 'not-found'
+      this.dispatch({ type: 'failed', problem, missing })
+    }
+  }
+
+  private followFound(sessionId: string, run: RunItem, signal: AbortSignal): void {
+    this.dispatch({ type: 'run-followed', run })
+    void this.follow(sessionId, run.runId, { replayThrough: run.lastSeq, signal })
+  }
+
+  private async follow(sessionId: string, runId: string, options: FollowRun): Promise<void> {
+    const { signal, replayThrough } = options
+    const onConnection = (connection: 'open' | 'lost') => {
+      if (!signal.aborted) this.dispatch({ type: 'connection', connection })
+    }
+    try {
+      for await (const event of this.client.follow(runId, { signal, onConnection })) {
+        if (signal.aborted) return
+        this.enqueue(event, event.seq > replayThrough)
+        if (event.seq === 2) void this.loadFirst(sessionId, signal)
+      }
+      this.flush()
+      if (!signal.aborted) await this.settle(sessionId, signal)
+    } catch (error) {
+      this.flush()
+      if (!signal.aborted) await this.settle(sessionId, signal).catch(() => this.tellError(error))
+    }
+  }
+
+  /** The user's message of a run that was started elsewhere, when it was not stored yet at the first look. */
+  private async loadFirst(sessionId: string, signal: AbortSignal): Promise<void> {
+    const { live } = this.state.get()
+    if (!live || live.user || newestSeq(this.state.get()) > live.afterSeq) return
+    const page = await this.client
+      .messages(sessionId, { afterSeq: live.afterSeq, limit: 1 })
+      .catch(() => ({ messages: [] }))
+    if (!signal.aborted) this.dispatch({ type: 'messages-loaded', messages: page.messages })
+  }
+
+  /** The run is over: what it stored takes the place of what was shown of it. */
+  private async settle(sessionId: string, signal: AbortSignal): Promise<void> {
+    const { live } = this.state.get()
+    const afterSeq = Math.min(newestSeq(this.state.get()), live?.afterSeq ?? Number.POSITIVE_INFINITY)
+    const messages = []
+    for (let page = 0, from = afterSeq; page < MAXIMUM_PAGES; page += 1) {
+      const next = await this.client.messages(sessionId, { afterSeq: from, limit: PAGE_SIZE })
+      messages.push(...next.messages)
+      if (next.messages.length < PAGE_SIZE) break
+      from = next.messages.at(-1)?.seq ?? from
+    }
+    const detail = await this.client.session(sessionId)
+    if (signal.aborted) return
+    this.dispatch({ type: 'run-stored', detail, messages })
+    this.onSessionsChanged()
+    this.followNext(sessionId, detail, signal)
+  }
+
+  /** Another run may have been waiting for its turn. */
+  private followNext(sessionId: string, detail: SessionDetail, signal: AbortSignal): void {
+    if (detail.activeRun) this.followFound(sessionId, detail.activeRun, signal)
+  }
+
+  /** What the newest run said besides its messages: why it failed, what it cut and repaired. */
+  private async loadNotes(run: RunItem, signal: AbortSignal): Promise<void> {
+    let live = newLiveRun({ runId: run.runId, afterSeq: run.afterSeq ?? 0 })
+    try {
+      for await (const event of this.client.follow(run.runId, { signal })) live = applyRunEvent(live, event)
+    } catch {
+      // Marks are an extra: the answer itself is on the page already.
+      return
+    }
+    const notes: RunNotes = live.notes
+    if (!signal.aborted && (notes.marks.length > 0 || notes.error))
+      this.dispatch({ type: 'notes-loaded', notes })
+  }
+
+  private poll(sessionId: string, signal: AbortSignal): void {
+    clearInterval(this.pollTimer)
+    this.pollTimer = setInterval(() => {
+      if (document.visibilityState === 'visible' && !signal.aborted) void this.refresh()
+    }, POLL_MS)
+    listen(sessionId, signal, () => void this.refresh())
+  }
+
+  private enqueue(event: RunEvent, isNew: boolean): void {
+    this.waiting.push(isNew ? { event, now: Date.now() } : { event })
+    this.flushTimer ??= setTimeout(() => this.flush(), FLUSH_MS)
+  }
+
+  private flush(): void {
+    clearTimeout(this.flushTimer)
+    this.flushTimer = undefined
+    const events = this.waiting.splice(0)
+    if (events.length > 0) this.dispatch({ type: 'run-events', events })
+  }
+
+  private dispatch(action: ThreadAction): void {
+    this.state.set(reduceThread(this.state.get(), action))
+  }
+}
+
+interface FollowRun {
+  /** Events up to here happened before the page looked; nobody knows when. */
+  replayThrough: number
+  signal: AbortSignal
+}
+
+const CHANNEL = 'lango-runs'
+
+/** Tells other tabs of this browser at once; everybody else finds out by looking. */
+function announce(sessionId: string): void {
+  const channel = new BroadcastChannel(CHANNEL)
+  channel.postMessage(sessionId)
+  channel.close()
+}
+
+function listen(sessionId: string, signal: AbortSignal, hear: () => void): void {
+  const channel = new BroadcastChannel(CHANNEL)
+  channel.onmessage = event => {
+    if (event.data === sessionId) hear()
+  }
+  signal.addEventListener('abort', () => channel.close(), { once: true })
+}

@@ -1,0 +1,55 @@
+import { useEffect, useRef } from 'react'
+
+export interface Shortcuts {
+  newChat: () => void
+  search: () => void
+  focusComposer: () => void
+  stop: () => void
+  toggleSidebar: () => void
+  help: () => void
+}
+
+/** The keys that the help lists. `Mod` is Command on a Mac and Control elsewhere. */
+export const SHORTCUTS: readonly { keys: string; meaning: string }[] = [
+  { keys: 'Mod Shift O', meaning: 'New chat' },
+  { keys: 'Mod K', meaning: 'Search chats' },
+  { keys: '/', meaning: 'Write a message' },
+  { keys: 'Esc', meaning: 'Stop the answer, or close the panel' },
+  { keys: 'Mod B', meaning: 'Show or hide the chats' },
+  { keys: 'Enter', meaning: 'Send' },
+  { keys: 'Shift Enter', meaning: 'New line' },
+  { keys: '?', meaning: 'This list' },
+]
+
+/** Listens for the page's keys. Letters count only where nothing is being typed. */
+export function useShortcuts(shortcuts: Shortcuts): void {
+  const current = useRef(shortcuts)
+  current.current = shortcuts
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const name = shortcutOf(event)
+      if (!name) return
+      event.preventDefault()
+      current.current[name]()
+    }
+    window.addEventListener('keydown', onKey)
+    return () => window.removeEventListener('keydown', onKey)
+  }, [])
+}
+
+function shortcutOf(event: KeyboardEvent): keyof Shortcuts | undefined {
+  if (event.isComposing || event.defaultPrevented || document.querySelector('dialog[open]')) return undefined
+  const key = event.key.toLowerCase()
+  if (event.metaKey || event.ctrlKey) {
+    if (event.altKey) return undefined
+    if (event.shiftKey) return key === 'o' ? 'newChat' : undefined
+    return key === 'k' ? 'search' : key === 'b' ? 'toggleSidebar' : undefined
+  }
+  if (key === 'escape') return 'stop'
+  if (event.altKey || isTyping(event.target)) return undefined
+  return key === '/' ? 'focusComposer' : key === '?' ? 'help' : undefined
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
+}
