@@ -117,7 +117,7 @@ class PostgresDatabase implements SqlDatabase {
       try {
         return await attempt()
       } catch (error) {
-        const again = RUN_AGAIN.has(codeOf(error) ?? '') || (isBroken(error) && mayRepeat())
+        const again = RUN_AGAIN.has(codeOf(error) ?? '') || (isBroken(error) && !neverCame(error) && mayRepeat())
         if (!again || attempts === MOST_ATTEMPTS) throw toAgentError(error, this.#location)
         // When a server drops its connections, the pool hears of each a moment later.
         await new Promise(resume => setTimeout(resume, 10 * attempts))
@@ -140,6 +140,7 @@ class PostgresDatabase implements SqlDatabase {
 const RUN_AGAIN: ReadonlySet<string> = new Set(['40001', '40P01'])
 const MOST_ATTEMPTS = 5
 const CLOSE_PATIENCE_MS = 2000
+const MOST_CONNECT_MS = 10_000
 /** The server ends a statement that takes too long; this much later, one whose server is gone ends here. */
 const NETWORK_PATIENCE_MS = 5000
 
@@ -186,7 +187,8 @@ function poolConfig(
   return {
     connectionString,
     max: poolSize,
-    connectionTimeoutMillis: 10_000,
+    // Whoever limits statements to less does not want to wait longer for a connection.
+    connectionTimeoutMillis: Math.min(MOST_CONNECT_MS, Math.max(queryTimeoutMs || MOST_CONNECT_MS, 1000)),
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     // 0 means no limit to both.
@@ -215,9 +217,14 @@ async function rollback(client: PoolClient, reason: unknown): Promise<Error | un
   }
 }
 
-/** Whether a connection that worked was lost, so that another may do. */
+/** Whether a connection was lost, so that another may do. */
 function isBroken(error: unknown): boolean {
   return BROKEN.has(codeOf(error) ?? '') || /^Connection terminated|not queryable/.test(messageOf(error))
+}
+
+/** A connection that was waited for in vain is not waited for again at once. */
+function neverCame(error: unknown): boolean {
+  return messageOf(error).includes('due to connection timeout')
 }
 
 const BROKEN: ReadonlySet<string> = new Set(['57P01', '57P02', '08003', '08006', 'ECONNRESET', 'EPIPE'])

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from 'node:net'
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { openStore } from '../../../src/store/open-store.js'
@@ -114,4 +115,18 @@ test('closing does not wait for a statement that waits for a lock', async () => 
   for (const write of writes) expect((await write).code).toBe('store-unavailable')
   await unlock()
   await database.drop()
+})
+
+test('a server that takes connections and never answers is reported after one wait, not after five', async () => {
+  let connections = 0
+  const server = createServer(() => {
+    connections++
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const failure = await failureOf(openStore(`postgres://u:p@127.0.0.1:${port}/d?query_timeout=500`))
+  expect(failure.code).toBe('store-unavailable')
+  expect(failure.message).toContain('check that the server runs')
+  expect(connections).toBe(1)
+  server.close()
 })
