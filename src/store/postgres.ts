@@ -117,7 +117,8 @@ class PostgresDatabase implements SqlDatabase {
       try {
         return await attempt()
       } catch (error) {
-        const again = RUN_AGAIN.has(codeOf(error) ?? '') || (isBroken(error) && !neverCame(error) && mayRepeat())
+        const again =
+          RUN_AGAIN.has(codeOf(error) ?? '') || (isBroken(error) && !neverCame(error) && mayRepeat())
         if (!again || attempts === MOST_ATTEMPTS) throw toAgentError(error, this.#location)
         // When a server drops its connections, the pool hears of each a moment later.
         await new Promise(resume => setTimeout(resume, 10 * attempts))
