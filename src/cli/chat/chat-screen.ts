@@ -200,12 +200,11 @@ class ChatScreen implements ChatUi {
     return { consume: true }
   }
 
-  /** The menu is made a moment after the text: Enter on a whole command or a message must not take its first entry. */
+  /** The menu follows the text a moment later: Enter on a whole command must not take another one from it. */
   #closeStaleMenu(): void {
-    if (!this.#editor.isShowingAutocomplete()) return
-    if (!/^\/[a-z]+$/.test(this.#editor.getText()) || readLine(this.#editor.getText()).kind === 'command') {
-      this.#editor.handleInput('\u001b')
-    }
+    const line = readLine(this.#editor.getText())
+    const isWhole = line.kind === 'command' && line.argument === ''
+    if (isWhole && this.#editor.isShowingAutocomplete()) this.#editor.handleInput('\u001b')
   }
 
   /** Somebody who is in the middle of a word has not read the question: the key goes on to the text. */

@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest'
+import type { Message, SessionKey } from '../../session/message.js'
+import type { SessionStore } from '../../session/session-store.js'
+import { openStore } from '../../store/open-store.js'
+import { openSession } from './open-session.js'
+
+const key: SessionKey = { appName: 'lango', userId: 'user', sessionId: 's' }
+const free = () => ({ input: 1_000_000, output: 0 })
+
+async function stored(messages: readonly Partial<Message>[]): Promise<SessionStore> {
+  const store = await openStore('memory:')
+  await store.createSession(key)
+  for (const message of messages) {
+    await store.appendMessage(key, { role: 'user', content: '', timestamp: 1, ...message })
+  }
+  return store
+}
+
+const user = (content: string): Partial<Message> => ({ role: 'user', author: 'user', content })
+const model = (content: string): Partial<Message> => ({ role: 'assistant', author: 'root', content })
+const calls: Partial<Message> = {
+  ...model('Looking.'),
+  toolCalls: [{ id: 'c1', name: 'search', input: '{"q":"x"}', kind: 'call' }],
+}
+const answers: Partial<Message> = {
+  role: 'tool',
+  author: 'root',
+  toolCalls: [{ id: 'c1', name: 'search', output: '{"result":"found"}', kind: 'response' }],
+}
+const stopped: Partial<Message> = {
+  ...model('[The user stopped this answer before it was complete.]'),
+  extra: { customMetadata: { lango: { synthetic: true } } },
+}
+const interrupted = {
+  kind: 'notice',
+  tone: 'warning',
+  text: 'the last run was interrupted; your next message goes on from here',
+}
+
+test('a session that is not there is a new one', async () => {
+  const found = await openSession(await openStore('memory:'), key, free)
+  expect(found).toMatchObject({ exists: false, totalMessages: 0, items: [], prompts: [], usage: { cost: 0 } })
+})
+
+test('a call and its answer become one item', async () => {
+  const found = await openSession(await stored([user('hi'), calls, answers, model('Done.')]), key, free)
+  expect(found.items).toEqual([
+    { kind: 'user', text: 'hi' },
+    { kind: 'answer', author: 'root', text: 'Looking.', live: false },
+    {
+      kind: 'tool',
+      callId: 'c1',
+      author: 'root',
+      name: 'search',
+      args: { q: 'x' },
+      status: 'done',
+      result: { result: 'found' },
+    },
+    { kind: 'answer', author: 'root', text: 'Done.', live: false },
+  ])
+  expect(found.prompts).toEqual(['hi'])
+})
+
+test.each([
+  ['before the model answered', [user('hi')], true],
+  ['while a tool ran', [user('hi'), calls], true],
+  ['before the model saw the result', [user('hi'), calls, answers], true],
+  ['not at all', [user('hi'), model('Hello.')], false],
+  ['by its user', [user('hi'), stopped], false],
+])('a run that was interrupted %s', async (_, messages, expected) => {
+  const { items } = await openSession(await stored(messages), key, free)
+  if (expected) expect(items.at(-1)).toEqual(interrupted)
+  else expect(items).not.toContainEqual(interrupted)
+})
+
+test.each([
+  ['unfinished', [], interrupted],
+  [
+    'failed',
+    [{ type: 'run-finish', finishReason: 'error', seq: 2 }],
+    { kind: 'notice', tone: 'warning', text: 'the last run failed · /inspect' },
+  ],
+])('a record of a run that is %s is believed', async (_, last, expected) => {
+  const store = await stored([user('hi'), model('Hel')])
+  await store.runs.appendEvents(key, 'r1', [{ type: 'run-start', seq: 1 }, ...last])
+  const found = await openSession(store, key, free)
+  expect(found.runId).toBe('r1')
+  expect(found.items.at(-1)).toEqual(expected)
+})
+
+test('a long session shows its end, from a message of the user on, and counts all of it', async () => {
+  const usageMetadata = { promptTokenCount: 2, candidatesTokenCount: 1, totalTokenCount: 3 }
+  const turn = (index: number) => [
+    user(`question ${index}`),
+    { ...model(`answer ${index}`), extra: { usageMetadata, modelVersion: 'openai/gpt-5.2' } },
+  ]
+  const store = await stored(Array.from({ length: 40 }, (_, index) => turn(index)).flat())
+  const found = await openSession(store, key, free)
+  expect(found.items[0]).toEqual({ kind: 'notice', tone: 'quiet', text: '56 earlier messages not shown' })
+  expect(found.items[1]).toEqual({ kind: 'user', text: 'question 28' })
+  expect(found.prompts).toHaveLength(40)
+  expect(found.usage).toMatchObject({ inputTokens: 80, outputTokens: 40, cost: 80 })
+  expect(found.usageIsPartial).toBe(false)
+})
