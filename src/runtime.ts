@@ -3,6 +3,8 @@
  * which needs ADK, is loaded by the first run or by `ready()`.
  */
 
+import type { Event } from './adk/sdk.js'
+import type { EventOptions } from './adk-events.js'
 import { checkModels, checkOptions } from './check-options.js'
 import { describeRuntime } from './describe-runtime.js'
 import { AgentError } from './errors.js'
@@ -41,6 +43,8 @@ export interface Runtime {
   models(): Promise<ModelChoice[]>
   /** Messages as people read them; without a bound, the newest 50. */
   messages(key: SessionKey, options?: ReadOptions): Promise<ChatMessage[]>
+  /** Messages as the ADK events that were stored, all of them unless bounded. */
+  events(key: SessionKey, options?: EventOptions): Promise<Event[]>
   /** What a session has used, over all stored answers. */
   usage(key: SessionKey): Promise<RunUsage>
   /** What each provider would say of a stored session, were it sent unrepaired. */
@@ -113,6 +117,11 @@ class LangoRuntime implements Runtime {
   async messages(key: SessionKey, options: ReadOptions = {}): Promise<ChatMessage[]> {
     const { readChat } = await import('./chat-view.js')
     return readChat(this.store, key, options, reference => this.priceOf(reference))
+  }
+
+  async events(key: SessionKey, options: EventOptions = {}): Promise<Event[]> {
+    const { readAdkEvents } = await import('./adk-events.js')
+    return readAdkEvents(this.store, key, options, (await this.info()).agent)
   }
 
   async usage(key: SessionKey): Promise<RunUsage> {

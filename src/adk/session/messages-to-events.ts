@@ -38,8 +38,8 @@ export function messagesToContents(messages: readonly Message[]): (Content | und
   })
 }
 
-/** As `messagesToEvents`, before merging. */
-function restoreEvents(messages: readonly Message[], options: RestoreOptions): Event[] {
+/** As `messagesToEvents`, before merging: what was stored, event by event. */
+export function restoreEvents(messages: readonly Message[], options: RestoreOptions): Event[] {
   const functionParts = new FunctionParts(messages)
   return messages.flatMap((message, index) => {
     const extra = (message.extra ?? {}) as EventExtra
