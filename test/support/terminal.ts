@@ -113,7 +113,11 @@ export class TestTerminal {
     const buffer = this.#screen.buffer.active
     return Array.from(
       { length: to - from },
-      (_, row) => buffer.getLine(from + row)?.translateToString(true) ?? '',
+      (_, row) =>
+        buffer
+          .getLine(from + row)
+          ?.translateToString(true)
+          .trimEnd() ?? '',
     )
   }
 
