@@ -1,0 +1,302 @@
+/**
+ * Request bodies of four wires as neutral messages, to be judged. Nothing is put right here: what is odd on the
+ * wire is odd in what comes out. Only a result's tool, which some wires do not name, is looked up.
+ */
+import type { ProviderMessage, ProviderPart } from '../provider/provider.js'
+import { parseJson } from '../session/json.js'
+import { type Fields, isFields } from './import-adk-events.js'
+
+/** A neutral message, and where it stands in the body. */
+export interface WireMessage extends ProviderMessage {
+  place: string
+  /** Set when the wire has no such role: what it should have said. */
+  wrongRole?: { role: string; right: string }
+}
+
+/** Reads the contents of a Gemini request. */
+export function readGemini(body: Fields): WireMessage[] {
+  const instruction = body.systemInstruction ?? body.system_instruction
+  const contents = listOf(body.contents)
+  return named([
+    ...leadingSystem(instruction, 'systemInstruction', partsOf(instruction)),
+    ...contents.map((content, index) => {
+      const place = `contents[${index}]`
+      const role = isFields(content) ? content.role : undefined
+      const parts = partsOf(content)
+      if (role === 'user' || role === undefined) return { role: 'user', parts, place }
+      if (role === 'model') return { role: 'assistant', parts, place }
+      const right = role === 'assistant' ? 'model' : 'user'
+      const wrongRole = { role: String(role), right }
+      return { role: right === 'model' ? 'assistant' : 'user', parts, place, wrongRole }
+    }),
+  ])
+}
+
+/** Reads the messages of an OpenAI Chat Completions request. */
+export function readChat(body: Fields): WireMessage[] {
+  const messages = listOf(body.messages).map((message, index): WireMessage => {
+    const fields = isFields(message) ? message : {}
+    const place = `messages[${index}]`
+    const role = String(fields.role ?? '')
+    if (role === 'tool' || role === 'function') {
+      const id = text(fields.tool_call_id)
+      const result: ProviderPart = {
+        type: 'tool-result',
+        id,
+        name: text(fields.name),
+        result: plainText(fields.content),
+      }
+      return { role: 'tool', parts: [result], place }
+    }
+    const thought = text(fields.reasoning_content ?? fields.reasoning)
+    const reasoning: ProviderPart[] = thought === '' ? [] : [reasoningPart(thought, undefined, 'deepseek')]
+    const calls = listOf(fields.tool_calls).map(chatCall)
+    const parts = [...reasoning, ...wireParts(fields.content, chatPart), ...calls]
+    return { role: role === 'developer' ? 'system' : role, parts, place }
+  })
+  return named(messages)
+}
+
+/** Reads the input of an OpenAI Responses request: items of one side that follow each other are one message. */
+export function readResponses(body: Fields): WireMessage[] {
+  const read: WireMessage[] = [
+    ...leadingSystem(
+      body.instructions,
+      'instructions',
+      wireParts(body.instructions, () => undefined),
+    ),
+  ]
+  const items = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : listOf(body.input)
+  let growing: { role: string; parts: ProviderPart[] } | undefined
+  for (const [index, item] of items.entries()) {
+    const { role, parts, joins } = responsesItem(isFields(item) ? item : {})
+    if (joins && growing?.role === role) {
+      growing.parts.push(...parts)
+      continue
+    }
+    const message = { role, parts, place: `input[${index}]` }
+    growing = joins ? message : undefined
+    read.push(message)
+  }
+  return named(read)
+}
+
+/** Reads the messages of an Anthropic request. */
+export function readAnthropic(body: Fields): WireMessage[] {
+  const system = leadingSystem(body.system, 'system', wireParts(body.system, anthropicPart))
+  const messages = listOf(body.messages).map((message, index): WireMessage => {
+    const fields = isFields(message) ? message : {}
+    const role = String(fields.role ?? '')
+    const read = { role, parts: wireParts(fields.content, anthropicPart), place: `messages[${index}]` }
+    const wrong = role === 'tool' || role === 'system'
+    return wrong ? { ...read, role: 'user', wrongRole: { role, right: 'user' } } : read
+  })
+  return named([...system, ...messages])
+}
+
+function leadingSystem(given: unknown, place: string, parts: ProviderPart[]): WireMessage[] {
+  return given === undefined || given === null || parts.length === 0 ? [] : [{ role: 'system', parts, place }]
+}
+
+function partsOf(content: unknown): ProviderPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return isFields(content) ? listOf(content.parts).map(geminiPart) : []
+}
+
+function geminiPart(part: unknown): ProviderPart {
+  const fields = isFields(part) ? part : {}
+  const signature = fields.thoughtSignature ?? fields.thought_signature
+  const signed = typeof signature === 'string' ? { signature, origin: { vendor: 'gemini' } } : {}
+  const call = fields.functionCall ?? fields.function_call
+  if (isFields(call)) {
+    return { type: 'tool-call', id: text(call.id), name: text(call.name), args: call.args ?? {}, ...signed }
+  }
+  const response = fields.functionResponse ?? fields.function_response
+  if (isFields(response)) {
+    const { id, name, response: result = {} } = response
+    return { type: 'tool-result', id: text(id), name: text(name), result }
+  }
+  if (fields.thought === true) return { type: 'reasoning', text: text(fields.text), ...signed }
+  const data = fields.inlineData ?? fields.inline_data
+  if (isFields(data)) {
+    return {
+      type: 'media',
+      mimeType: text(data.mimeType ?? data.mime_type),
+      data: text(data.data),
+      ...signed,
+    }
+  }
+  const file = fields.fileData ?? fields.file_data
+  if (isFields(file)) {
+    const url = text(file.fileUri ?? file.file_uri)
+    return { type: 'media', mimeType: text(file.mimeType ?? file.mime_type), url, ...signed }
+  }
+  if (typeof fields.text === 'string' || typeof signature === 'string') {
+    return { type: 'text', text: text(fields.text), ...signed }
+  }
+  // A part that is nothing stays one: the rules say what becomes of it.
+  if (Object.keys(fields).length === 0) return {} as ProviderPart
+  return { type: 'vendor', vendor: 'gemini', value: fields, text: JSON.stringify(fields) }
+}
+
+function chatCall(call: unknown): ProviderPart {
+  const fields = isFields(call) ? call : {}
+  const called = isFields(fields.function) ? fields.function : {}
+  return {
+    type: 'tool-call',
+    id: text(fields.id),
+    name: text(called.name),
+    args: argumentsOf(called.arguments),
+  }
+}
+
+/** Arguments travel as text here: what is not the text of an object is judged as it is. */
+function argumentsOf(written: unknown): unknown {
+  return typeof written === 'string' ? parseJson(written) : written
+}
+
+function chatPart(part: Fields): ProviderPart | undefined {
+  if (part.type === 'refusal') return { type: 'text', text: text(part.refusal) }
+  if (part.type === 'image_url' || part.type === 'input_image') {
+    const image = part.image_url
+    return mediaFrom(text(isFields(image) ? image.url : image), 'image/png')
+  }
+  if (part.type === 'file' || part.type === 'input_file') {
+    const file = isFields(part.file) ? part.file : part
+    return mediaFrom(text(file.file_data ?? file.file_url), 'application/pdf')
+  }
+  if (part.type === 'input_audio') {
+    const audio = isFields(part.input_audio) ? part.input_audio : {}
+    return { type: 'media', mimeType: `audio/${text(audio.format) || 'wav'}`, data: text(audio.data) }
+  }
+  return undefined
+}
+
+interface ResponsesItem {
+  role: string
+  parts: ProviderPart[]
+  /** Belongs to the same answer as items of its role beside it. */
+  joins: boolean
+}
+
+function responsesItem(item: Fields): ResponsesItem {
+  switch (item.type) {
+    case 'function_call': {
+      const { call_id: id, name } = item
+      const args = argumentsOf(item.arguments)
+      return {
+        role: 'assistant',
+        parts: [{ type: 'tool-call', id: text(id), name: text(name), args }],
+        joins: true,
+      }
+    }
+    case 'function_call_output': {
+      const { call_id: id, output } = item
+      const part: ProviderPart = { type: 'tool-result', id: text(id), name: '', result: plainText(output) }
+      return { role: 'tool', parts: [part], joins: true }
+    }
+    case 'reasoning': {
+      const summary = listOf(item.summary).map(entry => (isFields(entry) ? text(entry.text) : ''))
+      const sealed = typeof item.encrypted_content === 'string' ? item.encrypted_content : undefined
+      return { role: 'assistant', parts: [reasoningPart(summary.join('\n'), sealed, 'openai')], joins: true }
+    }
+    case undefined:
+    case 'message': {
+      const role = item.role === 'developer' ? 'system' : text(item.role)
+      return { role, parts: wireParts(item.content, chatPart), joins: role === 'assistant' }
+    }
+    default: {
+      const part: ProviderPart = {
+        type: 'vendor',
+        vendor: 'openai',
+        value: item,
+        text: `[${text(item.type)}]`,
+      }
+      return { role: 'assistant', parts: [part], joins: true }
+    }
+  }
+}
+
+function anthropicPart(block: Fields): ProviderPart | undefined {
+  switch (block.type) {
+    case 'tool_use':
+      return { type: 'tool-call', id: text(block.id), name: text(block.name), args: block.input }
+    case 'tool_result': {
+      const failed = block.is_error === true ? { isError: true } : {}
+      const result = plainText(block.content)
+      return { type: 'tool-result', id: text(block.tool_use_id), name: '', result, ...failed }
+    }
+    case 'thinking':
+      return reasoningPart(text(block.thinking), textOr(block.signature), 'anthropic')
+    case 'redacted_thinking':
+      return { ...reasoningPart('', textOr(block.data), 'anthropic'), redacted: true } as ProviderPart
+    case 'image':
+    case 'document': {
+      const source = isFields(block.source) ? block.source : {}
+      const mimeType = text(source.media_type) || (block.type === 'image' ? 'image/png' : 'application/pdf')
+      if (source.type === 'url') return { type: 'media', mimeType, url: text(source.url) }
+      return { type: 'media', mimeType, data: text(source.data) || 'file' }
+    }
+    default:
+      return { type: 'vendor', vendor: 'anthropic', value: block, text: `[${text(block.type)}]` }
+  }
+}
+
+/** The content of a message: a text, or a list of parts of which texts are alike on every wire. */
+function wireParts(content: unknown, read: (part: Fields) => ProviderPart | undefined): ProviderPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return listOf(content).map(part => {
+    const fields = isFields(part) ? part : {}
+    const isText =
+      typeof fields.text === 'string' && /^(text|input_text|output_text|undefined)$/.test(String(fields.type))
+    if (isText) return { type: 'text', text: text(fields.text) }
+    return read(fields) ?? ({} as ProviderPart)
+  })
+}
+
+function reasoningPart(words: string, signature: string | undefined, vendor: string): ProviderPart {
+  const signed = signature === undefined ? {} : { signature }
+  return { type: 'reasoning', text: words, ...signed, origin: { vendor } }
+}
+
+function mediaFrom(address: string, fallback: string): ProviderPart {
+  const inline = /^data:([^;,]+)[^,]*,(.*)$/s.exec(address)
+  if (inline) return { type: 'media', mimeType: inline[1] ?? fallback, data: inline[2] ?? '' }
+  return { type: 'media', mimeType: fallback, url: address }
+}
+
+/** What a tool said: a text, or the texts of its parts. */
+function plainText(content: unknown): unknown {
+  if (!Array.isArray(content)) return content ?? ''
+  return content
+    .flatMap(part => (isFields(part) && typeof part.text === 'string' ? [part.text] : []))
+    .join('\n')
+}
+
+/** Results on wires that do not name their tool get the name of their call. */
+function named(messages: WireMessage[]): WireMessage[] {
+  const names = new Map<string, string>()
+  for (const { parts } of messages) {
+    for (const part of parts) if (part.type === 'tool-call') names.set(part.id, part.name)
+  }
+  return messages.map(message => ({
+    ...message,
+    parts: message.parts.map(part =>
+      part.type === 'tool-result' && part.name === '' && message.place.startsWith('contents') === false
+        ? { ...part, name: names.get(part.id) ?? '' }
+        : part,
+    ),
+  }))
+}
+
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function textOr(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}

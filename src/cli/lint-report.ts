@@ -1,0 +1,124 @@
+/** Findings in words: one verdict per profile, then what is wrong, who refuses it how, and what repair does. */
+
+import { PROFILES, type ProfileName } from '../provider/repair/profile.js'
+import { REFUSALS } from '../provider/repair/refusals.js'
+import type { ProfileLint, SessionFinding } from '../runtime-info.js'
+import type { Styles } from './output.js'
+import { oneLine, textWidth, withoutControls } from './text-width.js'
+import { count } from './wording.js'
+
+/** One thing that is wrong in one place, whoever minds it. */
+export interface Problem {
+  /** `message 3` of a session, `messages[2]` of a request. */
+  where: string
+  code: string
+  problem: string
+  /** What providers answer, and which of them. */
+  refusals: Refusal[]
+  /** What repair does about it, each in a sentence. */
+  repairs: string[]
+}
+
+export interface Refusal {
+  /** The provider's own words behind the label of `docs/strict-servers.md`; absent where none are known. */
+  words?: string
+  profiles: string[]
+}
+
+/** What breaks, by place; the same trouble in the same place is one problem. */
+export function problemsOf(
+  profiles: readonly ProfileLint[],
+  whereOf: (finding: SessionFinding) => string,
+): Problem[] {
+  const found = new Map<string, { at: number; problem: Problem }>()
+  for (const { profile, findings } of profiles) {
+    for (const finding of findings) {
+      if (finding.severity !== 'breaks') continue
+      const where = whereOf(finding)
+      const key = `${where} ${finding.code}`
+      const known = found.get(key) ?? {
+        at: finding.seq ?? finding.at,
+        problem: newProblem(finding, where, profile),
+      }
+      found.set(key, known)
+      addRefusal(known.problem, profile)
+      if (!known.problem.repairs.includes(finding.repair)) known.problem.repairs.push(finding.repair)
+    }
+  }
+  return [...found.values()].sort((left, right) => left.at - right.at).map(({ problem }) => problem)
+}
+
+/** What a provider of that profile answers to that trouble, where its words are known. */
+export function refusalWords(profile: string, code: string): string | undefined {
+  const vendor = PROFILES[profile as ProfileName]?.vendor ?? ''
+  return REFUSALS[profile]?.[code] ?? REFUSALS[vendor]?.[code]
+}
+
+/** Adds a profile to those that refuse it with the same words. */
+export function addRefusal(problem: Pick<Problem, 'code' | 'refusals'>, profile: string): void {
+  const words = refusalWords(profile, problem.code)
+  const same = problem.refusals.find(refusal => refusal.words === words)
+  if (!same) problem.refusals.push({ ...(words === undefined ? {} : { words }), profiles: [profile] })
+  else if (!same.profiles.includes(profile)) same.profiles.push(profile)
+}
+
+function newProblem(finding: SessionFinding, where: string, profile: string): Problem {
+  const words = refusalWords(profile, finding.code)
+  const suffix = words === undefined ? '' : ` ${profile} answers ${words}`
+  const problem = finding.message.endsWith(suffix)
+    ? finding.message.slice(0, -suffix.length || undefined)
+    : finding.message
+  return { where, code: finding.code, problem, refusals: [], repairs: [] }
+}
+
+/** One line for each profile. */
+export function verdictLines(profiles: readonly ProfileLint[], styles: Styles): string[] {
+  const width = Math.max(...profiles.map(({ profile }) => profile.length))
+  return profiles.map(({ profile, refused, breaks, mapped }) => {
+    const rewritten = mapped === 0 ? '' : styles.dim(`, ${mapped} rewritten on every send`)
+    const verdict = refused ? styles.red(`refused, ${count(breaks, 'finding')}`) : styles.green('accepted')
+    return `  ${profile.padEnd(width)}  ${verdict}${rewritten}`
+  })
+}
+
+/** What is rewritten on every send, folded: the kinds and how often. */
+export function mappedLine(profiles: readonly ProfileLint[]): string | undefined {
+  const counts = new Map<string, number>()
+  for (const { findings } of profiles) {
+    const own = new Map<string, number>()
+    for (const { code, severity } of findings) {
+      if (severity === 'mapped') own.set(code, (own.get(code) ?? 0) + 1)
+    }
+    for (const [code, times] of own) counts.set(code, Math.max(times, counts.get(code) ?? 0))
+  }
+  if (counts.size === 0) return undefined
+  const kinds = [...counts].map(([code, times]) => (times === 1 ? code : `${code} (${times})`))
+  return `Rewritten on every send, no harm done: ${kinds.join(', ')}.`
+}
+
+/** Problems as paragraphs. */
+export function problemLines(problems: readonly Problem[], width: number, styles: Styles): string[] {
+  return problems.flatMap(({ where, problem, refusals, repairs }) => [
+    '',
+    ...wrapped(`${styles.bold(where)}: ${oneLine(problem)}`, '', width),
+    ...refusals.flatMap(({ words, profiles }) => {
+      const who = profiles.length === Object.keys(PROFILES).length ? 'every profile' : profiles.join(', ')
+      return wrapped(words === undefined ? `${who}: refused` : `${who}: ${words}`, '    ', width)
+    }),
+    ...repairs.flatMap(repair => wrapped(styles.dim(`repair: ${oneLine(repair)}`), '    ', width)),
+  ])
+}
+
+/** A text in lines of at most that width, each indented; words that are longer stand alone. */
+export function wrapped(text: string, indent: string, width: number): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`
+    if (line !== '' && textWidth(indent + withoutControls(longer)) > width) {
+      lines.push(indent + line)
+      line = word
+    } else line = longer
+  }
+  return [...lines, indent + line]
+}

@@ -1,0 +1,147 @@
+/** `lango lint`: says which providers would refuse a history, and why. Nothing is changed or sent. */
+import { AgentError } from '../errors.js'
+import { lintMessages, lintSession, summarize } from '../lint-session.js'
+import { lintHistory } from '../provider/repair/lint-history.js'
+import { PROFILES, type Profile, resolveProfile } from '../provider/repair/profile.js'
+import type { ProfileLint, SessionFinding } from '../runtime-info.js'
+import type { Flags } from './command.js'
+import { type FileHistory, FORMAT_NAMES, type HistoryFile, readHistoryFile } from './history-files.js'
+import type { WireMessage } from './history-files-wire.js'
+import { mappedLine, problemLines, problemsOf, refusalWords, verdictLines } from './lint-report.js'
+import { findSession, withStore } from './open-command-store.js'
+import { lineWidth, print, printJson, stylesOf } from './output.js'
+import { count } from './wording.js'
+
+const CLEAN = 0
+const FINDINGS = 3
+
+/** Lints a file or a stored session. The exit code is 3 when a provider would refuse it. */
+export async function lint(file: string | undefined, flags: Flags): Promise<number> {
+  if ((file === undefined) === (flags.session === undefined)) {
+    throw new AgentError(
+      'invalid-argument',
+      "Name a file, '-' for standard input, or a session with --session: one of them. See 'lango lint --help'.",
+    )
+  }
+  return file === undefined ? lintStored(flags.session ?? '', flags) : lintFile(file, flags)
+}
+
+/** The verdict over one history. */
+interface Judged {
+  name: string
+  messages: number
+  profiles: ProfileLint[]
+  /** Older messages that were not looked at. */
+  skipped?: number
+  whereOf: (finding: SessionFinding) => string
+}
+
+async function lintStored(session: string, flags: Flags): Promise<number> {
+  const profiles = chosenProfiles(flags.profile) ?? Object.keys(PROFILES)
+  const result = await withStore(flags, async opened => {
+    const key = await findSession(opened, session, flags.user)
+    return lintSession(opened.store, key, { profiles })
+  })
+  const judged = {
+    name: session,
+    messages: result.messages,
+    profiles: result.profiles,
+    ...(result.truncated ? { skipped: result.truncated.skipped } : {}),
+    whereOf: inSession,
+  }
+  if (flags.json) await printJson(result)
+  else await print(report(`Session ${session}: ${count(result.messages, 'message')}.`, judged))
+  return exitCode([judged])
+}
+
+async function lintFile(file: string, flags: Flags): Promise<number> {
+  const chosen = chosenProfiles(flags.profile)
+  const read = await readHistoryFile(file)
+  const judged = read.histories.map(history => judge(history, chosen ?? read.profiles))
+  if (flags.json) {
+    const histories = judged.map(({ name, messages, profiles }) => ({
+      ...(name ? { name } : {}),
+      messages,
+      profiles,
+    }))
+    await printJson({ file, format: read.format, histories })
+  } else {
+    const reports = judged.map((each, index) => report(headingOf(file, read, index), each))
+    await print(reports.join('\n'))
+  }
+  return exitCode(judged)
+}
+
+function chosenProfiles(profile: string | undefined): string[] | undefined {
+  if (profile === undefined) return undefined
+  if (profile === 'all') return Object.keys(PROFILES)
+  return [resolveProfile(profile).name]
+}
+
+function judge(history: FileHistory, profiles: readonly string[]): Judged {
+  const { name } = history
+  if (history.kind === 'session') {
+    const { messages } = history
+    return { name, messages: messages.length, profiles: lintMessages(messages, profiles), whereOf: inSession }
+  }
+  const { messages } = history
+  return {
+    name,
+    messages: messages.length,
+    profiles: profiles.map(profile => judgeRequest(messages, resolveProfile(profile))),
+    whereOf: ({ at }) => messages[at]?.place ?? `message ${at + 1}`,
+  }
+}
+
+/** A request is judged as it stands: nothing follows it. */
+function judgeRequest(messages: readonly WireMessage[], profile: Profile): ProfileLint {
+  const wrongRoles = messages.flatMap(({ wrongRole }, at): SessionFinding[] => {
+    if (!wrongRole) return []
+    const words = refusalWords(profile.name, 'unknown-role')
+    const answer = words === undefined ? '' : ` ${profile.name} answers ${words}`
+    return [
+      {
+        code: 'unknown-role',
+        severity: 'breaks',
+        at,
+        message: `The role "${wrongRole.role}" is not one of this wire.${answer}`,
+        repair: `The role is sent as ${wrongRole.right}.`,
+      },
+    ]
+  })
+  return summarize(profile.name, [...wrongRoles, ...lintHistory(messages, profile, { next: 'none' })])
+}
+
+function inSession({ seq, at }: SessionFinding): string {
+  return `Message ${seq ?? at + 1}`
+}
+
+function headingOf(file: string, { format, histories }: HistoryFile, index: number): string {
+  const history = histories[index]
+  const source = file === '-' ? 'Standard input' : file
+  const which = histories.length > 1 ? `, session ${history?.name}` : ''
+  return `${source} is ${FORMAT_NAMES[format]}${which}: ${count(history?.messages.length ?? 0, 'message')}.`
+}
+
+function report(heading: string, { profiles, skipped = 0, whereOf }: Judged): string {
+  const styles = stylesOf(process.stdout)
+  const problems = problemsOf(profiles, whereOf)
+  const mapped = mappedLine(profiles)
+  const lines = [
+    heading,
+    ...(skipped > 0 ? [`The ${count(skipped, 'oldest message')} were not looked at.`] : []),
+    '',
+    ...verdictLines(profiles, styles),
+    ...problemLines(problems, lineWidth(), styles),
+    ...(mapped === undefined ? [] : ['', ...[styles.dim(mapped)]]),
+    ...(problems.length > 0
+      ? ['', styles.dim('Lango repairs this on every send and never writes it back.')]
+      : []),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** Only what breaks counts: what is mapped is rewritten on every send. */
+function exitCode(judged: readonly Judged[]): number {
+  return judged.some(({ profiles }) => profiles.some(({ refused }) => refused)) ? FINDINGS : CLEAN
+}
