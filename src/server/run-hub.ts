@@ -10,7 +10,7 @@ import type { EventBatch } from './runs/event-batch.js'
 
 export interface RunHub {
   /** Starts a run and resolves once its first event is stored. Throws what `runtime.run` throws before that. */
-  start(input: RunInput & { userId: string; runId?: string }): Promise<StartedRun>
+  start(input: RunInput & { userId: string }): Promise<StartedRun>
   /** The events after number `after`, stored ones first, then live ones as they are stored. Ends after `run-finish`. */
   follow(
     runId: string,

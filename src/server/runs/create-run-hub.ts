@@ -41,7 +41,7 @@ const BUSY_PAUSE_MS = 60
 /** How many of a session's newest runs are looked at for dead ones. */
 const LOOKED_AFTER = 20
 
-type StartInput = RunInput & { userId: string; runId?: string }
+type StartInput = RunInput & { userId: string }
 
 class Hub implements RunHub {
   readonly #parts: HubParts

@@ -1,0 +1,5 @@
+/** `lango/client`: the typed client of the server's native API, for browsers and Node. */
+export type { ClientOptions, FollowOptions, LangoClient } from '../client/client.js'
+export { ClientError } from '../client/client-error.js'
+export { createClient } from '../client/create-client.js'
+export type * from '../server/chat-protocol.js'

@@ -1,0 +1,94 @@
+/** A route of the native API: described once, and the description is both checked and published. */
+import type { OpenAPIHono, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { AgentError } from '../../errors.js'
+import type { ServerEnv } from '../server-context.js'
+import { Problem } from './schemas.js'
+
+export type ApiApp = OpenAPIHono<ServerEnv>
+
+type AnyObject = z.ZodObject
+
+export interface RouteFacts<P extends AnyObject, Q extends AnyObject, B extends AnyObject> {
+  method: 'get' | 'post' | 'patch' | 'delete'
+  /** With `{name}` for parameters. */
+  path: string
+  summary: string
+  params?: P
+  query?: Q
+  /** The body, which is JSON. */
+  body?: B
+  /** The body may be left out; then it is `{}`. */
+  bodyOptional?: boolean
+  answer: { status: number; schema?: z.ZodType; description: string; mediaType?: string }
+}
+
+/** What a handler is given, checked. */
+export interface RouteInput<P extends AnyObject, Q extends AnyObject, B extends AnyObject> {
+  params: z.infer<P>
+  query: z.infer<Q>
+  body: z.infer<B>
+}
+
+type Handler<P extends AnyObject, Q extends AnyObject, B extends AnyObject> = (
+  c: Context<ServerEnv>,
+  input: RouteInput<P, Q, B>,
+) => Promise<Response> | Response
+
+export function addRoute<P extends AnyObject, Q extends AnyObject, B extends AnyObject>(
+  api: ApiApp,
+  facts: RouteFacts<P, Q, B>,
+  handler: Handler<P, Q, B>,
+): void {
+  api.openAPIRegistry.registerPath(describe(facts))
+  api.on(facts.method.toUpperCase(), facts.path.replaceAll(/\{(\w+)\}/g, ':$1'), async c => {
+    const params = check('path', facts.params, c.req.param())
+    const query = check('query', facts.query, c.req.query())
+    const body = check('body', facts.body, facts.body ? await readJson(c, facts.bodyOptional) : {})
+    // Without a schema the type is never looked at.
+    return handler(c, { params, query, body } as RouteInput<P, Q, B>)
+  })
+}
+
+function check(where: string, schema: AnyObject | undefined, value: unknown): unknown {
+  if (!schema) return {}
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const issues = result.error.issues.slice(0, 5)
+  const words = issues.map(({ path, message }) => `${[where, ...path].join('.')}: ${message}`)
+  throw new AgentError('invalid-argument', `The request is not valid: ${words.join('; ')}.`)
+}
+
+async function readJson(c: Context<ServerEnv>, isOptional = false): Promise<unknown> {
+  const text = await c.req.text()
+  if (text === '' && isOptional) return {}
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new AgentError('invalid-argument', 'The body of the request is not JSON.')
+  }
+}
+
+function describe<P extends AnyObject, Q extends AnyObject, B extends AnyObject>(facts: RouteFacts<P, Q, B>) {
+  const { method, path, summary, params, query, body, bodyOptional, answer } = facts
+  const { schema, mediaType = 'application/json' } = answer
+  return {
+    method,
+    path,
+    summary,
+    request: {
+      ...(params ? { params } : {}),
+      ...(query ? { query } : {}),
+      ...(body
+        ? { body: { required: !bodyOptional, content: { 'application/json': { schema: body } } } }
+        : {}),
+    },
+    responses: {
+      [answer.status]: {
+        description: answer.description,
+        ...(schema ? { content: { [mediaType]: { schema } } } : {}),
+      },
+      default: { description: 'A problem', content: { 'application/problem+json': { schema: Problem } } },
+    },
+  }
+}

@@ -1,0 +1,193 @@
+import type { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { AgentError } from '../../errors.js'
+import type { RunInput } from '../../runtime.js'
+import type { RunItem, RunList } from '../chat-protocol.js'
+import { notFound } from '../refusal.js'
+import type { ServerContext, ServerEnv } from '../server-context.js'
+import { type StreamChunk, streamResponse } from '../sse.js'
+import { type ApiApp, addRoute } from './add-route.js'
+import { clientState } from './client-state.js'
+import * as schemas from './schemas.js'
+
+/** Runs: start, look, follow, stop, answer, inspect. */
+export function mountRunRoutes(api: ApiApp, context: ServerContext): void {
+  mountStarting(api, context)
+  mountLooking(api, context)
+  mountEvents(api, context)
+  mountSpeaking(api, context)
+}
+
+function mountStarting(api: ApiApp, context: ServerContext): void {
+  const params = schemas.SessionParameter
+  const path = '/api/sessions/{sessionId}/runs'
+  addRoute(
+    api,
+    {
+      method: 'get',
+      path,
+      summary: 'The runs of a session, newest first',
+      params,
+      answer: { status: 200, schema: schemas.RunList, description: 'At most 50 runs' },
+    },
+    async (c, { params: { sessionId } }) => {
+      const list: RunList = { runs: await context.hub.list(context.keyOf(c, sessionId)) }
+      return c.json(list)
+    },
+  )
+  addRoute(
+    api,
+    {
+      method: 'post',
+      path,
+      summary: 'Start a run with a message; the session is created if it does not exist',
+      params,
+      body: schemas.RunRequest,
+      answer: { status: 202, schema: schemas.StartedRun, description: 'It has begun, or waits for its turn' },
+    },
+    async (c, { params: { sessionId }, body }) => {
+      const input = { ...toInput(body), sessionId, userId: context.userOf(c) }
+      return c.json(await context.hub.start(input), 202)
+    },
+  )
+}
+
+function toInput(request: z.infer<typeof schemas.RunRequest>): RunInput {
+  const { text, files, model, stateDelta, whenBusy = 'reject', runId } = request
+  const parts = files?.map(({ mimeType, data, name }) => ({
+    inlineData: { mimeType, data, ...(name === undefined ? {} : { displayName: name }) },
+  }))
+  return {
+    text,
+    model,
+    whenBusy,
+    ...(parts ? { parts } : {}),
+    ...(runId === undefined ? {} : { runId }),
+    ...(stateDelta ? { stateDelta: clientState(stateDelta) } : {}),
+  }
+}
+
+function mountLooking(api: ApiApp, context: ServerContext): void {
+  const params = schemas.RunParameter
+  addRoute(
+    api,
+    {
+      method: 'get',
+      path: '/api/runs/{runId}',
+      summary: 'A run',
+      params,
+      answer: { status: 200, schema: schemas.RunItem, description: 'The run' },
+    },
+    async (c, { params: { runId } }) => c.json(await ownRun(c, context, runId)),
+  )
+  addRoute(
+    api,
+    {
+      method: 'get',
+      path: '/api/runs/{runId}/inspect',
+      summary: 'What became of a run: per model call what was stored, cut, repaired and sent',
+      params,
+      answer: { status: 200, schema: schemas.RunInspection, description: 'The run, step by step' },
+    },
+    async (c, { params: { runId } }) => {
+      await ownRun(c, context, runId)
+      const inspection = await context.runtime.inspect(runId)
+      if (!inspection) throw notFound('such run any more')
+      return c.json(inspection)
+    },
+  )
+}
+
+/** How soon a client comes back, and what it is told when the server goes. */
+const HELLO = 'retry: 1000\n\n'
+const FAREWELL = 'event: reconnect\nretry: 1000\ndata: {}\n\n'
+
+function mountEvents(api: ApiApp, context: ServerContext): void {
+  addRoute(
+    api,
+    {
+      method: 'get',
+      path: '/api/runs/{runId}/events',
+      summary: 'The events of a run after a number, as server-sent events; ends after run-finish',
+      params: schemas.RunParameter,
+      query: schemas.EventQuery,
+      answer: {
+        status: 200,
+        schema: schemas.RunEvent,
+        description:
+          'Each has its number as id; Last-Event-ID says what was seen. 204: nothing more will come',
+        mediaType: 'text/event-stream',
+      },
+    },
+    async (c, { params: { runId }, query }) => {
+      const after = lastEventId(c.req.header('last-event-id')) ?? query.after ?? 0
+      const run = await ownRun(c, context, runId)
+      // The one status that tells every client of event streams not to come back.
+      if (run.status === 'finished' && after >= run.lastSeq) return c.body(null, 204)
+      return streamResponse(c, context, {
+        hello: HELLO,
+        farewell: FAREWELL,
+        source: signal => chunks(context, runId, after, signal),
+      })
+    },
+  )
+}
+
+async function* chunks(
+  { hub }: ServerContext,
+  runId: string,
+  after: number,
+  signal: AbortSignal,
+): AsyncGenerator<StreamChunk> {
+  for await (const batch of hub.followBatches(runId, { after, signal })) {
+    yield { bytes: batch.frames, events: batch.events.length }
+  }
+}
+
+function lastEventId(header: string | undefined): number | undefined {
+  if (header === undefined || header === '') return undefined
+  if (/^\d{1,15}$/.test(header)) return Number(header)
+  throw new AgentError('invalid-argument', 'The header Last-Event-ID must be the number of an event.')
+}
+
+function mountSpeaking(api: ApiApp, context: ServerContext): void {
+  addRoute(
+    api,
+    {
+      method: 'post',
+      path: '/api/runs/{runId}/stop',
+      summary: 'Ask a run to stop, in whichever process it is',
+      params: schemas.RunParameter,
+      answer: { status: 202, schema: schemas.RunItem, description: 'It was asked' },
+    },
+    async (c, { params: { runId } }) => {
+      const run = await ownRun(c, context, runId)
+      if (run.status === 'running') await context.hub.stop(runId)
+      return c.json(run, 202)
+    },
+  )
+  addRoute(
+    api,
+    {
+      method: 'post',
+      path: '/api/runs/{runId}/approvals/{callId}',
+      summary: 'Answer a tool that waits for approval',
+      params: schemas.CallParameter,
+      body: schemas.ApprovalReply,
+      answer: { status: 204, description: 'The answer was passed on' },
+    },
+    async (c, { params: { runId, callId }, body }) => {
+      await ownRun(c, context, runId)
+      await context.hub.approve(runId, callId, body.answer)
+      return c.body(null, 204)
+    },
+  )
+}
+
+/** The run, if it is the caller's: otherwise it does not exist for them. */
+async function ownRun(c: Context<ServerEnv>, context: ServerContext, runId: string): Promise<RunItem> {
+  const found = await context.hub.find(runId)
+  const isOwn = found?.key.userId === context.userOf(c) && found.key.appName === context.info.app
+  if (!found || !isOwn) throw notFound('such run')
+  return found.item
+}

@@ -1,0 +1,162 @@
+/** The native API in schemas: requests are checked by them, and the OpenAPI document is made of them. */
+import { z } from '@hono/zod-openapi'
+
+const count = z.number().int().min(0)
+const sessionId = z.string().min(1).max(256)
+
+export const SessionParameter = z.object({ sessionId })
+export const RunParameter = z.object({ runId: z.uuid() })
+export const CallParameter = z.object({ runId: z.uuid(), callId: z.string().min(1).max(512) })
+
+export const SessionQuery = z.object({
+  search: z.string().max(200).optional(),
+  cursor: z.string().max(2000).optional(),
+  limit: z.coerce.number().int().min(1).max(200).optional(),
+})
+
+export const MessageQuery = z.object({
+  beforeSeq: z.coerce.number().int().min(1).optional(),
+  afterSeq: z.coerce.number().int().min(0).optional(),
+  limit: z.coerce.number().int().min(1).max(500).optional(),
+})
+
+export const EventQuery = z.object({ after: z.coerce.number().int().min(0).optional() })
+export const LintQuery = z.object({ profile: z.string().max(200).optional() })
+
+export const NewSession = z.object({ sessionId: sessionId.optional(), title: z.string().max(200).optional() })
+export const SessionChange = z.object({ title: z.string().max(200) })
+
+export const ForkRequest = z.object({
+  throughSeq: count.optional(),
+  sessionId: sessionId.optional(),
+  title: z.string().max(200).optional(),
+})
+
+const File = z.object({
+  mimeType: z.string().regex(/^[\w.+-]+\/[\w.+-]+$/),
+  data: z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/),
+  name: z.string().max(255).optional(),
+})
+
+export const RunRequest = z.object({
+  text: z.string().optional(),
+  files: z.array(File).max(32).optional(),
+  model: z.string().min(1).max(256).optional(),
+  stateDelta: z.record(z.string(), z.unknown()).optional(),
+  whenBusy: z.enum(['queue', 'reject']).optional(),
+  runId: z.uuid().optional(),
+})
+
+export const ApprovalReply = z.object({ answer: z.enum(['once', 'always', 'no']) })
+
+const usage = z
+  .object({
+    inputTokens: count,
+    outputTokens: count,
+    cachedInputTokens: count,
+    cacheWriteTokens: count,
+    reasoningTokens: count,
+    totalTokens: count,
+    cost: z.number().optional(),
+  })
+  .openapi('RunUsage')
+
+export const SessionItem = z
+  .object({
+    sessionId: z.string(),
+    title: z.string().optional(),
+    preview: z.string().optional(),
+    totalMessages: count,
+    totalTokens: count,
+    createdAt: count,
+    updatedAt: count,
+  })
+  .openapi('SessionItem')
+
+export const SessionList = z
+  .object({ sessions: z.array(SessionItem), nextCursor: z.string().optional() })
+  .openapi('SessionList')
+
+export const RunItem = z
+  .object({
+    runId: z.uuid(),
+    sessionId: z.string(),
+    startedAt: count,
+    afterSeq: count.optional(),
+    lastSeq: count,
+    status: z.enum(['running', 'finished']),
+    finishReason: z.string().optional(),
+  })
+  .openapi('RunItem')
+
+export const RunList = z.object({ runs: z.array(RunItem) }).openapi('RunList')
+export const StartedRun = z.object({ runId: z.uuid(), sessionId: z.string() }).openapi('StartedRun')
+
+export const SessionDetail = SessionItem.extend({
+  usage,
+  activeRun: RunItem.optional(),
+  lastRun: RunItem.optional(),
+}).openapi('SessionDetail')
+
+const ChatMessage = z
+  .object({
+    seq: count,
+    role: z.enum(['user', 'assistant', 'tool', 'system']),
+    author: z.string(),
+    timestamp: count,
+    tokens: count,
+    parts: z.array(z.looseObject({ type: z.string() })),
+    synthetic: z.boolean().optional(),
+    model: z.string().optional(),
+  })
+  .openapi('ChatMessage')
+
+export const MessagePage = z
+  .object({ messages: z.array(ChatMessage), totalMessages: count })
+  .openapi('MessagePage')
+
+export const RunEvent = z
+  .looseObject({ type: z.string(), sessionId: z.string(), runId: z.uuid(), seq: count })
+  .openapi('RunEvent')
+
+export const RunInspection = z
+  .looseObject({ runId: z.string(), steps: z.array(z.looseObject({ step: count })) })
+  .openapi('RunInspection')
+
+export const SessionLint = z
+  .looseObject({ messages: count, profiles: z.array(z.looseObject({ profile: z.string() })) })
+  .openapi('SessionLint')
+
+export const ServerInfo = z
+  .object({
+    app: z.string(),
+    agent: z.string(),
+    model: z.string(),
+    demo: z.boolean(),
+    store: z.enum(['sqlite', 'postgres', 'memory', 'custom']),
+    budgetTokens: z.union([count, z.literal('off')]),
+    repair: z.string(),
+    version: z.string(),
+    user: z.string(),
+    keyHint: z.string().optional(),
+    maxBodyBytes: count,
+  })
+  .openapi('ServerInfo')
+
+export const ModelList = z
+  .object({ default: z.string(), models: z.array(z.looseObject({ reference: z.string() })) })
+  .openapi('ModelList')
+
+export const Health = z.object({ status: z.string() }).openapi('Health')
+
+export const Problem = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: count,
+    detail: z.string(),
+    code: z.string(),
+    retryable: z.boolean(),
+    details: z.record(z.string(), z.unknown()).optional(),
+  })
+  .openapi('Problem')

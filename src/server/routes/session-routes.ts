@@ -1,0 +1,215 @@
+import { randomUUID } from 'node:crypto'
+import { AgentError } from '../../errors.js'
+import type { SessionKey } from '../../session/message.js'
+import type { SessionStore, SessionSummary } from '../../session/session-store.js'
+import type { MessagePage, SessionDetail, SessionItem, SessionList } from '../chat-protocol.js'
+import type { ServerContext } from '../server-context.js'
+import { type ApiApp, addRoute } from './add-route.js'
+import * as schemas from './schemas.js'
+
+/** Sessions: list, make, read, rename, copy, judge, delete. All of the caller's own. */
+export function mountSessionRoutes(api: ApiApp, context: ServerContext): void {
+  mountList(api, context)
+  mountOne(api, context)
+  mountReading(api, context)
+  mountFork(api, context)
+}
+
+function mountList(api: ApiApp, context: ServerContext): void {
+  const { store } = context.runtime
+  addRoute(
+    api,
+    {
+      method: 'get',
+      path: '/api/sessions',
+      summary: 'The sessions, newest first',
+      query: schemas.SessionQuery,
+      answer: { status: 200, schema: schemas.SessionList, description: 'A page of sessions' },
+    },
+    async (c, { query }) => {
+      const { appName, userId } = context.keyOf(c, '-')
+      const page = await store.listSessions({ appName, userId, ...defined(query) })
+      const list: SessionList = {
+        sessions: page.sessions.map(toItem),
+        ...(page.nextCursor === undefined ? {} : { nextCursor: page.nextCursor }),
+      }
+      return c.json(list)
+    },
+  )
+  addRoute(
+    api,
+    {
+      method: 'post',
+      path: '/api/sessions',
+      summary: 'A new, empty session',
+      body: schemas.NewSession,
+      bodyOptional: true,
+      answer: { status: 201, schema: schemas.SessionItem, description: 'The session' },
+    },
+    async (c, { body }) => {
+      const key = context.keyOf(c, body.sessionId ?? randomUUID())
+      await store.createSession(key, {}, defined({ title: body.title }))
+      return c.json(await itemOf(store, key), 201)
+    },
+  )
+}
+
+function mountOne(api: ApiApp, context: ServerContext): void {
+  const { store } = context.runtime
+  const path = '/api/sessions/{sessionId}'
+  const params = schemas.SessionParameter
+  addRoute(
+    api,
+    {
+      method: 'get',
+      path,
+      summary: 'A session, what it has used, and its newest run',
+      params,
+      answer: { status: 200, schema: schemas.SessionDetail, description: 'The session' },
+    },
+    async (c, { params: { sessionId } }) => c.json(await detailOf(context, context.keyOf(c, sessionId))),
+  )
+  addRoute(
+    api,
+    {
+      method: 'patch',
+      path,
+      summary: 'Give a session a title',
+      params,
+      body: schemas.SessionChange,
+      answer: { status: 200, schema: schemas.SessionItem, description: 'The session' },
+    },
+    async (c, { params: { sessionId }, body }) => {
+      const key = context.keyOf(c, sessionId)
+      await store.renameSession(key, body.title)
+      return c.json(await itemOf(store, key))
+    },
+  )
+  addRoute(
+    api,
+    {
+      method: 'delete',
+      path,
+      summary: 'Delete a session and all that belongs to it; its run is stopped',
+      params,
+      answer: { status: 204, description: 'It is gone' },
+    },
+    async (c, { params: { sessionId } }) => {
+      const key = context.keyOf(c, sessionId)
+      const [newest] = await context.hub.list(key, 1)
+      if (newest?.status === 'running') await context.hub.stop(newest.runId)
+      if (!(await store.deleteSession(key))) throw noSession(key)
+      return c.body(null, 204)
+    },
+  )
+}
+
+function mountReading(api: ApiApp, context: ServerContext): void {
+  const { runtime } = context
+  const params = schemas.SessionParameter
+  addRoute(
+    api,
+    {
+      method: 'get',
+      path: '/api/sessions/{sessionId}/messages',
+      summary: 'Messages in order; without a bound, the newest',
+      params,
+      query: schemas.MessageQuery,
+      answer: { status: 200, schema: schemas.MessagePage, description: 'A page of messages' },
+    },
+    async (c, { params: { sessionId }, query }) => {
+      const key = context.keyOf(c, sessionId)
+      const { totalMessages } = await itemOf(runtime.store, key)
+      const page: MessagePage = { messages: await runtime.messages(key, defined(query)), totalMessages }
+      return c.json(page)
+    },
+  )
+  addRoute(
+    api,
+    {
+      method: 'get',
+      path: '/api/sessions/{sessionId}/lint',
+      summary: 'What each provider would say of the history, were it sent unrepaired',
+      params,
+      query: schemas.LintQuery,
+      answer: { status: 200, schema: schemas.SessionLint, description: 'Findings by profile' },
+    },
+    async (c, { params: { sessionId }, query: { profile } }) => {
+      const profiles = profile?.split(',').filter(name => name !== '')
+      return c.json(await runtime.lint(context.keyOf(c, sessionId), defined({ profiles })))
+    },
+  )
+}
+
+function mountFork(api: ApiApp, { runtime: { store }, keyOf }: ServerContext): void {
+  addRoute(
+    api,
+    {
+      method: 'post',
+      path: '/api/sessions/{sessionId}/fork',
+      summary: 'A copy of a session, up to and including a message',
+      params: schemas.SessionParameter,
+      body: schemas.ForkRequest,
+      bodyOptional: true,
+      answer: { status: 201, schema: schemas.SessionItem, description: 'The copy' },
+    },
+    async (c, { params: { sessionId }, body: { throughSeq, title, sessionId: newId = randomUUID() } }) => {
+      const key = keyOf(c, sessionId)
+      const copy = keyOf(c, newId)
+      if (throughSeq === 0) await emptyCopy(store, key, copy)
+      else await store.forkSession(key, newId, defined({ throughSeq }))
+      if (title !== undefined) await store.renameSession(copy, title)
+      return c.json(await itemOf(store, copy), 201)
+    },
+  )
+}
+
+/** As the session was before its first message: what it was given at birth stays, what belongs to others is shared anyway. */
+async function emptyCopy(store: SessionStore, key: SessionKey, copy: SessionKey): Promise<void> {
+  const source = await store.loadSession(key, { maxMessages: 1 })
+  if (!source) throw noSession(key)
+  await store.createSession(copy, {}, defined({ title: source.title }))
+}
+
+async function detailOf(context: ServerContext, key: SessionKey): Promise<SessionDetail> {
+  const { runtime, hub } = context
+  const [item, usage, runs] = await Promise.all([
+    itemOf(runtime.store, key),
+    runtime.usage(key),
+    hub.list(key, 20),
+  ])
+  const activeRun = runs.find(({ status }) => status === 'running')
+  return { ...item, usage, ...defined({ activeRun, lastRun: runs[0] }) }
+}
+
+/** A session as a line of the list. Fails when there is none. */
+async function itemOf(store: SessionStore, key: SessionKey): Promise<SessionItem> {
+  const { appName, userId, sessionId } = key
+  const { sessions } = await store.listSessions({ appName, userId, search: sessionId, limit: 1000 })
+  const summary = sessions.find(session => session.key.sessionId === sessionId)
+  if (summary) return toItem(summary)
+  const session = await store.loadSession(key, { maxMessages: 1 })
+  if (!session) throw noSession(key)
+  return toItem({ ...session, totalTokens: 0 })
+}
+
+function toItem({ key, title, preview, totalMessages, totalTokens, createdAt, updatedAt }: SessionSummary) {
+  return {
+    sessionId: key.sessionId,
+    ...defined({ title, preview }),
+    totalMessages,
+    totalTokens,
+    createdAt,
+    updatedAt,
+  }
+}
+
+function noSession({ sessionId }: SessionKey): AgentError {
+  return new AgentError('session-not-found', `There is no session "${sessionId}".`)
+}
+
+/** The same without what is undefined: an option that is absent is not one that is `undefined`. */
+function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const entries = Object.entries(value).filter(([, entry]) => entry !== undefined)
+  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> }
+}

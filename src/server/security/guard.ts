@@ -1,0 +1,107 @@
+/** What every request passes before a route sees it, in this order: headers, origin, who it is, content type, size. */
+import type { Context, MiddlewareHandler } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { AgentError } from '../../errors.js'
+import { Refusal } from '../refusal.js'
+import type { ServerEnv } from '../server-context.js'
+import type { Authenticator } from './authenticate.js'
+import { checkOrigin, type OriginRules } from './check-origin.js'
+
+/** Headers for all answers. Pages of this server load nothing from elsewhere, and nobody may frame them. */
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy': [
+    "default-src 'self'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data: blob:",
+    "connect-src 'self'",
+    "object-src 'none'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "form-action 'self'",
+  ].join('; '),
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), microphone=(), geolocation=()',
+}
+
+/** Adds the headers, also to errors and streams. */
+export function securityHeaders(): MiddlewareHandler<ServerEnv> {
+  return async (c, next) => {
+    await next()
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) c.res.headers.set(name, value)
+  }
+}
+
+/** Refuses requests for other names and from other pages; answers CORS for those that were allowed. */
+export function originGuard(rules: OriginRules): MiddlewareHandler<ServerEnv> {
+  return async (c, next) => {
+    const allowed = checkOrigin(rules, {
+      method: c.req.method,
+      host: c.req.header('host'),
+      origin: c.req.header('origin'),
+      fetchSite: c.req.header('sec-fetch-site'),
+      fetchMode: c.req.header('sec-fetch-mode'),
+    })
+    if (allowed === undefined) return next()
+    if (c.req.method === 'OPTIONS') return preflight(allowed)
+    await next()
+    c.res.headers.set('access-control-allow-origin', allowed)
+    c.res.headers.set('access-control-expose-headers', 'retry-after, x-lango-session, x-lango-run')
+    c.res.headers.set('cross-origin-resource-policy', 'cross-origin')
+    c.res.headers.append('vary', 'origin')
+    return undefined
+  }
+}
+
+function preflight(origin: string): Response {
+  return new Response(null, {
+    status: 204,
+    headers: {
+      'access-control-allow-origin': origin,
+      'access-control-allow-methods': 'GET, POST, PATCH, DELETE',
+      'access-control-allow-headers': 'authorization, content-type, last-event-id, x-lango-session',
+      'access-control-max-age': '600',
+      vary: 'origin',
+    },
+  })
+}
+
+/** Says who the caller is, or refuses. */
+export function userGuard(authenticator: Authenticator): MiddlewareHandler<ServerEnv> {
+  return async (c, next) => {
+    c.set('user', userOf(c, authenticator))
+    await next()
+  }
+}
+
+export function userOf(c: Context<ServerEnv>, authenticator: Authenticator): string {
+  return authenticator.userOf({
+    authorization: c.req.header('authorization'),
+    cookie: c.req.header('cookie'),
+  })
+}
+
+/** Bodies are JSON and no longer than allowed. A form of another page can send neither. */
+export function bodyGuard(maxBodyBytes: number): MiddlewareHandler<ServerEnv> {
+  const limit = bodyLimit({
+    maxSize: maxBodyBytes,
+    onError: () => {
+      throw new Refusal('too-large', `The request is larger than the ${maxBodyBytes} bytes that are allowed.`)
+    },
+  })
+  return (c, next) => {
+    if (hasBody(c) && !/^application\/json\s*(;|$)/i.test(c.req.header('content-type') ?? '')) {
+      throw new AgentError('invalid-argument', 'Send JSON, with the header "content-type: application/json".')
+    }
+    return limit(c, next)
+  }
+}
+
+function hasBody(c: Context<ServerEnv>): boolean {
+  if (c.req.method === 'GET' || c.req.method === 'HEAD') return false
+  return c.req.header('transfer-encoding') !== undefined || Number(c.req.header('content-length') ?? 0) > 0
+}

@@ -1,0 +1,154 @@
+import { createServer, type Server } from 'node:http'
+import { createAdaptorServer } from '@hono/node-server'
+import { AgentError, messageOf } from '../errors.js'
+import type { Logger } from '../logger.js'
+import type { Runtime } from '../runtime.js'
+import { createApp } from './create-app.js'
+import { Metrics } from './metrics.js'
+import { pruneRuns } from './prune-runs.js'
+import { createRunHub } from './runs/create-run-hub.js'
+import { Authenticator } from './security/authenticate.js'
+import { isLoopback } from './security/check-origin.js'
+import { DEFAULT_LIMITS, type ServerContext, type ServerLimits } from './server-context.js'
+import { DEFAULT_WEB_ROOT } from './static-files.js'
+import { StreamGate } from './stream-gate.js'
+
+export interface ServeOptions {
+  /** Stays the caller's: `close` of the server does not close it. */
+  runtime: Runtime
+  /** 0 takes any that is free. */
+  port: number
+  host: string
+  /** Token → user. Empty or absent: everybody is `user`, which only loopback allows. */
+  tokens?: Readonly<Record<string, string>> | undefined
+  /** Pages of other origins that may call the API, such as `https://chat.example.com`. */
+  allowedOrigins?: readonly string[] | undefined
+  /** Where the built web chat is. */
+  webRoot?: string | undefined
+  logger: Logger
+  version: string
+  /** How long running runs may take to finish when the server ends. Default 10 s. */
+  graceMs?: number | undefined
+  /** How long run events are kept. Default 30 days; messages are kept for ever. */
+  keepRunsMs?: number | undefined
+  limits?: Partial<ServerLimits> | undefined
+}
+
+export interface RunningServer {
+  url: string
+  port: number
+  /** Refuses new runs, lets running ones finish within the grace time, tells streams to come back, and ends. */
+  close(): Promise<void>
+}
+
+const THIRTY_DAYS_MS = 30 * 24 * 3_600_000
+
+/** Serves a runtime over HTTP: the native API, the protocols and the web chat. */
+export async function serve(options: ServeOptions): Promise<RunningServer> {
+  const { runtime, logger, version, host, tokens = {}, allowedOrigins = [], graceMs = 10_000 } = options
+  checkTokens(host, tokens)
+  await runtime.ready()
+  const limits = { ...DEFAULT_LIMITS, ...options.limits }
+  const info = await runtime.info()
+  const metrics = new Metrics()
+  const hub = createRunHub({ runtime, appName: info.app, logger, metrics, runsPerUser: limits.runsPerUser })
+  let closing = false
+  const context: ServerContext = {
+    runtime,
+    hub,
+    info,
+    userOf: c => c.get('user'),
+    keyOf: (c, sessionId) => ({ appName: info.app, userId: c.get('user'), sessionId }),
+    limits,
+    logger,
+    version,
+    streams: new StreamGate(limits.streamsPerUser),
+    metrics,
+    isClosing: () => closing,
+  }
+  const app = createApp({
+    context,
+    authenticator: new Authenticator(tokens),
+    origins: { loopbackOnly: isLoopback(host), host, allowedOrigins },
+    webRoot: options.webRoot ?? DEFAULT_WEB_ROOT,
+  })
+  const server = httpServer(app.fetch, limits)
+  const port = await listen(server, options.port, host)
+  const stopPruning = pruneRuns(runtime.store.runs, options.keepRunsMs ?? THIRTY_DAYS_MS, logger)
+  let closed: Promise<void> | undefined
+  const close = async () => {
+    closing = true
+    stopPruning()
+    await hub.close(graceMs)
+    await closeServer(server)
+    metrics.close()
+  }
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    port,
+    close: () => {
+      closed ??= close()
+      return closed
+    },
+  }
+}
+
+function checkTokens(host: string, tokens: Readonly<Record<string, string>>): void {
+  if (!isLoopback(host) && Object.keys(tokens).length === 0) {
+    const advice = 'Set server.tokens to { "<a long random token>": "<user>" }, or listen on 127.0.0.1.'
+    throw new AgentError('invalid-config', `Whoever reaches "${host}" could use this server. ${advice}`)
+  }
+  const isBad = Object.entries(tokens).some(
+    ([token, user]) => !/^[\x21-\x7e]{8,}$/.test(token) || user === '',
+  )
+  if (isBad) {
+    const rule = 'at least 8 visible characters without spaces, and a user that is not empty'
+    throw new AgentError('invalid-config', `A token in server.tokens is not valid: it needs ${rule}.`)
+  }
+}
+
+/** Node's own guards against clients that send slowly, or too much, are set before the first byte of a request. */
+function httpServer(fetch: (request: Request) => unknown, limits: ServerLimits): Server {
+  const server = createAdaptorServer({
+    fetch,
+    overrideGlobalObjects: false,
+    createServer,
+    serverOptions: {
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      connectionsCheckingInterval: Math.min(1000, limits.headersMs),
+      keepAliveTimeout: 5000,
+      maxHeaderSize: 16 * 1024,
+    },
+  }) as Server
+  server.maxHeadersCount = 100
+  return server
+}
+
+function listen(server: Server, port: number, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', error => {
+      const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+      const advice = isTaken ? 'Another program uses it: choose another port.' : messageOf(error)
+      reject(new AgentError('invalid-config', `The server cannot listen on ${host}:${port}. ${advice}`))
+    })
+    server.listen(port, host, () => {
+      const address = server.address()
+      resolve(typeof address === 'object' && address !== null ? address.port : port)
+    })
+  })
+}
+
+/** Streams have been told to come back; whoever still holds a connection after a moment is let go. */
+function closeServer(server: Server): Promise<void> {
+  return new Promise(resolve => {
+    const force = setTimeout(() => server.closeAllConnections(), FAREWELL_MS)
+    server.close(() => {
+      clearTimeout(force)
+      resolve()
+    })
+    server.closeIdleConnections()
+  })
+}
+
+const FAREWELL_MS = 500

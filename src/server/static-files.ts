@@ -1,0 +1,112 @@
+/**
+ * The web chat's files. Only names that were found in the folder when it was read are served, so there is no
+ * path to climb out by. Names with a hash in them never change; the page itself is asked for every time.
+ */
+import { readdir, readFile } from 'node:fs/promises'
+import { extname, join, relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Context, Hono } from 'hono'
+import type { ServerEnv } from './server-context.js'
+
+/** Where the build puts the page. */
+export const DEFAULT_WEB_ROOT = fileURLToPath(new URL('../../dist/web', import.meta.url))
+
+/** Serves the page under `/` and `/s/…`, and its files; all else is left to the next route. */
+export function mountStaticFiles(app: Hono<ServerEnv>, webRoot: string): void {
+  let files: Promise<Map<string, StaticFile>> | undefined
+  const load = async () => {
+    files ??= listFiles(webRoot)
+    const found = await files
+    // Not built yet: look again next time.
+    if (found.size === 0) files = undefined
+    return found
+  }
+  app.get('*', async (c, next) => {
+    const known = await load()
+    const file = known.get(fileName(c.req.path))
+    if (file) return send(c, file)
+    if (!isPage(c.req.path)) return next()
+    const index = known.get('index.html')
+    return index ? send(c, index) : c.html(NOT_BUILT, 503, { 'cache-control': 'no-store' })
+  })
+}
+
+interface StaticFile {
+  name: string
+  path: string
+  /** Files beside it that hold the same, compressed. */
+  compressed: { encoding: 'br' | 'gzip'; path: string }[]
+}
+
+async function listFiles(root: string): Promise<Map<string, StaticFile>> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true }).catch(() => [])
+  const names = new Set(
+    entries
+      .filter(entry => entry.isFile())
+      .map(entry => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/')),
+  )
+  const found = new Map<string, StaticFile>()
+  for (const name of names) {
+    if (/\.(br|gz|map)$/.test(name)) continue
+    const compressed = COMPRESSED.filter(({ ending }) => names.has(name + ending)).map(
+      ({ encoding, ending }) => ({ encoding, path: join(root, name + ending) }),
+    )
+    found.set(name, { name, path: join(root, name), compressed })
+  }
+  return found
+}
+
+const COMPRESSED = [
+  { encoding: 'br', ending: '.br' },
+  { encoding: 'gzip', ending: '.gz' },
+] as const
+
+function fileName(path: string): string {
+  try {
+    return decodeURIComponent(path).replace(/^\//, '')
+  } catch {
+    return ''
+  }
+}
+
+/** Addresses inside the page, which it reads by itself. */
+export function isPage(path: string): boolean {
+  return path === '/' || path === '/index.html' || path.startsWith('/s/') || path === '/s'
+}
+
+async function send(c: Context<ServerEnv>, file: StaticFile): Promise<Response> {
+  const accepted = c.req.header('accept-encoding') ?? ''
+  const smaller = file.compressed.find(({ encoding }) => accepted.includes(encoding))
+  const bytes = await readFile(smaller?.path ?? file.path)
+  const isHashed = /[-.][\w-]{8,}\.\w+$/.test(file.name) && file.name.startsWith('assets/')
+  return c.body(bytes, 200, {
+    'content-type': TYPES[extname(file.name)] ?? 'application/octet-stream',
+    'cache-control': isHashed ? 'public, max-age=31536000, immutable' : 'no-cache',
+    vary: 'accept-encoding',
+    ...(smaller ? { 'content-encoding': smaller.encoding } : {}),
+  })
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.webmanifest': 'application/manifest+json; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+  '.woff2': 'font/woff2',
+  '.txt': 'text/plain; charset=utf-8',
+}
+
+const NOT_BUILT = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Lango</title></head>
+<body>
+<h1>Lango is running</h1>
+<p>The web chat has not been built. Run <code>npm run build</code>, then load this page again.</p>
+<p>The API is ready: <a href="/api/docs">/api/docs</a>.</p>
+</body>
+</html>
+`
