@@ -1,7 +1,7 @@
 /**
  * Cuts markdown where cutting changes nothing, so that a growing answer is parsed block by block and only its
- * last block again. A cut is made at a blank line outside a code fence, before a line that starts a paragraph,
- * a heading or a fence; never inside lists, quotes or tables, and never when blocks refer to each other.
+ * last block again. A cut is made at a blank line outside a code fence, before a line that is not indented;
+ * never inside lists, quotes or tables, and never when blocks refer to each other.
  */
 export function markdownBlocks(text: string): string[] {
   if (REFERENCES.test(text)) return [text]
@@ -10,7 +10,7 @@ export function markdownBlocks(text: string): string[] {
   let fence: string | undefined
   let afterBlank = false
   for (const line of text.split('\n')) {
-    if (fence === undefined && afterBlank && startsBlock(line) && block.length > 0) {
+    if (fence === undefined && afterBlank && block[0] !== undefined && startsBlock(line, block[0])) {
       blocks.push(block.join('\n'))
       block = []
     }
@@ -27,10 +27,12 @@ export function markdownBlocks(text: string): string[] {
 /** Link definitions and footnotes stand apart from where they are used. */
 const REFERENCES = /^ {0,3}\[[^\]]+\]:/m
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
-const CONTINUES = /^(\s|[-*+]\s|\d+[.)]\s|>|\|)/
+/** Lists, quotes and tables: blank lines may stand inside them. */
+const CONTAINER = /^([-*+](\s|$)|\d+[.)](\s|$)|>|\|)/
 
-function startsBlock(line: string): boolean {
-  return line.trim() !== '' && !CONTINUES.test(line)
+function startsBlock(line: string, first: string): boolean {
+  if (/^\s/.test(line) || line === '') return false
+  return !CONTAINER.test(line) || !CONTAINER.test(first)
 }
 
 function closes(line: string, mark: string, fence: string): boolean {

@@ -1,0 +1,83 @@
+/** A server with the web chat, in this process or, to be killed, in one of its own. */
+import { silentLogger } from '../../src/logger.js'
+import { createRuntime, type Runtime } from '../../src/runtime.js'
+import { serve } from '../../src/server/serve.js'
+import { defineTool } from '../../src/tool.js'
+import { currentTimeTool } from '../../src/tools/current-time.js'
+import { builtWeb } from './browser.js'
+
+export interface WebServerOptions {
+  store: string
+  /** Where the paced model is. Without one, the demo model answers. */
+  modelUrl?: string | undefined
+  port?: number | undefined
+  tokens?: Record<string, string> | undefined
+}
+
+export interface WebServer {
+  url: string
+  port: number
+  runtime: Runtime
+  close(): Promise<void>
+}
+
+/** Serves the built page and an agent with three small tools. */
+export async function startWebServer(options: WebServerOptions): Promise<WebServer> {
+  const { modelUrl, store, port = 0, tokens } = options
+  const runtime = await createRuntime({
+    store,
+    providers: modelUrl
+      ? {
+          paced: { type: 'openai-compatible', baseUrl: modelUrl, apiKey: 'test-key-of-the-paced-model' },
+          other: { type: 'openai-compatible', baseUrl: modelUrl, apiKey: 'test-key-of-the-paced-model' },
+        }
+      : {},
+    agent: {
+      model: modelUrl ? 'paced/steady' : 'demo/demo',
+      tools: [weather, failing, careful, currentTimeTool()],
+    },
+  })
+  const server = await serve({
+    runtime,
+    port,
+    host: '127.0.0.1',
+    webRoot: await builtWeb(),
+    logger: silentLogger,
+    version: '0.0.0-test',
+    graceMs: 0,
+    ...(tokens ? { tokens } : {}),
+  })
+  return {
+    url: server.url,
+    port: server.port,
+    runtime,
+    close: async () => {
+      await server.close()
+      await runtime.close()
+    },
+  }
+}
+
+const weather = defineTool({
+  name: 'get_weather',
+  description: 'Tells the weather in a city.',
+  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  execute: args => ({ city: (args as { city: string }).city, degrees: 7, sky: 'clear' }),
+})
+
+const failing = defineTool({
+  name: 'broken_tool',
+  description: 'Always fails.',
+  parameters: { type: 'object', properties: {} },
+  execute: () => {
+    throw new TypeError('The printer is on fire.')
+  },
+})
+
+const careful = defineTool({
+  name: 'send_letter',
+  description: 'Sends a letter. Asks first.',
+  parameters: { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] },
+  needsApproval: true,
+  execute: args => ({ sent: true, to: (args as { to: string }).to }),
+})
