@@ -19,6 +19,7 @@ export interface Flags {
   limit?: string
   page?: string
   cursor?: string
+  search?: string
   before?: string
   raw?: boolean
   all?: boolean
@@ -104,6 +105,11 @@ export function longName({ flags }: OptionSpec): string {
   return /--[a-z-]+/.exec(flags)?.[0] ?? flags
 }
 
+/** `o` of `-o, --output <file>`. */
+export function shortName({ flags }: OptionSpec): string | undefined {
+  return /^-([a-z]),/.exec(flags)?.[1]
+}
+
 export function takesValue({ flags }: OptionSpec): boolean {
   return /[<[]/.test(flags)
 }
@@ -114,12 +120,13 @@ export interface NamedCommand {
   path: string
 }
 
-/** Walks down the table by the words that name commands; options and their values stand in nobody's way. */
+/** Walks down the table as far as the words name commands. */
 export function findCommand(root: CommandSpec, words: readonly string[]): NamedCommand {
   let place: NamedCommand = { command: root, path: root.name }
   for (const word of words) {
     const next = place.command.commands?.find(({ name }) => name === word)
-    if (next) place = { command: next, path: `${place.path} ${next.name}` }
+    if (!next) break
+    place = { command: next, path: `${place.path} ${next.name}` }
   }
   return place
 }

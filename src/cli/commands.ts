@@ -87,7 +87,7 @@ const TALK: readonly CommandSpec[] = [
       ['lango serve', 'at the configured port'],
       ['lango serve --port 0 --store memory:', 'at any free port, remembering nothing'],
     ],
-    run: () => notHereYet('serve'),
+    run: async (_words, flags) => (await import('./serve.js')).serve(flags),
   },
 ]
 

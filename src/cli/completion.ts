@@ -6,6 +6,7 @@ import {
   longName,
   type OptionSpec,
   optionsOf,
+  shortName,
   takesValue,
 } from './command.js'
 import { LANGO } from './commands.js'
@@ -170,7 +171,7 @@ function fish(): string {
 }
 
 function fishOption(option: OptionSpec, condition: string): string {
-  const short = /^-([a-z]),/.exec(option.flags)?.[1]
+  const short = shortName(option)
   const values = VALUES[longName(option)]
   const value = values ? ` -x -a '${values.join(' ')}'` : takesValue(option) ? ' -r' : ''
   const name = `-l ${longName(option).slice(2)}${short === undefined ? '' : ` -s ${short}`}`

@@ -3,10 +3,10 @@
  * The command line. What is not asked for is not loaded: `--version` and `--help` need the table of commands and
  * nothing else, the parser comes with the first command, and each command brings its own code.
  */
-import { readFileSync } from 'node:fs'
 import { AgentError, messageOf } from '../errors.js'
 import { type CommandSpec, findCommand } from './command.js'
 import { guardPipes } from './output.js'
+import { version } from './version.js'
 
 /** Runs one command line and returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -28,12 +28,12 @@ export async function main(args: readonly string[]): Promise<number> {
 }
 
 async function help(root: CommandSpec, words: readonly string[]): Promise<number> {
-  const asked = words[0] === 'help' ? words.slice(1) : words
+  const asked = (words[0] === 'help' ? words.slice(1) : words).filter(word => !word.startsWith('-'))
   const { command, path } = findCommand(root, asked)
-  const [first] = asked
-  if (command === root && first !== undefined && !first.startsWith('-')) {
+  const stray = asked[path.split(' ').length - 1]
+  if (command.commands && stray !== undefined && !words[0]?.startsWith('-')) {
     const { unknownCommand } = await import('./program.js')
-    throw unknownCommand({ command, path }, first)
+    throw unknownCommand({ command, path }, stray)
   }
   const { helpText } = await import('./help.js')
   process.stdout.write(helpText(command, path))
@@ -54,11 +54,6 @@ function tell(error: unknown, args: readonly string[]): void {
   const text = args.includes('--json') ? JSON.stringify({ error: known }) : `lango: ${known.message}`
   const stack = args.includes('--debug') && error instanceof Error ? `\n${error.stack}` : ''
   process.stderr.write(`${text}${stack}\n`)
-}
-
-function version(): string {
-  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(file) as { version: string }).version
 }
 
 guardPipes()

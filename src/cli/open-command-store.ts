@@ -60,6 +60,7 @@ async function search(
   for (let searched = 0; searched < MOST_SEARCHED; searched += 1000) {
     const page = await store.listSessions({
       appName: app,
+      search: sessionId,
       limit: 1000,
       ...(cursor === undefined ? {} : { cursor }),
     })

@@ -1,9 +1,8 @@
-/** From words to a command: `commander` reads them by the table, and what is wrong is said in a sentence. */
-import { Command, CommanderError, Option } from 'commander'
+/** From words to a command: Node's own parser reads them by the table, and what is wrong is said in a sentence. */
+import { parseArgs } from 'node:util'
 import { suggest } from '../config/suggest.js'
-import { AgentError, invariant } from '../errors.js'
+import { AgentError } from '../errors.js'
 import {
-  type ArgumentSpec,
   COMMON_OPTIONS,
   type CommandSpec,
   type Flags,
@@ -12,118 +11,29 @@ import {
   type NamedCommand,
   type OptionSpec,
   optionsOf,
-  SHARED_OPTIONS,
-  type SharedOption,
+  shortName,
+  takesValue,
 } from './command.js'
 
 /** A command line that was understood. */
-export interface Invocation {
-  command: CommandSpec
-  path: string
+export interface Invocation extends NamedCommand {
   words: string[]
   flags: Flags
 }
 
 /** Finds the command that is meant and reads its options. Throws `invalid-argument` in one sentence. */
 export function parseCommandLine(root: CommandSpec, args: readonly string[]): Invocation {
-  refuseUnknownCommand(root, args)
-  let found: Invocation | undefined
-  const program = toCommander(root, root.name, invocation => {
-    found = invocation
-  })
-  for (const option of [...Object.values(SHARED_OPTIONS), ...COMMON_OPTIONS]) {
-    if (longName(option) !== '--help') program.addOption(new Option(option.flags))
+  const tokens = tokensOf(root, args)
+  const words = tokens.flatMap(token => (token.kind === 'positional' ? [token.value] : []))
+  const named = findCommand(root, words)
+  const place = withFallback(named, words)
+  const flags: Record<string, string | boolean | string[]> = {}
+  for (const token of tokens) {
+    if (token.kind === 'option') setFlag(flags, token, place)
   }
-  try {
-    program.parse([...args], { from: 'user' })
-  } catch (error) {
-    if (error instanceof CommanderError) throw inWords(error, root, args)
-    throw error
-  }
-  invariant(found, 'A command line was read, but no command was found')
-  refuseForeignOptions(found)
-  return found
-}
-
-/** A word where a command of a group should be. Commander would hand it to the group's fallback. */
-function refuseUnknownCommand(root: CommandSpec, args: readonly string[]): void {
-  const place = findCommand(root, args)
-  const named = place.path.split(' ').slice(1)
-  const next = args[named.length]
-  const isStray =
-    named.every((word, index) => args[index] === word) && next !== undefined && !next.startsWith('-')
-  if (place.command.commands && isStray) throw unknownCommand(place, next)
-}
-
-function toCommander(spec: CommandSpec, path: string, onFound: (found: Invocation) => void): Command {
-  const command = new Command(spec.name)
-    .exitOverride()
-    .configureOutput({ writeErr: () => {}, writeOut: () => {} })
-    .helpOption(false)
-    .helpCommand(false)
-    .allowExcessArguments(true)
-    .showSuggestionAfterError(false)
-  for (const child of spec.commands ?? []) {
-    const isDefault = child.name === spec.fallback
-    command.addCommand(toCommander(child, `${path} ${child.name}`, onFound), { isDefault })
-  }
-  if (!spec.run) return command
-  for (const option of spec.options ?? []) command.addOption(toOption(option))
-  for (const { name } of spec.arguments ?? []) command.argument(name)
-  return command.action(() => {
-    const flags = command.optsWithGlobals() as Flags
-    refuseExcess(spec, path, command.args)
-    onFound({ command: spec, path, words: [...command.args], flags })
-  })
-}
-
-function toOption({ flags, repeats }: OptionSpec): Option {
-  const option = new Option(flags)
-  if (!repeats) return option
-  return option.argParser<string[] | undefined>((value, given) => [...(given ?? []), value])
-}
-
-/** Too many words are not commander's to refuse: it does not say which they are. */
-function refuseExcess({ arguments: takes = [] }: CommandSpec, path: string, words: readonly string[]): void {
-  if (takes.some(({ name }) => name.includes('...')) || words.length <= takes.length) return
-  const allowed = takes.length === 0 ? 'no words' : `${takes.length} word${takes.length === 1 ? '' : 's'}`
-  throw invalid(
-    `'${path}' takes ${allowed} beside its options, but "${words[takes.length]}" was given. '${path} --help' tells more.`,
-  )
-}
-
-/** Shared options are understood anywhere on the line, so a command that has no use for one must say so. */
-function refuseForeignOptions({ command, path, flags }: Invocation): void {
-  const own = [...(command.shared ?? []), ...(command.options ?? []).map(option => longName(option).slice(2))]
-  for (const name of Object.keys(SHARED_OPTIONS) as SharedOption[]) {
-    if (flags[name] !== undefined && !own.includes(name)) {
-      throw invalid(`'${path}' takes no --${name}. '${path} --help' lists its options.`)
-    }
-  }
-}
-
-function inWords(error: CommanderError, root: CommandSpec, args: readonly string[]): AgentError {
-  const { command, path } = meantCommand(findCommand(root, args))
-  const named = /'([^']*)'/.exec(error.message)?.[1] ?? ''
-  const more = `'${path} --help' tells more.`
-  switch (error.code) {
-    case 'commander.unknownOption': {
-      const known = [...optionsOf(command), ...COMMON_OPTIONS].map(longName)
-      return invalid(`'${path}' has no option ${named}. ${meant(named, known) ?? more}`)
-    }
-    case 'commander.optionMissingArgument':
-      return invalid(`${/--[a-z-]+/.exec(named)?.[0] ?? named} needs a value. ${more}`)
-    case 'commander.missingArgument':
-      return invalid(`'${path}' needs ${whatIsMissing(command, named)}. ${more}`)
-    default:
-      return invalid(`${error.message.replace(/^error: /, '')}. ${more}`)
-  }
-}
-
-/** The group's own fallback when nothing of the group was named. */
-function meantCommand({ command, path }: NamedCommand): NamedCommand {
-  const fallback = command.commands?.find(({ name }) => name === command.fallback)
-  return fallback ? { command: fallback, path: `${path} ${fallback.name}` } : { command, path }
+  const own = words.slice(named.path.split(' ').length - 1)
+  checkWords(place, own)
+  return { ...place, words: own, flags: flags as Flags }
 }
 
 /** A word in the place of a command that is none. */
@@ -134,18 +44,80 @@ export function unknownCommand({ command, path }: NamedCommand, word: string): A
   return invalid(`There is no command "${called}". ${meant(word, known) ?? help}`)
 }
 
+interface OptionToken {
+  kind: 'option'
+  name: string
+  /** As it was written. */
+  rawName: string
+  value?: string | undefined
+  inlineValue?: boolean | undefined
+}
+
+type Token = OptionToken | { kind: 'positional'; value: string } | { kind: 'option-terminator' }
+
+/** Options are cut apart by all commands' tables together, because they may stand before the command. */
+function tokensOf(root: CommandSpec, args: readonly string[]): readonly Token[] {
+  const options: Record<string, { type: 'string' | 'boolean'; multiple: true; short?: string }> = {}
+  for (const option of [...everyOption(root), ...COMMON_OPTIONS]) {
+    const short = shortName(option)
+    const type = takesValue(option) ? 'string' : 'boolean'
+    options[longName(option).slice(2)] = { type, multiple: true, ...(short === undefined ? {} : { short }) }
+  }
+  return parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true }).tokens
+}
+
+function everyOption(command: CommandSpec): OptionSpec[] {
+  return [...optionsOf(command), ...(command.commands ?? []).flatMap(everyOption)]
+}
+
+/** A group that is called alone means its fallback; a word in its place is a command that does not exist. */
+function withFallback(named: NamedCommand, words: readonly string[]): NamedCommand {
+  const { command, path } = named
+  if (!command.commands) return named
+  const stray = words[path.split(' ').length - 1]
+  const fallback = command.commands.find(({ name }) => name === command.fallback)
+  if (stray !== undefined || !fallback) throw unknownCommand(named, stray ?? '')
+  return { command: fallback, path: `${path} ${fallback.name}` }
+}
+
+function setFlag(
+  flags: Record<string, string | boolean | string[]>,
+  { name, rawName, value, inlineValue }: OptionToken,
+  { command, path }: NamedCommand,
+): void {
+  const known = [...optionsOf(command), ...COMMON_OPTIONS]
+  const option = known.find(each => longName(each) === `--${name}`)
+  const more = `'${path} --help' tells more.`
+  if (!option)
+    throw invalid(`'${path}' has no option ${rawName}. ${meant(rawName, known.map(longName)) ?? more}`)
+  if (!takesValue(option)) {
+    if (value !== undefined) throw invalid(`${rawName} takes no value. ${more}`)
+    flags[name.replace(/^no-/, '')] = !name.startsWith('no-')
+    return
+  }
+  // A value that looks like an option is one that was forgotten, unless it was tied on with "=".
+  if (value === undefined || (!inlineValue && /^-./.test(value)))
+    throw invalid(`${rawName} needs a value. ${more}`)
+  if (!option.repeats) flags[name] = value
+  else flags[name] = [...((flags[name] as string[] | undefined) ?? []), value]
+}
+
+function checkWords({ command, path }: NamedCommand, words: readonly string[]): void {
+  const takes = command.arguments ?? []
+  const more = `'${path} --help' tells more.`
+  const missing = takes.filter(({ name }) => name.startsWith('<'))[words.length]
+  if (missing)
+    throw invalid(`'${path}' needs ${missing.name.replace('...', '')}: ${missing.description}. ${more}`)
+  if (takes.some(({ name }) => name.includes('...')) || words.length <= takes.length) return
+  const allowed = takes.length === 0 ? 'no words' : `${takes.length} word${takes.length === 1 ? '' : 's'}`
+  throw invalid(
+    `'${path}' takes ${allowed} beside its options, but "${words[takes.length]}" was given. ${more}`,
+  )
+}
+
 function meant(word: string, known: readonly string[]): string | undefined {
   const near = suggest(word, known)
   return near === undefined ? undefined : `Did you mean ${near}?`
-}
-
-function whatIsMissing({ arguments: words = [] }: CommandSpec, named: string): string {
-  const argument = words.find(({ name }) => plainName(name) === named)
-  return argument ? `<${plainName(argument.name)}>: ${argument.description}` : named
-}
-
-function plainName(name: ArgumentSpec['name']): string {
-  return name.replaceAll(/[<>[\].]/g, '')
 }
 
 function invalid(message: string): AgentError {

@@ -20,6 +20,7 @@ export const SESSION_COMMANDS: CommandSpec = {
       summary: 'list sessions, newest first',
       description: 'Lists sessions, newest first.',
       options: [
+        { flags: '--search <text>', description: 'only those whose title or id contains this' },
         { flags: '-n, --limit <number>', description: 'how many; default 50' },
         { flags: '--page <number>', description: 'which page of that many; default 1' },
         { flags: '--cursor <text>', description: 'go on where an earlier page ended' },

@@ -21,13 +21,14 @@ export interface SessionHeader {
 export type SessionLine = { line: number; header: SessionHeader } | { line: number; message: Message }
 
 /** The header of a session. Keys of the state are sorted: the same session gives the same bytes. */
-export function headerLine({ key, state, createdAt, totalMessages }: Session): string {
+export function headerLine({ key, state, title, createdAt, totalMessages }: Session): string {
   const { appName, userId, sessionId } = key
   const header: SessionHeader = {
     lango: 'session',
     version: 1,
     key: { appName, userId, sessionId },
     state: Object.fromEntries(Object.entries(state).sort(([one], [other]) => (one < other ? -1 : 1))),
+    ...(title === undefined ? {} : { title }),
     createdAt,
     messages: totalMessages,
   }
@@ -111,10 +112,18 @@ function checkHeader(data: Record<string, unknown>, source: string, line: number
   }
   const header = data as unknown as SessionHeader
   const names = [header.key?.appName, header.key?.userId, header.key?.sessionId]
-  if (names.some(name => typeof name !== 'string') || !isState(header.state ?? {})) {
+  if (
+    names.some(name => typeof name !== 'string') ||
+    !isState(header.state ?? {}) ||
+    !isTitle(header.title)
+  ) {
     throw invalid(`Line ${line} of ${source} is no session header: key and state are needed.`)
   }
   return { ...header, state: header.state ?? {} }
+}
+
+function isTitle(title: unknown): boolean {
+  return title === undefined || typeof title === 'string'
 }
 
 function isState(state: unknown): boolean {

@@ -14,6 +14,7 @@ import { count } from './wording.js'
 interface ReadSession {
   key: SessionKey
   state: State
+  title?: string | undefined
   /** How many there must be, when the file says so. */
   expected?: number | undefined
   messages: AsyncIterable<Message> | Iterable<Message>
@@ -94,18 +95,18 @@ async function* readOurs(input: AsyncIterable<Uint8Array>, source: string): Asyn
         `Line ${next.value.line} of ${source} is no session header: it is no export of Lango, or its beginning is missing.`,
       )
     }
-    const { key, state, messages } = next.value.header
-    yield { key, state, expected: messages, messages: untilHeader() }
+    const { key, state, title, messages } = next.value.header
+    yield { key, state, title, expected: messages, messages: untilHeader() }
   }
 }
 
 /** All of a session or nothing of it. */
 async function storeSession(
   store: SessionStore,
-  { key, state, messages, expected }: ReadSession,
+  { key, state, title, messages, expected }: ReadSession,
   onStored: (messages: number) => void,
 ): Promise<number> {
-  await createSession(store, key, state)
+  await createSession(store, key, { state, title })
   let stored = 0
   try {
     for await (const message of messages) {
@@ -129,10 +130,18 @@ async function storeSession(
 }
 
 /** State that is shared with other sessions is only added to: an old export must not turn it back. */
-async function createSession(store: SessionStore, key: SessionKey, state: State): Promise<void> {
+async function createSession(
+  store: SessionStore,
+  key: SessionKey,
+  { state, title }: Pick<ReadSession, 'state' | 'title'>,
+): Promise<void> {
   const own = Object.entries(state).filter(([name]) => !isShared(name))
   try {
-    const created = await store.createSession(key, Object.fromEntries(own))
+    const created = await store.createSession(
+      key,
+      Object.fromEntries(own),
+      title === undefined ? {} : { title },
+    )
     const missing = Object.entries(state).filter(
       ([name]) => isShared(name) && !Object.hasOwn(created.state, name),
     )

@@ -15,7 +15,11 @@ export async function listSessions(flags: Flags): Promise<number> {
   const limit = wholeNumber('--limit', flags.limit, 1) ?? 50
   const pageNumber = wholeNumber('--page', flags.page, 1) ?? 1
   return withStore(flags, async opened => {
-    const query = { appName: opened.app, ...(flags.user === undefined ? {} : { userId: flags.user }) }
+    const query = {
+      appName: opened.app,
+      ...(flags.user === undefined ? {} : { userId: flags.user }),
+      ...(flags.search === undefined ? {} : { search: flags.search }),
+    }
     const start = await skip(opened, query, (pageNumber - 1) * limit, flags.cursor)
     const page = start === 'past the end' ? { sessions: [] } : await take(opened, query, limit, start)
     if (flags.json) await printJson(page)
@@ -65,7 +69,7 @@ async function take(
 
 async function show({ sessions, nextCursor }: SessionPage, app: string, flags: Flags): Promise<void> {
   if (sessions.length === 0) {
-    note(flags.page || flags.cursor ? 'No more sessions.' : `No sessions in the app "${app}" yet.`)
+    note(nothingFound(app, flags))
     return
   }
   const { bold } = stylesOf(process.stdout)
@@ -75,10 +79,16 @@ async function show({ sessions, nextCursor }: SessionPage, app: string, flags: F
   if (nextCursor !== undefined) note(`There are more: ${nextCommand(flags, nextCursor)}`)
 }
 
-function nextCommand({ limit, page, user }: Flags, cursor: string): string {
+function nothingFound(app: string, { page, cursor, search }: Flags): string {
+  if (page || cursor) return 'No more sessions.'
+  return search === undefined ? `No sessions in the app "${app}" yet.` : `No session is called "${search}".`
+}
+
+function nextCommand({ limit, page, user, search }: Flags, cursor: string): string {
   const options = [
     limit === undefined ? '' : ` --limit ${limit}`,
     user === undefined ? '' : ` --user ${user}`,
+    search === undefined ? '' : ` --search "${search}"`,
   ]
   const place = page === undefined ? `--cursor ${cursor}` : `--page ${Number(page) + 1}`
   return `lango sessions list${options.join('')} ${place}`
@@ -97,15 +107,15 @@ export function sessionTable(
     { title: 'MESSAGES', align: 'right' },
     { title: 'TOKENS', align: 'right' },
     { title: 'UPDATED', align: 'right' },
-    { title: 'LAST MESSAGE', flexible: true, least: 12 },
+    { title: 'TITLE OR LAST MESSAGE', flexible: true, least: 12 },
   ]
-  const rows = sessions.map(({ key, totalMessages, totalTokens, updatedAt, preview = '' }) => [
+  const rows = sessions.map(({ key, totalMessages, totalTokens, updatedAt, title, preview = '' }) => [
     oneLine(key.sessionId),
     ...(withUser ? [oneLine(key.userId)] : []),
     grouped(totalMessages),
     grouped(totalTokens),
     ago(updatedAt, now),
-    oneLine(preview),
+    oneLine(title ?? preview),
   ])
   return tableLines(columns, rows, width)
 }

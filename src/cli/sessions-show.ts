@@ -30,8 +30,9 @@ async function show(session: Session, flags: Flags): Promise<void> {
   const facts = [`user ${key.userId}`, `app ${key.appName}`, count(totalMessages, 'message')]
   const times = `created ${localTime(session.createdAt)}, updated ${localTime(session.updatedAt)}`
   const state = stateLines(session)
+  const title = session.title === undefined ? '' : `: ${oneLine(session.title)}`
   const head = [
-    styles.bold(oneLine(key.sessionId)),
+    styles.bold(`${oneLine(key.sessionId)}${title}`),
     styles.dim(`${oneLine(facts.join(' · '))} · ${times}`),
     ...state,
   ]

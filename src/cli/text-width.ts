@@ -1,12 +1,22 @@
 /** How many columns of a terminal a text takes: two for CJK and emoji, none for marks that join a letter. */
 
-const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+/** Letters of Latin, Greek and Cyrillic, punctuation and arrows: one column each, and no need for `Intl`. */
+const PLAIN = /^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2190-\u2193]*$/
+
+let segmenter: Intl.Segmenter | undefined
 
 export function textWidth(text: string): number {
-  if (/^[\u0020-\u007e]*$/.test(text)) return text.length
+  if (PLAIN.test(text)) return text.length
   let width = 0
-  for (const { segment } of segmenter.segment(text)) width += graphemeWidth(segment)
+  for (const segment of graphemes(text)) width += graphemeWidth(segment)
   return width
+}
+
+/** What a reader takes for one character. The segmenter takes a while to make, so it waits for its first use. */
+function* graphemes(text: string): Generator<string> {
+  if (PLAIN.test(text)) return yield* text
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+  for (const { segment } of segmenter.segment(text)) yield segment
 }
 
 /** The text in at most `width` columns; an ellipsis says that something is missing. */
@@ -14,7 +24,7 @@ export function fitText(text: string, width: number): string {
   if (textWidth(text) <= width) return text
   let shown = ''
   let used = 0
-  for (const { segment } of segmenter.segment(text)) {
+  for (const segment of graphemes(text)) {
     const next = graphemeWidth(segment)
     if (used + next > width - 1) break
     shown += segment
@@ -59,6 +69,7 @@ const EMOJI = /\p{Emoji_Presentation}|\p{Extended_Pictographic}\ufe0f|^[0-9#*]\u
 const INVISIBLE = /^(?:[\p{Mn}\p{Me}\p{Cf}\p{Cc}]|\u115f|\u1160)+$/u
 
 function graphemeWidth(segment: string): number {
+  if (PLAIN.test(segment)) return 1
   if (INVISIBLE.test(segment)) return 0
   return WIDE.test(segment) || EMOJI.test(segment) ? 2 : 1
 }

@@ -47,7 +47,6 @@ interface Shortening {
 }
 
 const MARKER_TOKENS = 20
-const THOUSANDS = new Intl.NumberFormat('en-US')
 
 function around(text: string, room: number, note: string): string {
   if (room >= text.length) return text
@@ -55,9 +54,14 @@ function around(text: string, room: number, note: string): string {
   let tail = text.length - (room - head)
   if (splitsPair(text, head)) head--
   if (splitsPair(text, tail)) tail++
-  const left = THOUSANDS.format(tail - head)
-  const all = THOUSANDS.format(text.length)
+  const left = grouped(tail - head)
+  const all = grouped(text.length)
   return `${text.slice(0, head)}… [shortened by Lango: ${left} of ${all} characters left out${note}] …${text.slice(tail)}`
+}
+
+/** 12,345. Made by hand, because the first use of `Intl` takes longer than opening a store. */
+function grouped(number: number): string {
+  return String(number).replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }
 
 /** Whether a cut before `index` would part the two halves of one character. */
