@@ -21,8 +21,10 @@ export async function serve(flags: Flags): Promise<number> {
   const runtime = await createRuntime(await runtimeOptions(loaded, logger))
   try {
     const running = await listen({
-      ...server,
       runtime,
+      allowedOrigins: server.allowedOrigins,
+      graceMs: server.graceMs,
+      keepRunsMs: server.keepRunsDays * DAY_MS,
       logger,
       version: version(),
       tokens: tokensOf(server.tokens),
@@ -71,6 +73,8 @@ async function untilTold(close: () => Promise<void>): Promise<void> {
     process.stderr.write('Ending: running answers may finish; Ctrl-C again ends at once.\n')
   await close()
 }
+
+const DAY_MS = 86_400_000
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
