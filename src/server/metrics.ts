@@ -13,7 +13,7 @@ export class Metrics {
   #streamsDropped = 0
   readonly #runsFinished = new Map<string, number>()
   readonly #requests = new Map<string, number>()
-  readonly #lag = monitorEventLoopDelay({ resolution: 20 })
+  readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
 
   constructor() {
     this.#lag.enable()
@@ -46,7 +46,8 @@ export class Metrics {
 
   toText({ runsRunning, streamsOpen }: Gauges): string {
     const memory = process.memoryUsage()
-    const lag = (nanoseconds: number) => (Number.isFinite(nanoseconds) ? nanoseconds / 1e9 : 0)
+    const [mean, p99] = [lagSeconds(this.#lag.mean), lagSeconds(this.#lag.percentile(99))]
+    this.#lag.reset()
     return [
       counter('lango_runs_started_total', 'Runs that this process started.', this.#runsStarted),
       labelled(
@@ -59,13 +60,20 @@ export class Metrics {
       counter('lango_streams_dropped_total', 'Streams closed because nobody read.', this.#streamsDropped),
       counter('lango_events_sent_total', 'Run events written to streams.', this.#eventsSent),
       labelled('lango_http_requests_total', 'Requests by class of route and status.', this.#requests),
-      gauge('lango_event_loop_lag_seconds', 'Mean delay of the event loop.', lag(this.#lag.mean)),
-      gauge('lango_event_loop_lag_p99_seconds', '99th percentile of it.', lag(this.#lag.percentile(99))),
+      gauge('lango_event_loop_lag_seconds', 'Mean delay of the event loop since the last scrape.', mean),
+      gauge('lango_event_loop_lag_p99_seconds', '99th percentile of it.', p99),
       gauge('process_resident_memory_bytes', 'Resident memory.', memory.rss),
       gauge('nodejs_heap_size_used_bytes', 'Heap in use.', memory.heapUsed),
       gauge('process_uptime_seconds', 'Seconds since the process began.', process.uptime()),
     ].join('')
   }
+}
+
+const LAG_RESOLUTION_MS = 20
+
+/** The histogram measures from one look to the next, so the time between two looks is no delay. */
+function lagSeconds(nanoseconds: number): number {
+  return Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - LAG_RESOLUTION_MS / 1000) : 0
 }
 
 /** Routes are counted by class: a label for each path would grow without end. */

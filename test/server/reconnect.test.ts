@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import { numbers, readEvents } from '../support/read-events.js'
+import { startServer, startServerProcess } from '../support/start-server.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+
+test('gives exactly the rest at every event index of a run, from the same and from another process', async () => {
+  const store = `sqlite:${await temporaryFolder()}/lango.db`
+  const near = await startServer({ store })
+  const far = await startServerProcess(store)
+  const { runId } = await near.client.start('s1', { text: 'search' })
+  const all = await readEvents(near.url, runId)
+  expect(all.at(-1)?.type).toBe('run-finish')
+  expect(all.map(({ seq }) => seq)).toEqual(numbers(1, all.length))
+  for (const { url } of [near, far]) {
+    for (let seen = 0; seen <= all.length; seen++) {
+      expect(await readEvents(url, runId, { after: seen })).toEqual(all.slice(seen))
+      expect(await readEvents(url, runId, { lastEventId: seen })).toEqual(all.slice(seen))
+    }
+  }
+})
+
+test('gives exactly the rest at every index while the run goes on, from the same and from another process', async () => {
+  const store = `sqlite:${await temporaryFolder()}/lango.db`
+  const near = await startServer({ store, limits: { streamsPerUser: 1000 } })
+  const far = await startServerProcess(store)
+  const { runId } = await near.client.start('s1', { text: 'slow 60 20' })
+  const readings = numbers(0, 25).flatMap(seen =>
+    [near, far].map(async ({ url }) => ({ seen, events: await readEvents(url, runId, { after: seen }) })),
+  )
+  const [whole, ...rest] = await Promise.all(readings)
+  const all = whole?.events ?? []
+  expect(all.filter(({ type }) => type === 'text-delta')).toHaveLength(60)
+  for (const { seen, events } of rest) {
+    expect(events.map(({ seq }) => seq)).toEqual(numbers(seen + 1, all.length))
+    expect(events).toEqual(all.slice(seen))
+  }
+})
+
+test('a connection that is cut after every event loses and doubles nothing', async () => {
+  const { client, url } = await startServer()
+  const { runId } = await client.start('s1', { text: 'slow 30 5' })
+  const seen: number[] = []
+  for (let connection = 0; connection < 100; connection++) {
+    const [event] = await readEvents(url, runId, { lastEventId: seen.at(-1) ?? 0, atMost: 1 })
+    if (!event) break
+    seen.push(event.seq)
+    if (event.type === 'run-finish') break
+  }
+  expect(seen).toEqual(numbers(1, 33))
+})
+
+test('a run goes on when its only follower leaves, and its answer is stored', async () => {
+  const { client } = await startServer()
+  const { runId } = await client.start('s1', { text: 'slow 20 5' })
+  for await (const event of client.follow(runId)) if (event.type === 'text-delta') break
+  const rest = []
+  for await (const event of client.follow(runId)) rest.push(event)
+  expect(rest.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+  const { messages } = await client.messages('s1')
+  expect(messages.at(-1)?.parts).toEqual([{ type: 'text', text: expect.stringContaining('word20') }])
+})
+
+test('a client that asks past the end is told not to come back', async () => {
+  const { client, url } = await startServer()
+  const { runId } = await client.start('s1', { text: 'say 1' })
+  const all = await readEvents(url, runId)
+  const response = await fetch(`${url}/api/runs/${runId}/events?after=${all.length}`)
+  expect(response.status).toBe(204)
+})
