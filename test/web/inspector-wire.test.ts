@@ -6,7 +6,7 @@ import type { ChatMessage } from '../../src/session/chat-message.js'
 import { type DescribedRow, describeStep } from '../../web/src/inspector/describe-rows.js'
 import { budgetPicture, cutsOf } from '../../web/src/inspector/step-facts.js'
 import { readWireRequest, type WireFamily } from '../../web/src/inspector/wire-messages.js'
-import { openScene, SCENE_KEY, type Scene, type SceneFamily } from '../support/inspector-page/scene.js'
+import { openScene, SCENE_KEY, type Scene, type SceneFamily } from '../support/inspector-scene.js'
 
 const FAMILIES: [SceneFamily, WireFamily][] = [
   ['gemini', 'gemini'],

@@ -61,12 +61,26 @@ function newestKnown(
       else places.set(key, [message.seq])
     }
   }
+  const before = storedBefore ?? 0
   for (const message of sent.toReversed()) {
+    const quoted = quotedSeq(stored, message)
     const found = keysOf(message).flatMap(keys => keys.flatMap(key => [places.get(key) ?? []]))
     const seqs = found.filter(list => list.length > 0).map(list => newestOf(list, message, storedBefore))
-    if (seqs.length > 0) return Math.max(...seqs)
+    if (quoted !== undefined) seqs.push(quoted)
+    if (seqs.length > 0) return Math.max(before, ...seqs)
   }
-  return storedBefore ?? 0
+  return before
+}
+
+/** ADK shows an agent what others did as a quotation. */
+function quotedSeq(stored: readonly StoredMessage[], message: WireMessage): number | undefined {
+  const text = textOf(message)
+  if (!text.startsWith('For context:')) return undefined
+  return stored.findLast(one => traceOf(one).some(trace => text.includes(trace)))?.seq
+}
+
+function textOf(message: WireMessage): string {
+  return message.parts.map(part => part.text).join('\n')
 }
 
 function newestOf(seqs: readonly number[], message: WireMessage, storedBefore: number | undefined): number {
@@ -109,38 +123,52 @@ function linkEqual(
   }
 }
 
-/** What repair or ADK rewrote still stands inside a sent text near its neighbours: a note, a quotation, a merge. */
+/**
+ * What repair or ADK rewrote still stands inside a sent text near its neighbours: a note, a quotation, a merge.
+ * In a message that has a counterpart already only a long trace counts, and none of what was cut before.
+ */
 function linkTraces(links: Links, stored: readonly StoredMessage[], sent: readonly WireMessage[]): void {
-  const texts = sent.map(message => message.parts.map(part => part.text).join('\n'))
-  const after: number[] = []
-  let next = sent.length - 1
-  for (let index = stored.length - 1; index >= 0; index--) {
-    after[index] = next
-    const linked = links.ofStored[index]
-    if (linked && linked.size > 0) next = Math.max(...linked)
-  }
-  let previous = 0
+  const texts = sent.map(textOf)
+  const taken = links.ofSent.map(places => places.size > 0)
+  const last = lastPlaces(links, sent.length - 1)
+  let previous: number | undefined
   stored.forEach((message, index) => {
     const linked = links.ofStored[index]
     if (linked && linked.size > 0) {
       previous = Math.min(...linked)
       return
     }
-    const trace = traceOf(message)
-    if (trace.length === 0) return
-    const last = Math.min(after[index] ?? 0, previous + MAXIMUM_REACH)
-    for (let place = previous; place <= last; place++) {
-      if (trace.some(text => texts[place]?.includes(text))) {
-        links.add(index, place)
-        previous = place
-        return
-      }
+    const traces = traceOf(message)
+    const start = previous ?? 0
+    const end = Math.min(last[index] ?? 0, start + MAXIMUM_REACH)
+    for (let place = start; place <= end; place++) {
+      const usable = taken[place] ? (previous === undefined ? [] : traces.filter(isTelling)) : traces
+      if (!usable.some(trace => texts[place]?.includes(trace))) continue
+      links.add(index, place)
+      previous = place
+      return
     }
   })
 }
 
 /** A trace is looked for in so many messages: far away it would be chance. */
 const MAXIMUM_REACH = 12
+
+function isTelling(trace: string): boolean {
+  return trace.length >= 12
+}
+
+/** For each stored message, the last place where it may stand: that of the next one that was found. */
+function lastPlaces(links: Links, end: number): number[] {
+  const places: number[] = []
+  let next = end
+  for (let index = links.ofStored.length - 1; index >= 0; index--) {
+    places[index] = next
+    const linked = links.ofStored[index]
+    if (linked && linked.size > 0) next = Math.max(...linked)
+  }
+  return places
+}
 
 function toRows(links: Links, stored: readonly StoredMessage[], sent: readonly WireMessage[]): AlignedRow[] {
   const rows: AlignedRow[] = []

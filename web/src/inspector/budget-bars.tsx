@@ -1,5 +1,5 @@
 import type { BudgetPicture } from './step-facts.js'
-import { countText, shortCount } from './words.js'
+import { countText, plural, shortCount } from './words.js'
 
 /** What the request was made of, against the history's budget and against the model's window. */
 export function BudgetBars({ picture }: { picture: BudgetPicture }) {
@@ -7,7 +7,7 @@ export function BudgetBars({ picture }: { picture: BudgetPicture }) {
   const room = budget === undefined ? 0 : Math.max(0, budget - kept)
   const request = system + tools + kept
   return (
-    <figure className="budget" aria-label="Where the tokens went">
+    <figure className="inspect-budget" aria-label="Where the tokens went">
       <Bar
         label="History"
         summary={historyText(picture)}
@@ -40,9 +40,12 @@ export function BudgetBars({ picture }: { picture: BudgetPicture }) {
   )
 }
 
-function historyText({ kept, cut, budget }: BudgetPicture): string {
+function historyText({ kept, cut, cutMessages, budget }: BudgetPicture): string {
   const limit = budget === undefined ? '' : ` of ${countText(budget)}`
-  const left = cut > 0 ? `; ${countText(cut)} more would have been too much` : '; nothing was cut'
+  const left =
+    cut > 0
+      ? `; ${plural(cutMessages, 'message')} left out would have cost ${countText(cut)} more`
+      : '; nothing was cut'
   return `${countText(kept)}${limit} tokens${left}`
 }
 
@@ -66,23 +69,23 @@ interface BarPart {
 function Bar({ label, summary, parts }: { label: string; summary: string; parts: readonly BarPart[] }) {
   const visible = parts.filter(part => part.tokens > 0)
   return (
-    <div className="budget-bar">
-      <p className="budget-line">
+    <div className="inspect-budget-bar">
+      <p className="inspect-budget-line">
         <strong>{label}</strong> {summary}
       </p>
-      <div className="budget-track" aria-hidden="true">
+      <div className="inspect-budget-track" aria-hidden="true">
         {visible.map(part => (
           <span
             key={part.name}
-            className={`budget-part budget-${part.name}`}
+            className={`inspect-budget-part inspect-budget-${part.name}`}
             style={{ flexGrow: part.tokens }}
           />
         ))}
       </div>
-      <ul className="budget-legend">
+      <ul className="inspect-budget-legend">
         {visible.map(part => (
           <li key={part.name}>
-            <span className={`budget-dot budget-${part.name}`} aria-hidden="true" />
+            <span className={`inspect-budget-dot inspect-budget-${part.name}`} aria-hidden="true" />
             {part.label} {shortCount(part.tokens)}
           </li>
         ))}

@@ -17,7 +17,7 @@ export function CopyButton({ label, text }: { label: string; text: () => string 
     }
   }
   return (
-    <button type="button" className="panel-button" aria-live="polite" onClick={() => void copy()}>
+    <button type="button" className="inspect-panel-button" aria-live="polite" onClick={() => void copy()}>
       {outcome === undefined ? label : outcome === 'copied' ? 'Copied' : 'The browser refused'}
     </button>
   )

@@ -17,16 +17,18 @@ export function FindingItem({ finding, client, sessionId }: FindingItemProps) {
   const [isOpen, setIsOpen] = useState(false)
   const { seq } = finding
   return (
-    <li className={`finding finding-${finding.severity}`}>
-      <p className="finding-head">
-        <span className={`mark ${finding.severity === 'breaks' ? 'mark-cut' : 'mark-mapped'}`}>
+    <li className={`inspect-finding inspect-finding-${finding.severity}`}>
+      <p className="inspect-finding-head">
+        <span
+          className={`inspect-mark ${finding.severity === 'breaks' ? 'inspect-mark-cut' : 'inspect-mark-mapped'}`}
+        >
           {finding.severity === 'breaks' ? 'refused' : 'rewritten'}
         </span>
         <code>{finding.code}</code>
         {seq === undefined ? null : (
           <button
             type="button"
-            className="message-link"
+            className="inspect-message-link"
             aria-expanded={isOpen}
             onClick={() => setIsOpen(!isOpen)}
           >
@@ -35,11 +37,8 @@ export function FindingItem({ finding, client, sessionId }: FindingItemProps) {
         )}
       </p>
       <p dir="auto">{finding.message}</p>
-      <p className="finding-repair" dir="auto">
-        <span className="finding-arrow" aria-hidden="true">
-          →
-        </span>{' '}
-        {finding.repair}
+      <p className="inspect-finding-repair" dir="auto">
+        <span aria-hidden="true">→</span> {finding.repair}
       </p>
       {isOpen && seq !== undefined ? <Message client={client} sessionId={sessionId} seq={seq} /> : null}
     </li>
@@ -54,5 +53,9 @@ function Message({ client, sessionId, seq }: { client: LangoClient; sessionId: s
   const [loaded, reload] = useLoaded(load)
   if (loaded.state !== 'done') return <PanelState loaded={loaded} what="message" onRetry={reload} />
   const [message] = loaded.value
-  return message ? <StoredCard message={message} /> : <p className="card-remark">The message is gone.</p>
+  return message ? (
+    <StoredCard message={message} />
+  ) : (
+    <p className="inspect-card-remark">The message is gone.</p>
+  )
 }

@@ -1,8 +1,8 @@
 import { useCallback, useState } from 'react'
 import type { LangoClient } from '../../../src/client/client.js'
 import './inspector.css'
+import { PanelFrame } from './panel-frame.js'
 import { PanelState } from './panel-state.js'
-import { SidePanel } from './side-panel.js'
 import { StepPicker } from './step-picker.js'
 import { StepView } from './step-view.js'
 import type { ModelChoice, RunInspection } from './types.js'
@@ -23,9 +23,9 @@ export function InspectorPanel({ client, sessionId, runId, onClose }: InspectorP
   const [chosen, setChosen] = useState<number>()
   if (loaded.state !== 'done') {
     return (
-      <SidePanel title="Context inspector" onClose={onClose}>
+      <PanelFrame title="Context inspector" onClose={onClose}>
         <PanelState loaded={loaded} what="requests of this answer" onRetry={reload} />
-      </SidePanel>
+      </PanelFrame>
     )
   }
   const { inspection, models, budgetTokens } = loaded.value
@@ -33,14 +33,14 @@ export function InspectorPanel({ client, sessionId, runId, onClose }: InspectorP
   // The answer came from the last request, so that is what people look for first.
   const step = steps.find(one => one.step === chosen) ?? steps.at(-1)
   return (
-    <SidePanel
+    <PanelFrame
       title="Context inspector"
       subtitle={runText(inspection)}
       onClose={onClose}
       head={<StepPicker steps={steps} chosen={step?.step} onChoose={setChosen} onReload={reload} />}
     >
       {inspection.error ? (
-        <p className="inspector-error" role="alert" dir="auto">
+        <p className="inspect-error" role="alert" dir="auto">
           {inspection.error.message}
         </p>
       ) : null}
@@ -55,11 +55,11 @@ export function InspectorPanel({ client, sessionId, runId, onClose }: InspectorP
           budgetTokens={budgetTokens}
         />
       ) : (
-        <p className="panel-state">
+        <p className="inspect-panel-state">
           No request of this answer is stored: none was sent yet, or it was removed with old runs.
         </p>
       )}
-    </SidePanel>
+    </PanelFrame>
   )
 }
 

@@ -14,14 +14,14 @@ export function JsonRow({
   const [isWhole, setIsWhole] = useState(false)
   const isLong = line.open === undefined && line.text.length > SHOWN
   const text = isLong ? (isWhole ? line.text.slice(0, MAXIMUM) : `${line.text.slice(0, SHOWN)}…`) : line.text
-  const name = line.name === '' ? null : <span className="json-name">{line.name}</span>
+  const name = line.name === '' ? null : <span className="inspect-json-name">{line.name}</span>
   const indent = { paddingInlineStart: 8 + Math.min(line.depth, 16) * 14 }
   if (line.open === undefined && !isLong) {
     return (
-      <div className={`json-row${isFound ? ' is-found' : ''}`} style={indent}>
-        <span className="json-fold" />
+      <div className={`inspect-json-row${isFound ? ' is-found' : ''}`} style={indent}>
+        <span className="inspect-json-fold" />
         {name}
-        <span className={`json-value json-${line.kind}`}>{text}</span>
+        <span className={`inspect-json-value inspect-json-${line.kind}`}>{text}</span>
       </div>
     )
   }
@@ -29,16 +29,18 @@ export function JsonRow({
   return (
     <button
       type="button"
-      className={`json-row${isFound ? ' is-found' : ''}`}
+      className={`inspect-json-row${isFound ? ' is-found' : ''}`}
       style={indent}
       aria-expanded={isOpen}
       onClick={() => (line.open === undefined ? setIsWhole(!isWhole) : onToggle())}
     >
-      <span className="json-fold" aria-hidden="true">
+      <span className="inspect-json-fold" aria-hidden="true">
         {isOpen ? '▾' : '▸'}
       </span>
       {name}
-      <span className={`json-value json-${line.open === undefined ? line.kind : 'size'}`}>{text}</span>
+      <span className={`inspect-json-value inspect-json-${line.open === undefined ? line.kind : 'size'}`}>
+        {text}
+      </span>
     </button>
   )
 }

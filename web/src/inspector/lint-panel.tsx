@@ -1,9 +1,9 @@
 import { useCallback } from 'react'
 import type { LangoClient } from '../../../src/client/client.js'
-import './inspector.css'
+import './lint.css'
 import { LintRow } from './lint-row.js'
+import { PanelFrame } from './panel-frame.js'
 import { PanelState } from './panel-state.js'
-import { SidePanel } from './side-panel.js'
 import type { SessionLint } from './types.js'
 import { useLoaded } from './use-loaded.js'
 import { countText, plural } from './words.js'
@@ -16,48 +16,74 @@ export interface LintPanelProps {
 
 /** Whether a session can go on with another provider: as it is stored, and as Lango sends it. */
 export function LintPanel({ client, sessionId, onClose }: LintPanelProps) {
-  const load = useCallback(() => client.lint(sessionId), [client, sessionId])
+  const load = useCallback(() => loadLint(client, sessionId), [client, sessionId])
   const [loaded, reload] = useLoaded(load)
   if (loaded.state !== 'done') {
     return (
-      <SidePanel title={TITLE} onClose={onClose}>
+      <PanelFrame title={TITLE} onClose={onClose}>
         <PanelState loaded={loaded} what="findings" onRetry={reload} />
-      </SidePanel>
+      </PanelFrame>
     )
   }
-  const lint = loaded.value
+  const { lint, repairMode } = loaded.value
   return (
-    <SidePanel title={TITLE} subtitle={plural(lint.messages, 'message')} onClose={onClose}>
-      <div className="lint">
-        <Summary lint={lint} />
-        <ul className="lint-list">
+    <PanelFrame title={TITLE} subtitle={plural(lint.messages, 'message')} onClose={onClose}>
+      <div className="inspect-lint">
+        <Summary lint={lint} repairMode={repairMode} />
+        <ul className="inspect-lint-list">
           {lint.profiles.map(profile => (
-            <LintRow key={profile.profile} profile={profile} client={client} sessionId={sessionId} />
+            <LintRow
+              key={profile.profile}
+              profile={profile}
+              client={client}
+              sessionId={sessionId}
+              repairs={repairMode === 'repair'}
+            />
           ))}
         </ul>
       </div>
-    </SidePanel>
+    </PanelFrame>
   )
 }
 
 const TITLE = 'Can this session switch models?'
 
-function Summary({ lint }: { lint: SessionLint }) {
-  const refused = lint.profiles.filter(profile => profile.refused).length
+async function loadLint(client: LangoClient, sessionId: string) {
+  const [lint, info] = await Promise.all([client.lint(sessionId), client.info().catch(() => undefined)])
+  return { lint, repairMode: info?.repair ?? 'repair' }
+}
+
+function Summary({ lint, repairMode }: { lint: SessionLint; repairMode: string }) {
+  const { answer, reason } = verdict(lint, repairMode)
   const skipped = lint.truncated?.skipped ?? 0
   return (
-    <div className="lint-summary">
+    <div className="inspect-lint-summary">
       <p>
-        <strong>Yes, to any of them.</strong>{' '}
-        {refused === 0
-          ? 'Every provider would take the history as it is stored.'
-          : `Sent as it is stored, ${refused} of ${lint.profiles.length} would refuse the history. Lango repairs it before each request, so the session goes on everywhere.`}
+        <strong>{answer}</strong> {reason}
       </p>
       {skipped > 0 ? (
-        <p className="lint-remark">
+        <p className="inspect-lint-remark">
           Only the newest messages were looked at; {countText(skipped)} older ones were not.
         </p>
       ) : null}
     </div>
   )
+}
+
+function verdict({ profiles }: SessionLint, repairMode: string): { answer: string; reason: string } {
+  const refused = profiles.filter(profile => profile.refused).length
+  const stored = `Sent as it is stored, ${refused} of ${profiles.length} would refuse the history.`
+  if (refused === 0) {
+    return { answer: 'Yes, to any of them.', reason: 'All would take the history as it is stored.' }
+  }
+  if (repairMode === 'repair') {
+    return {
+      answer: 'Yes, to any of them.',
+      reason: `${stored} Lango repairs it before each request, so the session goes on everywhere.`,
+    }
+  }
+  return {
+    answer: `To ${profiles.length - refused} of ${profiles.length}.`,
+    reason: `${stored} Repair is switched off here (history.repair is ${repairMode}); set it to repair to go on.`,
+  }
 }

@@ -8,39 +8,46 @@ export interface LintRowProps {
   profile: ProfileLint
   client: LangoClient
   sessionId: string
+  /** Histories are repaired here before they are sent. */
+  repairs: boolean
 }
 
 /** One provider: its verdict in words, and on request what it is about. */
-export function LintRow({ profile, client, sessionId }: LintRowProps) {
+export function LintRow({ profile, client, sessionId, repairs }: LintRowProps) {
   const [isOpen, setIsOpen] = useState(false)
   const [shown, setShown] = useState(PORTION)
   const contentId = useId()
   const { findings } = profile
   const unlisted = profile.breaks + profile.mapped - findings.length
   return (
-    <li className={`lint-row ${profile.refused ? 'is-refused' : 'is-accepted'}`}>
+    <li className={`inspect-lint-row ${profile.refused ? 'is-refused' : 'is-accepted'}`}>
       <button
         type="button"
-        className="lint-row-head"
+        className="inspect-lint-row-head"
         aria-expanded={isOpen}
         aria-controls={contentId}
         disabled={findings.length === 0}
         onClick={() => setIsOpen(!isOpen)}
       >
-        <span className="lint-row-title">
+        <span className="inspect-lint-row-title">
+          <span className="inspect-lint-chevron" aria-hidden="true">
+            {findings.length === 0 ? '·' : isOpen ? '▾' : '▸'}
+          </span>
           {profileTitle(profile.profile)} <code>{profile.profile}</code>
         </span>
-        <span className="lint-verdicts">
-          <span className={`mark ${profile.refused ? 'mark-cut' : 'mark-signed'}`}>
+        <span className="inspect-lint-verdicts">
+          <span className={`inspect-mark ${profile.refused ? 'inspect-mark-cut' : 'inspect-mark-signed'}`}>
             as stored: {profile.refused ? 'refused' : 'accepted'}
           </span>
-          <span className="mark mark-signed">with Lango: {outcomeText(profile)}</span>
+          {repairs ? (
+            <span className="inspect-mark inspect-mark-signed">with Lango: {outcomeText(profile)}</span>
+          ) : null}
         </span>
       </button>
       <div id={contentId} hidden={!isOpen}>
         {isOpen ? (
           <>
-            <ul className="findings">
+            <ul className="inspect-findings">
               {findings.slice(0, shown).map((finding, index) => (
                 <FindingItem
                   // biome-ignore lint/suspicious/noArrayIndexKey: findings never change places
@@ -52,12 +59,16 @@ export function LintRow({ profile, client, sessionId }: LintRowProps) {
               ))}
             </ul>
             {findings.length > shown ? (
-              <button type="button" className="panel-button" onClick={() => setShown(shown + PORTION)}>
+              <button
+                type="button"
+                className="inspect-panel-button"
+                onClick={() => setShown(shown + PORTION)}
+              >
                 {findings.length - shown} more
               </button>
             ) : null}
             {unlisted > 0 && findings.length <= shown ? (
-              <p className="lint-remark">{plural(unlisted, 'further finding')} not listed.</p>
+              <p className="inspect-lint-remark">{plural(unlisted, 'further finding')} not listed.</p>
             ) : null}
           </>
         ) : null}

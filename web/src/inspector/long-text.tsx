@@ -9,14 +9,14 @@ export interface LongTextProps {
 }
 
 /** A text that may be of any length and direction: its beginning, and the rest on request. */
-export function LongText({ text, limit = 320, className = '' }: LongTextProps) {
+export function LongText({ text, limit = 220, className = '' }: LongTextProps) {
   const [shown, setShown] = useState(limit)
   const isLong = text.length > shown + 40
   return (
-    <div className={`long-text ${className}`}>
+    <div className={`inspect-long-text ${className}`}>
       <span dir="auto">{isLong ? `${beginning(text, shown)}…` : text}</span>
       {isLong ? (
-        <button type="button" className="message-link" onClick={() => setShown(shown + MORE)}>
+        <button type="button" className="inspect-message-link" onClick={() => setShown(shown + MORE)}>
           {plural(text.length - shown, 'more character')}
         </button>
       ) : null}

@@ -7,16 +7,19 @@ import { jsonText, type WireMessage, type WirePart } from './wire-part.js'
 
 /** The keys of a stored message, one list per part. */
 export function storedKeys(message: StoredMessage): string[][] {
-  const keys = message.parts.map(storedPartKeys).filter(list => list.length > 0)
+  const keys = message.parts.map(part => storedPartKeys(part, message.role)).filter(list => list.length > 0)
   return withWhole(
     keys,
+    message.role,
     message.parts.flatMap(part => (part.type === 'text' ? [part.text] : [])),
   )
 }
 
 /** The keys of a sent message, its ids translated back to the stored ones. */
 export function sentKeys(message: WireMessage, wireToStored: ReadonlyMap<string, string>): string[][] {
-  return message.parts.map(part => sentPartKeys(part, wireToStored)).filter(list => list.length > 0)
+  return message.parts
+    .map(part => sentPartKeys(part, message.role, wireToStored))
+    .filter(list => list.length > 0)
 }
 
 /** What a stored part says, as the wire would show it. */
@@ -73,26 +76,26 @@ export function matchKeys(
   }
 }
 
-function storedPartKeys(part: StoredPart): string[] {
+function storedPartKeys(part: StoredPart, role: string): string[] {
   switch (part.type) {
     case 'text':
     case 'reasoning':
-      return textKeys(part.type, part.text)
+      return textKeys(part.type, role, part.text)
     case 'tool-call':
     case 'tool-result':
       return callKeys(part.type, part.id, part.name, storedText(part))
     case 'media':
       return part.url ? [`media ${part.url}`] : []
     default:
-      return textKeys('text', part.text)
+      return textKeys('text', role, part.text)
   }
 }
 
-function sentPartKeys(part: WirePart, wireToStored: ReadonlyMap<string, string>): string[] {
+function sentPartKeys(part: WirePart, role: string, wireToStored: ReadonlyMap<string, string>): string[] {
   switch (part.type) {
     case 'text':
     case 'reasoning':
-      return textKeys(part.type, part.text)
+      return textKeys(part.type, role, part.text)
     case 'tool-call':
     case 'tool-result': {
       const id = part.callId ?? ''
@@ -101,13 +104,14 @@ function sentPartKeys(part: WirePart, wireToStored: ReadonlyMap<string, string>)
     case 'media':
       return [`media ${part.text}`]
     default:
-      return textKeys('text', part.text)
+      return textKeys('text', role, part.text)
   }
 }
 
-function textKeys(type: string, text: string): string[] {
+/** The same words of the same role first; a role may have been changed on the way. */
+function textKeys(type: string, role: string, text: string): string[] {
   const trimmed = text.trim()
-  return trimmed === '' ? [] : [`${type} ${trimmed}`]
+  return trimmed === '' ? [] : [`${type} of ${role} ${trimmed}`, `${type} ${trimmed}`]
 }
 
 /** An id that the wire has is believed: content decides only where there is none. */
@@ -116,6 +120,6 @@ function callKeys(type: string, id: string, name: string, text: string): string[
 }
 
 /** Some wires join the texts of a message into one. */
-function withWhole(keys: string[][], texts: readonly string[]): string[][] {
-  return texts.length < 2 ? keys : [...keys, textKeys('text', texts.join('\n'))]
+function withWhole(keys: string[][], role: string, texts: readonly string[]): string[][] {
+  return texts.length < 2 ? keys : [...keys, textKeys('text', role, texts.join('\n'))]
 }

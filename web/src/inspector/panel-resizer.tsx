@@ -6,7 +6,7 @@ const STEP = 32
 
 /** How wide the panel is, kept for the next time and never wider than the page allows. */
 export function usePanelWidth(): [number, (width: number) => void] {
-  const [width, setWidth] = useState(() => within(readWidth() ?? window.innerWidth * 0.56))
+  const [width, setWidth] = useState(() => within(readWidth() ?? window.innerWidth * 0.54))
   useEffect(() => {
     const listen = () => setWidth(within)
     window.addEventListener('resize', listen)
@@ -49,7 +49,7 @@ export function PanelResizer({ width, onWidth }: { width: number; onWidth: (widt
       aria-valuemin={MINIMUM}
       aria-valuemax={Math.round(maximum())}
       tabIndex={0}
-      className="side-panel-resizer"
+      className="inspect-frame-resizer"
       onPointerDown={onPointerDown}
       onPointerMove={onPointerMove}
       onKeyDown={onKeyDown}

@@ -12,17 +12,17 @@ export function PanelState({
 }) {
   if (loaded.state === 'loading') {
     return (
-      <p className="panel-state" role="status">
+      <p className="inspect-panel-state" role="status">
         Reading {what} …
       </p>
     )
   }
   return (
-    <div className="panel-state" role="alert">
+    <div className="inspect-panel-state" role="alert">
       <p>
         {loaded.message} The {what} could not be read.
       </p>
-      <button type="button" className="panel-button" onClick={onRetry}>
+      <button type="button" className="inspect-panel-button" onClick={onRetry}>
         Try again
       </button>
     </div>

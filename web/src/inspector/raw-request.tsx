@@ -8,6 +8,7 @@ import {
   useRef,
   useState,
 } from 'react'
+import './request.css'
 import { CopyButton } from './copy-button.js'
 import { JsonRow } from './json-row.js'
 import { ancestorsOf, firstOpen, jsonLines, searchJson } from './json-tree.js'
@@ -38,15 +39,15 @@ export function RawRequest({ body, scroller }: { body: unknown; scroller: RefObj
       return next
     })
   return (
-    <div className="raw">
-      <div className="raw-tools">
+    <div>
+      <div className="inspect-raw-tools">
         <SearchBox {...search} />
-        <button type="button" className="panel-button" onClick={() => setOpen(firstOpen(body))}>
+        <button type="button" className="inspect-panel-button" onClick={() => setOpen(firstOpen(body))}>
           Fold
         </button>
         <CopyButton label="Copy JSON" text={() => JSON.stringify(body, null, 2) ?? ''} />
       </div>
-      <div ref={list} className="raw-list" style={{ height: virtualizer.getTotalSize() }}>
+      <div ref={list} className="inspect-raw-list" style={{ height: virtualizer.getTotalSize() }}>
         {virtualizer.getVirtualItems().map(({ index, key, start }) => {
           const line = lines[index]
           return line ? (
@@ -54,7 +55,7 @@ export function RawRequest({ body, scroller }: { body: unknown; scroller: RefObj
               key={key}
               ref={virtualizer.measureElement}
               data-index={index}
-              className="raw-item"
+              className="inspect-raw-item"
               style={{ transform: `translateY(${start - virtualizer.options.scrollMargin}px)` }}
             >
               <JsonRow line={line} isFound={line.path === found} onToggle={() => toggle(line.path)} />
@@ -108,7 +109,7 @@ function SearchBox({ query, onQuery, count, at, onMove }: Search) {
     }
   }
   return (
-    <div className="raw-search">
+    <div className="inspect-raw-search">
       <input
         type="search"
         value={query}
@@ -117,12 +118,12 @@ function SearchBox({ query, onQuery, count, at, onMove }: Search) {
         onChange={event => onQuery(event.target.value)}
         onKeyDown={onKeyDown}
       />
-      <span className="raw-count" role="status">
+      <span className="inspect-raw-count" role="status">
         {query === '' ? '' : count === 0 ? 'none' : `${at + 1} of ${count >= 500 ? '500+' : count}`}
       </span>
       <button
         type="button"
-        className="panel-button"
+        className="inspect-panel-button"
         aria-label="Previous match"
         disabled={count === 0}
         onClick={() => onMove(-1)}
@@ -131,7 +132,7 @@ function SearchBox({ query, onQuery, count, at, onMove }: Search) {
       </button>
       <button
         type="button"
-        className="panel-button"
+        className="inspect-panel-button"
         aria-label="Next match"
         disabled={count === 0}
         onClick={() => onMove(1)}

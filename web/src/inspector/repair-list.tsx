@@ -1,3 +1,4 @@
+import './request.css'
 import type { InspectedStep, StepRepair } from './types.js'
 import type { WireRequest } from './wire-messages.js'
 import { plural, profileTitle, stepReason, stepTitle } from './words.js'
@@ -15,35 +16,37 @@ export function RepairList({ step, seqs, request, onMessage }: RepairListProps) 
   const ids = Object.entries(step.mappedIds)
   const signed = request.messages.flatMap(message => message.parts).filter(part => part.signed).length
   return (
-    <div className="repairs">
-      <p className="repairs-lead">
+    <div className="inspect-repairs">
+      <p className="inspect-repairs-lead">
         {step.repairs.length === 0
           ? `The history was legal for ${profileTitle(step.profile)} as it is stored. Nothing was changed.`
           : `${plural(step.repairs.length, 'change')} made the history legal for ${profileTitle(step.profile)}. The stored messages stay as they are.`}
       </p>
       {groups.map(({ name, repairs }) => (
-        <section key={name} className="repair-group">
+        <section key={name} className="inspect-repair-group">
           <h3>
             {stepTitle(name)} <code>{name}</code>
           </h3>
-          {stepReason(name) ? <p className="repair-reason">{stepReason(name)}</p> : null}
+          {stepReason(name) ? <p className="inspect-repair-reason">{stepReason(name)}</p> : null}
           <ul>
             {repairs.slice(0, SHOWN).map(({ repair, seq, index }) => (
               <li key={index} dir="auto">
                 {repair.detail}{' '}
                 {seq === undefined ? null : (
-                  <button type="button" className="message-link" onClick={() => onMessage(seq)}>
+                  <button type="button" className="inspect-message-link" onClick={() => onMessage(seq)}>
                     message {seq}
                   </button>
                 )}
               </li>
             ))}
           </ul>
-          {repairs.length > SHOWN ? <p className="repair-reason">and {repairs.length - SHOWN} more</p> : null}
+          {repairs.length > SHOWN ? (
+            <p className="inspect-repair-reason">and {repairs.length - SHOWN} more</p>
+          ) : null}
         </section>
       ))}
       {ids.length > 0 ? <MappedIds ids={ids} /> : null}
-      <p className="repairs-lead">
+      <p className="inspect-repairs-lead">
         {signed === 0
           ? 'No signature travels with this request.'
           : `${plural(signed, 'signature')} of this provider ${signed === 1 ? 'is' : 'are'} sent back as received.`}
@@ -56,9 +59,9 @@ const SHOWN = 200
 
 function MappedIds({ ids }: { ids: readonly [string, string][] }) {
   return (
-    <section className="repair-group">
+    <section className="inspect-repair-group">
       <h3>Ids</h3>
-      <table className="mapped-ids">
+      <table className="inspect-mapped-ids">
         <thead>
           <tr>
             <th scope="col">Stored</th>
@@ -78,7 +81,7 @@ function MappedIds({ ids }: { ids: readonly [string, string][] }) {
           ))}
         </tbody>
       </table>
-      {ids.length > SHOWN ? <p className="repair-reason">and {ids.length - SHOWN} more</p> : null}
+      {ids.length > SHOWN ? <p className="inspect-repair-reason">and {ids.length - SHOWN} more</p> : null}
     </section>
   )
 }

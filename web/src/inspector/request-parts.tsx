@@ -1,3 +1,4 @@
+import './request.css'
 import { LongText } from './long-text.js'
 import type { WireRequest } from './wire-messages.js'
 import { plural } from './words.js'
@@ -6,13 +7,13 @@ import { plural } from './words.js'
 export function RequestParts({ request }: { request: WireRequest }) {
   const settings = Object.entries(request.settings)
   return (
-    <div className="request-parts">
+    <div className="inspect-request-parts">
       <section>
         <h3>System instruction</h3>
         {request.system === '' ? (
-          <p className="repair-reason">This request has none.</p>
+          <p className="inspect-repair-reason">This request has none.</p>
         ) : (
-          <LongText className="request-system" text={request.system} limit={4000} />
+          <LongText className="inspect-request-system" text={request.system} limit={4000} />
         )}
       </section>
       <section>
@@ -22,7 +23,7 @@ export function RequestParts({ request }: { request: WireRequest }) {
             : `${plural(request.tools.length, 'tool')} declared`}
         </h3>
         {request.tools.map(tool => (
-          <details key={tool.name} className="request-tool">
+          <details key={tool.name} className="inspect-request-tool">
             <summary>
               <code>{tool.name}</code> <span dir="auto">{tool.description}</span>
             </summary>
@@ -33,7 +34,7 @@ export function RequestParts({ request }: { request: WireRequest }) {
       {settings.length > 0 ? (
         <section>
           <h3>Settings</h3>
-          <dl className="request-settings">
+          <dl className="inspect-request-settings">
             {settings.map(([name, value]) => (
               <div key={name}>
                 <dt>

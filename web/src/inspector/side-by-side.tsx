@@ -29,28 +29,30 @@ export function SideBySide({ rows, scroller, target, older, onOlder }: SideBySid
     if (at >= 0) virtualizer.scrollToIndex(at, { align: 'center' })
   }, [target, items, virtualizer])
   return (
-    <div className="compare">
-      <div className="compare-tools">
+    <div>
+      <div className="inspect-compare-tools">
         <label>
           <input
             type="checkbox"
             checked={changesOnly}
             onChange={event => setChangesOnly(event.target.checked)}
           />
-          Only what differs ({changed} of {rows.length})
+          Only what differs ({countText(changed)} of {countText(rows.length)})
         </label>
         {older > 0 ? (
-          <button type="button" className="panel-button" onClick={onOlder}>
+          <button type="button" className="inspect-panel-button" onClick={onOlder}>
             {plural(older, 'older message')}
           </button>
         ) : null}
       </div>
-      <div className="compare-head" aria-hidden="true">
+      <div className="inspect-compare-head" aria-hidden="true">
         <span>Stored</span>
         <span>Sent</span>
       </div>
-      {items.length === 0 ? <p className="panel-state">Everything was sent as it is stored.</p> : null}
-      <div ref={list} className="compare-list" style={{ height: virtualizer.getTotalSize() }}>
+      {items.length === 0 ? (
+        <p className="inspect-panel-state">Everything was sent as it is stored.</p>
+      ) : null}
+      <div ref={list} className="inspect-compare-list" style={{ height: virtualizer.getTotalSize() }}>
         {virtualizer.getVirtualItems().map(({ index, key, start }) => {
           const item = items[index]
           if (!item) return null
@@ -59,7 +61,7 @@ export function SideBySide({ rows, scroller, target, older, onOlder }: SideBySid
               key={key}
               ref={virtualizer.measureElement}
               data-index={index}
-              className="compare-item"
+              className="inspect-compare-item"
               style={{ transform: `translateY(${start - virtualizer.options.scrollMargin}px)` }}
             >
               <Item
@@ -91,9 +93,9 @@ function Item({
   const messages = item.rows.flatMap(one => one.stored)
   const tokens = messages.reduce((all, message) => all + message.tokens, 0)
   return (
-    <button type="button" className="compare-fold" onClick={onUnfold}>
-      <span className="mark mark-cut">not sent</span> {plural(messages.length, 'message')},{' '}
-      {countText(tokens)} tokens <span className="compare-fold-more">show</span>
+    <button type="button" className="inspect-compare-fold" onClick={onUnfold}>
+      <span className="inspect-mark inspect-mark-cut">not sent</span> {plural(messages.length, 'message')},{' '}
+      {countText(tokens)} tokens <span className="inspect-compare-fold-more">show</span>
     </button>
   )
 }

@@ -35,6 +35,7 @@ export interface BudgetPicture {
   tools: number
   kept: number
   cut: number
+  cutMessages: number
   /** What the history may cost; absent when nothing limits it. */
   budget?: number
   /** Of the model. */
@@ -50,7 +51,7 @@ export function budgetPicture(
   request: WireRequest,
   context: { model?: ModelChoice | undefined; budgetTokens?: number | 'off' | undefined },
 ): BudgetPicture {
-  const { atLoad, atSend, tokens } = cutsOf(step)
+  const { atLoad, atSend, tokens, messages } = cutsOf(step)
   const kept = atSend?.keptTokens ?? step.history?.tokens ?? atLoad?.keptTokens ?? estimate(request.messages)
   const configured = typeof context.budgetTokens === 'number' ? context.budgetTokens : undefined
   const budget = atLoad?.budgetTokens ?? atSend?.budgetTokens ?? configured
@@ -59,6 +60,7 @@ export function budgetPicture(
     tools: request.tools.length === 0 ? 0 : estimate(request.tools),
     kept,
     cut: tokens,
+    cutMessages: messages,
     ...(budget === undefined ? {} : { budget }),
     ...(context.model ? { window: context.model.contextWindow, answer: context.model.outputLimit } : {}),
     ...(step.usage && step.usage.inputTokens > 0 ? { counted: step.usage.inputTokens } : {}),

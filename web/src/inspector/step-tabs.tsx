@@ -31,7 +31,12 @@ export function StepTabs({ tab, onTab, repairs, tools, children }: StepTabsProps
   }
   return (
     <>
-      <div className="step-tabs" role="tablist" aria-label="Views of the request" onKeyDown={onKeyDown}>
+      <div
+        className="inspect-step-tabs"
+        role="tablist"
+        aria-label="Views of the request"
+        onKeyDown={onKeyDown}
+      >
         {tabs.map(({ name, label, count }) => (
           <button
             key={name}
@@ -44,11 +49,16 @@ export function StepTabs({ tab, onTab, repairs, tools, children }: StepTabsProps
             onClick={() => onTab(name)}
           >
             {label}
-            {count ? <span className="step-tabs-count">{count}</span> : null}
+            {count ? <span className="inspect-step-tabs-count">{count}</span> : null}
           </button>
         ))}
       </div>
-      <div id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-${tab}`} className="step-tab-panel">
+      <div
+        id={`${id}-panel`}
+        role="tabpanel"
+        aria-labelledby={`${id}-${tab}`}
+        className="inspect-step-tab-panel"
+      >
         {children}
       </div>
     </>

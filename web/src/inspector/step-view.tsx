@@ -38,7 +38,7 @@ export function StepView({ client, sessionId, inspection, step, model, budgetTok
     setTab('compare')
   }
   return (
-    <div className="step-view" ref={scroller}>
+    <div className="inspect-step-view" ref={scroller}>
       <StepFigures step={step} request={request} />
       <BudgetBars picture={budgetPicture(step, request, { model, budgetTokens })} />
       <StepTabs tab={tab} onTab={setTab} repairs={step.repairs.length} tools={request.tools.length}>
@@ -101,7 +101,7 @@ function StepFigures({ step, request }: { step: InspectedStep; request: WireRequ
     ...(usage?.cost === undefined ? [] : [['Cost', costText(usage.cost)]]),
   ]
   return (
-    <dl className="step-figures">
+    <dl className="inspect-step-figures">
       {items.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

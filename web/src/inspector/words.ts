@@ -30,7 +30,7 @@ export function bytesText(bytes: number): string {
 export function costText(dollars: number): string {
   if (dollars === 0) return '$0'
   if (dollars < 0.0001) return '< $0.0001'
-  return `$${dollars < 0.01 ? dollars.toFixed(4) : dollars.toFixed(2)}`
+  return `$${dollars.toFixed(dollars < 0.01 ? 4 : dollars < 1 ? 3 : 2)}`
 }
 
 /** What a profile stands for. The name itself is shown beside it. */
@@ -104,7 +104,7 @@ const STEP_TITLES: Readonly<Record<string, string>> = {
 }
 
 const STEP_REASONS: Readonly<Record<string, string>> = {
-  'drop-orphans': 'A result whose call is missing is refused by every provider.',
+  'drop-orphans': 'Most providers refuse a result whose call is missing.',
   'pair-calls': 'Every call must be answered, in the place where the provider looks for the answer.',
   'prepend-user': 'The provider wants a conversation that begins with a user.',
   'merge-roles': 'The provider wants user and assistant to take turns.',

@@ -1,8 +1,8 @@
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react'
-import './side-panel.css'
+import './panel-frame.css'
 import { PanelResizer, usePanelWidth } from './panel-resizer.js'
 
-export interface SidePanelProps {
+export interface PanelFrameProps {
   title: string
   subtitle?: string | undefined
   onClose: () => void
@@ -15,11 +15,12 @@ export interface SidePanelProps {
  * A panel at the right side of the page, beside which the page stays usable; on a phone a sheet over all of it,
  * which keeps the focus. Escape closes it, and the focus goes back to where it came from.
  */
-export function SidePanel({ title, subtitle, onClose, head, children }: SidePanelProps) {
+export function PanelFrame({ title, subtitle, onClose, head, children }: PanelFrameProps) {
   const panel = useRef<HTMLElement>(null)
   const titleId = useId()
   const isSheet = useIsPhone()
   const [width, setWidth] = usePanelWidth()
+  usePublishedWidth(isSheet ? 0 : width)
   useReturnedFocus(panel)
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'Escape' && !event.defaultPrevented) {
@@ -36,17 +37,22 @@ export function SidePanel({ title, subtitle, onClose, head, children }: SidePane
       ref={panel}
       aria-labelledby={titleId}
       tabIndex={-1}
-      className="side-panel"
+      className="inspect-frame"
       style={isSheet ? undefined : { width }}
       onKeyDown={onKeyDown}
     >
       {isSheet ? null : <PanelResizer width={width} onWidth={setWidth} />}
-      <header className="side-panel-header">
-        <div className="side-panel-titles">
+      <header className="inspect-frame-header">
+        <div className="inspect-frame-titles">
           <h2 id={titleId}>{title}</h2>
           {subtitle ? <p dir="auto">{subtitle}</p> : null}
         </div>
-        <button type="button" className="side-panel-close" aria-label={`Close: ${title}`} onClick={onClose}>
+        <button
+          type="button"
+          className="inspect-frame-close"
+          aria-label={`Close: ${title}`}
+          onClick={onClose}
+        >
           <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
             <path d="M3.5 3.5l9 9m0-9l-9 9" stroke="currentColor" strokeWidth="1.6" strokeLinecap="round" />
           </svg>
@@ -69,6 +75,17 @@ function useIsPhone(): boolean {
     return () => query.removeEventListener('change', listen)
   }, [])
   return isPhone
+}
+
+/** Where there is room for both, the page moves aside by this much. */
+function usePublishedWidth(width: number): void {
+  useEffect(() => {
+    const { style } = document.documentElement
+    style.setProperty('--inspect-width', `${width}px`)
+    return () => {
+      style.removeProperty('--inspect-width')
+    }
+  }, [width])
 }
 
 function useReturnedFocus(panel: { readonly current: HTMLElement | null }): void {

@@ -3,13 +3,13 @@
  * some providers refuse, an orphaned result, and then one run on each family of wires, so that every request
  * holds calls, signatures and ids of the others. The servers are strict: what is shown was accepted.
  */
-import { createRuntime, type Runtime } from '../../../src/runtime.js'
+import { createRuntime, type Runtime } from '../../src/runtime.js'
 import {
   type StrictProvider,
   type StrictProviderOptions,
   startStrictProvider,
-} from '../../../src/testing/start-strict-provider.js'
-import { searchTool } from '../tools.js'
+} from '../../src/testing/start-strict-provider.js'
+import { searchTool } from './tools.js'
 
 export const SCENE_KEY = { appName: 'lango', userId: 'user', sessionId: 'scene' }
 
@@ -39,11 +39,11 @@ const PROFILES = {
 } as const satisfies Record<SceneFamily, StrictProviderOptions['profile']>
 
 /** Fills the session and runs it through all four families. */
-export async function openScene(store: Runtime['store'] | string = 'memory:'): Promise<Scene> {
+export async function openScene(budgetTokens = 2000): Promise<Scene> {
   const servers = await startServers()
   const key = { apiKey: 'a-secret-key' }
   const runtime = await createRuntime({
-    store,
+    store: 'memory:',
     providers: {
       gemini: { type: 'gemini', ...key, baseUrl: servers.gemini.baseUrl },
       chat: { type: 'openai', api: 'chat', ...key, baseUrl: servers.chat.baseUrl },
@@ -56,7 +56,7 @@ export async function openScene(store: Runtime['store'] | string = 'memory:'): P
       instruction: 'You plan journeys. Answer briefly and name your sources.',
       tools: [searchTool],
     },
-    history: { maxMessageTokenBudget: 2000 },
+    history: { maxMessageTokenBudget: budgetTokens },
   })
   await fillSession(runtime.store)
   const runs = {} as Record<SceneFamily, string>
@@ -121,4 +121,23 @@ async function fillSession(store: Runtime['store']): Promise<void> {
     content: '',
     toolCalls: [{ id: 'nobody', name: 'search', output: '{"found":"an old timetable"}' }],
   })
+}
+
+/** One request of two thousand messages and about a megabyte. Returns its run. */
+export async function runLongSession({ runtime }: Scene): Promise<string> {
+  const key = { ...SCENE_KEY, sessionId: 'long' }
+  await runtime.store.createSession(key)
+  for (let turn = 1; turn <= 1000; turn++) {
+    const words = `${turn} ${'All of this is sent. '.repeat(22)}`
+    const timestamp = 1_760_000_000_000
+    await runtime.store.appendMessage(key, { role: 'user', author: 'user', content: `Q${words}`, timestamp })
+    await runtime.store.appendMessage(key, {
+      role: 'assistant',
+      author: 'guide',
+      content: `A${words}`,
+      timestamp,
+    })
+  }
+  const input = { sessionId: 'long', text: 'And now?', model: SCENE_MODELS.chat }
+  return (await runtime.runAndCollect(input)).runId
 }
