@@ -1,5 +1,4 @@
 /** The commands, as a table. Each loads its code when it is called: help must not wait for anything. */
-import { AgentError } from '../errors.js'
 import type { CommandSpec, OptionSpec } from './command.js'
 import { CONFIG_COMMANDS } from './config-commands.js'
 import { SESSION_COMMANDS } from './session-commands.js'
@@ -113,7 +112,7 @@ const CARE: readonly CommandSpec[] = [
       [1, 'it could not be read'],
       [3, 'it would be refused'],
     ],
-    run: () => notHereYet('lint'),
+    run: async ([file], flags) => (await import('./lint.js')).lint(file, flags),
   },
   {
     name: 'doctor',
@@ -134,7 +133,12 @@ const CARE: readonly CommandSpec[] = [
       ['lango doctor --session s1', 'what is wrong with it?'],
       ['lango doctor --session s1 --fix', 'make a healed copy, s1-healed'],
     ],
-    run: () => notHereYet('doctor'),
+    exitCodes: [
+      [0, 'all is well, or healed'],
+      [1, 'a check failed'],
+      [3, 'a session has problems'],
+    ],
+    run: async (_words, flags) => (await import('./doctor.js')).doctor(flags),
   },
   {
     name: 'strict',
@@ -207,10 +211,6 @@ const SETUP: readonly CommandSpec[] = [
     run: async ([shell = ''], _flags) => (await import('./completion.js')).completion(shell),
   },
 ]
-
-function notHereYet(name: string): Promise<number> {
-  throw new AgentError('internal', `'lango ${name}' is not part of this build yet.`)
-}
 
 /** The whole command line, in the order of its help. */
 export const LANGO: CommandSpec = {

@@ -66,10 +66,13 @@ const CONTROLS = /[^\P{Cc}\n\t]/gu
 const WIDE =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{17000}-\u{18cff}\u{1b000}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u
 const EMOJI = /\p{Emoji_Presentation}|\p{Extended_Pictographic}\ufe0f|^[0-9#*]\ufe0f?\u20e3/u
-const INVISIBLE = /^(?:[\p{Mn}\p{Me}\p{Cf}\p{Cc}]|\u115f|\u1160)+$/u
+const INVISIBLE = /^(?:[\p{Mn}\p{Me}\p{Cf}\p{Cc}]|[\u1160-\u11ff])$/u
 
+/** An emoji is one picture, however many points it is made of; in all other scripts the points add up. */
 function graphemeWidth(segment: string): number {
-  if (PLAIN.test(segment)) return 1
-  if (INVISIBLE.test(segment)) return 0
-  return WIDE.test(segment) || EMOJI.test(segment) ? 2 : 1
+  if (PLAIN.test(segment)) return segment.length
+  if (EMOJI.test(segment)) return 2
+  let width = 0
+  for (const point of segment) width += INVISIBLE.test(point) ? 0 : WIDE.test(point) ? 2 : 1
+  return width
 }

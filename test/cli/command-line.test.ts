@@ -1,0 +1,138 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { type CommandSpec, optionsOf } from '../../src/cli/command.js'
+import { LANGO } from '../../src/cli/commands.js'
+import { helpText } from '../../src/cli/help.js'
+import { parseCommandLine } from '../../src/cli/program.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { lango } from './lango.js'
+
+const GUARD = pathToFileURL(join(import.meta.dirname, 'refuse-packages.mjs')).href
+
+function everyCommand(command: CommandSpec, path = command.name): [path: string, command: CommandSpec][] {
+  const below = (command.commands ?? []).flatMap(child => everyCommand(child, `${path} ${child.name}`))
+  return [[path, command], ...below]
+}
+
+describe('help', () => {
+  test.each(everyCommand(LANGO))('of %s teaches with an example and fits 120 columns', (path, command) => {
+    const text = helpText(command, path)
+    expect(text).toContain(`Usage: ${path}`)
+    expect(text).toContain('Examples:')
+    for (const { flags } of optionsOf(command)) expect(text).toContain(flags)
+    for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
+  })
+
+  test.each(everyCommand(LANGO))('of %s has examples that are read without a complaint', (_path, command) => {
+    for (const [line] of command.examples) {
+      const words = /lango( [^|<>]*)?/
+        .exec(line.replace(/^source /, ''))?.[0]
+        .split(/ (?=(?:[^"]*"[^"]*")*[^"]*$)/)
+      const args = (words ?? [])
+        .slice(1)
+        .filter(word => word !== '')
+        .map(word => word.replaceAll(/["()]/g, ''))
+      expect(() => parseCommandLine(LANGO, args), line).not.toThrow()
+    }
+  })
+
+  test('and version are printed without loading a parser, a schema, ADK, an SDK or a driver', async () => {
+    const cwd = await temporaryFolder()
+    const env = {
+      REFUSED_PACKAGES: '^(@|zod|hono|openai|pg|yaml|pino|commander|cli-table3|node:(crypto|sqlite|http))',
+    }
+    const [version, help, short, long] = await Promise.all([
+      lango(['--version'], { cwd, env, imports: [GUARD] }),
+      lango(['--help'], { cwd, env, imports: [GUARD] }),
+      lango(['help', 'sessions', 'list'], { cwd, env, imports: [GUARD] }),
+      lango(['sessions', 'list', '--help'], { cwd, env, imports: [GUARD] }),
+    ])
+    expect(version).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' })
+    expect(help).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('lango run "Summarise this"'),
+      stderr: '',
+    })
+    expect(short.stdout).toBe(long.stdout)
+  })
+
+  test('sessions are listed without loading the schema, ADK or an SDK, also beside a JSON configuration', async () => {
+    const cwd = await temporaryFolder()
+    const { writeFile } = await import('node:fs/promises')
+    await writeFile(join(cwd, 'lango.config.json'), '{ "store": "sqlite:./kept.db", "app": "shop" }')
+    const env = {
+      REFUSED_PACKAGES: '^(@google|@anthropic|@hono|@earendil|@clack|zod|hono|openai|pg|yaml|pino)',
+    }
+    const listed = await lango(['sessions', 'list'], { cwd, env, imports: [GUARD] })
+    expect(listed).toMatchObject({ code: 0, stdout: '', stderr: 'No sessions in the app "shop" yet.\n' })
+  })
+})
+
+test.each([
+  [['nonsense'], `There is no command "nonsense". 'lango --help' lists the commands.`],
+  [['sesions'], 'There is no command "sesions". Did you mean sessions?'],
+  [['sessions', 'lst'], 'There is no command "sessions lst". Did you mean list?'],
+  [['run', '--modl', 'x', 'hi'], "'lango run' has no option --modl. Did you mean --model?"],
+  [['-x'], "'lango chat' has no option -x. 'lango chat --help' tells more."],
+  [
+    ['sessions', 'show'],
+    "'lango sessions show' needs <id>: the session. 'lango sessions show --help' tells more.",
+  ],
+  [['sessions', 'list', '--limit'], "--limit needs a value. 'lango sessions list --help' tells more."],
+  [
+    ['sessions', 'list', '--limit', '--json'],
+    "--limit needs a value. 'lango sessions list --help' tells more.",
+  ],
+  [['sessions', 'list', '--json=3'], "--json takes no value. 'lango sessions list --help' tells more."],
+  [['strict', '--user', 'x'], "'lango strict' has no option --user. 'lango strict --help' tells more."],
+  [
+    ['sessions', 'list', 'extra'],
+    `'lango sessions list' takes no words beside its options, but "extra" was given. 'lango sessions list --help' tells more.`,
+  ],
+])('%j is refused in one sentence', (args, message) => {
+  expect(() => parseCommandLine(LANGO, args)).toThrow(message)
+})
+
+test.each([
+  [[], 'lango chat', [], {}],
+  [['--session', 's1'], 'lango chat', [], { session: 's1' }],
+  [['sessions'], 'lango sessions list', [], {}],
+  [
+    ['sessions', '-n', '3', '--store', 'memory:'],
+    'lango sessions list',
+    [],
+    { limit: '3', store: 'memory:' },
+  ],
+  [['--store', 'memory:', 'sessions', 'show', 's1'], 'lango sessions show', ['s1'], { store: 'memory:' }],
+  [['run', 'sessions', 'list'], 'lango run', ['sessions', 'list'], {}],
+  [
+    ['run', '-qf', 'a.txt', '--file=b.txt', 'hi'],
+    'lango run',
+    ['hi'],
+    { quiet: true, file: ['a.txt', 'b.txt'] },
+  ],
+  [['run', '--', '--json'], 'lango run', ['--json'], {}],
+  [['run', '--no-color', 'hi'], 'lango run', ['hi'], { color: false }],
+  [['sessions', 'import', '-'], 'lango sessions import', ['-'], {}],
+])('%j means %s', (args, path, words, flags) => {
+  expect(parseCommandLine(LANGO, args)).toMatchObject({ path, words, flags })
+})
+
+test('an error is one line, data with --json, and has a stack with --debug alone', async () => {
+  const cwd = await temporaryFolder()
+  const args = ['sessions', 'list', '--limit', '0']
+  const message = '--limit is "0", but must be a whole number of at least 1.'
+  const [plain, json, debug, unknown] = await Promise.all([
+    lango(args, { cwd }),
+    lango([...args, '--json'], { cwd }),
+    lango([...args, '--debug'], { cwd }),
+    lango(['nonsense'], { cwd }),
+  ])
+  expect(plain).toEqual({ code: 1, stdout: '', stderr: `lango: ${message}\n` })
+  expect(JSON.parse(json.stderr)).toMatchObject({
+    error: { code: 'invalid-argument', message, retryable: false },
+  })
+  expect(debug.stderr).toMatch(/\n +at .*whole-number/)
+  expect(unknown.code).toBe(1)
+})

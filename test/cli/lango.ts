@@ -1,0 +1,59 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+const LOADER = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+
+export interface Outcome {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+export interface StartOptions {
+  cwd: string
+  /** What is piped in; absent: nothing. */
+  input?: string
+  env?: Record<string, string>
+  /** Modules that are loaded first. */
+  imports?: readonly string[]
+}
+
+/** Runs the real command line in a process of its own and waits for its end. */
+export async function lango(args: readonly string[], options: StartOptions): Promise<Outcome> {
+  return outcomeOf(startLango(args, options))
+}
+
+/** Starts the command line. No key, no setting and no colour of the outer environment reaches it. */
+export function startLango(
+  args: readonly string[],
+  { cwd, input, env, imports = [] }: StartOptions,
+): ChildProcess {
+  const loaders = [LOADER, ...imports].flatMap(module => ['--import', module])
+  const child = spawn(process.execPath, [...loaders, MAIN, ...args], {
+    cwd,
+    env: { PATH: process.env.PATH ?? '', HOME: cwd, ...env },
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  })
+  child.stdin?.on('error', () => {})
+  child.stdin?.end(input)
+  return child
+}
+
+/** All that a process printed, and how it ended. */
+export async function outcomeOf(child: ChildProcess): Promise<Outcome> {
+  let [stdout, stderr] = ['', '']
+  child.stdout?.setEncoding('utf8').on('data', chunk => {
+    stdout += chunk
+  })
+  child.stderr?.setEncoding('utf8').on('data', chunk => {
+    stderr += chunk
+  })
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', resolve)
+  })
+  return { code, stdout, stderr }
+}
