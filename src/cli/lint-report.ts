@@ -103,7 +103,11 @@ export function problemLines(problems: readonly Problem[], width: number, styles
     ...wrapped(`${styles.bold(where)}: ${oneLine(problem)}`, '', width),
     ...refusals.flatMap(({ words, profiles }) => {
       const who = profiles.length === Object.keys(PROFILES).length ? 'every profile' : profiles.join(', ')
-      return wrapped(words === undefined ? `${who}: refused` : `${who}: ${words}`, '    ', width)
+      return wrapped(
+        words === undefined ? `${who}: refused in words that are not recorded` : `${who}: ${words}`,
+        '    ',
+        width,
+      )
     }),
     ...repairs.flatMap(repair => wrapped(styles.dim(`repair: ${oneLine(repair)}`), '    ', width)),
   ])

@@ -132,7 +132,10 @@ function report(heading: string, { profiles, skipped = 0, whereOf }: Judged): st
     ...(skipped > 0 ? [`The ${count(skipped, 'oldest message')} were not looked at.`] : []),
     '',
     ...verdictLines(profiles, styles),
-    ...problemLines(problems, lineWidth(), styles),
+    ...problemLines(problems.slice(0, MOST_SHOWN), lineWidth(), styles),
+    ...(problems.length > MOST_SHOWN
+      ? ['', `… and ${problems.length - MOST_SHOWN} more; --json lists them.`]
+      : []),
     ...(mapped === undefined ? [] : ['', ...[styles.dim(mapped)]]),
     ...(problems.length > 0
       ? ['', styles.dim('Lango repairs this on every send and never writes it back.')]
@@ -140,6 +143,8 @@ function report(heading: string, { profiles, skipped = 0, whereOf }: Judged): st
   ]
   return `${lines.join('\n')}\n`
 }
+
+const MOST_SHOWN = 30
 
 /** Only what breaks counts: what is mapped is rewritten on every send. */
 function exitCode(judged: readonly Judged[]): number {

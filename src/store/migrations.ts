@@ -13,6 +13,12 @@ export async function migrate(database: SqlDatabase, upTo = MIGRATIONS.length): 
   await database.write(() => applyMissing(database.dialect, upTo))
 }
 
+/** Which version a database has, and the newest that this release knows. Nothing is changed. */
+export async function schemaVersion(database: SqlDatabase): Promise<{ version: number; known: number }> {
+  const version = await database.read(() => readVersion(database.dialect))
+  return { version, known: MIGRATIONS.length }
+}
+
 function* readVersion(dialect: Dialect): Task<number> {
   const [table] = yield sql(dialect.versionTableExists)
   if (numberIn(table, 'present') === 0) return 0

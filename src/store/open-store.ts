@@ -37,3 +37,32 @@ export async function openForeignSqlite(path: string): Promise<ForeignDatabase> 
   const { openForeignSqlite: open } = await import('./sqlite.js')
   return open(path)
 }
+
+/** What is found where a store is, or would be. */
+export interface StoreState {
+  driver: 'memory' | 'sqlite' | 'postgres'
+  /** False when a file would have to be made first. */
+  exists: boolean
+  /** The version of the schema: 0 when the tables are not there yet. */
+  version: number
+  /** The newest version that this release knows. */
+  known: number
+}
+
+/** Looks at a store without creating or migrating anything. Fails as opening it would. */
+export async function inspectStore(url: string): Promise<StoreState> {
+  const location = parseStoreUrl(url)
+  if (location.driver === 'memory') return { driver: 'memory', exists: true, version: 0, known: 0 }
+  const { schemaVersion } = await import('./migrations.js')
+  if (location.driver === 'sqlite') {
+    const { inspectSqlite } = await import('./sqlite.js')
+    return inspectSqlite(location.path, schemaVersion)
+  }
+  const { openPostgres } = await import('./postgres.js')
+  const database = await openPostgres(location)
+  try {
+    return { driver: 'postgres', exists: true, ...(await schemaVersion(database)) }
+  } finally {
+    await database.close()
+  }
+}

@@ -2,7 +2,7 @@
  * SQLite through `@photostructure/sqlite`: the API of `node:sqlite` with a SQLite of its own, because the
  * one inside a Node may lack the repair of the WAL-reset corruption (3.51.3).
  */
-import { mkdir, stat } from 'node:fs/promises'
+import { access, constants, mkdir, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite'
 import { AgentError, messageOf } from '../errors.js'
@@ -32,6 +32,40 @@ export async function openSqlite({
 }
 
 const BUSY_TIMEOUT_MS = 10_000
+
+/** Reads a version from the file, if there is one, without creating or changing it. */
+export async function inspectSqlite<Version extends object>(
+  path: string,
+  read: (database: SqlDatabase) => Promise<Version>,
+): Promise<Version & { driver: 'sqlite'; exists: boolean }> {
+  const file = resolve(path)
+  const found = await stat(file).catch(() => undefined)
+  if (found === undefined) await checkPlace(file)
+  else await prepareFile(file)
+  const { DatabaseSync } = await loadDriver()
+  try {
+    const connection = new DatabaseSync(found ? file : ':memory:', { timeout: BUSY_TIMEOUT_MS })
+    const database = new SqliteDatabase(connection, file)
+    try {
+      return { driver: 'sqlite', exists: found !== undefined, ...(await read(database)) }
+    } finally {
+      await database.close()
+    }
+  } catch (error) {
+    throw toAgentError(error, file)
+  }
+}
+
+/** Whether a file could be made there: the nearest folder that exists must be writable. */
+async function checkPlace(file: string): Promise<void> {
+  let folder = dirname(file)
+  while (folder !== dirname(folder) && !(await stat(folder).catch(() => undefined))) folder = dirname(folder)
+  try {
+    await access(folder, constants.W_OK)
+  } catch (cause) {
+    throw unavailable(`Nothing can be written in ${folder}: make it writable, or choose another path`, cause)
+  }
+}
 
 /** A database of somebody else: it can be read, and nothing in it changes. */
 export interface ForeignDatabase {

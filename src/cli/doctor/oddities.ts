@@ -16,6 +16,8 @@ export interface Change {
   problem: string
   /** What the copy has instead. */
   remedy: string
+  /** The vendor on whose own wire it would be right. */
+  nativeTo?: string
 }
 
 /** The oddities of all messages, in order. */
@@ -37,8 +39,9 @@ export function odditiesOf(messages: readonly Message[], view: View): Change[] {
 function roleOddity({ role }: Message, index: number): Change[] {
   const known = normalizeRole(role)
   if (known === undefined || known === role) return []
-  const problem = `The role "${role}" is an older or a vendor's name.`
-  return [{ code: 'unknown-role', index, problem, remedy: `The role is written as ${known}.` }]
+  const problem = `The role "${role}" is one vendor's name for ${known}.`
+  const nativeTo = role === 'model' ? 'gemini' : 'openai'
+  return [{ code: 'unknown-role', index, problem, remedy: `The role is written as ${known}.`, nativeTo }]
 }
 
 function callOddities(message: Message, index: number): Change[] {

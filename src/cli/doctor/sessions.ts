@@ -1,0 +1,185 @@
+/** `lango doctor --session ID` and `--all`: what is wrong in stored histories, and healed copies of them. */
+import { redactText } from '../../config/redact.js'
+import { AgentError } from '../../errors.js'
+import type { SessionKey } from '../../session/message.js'
+import type { Flags } from '../command.js'
+import { mappedLine, problemLines } from '../lint-report.js'
+import { type CommandStore, findSession, withStore } from '../open-command-store.js'
+import { lineWidth, print, printJson, stylesOf } from '../output.js'
+import { oneLine } from '../text-width.js'
+import { count } from '../wording.js'
+import { type Examination, examine, type SessionProblem } from './examine.js'
+import { type WrittenCopy, writeCopy } from './write-copy.js'
+
+const HEALTHY = 0
+const PROBLEMS = 3
+
+/** One session as it was found, and its copy if one was asked for. */
+interface Treated {
+  found: Examination
+  copy?: WrittenCopy
+}
+
+/** Explains one session; with `--fix` also writes a healed copy. */
+export async function treatSession(sessionId: string, flags: Flags): Promise<number> {
+  return withStore(flags, async opened => {
+    const key = await findSession(opened, sessionId, flags.user)
+    const treated = await treat(opened, key, flags)
+    if (flags.json) await printJson(asJson(treated))
+    else await print(explain(treated, flags))
+    return exitCode(treated)
+  })
+}
+
+/** One line for every session that is not well. */
+export async function treatAll(flags: Flags): Promise<number> {
+  return withStore(flags, async opened => {
+    const all: Treated[] = []
+    let looked = 0
+    for await (const key of sessionKeys(opened, flags.user)) {
+      looked += 1
+      const treated = await treat(opened, key, flags)
+      if (treated.found.problems.length === 0) continue
+      all.push(treated)
+      if (!flags.json) await print(`${summaryLine(treated)}\n`)
+    }
+    if (flags.json) await printJson({ sessions: looked, unwell: all.map(asJson) })
+    else await print(`${count(looked, 'session')} looked at, ${all.length} with problems.\n`)
+    return all.some(treated => exitCode(treated) === PROBLEMS) ? PROBLEMS : HEALTHY
+  })
+}
+
+/** Listed before any copy is written, a page at a time: copies would otherwise be looked at as well. */
+async function* sessionKeys(
+  { store, app }: CommandStore,
+  userId: string | undefined,
+): AsyncGenerator<SessionKey> {
+  const keys: SessionKey[] = []
+  let cursor: string | undefined
+  do {
+    const query = { appName: app, limit: 1000, ...(userId === undefined ? {} : { userId }) }
+    const page = await store.listSessions({ ...query, ...(cursor === undefined ? {} : { cursor }) })
+    keys.push(...page.sessions.map(({ key }) => key))
+    cursor = page.nextCursor
+  } while (cursor !== undefined && keys.length < MOST_SESSIONS)
+  yield* keys
+}
+
+const MOST_SESSIONS = 100_000
+
+async function treat({ store }: CommandStore, key: SessionKey, flags: Flags): Promise<Treated> {
+  const found = await examine(store, key)
+  if (!flags.fix) return { found }
+  if (found.truncated) {
+    throw new AgentError(
+      'invalid-argument',
+      `Session "${key.sessionId}" is too long to be healed as a whole (${count(found.messages, 'message')}). It can be used as it is: Lango repairs it on every send.`,
+    )
+  }
+  if (!found.healed) return { found }
+  const copy = await writeCopy(store, key, found.healed, flags.as ?? `${key.sessionId}-healed`)
+  return { found, copy }
+}
+
+function exitCode({ found, copy }: Treated): number {
+  return found.problems.length === 0 || copy ? HEALTHY : PROBLEMS
+}
+
+function asJson({ found, copy }: Treated): object {
+  const { healed, ...rest } = found
+  return { ...rest, healable: healed !== undefined, ...(copy ? { copy } : {}) }
+}
+
+function summaryLine({ found, copy }: Treated): string {
+  const { sessionId, userId } = found.key
+  const refused = found.profiles.filter(profile => profile.refused).length
+  const verdict =
+    refused === 0 ? 'odd, but no provider minds' : `${refused} of ${found.profiles.length} profiles refuse it`
+  const problems = count(found.problems.length, 'problem')
+  const done = copy === undefined ? '' : `; ${copyWords(copy)}`
+  return oneLine(`${sessionId} of ${userId}: ${problems}, ${verdict}${done}`)
+}
+
+function explain({ found, copy }: Treated, flags: Flags): string {
+  const styles = stylesOf(process.stdout)
+  const { key, messages, problems, profiles, truncated } = found
+  const heading = `Session ${key.sessionId} of ${key.userId} in ${key.appName}: ${count(messages, 'message')}`
+  const mapped = mappedLine(profiles)
+  const folded = mapped === undefined ? [] : ['', styles.dim(mapped)]
+  if (problems.length === 0) {
+    const lines = [`${heading}. ${styles.green('Nothing is wrong: every provider takes it.')}`, ...folded]
+    return `${lines.join('\n')}\n`
+  }
+  if (copy?.written === 0) {
+    return `${heading}. ${copyWords(copy)}\n${goOn(copy, key, flags)}\n`
+  }
+  const shown = problems.slice(0, MOST_SHOWN)
+  const left = problems.length - shown.length
+  const lines = [
+    `${heading}, ${styles.red(count(problems.length, 'problem'))}.`,
+    ...(truncated ? [`The ${count(truncated.skipped, 'oldest message')} were not looked at.`] : []),
+    verdict(profiles),
+    ...shown.flatMap(problem => sessionProblemLines(problem, styles)),
+    ...(left > 0 ? ['', `… and ${count(left, 'problem')} more; --json lists all.`] : []),
+    ...folded,
+    '',
+    ...(copy ? [copyWords(copy), goOn(copy, key, flags)] : advice(found, flags)),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+const MOST_SHOWN = 30
+
+function verdict(profiles: Examination['profiles']): string {
+  const names = (refused: boolean) =>
+    profiles.filter(profile => profile.refused === refused).map(({ profile }) => profile)
+  const [refused, accepted] = [names(true), names(false)]
+  if (refused.length === 0) return 'No provider refuses it, because Lango sends it right.'
+  if (accepted.length === 0) return 'Sent as it is, every provider would refuse it.'
+  const who = accepted.length > refused.length ? refused.join(', ') : `all but ${accepted.join(', ')}`
+  return `Sent as it is, it would be refused by ${who}.`
+}
+
+function sessionProblemLines(problem: SessionProblem, styles: ReturnType<typeof stylesOf>): string[] {
+  const said = problem.harmless
+    ? `${problem.problem} Lango sends it right; sent as it is stored:`
+    : problem.problem
+  const copy =
+    problem.remedy === undefined || problem.repairs.includes(problem.remedy) ? [] : [problem.remedy]
+  return [
+    ...problemLines([{ ...problem, problem: said }], lineWidth(), styles),
+    ...copy.map(remedy => styles.dim(`    --fix: ${oneLine(remedy)}`)),
+  ]
+}
+
+function copyWords({ sessionId, messages, written }: WrittenCopy): string {
+  if (written === 0) return `It was healed before: the copy is ${sessionId}.`
+  return `Healed copy: ${sessionId} (${count(messages, 'message')}). The original is as it was.`
+}
+
+function goOn({ sessionId }: WrittenCopy, key: SessionKey, flags: Flags): string {
+  return `Go on with: lango chat --session ${sessionId}${whose(key, flags)}`
+}
+
+/** What another command has to be told to find the same session. */
+function whose({ userId, appName }: SessionKey, { app, store, config }: Flags): string {
+  const named = [
+    ...(userId === 'user' ? [] : ['--user', userId]),
+    ...(app === undefined ? [] : ['--app', appName]),
+    ...(store === undefined ? [] : ['--store', redactText(store)]),
+    ...(config === undefined ? [] : ['--config', config]),
+  ]
+  return named.map(word => ` ${word}`).join('')
+}
+
+function advice({ key, healed, truncated }: Examination, flags: Flags): string[] {
+  const always =
+    'Lango repairs this on every send and never writes it back, so the session can be used as it is.'
+  if (truncated || (flags.fix && !healed)) return [always]
+  if (!healed)
+    return [always, 'There is nothing to heal: what different agents said one after the other stays apart.']
+  return [
+    always,
+    `A healed copy, ${flags.as ?? `${key.sessionId}-healed`}, is written by: lango doctor --session ${key.sessionId} --fix${whose(key, flags)}`,
+  ]
+}
