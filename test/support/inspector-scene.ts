@@ -138,6 +138,6 @@ export async function runLongSession({ runtime }: Scene): Promise<string> {
       timestamp,
     })
   }
-  const input = { sessionId: 'long', text: 'And now?', model: SCENE_MODELS.chat }
+  const input = { sessionId: 'long', text: 'And now?', model: SCENE_MODELS.gemini }
   return (await runtime.runAndCollect(input)).runId
 }

@@ -54,15 +54,15 @@ async function openInspector(page: Page) {
   await page.locator('.inspect-compare-row').first().waitFor()
 }
 
-/** Every rule that axe knows, on what is open now. */
+/** Every rule that axe knows, on the panel that is open now. */
 async function violations(page: Page): Promise<string[]> {
   const source = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
   await page.evaluate(source)
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as {
-      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+      axe: { run(context: string): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
     }
-    const { violations: found } = await axe.run()
+    const { violations: found } = await axe.run('.inspect-frame')
     return found.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
   })
 }
@@ -122,7 +122,6 @@ describe('the inspector', () => {
 
   test('says where signatures were kept', async () => {
     const page = await openChat()
-    await page.evaluate(runId => history.replaceState(null, '', `#${runId}`), scene.runs.gemini)
     await page.getByRole('button', { name: 'Inspect what the model was sent' }).first().click()
     await page
       .getByText(/gemini\/gemini-3-pro-preview/)
@@ -204,7 +203,7 @@ describe('the lint', () => {
 
   test('is legible on a phone', async () => {
     const page = await openChat({ viewport: PHONE, colorScheme: 'dark' })
-    await page.getByRole('button', { name: 'Can it switch?' }).click()
+    await page.locator('.lint-button').click()
     const sheet = page.getByRole('dialog', { name: 'Can this session switch models?' })
     await sheet.locator('.inspect-lint-row').first().waitFor()
     expect(await violations(page)).toEqual([])
