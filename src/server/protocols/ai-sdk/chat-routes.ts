@@ -1,0 +1,80 @@
+/** The AI SDK's chat: what `useChat` posts, and the UI message stream that it reads. */
+import type { Context } from 'hono'
+import { Hono } from 'hono'
+import { AgentError } from '../../../errors.js'
+import type { SessionKey } from '../../../session/message.js'
+import type { RunItem } from '../../chat-protocol.js'
+import { Refusal } from '../../refusal.js'
+import type { ServerContext, ServerEnv } from '../../server-context.js'
+import { readBody } from '../read-body.js'
+import { startStreamedRun } from '../start-run.js'
+import { chatError } from './chat-error.js'
+import { answersIn, askOf, ChatRequest, inputOf, placeIn, type UiMessage, userTexts } from './chat-request.js'
+import { sessionOfChat, turnBack } from './chat-session.js'
+import { streamChat } from './chat-stream.js'
+
+/** The routes under `/api/chat`, with errors as the AI SDK shows them. */
+export function chatRoutes(context: ServerContext): Hono<ServerEnv> {
+  const app = new Hono<ServerEnv>()
+  app.onError(error => chatError(error, context))
+  app.post('/api/chat', c => chat(c, context))
+  app.get('/api/chat/:id/stream', async c => {
+    const key = await sessionOfChat(context.runtime.store, context.keyOf(c, c.req.param('id')))
+    const run = await runningIn(context, key)
+    return run ? streamChat(c, context, { key, runId: run.runId }) : c.body(null, 204)
+  })
+  app.delete('/api/chat/:id/stream', async c => {
+    const key = await sessionOfChat(context.runtime.store, context.keyOf(c, c.req.param('id')))
+    const run = await runningIn(context, key)
+    if (run) await context.hub.stop(run.runId)
+    return c.body(null, 204)
+  })
+  return app
+}
+
+async function chat(c: Context<ServerEnv>, context: ServerContext): Promise<Response> {
+  const request = await readBody(c, ChatRequest)
+  const ask = askOf(request)
+  if (ask.kind === 'go-on') return goOn(c, context, ask.message)
+  const parts = inputOf(ask.message)
+  const { store } = context.runtime
+  const own = context.keyOf(c, request.id)
+  const key =
+    ask.kind === 'message'
+      ? await sessionOfChat(store, own)
+      : await turnBack(store, own, { texts: userTexts(request.messages), kind: ask.kind })
+  const { sessionId } = key
+  const model = request.model ?? undefined
+  const { runId } = await startStreamedRun(c, context, { sessionId, parts, model, whenBusy: 'reject' })
+  return streamChat(c, context, { key, runId })
+}
+
+/** Passes on what the user said to the calls that wait, and goes on with the answer where the client left it. */
+async function goOn(c: Context<ServerEnv>, context: ServerContext, message: UiMessage): Promise<Response> {
+  const answers = answersIn(message)
+  const place = placeIn(message)
+  if (answers.length === 0 || !place) {
+    const advice = 'Its last message is the agent’s, and no approval in it was answered.'
+    throw new AgentError('invalid-argument', `There is nothing to go on with. ${advice}`)
+  }
+  const { runId, seq } = place
+  const run = await context.hub.find(runId)
+  if (run?.key.userId !== context.userOf(c)) throw new Refusal('not-found', 'There is no such run any more.')
+  if (seq >= run.item.lastSeq && run.item.status === 'finished') {
+    throw new AgentError('run-interrupted', 'The run is over, and nothing waits for this answer any more.')
+  }
+  for (const { callId, approved } of answers) {
+    await context.hub.approve(runId, callId, approved ? 'once' : 'no').catch(ignoreNotFound)
+  }
+  const answered = new Set(answers.map(({ callId }) => callId))
+  return streamChat(c, context, { key: run.key, runId, after: seq, answered })
+}
+
+/** The answer came from elsewhere, or too late: the events of the run tell what became of the call. */
+function ignoreNotFound(error: unknown): void {
+  if (!(error instanceof Refusal && error.code === 'not-found')) throw error
+}
+
+async function runningIn({ hub }: ServerContext, key: SessionKey): Promise<RunItem | undefined> {
+  return (await hub.list(key, 20)).find(({ status }) => status === 'running')
+}

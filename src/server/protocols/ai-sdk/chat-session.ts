@@ -1,0 +1,102 @@
+/**
+ * Which session a chat is. Stored messages are never changed, so a turn that is done again, or a message that is
+ * edited, goes to a copy of the session up to there; the chat keeps its id, and its session remembers which copy
+ * it is now.
+ */
+import { randomUUID } from 'node:crypto'
+import { AgentError } from '../../../errors.js'
+import type { SessionKey } from '../../../session/message.js'
+import type { SessionStore } from '../../../session/session-store.js'
+import { startsTurn } from '../../../session/token-budget-truncate.js'
+
+/** A key that no client can set. */
+const CONTINUED_AS = 'lango:chat'
+
+/** The session that a chat goes on in. */
+export async function sessionOfChat(store: SessionStore, chat: SessionKey): Promise<SessionKey> {
+  const session = await store.loadSession(chat, { maxMessages: 1 })
+  const sessionId = session?.state[CONTINUED_AS]
+  if (typeof sessionId !== 'string') return chat
+  const copy = { ...chat, sessionId }
+  return (await store.loadSession(copy, { maxMessages: 1 })) ? copy : chat
+}
+
+export interface TurnQuestion {
+  /** What the user said in the client's view of the chat, in order. */
+  texts: readonly string[]
+  /** `again`: the turn of the last text. `edit`: the turn after those before it. */
+  kind: 'again' | 'edit'
+}
+
+/** Turns the chat back to before a turn: a copy of its session ends there, and the chat goes on in it. */
+export async function turnBack(
+  store: SessionStore,
+  chat: SessionKey,
+  { texts, kind }: TurnQuestion,
+): Promise<SessionKey> {
+  const current = await sessionOfChat(store, chat)
+  const session = await store.loadSession(current, { maxMessages: 1 })
+  // Nothing was stored yet: there is nothing to turn back.
+  if (!session) return chat
+  const turns = await turnsOf(store, current)
+  const index = kind === 'again' ? lastMatch(texts, turns) : following(texts.slice(0, -1), turns)
+  const turn = index === undefined ? undefined : turns[index]
+  if (!turn) throw notThere()
+  const copy = { ...chat, sessionId: randomUUID() }
+  if (turn.seq === 1) await store.createSession(copy, {}, session.title ? { title: session.title } : {})
+  else await store.forkSession(current, copy.sessionId, { throughSeq: turn.seq - 1 })
+  await store.updateState(copy, { [CONTINUED_AS]: undefined })
+  await store.updateState(chat, { [CONTINUED_AS]: copy.sessionId })
+  return copy
+}
+
+interface Turn {
+  seq: number
+  text: string
+}
+
+async function turnsOf(store: SessionStore, key: SessionKey): Promise<Turn[]> {
+  const turns: Turn[] = []
+  for (let afterSeq = 0; ; ) {
+    const page = await store.readMessages(key, { afterSeq, limit: PAGE })
+    turns.push(...page.filter(startsTurn).map(({ seq, content }) => ({ seq, text: content })))
+    afterSeq = page.at(-1)?.seq ?? afterSeq
+    if (page.length < PAGE) return turns
+  }
+}
+
+const PAGE = 1000
+
+function following(texts: readonly string[], turns: readonly Turn[]): number | undefined {
+  if (texts.length === 0) return 0
+  const before = lastMatch(texts, turns)
+  return before === undefined ? undefined : before + 1
+}
+
+/**
+ * The stored turn that the client's last text is. A client may know the end of a long chat only, and people say
+ * the same thing twice: the turn with the most agreement before it wins, then the one at the same place.
+ */
+export function lastMatch(texts: readonly string[], turns: readonly Turn[]): number | undefined {
+  let best: { index: number; agreed: number } | undefined
+  for (let index = turns.length - 1; index >= 0; index--) {
+    const agreed = agreement(texts, turns, index)
+    const isSamePlace = agreed === texts.length && index + 1 === texts.length
+    if (agreed > (best?.agreed ?? 0) || (isSamePlace && agreed === best?.agreed)) best = { index, agreed }
+  }
+  return best?.index
+}
+
+function agreement(texts: readonly string[], turns: readonly Turn[], end: number): number {
+  let agreed = 0
+  while (agreed <= end && agreed < texts.length) {
+    if (texts[texts.length - 1 - agreed] !== turns[end - agreed]?.text) break
+    agreed += 1
+  }
+  return agreed
+}
+
+function notThere(): AgentError {
+  const message = 'The turn to do again was not found in the session. Load the messages of the chat again.'
+  return new AgentError('invalid-argument', message)
+}

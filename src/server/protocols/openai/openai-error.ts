@@ -1,0 +1,61 @@
+import type { Problem } from '../../chat-protocol.js'
+import { errorResponse } from '../../error-response.js'
+import { Refusal } from '../../refusal.js'
+import type { ServerContext } from '../../server-context.js'
+
+/** An error as OpenAI writes it. */
+export interface OpenaiError {
+  error: { message: string; type: string; param: string | null; code: string }
+}
+
+/** A problem in OpenAI's words. */
+export function toOpenaiError({ detail, status, code, details }: Problem): OpenaiError {
+  const field = details?.field
+  return {
+    error: {
+      message: detail,
+      type: TYPES.get(status) ?? (status >= 500 ? 'server_error' : 'invalid_request_error'),
+      param: typeof field === 'string' && field !== '' ? field : null,
+      code: typeof details?.openaiCode === 'string' ? details.openaiCode : code,
+    },
+  }
+}
+
+const TYPES: ReadonlyMap<number, string> = new Map([
+  [401, 'authentication_error'],
+  [403, 'permission_error'],
+  [404, 'not_found_error'],
+  [429, 'rate_limit_error'],
+])
+
+/** A model that a request names and that is not there. */
+export class UnknownModel extends Refusal {
+  constructor(model: string) {
+    super('not-found', `There is no model "${model}". See GET /v1/models; "lango" is the agent with its own.`)
+  }
+}
+
+/** Any error as an answer of OpenAI's kind. */
+export async function openaiErrorResponse(error: unknown, { logger }: ServerContext): Promise<Response> {
+  const answer = errorResponse(error, logger)
+  const problem = (await answer.json()) as Problem
+  const details = { field: 'model', openaiCode: 'model_not_found' }
+  const isModel = error instanceof UnknownModel
+  return withBody(answer, toOpenaiError(isModel ? { ...problem, details } : problem))
+}
+
+/**
+ * The failure of a run as an answer. The message of the caller is stored by then, so a client that sends it again
+ * would say it twice: OpenAI's clients are told not to, unless the session is thrown away anyway.
+ */
+export function openaiProblemResponse(problem: Problem, headers: Record<string, string>): Response {
+  const answer = new Response(null, { status: problem.status, headers })
+  if (problem.status === 429 || problem.status === 503) answer.headers.set('retry-after', '1')
+  return withBody(answer, toOpenaiError(problem))
+}
+
+function withBody({ status, headers }: Response, body: OpenaiError): Response {
+  const copy = new Headers(headers)
+  copy.set('content-type', 'application/json; charset=utf-8')
+  return new Response(JSON.stringify(body), { status, headers: copy })
+}
