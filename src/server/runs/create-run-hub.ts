@@ -171,7 +171,8 @@ class Hub implements RunHub {
       } catch (error) {
         if (await this.#isKnown(runId, key)) return 'known'
         const isBusy = error instanceof AgentError && error.code === 'session-busy'
-        if (!isBusy || attempt > BUSY_RETRIES || (await this.#hasRunningRun(key))) throw error
+        const isHopeless = !isBusy || attempt > BUSY_RETRIES || (await this.#hasRunningRun(key))
+        if (isHopeless) throw asMistakeOf(input, error)
         await sleep(BUSY_PAUSE_MS)
       }
     }
@@ -287,6 +288,12 @@ class Hub implements RunHub {
 }
 
 const STOP_MS = 3000
+
+/** A model that the server was not set up for is its caller's mistake, when the caller named it. */
+function asMistakeOf({ model }: RunInput, error: unknown): unknown {
+  const isOfModel = model !== undefined && error instanceof AgentError && error.code === 'invalid-config'
+  return isOfModel ? new AgentError('invalid-argument', error.message, { cause: error }) : error
+}
 
 function isSameKey(one: SessionKey, other: SessionKey): boolean {
   return one.appName === other.appName && one.userId === other.userId && one.sessionId === other.sessionId

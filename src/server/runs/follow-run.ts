@@ -3,7 +3,8 @@ import type { RunStore } from '../../session/session-store.js'
 import { EventBatch } from './event-batch.js'
 import type { RunFeed } from './run-feed.js'
 
-const PAGE = 500
+/** A page is held in memory for each follower that is behind, and events may be large. */
+const PAGE = 100
 
 export interface FollowParts {
   runs: RunStore

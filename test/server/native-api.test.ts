@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import type { LangoClient } from '../../src/client/client.js'
+import { ClientError } from '../../src/client/client-error.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { startServer } from '../support/start-server.js'
+
+/** Runs a message to its end. */
+async function say(client: LangoClient, sessionId: string, text: string): Promise<RunEvent[]> {
+  const { runId } = await client.start(sessionId, { text })
+  return collect(client, runId)
+}
+
+async function collect(client: LangoClient, runId: string): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  for await (const event of client.follow(runId)) events.push(event)
+  return events
+}
+
+async function until(client: LangoClient, runId: string, type: RunEvent['type']): Promise<void> {
+  for await (const event of client.follow(runId)) if (event.type === type) return
+}
+
+test('tells what is served, to whom, and with which models', async () => {
+  const { client } = await startServer()
+  expect(await client.info()).toMatchObject({
+    app: 'lango',
+    agent: 'root',
+    model: 'play/model',
+    store: 'memory',
+    user: 'user',
+    version: '0.0.0-test',
+    demo: false,
+    maxBodyBytes: 10 * 1024 * 1024,
+  })
+  const { default: model, models } = await client.models()
+  expect(model).toBe('play/model')
+  expect(models.length).toBeGreaterThan(0)
+})
+
+test('a session is made, named, found, copied and deleted', async () => {
+  const { client } = await startServer()
+  await client.createSession({ sessionId: 'a/b ü?#', title: 'Odd name' })
+  await client.createSession({ title: 'Other' })
+  expect(await client.renameSession('a/b ü?#', 'Even odder')).toMatchObject({ title: 'Even odder' })
+  const { sessions } = await client.sessions({ search: 'odder' })
+  expect(sessions.map(({ sessionId }) => sessionId)).toEqual(['a/b ü?#'])
+  await say(client, 'a/b ü?#', 'say 2')
+  await say(client, 'a/b ü?#', 'say 3')
+  expect(await client.session('a/b ü?#')).toMatchObject({
+    totalMessages: 4,
+    usage: { inputTokens: 20, outputTokens: 5 },
+    lastRun: { status: 'finished', finishReason: 'stop', afterSeq: 2 },
+  })
+  const copy = await client.fork('a/b ü?#', { throughSeq: 2, title: 'Copy' })
+  expect(copy).toMatchObject({ totalMessages: 2, title: 'Copy' })
+  expect(await client.fork('a/b ü?#', { throughSeq: 0 })).toMatchObject({ totalMessages: 0 })
+  expect(await client.fork('a/b ü?#')).toMatchObject({ totalMessages: 4 })
+  await client.deleteSession('a/b ü?#')
+  await expect(client.session('a/b ü?#')).rejects.toMatchObject({ code: 'session-not-found', status: 404 })
+  await expect(client.deleteSession('a/b ü?#')).rejects.toMatchObject({ status: 404 })
+})
+
+test('messages are read in pages from either end', async () => {
+  const { client } = await startServer()
+  for (const text of ['say 1', 'say 2', 'say 3']) await say(client, 's1', text)
+  const newest = await client.messages('s1', { limit: 2 })
+  expect(newest.totalMessages).toBe(6)
+  expect(newest.messages.map(({ seq }) => seq)).toEqual([5, 6])
+  expect((await client.messages('s1', { beforeSeq: 5, limit: 3 })).messages.map(({ seq }) => seq)).toEqual([
+    2, 3, 4,
+  ])
+  expect((await client.messages('s1', { afterSeq: 4 })).messages.map(({ seq }) => seq)).toEqual([5, 6])
+})
+
+test('a run is inspected, its session is judged, and its runs are listed', async () => {
+  const { client } = await startServer()
+  const events = await say(client, 's1', 'search')
+  const runId = events[0]?.runId ?? ''
+  expect(events.map(({ type }) => type)).toContain('tool-result')
+  expect((await client.inspect(runId)).steps).toHaveLength(2)
+  expect((await client.lint('s1')).profiles.length).toBeGreaterThan(5)
+  expect((await client.lint('s1', 'gemini-3')).profiles.map(({ profile }) => profile)).toEqual(['gemini-3'])
+  expect((await client.runs('s1')).runs).toEqual([await client.run(runId)])
+})
+
+test('the same run id starts one run, and cannot be taken for another session', async () => {
+  const { client } = await startServer()
+  const runId = randomUUID()
+  const request = { text: 'slow 10 5', runId }
+  const started = await Promise.all([1, 2, 3].map(() => client.start('s1', request)))
+  expect(started).toEqual([1, 2, 3].map(() => ({ runId, sessionId: 's1' })))
+  await collect(client, runId)
+  expect(await client.start('s1', request)).toEqual({ runId, sessionId: 's1' })
+  expect((await client.runs('s1')).runs).toHaveLength(1)
+  expect((await client.messages('s1')).totalMessages).toBe(2)
+  await expect(client.start('s2', request)).rejects.toMatchObject({ code: 'invalid-argument', status: 400 })
+})
+
+test('a busy session refuses a second run, or queues it', async () => {
+  const { client } = await startServer()
+  const first = await client.start('s1', { text: 'hang' })
+  const refused = await client.start('s1', { text: 'say 1' }).catch(error => error)
+  expect(refused).toBeInstanceOf(ClientError)
+  expect(refused).toMatchObject({ code: 'session-busy', status: 409, retryable: true })
+  const second = await client.start('s1', { text: 'say 2', whenBusy: 'queue' })
+  expect(await client.run(second.runId)).toMatchObject({ status: 'running', lastSeq: 0 })
+  expect((await client.session('s1')).activeRun).toBeDefined()
+  const events = collect(client, second.runId)
+  await client.stop(first.runId)
+  expect((await events).at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+  expect(await client.run(first.runId)).toMatchObject({ finishReason: 'aborted' })
+})
+
+test('a run that is stopped while it waits ends as a run', async () => {
+  const { client } = await startServer()
+  await client.start('s1', { text: 'hang' })
+  const { runId } = await client.start('s1', { text: 'say 2', whenBusy: 'queue' })
+  const events = collect(client, runId)
+  await client.stop(runId)
+  expect((await events).at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'aborted' })
+})
+
+test('a tool waits for an answer, which counts once', async () => {
+  const { client } = await startServer()
+  const { runId } = await client.start('s1', { text: 'danger' })
+  await until(client, runId, 'approval-request')
+  await expect(client.approve(runId, 'no-such-call', 'once')).rejects.toMatchObject({ status: 404 })
+  await client.approve(runId, 'call-danger', 'once')
+  const events = await collect(client, runId)
+  expect(events.find(({ type }) => type === 'approval-answer')).toMatchObject({ answer: 'once' })
+  expect(events.find(({ type }) => type === 'tool-result')).toMatchObject({ isError: false })
+  await expect(client.approve(runId, 'call-danger', 'no')).rejects.toMatchObject({ status: 404 })
+})
+
+test('attachments reach the history', async () => {
+  const { client } = await startServer()
+  const file = { mimeType: 'image/png', data: Buffer.from('not really').toString('base64'), name: 'a.png' }
+  const { runId } = await client.start('s1', { text: 'say 1', files: [file] })
+  await collect(client, runId)
+  const { messages } = await client.messages('s1')
+  expect(messages[0]?.parts).toContainEqual(expect.objectContaining({ type: 'media', mimeType: 'image/png' }))
+})
+
+test('a deleted session takes its run along', async () => {
+  const { client } = await startServer()
+  const { runId } = await client.start('s1', { text: 'hang' })
+  await client.deleteSession('s1')
+  await expect(client.run(runId)).rejects.toMatchObject({ status: 404 })
+  await expect(client.session('s1')).rejects.toMatchObject({ status: 404 })
+})
+
+test.each([
+  ['no message', {}],
+  ['an unknown model provider', { text: 'x', model: 'nobody/m' }],
+  ['a run id that is no UUID', { text: 'x', runId: '1' }],
+  ['text that is no text', { text: 7 }],
+  ['a file that is not base64', { files: [{ mimeType: 'image/png', data: '§' }] }],
+])('a run with %s is refused with a sentence', async (_name, request) => {
+  const { client } = await startServer()
+  const refused = await client.start('s1', request as never).catch(error => error)
+  expect(refused).toMatchObject({ code: 'invalid-argument', status: 400 })
+  expect(refused.message).toMatch(/\.$/)
+})
