@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
@@ -16,12 +16,25 @@ const CACHE = join(ROOT, 'node_modules/.cache/lango-web')
 export async function launchBrowser(): Promise<Browser> {
   const { chromium } = await import('playwright-core')
   const executablePath = process.env.LANGO_TEST_CHROMIUM ?? (await unpackedChromium())
-  return chromium.launch({ executablePath, args: FLAGS, headless: true })
+  const env = { ...process.env, FONTCONFIG_PATH: await fontSettings() } as Record<string, string>
+  return chromium.launch({ executablePath, args: FLAGS, env, headless: true })
+}
+
+/** Without a single font the browser ends itself, so it is given the package's own beside those of the machine. */
+async function fontSettings(): Promise<string> {
+  const folder = join(CACHE, 'fonts')
+  await mkdir(folder, { recursive: true })
+  const folders = [join(CACHE, 'chromium/fonts'), '/usr/share/fonts', '/usr/local/share/fonts']
+  const dirs = folders.map(path => `<dir>${path}</dir>`).join('')
+  const alias = '<alias><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias>'
+  const settings = `${dirs}${alias}<cachedir>${join(folder, 'cache')}</cachedir>`
+  const text = `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>${settings}</fontconfig>`
+  await writeFile(join(folder, 'fonts.conf'), text)
+  return folder
 }
 
 const FLAGS = [
   '--no-sandbox',
-  '--headless=new',
   '--disable-gpu',
   '--disable-dev-shm-usage',
   '--disable-background-networking',

@@ -97,14 +97,12 @@ function Notices({ state }: { state: ThreadState }) {
   )
 }
 
-/** The line that sets a key, with what is to be typed as code. */
+/** The line that sets a key: what is to be typed, then, after a gap, the rest of the sentence. */
 function KeyHint({ text }: { text: string }) {
+  const [command = '', ...rest] = text.split(/ {2,}/)
   return (
     <span className="key-hint">
-      {text.split('`').map((piece, index) =>
-        // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one fixed sentence.
-        index % 2 === 1 ? <code key={index}>{piece}</code> : piece,
-      )}
+      For real answers: <code>{command}</code> {rest.join(' ')}
     </span>
   )
 }

@@ -2,7 +2,7 @@ import { useChat } from '../chat-context.js'
 import { Logo } from '../shared/icons.js'
 
 const EXAMPLES = [
-  { title: 'What time is it?', text: 'What is the current time?' },
+  { title: 'What time is it?', text: 'Tell me the current time in "Asia/Tokyo".' },
   { title: 'Look around', text: 'List the files in the workspace.' },
   { title: 'Ask me first', text: 'Run the command "uname -a".' },
 ]
@@ -18,8 +18,8 @@ export function EmptyState() {
       <div className="examples">
         {EXAMPLES.map(({ title, text }) => (
           <button key={title} type="button" onClick={() => void thread.send({ text, model })}>
-            <strong>{title}</strong>
-            <span>{text}</span>
+            <strong className="example-title">{title}</strong>
+            <span className="example-text">{text}</span>
           </button>
         ))}
       </div>

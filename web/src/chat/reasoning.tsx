@@ -13,7 +13,9 @@ export function Reasoning({ entry }: { entry: ReasoningEntry }) {
       <button type="button" className="fold-label" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         <Icon name="spark" size={14} />
         <span className={entry.streaming ? 'shimmer' : ''}>{entry.streaming ? 'Reasoning' : 'Reasoned'}</span>
-        <Icon name="chevron" size={12} />
+        <span className="fold-arrow">
+          <Icon name="chevron" size={12} />
+        </span>
       </button>
       {isOpen ? (
         <div className="reasoning-text">

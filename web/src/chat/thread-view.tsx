@@ -41,13 +41,12 @@ export function ThreadView() {
   }
   return (
     <div className="thread-frame">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
-      <div
+      <section
         ref={scroller}
         className="thread"
         onScroll={onScroll}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
         tabIndex={0}
-        role="region"
         aria-label="Messages"
       >
         <OlderNotice state={state} onRetry={() => void thread.loadOlder()} />
@@ -73,7 +72,7 @@ export function ThreadView() {
             )
           })}
         </div>
-      </div>
+      </section>
       {isAtEnd ? null : (
         <button
           type="button"

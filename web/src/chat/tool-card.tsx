@@ -21,7 +21,9 @@ export function ToolCard({ entry }: { entry: ToolEntry }) {
         <span className="tool-name">{entry.name}</span>
         <span className="tool-summary">{shown ? '' : summarize(entry.args)}</span>
         <span className="tool-status">{statusText(entry)}</span>
-        <Icon name="chevron" size={12} />
+        <span className="fold-arrow">
+          <Icon name="chevron" size={12} />
+        </span>
       </button>
       {shown ? <Details entry={entry} /> : null}
       {isAsking ? <Approval entry={entry} /> : null}

@@ -16,9 +16,11 @@ export function useAttachments(maxBodyBytes: number): Attachments {
   const [problem, setProblem] = useState<string>()
   const add = useCallback(
     async (added: Iterable<File>) => {
+      // The browser empties its list as soon as the event is over.
+      const chosen = [...added]
       let all = files
       let refused: string | undefined
-      for (const file of added) {
+      for (const file of chosen) {
         const reason = attachmentProblem(all, file, maxBodyBytes)
         if (reason) refused = reason
         else all = [...all, await read(file)]

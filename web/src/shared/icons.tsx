@@ -117,9 +117,9 @@ export function Logo({ size = 24 }: { size?: number }) {
   return (
     <svg aria-hidden="true" className="logo" width={size} height={size} viewBox="0 0 32 32">
       <rect width="32" height="32" rx="9" className="logo-ground" />
-      <g fill="none" className="logo-links" strokeWidth="2.6" strokeLinecap="round">
-        <path d="M17.8 11.2h3.4a4.8 4.8 0 0 1 0 9.6h-5" />
-        <path d="M14.2 20.8h-3.4a4.8 4.8 0 0 1 0-9.6h5" />
+      <g fill="none" className="logo-links" strokeWidth="2.4" strokeLinecap="round">
+        <path d="M15.6 20.2A5 5 0 0 1 13.4 21h-3a5 5 0 0 1 0-10h3a5 5 0 0 1 4.4 7.4" />
+        <path d="M16.4 11.8A5 5 0 0 1 18.6 11h3a5 5 0 0 1 0 10h-3a5 5 0 0 1-4.4-7.4" />
       </g>
     </svg>
   )

@@ -108,7 +108,7 @@ function Menu({ item, onMode }: { item: SessionItem; onMode: (mode: Mode) => voi
 
 function moveFocus(menu: HTMLElement, step: number): void {
   const items = [...menu.querySelectorAll('button')]
-  const index = items.findIndex(item => item === document.activeElement)
+  const index = items.indexOf(document.activeElement as HTMLButtonElement)
   items[(index + step + items.length) % items.length]?.focus()
 }
 
