@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import { createClient } from '../../src/client/create-client.js'
+import { silentLogger } from '../../src/logger.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { serve } from '../../src/server/serve.js'
+import { createTestRuntime, startServer, startServerProcess } from '../support/start-server.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+
+test('a run that can finish in time does, and its followers see the end', async () => {
+  const server = await startServer({ graceMs: 10_000 })
+  const { runId } = await server.client.start('s1', { text: 'slow 30 10' })
+  const events: RunEvent[] = []
+  const followed = (async () => {
+    for await (const event of server.client.follow(runId)) events.push(event)
+  })()
+  await expect.poll(() => events.length).toBeGreaterThan(0)
+  const closing = server.close()
+  await expect(server.client.start('s2', { text: 'say 1' })).rejects.toMatchObject({
+    status: 503,
+    code: 'shutting-down',
+    retryable: true,
+  })
+  expect((await fetch(`${server.url}/api/ready`)).status).toBe(503)
+  expect((await fetch(`${server.url}/api/health`)).status).toBe(200)
+  await Promise.all([closing, followed])
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+})
+
+test('a stream of a run that goes on elsewhere is told to come back', async () => {
+  const store = `sqlite:${await temporaryFolder()}/lango.db`
+  const [near, far] = [await startServer({ store, graceMs: 5000 }), await startServerProcess(store)]
+  const { runId } = await far.client.start('s1', { text: 'hang' })
+  const response = await fetch(`${near.url}/api/runs/${runId}/events`)
+  const [text] = await Promise.all([response.text(), near.close()])
+  expect(text).toContain('"type":"run-start"')
+  expect(text).toMatch(/event: reconnect\nretry: 1000\ndata: \{\}\n\n$/)
+})
+
+test('a run that cannot finish in time is left behind, and its session goes on', async () => {
+  const store = `sqlite:${await temporaryFolder()}/lango.db`
+  const first = await startServer({ store, graceMs: 20 })
+  const { runId } = await first.client.start('s1', { text: 'hang' })
+  await first.close()
+  const second = await startServer({ store })
+  const run = await second.client.run(runId)
+  expect(run.status).toBe('finished')
+  const next = await second.client.start('s1', { text: 'say 2' })
+  for await (const event of second.client.follow(next.runId)) {
+    if (event.type === 'run-finish') expect(event.finishReason).toBe('stop')
+  }
+})
+
+test('a client follows over a restart of the server on the same port', async () => {
+  const store = `sqlite:${await temporaryFolder()}/lango.db`
+  const runtime = await createTestRuntime(store)
+  const start = (port: number) =>
+    serve({ runtime, port, host: '127.0.0.1', logger: silentLogger, version: '1', graceMs: 0 })
+  const other = await startServerProcess(store)
+  const { runId } = await other.client.start('s1', { text: 'slow 80 20' })
+  const first = await start(0)
+  const states: string[] = []
+  const seen: number[] = []
+  const client = createClient({ baseUrl: first.url })
+  let second: Awaited<ReturnType<typeof start>> | undefined
+  for await (const event of client.follow(runId, { onConnection: state => states.push(state) })) {
+    seen.push(event.seq)
+    if (seen.length !== 20) continue
+    await first.close()
+    second = await start(first.port)
+  }
+  expect(seen).toEqual(seen.map((_, index) => index + 1))
+  expect(seen).toHaveLength(83)
+  expect(states).toEqual(['open', 'lost', 'open'])
+  await second?.close()
+  await runtime.close()
+})

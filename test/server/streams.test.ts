@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { rawRequest, rawSocket } from '../support/raw-request.js'
+import { numbers, readEvents } from '../support/read-events.js'
+import { startServer, type TestServer } from '../support/start-server.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+
+async function metric(url: string, name: string): Promise<number> {
+  const { text } = await rawRequest(url, '/metrics')
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN)
+}
+
+/** Waits for a fact that another part of the same process is about to bring about. */
+async function eventually(fact: () => Promise<boolean>): Promise<void> {
+  await expect.poll(fact, { timeout: 20_000, interval: 20 }).toBe(true)
+}
+
+test('200 open streams on one process lose and double nothing', async () => {
+  const { client, url } = await startServer({ limits: { streamsPerUser: 200 } })
+  const runs = await Promise.all(
+    numbers(1, 4).map(index => client.start(`s${index}`, { text: 'slow 100 5' })),
+  )
+  const streams = numbers(0, 199).map(index => readEvents(url, runs[index % runs.length]?.runId ?? ''))
+  const read = await Promise.all(streams)
+  expect(read).toHaveLength(200)
+  for (const events of read) {
+    expect(events.map(({ seq }) => seq)).toEqual(numbers(1, 103))
+    expect(events.at(-1)).toMatchObject({ type: 'run-finish', text: expect.stringContaining('word100') })
+  }
+  await eventually(async () => (await metric(url, 'lango_streams_open')) === 0)
+  expect(await metric(url, 'lango_events_sent_total')).toBe(200 * 103)
+})
+
+test('a follower that falls far behind reads the store and misses nothing', async () => {
+  const { client, url } = await startServer()
+  const { runId } = await client.start('s1', { text: 'say 6000' })
+  const slow = client.follow(runId)
+  await slow.next()
+  await readEvents(url, runId)
+  const seen = [1]
+  for await (const event of slow) seen.push(event.seq)
+  expect(seen).toEqual(numbers(1, 6003))
+})
+
+/** A finished run of many large events, more than any socket buffers. */
+async function largeRun(store: SessionStore, events: number, bytes: number): Promise<string> {
+  const key = { appName: 'lango', userId: 'user', sessionId: 'large' }
+  const runId = randomUUID()
+  const identity = { sessionId: 'large', runId }
+  await store.createSession(key)
+  for (let seq = 1; seq < events; seq++) {
+    const body = { type: 'text-delta', author: 'root', text: 'x'.repeat(bytes) }
+    await store.runs.appendEvents(key, runId, [{ ...body, ...identity, seq }])
+  }
+  await store.runs.appendEvents(key, runId, [{ type: 'run-finish', ...identity, seq: events }])
+  return runId
+}
+
+test('a stream that is opened and never read is closed, and holds one page at most', async () => {
+  const server = await startServer({
+    store: `sqlite:${await temporaryFolder()}/lango.db`,
+    limits: { stalledMs: 300 },
+  })
+  const runId = await largeRun(server.runtime.store, 400, 100_000)
+  const reads = countReads(server)
+  const head = `GET /api/runs/${runId}/events HTTP/1.1\r\nHost: localhost\r\n\r\n`
+  const { socket, closed } = await rawSocket(server.url, head)
+  socket.pause()
+  await eventually(async () => (await metric(server.url, 'lango_streams_dropped_total')) === 1)
+  expect(await metric(server.url, 'lango_streams_open')).toBe(0)
+  expect(reads.count).toBeLessThan(4)
+  socket.resume()
+  expect((await closed).length).toBeLessThan(400 * 100_000)
+})
+
+function countReads({ runtime }: TestServer): { count: number } {
+  const { runs } = runtime.store
+  const reads = { count: 0 }
+  const read = runs.readEvents.bind(runs)
+  runs.readEvents = (...request) => {
+    reads.count += 1
+    return read(...request)
+  }
+  return reads
+}
+
+test('a client that reads slowly gets everything', async () => {
+  const { url, runtime } = await startServer({
+    store: `sqlite:${await temporaryFolder()}/lango.db`,
+    limits: { stalledMs: 5000 },
+  })
+  const runId = await largeRun(runtime.store, 150, 100_000)
+  const response = await fetch(`${url}/api/runs/${runId}/events`)
+  let bytes = 0
+  let text = ''
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    text = (text + Buffer.from(chunk).toString('latin1')).slice(-300)
+    // A pause for each chunk: the socket's buffers fill, and the server has to wait.
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  expect(bytes).toBeGreaterThan(149 * 100_000)
+  expect(text).toContain('id: 150\ndata: {"type":"run-finish"')
+})
+
+test('a silent stream is kept open by comments', async () => {
+  const { client, url } = await startServer({ limits: { heartbeatMs: 20 } })
+  const { runId } = await client.start('s1', { text: 'hang' })
+  const response = await fetch(`${url}/api/runs/${runId}/events`)
+  expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+  expect(response.headers.get('content-encoding')).toBeNull()
+  let text = ''
+  for await (const chunk of response.body ?? []) {
+    text += Buffer.from(chunk).toString()
+    if (text.split(': still here\n\n').length > 3) break
+  }
+  expect(text).toMatch(/^retry: 1000\n\nid: 1\ndata: \{"type":"run-start"/)
+})
+
+test('streams and runs of one user are limited, and places are given back', async () => {
+  const { client, url } = await startServer({ limits: { streamsPerUser: 2, runsPerUser: 2 } })
+  const runs = [await client.start('s1', { text: 'hang' }), await client.start('s2', { text: 'hang' })]
+  const refusedRun = await client.start('s3', { text: 'say 1' }).catch(error => error)
+  expect(refusedRun).toMatchObject({ status: 429, code: 'too-many', retryAfterSeconds: 5 })
+  const path = `/api/runs/${runs[0]?.runId}/events`
+  const open = await Promise.all([fetch(url + path), fetch(url + path)])
+  const refused = await rawRequest(url, path)
+  expect(refused.status).toBe(429)
+  expect(refused.headers['retry-after']).toBe('5')
+  for (const response of open) await response.body?.cancel()
+  await eventually(async () => (await metric(url, 'lango_streams_open')) === 0)
+  for (const { runId } of runs) await client.stop(runId)
+  await eventually(async () => (await metric(url, 'lango_runs_running')) === 0)
+  await expect(client.start('s3', { text: 'say 1' })).resolves.toMatchObject({ sessionId: 's3' })
+})
