@@ -73,10 +73,10 @@ export async function openScene(budgetTokens = 2000): Promise<Scene> {
 }
 
 const CITIES: Record<SceneFamily, string> = {
-  gemini: 'Lisbon',
+  gemini: 'Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch',
   chat: '京都',
   responses: 'القاهرة',
-  anthropic: 'Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch',
+  anthropic: 'Lisbon',
 }
 
 async function startServers(): Promise<Scene['servers']> {

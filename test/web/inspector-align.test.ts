@@ -4,6 +4,7 @@ import { alignMessages } from '../../web/src/inspector/align-messages.js'
 import { type DescribedRow, describeStep } from '../../web/src/inspector/describe-rows.js'
 import { foldRows } from '../../web/src/inspector/fold-rows.js'
 import { ancestorsOf, firstOpen, jsonLines, searchJson } from '../../web/src/inspector/json-tree.js'
+import { lintVerdict } from '../../web/src/inspector/lint-verdict.js'
 import { loadHistory } from '../../web/src/inspector/load-history.js'
 import type { InspectedStep, StoredMessage, StoredPart } from '../../web/src/inspector/types.js'
 import { readWireRequest } from '../../web/src/inspector/wire-messages.js'
@@ -247,7 +248,7 @@ test('the stored side is read page by page, and no more than is needed', async (
   const messages = await loadHistory(client, 's', { fromSeq: 250, throughSeq: 480 })
   expect(messages.map(({ seq }) => seq)).toEqual(Array.from({ length: 231 }, (_, index) => 250 + index))
   expect(asked).toEqual([
-    { beforeSeq: 481, limit: 200 },
+    { beforeSeq: 481, limit: 231 },
     { beforeSeq: 381, limit: 131 },
     { beforeSeq: 281, limit: 31 },
   ])
@@ -287,4 +288,26 @@ test('figures are short and never hide a small sum', () => {
   ])
   expect([bytesText(12), bytesText(8300), bytesText(1_300_000)]).toEqual(['12 B', '8.1 KB', '1.2 MB'])
   expect([shortCount(980), shortCount(64_000), shortCount(1_048_576)]).toEqual(['980', '64k', '1M'])
+})
+
+describe('the verdict of the lint', () => {
+  const profile = (name: string, refused: boolean) => ({
+    profile: name,
+    refused,
+    breaks: refused ? 1 : 0,
+    mapped: 0,
+    findings: [],
+  })
+  const profiles = [profile('gemini-3', true), profile('ollama', false)]
+
+  test('is yes where histories are repaired', () => {
+    expect(lintVerdict({ profiles }, 'repair').answer).toBe('Yes, to any of them.')
+    expect(lintVerdict({ profiles: profiles.slice(1) }, 'strict').answer).toBe('Yes, to any of them.')
+  })
+
+  test('counts those that take the history where repair is switched off, and says how to switch it on', () => {
+    const { answer, reason } = lintVerdict({ profiles }, 'strict')
+    expect(answer).toBe('To 1 of 2.')
+    expect(reason).toContain('history.repair is strict')
+  })
 })

@@ -131,6 +131,17 @@ describe('the inspector', () => {
     await page.getByText('1 signature of this provider is sent back as received.').waitFor()
   })
 
+  test('says what went wrong when the server does not answer, and tries again', async () => {
+    const page = await openChat()
+    await page.route('**/inspect', route => route.abort())
+    await page.getByRole('button', { name: 'Inspect what the model was sent' }).last().click()
+    const failure = page.getByRole('alert').filter({ hasText: 'could not be read' })
+    await failure.waitFor()
+    await page.unroute('**/inspect')
+    await failure.getByRole('button', { name: 'Try again' }).click()
+    await page.locator('.inspect-compare-row').first().waitFor()
+  })
+
   test('closes with Escape and gives the focus back', async () => {
     const page = await openChat()
     await openInspector(page)

@@ -110,7 +110,10 @@ function changesOf(
   repairs: ReadonlyMap<number, readonly StepRepair[]>,
 ): RowNote[] {
   const told = row.stored.flatMap(message => repairs.get(message.seq) ?? [])
-  const notes: RowNote[] = told.map(repair => ({ kind: 'repair', text: repair.detail }))
+  // A renamed id is told below, beside every message that bears it.
+  const notes: RowNote[] = told
+    .filter(repair => repair.step !== 'map-ids' || Object.keys(step.mappedIds).length === 0)
+    .map(repair => ({ kind: 'repair', text: repair.detail }))
   for (const id of callIds(row.stored)) {
     const wire = step.mappedIds[id]
     if (wire !== undefined) notes.push({ kind: 'mapped', text: `Id ${id} is ${wire} on the wire` })

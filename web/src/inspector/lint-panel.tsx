@@ -2,6 +2,7 @@ import { useCallback } from 'react'
 import type { LangoClient } from '../../../src/client/client.js'
 import './lint.css'
 import { LintRow } from './lint-row.js'
+import { lintVerdict } from './lint-verdict.js'
 import { PanelFrame } from './panel-frame.js'
 import { PanelState } from './panel-state.js'
 import type { SessionLint } from './types.js'
@@ -54,7 +55,7 @@ async function loadLint(client: LangoClient, sessionId: string) {
 }
 
 function Summary({ lint, repairMode }: { lint: SessionLint; repairMode: string }) {
-  const { answer, reason } = verdict(lint, repairMode)
+  const { answer, reason } = lintVerdict(lint, repairMode)
   const skipped = lint.truncated?.skipped ?? 0
   return (
     <div className="inspect-lint-summary">
@@ -68,22 +69,4 @@ function Summary({ lint, repairMode }: { lint: SessionLint; repairMode: string }
       ) : null}
     </div>
   )
-}
-
-function verdict({ profiles }: SessionLint, repairMode: string): { answer: string; reason: string } {
-  const refused = profiles.filter(profile => profile.refused).length
-  const stored = `Sent as it is stored, ${refused} of ${profiles.length} would refuse the history.`
-  if (refused === 0) {
-    return { answer: 'Yes, to any of them.', reason: 'All would take the history as it is stored.' }
-  }
-  if (repairMode === 'repair') {
-    return {
-      answer: 'Yes, to any of them.',
-      reason: `${stored} Lango repairs it before each request, so the session goes on everywhere.`,
-    }
-  }
-  return {
-    answer: `To ${profiles.length - refused} of ${profiles.length}.`,
-    reason: `${stored} Repair is switched off here (history.repair is ${repairMode}); set it to repair to go on.`,
-  }
 }

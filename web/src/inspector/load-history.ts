@@ -51,6 +51,7 @@ export function firstSeqOf(step: InspectedStep): number {
 
 /** So many messages that were cut are shown without being asked for. */
 const SHOWN_BEFORE = 20
-const PAGE = 200
+/** As much as the server gives at once. */
+const PAGE = 500
 /** 10,000 messages: more than any window takes. */
-const MAXIMUM_PAGES = 50
+const MAXIMUM_PAGES = 20

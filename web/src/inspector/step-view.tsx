@@ -92,7 +92,7 @@ function StepFigures({ step, request }: { step: InspectedStep; request: WireRequ
   const { usage } = step
   const items = [
     ['Model', step.model],
-    ['Rules', `${profileTitle(step.profile)} (${step.profile})`],
+    ['Rules', profileTitle(step.profile)],
     ['Sent', `${plural(request.messages.length, 'message')}, ${bytesText(step.sent.bytes)}`],
     ...(step.stored
       ? [['Stored', `${plural(step.stored.messages, 'message')}, ${countText(step.stored.tokens)} tokens`]]
