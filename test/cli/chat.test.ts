@@ -1,12 +1,16 @@
 // The real program in a real pseudo-terminal: keys in, a screen out.
+import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { StrictProviderOptions } from '../../src/testing/start-strict-provider.js'
 import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { type TerminalOptions, TestTerminal } from '../support/terminal.js'
+
+// Each start loads the whole runtime; on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 120_000 })
 
 const open: { terminals: TestTerminal[]; servers: StrictProvider[] } = { terminals: [], servers: [] }
 
@@ -63,7 +67,7 @@ describe('without a key', () => {
     await first.waitUntilGone('Ctrl-C stops')
     expect(first.screen()).toMatch(/\d+ in, \d+ out · \$0/)
 
-    say(first, 'please write a file notes.txt')
+    say(first, 'please write notes.txt')
     await first.waitFor('Allow write_file?')
     expect(first.screen()).toMatch(/path +notes\.txt/)
     expect(existsSync(join(cwd, 'notes.txt'))).toBe(false)
@@ -79,14 +83,14 @@ describe('without a key', () => {
     expect(first.screen()).not.toContain('──────')
 
     const second = start({ cwd, args: ['--session', String(session)] })
-    await second.waitFor('› please write a file notes.txt')
+    await second.waitFor('› please write notes.txt')
     expect(second.all()).toContain('› Hello there')
     expect(second.screen()).not.toContain('interrupted')
     say(second, '/inspect')
     await second.waitFor(/step 1 · demo\/demo · rules of openai-chat\n +stored +2 messages/)
     second.key('up')
     second.key('up')
-    await second.waitFor(/^ please write a file notes\.txt$/m)
+    await second.waitFor(/^ please write notes\.txt$/m)
     second.key('ctrl-c')
     second.key('ctrl-c')
     expect(await second.ended()).toBe(0)
@@ -163,3 +167,256 @@ describe('with a provider', () => {
     expect(terminal.screen()).toMatch(/sent +\d+ messages/)
   })
 })
+
+describe('approvals', () => {
+  const write = (path: string) => ({ toolCalls: [{ name: 'write_file', args: { path, content: 'text' } }] })
+
+  test('are refused, given once by arrow and Enter, and given for good', async () => {
+    const server = await serve({
+      profile: 'openai-chat',
+      script: [
+        ...[write('refused.txt'), { text: 'First done.' }],
+        ...[write('once.txt'), { text: 'Second done.' }],
+        ...[write('always.txt'), write('again.txt'), { text: 'Third done.' }],
+      ],
+    })
+    const cwd = await folderFor(server)
+    const terminal = start({ cwd })
+    const written = (name: string) => existsSync(join(cwd, name))
+    await terminal.waitFor(READY)
+
+    say(terminal, 'one')
+    await terminal.waitFor('Allow write_file?')
+    terminal.type('n')
+    await terminal.waitFor('First done.')
+    expect(terminal.all()).toMatch(/✗ write_file\(path: "refused\.txt".*refused/)
+    expect(written('refused.txt')).toBe(false)
+
+    say(terminal, 'two')
+    await terminal.waitFor(/path +once\.txt/)
+    terminal.key('down')
+    await terminal.waitFor('→ a  always')
+    terminal.key('up')
+    await terminal.waitFor('→ o  once')
+    terminal.key('enter')
+    await terminal.waitFor('Second done.')
+    expect(written('once.txt')).toBe(true)
+
+    say(terminal, 'three')
+    await terminal.waitFor(/path +always\.txt/)
+    terminal.type('a')
+    await terminal.waitFor('Third done.')
+    expect([written('always.txt'), written('again.txt')]).toEqual([true, true])
+    expect(server.violations).toEqual([])
+  })
+
+  test('are not given by somebody who is typing, nor by Ctrl-C', async () => {
+    const server = await serve({
+      profile: 'openai-chat',
+      script: [write('typed.txt'), { text: 'Answered.' }],
+    })
+    const cwd = await folderFor(server)
+    const terminal = start({ cwd })
+    await terminal.waitFor(READY)
+    say(terminal, 'write it')
+    const words = 'ooo nothing of an answer '
+    // Somebody writes on while the question comes up. All of it is text.
+    for (let index = 0; !terminal.screen().includes('Allow write_file?') && index < 2_000; index++) {
+      terminal.type(words.charAt(index % words.length))
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
+    terminal.key('newLine')
+    terminal.type('aaa')
+    await terminal.waitFor(/^ aaa$/m)
+    expect(terminal.screen()).toContain('Allow write_file?')
+    terminal.key('ctrl-c')
+    await terminal.waitFor('· stopped')
+    await terminal.waitUntilGone('Allow write_file?')
+    expect(existsSync(join(cwd, 'typed.txt'))).toBe(false)
+  })
+})
+
+describe('what is shown', () => {
+  test('obeys nobody: models, tools and files cannot reach the terminal', async () => {
+    const evil = 'x\u001b]52;c;ZXZpbA==\u0007y\u001b]0;owned\u0007\u001b[2Jz\u009b31m'
+    const server = await serve({
+      profile: 'openai-chat',
+      script: [
+        {
+          text: `Before ${evil} after.`,
+          toolCalls: [{ name: 'read_file', args: { path: `a${evil}b` } }],
+        },
+        { text: 'Survived.' },
+      ],
+    })
+    const terminal = start({ cwd: await folderFor(server) })
+    await terminal.waitFor(READY)
+    say(terminal, 'Go')
+    await terminal.waitFor('Survived.')
+    expect(terminal.all()).toContain('Before xyz after.')
+    expect(terminal.output).not.toContain('\u001b]52')
+    expect(terminal.output).not.toContain('\u001b]0;')
+    expect(terminal.output).not.toContain('\u009b')
+  })
+
+  test('keeps its shape with wide characters, in every size of the terminal', async () => {
+    const wide = '한국어 日本語 中文 👩‍👩‍👧 🎉 '
+    const table = `| name | 値段 |\n|---|---|\n| りんご 🍎 | 100 |\n| x | 2 |`
+    const server = await serve({
+      profile: 'openai-chat',
+      script: [{ text: `${wide.repeat(12)}\n\n${table}\n\n${'w'.repeat(200)}\n\nThe end.` }],
+    })
+    const terminal = start({ cwd: await folderFor(server) })
+    await terminal.waitFor(READY)
+    terminal.type(`question ${wide}`)
+    terminal.key('newLine')
+    say(terminal, 'second line')
+    await terminal.waitFor('The end.')
+    await terminal.waitUntilGone('Ctrl-C stops')
+    for (const [columns, rows] of [
+      [160, 50],
+      [40, 15],
+      [9, 5],
+      [80, 24],
+    ] as const) {
+      await terminal.resize(columns, rows)
+      await terminal.waitFor(new RegExp(`^─{${columns}}$`, 'm'))
+      if (columns < 40) continue
+      await terminal.waitFor(/│ りんご 🍎 +│ 100/)
+      expect(terminal.all().match(/› question/g), `${columns} columns`).toHaveLength(1)
+      const rules = terminal.all().match(/^ +[┌├└│].*$/gm) ?? []
+      expect(new Set(rules.map(cells)).size, rules.join('\n')).toBe(1)
+    }
+    expect(terminal.all()).toContain('  second line')
+    expect(terminal.all()).toMatch(/› question 한국어 日本語 中文 👩‍👩‍👧 🎉/)
+  })
+})
+
+describe('a killed chat', () => {
+  test('goes on: the next one shows where it was interrupted and sends the next message', async () => {
+    const server = await serve({
+      profile: 'openai-chat',
+      script: [{ deltas: ['Half ', 'of ', 'it', '.'] }, { text: 'All of it.' }],
+      faults: [{ at: 0, kind: 'hang', afterEvents: 3 }],
+    })
+    const cwd = await folderFor(server)
+    const first = start({ cwd, args: ['--session', 'mine'] })
+    await first.waitFor(READY)
+    say(first, 'Tell me')
+    await first.waitFor('Half')
+    first.kill('SIGKILL')
+    await first.ended()
+
+    const second = start({ cwd, args: ['--session', 'mine'] })
+    await second.waitFor('! the last run was interrupted; your next message goes on from here')
+    expect(second.screen()).toContain('› Tell me')
+    say(second, 'Again')
+    // The dead run holds the session until its lease runs out by the database's clock.
+    await second.waitFor('of it')
+    await second.waitUntilGone('Ctrl-C stops')
+    expect(server.violations).toEqual([])
+  })
+})
+
+describe('commands', () => {
+  test('sessions are begun, chosen and exported, and messages wait for their turn', async () => {
+    const server = await serve({
+      profile: 'openai-chat',
+      script: [{ deltas: ['a', 'b', 'c', 'd'] }, { text: 'First answer.' }, { text: 'Second answer.' }],
+      faults: [{ at: 0, kind: 'hang', afterEvents: 3 }],
+    })
+    const cwd = await folderFor(server)
+    const terminal = start({ cwd, args: ['--session', 'one'] })
+    await terminal.waitFor(READY)
+    say(terminal, '/nonsense')
+    await terminal.waitFor('There is no command /nonsense.')
+    say(terminal, '/inspect')
+    await terminal.waitFor('there is no run to inspect yet')
+    say(terminal, 'hello one')
+    await terminal.waitFor('answering…')
+    say(terminal, 'waiting behind it')
+    await terminal.waitFor('next: waiting behind it')
+    say(terminal, '/new')
+    await terminal.waitFor('An answer is being given. Stop it with Ctrl-C first.')
+    terminal.key('ctrl-c')
+    await terminal.waitFor('· stopped')
+    // What was waiting is back in the input.
+    await terminal.waitFor(/^ waiting behind it$/m)
+    terminal.key('enter')
+    await terminal.waitFor('› waiting behind it')
+    await terminal.waitFor('abcd')
+    await terminal.waitUntilGone('Ctrl-C stops')
+
+    say(terminal, '/export out.jsonl')
+    await terminal.waitFor(/messages written to .*out\.jsonl/)
+    const [header = '', ...lines] = (await readFile(join(cwd, 'out.jsonl'), 'utf8')).trim().split('\n')
+    expect(JSON.parse(header)).toMatchObject({
+      lango: 'session',
+      key: { sessionId: 'one' },
+      messages: lines.length,
+    })
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ seq: 1, role: 'user', content: 'hello one' })
+    say(terminal, '/export out.jsonl')
+    await terminal.waitFor(/there is a file of that name\s+already/)
+    say(terminal, '/export talk.md')
+    await terminal.waitFor(/messages written to .*talk\.md/)
+    expect(await readFile(join(cwd, 'talk.md'), 'utf8')).toContain('**You:** hello one')
+
+    say(terminal, '/new')
+    await terminal.waitFor(/new session: [a-z]+-[a-z]+-\d+/)
+    await terminal.waitUntilGone('› hello one')
+    say(terminal, 'hello two')
+    await terminal.waitFor('First answer.')
+    await terminal.waitUntilGone('Ctrl-C stops')
+    say(terminal, '/sessions')
+    await terminal.waitFor('Choose a session')
+    terminal.type('one')
+    await terminal.waitUntilGone('hello two ·')
+    terminal.key('enter')
+    await terminal.waitFor('› hello one')
+    await terminal.waitFor('fake/gpt-4.1 · one')
+  })
+})
+
+describe('without a terminal', () => {
+  test('lines in are messages, answers come out as plain text', async () => {
+    const cwd = await temporaryFolder()
+    const { stdout, stderr, code } = await piped(cwd, 'Hello\n/nonsense\nplease write x.txt\n')
+    expect(stdout).toMatch(/^You said: "Hello"\./)
+    expect(stdout).not.toContain('\u001b')
+    expect(stderr).toContain('There is no command /nonsense.')
+    expect(stderr).toContain('write_file needs approval, and there is no terminal to ask: refused')
+    expect(stderr).toMatch(/Go on with: lango chat --session [a-z]+-[a-z]+-\d+\n$/)
+    expect(existsSync(join(cwd, 'x.txt'))).toBe(false)
+    expect(code).toBe(1)
+  })
+})
+
+async function piped(
+  cwd: string,
+  input: string,
+): Promise<{ stdout: string; stderr: string; code: number | null }> {
+  const script = join(import.meta.dirname, '../support/lango-chat.ts')
+  const { PATH = '', HOME = '' } = process.env
+  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), script], {
+    cwd,
+    env: { PATH, HOME },
+  })
+  let [stdout, stderr] = ['', '']
+  child.stdout.on('data', chunk => {
+    stdout += chunk
+  })
+  child.stderr.on('data', chunk => {
+    stderr += chunk
+  })
+  child.stdin.end(input)
+  const code = await new Promise<number | null>(resolve => child.on('close', resolve))
+  return { stdout, stderr, code }
+}
+
+/** Columns that a line takes on a terminal of today. */
+function cells(line: string): number {
+  const wide =
+    /[\p{Emoji_Presentation}\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}]/gu
+  return line.length + (line.match(wide) ?? []).filter(character => character.length === 1).length
+}

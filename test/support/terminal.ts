@@ -76,12 +76,12 @@ export class TestTerminal {
   }
 
   /** Waits until the screen (with what scrolled away) shows the text; fails with the screen. */
-  async waitFor(text: string | RegExp, timeoutMs = 20_000): Promise<void> {
+  async waitFor(text: string | RegExp, timeoutMs = 60_000): Promise<void> {
     const isShown = () => (typeof text === 'string' ? this.all().includes(text) : text.test(this.all()))
     await this.#until(isShown, `the screen never showed ${String(text)}`, timeoutMs)
   }
 
-  async waitUntilGone(text: string, timeoutMs = 20_000): Promise<void> {
+  async waitUntilGone(text: string, timeoutMs = 60_000): Promise<void> {
     await this.#until(() => !this.screen().includes(text), `the screen still shows ${text}`, timeoutMs)
   }
 
@@ -91,7 +91,7 @@ export class TestTerminal {
   }
 
   /** The exit code. */
-  async ended(timeoutMs = 20_000): Promise<number> {
+  async ended(timeoutMs = 60_000): Promise<number> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error(`the program has not ended:\n${this.all()}`)), timeoutMs)

@@ -1,7 +1,8 @@
-import { type Component, decodeKittyPrintable, matchesKey } from '@earendil-works/pi-tui'
+import { type Component, decodeKittyPrintable, matchesKey, visibleWidth } from '@earendil-works/pi-tui'
 import type { ApprovalAnswer } from '../../tool.js'
+import { count } from '../wording.js'
 import type { ApprovalQuestion } from './chat-session.js'
-import { argumentEntries, plural } from './format.js'
+import { argumentEntries } from './format.js'
 import { clip, hanging } from './item-lines.js'
 import { plainLine, plainText } from './plain-text.js'
 import type { Theme } from './theme.js'
@@ -60,16 +61,16 @@ export class ApprovalPrompt implements Component {
   /** All of it, or as much as leaves room for the answers; then it is said how much is missing. */
   #arguments(width: number): string[] {
     const entries = argumentEntries(this.question.args)
-    const column = Math.min(20, Math.max(0, ...entries.map(({ name }) => plainLine(name).length)))
+    const column = Math.min(20, Math.max(0, ...entries.map(({ name }) => visibleWidth(plainLine(name)))))
     const lines = entries.flatMap(({ name, text }) => {
       const label = plainLine(name)
-      const sign = `      ${this.theme.dim(label.padEnd(column))}  `
+      const sign = `      ${this.theme.dim(label)}${' '.repeat(Math.max(0, column - visibleWidth(label)))}  `
       const body = plainText(text)
       return hanging(sign, body === '' ? '(empty)' : body, width, part => part)
     })
     const room = Math.max(3, this.rows() - 14)
     if (this.#isWhole || lines.length <= room) return lines
-    const more = `… ${plural(lines.length - room, 'more line')}: v shows all`
+    const more = `… ${count(lines.length - room, 'more line')}: v shows all`
     return [...lines.slice(0, room), clip(`      ${this.theme.notable(more)}`, width)]
   }
 }

@@ -23,7 +23,7 @@ import { Transcript } from './transcript.js'
 
 /** Two presses of Ctrl-C within this time leave. */
 const TWICE_MS = 2_000
-/** A key that comes this soon after another was meant for the text, not for a question that has just appeared. */
+/** A key this soon after another, or after the question, was meant for the text that is being typed. */
 const TYPING_MS = 700
 const MOST_PROMPTS = 200
 
@@ -54,9 +54,12 @@ class ChatScreen implements ChatUi {
   readonly #status: StatusLine
   #editor: Editor
   readonly #questions: ApprovalPrompt[] = []
+  /** The question that is on the screen. */
+  #asked: ApprovalPrompt | undefined
   #picker: Picker | undefined
   #interruptedAt = Number.NEGATIVE_INFINITY
   #typedAt = Number.NEGATIVE_INFINITY
+  #askedAt = Number.NEGATIVE_INFINITY
   #hintTimer: NodeJS.Timeout | undefined
   #leave: () => void = () => {}
 
@@ -147,6 +150,8 @@ class ChatScreen implements ChatUi {
   /** A list takes the place of the input; a question stands above it. The first question has the keys. */
   #arrange(): void {
     const [question] = this.#questions
+    if (question !== this.#asked) this.#askedAt = Date.now()
+    this.#asked = question
     const parts: Component[] = this.#picker
       ? [this.#picker]
       : [...(question ? [question] : []), new Line(''), this.#editor]
@@ -194,6 +199,7 @@ class ChatScreen implements ChatUi {
     else if (matchesKey(data, 'ctrl+d') && this.#isIdleInput()) this.#leave()
     else if (matchesKey(data, 'ctrl+r')) this.#chat.dispatch({ type: 'toggle-reasoning' })
     else {
+      this.#forgetInterrupt()
       if (matchesKey(data, 'enter')) this.#closeStaleMenu()
       return this.#keepTyping(data)
     }
@@ -210,7 +216,8 @@ class ChatScreen implements ChatUi {
   /** Somebody who is in the middle of a word has not read the question: the key goes on to the text. */
   #keepTyping(data: string): { consume: true } | undefined {
     const now = Date.now()
-    const wasTyping = this.#editor.getText() !== '' && now - this.#typedAt < TYPING_MS
+    const wasTyping =
+      this.#editor.getText() !== '' && now - Math.max(this.#typedAt, this.#askedAt) < TYPING_MS
     const isAsked = this.#questions.length > 0 && !this.#picker
     if (!isAsked || wasTyping) this.#typedAt = now
     if (!isAsked || !wasTyping) return undefined
@@ -240,10 +247,16 @@ class ChatScreen implements ChatUi {
   #hint(text: string): void {
     this.#status.hint = text
     clearTimeout(this.#hintTimer)
-    this.#hintTimer = setTimeout(() => {
-      this.#status.hint = ''
-      this.#tui.requestRender()
-    }, TWICE_MS)
+    this.#hintTimer = setTimeout(() => this.#forgetInterrupt(), TWICE_MS)
+    this.#tui.requestRender()
+  }
+
+  /** Whoever goes on typing does not want to leave. */
+  #forgetInterrupt(): void {
+    if (this.#status.hint === '') return
+    clearTimeout(this.#hintTimer)
+    this.#interruptedAt = Number.NEGATIVE_INFINITY
+    this.#status.hint = ''
     this.#tui.requestRender()
   }
 

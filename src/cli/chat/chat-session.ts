@@ -45,6 +45,8 @@ export interface ChatSessionOptions {
   registry: ProviderRegistry
   userId: string
   sessionId: string
+  /** What the chat begins with. */
+  header: readonly string[]
 }
 
 type Message = { text: string } | { parts: NonNullable<RunInput['parts']> }
@@ -69,12 +71,12 @@ export class ChatSession {
   /** Questions that are open, by the id of their call. */
   readonly #asking = new Map<string, AbortController>()
 
-  constructor({ opened, registry, userId, sessionId }: ChatSessionOptions) {
+  constructor({ opened, registry, userId, sessionId, header }: ChatSessionOptions) {
     this.opened = opened
     this.registry = registry
     this.userId = userId
     this.#model = opened.modelOverride
-    this.#state = emptyChat(sessionId, opened.model ?? '')
+    this.#state = emptyChat(sessionId, opened.model ?? '', header)
   }
 
   get state(): ChatState {

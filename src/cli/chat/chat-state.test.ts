@@ -72,6 +72,15 @@ describe('what is said', () => {
     ])
   })
 
+  test('a notice in between does not part an answer', () => {
+    const before = play([start, text('Hel')])
+    const between = reduceChat(before, { type: 'notice', tone: 'error', text: 'not now' })
+    expect(items(play([text('lo')], between)).map(item => ('text' in item ? item.text : ''))).toEqual([
+      'Hello',
+      'not now',
+    ])
+  })
+
   test('a long answer is parted after a paragraph, never within code, and loses nothing', () => {
     const paragraph = `${'word '.repeat(600)}\n\n`
     const code = `\`\`\`\n${'x = 1\n\n'.repeat(2000)}\`\`\`\n\n`

@@ -11,6 +11,8 @@ import { cutNotice, finishNotice, repairNotice, turnNotice, wrapUpNotice } from 
 export type ChatPhase = 'idle' | 'starting' | 'waiting' | 'thinking' | 'answering' | 'tools' | 'stopping'
 
 export interface ChatState {
+  /** Stands above everything, whichever session is shown. */
+  readonly header: readonly string[]
   readonly sessionId: string
   /** The root agent's name, once a run has told it. */
   readonly agent: string
@@ -66,8 +68,9 @@ export interface OpenedSession {
 }
 
 /** A chat in which nothing was said yet. */
-export function emptyChat(sessionId: string, model: string): ChatState {
+export function emptyChat(sessionId: string, model: string, header: readonly string[] = []): ChatState {
   return {
+    header,
     sessionId,
     agent: '',
     model,
@@ -171,21 +174,25 @@ function reduceEvent(state: ChatState, event: RunEvent, at: number): ChatState {
 
 type Spoken = { kind: 'answer' | 'reasoning'; author: string; text: string }
 
-/** Adds words to the item that is being spoken, or begins one. */
+/** Adds words to the item that is being spoken, or begins one. Notices may have come in between. */
 function spoken(state: ChatState, { kind, author, text }: Spoken, at: number): ChatState {
-  const phase = kind === 'answer' ? 'answering' : 'thinking'
-  const moved = state.phase === phase ? state : { ...state, phase, since: at }
-  const last = state.items.at(-1)
-  if (last?.kind !== kind || !last.live || last.author !== author) {
-    return add({ ...moved, items: quieted(state.items) } as ChatState, { kind, author, text, live: true })
+  const phase: ChatPhase = kind === 'answer' ? 'answering' : 'thinking'
+  const moved: ChatState = state.phase === phase ? state : { ...state, phase, since: at }
+  const index = state.items.findLastIndex(isLive)
+  const live = state.items[index]
+  if (live?.kind !== kind || live.author !== author) {
+    return add({ ...moved, items: quieted(state.items) }, { kind, author, text, live: true })
   }
-  const whole = last.text + text
+  const whole = live.text + text
   const end = whole.length > LONG ? finishedPart(whole) : 0
-  if (end === 0)
-    return { ...moved, items: [...state.items.slice(0, -1), { ...last, text: whole }] } as ChatState
-  const head: ChatItem = { ...last, text: whole.slice(0, end), live: false }
-  const kept = { ...moved, items: [...state.items.slice(0, -1), head] } as ChatState
-  return add(kept, { kind, author, text: whole.slice(end), live: true })
+  const items = [...state.items]
+  items[index] = end === 0 ? { ...live, text: whole } : { ...live, text: whole.slice(0, end), live: false }
+  const kept: ChatState = { ...moved, items }
+  return end === 0 ? kept : add(kept, { kind, author, text: whole.slice(end), live: true })
+}
+
+function isLive(item: ChatItem): boolean {
+  return (item.kind === 'answer' || item.kind === 'reasoning') && item.live
 }
 
 /** Markdown is read again with every word, so a long answer is continued in an item of its own. */
@@ -263,9 +270,8 @@ function settled(state: ChatState, at: number): ChatState {
 }
 
 function quieted(items: readonly ChatItem[]): readonly ChatItem[] {
-  const last = items.at(-1)
-  if ((last?.kind !== 'answer' && last?.kind !== 'reasoning') || !last.live) return items
-  return [...items.slice(0, -1), { ...last, live: false }]
+  if (!items.some(isLive)) return items
+  return items.map(item => (isLive(item) ? ({ ...item, live: false } as ChatItem) : item))
 }
 
 function told(state: ChatState, text: string): ChatState {

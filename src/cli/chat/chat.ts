@@ -1,6 +1,7 @@
 /** `lango chat`: opens the runtime and the session, and lets a person talk to it, on a terminal or through pipes. */
-import { readFileSync } from 'node:fs'
+import { keyHint } from '../key-hint.js'
 import { type CommonFlags, type OpenedRuntime, openRuntime } from '../open-runtime.js'
+import { version } from '../version.js'
 import { ChatSession } from './chat-session.js'
 import { isDemo } from './chat-state.js'
 import { plainLine } from './plain-text.js'
@@ -21,7 +22,6 @@ export async function chat(flags: ChatFlags): Promise<number> {
   try {
     const session = await startSession(opened, flags)
     const begin = async () => {
-      greet(session)
       if (flags.session !== undefined) await session.open(flags.session)
     }
     const code = await talk(session, begin, flags)
@@ -40,7 +40,7 @@ async function startSession(opened: OpenedRuntime, flags: ChatFlags): Promise<Ch
   const sessionId = flags.session ?? (await unusedSessionName(opened.runtime.store, owner))
   // What the configuration allows is what the registry takes; the runtime has checked it.
   const registry = createRegistry(opened.config.providers as Parameters<typeof createRegistry>[0])
-  return new ChatSession({ opened, registry, userId, sessionId })
+  return new ChatSession({ opened, registry, userId, sessionId, header: greeting(opened) })
 }
 
 async function talk(session: ChatSession, begin: () => Promise<void>, flags: ChatFlags): Promise<number> {
@@ -58,18 +58,17 @@ function isTerminal(): boolean {
   return process.stdin.isTTY === true && process.stdout.isTTY === true && process.env.TERM !== 'dumb'
 }
 
-function greet(session: ChatSession): void {
-  const { model } = session.state
-  session.notice(`Lango ${version()} · /help lists commands and keys`)
-  if (!isDemo(model)) return
-  const isForWantOfKey = session.opened.loaded.sources['agent.model']?.includes('no key') === true
+function greeting({ model, loaded }: OpenedRuntime): string[] {
+  const hello = `Lango ${version()} · /help lists commands and keys`
+  if (model === undefined || !isDemo(model)) return [hello]
+  const isForWantOfKey = loaded.sources['agent.model']?.includes('no key') === true
   const why = isForWantOfKey ? 'no key was found' : 'it was asked for'
-  session.notice(`offline demo: ${why}. For a real model: export OPENAI_API_KEY=…`)
+  return [hello, `offline demo: ${why}. For a real model: ${keyHint()}`]
 }
 
 /** The command that comes back to this session from the same folder. */
 function continuation(session: ChatSession, flags: ChatFlags): string {
-  const named = (['config', 'agent', 'store', 'user', 'model'] as const).flatMap(name => {
+  const named = (['config', 'agent', 'store', 'app', 'user', 'model'] as const).flatMap(name => {
     const value = flags[name]
     return value === undefined ? [] : [`--${name}`, quoted(value)]
   })
@@ -79,9 +78,4 @@ function continuation(session: ChatSession, flags: ChatFlags): string {
 function quoted(word: string): string {
   const plain = plainLine(word)
   return /^[\w@%+=:,./-]+$/.test(plain) ? plain : `'${plain.replaceAll("'", `'\\''`)}'`
-}
-
-function version(): string {
-  const file = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(file) as { version: string }).version
 }

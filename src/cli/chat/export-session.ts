@@ -1,9 +1,10 @@
-/** Writes a session to a file: every stored message as a line of JSON, or a text for people. */
+/** Writes a session to a file: as `lango sessions import` reads it, or as a text for people. */
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { AgentError } from '../../errors.js'
 import type { SessionKey, StoredMessage } from '../../session/message.js'
 import type { SessionStore } from '../../session/session-store.js'
+import { headerLine, messageLine } from '../session-lines.js'
 import type { ChatItemBody } from './chat-item.js'
 import { formatArguments, formatResult } from './format.js'
 import { itemsOf } from './open-session.js'
@@ -17,18 +18,24 @@ export async function exportSession(
   file: string,
 ): Promise<{ path: string; messages: number }> {
   const path = resolve(file)
-  const toText = path.endsWith('.md') ? markdownOf : jsonLinesOf
+  const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
+  if (!session) throw new AgentError('session-not-found', `There is no session "${key.sessionId}" any more.`)
+  const isText = path.endsWith('.md')
   const handle = await openNew(path)
   try {
+    if (!isText) await handle.appendFile(headerLine(session))
     let messages = 0
-    for (let after = 0; ; ) {
-      const page = await store.readMessages(key, { afterSeq: after, limit: PAGE })
-      await handle.write(toText(page))
-      messages += page.length
-      const last = page.at(-1)
-      if (!last || page.length < PAGE) return { path, messages }
-      after = last.seq
+    while (messages < session.totalMessages) {
+      const page = await store.readMessages(key, {
+        afterSeq: messages,
+        beforeSeq: session.totalMessages + 1,
+        limit: PAGE,
+      })
+      if (page.length === 0) break
+      await handle.appendFile(isText ? markdownOf(page) : page.map(messageLine).join(''))
+      messages = page.at(-1)?.seq ?? session.totalMessages
     }
+    return { path, messages }
   } finally {
     await handle.close()
   }
@@ -49,10 +56,6 @@ async function openNew(path: string) {
       cause: error,
     })
   }
-}
-
-function jsonLinesOf(messages: readonly StoredMessage[]): string {
-  return messages.map(message => `${JSON.stringify(message)}\n`).join('')
 }
 
 function markdownOf(messages: readonly StoredMessage[]): string {

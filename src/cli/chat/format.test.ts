@@ -1,13 +1,11 @@
 import { expect, test } from 'vitest'
 import {
   argumentEntries,
-  formatAge,
   formatArguments,
   formatCost,
   formatCount,
   formatDuration,
   formatResult,
-  plural,
 } from './format.js'
 
 test.each([
@@ -34,18 +32,6 @@ test.each([
   [59_990, '1 min 0 s'],
   [125_000, '2 min 5 s'],
 ])('%f milliseconds are %s', (time, expected) => expect(formatDuration(time)).toBe(expected))
-
-test.each([
-  [10, 'just now'],
-  [180_000, '3 min ago'],
-  [7_200_000, '2 h ago'],
-  [90_000_000, 'yesterday'],
-  [400_000_000, '4 days ago'],
-])('%i milliseconds ago is %s', (age, expected) => expect(formatAge(age)).toBe(expected))
-
-test('one is not many', () => {
-  expect([plural(1, 'message'), plural(2, 'message')]).toEqual(['1 message', '2 messages'])
-})
 
 test.each([
   [{ path: 'a.txt', lines: 3 }, 'path: "a.txt", lines: 3'],

@@ -24,22 +24,6 @@ export function formatDuration(milliseconds: number): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }
 
-/** `3 min ago`, for lists of sessions. */
-export function formatAge(milliseconds: number): string {
-  const minutes = Math.max(0, Math.floor(milliseconds / 60_000))
-  if (minutes < 1) return 'just now'
-  if (minutes < 60) return `${minutes} min ago`
-  const hours = Math.floor(minutes / 60)
-  if (hours < 24) return `${hours} h ago`
-  const days = Math.floor(hours / 24)
-  return days === 1 ? 'yesterday' : `${days} days ago`
-}
-
-/** `3 messages`, `1 message`. */
-export function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
-}
-
 /** Arguments as a person would write a call: `path: "a.txt", lines: 3`. */
 export function formatArguments(args: unknown): string {
   if (!isRecord(args)) return args === undefined ? '' : plainLine(jsonOf(args))

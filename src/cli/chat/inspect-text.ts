@@ -1,6 +1,7 @@
 /** What a model was really sent in a run, in lines: per step stored → cut → repaired → sent. */
 import type { InspectedStep, RunInspection } from '../../inspect.js'
-import { formatCost, formatCount, plural } from './format.js'
+import { count } from '../wording.js'
+import { formatCost, formatCount } from './format.js'
 
 /** The lines of `/inspect`. */
 export function inspectLines(run: RunInspection): string[] {
@@ -11,15 +12,15 @@ export function inspectLines(run: RunInspection): string[] {
   if (run.steps.length === 0) return [...lines, '', 'Nothing was sent to a model in this run.']
   const shown = run.steps.slice(-SHOWN_STEPS)
   if (shown.length < run.steps.length) {
-    lines.push('', `… ${plural(run.steps.length - shown.length, 'earlier step')}`)
+    lines.push('', `… ${count(run.steps.length - shown.length, 'earlier step')}`)
   }
   for (const step of shown) lines.push('', ...stepLines(step))
   const { usage } = run.total
   const cost = usage.cost === undefined ? '' : ` · ${formatCost(usage.cost)}`
   lines.push(
     '',
-    `total: ${plural(run.total.requests, 'request')} · ${formatBytes(run.total.bytes)} sent · ` +
-      `${plural(run.total.repairs, 'repair')} · ${formatCount(usage.inputTokens)} in, ` +
+    `total: ${count(run.total.requests, 'request')} · ${formatBytes(run.total.bytes)} sent · ` +
+      `${count(run.total.repairs, 'repair')} · ${formatCount(usage.inputTokens)} in, ` +
       `${formatCount(usage.outputTokens)} out${cost}`,
   )
   return lines
@@ -32,7 +33,7 @@ function stepLines(step: InspectedStep): string[] {
   const { stored, history, sent, usage } = step
   const lines = [`step ${step.step} · ${step.model} · rules of ${step.profile}`]
   if (stored)
-    lines.push(row('stored', `${plural(stored.messages, 'message')}, ${formatCount(stored.tokens)} tokens`))
+    lines.push(row('stored', `${count(stored.messages, 'message')}, ${formatCount(stored.tokens)} tokens`))
   if (step.cuts.length === 0) lines.push(row('cut', 'nothing'))
   for (const cut of step.cuts) {
     const limit = cut.budgetTokens === undefined ? '' : ` to fit ${formatCount(cut.budgetTokens)}`
@@ -42,24 +43,22 @@ function stepLines(step: InspectedStep): string[] {
     )
     const left =
       cut.messages > 0
-        ? [`${plural(cut.messages, 'message')}, ${formatCount(cut.tokens)} tokens (${cut.reason}${limit})`]
+        ? [`${count(cut.messages, 'message')}, ${formatCount(cut.tokens)} tokens (${cut.reason}${limit})`]
         : []
     lines.push(row('cut', [...left, ...shortened].join('; ')))
   }
   if (history) {
-    lines.push(
-      row('history', `${plural(history.messages, 'message')}, ${formatCount(history.tokens)} tokens`),
-    )
+    lines.push(row('history', `${count(history.messages, 'message')}, ${formatCount(history.tokens)} tokens`))
   }
   if (step.repairs.length === 0) lines.push(row('repaired', 'nothing'))
   for (const [index, { step: name, detail }] of step.repairs.slice(0, SHOWN_REPAIRS).entries()) {
     lines.push(row(index === 0 ? 'repaired' : '', `${name}: ${detail}`))
   }
   const more = step.repairs.length - SHOWN_REPAIRS
-  if (more > 0) lines.push(row('', `… ${plural(more, 'more repair')}`))
+  if (more > 0) lines.push(row('', `… ${count(more, 'more repair')}`))
   const mapped = Object.keys(step.mappedIds).length
-  if (mapped > 0) lines.push(row('ids', `${plural(mapped, 'call id')} rewritten for the wire`))
-  lines.push(row('sent', `${plural(sent.messages, 'message')}, ${formatBytes(sent.bytes)}`))
+  if (mapped > 0) lines.push(row('ids', `${count(mapped, 'call id')} rewritten for the wire`))
+  lines.push(row('sent', `${count(sent.messages, 'message')}, ${formatBytes(sent.bytes)}`))
   if (usage) {
     const cached = usage.cachedInputTokens > 0 ? ` (${formatCount(usage.cachedInputTokens)} cached)` : ''
     const counted = `${formatCount(usage.inputTokens)} in${cached}, ${formatCount(usage.outputTokens)} out`

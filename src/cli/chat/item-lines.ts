@@ -1,7 +1,8 @@
 /** One item of the transcript as lines of at most `width` columns. All texts of others become plain here. */
 import { Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
+import { count } from '../wording.js'
 import type { ChatItem, NoticeTone, ToolItem } from './chat-item.js'
-import { formatArguments, formatDuration, formatResult, plural } from './format.js'
+import { formatArguments, formatDuration, formatResult } from './format.js'
 import { plainLine, plainText } from './plain-text.js'
 import { markdownTheme, type Paint, type Theme } from './theme.js'
 
@@ -40,7 +41,9 @@ export function itemLines(item: ChatItem, theme: Theme, view: ItemView): string[
 
 function answerLines(item: ChatItem & { kind: 'answer' }, theme: Theme, view: ItemView): string[] {
   const width = Math.min(view.width, READABLE)
-  const lines = new Markdown(limited(item.text), width > 20 ? 2 : 0, 0, markdownTheme(theme)).render(width)
+  const padding = width > 20 ? 2 : 0
+  const look = markdownTheme(theme, line => wrap(line, width - 2 * padding - 2))
+  const lines = new Markdown(limited(item.text), padding, 0, look).render(width)
   const speaker =
     item.author === '' || item.author === view.agent || view.agent === ''
       ? []
@@ -57,7 +60,7 @@ function reasoningLines(item: ChatItem & { kind: 'reasoning' }, theme: Theme, vi
       ...hanging('    ', text, width, part => theme.dim(theme.italic(part))),
     ]
   }
-  const words = plural(text.split(/\s+/).length, 'word')
+  const words = count(text.split(/\s+/).length, 'word')
   return [
     clip(
       `  ${theme.dim(`✻ ${item.live ? 'reasoning…' : 'reasoning'} ${words} · Ctrl-R shows it`)}`,
@@ -107,7 +110,8 @@ const APPROVALS: Readonly<Record<NonNullable<ToolItem['approval']>, string>> = {
   aborted: 'not answered',
 }
 
-function noticeLines(tone: NoticeTone, text: string, theme: Theme, width: number): string[] {
+/** A line about what happened, with a sign for how much it matters. */
+export function noticeLines(tone: NoticeTone, text: string, theme: Theme, width: number): string[] {
   const [sign, paint] = {
     quiet: ['·', theme.dim] as const,
     warning: ['!', theme.notable] as const,
@@ -116,12 +120,16 @@ function noticeLines(tone: NoticeTone, text: string, theme: Theme, width: number
   return hanging(`  ${paint(sign)} `, limited(text).trim(), Math.min(width, READABLE), paint)
 }
 
-/** Lines of a table wrap under their second column, others under their first word. */
+/** Lines of a table wrap under their second column, or, where that is too far right, a little further in. */
 function panelLines(line: string, width: number): string[] {
   if (line === '') return ['']
-  const column = /^\s*\S+(?: \S+)*\s{2,}/.exec(line)?.[0] ?? /^\s*/.exec(line)?.[0] ?? ''
-  const head = column.length < width / 2 ? column : ''
-  return hanging(`  ${head}`, line.slice(head.length), width, text => text)
+  const column = /^\s*\S+(?: \S+)*\s{2,}/.exec(line)?.[0] ?? ''
+  const start = /^\s*/.exec(line)?.[0] ?? ''
+  if (column !== '' && column.length < width / 2) {
+    return hanging(`  ${column}`, line.slice(column.length), width, text => text)
+  }
+  const [first = '', ...rest] = wrap(line.trimStart(), width - start.length - 6)
+  return [`  ${start}${first}`, ...rest.map(part => `  ${start}    ${part}`)]
 }
 
 /** Text behind a sign; further lines stand under the first. Each line is painted by itself. */

@@ -1,7 +1,8 @@
 /** What happened around an answer, each in one quiet line. */
 import type { RunEvent } from '../../run/run-event.js'
 import type { HistoryCut } from '../../session/message.js'
-import { formatCount, plural } from './format.js'
+import { count } from '../wording.js'
+import { formatCount } from './format.js'
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
 
@@ -33,9 +34,9 @@ export function cutNotice(cut: HistoryCut): string {
       cut.reason === 'token-budget' && cut.budgetTokens !== undefined
         ? `to fit ${formatCount(cut.budgetTokens)} tokens`
         : `to keep ${cut.maxMessages ?? cut.keptMessages} messages`
-    found.push(`${plural(cut.messages, 'older message')} left out ${limit}`)
+    found.push(`${count(cut.messages, 'older message')} left out ${limit}`)
   }
-  if (cut.shortened.length > 0) found.push(`${plural(cut.shortened.length, 'tool output')} shortened`)
+  if (cut.shortened.length > 0) found.push(`${count(cut.shortened.length, 'tool output')} shortened`)
   return `${found.join(', ') || 'history cut'} · /inspect`
 }
 

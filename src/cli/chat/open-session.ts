@@ -6,9 +6,9 @@ import type { SessionKey, StoredMessage } from '../../session/message.js'
 import { normalizeRole } from '../../session/message.js'
 import type { RunSummary, SessionStore } from '../../session/session-store.js'
 import { isSynthetic } from '../../session/token-budget-truncate.js'
+import { count } from '../wording.js'
 import type { ChatItemBody, ToolItem } from './chat-item.js'
 import type { OpenedSession } from './chat-state.js'
-import { plural } from './format.js'
 
 export interface FoundSession extends OpenedSession {
   exists: boolean
@@ -70,8 +70,8 @@ function lastTurns(messages: readonly StoredMessage[]): StoredMessage[] {
   return start > 0 ? tail.slice(start) : tail
 }
 
-function earlier(count: number): ChatItemBody {
-  return { kind: 'notice', tone: 'quiet', text: `${plural(count, 'earlier message')} not shown` }
+function earlier(hidden: number): ChatItemBody {
+  return { kind: 'notice', tone: 'quiet', text: `${count(hidden, 'earlier message')} not shown` }
 }
 
 function isPrompt(message: StoredMessage): boolean {

@@ -13,8 +13,8 @@ export async function chatInPlainText(chat: ChatSession, begin: () => Promise<vo
   const stop = () => (chat.busy ? chat.stop() : ui.leave())
   process.on('SIGINT', stop)
   try {
+    for (const line of chat.state.header.slice(1)) process.stderr.write(`${line}\n`)
     await begin()
-    ui.tellNews()
     const lines = createInterface({ input: process.stdin, terminal: false })
     ui.onLeave = () => lines.close()
     for await (const line of lines) {
@@ -76,7 +76,7 @@ class PlainUi implements ChatUi {
   restore(): void {}
 
   sessionOpened(): void {
-    // What was said before is not said again; only what is wrong with it.
+    // What was said before is not said again.
     for (const item of this.chat.state.items) this.#told = Math.max(this.#told, item.id)
   }
 

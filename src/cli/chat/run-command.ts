@@ -1,9 +1,9 @@
 /** What the slash commands do. */
 import { AgentError } from '../../errors.js'
+import { ago, count } from '../wording.js'
 import type { ChatSession, ChatUi } from './chat-session.js'
 import { type CommandName, helpLines } from './commands.js'
 import { exportSession } from './export-session.js'
-import { formatAge, plural } from './format.js'
 import { inspectLines } from './inspect-text.js'
 import { type Choice, modelChoices } from './model-choices.js'
 import { plainLine } from './plain-text.js'
@@ -59,11 +59,7 @@ async function chooseSession(chat: ChatSession, ui: ChatUi): Promise<void> {
   }
   const now = Date.now()
   const choices = sessions.map(({ key, totalMessages, updatedAt, title, preview }): Choice => {
-    const facts = [
-      formatAge(now - updatedAt),
-      plural(totalMessages, 'message'),
-      plainLine(title ?? preview ?? ''),
-    ]
+    const facts = [ago(updatedAt, now), count(totalMessages, 'message'), plainLine(title ?? preview ?? '')]
     const here = key.sessionId === chat.state.sessionId ? ['here'] : []
     return {
       value: key.sessionId,
@@ -102,5 +98,5 @@ async function exportChat(chat: ChatSession, _ui: ChatUi, argument: string): Pro
     throw new AgentError('invalid-argument', 'There is nothing to export yet: send a message first.')
   const file = argument || `${chat.state.sessionId.replace(/[^\w.-]+/g, '_')}.jsonl`
   const { path, messages } = await exportSession(chat.opened.runtime.store, chat.key, file)
-  chat.notice(`${plural(messages, 'message')} written to ${path}`)
+  chat.notice(`${count(messages, 'message')} written to ${path}`)
 }

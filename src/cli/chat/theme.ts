@@ -34,14 +34,17 @@ export function createTheme(colors: boolean): Theme {
   }
 }
 
-export function markdownTheme({ bold, dim, italic, underline, accent }: Theme): MarkdownTheme {
+/** `wrapCode` breaks a line of code that is too long, so that its rest stays inside the block. */
+export function markdownTheme(theme: Theme, wrapCode: (line: string) => string[]): MarkdownTheme {
+  const { bold, dim, italic, underline, accent } = theme
   return {
     heading: text => text,
     link: underline,
     linkUrl: dim,
     code: accent,
     codeBlock: text => text,
-    codeBlockBorder: dim,
+    codeBlockBorder: text => dim(text.replace(/^```(.*)$/, (_, language) => `─── ${language}`).trimEnd()),
+    highlightCode: code => code.split('\n').flatMap(wrapCode),
     quote: text => text,
     quoteBorder: dim,
     hr: dim,

@@ -1,7 +1,7 @@
 import type { Component } from '@earendil-works/pi-tui'
 import type { ChatItem } from './chat-item.js'
 import type { ChatState } from './chat-state.js'
-import { itemLines } from './item-lines.js'
+import { itemLines, noticeLines } from './item-lines.js'
 import type { Theme } from './theme.js'
 
 /** Everything that was said so far. Lines are kept for each item until it, or the view of it, changes. */
@@ -21,19 +21,19 @@ export class Transcript implements Component {
   }
 
   render(width: number): string[] {
-    const { items, showReasoning, agent } = this.#state()
+    const { header, items, showReasoning, agent } = this.#state()
     const view = `${width} ${showReasoning} ${agent}`
     if (view !== this.#view) this.#kept.clear()
     this.#view = view
     const kept = new Map<number, { item: ChatItem; lines: string[] }>()
-    const lines: string[] = []
+    const lines = header.flatMap(text => noticeLines('quiet', text, this.#theme, width))
     let before: ChatItem | undefined
     for (const item of items) {
       const known = this.#kept.get(item.id)
       const own =
         known?.item === item ? known.lines : itemLines(item, this.#theme, { width, showReasoning, agent })
       kept.set(item.id, { item, lines: own })
-      if (needsSpace(before, item)) lines.push('')
+      if (needsSpace(before, item) && lines.length > 0) lines.push('')
       for (const line of own) lines.push(line)
       before = item
     }
@@ -44,7 +44,7 @@ export class Transcript implements Component {
 
 /** Small things stand together; what people and models say has air around it. */
 function needsSpace(before: ChatItem | undefined, item: ChatItem): boolean {
-  return before !== undefined && !(isSmall(before) && isSmall(item))
+  return !(before && isSmall(before) && isSmall(item))
 }
 
 function isSmall({ kind }: ChatItem): boolean {
