@@ -92,8 +92,17 @@ export async function openRuntime(flags: CommonFlags, logger?: Logger): Promise<
   }
 }
 
-/** What the agent of a folder without a configuration can do. Writing asks first. */
-const DEFAULT_TOOLS = ['current_time', 'list_files', 'read_file', 'search_files', 'write_file', 'fetch_url']
+/** What the agent of a folder without a configuration can do. Writing and running commands ask first. */
+const DEFAULT_TOOLS = [
+  'current_time',
+  'list_files',
+  'read_file',
+  'search_files',
+  'write_file',
+  'edit_file',
+  'run_command',
+  'fetch_url',
+]
 
 const DEFAULT_INSTRUCTION =
   'You are a helpful assistant. Use the tools when they help, and say briefly what you found.'

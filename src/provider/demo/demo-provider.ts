@@ -14,6 +14,8 @@ import { argumentsFor } from './demo-arguments.js'
 
 const PROFILE = 'openai-chat'
 
+const PAUSE_MS = 5
+
 /** Answers offline, by simple rules. */
 export class DemoProvider implements Provider {
   readonly id: string
@@ -31,8 +33,8 @@ export class DemoProvider implements Provider {
       yield { type: 'request', model: request.model, profile: PROFILE, repairs, mappedIds, body }
       const answer = new AnswerAssembly({ ...context, origin: { vendor: 'demo', model: request.model } })
       for (const event of respond(request, messages, answer)) {
-        // Yielding to others between words makes the stream a stream.
-        await new Promise(resolve => setImmediate(resolve))
+        // A pause between words makes the stream one that can be seen.
+        await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
         if (signal?.aborted) throw abortedError(context)
         yield event
       }
@@ -94,7 +96,7 @@ function currentTurn(messages: readonly ProviderMessage[]): Turn {
   }
 }
 
-/** The tool that the user's words fit best, each once in a turn. */
+/** The tool that the user's words fit best; then others, each once in a turn, if their whole names were said. */
 function nextTool(request: GenerateRequest, turn: Turn) {
   const { tools = [], options } = request
   const choice = options?.toolChoice
@@ -108,8 +110,9 @@ function nextTool(request: GenerateRequest, turn: Turn) {
       )
     return named
   }
-  const open = tools.filter(tool => !turn.called.has(tool.name))
   const spoken = new Set(wordsOf(turn.text))
+  const isNamed = (name: string) => wordsOf(name).every(word => spoken.has(word))
+  const open = tools.filter(({ name }) => !turn.called.has(name) && (turn.called.size === 0 || isNamed(name)))
   const scored = open.map(tool => ({ tool, score: scoreOf(tool.name, tool.description, spoken) }))
   const best = scored.reduce<(typeof scored)[number] | undefined>(
     (top, next) => (next.score > (top?.score ?? 0) ? next : top),
@@ -142,8 +145,10 @@ const COMMON: ReadonlySet<string> = new Set(
 
 function answerText(turn: Turn, toolNames: readonly string[]): string {
   if (turn.results.length > 0) {
-    const lines = turn.results.map(result => `- ${result.name}: ${shorten(JSON.stringify(result.result))}`)
-    return `This is what the tools answered (I am a demo model, so I only pass it on):\n${lines.join('\n')}`
+    const shown = turn.results.map(
+      ({ name, result }) => `**${name}**\n\n\`\`\`json\n${shorten(jsonOf(result))}\n\`\`\``,
+    )
+    return `This is what the tools answered (I am a demo model, so I only pass it on):\n\n${shown.join('\n\n')}`
   }
   const tools =
     toolNames.length > 0 ? ` I can call these tools when you name them: ${toolNames.join(', ')}.` : ''
@@ -151,6 +156,12 @@ function answerText(turn: Turn, toolNames: readonly string[]): string {
     `You said: "${shorten(turn.text)}". I am Lango's demo model: no network, no intelligence, a few rules.${tools} ` +
     'For real answers set a key such as GEMINI_API_KEY and name a model, for example gemini/gemini-2.5-flash.'
   )
+}
+
+/** On one line where it fits, as a person would write it. */
+function jsonOf(value: unknown): string {
+  const line = JSON.stringify(value) ?? 'null'
+  return line.length > 80 ? JSON.stringify(value, undefined, 2) : line
 }
 
 function textOf(message: ProviderMessage): string {
