@@ -4,7 +4,7 @@ import type { Flags } from './command.js'
 
 /**
  * Checks the installation, or explains sessions. The exit code is 0 when all is well or healed, 1 when a check
- * fails, and 3 when a session has problems.
+ * fails, and 3 when a provider would refuse a session.
  */
 export async function doctor(flags: Flags): Promise<number> {
   refuseContradictions(flags)

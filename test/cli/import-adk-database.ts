@@ -1,4 +1,5 @@
 import { DatabaseSync } from '@photostructure/sqlite'
+import { mintSignature } from '../../src/testing/strict/mint-signature.js'
 
 /** Who wrote the file. The tables are those that each of them creates, column by column. */
 export type Writer = 'typescript' | 'python-1' | 'python-0' | 'python-sqlite'
@@ -130,6 +131,9 @@ const TABLES: Readonly<Record<Writer, string>> = {
   `,
 }
 
+/** What the model that made the call would recognise as its own. It gave no id: ADK made one up. */
+export const SIGNATURE = mintSignature('gemini', { name: 'search', args: { q: 'x', max_results: 3 } })
+
 /** A conversation that ADK itself can no longer send: the answer to the second call never came. */
 export const BRICKED: AdkFile = {
   state: { cart: { itemCount: 2 } },
@@ -151,7 +155,7 @@ export const BRICKED: AdkFile = {
         parts: [
           {
             function_call: { id: 'adk-1', name: 'search', args: { q: 'x', max_results: 3 } },
-            thought_signature: 'c2lnbmVk',
+            thought_signature: SIGNATURE,
           },
           { function_call: { id: 'adk-2', name: 'search', args: { q: 'y' } } },
         ],

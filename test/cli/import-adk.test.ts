@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type ForeignSession, isForeignFile, readForeignSessions } from '../../src/cli/import-adk.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { BRICKED, type Writer, writeAdkDatabase } from './import-adk-database.js'
+import { BRICKED, SIGNATURE, type Writer, writeAdkDatabase } from './import-adk-database.js'
 
 const WRITERS: Writer[] = ['typescript', 'python-1', 'python-0', 'python-sqlite']
 
@@ -41,7 +41,7 @@ test.each(WRITERS)('a database written by %s is read whole', async writer => {
             id: 'adk-1',
             name: 'search',
             input: '{"q":"x","max_results":3}',
-            signature: 'c2lnbmVk',
+            signature: SIGNATURE,
             kind: 'call',
           },
           { id: 'adk-2', name: 'search', input: '{"q":"y"}', kind: 'call' },

@@ -5,7 +5,7 @@ import { listProviders } from '../../list-models.js'
 import { COMPATIBLE_SERVERS } from '../../provider/openai/compatible-servers.js'
 import { type ProvidersConfig, parseModelReference } from '../../provider/provider-registry.js'
 import { keyHint } from '../key-hint.js'
-import type { Check } from './installation.js'
+import type { Check } from './check.js'
 
 /** Which keys there are, and whether the agent's model has one. */
 export function checkKeys(loaded: LoadedConfig): Check {

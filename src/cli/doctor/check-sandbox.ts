@@ -1,5 +1,5 @@
 import { hasBubblewrap } from '../../tools/sandbox.js'
-import type { Check } from './installation.js'
+import type { Check } from './check.js'
 
 /** Whether commands of tools can be locked in, as far as the configuration asks for it. */
 export async function checkSandbox(mode: 'auto' | 'off' | 'required' = 'auto'): Promise<Check> {

@@ -1,7 +1,7 @@
 import { redactText } from '../../config/redact.js'
 import { messageOf } from '../../errors.js'
 import { inspectStore } from '../../store/open-store.js'
-import type { Check } from './installation.js'
+import type { Check } from './check.js'
 
 /** Whether sessions can be kept where the configuration says. Nothing is created or migrated. */
 export async function checkStore(url: string): Promise<Check> {

@@ -7,18 +7,10 @@ import { wrapped } from '../lint-report.js'
 import { loadSettings } from '../open-runtime.js'
 import { lineWidth, print, printJson, stylesOf } from '../output.js'
 import { oneLine } from '../text-width.js'
+import type { Check } from './check.js'
 import { checkKeys, checkProviders } from './check-providers.js'
 import { checkSandbox } from './check-sandbox.js'
 import { checkStore } from './check-store.js'
-
-/** What one check found. */
-export interface Check {
-  name: string
-  status: 'ok' | 'warn' | 'fail'
-  message: string
-  /** What to do about it. */
-  fix?: string
-}
 
 /** Checks Node, configuration, keys, store, providers, port and sandbox. The exit code is 1 when one fails. */
 export async function checkInstallation(flags: Flags): Promise<number> {

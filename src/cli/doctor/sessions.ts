@@ -18,6 +18,8 @@ const PROBLEMS = 3
 interface Treated {
   found: Examination
   copy?: WrittenCopy
+  /** Why no copy could be written, when many sessions are treated: one must not stop the others. */
+  failure?: string
 }
 
 /** Explains one session; with `--fix` also writes a healed copy. */
@@ -38,7 +40,7 @@ export async function treatAll(flags: Flags): Promise<number> {
     let looked = 0
     for await (const key of sessionKeys(opened, flags.user)) {
       looked += 1
-      const treated = await treat(opened, key, flags)
+      const treated = await treatOneOfMany(opened, key, flags)
       if (treated.found.problems.length === 0) continue
       all.push(treated)
       if (!flags.json) await print(`${summaryLine(treated)}\n`)
@@ -81,29 +83,40 @@ async function treat({ store }: CommandStore, key: SessionKey, flags: Flags): Pr
   return { found, copy }
 }
 
+async function treatOneOfMany(opened: CommandStore, key: SessionKey, flags: Flags): Promise<Treated> {
+  try {
+    return await treat(opened, key, flags)
+  } catch (error) {
+    if (!(error instanceof AgentError) || !flags.fix) throw error
+    return { found: await examine(opened.store, key), failure: error.message }
+  }
+}
+
 function exitCode({ found, copy }: Treated): number {
-  return found.problems.length === 0 || copy ? HEALTHY : PROBLEMS
+  return copy || found.problems.every(({ harmless }) => harmless) ? HEALTHY : PROBLEMS
 }
 
-function asJson({ found, copy }: Treated): object {
+function asJson({ found, copy, failure }: Treated): object {
   const { healed, ...rest } = found
-  return { ...rest, healable: healed !== undefined, ...(copy ? { copy } : {}) }
+  const done = { ...(copy ? { copy } : {}), ...(failure === undefined ? {} : { failure }) }
+  return { ...rest, healable: healed !== undefined, ...done }
 }
 
-function summaryLine({ found, copy }: Treated): string {
+function summaryLine({ found, copy, failure }: Treated): string {
   const { sessionId, userId } = found.key
   const refused = found.profiles.filter(profile => profile.refused).length
   const verdict =
     refused === 0 ? 'odd, but no provider minds' : `${refused} of ${found.profiles.length} profiles refuse it`
   const problems = count(found.problems.length, 'problem')
-  const done = copy === undefined ? '' : `; ${copyWords(copy)}`
+  const done = copy ? `; ${copyWords(copy)}` : failure === undefined ? '' : `; not healed: ${failure}`
   return oneLine(`${sessionId} of ${userId}: ${problems}, ${verdict}${done}`)
 }
 
 function explain({ found, copy }: Treated, flags: Flags): string {
   const styles = stylesOf(process.stdout)
   const { key, messages, problems, profiles, truncated } = found
-  const heading = `Session ${key.sessionId} of ${key.userId} in ${key.appName}: ${count(messages, 'message')}`
+  const name = oneLine(`${key.sessionId} of ${key.userId} in ${key.appName}`)
+  const heading = `Session ${name}: ${count(messages, 'message')}`
   const mapped = mappedLine(profiles)
   const folded = mapped === undefined ? [] : ['', styles.dim(mapped)]
   if (problems.length === 0) {
@@ -158,7 +171,7 @@ function copyWords({ sessionId, messages, written }: WrittenCopy): string {
 }
 
 function goOn({ sessionId }: WrittenCopy, key: SessionKey, flags: Flags): string {
-  return `Go on with: lango chat --session ${sessionId}${whose(key, flags)}`
+  return `Go on with: lango chat --session ${quoted(sessionId)}${whose(key, flags)}`
 }
 
 /** What another command has to be told to find the same session. */
@@ -169,7 +182,12 @@ function whose({ userId, appName }: SessionKey, { app, store, config }: Flags): 
     ...(store === undefined ? [] : ['--store', redactText(store)]),
     ...(config === undefined ? [] : ['--config', config]),
   ]
-  return named.map(word => ` ${word}`).join('')
+  return named.map(word => ` ${quoted(word)}`).join('')
+}
+
+/** A word as a shell takes it. */
+function quoted(word: string): string {
+  return /^[\w.:@%+=,/-]+$/.test(word) ? word : `'${oneLine(word).replaceAll("'", `'\\''`)}'`
 }
 
 function advice({ key, healed, truncated }: Examination, flags: Flags): string[] {
@@ -180,6 +198,6 @@ function advice({ key, healed, truncated }: Examination, flags: Flags): string[]
     return [always, 'There is nothing to heal: what different agents said one after the other stays apart.']
   return [
     always,
-    `A healed copy, ${flags.as ?? `${key.sessionId}-healed`}, is written by: lango doctor --session ${key.sessionId} --fix${whose(key, flags)}`,
+    `A healed copy, ${flags.as ?? `${key.sessionId}-healed`}, is written by: lango doctor --session ${quoted(key.sessionId)} --fix${whose(key, flags)}`,
   ]
 }

@@ -1,0 +1,266 @@
+import { writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { checkNode } from '../../src/cli/doctor/installation.js'
+import { doctor } from '../../src/cli/doctor.js'
+import type { Message } from '../../src/session/message.js'
+import { openStore } from '../../src/store/open-store.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { captured } from './doctor-output.js'
+
+const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
+const BROKEN: Message[] = [
+  { role: 'user', content: 'hi', timestamp: 1 },
+  {
+    role: 'assistant',
+    content: '',
+    toolCalls: [{ id: 'a', name: 'search', input: '{}', signature: 'c2ln', kind: 'call' }],
+    timestamp: 2,
+  },
+  { role: 'user', content: 'well?', timestamp: 3 },
+]
+
+async function storeWith(...sessions: [id: string, messages: Message[]][]): Promise<string> {
+  const url = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  const store = await openStore(url)
+  for (const [sessionId, messages] of sessions) {
+    await store.createSession({ ...key, sessionId }, { cart: 1, 'user:name': 'Ann' })
+    for (const message of messages) await store.appendMessage({ ...key, sessionId }, message)
+  }
+  await store.close()
+  return url
+}
+
+async function sessionOf(url: string, sessionId: string) {
+  const store = await openStore(url)
+  try {
+    return await store.loadSession({ ...key, sessionId }, { budgetTokens: 'off' })
+  } finally {
+    await store.close()
+  }
+}
+
+test('a broken session is explained: where, who refuses it how, and what helps', async () => {
+  const store = await storeWith(['s1', BROKEN])
+  const { code, text } = await captured(() => doctor({ store, session: 's1' }))
+  expect(code).toBe(3)
+  expect(text).toContain('Session s1 of user in lango: 3 messages, 1 problem.')
+  expect(text).toContain('refused by all but ollama')
+  expect(text).toContain('Message 2: A call has no result.')
+  expect(text).toContain('R1: “No tool output found for function call”')
+  expect(text).toContain('lango doctor --session s1 --fix')
+})
+
+test('--fix writes a copy, leaves the original as it was, and does nothing the second time', async () => {
+  const store = await storeWith(['s1', BROKEN])
+  const original = await sessionOf(store, 's1')
+  const first = await captured(() => doctor({ store, session: 's1', fix: true }))
+  expect(first).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('Healed copy: s1-healed (4 messages)'),
+  })
+  const copy = await sessionOf(store, 's1-healed')
+  expect(copy?.state).toEqual({ cart: 1, 'user:name': 'Ann' })
+  expect(copy?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user'])
+  expect(copy?.messages[1]?.toolCalls).toEqual(BROKEN[1]?.toolCalls)
+  expect(await sessionOf(store, 's1')).toEqual(original)
+
+  const second = await captured(() => doctor({ store, session: 's1', fix: true }))
+  expect(second).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('healed before: the copy is s1-healed'),
+  })
+  const healthy = await captured(() => doctor({ store, session: 's1-healed', fix: true }))
+  expect(healthy).toMatchObject({ code: 0, text: expect.stringContaining('Nothing is wrong') })
+  expect(await sessionOf(store, 's1-healed')).toEqual(copy)
+  expect(await sessionOf(store, 's1-healed-healed')).toBeUndefined()
+})
+
+test('a copy that was left unfinished is completed, and one that goes on is left alone', async () => {
+  const store = await storeWith(['s1', BROKEN], ['s1-healed', BROKEN.slice(0, 2)])
+  const { text } = await captured(() => doctor({ store, session: 's1', fix: true }))
+  expect(text).toContain('Healed copy: s1-healed (4 messages)')
+  const opened = await openStore(store)
+  await opened.appendMessage(
+    { ...key, sessionId: 's1-healed' },
+    { role: 'assistant', content: 'yes', timestamp: 9 },
+  )
+  await opened.close()
+  const again = await captured(() => doctor({ store, session: 's1', fix: true }))
+  expect(again.text).toContain('healed before')
+  expect((await sessionOf(store, 's1-healed'))?.totalMessages).toBe(5)
+})
+
+test('another session is never taken for the copy', async () => {
+  const other: Message[] = [{ role: 'user', content: 'something else', timestamp: 1 }]
+  const store = await storeWith(['s1', BROKEN], ['s1-healed', other])
+  await expect(doctor({ store, session: 's1', fix: true })).rejects.toMatchObject({ code: 'session-exists' })
+  const { code } = await captured(() => doctor({ store, session: 's1', fix: true, as: 'mine', json: true }))
+  expect(code).toBe(0)
+  expect((await sessionOf(store, 'mine'))?.totalMessages).toBe(4)
+  const all = await captured(() => doctor({ store, all: true, fix: true, json: true }))
+  expect(all.code).toBe(3)
+  expect(JSON.parse(all.text)).toMatchObject({
+    sessions: 3,
+    unwell: [{ key: { sessionId: 's1' }, failure: expect.stringContaining('already') }],
+  })
+})
+
+test('what Lango sends right all the same is named, and healed in the copy', async () => {
+  const legacy: Message[] = [
+    { role: 'user', content: 'hi', timestamp: 1 },
+    { role: 'model', content: '', toolCalls: [{ id: '', name: 'search', input: '{}' }], timestamp: 2 },
+    { role: 'function', content: '{"a":1}', timestamp: 3 },
+  ]
+  const store = await storeWith(['s1', legacy])
+  expect((await captured(() => doctor({ store, session: 's1' }))).code).toBe(0)
+  const { code, text } = await captured(() => doctor({ store, session: 's1', fix: true }))
+  expect(code).toBe(0)
+  expect(text).toContain(
+    'Message 2: The role "model" is one vendor\'s name for assistant. Lango sends it right',
+  )
+  expect(text.slice(0, text.indexOf('Message 3'))).not.toContain('G4')
+  const copy = await sessionOf(store, 's1-healed')
+  expect(copy?.messages.map(({ role, toolCalls }) => [role, toolCalls?.[0]?.id])).toEqual([
+    ['user', undefined],
+    ['assistant', 'call_search'],
+    ['tool', 'call_search'],
+  ])
+})
+
+test('--all lists the sessions that are not well', async () => {
+  const store = await storeWith(['good', BROKEN.slice(0, 1)], ['bad', BROKEN])
+  const { code, text } = await captured(() => doctor({ store, all: true }))
+  expect(code).toBe(3)
+  expect(text).toBe(
+    'bad of user: 1 problem, 11 of 12 profiles refuse it\n2 sessions looked at, 1 with problems.\n',
+  )
+})
+
+test.each([
+  [{ fix: true }, /--fix heals sessions/],
+  [{ session: 's1', all: true }, /not both/],
+  [{ session: 's1', as: 'x' }, /--as names the copy/],
+  [{ all: true, fix: true, as: 'x' }, /--as names the copy/],
+])('%j is refused', async (flags, message) => {
+  await expect(doctor(flags)).rejects.toThrow(message)
+})
+
+const servers: Server[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close()
+  vi.unstubAllEnvs()
+})
+
+beforeEach(() => {
+  for (const name of Object.keys(process.env)) {
+    if (/_API_KEY$|^LANGO_|^DATABASE_URL$|^PORT$/.test(name)) vi.stubEnv(name, undefined)
+  }
+})
+
+async function listen(status: number): Promise<number> {
+  const server = createServer((_request, response) => response.writeHead(status).end())
+  servers.push(server)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as AddressInfo).port
+}
+
+async function installation(config: object | string, flags: { offline?: boolean } = {}) {
+  const file = join(await temporaryFolder(), 'lango.config.json')
+  await writeFile(file, typeof config === 'string' ? config : JSON.stringify(config))
+  const { code, text } = await captured(() => doctor({ config: file, json: true, ...flags }))
+  const { checks } = JSON.parse(text) as {
+    checks: { name: string; status: string; message: string; fix?: string }[]
+  }
+  const of = (name: string) => checks.find(check => check.name === name)
+  return { code, text, checks, of }
+}
+
+test('an installation in order: every check says what it found', async () => {
+  const port = await listen(404)
+  const { code, text, of } = await installation({
+    store: 'sqlite:./not-there-yet.db',
+    server: { port: 0 },
+    tools: { sandbox: 'off' },
+    providers: {
+      mine: { type: 'openai', apiKey: 'sk-never-shown-anywhere', baseUrl: `http://127.0.0.1:${port}/v1` },
+    },
+    agent: { name: 'a', model: 'mine/gpt-5.2' },
+  })
+  expect(code).toBe(0)
+  expect(of('configuration')?.message).toMatch(/lango\.config\.json is valid/)
+  expect(of('keys')).toMatchObject({ status: 'ok', message: expect.stringContaining('mine') })
+  expect(of('store')).toMatchObject({ status: 'ok', message: expect.stringContaining('is made when') })
+  expect(of('provider')).toMatchObject({
+    status: 'ok',
+    message: `mine answers at http://127.0.0.1:${port}/v1`,
+  })
+  expect(text).not.toContain('never-shown')
+})
+
+test('what is missing fails with the fix: a key, a port, a store, a provider, a sandbox', async () => {
+  const taken = await listen(200)
+  const gone = await listen(200)
+  await new Promise(resolve => servers.pop()?.close(resolve))
+  const { code, of } = await installation({
+    store: 'postgres://joe:secret@127.0.0.1:1/x',
+    server: { port: taken },
+    providers: {
+      local: { type: 'openai-compatible', preset: 'ollama', baseUrl: `http://127.0.0.1:${gone}/v1` },
+    },
+    agent: { name: 'a', model: 'anthropic/claude-sonnet-4-6' },
+  })
+  expect(code).toBe(1)
+  expect(of('keys')).toMatchObject({ status: 'fail', fix: expect.stringContaining('ANTHROPIC_API_KEY') })
+  expect(of('store')?.status).toBe('fail')
+  expect(of('store')?.message).not.toContain('secret')
+  expect(of('provider')).toMatchObject({ status: 'fail', message: expect.stringContaining('ECONNREFUSED') })
+  expect(of('port')).toMatchObject({ status: 'warn', fix: expect.stringContaining('--port 0') })
+})
+
+test('--offline asks nobody, and without a key the demo is named', async () => {
+  const { code, of } = await installation({ server: { port: 0 } }, { offline: true })
+  expect(code).toBe(0)
+  expect(of('provider')?.message).toContain('--offline')
+  expect(of('keys')).toMatchObject({ status: 'warn', fix: expect.stringContaining('API_KEY') })
+})
+
+test('a store is looked at and not touched: older, newer, and not a database', async () => {
+  const folder = await temporaryFolder()
+  const path = join(folder, 'lango.db')
+  await (await openStore(`sqlite:${path}`)).close()
+  const current = await installation({ store: `sqlite:${path}` }, { offline: true })
+  expect(current.of('store')?.message).toMatch(/answers, schema version \d+$/)
+
+  const { DatabaseSync } = await import('@photostructure/sqlite')
+  const database = new DatabaseSync(path)
+  database.exec('INSERT INTO lango_schema (version) VALUES (999)')
+  database.close()
+  const newer = await installation({ store: `sqlite:${path}` }, { offline: true })
+  expect(newer.of('store')).toMatchObject({ status: 'fail', fix: expect.stringContaining('Update Lango') })
+
+  const other = join(folder, 'other.db')
+  await writeFile(other, 'this is no database, and it is long enough to be taken for one'.repeat(40))
+  const broken = await installation({ store: `sqlite:${other}` }, { offline: true })
+  expect(broken.of('store')).toMatchObject({
+    status: 'fail',
+    message: expect.stringContaining('not a usable'),
+  })
+})
+
+test('a configuration that is wrong fails, and the checks that need it wait', async () => {
+  const { code, checks } = await installation('{"agent":{"name":1}}')
+  expect(code).toBe(1)
+  expect(checks.map(({ name, status }) => `${name} ${status}`)).toEqual(['node ok', 'configuration fail'])
+})
+
+test.each([
+  ['18.20.0', 'fail'],
+  ['20.18.3', 'fail'],
+  ['20.19.0', 'ok'],
+  ['24.1.0', 'ok'],
+])('Node %s is %s', (version, status) => {
+  expect(checkNode(version).status).toBe(status)
+})

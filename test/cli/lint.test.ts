@@ -1,0 +1,243 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { lint } from '../../src/cli/lint.js'
+import { openStore } from '../../src/store/open-store.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { captured } from './doctor-output.js'
+import { BRICKED, writeAdkDatabase } from './import-adk-database.js'
+
+async function lintJson(content: unknown, flags: { profile?: string } = {}) {
+  const file = join(await temporaryFolder(), 'history.json')
+  await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
+  const { code, text } = await captured(() => lint(file, { ...flags, json: true }))
+  const read = JSON.parse(text)
+  const findings = read.histories[0].profiles.flatMap(
+    ({ findings: each }: { findings: { code: string }[] }) => each.map(finding => finding.code),
+  )
+  return {
+    code,
+    format: read.format,
+    profiles: read.histories[0].profiles.map(({ profile }: { profile: string }) => profile),
+    found: [...new Set(findings)].sort(),
+  }
+}
+
+const chatCall = (id: string, text = '{}') => ({
+  id,
+  type: 'function',
+  function: { name: 'f', arguments: text },
+})
+const claudeCall = { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }
+const claudeResult = { type: 'tool_result', tool_use_id: 'toolu_1', content: [{ type: 'text', text: 'ok' }] }
+const GEMINI = ['gemini-2', 'gemini-3', 'gemini-3-strict']
+
+test.each([
+  {
+    name: 'a sound Gemini body',
+    body: {
+      systemInstruction: { parts: [{ text: 'be brief' }] },
+      contents: [
+        { role: 'user', parts: [{ text: 'hi' }] },
+        { role: 'model', parts: [{ functionCall: { name: 'f', args: {} }, thoughtSignature: 'c2ln' }] },
+        { role: 'user', parts: [{ functionResponse: { name: 'f', response: {} } }] },
+      ],
+    },
+    expected: { code: 0, format: 'gemini', profiles: GEMINI, found: [] },
+  },
+  {
+    name: 'a Gemini body with OpenAI’s roles, in snake case',
+    body: {
+      contents: [
+        { role: 'user', parts: [{ text: 'hi' }] },
+        { role: 'assistant', parts: [{ function_call: { name: 'f', args: {} }, thought_signature: 'c2ln' }] },
+        { role: 'tool', parts: [{ function_response: { name: 'f', response: {} } }] },
+      ],
+    },
+    expected: { code: 3, format: 'gemini', profiles: GEMINI, found: ['unknown-role'] },
+  },
+  {
+    name: 'an OpenAI chat body whose call nobody answered',
+    body: {
+      model: 'gpt-5.2',
+      messages: [
+        { role: 'developer', content: 'be brief' },
+        { role: 'user', content: [{ type: 'text', text: 'hi' }] },
+        { role: 'assistant', content: null, tool_calls: [chatCall('a'), chatCall('b')] },
+        { role: 'tool', tool_call_id: 'a', content: 'ok' },
+      ],
+    },
+    expected: {
+      code: 3,
+      format: 'openai-chat',
+      profiles: ['openai-chat'],
+      found: ['call-without-result', 'scattered-results'],
+    },
+  },
+  {
+    name: 'a chat body for Mistral, with arguments that were cut off',
+    body: {
+      model: 'mistral-large-latest',
+      messages: [
+        { role: 'user', content: 'hi' },
+        { role: 'assistant', content: '', tool_calls: [chatCall('abcdefgh1', '{"q')] },
+        { role: 'tool', tool_call_id: 'abcdefgh1', content: 'ok' },
+      ],
+    },
+    expected: {
+      code: 3,
+      format: 'openai-chat',
+      profiles: ['mistral'],
+      found: ['empty-part', 'malformed-arguments'],
+    },
+  },
+  {
+    name: 'a sound Responses body with parallel calls',
+    body: {
+      model: 'gpt-5.2',
+      instructions: 'be brief',
+      input: [
+        { role: 'user', content: 'hi' },
+        { type: 'reasoning', summary: [], encrypted_content: 'x' },
+        { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' },
+        { type: 'function_call', call_id: 'b', name: 'f', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'b', output: 'ok' },
+        { type: 'function_call_output', call_id: 'a', output: 'ok' },
+      ],
+    },
+    expected: { code: 0, format: 'openai-responses', profiles: ['openai-responses'], found: [] },
+  },
+  {
+    name: 'a Responses body with an output for no call',
+    body: {
+      input: [
+        { role: 'user', content: 'hi' },
+        { type: 'function_call_output', call_id: 'a', output: 'ok' },
+      ],
+    },
+    expected: {
+      code: 3,
+      format: 'openai-responses',
+      profiles: ['openai-responses'],
+      found: ['orphan-result'],
+    },
+  },
+  {
+    name: 'a sound Anthropic body',
+    body: {
+      model: 'claude-sonnet-4-5',
+      system: [{ type: 'text', text: 'be brief' }],
+      messages: [
+        { role: 'user', content: 'hi' },
+        { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 's' }, claudeCall] },
+        { role: 'user', content: [claudeResult, { type: 'text', text: 'and?' }] },
+      ],
+    },
+    expected: { code: 0, format: 'anthropic', profiles: ['anthropic-4.5'], found: [] },
+  },
+  {
+    name: 'an Anthropic body without a model, with text before a result and a system message inside',
+    body: {
+      messages: [
+        { role: 'user', content: 'hi' },
+        { role: 'assistant', content: [claudeCall] },
+        { role: 'user', content: [{ type: 'text', text: 'and?' }, claudeResult] },
+        { role: 'system', content: 'be brief' },
+      ],
+    },
+    expected: {
+      code: 3,
+      format: 'anthropic',
+      profiles: ['anthropic-4.5', 'anthropic-4.6'],
+      found: ['distant-result', 'misplaced-part', 'unknown-role'],
+    },
+  },
+  {
+    name: 'a bare list of messages',
+    body: [{ role: 'tool', tool_call_id: 'a', content: 'ok' }],
+    expected: { code: 3, format: 'openai-chat', profiles: ['openai-chat'], found: ['orphan-result'] },
+  },
+  {
+    name: 'a session of ADK',
+    body: {
+      id: 's',
+      appName: 'a',
+      userId: 'u',
+      events: [
+        {
+          id: '1',
+          author: 'root',
+          content: { role: 'user', parts: [{ functionResponse: { id: 'x', name: 'f', response: {} } }] },
+        },
+      ],
+    },
+    flags: { profile: 'openai-chat' },
+    expected: { code: 3, format: 'adk', profiles: ['openai-chat'], found: ['orphan-result'] },
+  },
+  {
+    name: 'an export of Lango',
+    body: '{"lango":"session","version":1,"key":{"appName":"a","userId":"u","sessionId":"s"},"state":{},"createdAt":1}\n{"role":"user","content":"hi","timestamp":1,"seq":1,"tokens":3}\n',
+    flags: { profile: 'mistral' },
+    expected: { code: 0, format: 'lango', profiles: ['mistral'], found: [] },
+  },
+])('$name is recognised and judged', async ({ body, flags, expected }) => {
+  expect(await lintJson(body, flags)).toEqual(expected)
+})
+
+test('a report names the place in the request, the answer of the provider and the repair', async () => {
+  const file = join(await temporaryFolder(), 'request.json')
+  const messages = [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: [claudeCall] },
+  ]
+  await writeFile(file, JSON.stringify({ model: 'claude-sonnet-4-6', system: 'be brief', messages }))
+  const { code, text } = await captured(() => lint(file, {}))
+  expect(code).toBe(3)
+  expect(text).toContain('is an Anthropic request: 3 messages.')
+  expect(text).toMatch(/anthropic-4\.6 +refused, 1 finding/)
+  expect(text).toContain('messages[1]: A call has no result.')
+  expect(text).toContain('A1: “`tool_use` ids were found without `tool_result` blocks immediately after”')
+  expect(text).toContain('repair: The call of f had no result: one was added that says so.')
+})
+
+test('every session of an ADK database is judged', async () => {
+  const file = join(await temporaryFolder(), 'adk.db')
+  writeAdkDatabase(file, 'typescript', BRICKED)
+  const { code, text } = await captured(() => lint(file, { profile: 'all' }))
+  expect(code).toBe(3)
+  expect(text).toMatch(/ollama +accepted/)
+  expect(text).toContain('Message 2: A call has no result.')
+})
+
+test('a stored session is judged, and only what breaks counts for the exit code', async () => {
+  const url = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  const store = await openStore(url)
+  const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
+  await store.createSession(key)
+  await store.appendMessage(key, { role: 'user', content: 'hi', timestamp: 1 })
+  const calls = [{ id: 'a:b', name: 'f', input: '{}', output: '{}' }]
+  await store.appendMessage(key, { role: 'assistant', content: '', toolCalls: calls, timestamp: 2 })
+  await store.close()
+  const { code, text } = await captured(() => lint(undefined, { store: url, session: 's1' }))
+  expect(code).toBe(0)
+  expect(text).toMatch(/anthropic-4\.6 +accepted, 1 rewritten on every send/)
+  expect(text).toContain('Rewritten on every send, no harm done: id-form')
+})
+
+test.each([
+  ['{"a":1}', {}, /is none of these: an export of Lango, a session of ADK/],
+  ['not json', {}, /is not JSON/],
+  ['', {}, /is empty/],
+  ['{"lango":"session","version":2}', {}, /version/],
+  ['[]', { profile: 'gpt' }, /There is no repair profile named "gpt"/],
+])('what cannot be judged is refused in one sentence: %s', async (content, flags, message) => {
+  const file = join(await temporaryFolder(), 'x')
+  await writeFile(file, content)
+  await expect(lint(file, flags)).rejects.toThrow(message)
+})
+
+test('a file and a session together, or neither, are refused', async () => {
+  await expect(lint(undefined, {})).rejects.toThrow(/Name a file/)
+  await expect(lint('x', { session: 's' })).rejects.toThrow(/one of them/)
+  await expect(lint('/no/such/file', {})).rejects.toThrow(/does not exist/)
+})
