@@ -51,7 +51,9 @@ async function run(root: CommandSpec, args: readonly string[]): Promise<number> 
 function tell(error: unknown, args: readonly string[]): void {
   const known =
     error instanceof AgentError ? error : new AgentError('internal', messageOf(error), { cause: error })
-  const text = args.includes('--json') ? JSON.stringify({ error: known }) : `lango: ${known.message}`
+  // For `init` the flag names a format of files.
+  const asData = args.includes('--json') && args[0] !== 'init'
+  const text = asData ? JSON.stringify({ error: known }) : `lango: ${known.message}`
   const stack = args.includes('--debug') && error instanceof Error ? `\n${error.stack}` : ''
   process.stderr.write(`${text}${stack}\n`)
 }

@@ -5,7 +5,7 @@ import type { Flags } from './command.js'
 import { loadSettings } from './open-runtime.js'
 import { lineWidth, print, printJson, stylesOf } from './output.js'
 import { type Column, tableLines } from './table.js'
-import { grouped } from './wording.js'
+import { compact } from './wording.js'
 
 /** `lango models`. */
 export async function models(flags: Flags): Promise<number> {
@@ -58,6 +58,13 @@ async function show(
     await print(`Any model of these, as provider/model:\n${names.map(name => `  ${name}\n`).join('')}\n`)
   }
   const named = model ?? 'what the agent names'
+  const missing = providers.filter(({ provider }) =>
+    found.some(each => each.provider === provider && !each.keyPresent),
+  )
+  if (missing.length > 0) {
+    const variables = missing.map(({ keyVariable }) => keyVariable).join(', ')
+    await print(`Without a key: set ${variables}.\n`)
+  }
   await print(`${dim(`Dollars per million tokens. Used by default: ${named}.`)}\n`)
 }
 
@@ -69,13 +76,13 @@ export function modelTable(found: readonly ModelChoice[], width: number): string
     { title: 'OUTPUT', align: 'right' },
     { title: 'IN $', align: 'right' },
     { title: 'OUT $', align: 'right' },
-    { title: 'PROFILE', least: 8 },
-    { title: 'KEY', flexible: true, least: 4 },
+    { title: 'PROFILE', flexible: true, least: 10 },
+    { title: 'KEY' },
   ]
   const rows = found.map(each => [
     each.reference,
-    grouped(each.contextWindow),
-    grouped(each.outputLimit),
+    compact(each.contextWindow),
+    compact(each.outputLimit),
     each.price ? String(each.price.input) : '',
     each.price ? String(each.price.output) : '',
     each.profile,
@@ -86,5 +93,5 @@ export function modelTable(found: readonly ModelChoice[], width: number): string
 
 function keyWords({ keyPresent, keyVariable }: ModelChoice): string {
   if (keyVariable === undefined) return 'none needed'
-  return keyPresent ? 'yes' : `no: ${keyVariable}`
+  return keyPresent ? 'yes' : 'no'
 }

@@ -101,19 +101,21 @@ export function sessionTable(
   width: number,
   now = Date.now(),
 ): string[] {
+  // On a narrow terminal the tokens make room for the text; an id is only cut when it is longer than Lango's own.
+  const withTokens = width >= 100
   const columns: Column[] = [
-    { title: 'SESSION', least: 12 },
+    { title: 'SESSION', least: 36 },
     ...(withUser ? [{ title: 'USER', least: 6 }] : []),
     { title: 'MESSAGES', align: 'right' },
-    { title: 'TOKENS', align: 'right' },
+    ...(withTokens ? [{ title: 'TOKENS', align: 'right' as const }] : []),
     { title: 'UPDATED', align: 'right' },
-    { title: 'TITLE OR LAST MESSAGE', flexible: true, least: 12 },
+    { title: 'TITLE OR LAST MESSAGE', flexible: true, least: 10 },
   ]
   const rows = sessions.map(({ key, totalMessages, totalTokens, updatedAt, title, preview = '' }) => [
     oneLine(key.sessionId),
     ...(withUser ? [oneLine(key.userId)] : []),
     grouped(totalMessages),
-    grouped(totalTokens),
+    ...(withTokens ? [grouped(totalTokens)] : []),
     ago(updatedAt, now),
     oneLine(title ?? preview),
   ])

@@ -33,7 +33,8 @@ async function show(session: Session, flags: Flags): Promise<void> {
   const title = session.title === undefined ? '' : `: ${oneLine(session.title)}`
   const head = [
     styles.bold(`${oneLine(key.sessionId)}${title}`),
-    styles.dim(`${oneLine(facts.join(' · '))} · ${times}`),
+    styles.dim(oneLine(facts.join(' · '))),
+    styles.dim(times),
     ...state,
   ]
   await print(`${head.join('\n')}\n`)

@@ -5,6 +5,14 @@ export function grouped(number: number): string {
   return String(Math.round(number)).replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }
 
+/** 128K, 1M: a number of tokens in few letters, counted as its maker counted. */
+export function compact(number: number): string {
+  const thousand = number % 1000 !== 0 && number % 1024 === 0 ? 1024 : 1000
+  if (number < thousand) return String(number)
+  const [unit, size] = number < thousand * thousand ? ['K', thousand] : ['M', thousand * thousand]
+  return `${Number((number / size).toFixed(unit === 'M' ? 2 : 0))}${unit}`
+}
+
 /** A number of things: `1 message`, `2 messages`. */
 export function count(number: number, thing: string): string {
   return `${grouped(number)} ${thing}${number === 1 ? '' : 's'}`
