@@ -1,8 +1,10 @@
 // What the inspector reads is read from requests that were really sent: one session goes through all families
 // of wires, and strict servers have accepted every body.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { RunInspection } from '../../src/inspect.js'
+import { createRuntime } from '../../src/runtime.js'
 import type { ChatMessage } from '../../src/session/chat-message.js'
+import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { type DescribedRow, describeStep } from '../../web/src/inspector/describe-rows.js'
 import { budgetPicture, cutsOf } from '../../web/src/inspector/step-facts.js'
 import { readWireRequest, type WireFamily } from '../../web/src/inspector/wire-messages.js'
@@ -153,6 +155,39 @@ test('signatures that were kept are shown where they stand, and only there', () 
       .rows.flatMap(row => row.notes)
       .filter(note => note.kind === 'signed'),
   ).toEqual([])
+})
+
+test('what another agent said stands beside the quotation that this agent was sent', async () => {
+  const server = await startStrictProvider({
+    profile: 'openai-chat',
+    script: [
+      { text: 'Over to you.', toolCalls: [{ name: 'transfer_to_agent', args: { agentName: 'helper' } }] },
+      { text: 'Here is the answer.' },
+    ],
+  })
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { chat: { type: 'openai', api: 'chat', apiKey: 'k', baseUrl: server.baseUrl } },
+    agent: {
+      name: 'root',
+      model: 'chat/gpt-4.1',
+      multiAgent: true,
+      subAgents: [{ name: 'helper', description: 'Helps.' }],
+    },
+  })
+  onTestFinished(async () => {
+    await runtime.close()
+    await server.close()
+  })
+  const { runId } = await runtime.runAndCollect({ sessionId: 'scene', text: 'help me' })
+  const messages = await runtime.messages(SCENE_KEY, { afterSeq: 0 })
+  const step = (await runtime.inspect(runId))?.steps[1]
+  const { rows } = describeStep(step!, readWireRequest(step?.sent.body), messages)
+  expect(rows.map(row => [row.stored.map(({ seq }) => seq), row.sent.length, texts(row)])).toEqual([
+    [[1], 1, []],
+    [[2], 1, ['Quoted: another agent said it']],
+    [[3], 1, ['Quoted: another agent said it']],
+  ])
 })
 
 function isLostCall(part: ChatMessage['parts'][number]): boolean {

@@ -130,8 +130,11 @@ function changesOf(
   if (row.stored.length > row.sent.length) {
     return [{ kind: 'repair', text: `${row.stored.length} stored messages were sent as one` }]
   }
-  if (!sameTexts(row)) return [{ kind: 'repair', text: 'Sent in other words than it is stored' }]
-  return []
+  if (sameTexts(row)) return []
+  // ADK tells an agent in this form what other agents said and did.
+  const isQuoted = textsOf(row.sent)[0]?.startsWith('For context:') === true
+  const text = isQuoted ? 'Quoted: another agent said it' : 'Sent in other words than it is stored'
+  return [{ kind: 'repair', text }]
 }
 
 function signedNotes(row: AlignedRow): RowNote[] {
