@@ -27,10 +27,17 @@ export interface ProtocolServerOptions extends Partial<Omit<StrictProviderOption
 
 export async function startProtocolServer(options: ProtocolServerOptions = {}): Promise<ProtocolServer> {
   const { serve: serveOptions, tools = [searchTool, dangerTool], maxTurns, ...strict } = options
-  const provider = await startStrictProvider({ profile: 'openai-chat', ...strict })
+  const { profile = 'openai-chat' } = strict
+  const provider = await startStrictProvider({ ...strict, profile })
+  const wire = { apiKey: 'k', baseUrl: provider.baseUrl }
   const runtime = await createRuntime({
     store: 'memory:',
-    providers: { strict: { type: 'openai', api: 'chat', apiKey: 'k', baseUrl: provider.baseUrl } },
+    providers: {
+      strict:
+        profile === 'openai-chat'
+          ? { type: 'openai', api: 'chat', ...wire }
+          : { type: 'openai-compatible', profile, ...wire },
+    },
     agent: {
       name: 'root',
       model: 'strict/gpt-4.1',

@@ -1,0 +1,200 @@
+// A client of ADK's documented routes, against the server.
+import { describe, expect, test } from 'vitest'
+import { AdkClient, type AdkClientError, type AdkEvent } from './adk-client.js'
+import { heldTool, searchThenTell, startProtocolServer, until } from './support.js'
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's1' }
+
+async function collect(events: AsyncIterable<AdkEvent>): Promise<AdkEvent[]> {
+  const all: AdkEvent[] = []
+  for await (const event of events) all.push(event)
+  return all
+}
+
+function textOf(events: readonly AdkEvent[]): string {
+  return events.flatMap(({ content }) => content?.parts.map(({ text = '' }) => text) ?? []).join('')
+}
+
+function refusedNothing(): never {
+  throw new Error('Nothing was refused.')
+}
+
+/** One letter per event: t(ext), c(all), r(esult); small letters are partial. */
+function shapeOf(events: readonly AdkEvent[]): string {
+  return events
+    .map(({ partial, content }) => {
+      const [last] = content?.parts.slice(-1) ?? []
+      const letter = last?.functionCall ? 'C' : last?.functionResponse ? 'R' : 'T'
+      return partial ? letter.toLowerCase() : letter
+    })
+    .join('')
+}
+
+describe('ADK’s routes', () => {
+  test('a streamed conversation of several turns, with tools, and then the whole of it in the session', async () => {
+    const { url, provider } = await startProtocolServer({ script: searchThenTell })
+    const client = new AdkClient(url, 'lango', 'user')
+    expect(await client.listApps()).toEqual(['lango'])
+    const created = await client.createSession('s1', { mood: 'good' })
+    expect(created).toMatchObject({
+      id: 's1',
+      appName: 'lango',
+      userId: 'user',
+      state: { mood: 'good' },
+      events: [],
+    })
+
+    const told: AdkEvent[] = []
+    for (const words of ['apples', 'pears', 'plums']) {
+      const events = await collect(client.runSse({ sessionId: 's1', text: words, streaming: true }))
+      expect(shapeOf(events)).toMatch(/^t+CRt+T$/)
+      const invocations = new Set(events.map(({ invocationId }) => invocationId))
+      expect(invocations.size).toBe(1)
+      expect([...invocations][0]).not.toBe('')
+      const whole = events.filter(({ partial }) => !partial)
+      expect(textOf(events.filter(({ partial }) => partial))).toBe(textOf(whole))
+      expect(textOf(whole)).toBe(`Let me look.I found ${words}.`)
+      expect(whole.at(-1)?.usageMetadata?.totalTokenCount).toBe(25)
+      told.push(...whole)
+    }
+    expect(provider.violations).toEqual([])
+
+    const session = await client.getSession('s1')
+    expect(session.events.filter(({ author }) => author === 'user').map(event => textOf([event]))).toEqual([
+      'apples',
+      'pears',
+      'plums',
+    ])
+    expect(session.events.filter(({ author }) => author !== 'user')).toEqual(told)
+    const [call] = session.events[1]?.content?.parts.slice(-1) ?? []
+    const [result] = session.events[2]?.content?.parts ?? []
+    expect(result?.functionResponse).toMatchObject({
+      id: call?.functionCall?.id,
+      name: 'search',
+      response: { found: 'apples' },
+    })
+  })
+
+  test('without streaming only whole events are told; /run tells the same as a list', async () => {
+    const { url } = await startProtocolServer({ script: searchThenTell })
+    const client = new AdkClient(url, 'lango', 'user')
+    const { id } = await client.createSession()
+    const streamed = await collect(client.runSse({ sessionId: id, text: 'apples' }))
+    const listed = await client.run({ sessionId: id, text: 'pears', stateDelta: { basket: 2 } })
+    expect(shapeOf(streamed)).toBe('CRT')
+    expect(shapeOf(listed)).toBe('CRT')
+    expect((await client.getSession(id)).state).toMatchObject({ basket: 2 })
+  })
+
+  test('sessions are listed, changed and deleted', async () => {
+    const { url } = await startProtocolServer()
+    const client = new AdkClient(url, 'lango', 'user')
+    for (const id of ['one', 'two']) await client.createSession(id)
+    expect((await client.listSessions()).map(({ id }) => id).sort()).toEqual(['one', 'two'])
+    expect((await client.patchSession('one', { seen: true })).state).toEqual({ seen: true })
+    await client.deleteSession('one')
+    expect((await client.listSessions()).map(({ id }) => id)).toEqual(['two'])
+    await expect(client.getSession('one')).rejects.toMatchObject({ status: 404 })
+    await expect(client.createSession('two')).rejects.toMatchObject({ status: 409 })
+  })
+
+  test('a session of messages from elsewhere is shown whole, nothing merged', async () => {
+    const { url, runtime } = await startProtocolServer()
+    await runtime.store.createSession(KEY)
+    for (let index = 1; index <= 1100; index++) {
+      await runtime.store.appendMessage(KEY, { role: 'user', content: `message ${index}`, timestamp: index })
+    }
+    const { events } = await new AdkClient(url, 'lango', 'user').getSession('s1')
+    expect(events).toHaveLength(1100)
+    expect(events.at(-1)?.content).toEqual({ role: 'user', parts: [{ text: 'message 1100' }] })
+  })
+
+  test('an image is a part like any other', async () => {
+    const { url, provider } = await startProtocolServer({ script: [{ text: 'A dot.' }] })
+    const client = new AdkClient(url, 'lango', 'user')
+    await client.createSession('s1')
+    const parts = [{ text: 'what is it?' }, { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }]
+    expect(textOf(await client.run({ sessionId: 's1', parts }))).toBe('A dot.')
+    expect(JSON.stringify(provider.requests[0]?.body)).toContain('data:image/png;base64,iVBORw0KGgo=')
+  })
+})
+
+describe('ADK’s errors', () => {
+  test('an unknown app or session is 404, another user 403, and the words are in error and detail', async () => {
+    const { url } = await startProtocolServer()
+    const cases = [
+      [() => new AdkClient(url, 'other', 'user').listSessions(), 404],
+      [() => new AdkClient(url, 'lango', 'eve').listSessions(), 403],
+      [() => new AdkClient(url, 'lango', 'eve').getSession('s1'), 403],
+      [() => new AdkClient(url, 'lango', 'user').getSession('none'), 404],
+      [() => new AdkClient(url, 'lango', 'user').deleteSession('none'), 404],
+      [() => new AdkClient(url, 'lango', 'user').run({ sessionId: 'none', text: 'x' }), 404],
+      [() => new AdkClient(url, 'other', 'user').run({ sessionId: 'none', text: 'x' }), 404],
+      [() => new AdkClient(url, 'lango', 'eve').run({ sessionId: 'none', text: 'x' }), 403],
+    ] as const
+    for (const [request, status] of cases) {
+      const failure = await request().then(refusedNothing, (error: AdkClientError) => error)
+      expect(failure.status).toBe(status)
+      expect(failure.body.error).toBe(failure.body.detail)
+      expect(failure.body.error).toMatch(/\w/)
+    }
+  })
+
+  test('state that is not a client’s to set, and bodies that are none, are refused', async () => {
+    const { url, provider } = await startProtocolServer()
+    const client = new AdkClient(url, 'lango', 'user')
+    await client.createSession('s1')
+    const stateDelta = { 'lango:approved': ['danger'] }
+    await expect(client.run({ sessionId: 's1', text: 'x', stateDelta })).rejects.toMatchObject({
+      status: 400,
+    })
+    await expect(client.createSession('s2', { 'app:key': 1 })).rejects.toMatchObject({ status: 400 })
+    await expect(client.patchSession('s1', stateDelta)).rejects.toMatchObject({ status: 400 })
+    await expect(client.run({ sessionId: 's1', parts: [] })).rejects.toMatchObject({ status: 400 })
+    const headers = { 'content-type': 'application/json' }
+    for (const body of ['{', '[]', '"x"', '{"appName":"lango","userId":"user","sessionId":"s1"}']) {
+      const response = await fetch(`${url}/run`, { method: 'POST', headers, body })
+      expect(response.status).toBe(400)
+    }
+    expect(provider.requests).toHaveLength(0)
+  })
+
+  test('a run that fails says why: /run with a status, /run_sse in the stream', async () => {
+    const { url } = await startProtocolServer({ faults: [{ kind: 'auth' }] })
+    const client = new AdkClient(url, 'lango', 'user')
+    await client.createSession('s1')
+    const failure = await client.run({ sessionId: 's1', text: 'x' }).catch(error => error)
+    expect(failure.status).toBe(502)
+    expect(failure.body.error).toContain('key')
+    await expect(collect(client.runSse({ sessionId: 's1', text: 'x' }))).rejects.toThrow('key')
+  })
+
+  test('users have sessions of their own, and the token says who it is', async () => {
+    const tokens = { 'token-of-ann': 'ann', 'token-of-bob': 'bob' }
+    const { url } = await startProtocolServer({ serve: { tokens } })
+    const ann = new AdkClient(url, 'lango', 'ann', { authorization: 'Bearer token-of-ann' })
+    const bob = new AdkClient(url, 'lango', 'bob', { authorization: 'Bearer token-of-bob' })
+    await ann.createSession('s1', { whose: 'ann' })
+    await expect(bob.getSession('s1')).rejects.toMatchObject({ status: 404 })
+    await bob.createSession('s1', { whose: 'bob' })
+    expect((await ann.getSession('s1')).state).toEqual({ whose: 'ann' })
+    const posing = new AdkClient(url, 'lango', 'ann', { authorization: 'Bearer token-of-bob' })
+    await expect(posing.getSession('s1')).rejects.toMatchObject({ status: 403 })
+    await expect(new AdkClient(url, 'lango', 'ann').getSession('s1')).rejects.toMatchObject({ status: 401 })
+  })
+})
+
+test('a client that leaves in mid-stream finds the answer in the session', async () => {
+  const { tool, called, letGo } = heldTool()
+  const { url } = await startProtocolServer({ script: searchThenTell, tools: [tool] })
+  const client = new AdkClient(url, 'lango', 'user')
+  await client.createSession('s1')
+  const leaving = new AbortController()
+  const run = collect(client.runSse({ sessionId: 's1', text: 'apples', streaming: true }, leaving.signal))
+  await called
+  leaving.abort()
+  await expect(run).rejects.toThrow()
+  letGo()
+  await until(async () => (await client.getSession('s1')).events.length === 4)
+  expect(textOf((await client.getSession('s1')).events.slice(-1))).toBe('I found apples.')
+})
