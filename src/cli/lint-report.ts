@@ -104,7 +104,7 @@ export function problemLines(problems: readonly Problem[], width: number, styles
     ...refusals.flatMap(({ words, profiles }) => {
       const who = profiles.length === Object.keys(PROFILES).length ? 'every profile' : profiles.join(', ')
       return wrapped(
-        words === undefined ? `${who}: refused in words that are not recorded` : `${who}: ${words}`,
+        words === undefined ? `${who}: against the rules; no wording is recorded` : `${who}: ${words}`,
         '    ',
         width,
       )

@@ -138,7 +138,7 @@ function report(heading: string, { profiles, skipped = 0, whereOf }: Judged): st
       : []),
     ...(mapped === undefined ? [] : ['', ...[styles.dim(mapped)]]),
     ...(problems.length > 0
-      ? ['', styles.dim('Lango repairs this on every send and never writes it back.')]
+      ? ['', styles.dim('Sent through Lango it is repaired; what is stored stays as it is.')]
       : []),
   ]
   return `${lines.join('\n')}\n`
