@@ -17,7 +17,8 @@ const ROOMS = {
   cli: [
     '^src/[a-z-]+[.]ts$',
     '^src/adk/(messages-to-provider|session/event-to-message|session/messages-to-events)[.]ts$',
-    '^src/provider/(provider|model-catalog|provider-registry)[.]ts$',
+    '^src/provider/(provider|model-catalog|provider-registry|openai/compatible-servers)[.]ts$',
+    '^src/tools/sandbox[.]ts$',
     '^src/run/run-event[.]ts$',
     '^src/session/',
     '^src/config/',
@@ -48,6 +49,12 @@ const OWNED_PACKAGES = [
   ['@modelcontextprotocol/sdk', ['^src/tools/mcp[^/]*[.]ts$']],
   ['pino', ['^src/pino-logger[.]ts$']],
   ['yaml', ['^src/config/import-file[.]ts$']],
+  ['hono', ['^src/server/']],
+  ['@hono/[^/]*', ['^src/server/']],
+  ['commander', ['^src/cli/']],
+  ['@earendil-works/pi-tui', ['^src/cli/chat/']],
+  ['@clack/prompts', ['^src/cli/']],
+  ['cli-table3', ['^src/cli/']],
   ['@opentelemetry/(sdk|exporter|resources)[^/]*', ['^src/telemetry[.]ts$']],
 ]
 
@@ -99,6 +106,12 @@ export default {
       severity: 'error',
       from: { path: '^src/testing/', pathNot: ['scripted-provider([.]test)?[.]ts$'] },
       to: { path: '^src/(provider|session)/' },
+    },
+    {
+      name: 'the-page-knows-only-the-client',
+      severity: 'error',
+      from: { path: '^web/' },
+      to: { path: '^src/', pathNot: '^src/client/' },
     },
     { name: 'no-import-loops', severity: 'error', from: {}, to: { circular: true } },
     {

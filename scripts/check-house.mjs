@@ -20,9 +20,9 @@ const RULES = [
   },
 ]
 
-/** Returns one sentence per breach in the files below `root/src` and `root/test`. */
+/** Returns one sentence per breach in the files below `root/src`, `root/web` and `root/test`. */
 export function checkHouse(root) {
-  return ['src', 'test'].flatMap(folder =>
+  return ['src', 'web', 'test'].flatMap(folder =>
     sources(join(root, folder)).flatMap(file => {
       const lines = readFileSync(file, 'utf8').split('\n')
       const isTest = folder === 'test' || file.endsWith('.test.ts')

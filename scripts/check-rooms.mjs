@@ -1,12 +1,12 @@
 // The import table, by dependency-cruiser. Under some compiler versions the cruiser sees nothing and says
 // that all is well, so the number of modules that it saw is checked too.
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { cruise } from 'dependency-cruiser'
 import extractConfig from 'dependency-cruiser/config-utl/extract-depcruise-config'
 import extractTsConfig from 'dependency-cruiser/config-utl/extract-ts-config'
 
-/** Cruises `<root>/src` and returns what is wrong, as sentences. */
+/** Cruises `<root>/src` and `<root>/web/src`, if there is one, and returns what is wrong, as sentences. */
 export async function checkRooms(root) {
   const previous = process.cwd()
   process.chdir(root)
@@ -18,7 +18,8 @@ export async function checkRooms(root) {
       validate: true,
       outputType: 'json',
     }
-    const result = await cruise(['src'], options, {}, { tsConfig: extractTsConfig('tsconfig.json') })
+    const places = ['src', 'web/src'].filter(existsSync)
+    const result = await cruise(places, options, {}, { tsConfig: extractTsConfig('tsconfig.json') })
     const { modules, summary } = JSON.parse(result.output)
     const problems = summary.violations
       .filter(violation => violation.rule.severity === 'error')

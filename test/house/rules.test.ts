@@ -22,7 +22,7 @@ beforeAll(() => {
 afterAll(() => rmSync(tree, { recursive: true, force: true }))
 
 function write(files: Record<string, string>): void {
-  rmSync(join(tree, 'src'), { recursive: true, force: true })
+  for (const folder of ['src', 'web']) rmSync(join(tree, folder), { recursive: true, force: true })
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(tree, name)), { recursive: true })
     writeFileSync(join(tree, name), text)
@@ -65,6 +65,10 @@ describe('the import table', () => {
       'src/run/run.ts': imports('../provider/provider.js', 'vitest'),
       'src/testing/judge.ts': imports('../provider/repair/r.js'),
       'src/tools/t.ts': imports('../runtime.js'),
+      'src/server/s.ts': imports('../config/c.js', 'hono'),
+      'src/config/c.ts': imports('hono'),
+      'src/client/c.ts': imports('../runtime.js'),
+      'web/src/page.ts': imports('../../src/runtime.js'),
     })
     const { status, output } = cruise()
     expect(status).toBe(1)
@@ -84,6 +88,10 @@ describe('the import table', () => {
       'run-imports-only-its-own',
       'the-judge-shares-nothing-with-repair',
       'tools-imports-only-its-own',
+      'server-imports-only-its-own',
+      'client-imports-only-its-own',
+      'only-its-owner-imports-hono',
+      'the-page-knows-only-the-client',
     ]) {
       expect(output).toContain(`${rule}: `)
     }
