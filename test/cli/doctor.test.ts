@@ -3,11 +3,17 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { examine } from '../../src/cli/doctor/examine.js'
 import { checkNode } from '../../src/cli/doctor/installation.js'
 import { doctor } from '../../src/cli/doctor.js'
+import { createRuntime } from '../../src/runtime.js'
 import type { Message } from '../../src/session/message.js'
+import { MemoryStore } from '../../src/store/memory-store.js'
 import { openStore } from '../../src/store/open-store.js'
+import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
+import { MULTI_TOOL_PLAY } from '../support/multi-tool-play.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { searchTool } from '../support/tools.js'
 import { captured } from './doctor-output.js'
 
 const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
@@ -137,6 +143,36 @@ test('--all lists the sessions that are not well', async () => {
   expect(text).toBe(
     'bad of user: 1 problem, 11 of 12 profiles refuse it\n2 sessions looked at, 1 with problems.\n',
   )
+})
+
+test('sessions that Lango itself wrote are well: parallel calls, chains, thoughts, transfers', async () => {
+  const store = new MemoryStore()
+  const steps: ScriptStep[] = [
+    ...MULTI_TOOL_PLAY,
+    { text: 'Ask the other. ', toolCalls: [{ name: 'transfer_to_agent', args: { agentName: 'helper' } }] },
+    { toolCalls: [{ name: 'search', args: { query: 'd' } }] },
+    { text: 'It is d.' },
+    { toolCalls: [{ name: 'search', args: { query: 'e' } }] },
+  ]
+  const provider = new ScriptedProvider((_request, index) => steps[index] ?? { text: 'Done.' }, {
+    id: 'play',
+  })
+  const runtime = await createRuntime({
+    store,
+    providers: { play: provider },
+    agent: {
+      name: 'root',
+      model: 'play/model',
+      tools: [searchTool, { ...searchTool, name: 'save' }],
+      subAgents: [{ name: 'helper', description: 'helps', tools: [searchTool] }],
+    },
+  })
+  for (const text of ['one', 'two', 'three']) await runtime.runAndCollect({ sessionId: 's1', text })
+  const found = await examine(store, key)
+  await runtime.close()
+  expect(found.messages).toBeGreaterThan(12)
+  expect(found.problems).toEqual([])
+  expect(found.healed).toBeUndefined()
 })
 
 test.each([

@@ -17,6 +17,7 @@ export function tellApart(
   const taken = new Set(calls.map(call => real(call.id)))
   if (taken.size === calls.length) return history
   const used = new Set<string>()
+  const numbers = new Map<string, number>()
   let ids: string[] | undefined
   return history.map(message => {
     if (message.parts.some(isCall)) ids = undefined
@@ -25,7 +26,7 @@ export function tellApart(
       if (part.type === 'tool-result') return { ...part, id: given[place] ?? part.id }
       if (part.type !== 'tool-call') return part
       const id = real(part.id)
-      const free = used.has(id) ? firstFree(id, taken) : part.id
+      const free = used.has(id) ? firstFree(id, taken, numbers) : part.id
       used.add(real(free))
       taken.add(real(free))
       ids = [...(ids ?? []), free]
@@ -45,10 +46,12 @@ function sameId(part: ViewPart, before: ViewPart | undefined): boolean {
   return part === before || ('id' in part && before !== undefined && 'id' in before && part.id === before.id)
 }
 
-function firstFree(id: string, taken: ReadonlySet<string>): string {
-  let number = 2
+/** `numbers` remembers where to go on, so that many stay cheap. */
+function firstFree(id: string, taken: ReadonlySet<string>, numbers: Map<string, number>): string {
+  let number = numbers.get(id) ?? 2
   // At most `taken.size` candidates are refused.
   while (taken.has(`${id}_${number}`)) number += 1
+  numbers.set(id, number + 1)
   return `${id}_${number}`
 }
 

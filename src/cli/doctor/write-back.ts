@@ -70,7 +70,9 @@ function withSilent(
   let older = 0
   for (const { index, kept } of silent) {
     for (; older < index; older++) place = Math.max(place, lastAt.get(older) ?? -1)
-    behind.set(place, [...(behind.get(place) ?? []), kept])
+    const there = behind.get(place)
+    if (there) there.push(kept)
+    else behind.set(place, [kept])
   }
   return [
     ...(behind.get(-1) ?? []),
