@@ -1,0 +1,84 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { brotliCompressSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { rawRequest } from '../support/raw-request.js'
+import { startServer } from '../support/start-server.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+
+test('the page is asked for every time, its files never again, and smaller when they can be', async () => {
+  const folder = await temporaryFolder()
+  await mkdir(`${folder}/assets`, { recursive: true })
+  await writeFile(`${folder}/index.html`, '<p>the page</p>')
+  await writeFile(`${folder}/icon.svg`, '<svg/>')
+  await writeFile(`${folder}/assets/app-0a1b2c3d.js`, 'app()')
+  await writeFile(`${folder}/assets/app-0a1b2c3d.js.br`, brotliCompressSync('app()'))
+  await writeFile(`${folder}/assets/app-0a1b2c3d.js.map`, '{}')
+  const { url } = await startServer({ webRoot: folder })
+  for (const path of ['/', '/s/some-session', '/s/a%2Fb', '/index.html']) {
+    const page = await rawRequest(url, path)
+    expect([page.status, page.text, page.headers['cache-control']]).toEqual([
+      200,
+      '<p>the page</p>',
+      'no-cache',
+    ])
+  }
+  const plain = await rawRequest(url, '/assets/app-0a1b2c3d.js')
+  expect(plain.headers['cache-control']).toBe('public, max-age=31536000, immutable')
+  expect(plain.headers['content-type']).toBe('text/javascript; charset=utf-8')
+  const small = await fetch(`${url}/assets/app-0a1b2c3d.js`, { headers: { 'accept-encoding': 'br' } })
+  expect(small.headers.get('content-encoding')).toBe('br')
+  expect(await small.text()).toBe('app()')
+  expect((await rawRequest(url, '/icon.svg')).headers['cache-control']).toBe('no-cache')
+  expect((await rawRequest(url, '/assets/app-0a1b2c3d.js.map')).status).toBe(404)
+  expect((await rawRequest(url, '/assets/gone-0a1b2c3d.js')).status).toBe(404)
+})
+
+test('a page that was not built says how to build it', async () => {
+  const { url } = await startServer({ webRoot: `${await temporaryFolder()}/nothing` })
+  const page = await rawRequest(url, '/')
+  expect(page.status).toBe(503)
+  expect(page.text).toContain('npm run build')
+})
+
+test('the API is described by an OpenAPI 3.1 document and a page that loads nothing from elsewhere', async () => {
+  const { url } = await startServer()
+  const document = (await rawRequest(url, '/api/openapi.json')).json()
+  expect(document.openapi).toBe('3.1.0')
+  const operations = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map(method => `${method} ${path}`),
+  )
+  expect(operations).toHaveLength(19)
+  expect(operations).toContain('get /api/runs/{runId}/events')
+  const references = JSON.stringify(document).match(/#\/components\/schemas\/\w+/g) ?? []
+  expect(references.length).toBeGreaterThan(10)
+  for (const reference of references)
+    expect(document.components.schemas).toHaveProperty(reference.split('/').at(-1) ?? '')
+  const page = await rawRequest(url, '/api/docs')
+  expect(page.headers['content-type']).toContain('text/html')
+  for (const path of Object.keys(document.paths)) expect(page.text).toContain(path)
+  expect(page.text).not.toMatch(/(src|href)="(https?:)?\/\/|<script|style=/)
+})
+
+test('health, readiness and counts are true statements', async () => {
+  const { url, client } = await startServer()
+  expect((await rawRequest(url, '/api/health')).json()).toEqual({ status: 'ok' })
+  expect((await rawRequest(url, '/api/ready')).json()).toEqual({ status: 'ready' })
+  const { runId } = await client.start('s1', { text: 'say 2' })
+  for await (const _event of client.follow(runId));
+  await expect.poll(async () => (await rawRequest(url, '/metrics')).text).toContain('lango_runs_running 0')
+  const { text } = await rawRequest(url, '/metrics')
+  expect(text).toContain('lango_runs_started_total 1\n')
+  expect(text).toContain('lango_runs_finished_total{reason="stop"} 1\n')
+  expect(text).toContain('lango_events_sent_total 5\n')
+  expect(text).toMatch(/lango_http_requests_total\{route="api",status="202"\} 1/)
+  for (const line of text.trim().split('\n'))
+    expect(line).toMatch(/^(# (HELP|TYPE) |[a-z_0-9]+(\{[^}]*\})? [\d.e-]+$)/)
+})
+
+test('what does not exist is told as a problem', async () => {
+  const { url } = await startServer()
+  const answer = await rawRequest(url, '/api/nothing')
+  expect(answer.status).toBe(404)
+  expect(answer.headers['content-type']).toContain('application/problem+json')
+  expect(answer.json()).toMatchObject({ code: 'not-found', type: 'urn:lango:problem:not-found', status: 404 })
+})
