@@ -208,7 +208,7 @@ const SETUP: readonly CommandSpec[] = [
       ['source <(lango completion zsh)', 'in ~/.zshrc, after compinit'],
       ['lango completion fish > ~/.config/fish/completions/lango.fish', 'once'],
     ],
-    run: async ([shell = ''], _flags) => (await import('./completion.js')).completion(shell),
+    run: async ([shell = '']) => (await import('./completion.js')).completion(shell, LANGO),
   },
 ]
 

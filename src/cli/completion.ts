@@ -9,11 +9,10 @@ import {
   shortName,
   takesValue,
 } from './command.js'
-import { LANGO } from './commands.js'
 import { print } from './output.js'
 
 /** `lango completion`. */
-export async function completion(shell: string): Promise<number> {
+export async function completion(shell: string, root: CommandSpec): Promise<number> {
   const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined
   if (!script) {
     throw new AgentError(
@@ -21,11 +20,11 @@ export async function completion(shell: string): Promise<number> {
       `There is no completion for "${shell}". Choose bash, zsh or fish.`,
     )
   }
-  await print(script())
+  await print(script(root))
   return 0
 }
 
-const SCRIPTS: Readonly<Record<string, () => string>> = { bash, zsh, fish }
+const SCRIPTS: Readonly<Record<string, (root: CommandSpec) => string>> = { bash, zsh, fish }
 
 interface Place {
   /** The words that lead there, such as `sessions list`; empty for the root. */
@@ -81,8 +80,8 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-function shellTable(): string {
-  return places(LANGO)
+function shellTable(root: CommandSpec): string {
+  return places(root)
     .map(place => {
       const words = [...wordsAt(place), ...optionsAt(place).map(longName)].join(' ')
       return `    '${place.path}') words='${words}' ;;`
@@ -90,8 +89,8 @@ function shellTable(): string {
     .join('\n')
 }
 
-function valuedOptions(): string {
-  const all = places(LANGO).flatMap(({ command }) => optionsOf(command).filter(takesValue).map(longName))
+function valuedOptions(root: CommandSpec): string {
+  const all = places(root).flatMap(({ command }) => optionsOf(command).filter(takesValue).map(longName))
   return [...new Set(all)].filter(name => !(name in VALUES)).join('|')
 }
 
@@ -101,28 +100,28 @@ function valueTable(): string {
     .join('\n')
 }
 
-function groupNames(): string {
-  return (LANGO.commands ?? [])
+function groupNames(root: CommandSpec): string {
+  return (root.commands ?? [])
     .filter(({ commands }) => commands)
     .map(({ name }) => name)
     .join('|')
 }
 
-function bash(): string {
+function bash(root: CommandSpec): string {
   return `# bash completion for lango: source <(lango completion bash)
 _lango() {
   local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" words='' path="\${COMP_WORDS[1]}"
   [ "$COMP_CWORD" -eq 1 ] && path=''
   case "$path" in
-    ${groupNames()}) [ "$COMP_CWORD" -gt 2 ] && path="$path \${COMP_WORDS[2]}" ;;
+    ${groupNames(root)}) [ "$COMP_CWORD" -gt 2 ] && path="$path \${COMP_WORDS[2]}" ;;
   esac
   case "$previous" in
 ${valueTable()}
-    ${valuedOptions()}) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    ${valuedOptions(root)}) COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
   if [ -z "$words" ]; then case "$path" in
-${shellTable()}
-    *) words='${optionsAt({ path: '', command: LANGO }).map(longName).join(' ')}' ;;
+${shellTable(root)}
+    *) words='${optionsAt({ path: '', command: root }).map(longName).join(' ')}' ;;
   esac; fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
   [ \${#COMPREPLY[@]} -eq 0 ] && COMPREPLY=($(compgen -f -- "$current"))
@@ -133,21 +132,21 @@ complete -o filenames -F _lango lango
 `
 }
 
-function zsh(): string {
+function zsh(root: CommandSpec): string {
   return `#compdef lango
 # zsh completion for lango: source <(lango completion zsh)
 _lango() {
   local current="\${words[CURRENT]}" previous="\${words[CURRENT-1]}" choices='' place="\${words[2]}"
   (( CURRENT == 2 )) && place=''
   case "$place" in
-    ${groupNames()}) (( CURRENT > 3 )) && place="$place \${words[3]}" ;;
+    ${groupNames(root)}) (( CURRENT > 3 )) && place="$place \${words[3]}" ;;
   esac
   case "$previous" in
 ${valueTable().replaceAll('words=', 'choices=')}
-    ${valuedOptions()}) _files; return ;;
+    ${valuedOptions(root)}) _files; return ;;
   esac
   if [[ -z "$choices" ]]; then case "$place" in
-${shellTable().replaceAll('words=', 'choices=')}
+${shellTable(root).replaceAll('words=', 'choices=')}
   esac; fi
   compadd -- \${=choices}
   [[ "$current" == -* ]] || _files
@@ -156,8 +155,8 @@ compdef _lango lango
 `
 }
 
-function fish(): string {
-  const lines = places(LANGO).flatMap(place => {
+function fish(root: CommandSpec): string {
+  const lines = places(root).flatMap(place => {
     const condition = fishCondition(place)
     const names = (place.command.commands ?? []).map(
       ({ name, summary }) => `complete -c lango -n '${condition}' -f -a ${name} -d '${escapeFish(summary)}'`,

@@ -126,8 +126,8 @@ async function decide({ name, args }: Call, flags: Flags, signal: AbortSignal): 
       note(`${name} needs approval and nobody can be asked, so it is refused. --yes allows it.`)
     return 'no'
   }
-  const shown = fitText(oneLine(JSON.stringify(args)), 500)
-  const said = await ask(`Allow ${name} ${shown}? [o]nce, [a]lways, [N]o: `, signal)
+  note(`${name} needs approval: ${fitText(oneLine(JSON.stringify(args)), 4000)}`)
+  const said = await ask('Allow it? [o]nce, [a]lways, [N]o: ', signal)
   if (said.startsWith('a')) return 'always'
   return said.startsWith('o') || said.startsWith('y') ? 'once' : 'no'
 }

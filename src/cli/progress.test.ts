@@ -1,0 +1,35 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Progress } from './progress.js'
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+})
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Counts to 100, a quarter of a second each, and returns what was written. */
+function count(isTTY: boolean, steps: number): string[] {
+  const written: string[] = []
+  const stream = { isTTY, write: (text: string) => written.push(text) } as unknown as NodeJS.WriteStream
+  const progress = new Progress(stream)
+  for (let step = 1; step <= steps; step += 1) {
+    vi.advanceTimersByTime(250)
+    progress.tell(() => `step ${step}`)
+  }
+  progress.end()
+  return written
+}
+
+test('what is over soon says nothing', () => {
+  expect(count(true, 1)).toEqual([])
+})
+
+test('on a terminal one line is rewritten and wiped at the end', () => {
+  expect(count(true, 4)).toEqual(['\rstep 2\u001b[K', '\rstep 3\u001b[K', '\rstep 4\u001b[K', '\r\u001b[K'])
+})
+
+test('elsewhere a line is added every five seconds', () => {
+  expect(count(false, 45)).toEqual(['step 20\n', 'step 40\n'])
+})
