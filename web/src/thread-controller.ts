@@ -21,6 +21,8 @@ export interface Outgoing {
 }
 
 const PAGE_SIZE = 100
+/** Older messages come in larger pages: whoever scrolls back reads on. */
+const OLDER_PAGE_SIZE = 200
 /** How often a session is looked at for runs that were started elsewhere. */
 const POLL_MS = 4000
 /** Events are shown at most this often: a fast model must not keep the page busy. */
@@ -115,7 +117,7 @@ export class ThreadController {
     const { signal } = this.leaving
     this.dispatch({ type: 'older-asked' })
     try {
-      const page = await this.client.messages(sessionId, { beforeSeq, limit: PAGE_SIZE })
+      const page = await this.client.messages(sessionId, { beforeSeq, limit: OLDER_PAGE_SIZE })
       if (!signal.aborted) this.dispatch({ type: 'older-loaded', messages: page.messages })
     } catch {
       if (!signal.aborted) this.dispatch({ type: 'older-failed' })

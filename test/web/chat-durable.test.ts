@@ -1,0 +1,140 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { launchBrowser, openPage } from '../support/browser.js'
+import { type Child, runScript } from '../support/child.js'
+import { gate, startPacedModel } from '../support/paced-model.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { startWebServer } from '../support/web-server.js'
+
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+/** A server in a process of its own, which can be killed and started again at the same address. */
+async function startChild(options: object): Promise<{ child: Child; url: string }> {
+  const child = runScript('serve-web.ts', [JSON.stringify(options)])
+  await child.untilLines(1)
+  const url = child.lines[0]
+  if (url === undefined) throw new TypeError(`The server did not start: ${child.errors()}`)
+  return { child, url }
+}
+
+test('a server that is killed in mid-answer and comes back loses nothing, and the chat goes on', async () => {
+  const folder = await temporaryFolder()
+  const door = gate()
+  const model = await startPacedModel(async function* ({ text }) {
+    if (text.includes('Continue')) return yield 'So it goes on.'
+    yield 'Words before the end '
+    await door.passed
+  })
+  onTestFinished(async () => {
+    door.open()
+    await model.close()
+  })
+  const settings = { store: `sqlite:${folder}/chat.db`, modelUrl: model.baseUrl }
+  const first = await startChild(settings)
+  const { page } = await openPage(browser, { url: first.url })
+  onTestFinished(() => page.context().close())
+  await page.getByRole('textbox', { name: 'Message' }).fill('Be careful')
+  await page.keyboard.press('Enter')
+  await page.locator('.thread').getByText('Words before the end').waitFor()
+  first.child.process.kill('SIGKILL')
+  await first.child.ended
+  await page.getByText('The connection is lost').waitFor()
+  expect(await page.locator('.thread').getByText('Words before the end').count()).toBe(1)
+
+  const second = await startChild({ ...settings, port: Number(new URL(first.url).port) })
+  onTestFinished(async () => {
+    second.child.process.kill('SIGKILL')
+    await second.child.ended
+  })
+  await page.getByText('The answer was interrupted').waitFor({ timeout: 25_000 })
+  await expect.poll(() => page.getByText('The connection is lost').count()).toBe(0)
+  expect(await page.locator('.thread').getByText('Be careful').count()).toBe(1)
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await page.locator('.thread').getByText('So it goes on.').waitFor()
+  await page.reload()
+  await page.locator('.thread').getByText('So it goes on.').waitFor()
+  expect(await page.locator('.thread').getByText('Be careful').count()).toBe(1)
+}, 60_000)
+
+const TOTAL = 10_000
+const KEY = { appName: 'lango', userId: 'user', sessionId: 'long' }
+
+test('a session of 10,000 messages opens at its end and scrolls to its beginning without a dropped second', async () => {
+  const server = await startWebServer({ store: 'memory:' })
+  onTestFinished(() => server.close())
+  const { store } = server.runtime
+  await store.createSession(KEY)
+  for (let index = 0; index < TOTAL; index += 1) {
+    const role = index % 2 === 0 ? ('user' as const) : ('assistant' as const)
+    const content = `Message ${index + 1}. ${'Some words to fill the line. '.repeat(1 + (index % 7))}`
+    await store.appendMessage(KEY, { role, author: role, content, timestamp: index })
+  }
+  const { page, problems } = await openPage(browser, { url: server.url })
+  onTestFinished(() => page.context().close())
+  await page.waitForSelector('.composer')
+  const openedMs = await openLong(page)
+  await page.locator('.thread').getByText(`Message ${TOTAL}.`).waitFor()
+  expect(openedMs).toBeLessThan(1000)
+  const scrolled = await scrollToTop(page)
+  expect(scrolled.first).toContain('Message 1.')
+  expect(scrolled.longestFrameMs).toBeLessThan(1000)
+  expect(scrolled.rows).toBeLessThan(100)
+  await page.getByRole('button', { name: 'To the newest' }).click()
+  await page.locator('.thread').getByText(`Message ${TOTAL}.`).waitFor()
+  expect(problems).toEqual([])
+  console.log(
+    `10,000 messages: open ${Math.round(openedMs)} ms, longest frame ${Math.round(scrolled.longestFrameMs)} ms`,
+  )
+}, 120_000)
+
+/** From the click in the list to the newest message on the screen, by the page's own clock. */
+function openLong(page: Page): Promise<number> {
+  return page.evaluate(`(async () => {
+    const link = document.querySelector('a[href="/s/long"]')
+    const from = performance.now()
+    link.click()
+    for (let frame = 0; frame < 600; frame += 1) {
+      await new Promise(requestAnimationFrame)
+      const thread = document.querySelector('.thread')
+      if (thread?.textContent.includes('Message ${TOTAL}.')) return performance.now() - from
+    }
+    return Infinity
+  })()`)
+}
+
+/**
+ * Goes up as fast as older messages come, then through the middle screen by screen, and measures the longest
+ * time between two frames.
+ */
+function scrollToTop(page: Page): Promise<{ longestFrameMs: number; first: string; rows: number }> {
+  return page.evaluate(`(async () => {
+    const thread = document.querySelector('.thread')
+    let longestFrameMs = 0
+    let rows = 0
+    let before = performance.now()
+    const frame = async () => {
+      await new Promise(requestAnimationFrame)
+      const now = performance.now()
+      longestFrameMs = Math.max(longestFrameMs, now - before)
+      before = now
+      rows = Math.max(rows, document.querySelectorAll('.thread-row').length)
+    }
+    const isFirst = () => document.querySelector('.thread-row')?.textContent.includes('Message 1.')
+    for (let count = 0; count < 20000 && !(thread.scrollTop === 0 && isFirst()); count += 1) {
+      await frame()
+      thread.scrollTop = 0
+    }
+    const first = document.querySelector('.thread-row').textContent
+    thread.scrollTop = thread.scrollHeight / 2
+    for (let count = 0; count < 60; count += 1) {
+      await frame()
+      thread.scrollTop += thread.clientHeight
+    }
+    return { longestFrameMs, rows, first }
+  })()`)
+}
