@@ -34,7 +34,9 @@ export function runHeaders({ sessionId, runId }: StartedRun): Record<string, str
   return { 'x-lango-session': headerText(sessionId), 'x-lango-run': runId }
 }
 
-/** Headers hold ASCII only; whatever else a session id has is written as in a URL. */
+/** Headers hold ASCII only; whatever else a session id has is written as in a URL, and read so again. */
 function headerText(text: string): string {
-  return /^[\x21-\x7e]+$/.test(text) ? text : encodeURIComponent(text.replaceAll(/\p{Surrogate}/gu, '?'))
+  return /^[\x21-\x24\x26-\x7e]+$/.test(text)
+    ? text
+    : encodeURIComponent(text.replaceAll(/\p{Surrogate}/gu, '?'))
 }

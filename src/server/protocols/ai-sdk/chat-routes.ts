@@ -39,14 +39,24 @@ async function chat(c: Context<ServerEnv>, context: ServerContext): Promise<Resp
   const parts = inputOf(ask.message)
   const { store } = context.runtime
   const own = context.keyOf(c, request.id)
-  const key =
-    ask.kind === 'message'
-      ? await sessionOfChat(store, own)
-      : await turnBack(store, own, { texts: userTexts(request.messages), kind: ask.kind })
+  const current = await sessionOfChat(store, own)
+  if (ask.kind !== 'message') await stopRun(context, current)
+  const texts = userTexts(request.messages)
+  const key = ask.kind === 'message' ? current : await turnBack(store, own, { texts, kind: ask.kind })
   const { sessionId } = key
   const model = request.model ?? undefined
   const { runId } = await startStreamedRun(c, context, { sessionId, parts, model, whenBusy: 'reject' })
   return streamChat(c, context, { key, runId })
+}
+
+/** Whoever wants a turn again has no use for the answer that is under way. */
+async function stopRun(context: ServerContext, key: SessionKey): Promise<void> {
+  const run = await runningIn(context, key)
+  if (!run) return
+  await context.hub.stop(run.runId)
+  for await (const _batch of context.hub.followBatches(run.runId)) {
+    // Only its end is waited for.
+  }
 }
 
 /** Passes on what the user said to the calls that wait, and goes on with the answer where the client left it. */

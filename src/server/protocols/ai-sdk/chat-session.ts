@@ -46,9 +46,21 @@ export async function turnBack(
   if (turn.seq === 1) await store.createSession(copy, {}, session.title ? { title: session.title } : {})
   else await store.forkSession(current, copy.sessionId, { throughSeq: turn.seq - 1 })
   await store.updateState(copy, { [CONTINUED_AS]: undefined })
-  await store.updateState(chat, { [CONTINUED_AS]: copy.sessionId })
+  await pointTo(store, chat, copy.sessionId)
   return copy
 }
+
+/** A run that was stopped a moment ago may still hold the session. */
+async function pointTo(store: SessionStore, chat: SessionKey, sessionId: string): Promise<void> {
+  const lease = await store.acquireLease(chat, { waitMs: WAIT_MS })
+  try {
+    await store.updateState(chat, { [CONTINUED_AS]: sessionId }, { fence: lease.fence })
+  } finally {
+    await lease.release()
+  }
+}
+
+const WAIT_MS = 10_000
 
 interface Turn {
   seq: number
