@@ -82,7 +82,7 @@ describe('without a key', () => {
     expect(session, first.all()).toBeDefined()
     expect(first.screen()).not.toContain('──────')
 
-    const second = start({ cwd, args: ['--session', String(session)] })
+    const second = start({ cwd, args: ['chat', '--session', String(session)] })
     await second.waitFor('› please write notes.txt')
     expect(second.all()).toContain('› Hello there')
     expect(second.screen()).not.toContain('interrupted')
@@ -300,14 +300,14 @@ describe('a killed chat', () => {
       faults: [{ at: 0, kind: 'hang', afterEvents: 3 }],
     })
     const cwd = await folderFor(server)
-    const first = start({ cwd, args: ['--session', 'mine'] })
+    const first = start({ cwd, args: ['chat', '--session', 'mine'] })
     await first.waitFor(READY)
     say(first, 'Tell me')
     await first.waitFor('Half')
     first.kill('SIGKILL')
     await first.ended()
 
-    const second = start({ cwd, args: ['--session', 'mine'] })
+    const second = start({ cwd, args: ['chat', '--session', 'mine'] })
     await second.waitFor('! the last run was interrupted; your next message goes on from here')
     expect(second.screen()).toContain('› Tell me')
     say(second, 'Again')
@@ -326,7 +326,7 @@ describe('commands', () => {
       faults: [{ at: 0, kind: 'hang', afterEvents: 3 }],
     })
     const cwd = await folderFor(server)
-    const terminal = start({ cwd, args: ['--session', 'one'] })
+    const terminal = start({ cwd, args: ['chat', '--session', 'one'] })
     await terminal.waitFor(READY)
     say(terminal, '/nonsense')
     await terminal.waitFor('There is no command /nonsense.')
@@ -396,9 +396,9 @@ async function piped(
   cwd: string,
   input: string,
 ): Promise<{ stdout: string; stderr: string; code: number | null }> {
-  const script = join(import.meta.dirname, '../support/lango-chat.ts')
+  const script = join(import.meta.dirname, '../../src/cli/main.ts')
   const { PATH = '', HOME = '' } = process.env
-  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), script], {
+  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), script, 'chat'], {
     cwd,
     env: { PATH, HOME },
   })

@@ -9,17 +9,16 @@ const { spawn } = require('@lydell/node-pty') as typeof import('@lydell/node-pty
 const xterm = require('@xterm/headless') as typeof import('@xterm/headless')
 
 export interface TerminalOptions {
+  /** Words after `lango`. */
   args?: readonly string[]
   /** The working folder. */
   cwd: string
   columns?: number
   rows?: number
   env?: Readonly<Record<string, string>>
-  /** Default: `lango` from the sources. */
-  script?: string
 }
 
-/** A program in a real pseudo-terminal, and what a person would see of it. */
+/** `lango` in a real pseudo-terminal, and what a person would see of it. */
 export class TestTerminal {
   readonly #pty: IPty
   readonly #screen: Screen
@@ -28,12 +27,11 @@ export class TestTerminal {
   /** Everything that the program wrote, byte for byte. */
   output = ''
 
-  constructor({ args = [], cwd, columns = 80, rows = 24, env = {}, script }: TerminalOptions) {
+  constructor({ args = [], cwd, columns = 80, rows = 24, env = {} }: TerminalOptions) {
     this.#screen = new xterm.Terminal({ cols: columns, rows, scrollback: 5_000, allowProposedApi: true })
     this.#screen.unicode.register(WIDTHS)
     this.#screen.unicode.activeVersion = WIDTHS.version
-    const program = script ?? fileURLToPath(new URL('./lango-chat.ts', import.meta.url))
-    this.#pty = spawn(process.execPath, ['--import', TSX, program, ...args], {
+    this.#pty = spawn(process.execPath, ['--import', TSX, LANGO, ...args], {
       name: 'xterm-256color',
       cols: columns,
       rows,
@@ -145,6 +143,8 @@ const KEYS = {
 } as const
 
 const TSX = import.meta.resolve('tsx')
+/** The command line, from the sources. */
+const LANGO = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 
 /** Nothing of the machine's own keys and settings may reach the program. */
 function cleanEnvironment(): Record<string, string> {

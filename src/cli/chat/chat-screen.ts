@@ -114,6 +114,17 @@ class ChatScreen implements ChatUi {
     })
   }
 
+  async wait<Result>(words: string, work: Promise<Result>): Promise<Result> {
+    this.#status.hint = words
+    this.#tui.requestRender()
+    try {
+      return await work
+    } finally {
+      this.#status.hint = ''
+      this.#tui.requestRender()
+    }
+  }
+
   choose(title: string, choices: readonly Choice[]): Promise<string | undefined> {
     return new Promise(resolve => {
       const picker = new Picker(title, choices, this.#theme, this.#terminal.rows)

@@ -23,6 +23,8 @@ import { openSession } from './open-session.js'
 export interface ChatUi {
   /** Asks whether a tool may run. Ends with a no when the signal comes first. */
   askApproval(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalAnswer>
+  /** Says what is being waited for. */
+  wait<Result>(words: string, work: Promise<Result>): Promise<Result>
   /** Offers choices; `undefined` when none was taken. */
   choose(title: string, choices: readonly Choice[]): Promise<string | undefined>
   /** Gives back a message that was not sent. */

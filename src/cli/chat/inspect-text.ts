@@ -36,14 +36,14 @@ function stepLines(step: InspectedStep): string[] {
     lines.push(row('stored', `${count(stored.messages, 'message')}, ${formatCount(stored.tokens)} tokens`))
   if (step.cuts.length === 0) lines.push(row('cut', 'nothing'))
   for (const cut of step.cuts) {
-    const limit = cut.budgetTokens === undefined ? '' : ` to fit ${formatCount(cut.budgetTokens)}`
+    const limit = cutLimit(cut)
     const shortened = cut.shortened.map(
       ({ name, fromTokens, toTokens }) =>
         `${name}'s output shortened from ${formatCount(fromTokens)} to ${formatCount(toTokens)} tokens`,
     )
     const left =
       cut.messages > 0
-        ? [`${count(cut.messages, 'message')}, ${formatCount(cut.tokens)} tokens (${cut.reason}${limit})`]
+        ? [`${count(cut.messages, 'message')}, ${formatCount(cut.tokens)} tokens, ${limit}`]
         : []
     lines.push(row('cut', [...left, ...shortened].join('; ')))
   }
@@ -65,6 +65,16 @@ function stepLines(step: InspectedStep): string[] {
     lines.push(row('counted', usage.cost === undefined ? counted : `${counted}, ${formatCost(usage.cost)}`))
   }
   return lines
+}
+
+function cutLimit({
+  reason,
+  budgetTokens,
+  maxMessages,
+  keptMessages,
+}: InspectedStep['cuts'][number]): string {
+  if (reason === 'message-limit') return `to keep ${count(maxMessages ?? keptMessages, 'message')}`
+  return budgetTokens === undefined ? 'by the token budget' : `to fit ${formatCount(budgetTokens)} tokens`
 }
 
 function row(name: string, text: string): string {

@@ -43,8 +43,14 @@ export class Picker implements Component {
     return [
       '',
       clip(`  ${theme.bold(this.title)} ${theme.dim(keys)}`, width),
-      ...this.#list.render(Math.max(8, width - 2)).map(line => clip(`  ${line}`, width)),
+      ...this.#lines(Math.max(8, width - 2)).map(line => clip(`  ${line}`, width)),
     ]
+  }
+
+  #lines(width: number): string[] {
+    return this.#list.getSelectedItem() === null
+      ? [this.theme.dim('  nothing matches')]
+      : this.#list.render(width)
   }
 
   #narrow(filter: string): void {

@@ -67,6 +67,10 @@ class PlainUi implements ChatUi {
     return 'no'
   }
 
+  wait<Result>(_words: string, work: Promise<Result>): Promise<Result> {
+    return work
+  }
+
   async choose(_title: string, choices: readonly Choice[]): Promise<undefined> {
     for (const { value, description } of choices) {
       process.stdout.write(`${plainLine(value)}${description ? `  ${plainLine(description)}` : ''}\n`)

@@ -41,8 +41,11 @@ const ACTIONS: Readonly<Record<CommandName, Action>> = {
 
 async function chooseModel(chat: ChatSession, ui: ChatUi, argument: string): Promise<void> {
   const { registry, opened, state } = chat
-  const reference =
-    argument || (await ui.choose('Choose a model', await modelChoices(registry, opened.loaded, state.model)))
+  const ask = async () => {
+    const choices = modelChoices(registry, opened.loaded, state.model)
+    return ui.choose('Choose a model', await ui.wait('asking the providers for their models…', choices))
+  }
+  const reference = argument || (await ask())
   if (reference === undefined) return
   chat.switchModel(reference)
   const when = chat.busy ? 'from the next message on' : 'from here on'
