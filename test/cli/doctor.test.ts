@@ -2,7 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { checkStore } from '../../src/cli/doctor/check-store.js'
 import { examine } from '../../src/cli/doctor/examine.js'
 import { checkNode } from '../../src/cli/doctor/installation.js'
 import { doctor } from '../../src/cli/doctor.js'
@@ -12,6 +13,7 @@ import { MemoryStore } from '../../src/store/memory-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import { MULTI_TOOL_PLAY } from '../support/multi-tool-play.js'
+import { createDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { searchTool } from '../support/tools.js'
 import { captured } from './doctor-output.js'
@@ -284,6 +286,17 @@ test('a store is looked at and not touched: older, newer, and not a database', a
     status: 'fail',
     message: expect.stringContaining('not a usable'),
   })
+})
+
+test('a PostgreSQL store is looked at without making its tables', async () => {
+  const database = await createDatabase()
+  onTestFinished(() => database.drop())
+  expect((await checkStore(database.url)).message).toMatch(
+    /schema version 0; it is brought to \d+ when it is opened/,
+  )
+  expect(await database.query("SELECT 1 FROM pg_tables WHERE tablename LIKE 'lango%'")).toEqual([])
+  await (await openStore(database.url)).close()
+  expect((await checkStore(database.url)).message).toMatch(/answers, schema version [1-9]\d*$/)
 })
 
 test('a configuration that is wrong fails, and the checks that need it wait', async () => {
