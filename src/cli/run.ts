@@ -16,7 +16,8 @@ export async function runOnce(words: readonly string[], flags: Flags): Promise<n
   const stop = new AbortController()
   const release = stopOnSignals(stop)
   try {
-    const text = await readPrompt(words)
+    const text = await readPrompt(words, stop.signal)
+    if (stop.signal.aborted) return EXIT_CODES.aborted
     const parts = await readAttachments(flags.file ?? [])
     if (text === '' && parts.length === 0) throw noPrompt()
     return await answer({ text, parts, flags, stop })
@@ -89,16 +90,24 @@ function presenter(flags: Flags, { loaded }: OpenedRuntime): (event: RunEvent) =
 }
 
 /** The words of the command line, and what is piped in below them. */
-async function readPrompt(words: readonly string[]): Promise<string> {
-  const piped = process.stdin.isTTY ? '' : await readInput()
+async function readPrompt(words: readonly string[], signal: AbortSignal): Promise<string> {
+  const piped = process.stdin.isTTY ? '' : await readInput(signal)
   return [words.join(' ').trim(), piped].filter(text => text !== '').join('\n\n')
 }
 
 const MOST_INPUT_BYTES = 20 * 1024 * 1024
 
-async function readInput(): Promise<string> {
+/** Whoever started us may have left the input open without meaning to: then it is said what is waited for. */
+const SILENCE_MS = 3000
+
+async function readInput(signal: AbortSignal): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
+  const leave = () => process.stdin.destroy()
+  signal.addEventListener('abort', leave, { once: true })
+  const reminder = setTimeout(() => {
+    if (bytes === 0) note('Waiting for the end of standard input; "< /dev/null" gives none.')
+  }, SILENCE_MS)
   try {
     for await (const chunk of process.stdin) {
       chunks.push(Buffer.from(chunk as Uint8Array))
@@ -110,6 +119,9 @@ async function readInput(): Promise<string> {
   } catch (error) {
     // A program that was started without an input at all has none to read.
     if (error instanceof AgentError) throw error
+  } finally {
+    clearTimeout(reminder)
+    signal.removeEventListener('abort', leave)
   }
   return Buffer.concat(chunks).toString('utf8').trimEnd()
 }

@@ -1,7 +1,8 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { type CommandSpec, optionsOf } from '../../src/cli/command.js'
+import { type CommandSpec, longName, optionsOf } from '../../src/cli/command.js'
 import { LANGO } from '../../src/cli/commands.js'
 import { helpText } from '../../src/cli/help.js'
 import { parseCommandLine } from '../../src/cli/program.js'
@@ -135,4 +136,12 @@ test('an error is one line, data with --json, and has a stack with --debug alone
   })
   expect(debug.stderr).toMatch(/\n +at .*whole-number/)
   expect(unknown.code).toBe(1)
+})
+
+test.each(everyCommand(LANGO).slice(1))('%s is in the manual with every option', (path, command) => {
+  const manual = readFileSync(join(import.meta.dirname, '../../docs/cli.md'), 'utf8')
+  const [, section] = manual.split(new RegExp(`^#{2,3} ${path}$`, 'm'))
+  const own = section?.split(/^#{2,3} /m)[0] ?? ''
+  expect(own.length).toBeGreaterThan(50)
+  for (const option of optionsOf(command)) expect(own).toContain(longName(option))
 })
