@@ -183,12 +183,14 @@ const LIST = `SELECT pk, user_id, session_id, message_count, token_total, create
   ) AS preview
   FROM lango_sessions WHERE $conditions ORDER BY updated_hour DESC, updated_at DESC, pk DESC LIMIT ?`
 
+/** The clock is read once: a session that is new must not look as if it had been changed since. */
 function* insertSession({ now }: Dialect, key: SessionKey, options: CreateOptions): Task<number> {
   const [row] = yield sql(
     `INSERT INTO lango_sessions
       (app_name, user_id, session_id, nested_in, title, search, message_count, token_total, turn_seq, created_at, updated_at,
         updated_hour)
-      VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, ${now}, ${now}, ${now} / ${HOUR_MS}) ON CONFLICT DO NOTHING RETURNING pk`,
+      SELECT ?, ?, ?, ?, ?, ?, 0, 0, 0, clock.now, clock.now, clock.now / ${HOUR_MS} FROM (SELECT ${now} AS now) AS clock
+      WHERE true ON CONFLICT DO NOTHING RETURNING pk`,
     key.appName,
     key.userId,
     key.sessionId,
