@@ -30,7 +30,9 @@ import { Report } from './support/report.js'
 const EVENTS = Number(process.env.LANGO_BENCH_EVENTS ?? 2000)
 const STREAMS = 50
 const IDLE_STREAMS = 200
-const SESSIONS = 300
+const SESSIONS = 400
+/** Until then memory grows with compiled code and caches, not with sessions. */
+const WARM_UP = 400
 const ROUNDS = 3
 
 if (process.argv.includes('--clients')) await openStreams(process.argv.slice(3))
@@ -233,10 +235,10 @@ async function sessionMemory({ client, forget }: Ours): Promise<number> {
       for await (const event of client.follow(runId)) if (event.type === 'run-finish') break
     }
   }
-  await visit(0, 50)
+  await visit(0, WARM_UP)
   forget()
   const before = await memory()
-  await visit(50, 50 + SESSIONS)
+  await visit(WARM_UP, WARM_UP + SESSIONS)
   forget()
   return Math.max(0, (await memory()) - before) / SESSIONS / 1024
 }

@@ -32,22 +32,25 @@ export function streamResponse(
   context: ServerContext,
   options: StreamOptions,
 ): Response {
+  const headers = {
+    'content-type': options.contentType ?? 'text/event-stream; charset=utf-8',
+    // Neither kept nor changed on the way: a proxy that compresses would also hold back.
+    'cache-control': 'no-cache, no-store, no-transform',
+    'x-accel-buffering': 'no',
+    ...options.headers,
+  }
+  // A body that nobody will take must not be begun: it would hold its place for ever.
+  if (c.req.raw.method === 'HEAD') return new Response(null, { headers })
   const leave = context.streams.enter(context.userOf(c))
   const pump = new StreamPump(context, options, leave, () => c.env.outgoing.destroy())
-  c.req.raw.signal.addEventListener('abort', () => pump.cancel(), { once: true })
+  const { signal } = c.req.raw
+  if (signal.aborted) pump.cancel()
+  else signal.addEventListener('abort', () => pump.cancel(), { once: true })
   const body = new ReadableStream<Uint8Array>(
     { pull: controller => pump.pull(controller), cancel: () => pump.cancel() },
     { highWaterMark: 0 },
   )
-  return new Response(body, {
-    headers: {
-      'content-type': options.contentType ?? 'text/event-stream; charset=utf-8',
-      // Neither kept nor changed on the way: a proxy that compresses would also hold back.
-      'cache-control': 'no-cache, no-store, no-transform',
-      'x-accel-buffering': 'no',
-      ...options.headers,
-    },
-  })
+  return new Response(body, { headers })
 }
 
 class StreamPump {
@@ -65,6 +68,7 @@ class StreamPump {
     private readonly drop: () => void,
   ) {
     this.#chunks = options.source(this.#abort.signal)[Symbol.asyncIterator]()
+    this.#watch()
   }
 
   /** Called when the client has taken everything so far. */

@@ -118,6 +118,16 @@ test('a silent stream is kept open by comments', async () => {
   expect(text).toMatch(/^retry: 1000\n\nid: 1\ndata: \{"type":"run-start"/)
 })
 
+test('asking for the headers of a stream alone takes no place', async () => {
+  const { client, url } = await startServer({ limits: { streamsPerUser: 1 } })
+  const { runId } = await client.start('s1', { text: 'hang' })
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const answer = await rawRequest(url, `/api/runs/${runId}/events`, { method: 'HEAD' })
+    expect(answer.status).toBe(200)
+  }
+  expect(await metric(url, 'lango_streams_open')).toBe(0)
+})
+
 test('streams and runs of one user are limited, and places are given back', async () => {
   const { client, url } = await startServer({ limits: { streamsPerUser: 2, runsPerUser: 2 } })
   const runs = [await client.start('s1', { text: 'hang' }), await client.start('s2', { text: 'hang' })]
