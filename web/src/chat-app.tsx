@@ -40,7 +40,8 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
       navigate(next, 'push')
       setPanel(undefined)
       if (window.innerWidth <= PHONE_WIDTH) setSidebarOpen(false)
-      area.current?.focus()
+      // On a phone the keyboard would cover the chat that was just opened.
+      if (matchMedia('(hover: hover)').matches) setTimeout(() => area.current?.focus())
     },
     [navigate, thread],
   )

@@ -68,7 +68,7 @@ export class ThreadController {
   /** Sends a message. Resolves to false when it was refused, so that the draft is kept. */
   async send(outgoing: Outgoing): Promise<boolean> {
     const state = this.state.get()
-    if (state.live) return false
+    if (state.live || state.status === 'loading') return false
     const { signal } = this.leaving
     const sessionId = state.sessionId ?? randomId()
     const runId = randomId()

@@ -39,6 +39,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
 
 function shortcutOf(event: KeyboardEvent): keyof Shortcuts | undefined {
   if (event.isComposing || event.defaultPrevented || document.querySelector('dialog[open]')) return undefined
+  if (isInOpenList(event.target)) return undefined
   const key = event.key.toLowerCase()
   if (event.metaKey || event.ctrlKey) {
     if (event.altKey) return undefined
@@ -48,6 +49,17 @@ function shortcutOf(event: KeyboardEvent): keyof Shortcuts | undefined {
   if (key === 'escape') return 'stop'
   if (event.altKey || isTyping(event.target)) return undefined
   return key === '/' ? 'focusComposer' : key === '?' ? 'help' : undefined
+}
+
+/** An open list of models has keys of its own. */
+function isInOpenList(target: EventTarget | null): boolean {
+  const select = target instanceof Element ? target.closest('select') : null
+  try {
+    return select?.matches(':open') ?? false
+  } catch {
+    // A browser that cannot tell keeps the keys of an open list from the page.
+    return false
+  }
 }
 
 function isTyping(target: EventTarget | null): boolean {

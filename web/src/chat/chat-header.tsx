@@ -24,9 +24,9 @@ export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) 
           <IconButton icon="plus" label="New chat" onClick={() => openSession(undefined)} />
         </>
       )}
-      <p className="chat-title" dir="auto" title={title}>
-        {title}
-      </p>
+      <h1 className="chat-title" dir="auto" title={title}>
+        {title || <span className="visually-hidden">New chat</span>}
+      </h1>
       {usage && usage.totalTokens > 0 ? (
         <p className="chat-usage" title="All answers of this chat">
           {formatTokens(usage.totalTokens)} tokens
@@ -37,6 +37,8 @@ export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) 
         <button
           type="button"
           className="quiet-button lint-button"
+          aria-label="Can it switch?"
+          title="What every provider would say of this chat"
           onClick={() => openPanel({ type: 'lint' })}
         >
           <Icon name="shield" />

@@ -17,7 +17,7 @@ interface ChatPageProps {
 export function ChatPage({ area, isSidebarOpen, onToggleSidebar }: ChatPageProps) {
   const { thread } = useChat()
   const state = useObserved(thread.state)
-  const isReadable = state.status === 'new' || state.status === 'ready'
+  const isReadable = state.status !== 'missing' && state.status !== 'failed'
   return (
     <main className="chat">
       <ChatHeader isSidebarOpen={isSidebarOpen} onToggleSidebar={onToggleSidebar} />
@@ -37,7 +37,7 @@ function ChatBody({ state }: { state: ThreadState }) {
   if (state.status === 'missing') {
     return (
       <div className="empty-state">
-        <h1>This chat is not here</h1>
+        <h2>This chat is not here</h2>
         <p>It was deleted, or it belongs to somebody else.</p>
         <button type="button" className="button primary" onClick={() => openSession(undefined)}>
           Start a new chat
@@ -48,7 +48,7 @@ function ChatBody({ state }: { state: ThreadState }) {
   if (state.status === 'failed') {
     return (
       <div className="empty-state" role="alert">
-        <h1>The chat could not be opened</h1>
+        <h2>The chat could not be opened</h2>
         <p>{state.problem?.message}</p>
         <button type="button" className="button primary" onClick={() => void thread.reload()}>
           Try again

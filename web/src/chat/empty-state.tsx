@@ -13,7 +13,7 @@ export function EmptyState() {
   return (
     <div className="empty-state">
       <Logo size={52} />
-      <h1>What shall we do?</h1>
+      <h2>What shall we do?</h2>
       <p>{info.agent} remembers every step, on any model. Close the page in mid-answer: nothing is lost.</p>
       <div className="examples">
         {EXAMPLES.map(({ title, text }) => (

@@ -40,6 +40,9 @@ const COMPONENTS: Components = {
       <table {...rest} />
     </div>
   ),
+  input: ({ node: _node, checked, ...rest }) => (
+    <input {...rest} defaultChecked={checked === true} aria-label={checked ? 'Done' : 'To do'} />
+  ),
   pre: ({ children }) => <>{children}</>,
   code: ({ node, children, className, ...rest }) => (
     <Code className={className} isBlock={isBlock(node, children)} {...rest}>
