@@ -224,6 +224,35 @@ describe('useChat', () => {
     expect((await fetch(`${server.url}/api/chat/c/stream`)).status).toBe(204)
   })
 
+  test('a chat that is opened again begins with what was said, as it was shown', async () => {
+    const server = await start()
+    const chat = await open(server, 'c')
+    for (const words of ['apples', 'pears']) await chat.send(words)
+    const { messages } = await chat.state()
+    const stored = await fetch(`${server.url}/api/chat/c`)
+    const { messages: again } = (await stored.json()) as { messages: UIMessage[] }
+    expect(again.map(({ role, parts }) => ({ role, parts: parts.map(shown) }))).toEqual(
+      messages.map(({ role, parts }) => ({ role, parts: parts.map(shown) })),
+    )
+  })
+
+  test('a turn that is done again while it goes on replaces the run', async () => {
+    const { tool, called, letGo } = heldTool()
+    const server = await start({ tools: [tool] })
+    const chat = await open(server, 'c')
+    await chat.page.evaluate(() => window.chat.send('apples'))
+    await called
+    await chat.page.evaluate(() => window.chat.stop())
+    await chat.page.waitForFunction(() => window.chat.status === 'ready')
+    await chat.page.evaluate(() => window.chat.regenerate())
+    const key = { appName: 'lango', userId: 'user', sessionId: 'c' }
+    await until(async () => (await server.runtime.store.runs.listRuns(key))[0]?.finishReason === 'aborted')
+    letGo()
+    await chat.says('I found apples.')
+    expect((await chat.state()).messages).toHaveLength(2)
+    expect(server.provider.violations).toEqual([])
+  })
+
   test('leaving does not stop the run; the call that stops it does', async () => {
     const { tool, called, letGo } = heldTool()
     const server = await start({ tools: [tool] })
@@ -268,6 +297,19 @@ describe('useChat', () => {
     expect((await stranger.state()).error).toContain('token')
   })
 })
+
+/** What a reader sees of a part. */
+function shown(part: UIMessage['parts'][number]): object {
+  if (part.type === 'text') return { text: part.text }
+  if (part.type !== 'dynamic-tool') return { type: part.type }
+  return {
+    name: part.toolName,
+    id: part.toolCallId,
+    input: part.input,
+    state: part.state,
+    output: part.output,
+  }
+}
 
 function statesOf(message: UIMessage | undefined): Record<string, string> {
   const tools = (message?.parts ?? []).filter(part => part.type === 'dynamic-tool')

@@ -12,12 +12,17 @@ import { chatError } from './chat-error.js'
 import { answersIn, askOf, ChatRequest, inputOf, placeIn, type UiMessage, userTexts } from './chat-request.js'
 import { sessionOfChat, turnBack } from './chat-session.js'
 import { streamChat } from './chat-stream.js'
+import { toUiMessages, type UiHistoryMessage } from './ui-history.js'
 
 /** The routes under `/api/chat`, with errors as the AI SDK shows them. */
 export function chatRoutes(context: ServerContext): Hono<ServerEnv> {
   const app = new Hono<ServerEnv>()
   app.onError(error => chatError(error, context))
   app.post('/api/chat', c => chat(c, context))
+  app.get('/api/chat/:id', async c => {
+    const key = await sessionOfChat(context.runtime.store, context.keyOf(c, c.req.param('id')))
+    return c.json({ id: c.req.param('id'), messages: await historyOf(context, key) })
+  })
   app.get('/api/chat/:id/stream', async c => {
     const key = await sessionOfChat(context.runtime.store, context.keyOf(c, c.req.param('id')))
     const run = await runningIn(context, key)
@@ -30,6 +35,17 @@ export function chatRoutes(context: ServerContext): Hono<ServerEnv> {
     return c.body(null, 204)
   })
   return app
+}
+
+/** How many stored messages a chat that is opened again begins with, at most. */
+const SHOWN = 500
+
+/** What was said so far. The answer of a run that goes on is left out: the stream tells it from its beginning. */
+async function historyOf(context: ServerContext, key: SessionKey): Promise<UiHistoryMessage[]> {
+  const run = await runningIn(context, key)
+  const messages = await context.runtime.messages(key, { limit: SHOWN, beforeSeq: Number.MAX_SAFE_INTEGER })
+  const afterSeq = run?.afterSeq ?? Number.POSITIVE_INFINITY
+  return toUiMessages(messages.filter(({ seq, role }) => seq <= afterSeq || role === 'user'))
 }
 
 async function chat(c: Context<ServerEnv>, context: ServerContext): Promise<Response> {

@@ -2,6 +2,7 @@
 import type { RunEvent } from '../../chat-protocol.js'
 import type { ModelFinish } from '../model-finish.js'
 import { runProblem } from '../run-problem.js'
+import { errorText } from './error-text.js'
 
 /** A chunk of the stream: its type, and what belongs to it. */
 export interface UiChunk {
@@ -163,9 +164,4 @@ type Notice = Of<'agent-transfer' | 'turn-warning' | 'wrap-up' | 'repair' | 'his
 /** What else happens is told as data, under the name of the event. */
 function noticeOf({ sessionId: _sessionId, runId: _runId, seq, type, ...data }: Notice): UiChunk {
   return { type: `data-${type}`, id: `${type}-${seq}`, data }
-}
-
-function errorText(result: unknown): string {
-  const error = (result as { error?: unknown } | null)?.error
-  return typeof error === 'string' ? error : JSON.stringify(error ?? result)
 }
