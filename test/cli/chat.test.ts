@@ -81,6 +81,10 @@ describe('without a key', () => {
     const session = /Go on with: lango chat --session ([a-z]+-[a-z]+-\d+)/.exec(first.all())?.[1]
     expect(session, first.all()).toBeDefined()
     expect(first.screen()).not.toContain('──────')
+    // The terminal is given back as it was: pastes unmarked, the cursor seen.
+    const goodbye = first.output.slice(-400)
+    expect(goodbye).toContain('\u001b[?2004l')
+    expect(goodbye).toContain('\u001b[?25h')
 
     const second = start({ cwd, args: ['chat', '--session', String(session)] })
     await second.waitFor('› please write notes.txt')
@@ -288,6 +292,29 @@ describe('what is shown', () => {
       expect(new Set(rules.map(cells)).size, rules.join('\n')).toBe(1)
     }
     expect(terminal.all()).toContain('  second line')
+    // Weight, and the basic colours that can be read on dark and light grounds: no ground of its own.
+    const styles = [...terminal.output.matchAll(/\p{Cc}\[([\d;]*)m/gu)].map(([, code]) => code)
+    const allowed = [
+      '',
+      '0',
+      '1',
+      '2',
+      '3',
+      '4',
+      '7',
+      '9',
+      '22',
+      '23',
+      '24',
+      '27',
+      '29',
+      '31',
+      '32',
+      '35',
+      '36',
+      '39',
+    ]
+    expect([...new Set(styles)].filter(code => !allowed.includes(code ?? ''))).toEqual([])
     expect(terminal.all()).toMatch(/› question 한국어 日本語 中文 👩‍👩‍👧 🎉/)
   })
 })
@@ -375,6 +402,9 @@ describe('commands', () => {
     terminal.key('enter')
     await terminal.waitFor('› hello one')
     await terminal.waitFor('fake/gpt-4.1 · one')
+    terminal.kill('SIGTERM')
+    expect(await terminal.ended()).toBe(143)
+    expect(terminal.all()).toContain('Go on with: lango chat --session one')
   })
 })
 

@@ -11,7 +11,7 @@ import {
 } from '@earendil-works/pi-tui'
 import type { ApprovalAnswer } from '../../tool.js'
 import { ApprovalPrompt } from './approval-prompt.js'
-import type { ApprovalQuestion, ChatSession, ChatUi } from './chat-session.js'
+import { type ApprovalQuestion, type ChatSession, type ChatUi, HUNG_UP } from './chat-session.js'
 import { COMMANDS, readLine } from './commands.js'
 import { clip } from './item-lines.js'
 import { type Choice, usableProviders } from './model-choices.js'
@@ -27,18 +27,24 @@ const TWICE_MS = 2_000
 const TYPING_MS = 700
 const MOST_PROMPTS = 200
 
-/** Runs the chat until its user leaves. */
+/** Runs the chat until its user leaves or a signal ends it. Returns the exit code. */
 export async function chatOnScreen(
   chat: ChatSession,
   begin: () => Promise<void>,
   colors: boolean,
-): Promise<void> {
+): Promise<number> {
   const screen = new ChatScreen(chat, createTheme(colors))
-  await screen.run(begin)
+  return screen.run(begin)
 }
 
+/** The signals that end a chat, with their exit codes. */
+const ENDINGS = [
+  ['SIGTERM', 143],
+  ['SIGHUP', HUNG_UP],
+] as const
+
 /** No line may be wider than the terminal, whatever draws it: pi-tui would end the program. */
-class GuardedTui extends TUI {
+class ClippedContainer extends Container {
   override render(width: number): string[] {
     return super.render(width).map(line => clip(line, width))
   }
@@ -48,8 +54,8 @@ class ChatScreen implements ChatUi {
   readonly #chat: ChatSession
   readonly #theme: Theme
   readonly #terminal = new ProcessTerminal()
-  readonly #tui = new GuardedTui(this.#terminal)
-  readonly #below = new Container()
+  readonly #tui = new TUI(this.#terminal)
+  readonly #below = new ClippedContainer()
   readonly #activity: Activity
   readonly #status: StatusLine
   #editor: Editor
@@ -61,7 +67,7 @@ class ChatScreen implements ChatUi {
   #typedAt = Number.NEGATIVE_INFINITY
   #askedAt = Number.NEGATIVE_INFINITY
   #hintTimer: NodeJS.Timeout | undefined
-  #leave: () => void = () => {}
+  #leave: (code?: number) => void = () => {}
 
   constructor(chat: ChatSession, theme: Theme) {
     this.#chat = chat
@@ -78,23 +84,33 @@ class ChatScreen implements ChatUi {
     chat.connect(this)
   }
 
-  /** Shows the screen, begins, and resolves when the user has left. */
-  async run(begin: () => Promise<void>): Promise<void> {
-    const left = new Promise<void>(resolve => {
-      this.#leave = resolve
+  /** Shows the screen, begins, and resolves with the exit code when the user has left. */
+  async run(begin: () => Promise<void>): Promise<number> {
+    const left = new Promise<number>(resolve => {
+      this.#leave = (code = 0) => resolve(code)
     })
-    const signals = ['SIGTERM', 'SIGHUP'] as const
-    for (const signal of signals) process.once(signal, this.#leave)
+    const listeners = ENDINGS.map(([signal, code]) => [signal, () => this.#leave(code)] as const)
+    for (const [signal, listener] of listeners) process.on(signal, listener)
+    // Sometimes the end of the keys is noticed before the signal.
+    const hangUp = () => this.#leave(HUNG_UP)
+    process.stdin.on('end', hangUp)
+    // A defect must not leave the terminal in a state in which nobody can read about it.
+    const restore = () => this.#tui.stop()
+    process.on('uncaughtExceptionMonitor', restore)
     this.#arrange()
     this.#tui.start()
+    let code = 0
     try {
       await begin()
       // Loading takes a second: better while the first message is being typed.
       void this.#chat.opened.runtime.ready().catch(error => this.#chat.fail(error))
-      await left
+      code = await left
+      return code
     } finally {
-      for (const signal of signals) process.off(signal, this.#leave)
-      await this.#close()
+      for (const [signal, listener] of listeners) process.off(signal, listener)
+      process.stdin.off('end', hangUp)
+      process.off('uncaughtExceptionMonitor', restore)
+      await this.#close(code === HUNG_UP)
     }
   }
 
@@ -272,10 +288,14 @@ class ChatScreen implements ChatUi {
   }
 
   /** Leaves the transcript on the terminal, without the input. */
-  async #close(): Promise<void> {
+  async #close(isHungUp: boolean): Promise<void> {
     clearTimeout(this.#hintTimer)
     this.#chat.onChange = () => {}
     this.#activity.stop()
+    if (isHungUp) {
+      process.stdin.pause()
+      return
+    }
     this.#tui.clear()
     this.#tui.addChild(new Transcript(() => this.#chat.state, this.#theme))
     this.#tui.requestRender()

@@ -19,6 +19,9 @@ import {
 import type { Choice } from './model-choices.js'
 import { openSession } from './open-session.js'
 
+/** The exit code after the terminal itself has gone: nothing can be written to it any more. */
+export const HUNG_UP = 129
+
 /** What only the person in front of the chat can do. */
 export interface ChatUi {
   /** Asks whether a tool may run. Ends with a no when the signal comes first. */

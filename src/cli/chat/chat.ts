@@ -2,7 +2,7 @@
 import { keyHint } from '../key-hint.js'
 import { type CommonFlags, type OpenedRuntime, openRuntime } from '../open-runtime.js'
 import { version } from '../version.js'
-import { ChatSession } from './chat-session.js'
+import { ChatSession, HUNG_UP } from './chat-session.js'
 import { isDemo } from './chat-state.js'
 import { plainLine } from './plain-text.js'
 import { unusedSessionName } from './session-name.js'
@@ -19,17 +19,23 @@ export interface ChatFlags extends CommonFlags {
 /** Talks until the user leaves, and says how to go on. Returns the exit code. */
 export async function chat(flags: ChatFlags): Promise<number> {
   const opened = await openRuntime(flags)
+  let code = 1
   try {
     const session = await startSession(opened, flags)
     const begin = async () => {
       if (flags.session !== undefined) await session.open(flags.session)
     }
-    const code = await talk(session, begin, flags)
+    code = await talk(session, begin, flags)
     if (session.busy) session.stop()
-    if (session.exists) process.stderr.write(`Go on with: ${continuation(session, flags)}\n`)
+    // After a hang-up there is nobody to tell, and writing would fail.
+    if (session.exists && code !== HUNG_UP) {
+      process.stderr.write(`Go on with: ${continuation(session, flags)}\n`)
+    }
     return code
   } finally {
     await opened.runtime.close()
+    // All is stored. Node fails loudly when it finds its terminal gone at the end; the signal ends it quietly.
+    if (code === HUNG_UP) process.kill(process.pid, 'SIGHUP')
   }
 }
 
@@ -49,8 +55,7 @@ async function talk(session: ChatSession, begin: () => Promise<void>, flags: Cha
     return chatInPlainText(session, begin)
   }
   const { chatOnScreen } = await import('./chat-screen.js')
-  await chatOnScreen(session, begin, flags.color !== false && !process.env.NO_COLOR)
-  return 0
+  return chatOnScreen(session, begin, flags.color !== false && !process.env.NO_COLOR)
 }
 
 /** A screen needs keys to come and cursor moves to be understood. */

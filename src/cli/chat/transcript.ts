@@ -1,7 +1,7 @@
 import type { Component } from '@earendil-works/pi-tui'
 import type { ChatItem } from './chat-item.js'
 import type { ChatState } from './chat-state.js'
-import { itemLines, noticeLines } from './item-lines.js'
+import { clip, itemLines, noticeLines } from './item-lines.js'
 import type { Theme } from './theme.js'
 
 /** Everything that was said so far. Lines are kept for each item until it, or the view of it, changes. */
@@ -31,7 +31,10 @@ export class Transcript implements Component {
     for (const item of items) {
       const known = this.#kept.get(item.id)
       const own =
-        known?.item === item ? known.lines : itemLines(item, this.#theme, { width, showReasoning, agent })
+        known?.item === item
+          ? known.lines
+          : // Measured once, and not with every frame: pi-tui ends the program over a line that is too wide.
+            itemLines(item, this.#theme, { width, showReasoning, agent }).map(line => clip(line, width))
       kept.set(item.id, { item, lines: own })
       if (needsSpace(before, item) && lines.length > 0) lines.push('')
       for (const line of own) lines.push(line)
