@@ -103,6 +103,9 @@ function asUnknownModel(error: unknown, model: string | undefined): unknown {
 }
 
 function answerHeaders(run: CompletionRun): Record<string, string> {
+  const { 'x-lango-run': runId = '', ...session } = runHeaders(run.started)
+  // A session that is thrown away is not one to come back to.
+  if (run.isThrowaway) return { 'x-lango-run': runId }
   // The caller's message is in the session now: a client that tries again by itself would say it twice.
-  return { ...runHeaders(run.started), ...(run.isThrowaway ? {} : { 'x-should-retry': 'false' }) }
+  return { ...session, 'x-lango-run': runId, 'x-should-retry': 'false' }
 }

@@ -5,6 +5,7 @@ import type { Message, SessionKey } from '../../../session/message.js'
 import type { ServerContext } from '../../server-context.js'
 
 const PREFIX = 'throwaway-'
+const TITLE = 'A request without a session'
 /** Far longer than a request lives. */
 const OLD_MS = 6 * 60 * 60 * 1000
 
@@ -19,7 +20,7 @@ export async function fillSession(
   key: SessionKey,
   messages: readonly Message[],
 ): Promise<void> {
-  await store.createSession(key, {}, { title: 'A request without a session' })
+  await store.createSession(key, {}, { title: TITLE })
   for (const message of messages) await store.appendMessage(key, message)
 }
 
@@ -37,8 +38,10 @@ export async function sweepThrowaways({ runtime: { store }, info, logger }: Serv
   try {
     const { sessions } = await store.listSessions({ appName: info.app, search: PREFIX, limit: 1000 })
     const before = Date.now() - OLD_MS
-    for (const { key, updatedAt } of sessions) {
-      if (key.sessionId.startsWith(PREFIX) && updatedAt < before) await store.deleteSession(key)
+    for (const { key, title, updatedAt } of sessions) {
+      // A session that a person has named is nobody's to remove.
+      const isOurs = key.sessionId.startsWith(PREFIX) && title === TITLE
+      if (isOurs && updatedAt < before) await store.deleteSession(key)
     }
   } catch (error) {
     logger.warn('Old throwaway sessions could not be removed', { error: messageOf(error) })
