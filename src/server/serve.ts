@@ -8,7 +8,7 @@ import { Metrics } from './metrics.js'
 import { pruneRuns } from './prune-runs.js'
 import { createRunHub } from './runs/create-run-hub.js'
 import { Authenticator } from './security/authenticate.js'
-import { isLoopback } from './security/check-origin.js'
+import { isLoopback, type OriginRules } from './security/check-origin.js'
 import { DEFAULT_LIMITS, type ServerContext, type ServerLimits } from './server-context.js'
 import { DEFAULT_WEB_ROOT } from './static-files.js'
 import { StreamGate } from './stream-gate.js'
@@ -23,6 +23,8 @@ export interface ServeOptions {
   tokens?: Readonly<Record<string, string>> | undefined
   /** Pages of other origins that may call the API, such as `https://chat.example.com`. */
   allowedOrigins?: readonly string[] | undefined
+  /** Names under which the server is reached besides its address, such as `chat.example.com`. */
+  allowedHosts?: readonly string[] | undefined
   /** Where the built web chat is. */
   webRoot?: string | undefined
   logger: Logger
@@ -45,7 +47,7 @@ const THIRTY_DAYS_MS = 30 * 24 * 3_600_000
 
 /** Serves a runtime over HTTP: the native API, the protocols and the web chat. */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
-  const { runtime, logger, version, host, tokens = {}, allowedOrigins = [], graceMs = 10_000 } = options
+  const { runtime, logger, version, host, tokens = {}, graceMs = 10_000 } = options
   checkTokens(host, tokens)
   await runtime.ready()
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
@@ -69,7 +71,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const app = createApp({
     context,
     authenticator: new Authenticator(tokens),
-    origins: { loopbackOnly: isLoopback(host), host, allowedOrigins },
+    origins: originRules(options),
     webRoot: options.webRoot ?? DEFAULT_WEB_ROOT,
   })
   const server = httpServer(app.fetch, limits)
@@ -91,6 +93,11 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       return closed
     },
   }
+}
+
+function originRules({ host, allowedOrigins = [], allowedHosts = [] }: ServeOptions): OriginRules {
+  const origins = allowedOrigins.map(origin => (URL.canParse(origin) ? new URL(origin).origin : origin))
+  return { loopbackOnly: isLoopback(host), host, allowedOrigins: origins, allowedHosts }
 }
 
 function checkTokens(host: string, tokens: Readonly<Record<string, string>>): void {

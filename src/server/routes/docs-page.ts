@@ -26,6 +26,7 @@ export function mountDocs(api: ApiApp, version: string): void {
 interface ApiDocument {
   info: { title: string; version: string; description?: string }
   paths: Record<string, Record<string, Operation>>
+  components?: { schemas?: Record<string, unknown> }
 }
 
 interface Operation {
@@ -35,7 +36,7 @@ interface Operation {
   responses: Record<string, { description: string; content?: Record<string, { schema: unknown }> }>
 }
 
-function page({ info, paths }: ApiDocument): string {
+function page({ info, paths, components }: ApiDocument): string {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => section(method, path, operation)),
   )
@@ -53,6 +54,10 @@ function page({ info, paths }: ApiDocument): string {
 <p>${escapeHtml(info.description ?? '')}</p>
 <p>For programs: <a href="/api/openapi.json">/api/openapi.json</a> (OpenAPI 3.1). Errors are problem documents (RFC 9457) with a <code>code</code>.</p>
 ${operations.join('\n')}
+<h1>Shapes</h1>
+${Object.entries(components?.schemas ?? {})
+  .map(shape)
+  .join('\n')}
 </main>
 </body>
 </html>
@@ -74,6 +79,13 @@ ${answers.map(([status, answer]) => row(`Answer ${status}`, describeAnswer(answe
 </section>`
 }
 
+function shape([name, schema]: [string, unknown]): string {
+  return `<section id="${escapeHtml(name)}">
+<h2><code>${escapeHtml(name)}</code></h2>
+<pre>${escapeHtml(JSON.stringify(schema, null, 2))}</pre>
+</section>`
+}
+
 function row(term: string, html: string): string {
   return `<dt>${escapeHtml(term)}</dt><dd>${html}</dd>`
 }
@@ -81,10 +93,11 @@ function row(term: string, html: string): string {
 function describeAnswer({ description, content }: Operation['responses'][string]): string {
   const [mediaType, media] = Object.entries(content ?? {})[0] ?? []
   const reference = (media?.schema as { $ref?: string } | undefined)?.$ref?.split('/').at(-1)
-  const shape = reference === undefined ? '' : ` <code>${escapeHtml(reference)}</code>`
+  const name = escapeHtml(reference ?? '')
+  const link = reference === undefined ? '' : ` <a href="#${name}"><code>${name}</code></a>`
   const type =
     mediaType === undefined || mediaType === 'application/json' ? '' : ` (${escapeHtml(mediaType)})`
-  return `${escapeHtml(description)}${shape}${type}`
+  return `${escapeHtml(description)}${link}${type}`
 }
 
 function escapeHtml(text: string): string {
@@ -103,6 +116,8 @@ h1 small { font-weight: 400; opacity: .6; font-size: .9rem; }
 section { border-top: 1px solid var(--line); padding: 1.1rem 0 .4rem; }
 h2 { font-size: 1rem; margin: 0; font-weight: 600; overflow-wrap: anywhere; }
 section > p { margin: .3rem 0 .6rem; }
+section > pre { margin: .6rem 0; }
+a { color: #1c7ed6; }
 code, pre { font: .875rem/1.5 ui-monospace, monospace; }
 pre { margin: 0; padding: .75rem; background: var(--soft); border-radius: 6px; overflow-x: auto; }
 dl { display: grid; grid-template-columns: 7rem minmax(0, 1fr); gap: .35rem 1rem; margin: 0 0 .6rem; }

@@ -1,8 +1,18 @@
 import { expect, test } from 'vitest'
 import { type Asked, checkOrigin, isLoopback } from './check-origin.js'
 
-const LOOPBACK = { loopbackOnly: true, host: '127.0.0.1', allowedOrigins: ['https://chat.example.com'] }
-const OPEN = { loopbackOnly: false, host: '0.0.0.0', allowedOrigins: ['https://chat.example.com:8443'] }
+const LOOPBACK = {
+  loopbackOnly: true,
+  host: '127.0.0.1',
+  allowedOrigins: ['https://chat.example.com'],
+  allowedHosts: [],
+}
+const OPEN = {
+  loopbackOnly: false,
+  host: '0.0.0.0',
+  allowedOrigins: ['https://chat.example.com:8443'],
+  allowedHosts: ['named.example.com'],
+}
 
 function asked(facts: Partial<Asked>): Asked {
   return {
@@ -28,6 +38,7 @@ test.each([
   [OPEN, '10.0.0.1:18789', true],
   [OPEN, '[fd00::1]:18789', true],
   [OPEN, 'chat.example.com:8443', true],
+  [OPEN, 'named.example.com:18789', true],
   [OPEN, 'rebound.example.com', false],
 ])('%o answers for %s: %s', (rules, host, isAnswered) => {
   const check = () => checkOrigin(rules, asked({ host }))

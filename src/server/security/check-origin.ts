@@ -12,6 +12,8 @@ export interface OriginRules {
   /** The host that it was told to listen on. */
   host: string
   allowedOrigins: readonly string[]
+  /** Further names under which the server is reached. */
+  allowedHosts: readonly string[]
 }
 
 export interface Asked {
@@ -25,7 +27,7 @@ export interface Asked {
 /** Throws unless the request may be answered. Returns the foreign origin that was allowed, if it is one. */
 export function checkOrigin(rules: OriginRules, asked: Asked): string | undefined {
   if (!isOurName(rules, hostnameOf(asked.host))) {
-    const advice = 'Use localhost or the address itself, or add its origin to server.allowedOrigins.'
+    const advice = 'Use localhost or the address itself, or add the name to server.allowedHosts.'
     throw new Refusal('forbidden', `This server does not answer under that name. ${advice}`)
   }
   if (asked.origin !== undefined) {
@@ -54,9 +56,8 @@ function foreignPage(): Refusal {
 function isOurName(rules: OriginRules, name: string | undefined): boolean {
   if (name === undefined) return false
   if (isLoopback(name) || name === rules.host.toLowerCase()) return true
-  if (rules.allowedOrigins.some(origin => hostnameOf(hostPart(origin)) === name)) {
-    return true
-  }
+  const allowed = [...rules.allowedHosts, ...rules.allowedOrigins.map(hostPart)]
+  if (allowed.some(host => hostnameOf(host) === name)) return true
   // An address cannot be made to point elsewhere, as a name can.
   return !rules.loopbackOnly && isIP(name) !== 0
 }
