@@ -6,7 +6,6 @@
 import { AgentError, messageOf } from '../errors.js'
 import { type CommandSpec, findCommand } from './command.js'
 import { guardPipes } from './output.js'
-import { version } from './version.js'
 
 /** Runs one command line and returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -14,6 +13,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const words = end === -1 ? args : args.slice(0, end)
   try {
     if (words[0] === '--version' || words[0] === '-v') {
+      const { version } = await import('./version.js')
       process.stdout.write(`${version()}\n`)
       return 0
     }

@@ -3,13 +3,12 @@
  * environment over the file, the file over defaults. Zod and the schema are loaded only when this is called.
  */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { basename, dirname, extname, isAbsolute, resolve } from 'node:path'
-import { parseEnv } from 'node:util'
+import { basename, dirname, resolve } from 'node:path'
 import { AgentError } from '../errors.js'
 import type { LangoConfig, LangoConfigInput } from './config.js'
 import { defaultModel } from './default-model.js'
 import { type Environment, type FromEnvironment, readEnvironment } from './environment.js'
+import { absoluteStore, findConfigFile, readEnv } from './find-config.js'
 import { importModule, readData } from './import-file.js'
 import { type PlaceReader, valueFor } from './place-value.js'
 import { isPlain } from './redact.js'
@@ -39,10 +38,6 @@ export interface LoadedConfig {
   /** The environment with what `.env` adds. */
   env: Environment
 }
-
-export const CONFIG_FILES = ['ts', 'mts', 'js', 'mjs', 'json', 'yaml', 'yml'].map(
-  extension => `lango.config.${extension}`,
-)
 
 export const AGENT_FILES = ['agent.ts', 'agent.mts', 'agent.js', 'agent.mjs']
 
@@ -96,38 +91,6 @@ export async function loadRootAgent(agentFile: string): Promise<object> {
     `${agentFile} exports no agent. Export it as \`rootAgent\`: export const rootAgent = new LlmAgent({ … })`,
     { details: { file: agentFile, exports: Object.keys(module) } },
   )
-}
-
-/** The environment and what `.env` adds to it. */
-export async function readEnv(cwd: string, given: Environment | undefined): Promise<Environment> {
-  const file = resolve(cwd, '.env')
-  const added = existsSync(file) ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
-  if (given) return { ...added, ...withoutUndefined(given) }
-  for (const [name, value] of Object.entries(added)) process.env[name] ??= value
-  return process.env
-}
-
-/** The file that was named, or the one that is there. */
-export function findConfigFile(cwd: string, named: string | undefined): string | undefined {
-  if (named !== undefined && named !== '') {
-    const file = resolve(cwd, named)
-    if (!existsSync(file)) throw invalid(`There is no configuration file ${file}. Check the path.`, { file })
-    if (![...CONFIG_FILES].some(name => extname(name) === extname(file))) {
-      throw invalid(`${file} cannot be read: a configuration ends in ${endings()}.`, { file })
-    }
-    return file
-  }
-  const found = CONFIG_FILES.filter(name => existsSync(resolve(cwd, name)))
-  if (found.length > 1) {
-    throw invalid(`There are several configurations in ${cwd}: ${found.join(', ')}. Keep one of them.`, {
-      found,
-    })
-  }
-  return found[0] === undefined ? undefined : resolve(cwd, found[0])
-}
-
-function endings(): string {
-  return CONFIG_FILES.map(extname).join(', ')
 }
 
 async function readConfigFile(file: string): Promise<unknown> {
@@ -243,13 +206,6 @@ function withAbsolutePaths(config: LangoConfig, { cwd, file, sources }: PathBase
     tools: { ...tools, workspace: resolve(from('tools.workspace'), tools.workspace) },
     log: log.file === undefined ? log : { ...log, file: resolve(from('log.file'), log.file) },
   }
-}
-
-/** A store's address with a path that does not depend on the process's folder. */
-export function absoluteStore(store: string, folder: string): string {
-  const path = /^sqlite:(?:\/\/)?([^?]+)(\?.*)?$/i.exec(store)
-  if (!path?.[1] || isAbsolute(path[1]) || folder === process.cwd()) return store
-  return `sqlite:${resolve(folder, path[1])}${path[2] ?? ''}`
 }
 
 function setIn(target: unknown, path: readonly PropertyKey[], value: unknown): void {

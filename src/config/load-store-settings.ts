@@ -5,10 +5,8 @@
  */
 import { dirname, resolve } from 'node:path'
 import { ENVIRONMENT_VARIABLES, type Environment } from './environment.js'
-import { readData } from './import-file.js'
-import { absoluteStore, findConfigFile, loadConfig, readEnv } from './load-config.js'
+import { absoluteStore, findConfigFile, readEnv } from './find-config.js'
 import { isPlain } from './redact.js'
-import { substitute } from './substitute.js'
 
 export interface StoreSettings {
   app: string
@@ -31,6 +29,7 @@ export async function loadStoreSettings(options: LoadStoreOptions = {}): Promise
   const file = findConfigFile(cwd, options.file ?? env.LANGO_CONFIG)
   const written = file === undefined ? {} : await readWritten(file, env)
   if (written === undefined) {
+    const { loadConfig } = await import('./load-config.js')
     const { config } = await loadConfig({ cwd, file: options.file, env: options.env })
     const store = options.store === undefined ? config.store : absoluteStore(options.store, cwd)
     return { app: options.app ?? config.app, store }
@@ -48,6 +47,10 @@ const DEFAULTS: StoreSettings = { app: 'lango', store: 'sqlite:./lango.db' }
 /** What a file of data says of the two keys; `undefined` when only the schema can tell. */
 async function readWritten(file: string, env: Environment): Promise<Partial<StoreSettings> | undefined> {
   if (!/\.(json|ya?ml)$/.test(file)) return undefined
+  const [{ readData }, { substitute }] = await Promise.all([
+    import('./import-file.js'),
+    import('./substitute.js'),
+  ])
   const data = await readData(file)
   if (!isPlain(data)) return undefined
   const { value, missing } = substitute({ app: data.app, store: data.store }, env)

@@ -3,8 +3,6 @@
  * cut into parts at places that its JSON gives, each distinct part is stored once for the run, and the request
  * itself becomes a list of parts. The cuts do not understand the JSON: joined, the parts are the very same text.
  */
-import { createHash } from 'node:crypto'
-import { deflateRawSync, inflateRawSync } from 'node:zlib'
 
 /** Shorter requests are stored as they are, readable. */
 export const SHORT_REQUEST = 4096
@@ -37,7 +35,7 @@ export function splitRequest(json: string): string[] {
 
 /** What tells parts of one run apart. */
 export function digestOf(part: string): string {
-  return createHash('sha256').update(part).digest('base64url')
+  return builtIn('node:crypto').createHash('sha256').update(part).digest('base64url')
 }
 
 /**
@@ -77,15 +75,20 @@ const LIST_MARKER = 'parts '
 
 /** A part as it is stored: compressed where that makes it shorter. */
 export function packPart(part: string): string {
-  const packed = PACKED_MARKER + deflateRawSync(part).toString('base64')
+  const packed = PACKED_MARKER + builtIn('node:zlib').deflateRawSync(part).toString('base64')
   return packed.length < part.length + PLAIN_MARKER.length ? packed : PLAIN_MARKER + part
 }
 
 /** The reverse of `packPart`. */
 export function unpackPart(stored: string): string {
   const rest = stored.slice(PLAIN_MARKER.length)
-  return stored.startsWith(PACKED_MARKER) ? inflateRawSync(Buffer.from(rest, 'base64')).toString() : rest
+  return stored.startsWith(PACKED_MARKER)
+    ? builtIn('node:zlib').inflateRawSync(Buffer.from(rest, 'base64')).toString()
+    : rest
 }
 
 const PACKED_MARKER = 'z'
 const PLAIN_MARKER = ' '
+
+/** Taken when it is needed: commands that only list sessions start sooner without these. */
+const builtIn = process.getBuiltinModule

@@ -1,8 +1,9 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Message, SessionKey } from '../../src/session/message.js'
 import { openStore } from '../../src/store/open-store.js'
+import { createDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango, outcomeOf, startLango } from './lango.js'
 
@@ -93,6 +94,20 @@ describe('export and import', () => {
     expect((await readdir(cwd)).filter(name => name.includes('partial'))).toEqual([])
     // An export may hold anything that was said.
     expect((await stat(out)).mode & 0o077).toBe(0)
+  })
+
+  test('move a session from SQLite to PostgreSQL and back without loss', async () => {
+    const cwd = await temporaryFolder()
+    const database = await createDatabase()
+    onTestFinished(() => database.drop())
+    await fill(`sqlite:${cwd}/lango.db`, KEY, HARD_MESSAGES, { apple: HARD_TEXT })
+    const first = await lango(['sessions', 'export', 's1'], { cwd })
+    const env = { LANGO_STORE: database.url }
+    expect(await lango(['sessions', 'import', '-'], { cwd, env, input: first.stdout })).toMatchObject({
+      code: 0,
+    })
+    const second = await lango(['sessions', 'export', 's1'], { cwd, env })
+    expect(withoutTimes(second.stdout)).toBe(withoutTimes(first.stdout))
   })
 
   test('of 5,000 messages are byte-identical', async () => {

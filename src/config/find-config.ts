@@ -1,0 +1,58 @@
+/** Where a configuration is, and what it is read against. Loads nothing that reads or checks one. */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { extname, isAbsolute, resolve } from 'node:path'
+import { parseEnv } from 'node:util'
+import { AgentError } from '../errors.js'
+import type { Environment } from './environment.js'
+
+export const CONFIG_FILES = ['ts', 'mts', 'js', 'mjs', 'json', 'yaml', 'yml'].map(
+  extension => `lango.config.${extension}`,
+)
+
+/** The environment and what `.env` adds to it. */
+export async function readEnv(cwd: string, given: Environment | undefined): Promise<Environment> {
+  const file = resolve(cwd, '.env')
+  const added = existsSync(file) ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
+  if (given) return { ...added, ...setVariables(given) }
+  for (const [name, value] of Object.entries(added)) process.env[name] ??= value
+  return process.env
+}
+
+/** The file that was named, or the one that is there. */
+export function findConfigFile(cwd: string, named: string | undefined): string | undefined {
+  if (named !== undefined && named !== '') {
+    const file = resolve(cwd, named)
+    if (!existsSync(file)) throw invalid(`There is no configuration file ${file}. Check the path.`, { file })
+    if (![...CONFIG_FILES].some(name => extname(name) === extname(file))) {
+      throw invalid(`${file} cannot be read: a configuration ends in ${endings()}.`, { file })
+    }
+    return file
+  }
+  const found = CONFIG_FILES.filter(name => existsSync(resolve(cwd, name)))
+  if (found.length > 1) {
+    throw invalid(`There are several configurations in ${cwd}: ${found.join(', ')}. Keep one of them.`, {
+      found,
+    })
+  }
+  return found[0] === undefined ? undefined : resolve(cwd, found[0])
+}
+
+function endings(): string {
+  return CONFIG_FILES.map(extname).join(', ')
+}
+
+/** A store's address with a path that does not depend on the process's folder. */
+export function absoluteStore(store: string, folder: string): string {
+  const path = /^sqlite:(?:\/\/)?([^?]+)(\?.*)?$/i.exec(store)
+  if (!path?.[1] || isAbsolute(path[1]) || folder === process.cwd()) return store
+  return `sqlite:${resolve(folder, path[1])}${path[2] ?? ''}`
+}
+
+function setVariables(env: Environment): Environment {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
+}
+
+function invalid(message: string, details: Record<string, unknown>): AgentError {
+  return new AgentError('invalid-config', message, { details })
+}
