@@ -3,7 +3,7 @@ import { silentLogger } from '../../src/logger.js'
 import { createRuntime, type Runtime } from '../../src/runtime.js'
 import { serve } from '../../src/server/serve.js'
 import { defineTool } from '../../src/tool.js'
-import { currentTimeTool } from '../../src/tools/current-time.js'
+import { builtInTools } from '../../src/tools/built-in-tools.js'
 import { builtWeb } from './browser.js'
 
 export interface WebServerOptions {
@@ -11,6 +11,8 @@ export interface WebServerOptions {
   /** Where the paced model is. Without one, the demo model answers. */
   modelUrl?: string | undefined
   port?: number | undefined
+  /** Gives the agent the built-in tools for this folder besides the three small ones. */
+  workspace?: string | undefined
   tokens?: Record<string, string> | undefined
 }
 
@@ -23,7 +25,8 @@ export interface WebServer {
 
 /** Serves the built page and an agent with three small tools. */
 export async function startWebServer(options: WebServerOptions): Promise<WebServer> {
-  const { modelUrl, store, port = 0, tokens } = options
+  const { modelUrl, store, port = 0, tokens, workspace } = options
+  const builtIn = workspace ? builtInTools(BUILT_IN, { workspace }) : []
   const runtime = await createRuntime({
     store,
     providers: modelUrl
@@ -34,7 +37,7 @@ export async function startWebServer(options: WebServerOptions): Promise<WebServ
       : {},
     agent: {
       model: modelUrl ? 'paced/steady' : 'demo/demo',
-      tools: [weather, failing, careful, currentTimeTool()],
+      tools: [weather, failing, careful, ...builtIn],
     },
   })
   const server = await serve({
@@ -57,6 +60,8 @@ export async function startWebServer(options: WebServerOptions): Promise<WebServ
     },
   }
 }
+
+const BUILT_IN = ['current_time', 'list_files', 'run_command']
 
 const weather = defineTool({
   name: 'get_weather',

@@ -54,6 +54,7 @@ test('a server that is killed in mid-answer and comes back loses nothing, and th
   await page.getByText('The answer was interrupted').waitFor({ timeout: 25_000 })
   await expect.poll(() => page.getByText('The connection is lost').count()).toBe(0)
   expect(await page.locator('.thread').getByText('Be careful').count()).toBe(1)
+  await expect.poll(() => page.locator('.thread').getByText('Words before the end').count()).toBe(1)
   await page.getByRole('button', { name: 'Continue' }).click()
   await page.locator('.thread').getByText('So it goes on.').waitFor()
   await page.reload()

@@ -45,7 +45,11 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
     },
     [navigate, thread],
   )
-  const inspectMessage = useInspectMessage(client, thread, setPanel)
+  const openPanel = useCallback((next: Panel) => {
+    setPanel(next)
+    if (window.innerWidth <= WIDE_WIDTH) setSidebarOpen(false)
+  }, [])
+  const inspectMessage = useInspectMessage(client, thread, openPanel)
   const context: ChatContextValue = useMemo(
     () => ({
       client,
@@ -56,10 +60,10 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
       model,
       setModel,
       openSession,
-      openPanel: setPanel,
+      openPanel,
       inspectMessage,
     }),
-    [client, thread, sessions, info, models, model, setModel, openSession, inspectMessage],
+    [client, thread, sessions, info, models, model, setModel, openSession, openPanel, inspectMessage],
   )
   useShortcuts({
     newChat: () => openSession(undefined),
@@ -106,6 +110,8 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
 
 /** Up to here the chats are a drawer over the page. */
 const PHONE_WIDTH = 760
+/** Up to here the chats give way to a panel. */
+const WIDE_WIDTH = 1500
 
 function useControllers(client: LangoClient) {
   const controllers = useMemo(() => {

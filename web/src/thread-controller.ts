@@ -258,7 +258,7 @@ export class ThreadController {
       return
     }
     const notes: RunNotes = live.notes
-    if (!signal.aborted && (notes.marks.length > 0 || notes.error))
+    if (!signal.aborted && (notes.marks.length > 0 || notes.error || notes.unfinished))
       this.dispatch({ type: 'notes-loaded', notes })
   }
 

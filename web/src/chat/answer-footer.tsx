@@ -21,6 +21,15 @@ export function AnswerFooter({ entry, isLast }: { entry: FooterEntry; isLast: bo
   }
   return (
     <footer className="answer-footer" data-last={isLast || undefined}>
+      <p className="answer-facts">
+        {[
+          entry.model,
+          entry.totalTokens > 0 ? `${formatTokens(entry.totalTokens)} tokens` : undefined,
+          entry.cost === undefined ? undefined : formatCost(entry.cost),
+        ]
+          .filter(Boolean)
+          .join(' · ')}
+      </p>
       <div className="row-actions">
         <CopyButton text={entry.text} isIcon label="Copy the answer" />
         {entry.userSeq !== undefined ? (
@@ -33,15 +42,6 @@ export function AnswerFooter({ entry, isLast }: { entry: FooterEntry; isLast: bo
           onClick={() => chat.inspectMessage(entry.seq)}
         />
       </div>
-      <p className="answer-facts">
-        {[
-          entry.model,
-          entry.totalTokens > 0 ? `${formatTokens(entry.totalTokens)} tokens` : undefined,
-          entry.cost === undefined ? undefined : formatCost(entry.cost),
-        ]
-          .filter(Boolean)
-          .join(' · ')}
-      </p>
     </footer>
   )
 }

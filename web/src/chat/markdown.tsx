@@ -40,6 +40,9 @@ const COMPONENTS: Components = {
       <table {...rest} />
     </div>
   ),
+  // A list stands on the side where its language begins.
+  ul: ({ node: _node, ...rest }) => <ul dir="auto" {...rest} />,
+  ol: ({ node: _node, ...rest }) => <ol dir="auto" {...rest} />,
   input: ({ node: _node, checked, ...rest }) => (
     <input {...rest} defaultChecked={checked === true} aria-label={checked ? 'Done' : 'To do'} />
   ),

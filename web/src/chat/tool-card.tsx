@@ -53,7 +53,7 @@ function isShort(entry: ToolEntry): boolean {
 function Details({ entry }: { entry: ToolEntry }) {
   return (
     <div className="tool-details">
-      {entry.args === undefined ? null : <Value label="Arguments" value={entry.args} />}
+      {summarize(entry.args) === '' ? null : <Value label="Arguments" value={entry.args} />}
       {entry.result === undefined ? null : (
         <Value label={entry.status === 'failed' ? 'Error' : 'Result'} value={entry.result} />
       )}

@@ -121,7 +121,12 @@ export interface RunNotes {
   afterSeq: number
   marks: readonly { anchor: string; mark: Mark }[]
   error?: ShownError
+  /** What was being said when the run ended early. It is in the events only: no complete answer was stored. */
+  unfinished?: readonly { author: string; text: string }[]
 }
+
+/** What Lango stores in the place of an answer that was stopped; shown as a mark. */
+export const STOPPED_TEXT = '[The user stopped this answer before it was complete.]'
 
 /** ADK's own tool for handing over; shown as a mark, not as a card. */
 export const TRANSFER_TOOL = 'transfer_to_agent'

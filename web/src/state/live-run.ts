@@ -5,6 +5,7 @@ import {
   type Mark,
   type RunNotes,
   type ShownError,
+  STOPPED_TEXT,
   type ToolEntry,
   TRANSFER_TOOL,
 } from './entry.js'
@@ -45,7 +46,7 @@ export function applyRunEvent(run: LiveRun, event: RunEvent, now?: number): Live
       return { ...seen, model: event.model }
     case 'text-delta':
     case 'reasoning-delta':
-      return appendText(seen, event)
+      return event.text === STOPPED_TEXT ? seen : appendText(seen, event)
     case 'tool-call':
       if (event.name === TRANSFER_TOOL) return seen
       return push(seen, toolEntry(seen, event, { status: 'running', ...(now ? { startedAt: now } : {}) }))
@@ -166,7 +167,15 @@ function withApproval(run: LiveRun, event: EventOf<'approval-request'>): LiveRun
 
 function withError(run: LiveRun, error: ShownError): LiveRun {
   const entry: Entry = { kind: 'error', key: nextKey(run), error, runId: run.runId }
-  return { ...push(run, entry), notes: { ...run.notes, error } }
+  const kept = withUnfinished(run)
+  return { ...push(kept, entry), notes: { ...kept.notes, error } }
+}
+
+function withUnfinished(run: LiveRun): LiveRun {
+  const open = run.entries.flatMap(entry =>
+    entry.kind === 'text' && entry.streaming ? [{ author: entry.author, text: entry.text }] : [],
+  )
+  return open.length > 0 ? { ...run, notes: { ...run.notes, unfinished: open } } : run
 }
 
 type MarkEvent =
@@ -206,7 +215,8 @@ function withMark(run: LiveRun, mark: Mark): LiveRun {
   return { ...push(run, { kind: 'mark', key: nextKey(run), mark, runId: run.runId }), notes }
 }
 
-function finish(run: LiveRun, event: EventOf<'run-finish'>): LiveRun {
+function finish(before: LiveRun, event: EventOf<'run-finish'>): LiveRun {
+  const run = event.finishReason === 'aborted' ? withUnfinished(before) : before
   const entries = closed(run.entries, undefined).map(entry =>
     entry.kind === 'tool' && (entry.status === 'running' || entry.status === 'waiting')
       ? { ...entry, status: 'unanswered' as const }

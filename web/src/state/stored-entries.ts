@@ -1,6 +1,13 @@
 /** Stored messages as entries: calls joined with their results, notes of runs put where they happened. */
 import type { ChatMessage, ChatPart } from './api.js'
-import { type Entry, type FooterEntry, type RunNotes, type ToolEntry, TRANSFER_TOOL } from './entry.js'
+import {
+  type Entry,
+  type FooterEntry,
+  type RunNotes,
+  STOPPED_TEXT,
+  type ToolEntry,
+  TRANSFER_TOOL,
+} from './entry.js'
 
 /** The entries of messages in order. `openEnd`: a live run goes on after them, so the last answer has no footer. */
 export function storedEntries(
@@ -83,8 +90,7 @@ class EntryBuilder {
     switch (part.type) {
       case 'text':
         if (part.text.trim() === '') return
-        this.answer?.text.push(part.text)
-        this.entries.push({ kind: 'text', key, author, text: part.text })
+        this.addText(author, part.text, key)
         return
       case 'reasoning': {
         const redacted = part.redacted ? { redacted: true } : {}
@@ -104,6 +110,21 @@ class EntryBuilder {
       case 'other':
         this.entries.push({ kind: 'mark', key, mark: { type: 'note', text: part.text } })
     }
+  }
+
+  private addText(author: string, text: string, key: string): void {
+    if (text === STOPPED_TEXT) {
+      this.addStopped(key)
+      return
+    }
+    this.answer?.text.push(text)
+    this.entries.push({ kind: 'text', key, author, text })
+  }
+
+  /** A run that was seen tells of it at the end of the answer. */
+  private addStopped(key: string): void {
+    const isTold = this.note?.marks.some(({ mark }) => mark.type === 'stopped')
+    if (!isTold) this.entries.push({ kind: 'mark', key, mark: { type: 'stopped' } })
   }
 
   private addCall(message: ChatMessage, part: Extract<ChatPart, { type: 'tool-call' }>, key: string): void {
@@ -164,6 +185,7 @@ class EntryBuilder {
   private closeAnswer(openEnd: boolean): void {
     const { note, answer } = this
     if (openEnd) return
+    this.placeUnfinished()
     this.placeMarks(undefined)
     if (note?.error) {
       this.entries.push({ kind: 'error', key: `e${note.runId}`, error: note.error, runId: note.runId })
@@ -172,6 +194,14 @@ class EntryBuilder {
     this.note = undefined
     this.answer = undefined
     this.open.clear()
+  }
+
+  private placeUnfinished(): void {
+    const { note, answer } = this
+    note?.unfinished?.forEach(({ author, text }, index) => {
+      if (answer?.text.some(stored => stored.includes(text.trim()))) return
+      this.entries.push({ kind: 'text', key: `u${note.runId}.${index}`, author, text })
+    })
   }
 
   private footer({ text, ...facts }: Answer): FooterEntry {
