@@ -24,5 +24,20 @@ export function mediaPart({ url, mimeType, name, field }: Media): InputPart {
     return { inlineData: { mimeType: type, data, ...named } }
   }
   if (!/^https?:\/\//i.test(url)) throw badField(field, `${field} must be a data: or an https: URL.`)
-  return { fileData: { fileUri: url, mimeType, ...named } }
+  return { fileData: { fileUri: url, mimeType: typeByEnding(url) ?? mimeType, ...named } }
 }
+
+/** Some providers want to know what they are about to fetch. */
+function typeByEnding(url: string): string | undefined {
+  const ending = /\.([a-z0-9]+)$/i.exec(url.split(/[?#]/, 1)[0] ?? '')?.[1]?.toLowerCase()
+  return TYPES.get(ending ?? '')
+}
+
+const TYPES: ReadonlyMap<string, string> = new Map([
+  ['png', 'image/png'],
+  ['jpg', 'image/jpeg'],
+  ['jpeg', 'image/jpeg'],
+  ['gif', 'image/gif'],
+  ['webp', 'image/webp'],
+  ['pdf', 'application/pdf'],
+])

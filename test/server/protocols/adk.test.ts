@@ -86,6 +86,35 @@ describe('ADK’s routes', () => {
     expect((await client.getSession(id)).state).toMatchObject({ basket: 2 })
   })
 
+  test('runs of one session wait for each other, and each tells its own events', async () => {
+    const { url, provider } = await startProtocolServer({ script: searchThenTell })
+    const client = new AdkClient(url, 'lango', 'user')
+    await client.createSession('s1')
+    const words = ['apples', 'pears', 'plums']
+    const runs = await Promise.all(words.map(text => client.run({ sessionId: 's1', text })))
+    expect(runs.map(shapeOf)).toEqual(['CRT', 'CRT', 'CRT'])
+    expect(runs.map(textOf)).toEqual(words.map(word => `Let me look.I found ${word}.`))
+    expect((await client.getSession('s1')).events).toHaveLength(12)
+    expect(provider.violations).toEqual([])
+  })
+
+  test('a run that waits for its session in vain tells nothing of what others did meanwhile', async () => {
+    const { url, runtime } = await startProtocolServer()
+    await runtime.store.createSession(KEY)
+    const lease = await runtime.store.acquireLease(KEY)
+    const newMessage = { parts: [{ text: 'x' }] }
+    const response = await fetch(`${url}/run_sse`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...KEY, newMessage }),
+    })
+    const foreign = { role: 'assistant', content: 'of another', timestamp: 1 }
+    await runtime.store.appendMessage(KEY, foreign, { fence: lease.fence })
+    await fetch(`${url}/api/runs/${response.headers.get('x-lango-run')}/stop`, { method: 'POST' })
+    expect(await response.text()).not.toContain('data:')
+    await lease.release()
+  })
+
   test('sessions are listed, changed and deleted', async () => {
     const { url } = await startProtocolServer()
     const client = new AdkClient(url, 'lango', 'user')

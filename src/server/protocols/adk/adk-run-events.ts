@@ -30,10 +30,13 @@ export async function* adkRunEvents(
   const teller = new AdkTeller(streaming)
   let read = 0
   let afterSeq: number | undefined
+  let hasBegun = false
   let problem: Problem | undefined = brokenOff()
   for await (const batch of hub.followBatches(runId, signal ? { signal } : {})) {
     afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
-    if (teller.wantsStored(batch.events)) {
+    hasBegun ||= batch.events.some(({ type }) => type === 'run-start')
+    // A run that waited for its session in vain has no messages; those that came meanwhile are another's.
+    if (hasBegun && teller.wantsStored(batch.events)) {
       const stored = await runtime.events(key, { afterSeq: afterSeq + read })
       // Every message of a run is one event: Lango wrote them itself.
       read += stored.length
