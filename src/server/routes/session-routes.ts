@@ -119,8 +119,10 @@ function mountReading(api: ApiApp, context: ServerContext): void {
     },
     async (c, { params: { sessionId }, query }) => {
       const key = context.keyOf(c, sessionId)
-      const { totalMessages } = await itemOf(runtime.store, key)
-      const page: MessagePage = { messages: await runtime.messages(key, defined(query)), totalMessages }
+      const session = await runtime.store.loadSession(key, { maxMessages: 1 })
+      if (!session) throw noSession(key)
+      const messages = await runtime.messages(key, defined(query))
+      const page: MessagePage = { messages, totalMessages: session.totalMessages }
       return c.json(page)
     },
   )

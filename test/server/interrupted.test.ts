@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { readEvents } from '../support/read-events.js'
+import { startServer } from '../support/start-server.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's1' }
+
+/** What a process leaves behind that died in the middle of an answer. */
+async function abandonedRun(store: SessionStore): Promise<string> {
+  const runId = randomUUID()
+  const tokens = { inputTokens: 5, outputTokens: 2, cachedInputTokens: 0, cacheWriteTokens: 0 }
+  const usage = { ...tokens, reasoningTokens: 0, totalTokens: 7 }
+  const bodies = [
+    { type: 'run-start', userId: 'user', agent: 'root', model: 'play/model' },
+    { type: 'text-delta', author: 'root', text: 'Let me look. ' },
+    { type: 'tool-call', author: 'root', id: 'a', name: 'search', args: {} },
+    { type: 'tool-call', author: 'root', id: 'b', name: 'search', args: {} },
+    { type: 'usage', author: 'root', model: 'play/model', usage },
+    { type: 'tool-result', author: 'root', id: 'a', name: 'search', result: {}, isError: false },
+    { type: 'tool-result', author: 'root', id: 'b', name: 'search', result: {}, isError: false },
+    { type: 'text-delta', author: 'root', text: 'It is' },
+  ]
+  const events = bodies.map((body, index) => ({ ...body, sessionId: 's1', runId, seq: index + 1 }))
+  await store.runs.appendEvents(KEY, runId, events)
+  return runId
+}
+
+async function start() {
+  const server = await startServer({ store: `sqlite:${await temporaryFolder()}/lango.db` })
+  await server.runtime.store.createSession(KEY)
+  return { ...server, store: server.runtime.store }
+}
+
+test('a run whose process is gone gets its last two events from whoever opens the session', async () => {
+  const { store, client, url } = await start()
+  const runId = await abandonedRun(store)
+  expect((await client.session('s1')).lastRun).toMatchObject({ status: 'finished', finishReason: 'error' })
+  const events = await readEvents(url, runId)
+  expect(events).toHaveLength(10)
+  expect(events.slice(-2)).toMatchObject([
+    { seq: 9, type: 'error', error: { code: 'run-interrupted', retryable: true } },
+    {
+      seq: 10,
+      type: 'run-finish',
+      finishReason: 'error',
+      text: 'It is',
+      turns: 1,
+      usage: { totalTokens: 7 },
+    },
+  ])
+})
+
+test('a run whose session is held goes on for all that anyone knows', async () => {
+  const { store, client } = await start()
+  const lease = await store.acquireLease(KEY)
+  const runId = await abandonedRun(store)
+  expect(await client.run(runId)).toMatchObject({ status: 'running', lastSeq: 8 })
+  await lease.release()
+  expect(await client.run(runId)).toMatchObject({ status: 'finished', lastSeq: 10 })
+})
+
+test('a run that was followed by another is over, although the session is held', async () => {
+  const { store, client } = await start()
+  const runId = await abandonedRun(store)
+  const lease = await store.acquireLease(KEY)
+  // Runs are told apart by the millisecond in which they began.
+  await expect.poll(async () => Date.now() > (await store.runs.findRun(runId))!.startedAt).toBe(true)
+  const later = await abandonedRun(store)
+  expect(await client.run(runId)).toMatchObject({ status: 'finished', finishReason: 'error' })
+  expect(await client.run(later)).toMatchObject({ status: 'running' })
+  await lease.release()
+})
+
+test('the next message ends a dead run and goes on', async () => {
+  const { store, client, url } = await start()
+  const runId = await abandonedRun(store)
+  const next = await client.start('s1', { text: 'say 1' })
+  expect((await readEvents(url, next.runId)).at(-1)).toMatchObject({ finishReason: 'stop' })
+  expect((await store.runs.findRun(runId))?.finished).toBe(true)
+})
+
+test('many who find a dead run at once end it once', async () => {
+  const { store, client, url } = await start()
+  const runId = await abandonedRun(store)
+  await Promise.all(Array.from({ length: 10 }, () => client.run(runId)))
+  expect((await readEvents(url, runId)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+})
+
+test('old run events are forgotten when the server starts, messages are not', async () => {
+  const folder = await temporaryFolder()
+  const store = `sqlite:${folder}/lango.db`
+  const first = await startServer({ store })
+  const { runId } = await first.client.start('s1', { text: 'say 1' })
+  await readEvents(first.url, runId)
+  const second = await startServer({ store, keepRunsMs: 0 })
+  await expect.poll(() => second.runtime.store.runs.readEvents(runId)).toEqual([])
+  expect((await second.client.messages('s1')).totalMessages).toBe(2)
+})
