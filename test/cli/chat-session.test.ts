@@ -1,0 +1,105 @@
+// The chat without its screen, on a real runtime: what is asked, answered, kept and given back.
+import { FunctionTool, LlmAgent } from '@google/adk'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { type ApprovalQuestion, ChatSession, type ChatUi } from '../../src/cli/chat/chat-session.js'
+import type { OpenedRuntime } from '../../src/cli/open-runtime.js'
+import { createRegistry } from '../../src/provider/provider-registry.js'
+import { createRuntime } from '../../src/runtime.js'
+import type { RuntimeOptions } from '../../src/runtime-options.js'
+import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
+
+interface Talk {
+  chat: ChatSession
+  asked: ApprovalQuestion[]
+  restored: string[]
+}
+
+async function talk(
+  script: readonly ScriptStep[],
+  options: Partial<RuntimeOptions>,
+  answer = true,
+): Promise<Talk> {
+  const providers = { play: new ScriptedProvider(script, { id: 'play' }) }
+  const runtime = await createRuntime({ store: 'memory:', providers, ...options })
+  onTestFinished(() => runtime.close())
+  const opened = { runtime, config: { app: 'lango' }, model: 'play/m' } as unknown as OpenedRuntime
+  const chat = new ChatSession({
+    opened,
+    registry: createRegistry(providers),
+    userId: 'user',
+    sessionId: 's',
+    header: [],
+  })
+  const asked: ApprovalQuestion[] = []
+  const restored: string[] = []
+  const ui: ChatUi = {
+    askApproval: async question => {
+      asked.push(question)
+      return answer ? 'once' : 'no'
+    },
+    wait: (_words, work) => work,
+    choose: async () => undefined,
+    restore: text => restored.push(text),
+    sessionOpened: () => {},
+    leave: () => {},
+  }
+  chat.connect(ui)
+  return { chat, asked, restored }
+}
+
+const pay = new FunctionTool({
+  name: 'pay',
+  description: 'Pays.',
+  parameters: z.object({ amount: z.number() }),
+  execute: ({ amount }, context) => {
+    if (!context?.toolConfirmation) {
+      context?.requestConfirmation({ hint: `Pay ${amount}?` })
+      return { status: 'waiting' }
+    }
+    return context.toolConfirmation.confirmed ? { paid: amount } : { error: 'refused' }
+  },
+})
+
+test.each([true, false])("a confirmation of ADK's is asked for, and the answer %s is sent", async answer => {
+  const script = [
+    { toolCalls: [{ name: 'pay', args: { amount: 5 } }] },
+    { text: 'First.' },
+    { text: 'Second.' },
+  ]
+  const rootAgent = new LlmAgent({ name: 'root', model: 'play/m', tools: [pay] })
+  const { chat, asked } = await talk(script, { rootAgent }, answer)
+  await chat.send('pay')
+  expect(asked).toEqual([{ name: 'pay', args: { amount: 5 }, reason: 'Pay 5?', onceOnly: true }])
+  const messages = await chat.opened.runtime.store.readMessages(chat.key)
+  const answers = messages.filter(({ author, toolCalls }) => author === 'user' && toolCalls)
+  expect(answers.map(({ content }) => JSON.parse(content))).toEqual([{ confirmed: answer }])
+  expect(chat.state.confirmations).toEqual([])
+  expect(chat.state.phase).toBe('idle')
+  expect(chat.busy).toBe(false)
+})
+
+test('a message that could not be sent comes back, and the chat goes on', async () => {
+  const { chat, restored } = await talk([{ text: 'Hello.' }], { agent: { name: 'root', model: 'play/m' } })
+  const { key } = chat
+  await chat.opened.runtime.store.createSession(key)
+  const lease = await chat.opened.runtime.store.acquireLease(key)
+  const sent = chat.send('are you there?')
+  await expect.poll(() => chat.state.phase, { timeout: 20_000 }).toBe('waiting')
+  chat.stop()
+  await sent
+  expect(restored).toEqual(['are you there?'])
+  expect(chat.state.items.at(-1)).toMatchObject({ tone: 'error', text: 'Stopped before it was sent.' })
+  await lease.release()
+  await chat.send('and now?')
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: 'answer', text: 'Hello.' })
+})
+
+test('messages that are sent meanwhile follow in order', async () => {
+  const script = ['one', 'two', 'three'].map(text => ({ text }))
+  const { chat } = await talk(script, { agent: { name: 'root', model: 'play/m' } })
+  await Promise.all([chat.send('first'), chat.send('second'), chat.send('third')])
+  const said = chat.state.items.map(item => ('text' in item ? item.text : item.kind))
+  expect(said).toEqual(['first', 'one', 'second', 'two', 'third', 'three'])
+  expect(chat.state.queue).toEqual([])
+})
