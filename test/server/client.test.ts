@@ -1,0 +1,76 @@
+import { createServer } from 'node:http'
+import { expect, test } from 'vitest'
+import { ClientError } from '../../src/client/client-error.js'
+import { createClient } from '../../src/client/create-client.js'
+import { numbers } from '../support/read-events.js'
+import { startServer } from '../support/start-server.js'
+
+/** A network that breaks every stream after so many bytes, a few times, and then holds. */
+function breakingFetch(breaks: number[]): typeof fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init)
+    const bytes = String(input).includes('/events') ? breaks.shift() : undefined
+    if (bytes === undefined || !response.body) return response
+    let left = bytes
+    const cut = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        controller.enqueue(chunk.slice(0, left))
+        left -= chunk.length
+        if (left <= 0) controller.error(new TypeError('terminated'))
+      },
+    })
+    return new Response(response.body.pipeThrough(cut), response)
+  }
+}
+
+test('a network that breaks in the middle of events loses and doubles none', async () => {
+  const { client: direct, url } = await startServer()
+  const { runId } = await direct.start('s1', { text: 'say 40' })
+  const states: string[] = []
+  const client = createClient({ baseUrl: `${url}/`, fetch: breakingFetch([5, 180, 700, 1501]) })
+  const seen: number[] = []
+  const onConnection = (state: string) => states.push(state)
+  for await (const event of client.follow(runId, { onConnection })) seen.push(event.seq)
+  expect(seen).toEqual(numbers(1, 43))
+  expect(states.filter(state => state === 'lost')).toHaveLength(4)
+  expect(states.at(-1)).toBe('open')
+})
+
+test('following ends with its signal, and with a run that is not there', async () => {
+  const { client } = await startServer()
+  const { runId } = await client.start('s1', { text: 'hang' })
+  const stop = new AbortController()
+  const seen: string[] = []
+  for await (const event of client.follow(runId, { signal: stop.signal })) {
+    seen.push(event.type)
+    if (event.type === 'text-delta') stop.abort()
+  }
+  expect(seen).toEqual(['run-start', 'text-delta'])
+  const missing = client.follow('00000000-0000-4000-8000-000000000000').next()
+  await expect(missing).rejects.toMatchObject({ code: 'not-found', status: 404 })
+})
+
+test('a server that is not there, and a proxy that answers with a page, are told as errors', async () => {
+  const proxy = createServer((_request, answer) => {
+    answer.writeHead(502, { 'content-type': 'text/html', 'retry-after': '7' }).end('<h1>Bad gateway</h1>')
+  })
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
+  const address = proxy.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  const client = createClient({ baseUrl: `http://127.0.0.1:${port}` })
+  const answered = await client.info().catch(error => error)
+  expect(answered).toBeInstanceOf(ClientError)
+  expect(answered).toMatchObject({ status: 502, retryable: true, retryAfterSeconds: 7 })
+  await new Promise(resolve => proxy.close(resolve))
+  await expect(client.info()).rejects.toMatchObject({ status: 0, retryable: true })
+})
+
+test('a token is shown with every call and stream', async () => {
+  const { url } = await startServer({ tokens: { 'token-of-ann-0123456789': 'ann' } })
+  const client = createClient({ baseUrl: url, token: 'token-of-ann-0123456789' })
+  const { runId } = await client.start('s1', { text: 'say 1' })
+  let last = ''
+  for await (const event of client.follow(runId)) last = event.type
+  expect(last).toBe('run-finish')
+  await expect(createClient({ baseUrl: url }).info()).rejects.toMatchObject({ code: 'unauthorized' })
+})
