@@ -23,13 +23,12 @@ export interface ChatContextValue {
   inspectMessage: (seq: number) => void
 }
 
-export const ChatContext = createContext<ChatContextValue | undefined>(undefined)
+/** The page provides it around everything, so nothing ever sees the value that stands here. */
+export const ChatContext = createContext<ChatContextValue>(undefined as never)
 
 /** What every part of the page may need. */
 export function useChat(): ChatContextValue {
-  const value = useContext(ChatContext)
-  if (!value) throw new TypeError('useChat is for components inside the chat page only.')
-  return value
+  return useContext(ChatContext)
 }
 
 /** The current value, and again whenever it changes. */

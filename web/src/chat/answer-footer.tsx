@@ -19,17 +19,16 @@ export function AnswerFooter({ entry, isLast }: { entry: FooterEntry; isLast: bo
     const forked = await chat.thread.fork(entry.seq)
     if (forked !== undefined) chat.openSession(forked)
   }
+  const facts = [
+    entry.model,
+    entry.totalTokens > 0 ? `${formatTokens(entry.totalTokens)} tokens` : undefined,
+    entry.cost === undefined ? undefined : formatCost(entry.cost),
+  ]
+    .filter(Boolean)
+    .join(' · ')
   return (
     <footer className="answer-footer" data-last={isLast || undefined}>
-      <p className="answer-facts">
-        {[
-          entry.model,
-          entry.totalTokens > 0 ? `${formatTokens(entry.totalTokens)} tokens` : undefined,
-          entry.cost === undefined ? undefined : formatCost(entry.cost),
-        ]
-          .filter(Boolean)
-          .join(' · ')}
-      </p>
+      {facts ? <p className="answer-facts">{facts}</p> : null}
       <div className="row-actions">
         <CopyButton text={entry.text} isIcon label="Copy the answer" />
         {entry.userSeq !== undefined ? (

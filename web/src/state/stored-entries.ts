@@ -200,6 +200,7 @@ class EntryBuilder {
     const { note, answer } = this
     note?.unfinished?.forEach(({ author, text }, index) => {
       if (answer?.text.some(stored => stored.includes(text.trim()))) return
+      answer?.text.push(text)
       this.entries.push({ kind: 'text', key: `u${note.runId}.${index}`, author, text })
     })
   }
