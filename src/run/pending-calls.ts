@@ -1,4 +1,4 @@
-import type { Event } from '../adk/sdk.js'
+import type { Event, FunctionCall } from '../adk/sdk.js'
 
 interface PendingCall {
   id: string
@@ -28,6 +28,8 @@ export class PendingCalls {
     const longRunning = new Set(event.longRunningToolIds ?? [])
     for (const { functionCall, functionResponse } of event.content?.parts ?? []) {
       if (functionResponse?.id) this.calls.delete(nameOf(functionResponse.id, event.branch))
+      const waiting = functionCall && waitingCall(functionCall)
+      if (waiting !== undefined) this.calls.delete(nameOf(waiting, event.branch))
       if (functionCall?.id && !longRunning.has(functionCall.id)) {
         this.calls.set(nameOf(functionCall.id, event.branch), {
           id: functionCall.id,
@@ -52,6 +54,17 @@ export class PendingCalls {
     this.calls.clear()
     return [...answers.values()]
   }
+}
+
+/** ADK's questions to a person name the call that waits for the answer: it is run by the next message, not closed. */
+function waitingCall({ name, args }: FunctionCall): string | undefined {
+  if (!name?.startsWith('adk_request_')) return undefined
+  const original = args?.originalFunctionCall
+  const id =
+    typeof original === 'object' && original !== null
+      ? Reflect.get(original, 'id')
+      : (args?.function_call_id ?? args?.functionCallId)
+  return typeof id === 'string' ? id : undefined
 }
 
 /** Agents that work side by side may use the same ids. */

@@ -157,30 +157,51 @@ describe.each([
   })
 })
 
-test("ADK's own confirmations surface as approval requests, and the run ends with the call pending", async () => {
+test.each([
+  [true, { paid: 5 }],
+  [false, { error: 'This tool call is rejected.' }],
+])(
+  'a tool that ADK guards surfaces as an approval request, and the next message answers it: %s',
+  async (confirmed, result) => {
+    const pay = new FunctionTool({
+      name: 'pay',
+      description: 'Pays.',
+      parameters: z.object({ amount: z.number() }),
+      requireConfirmation: true,
+      execute: ({ amount }) => ({ paid: amount }),
+    })
+    const rootAgent = new LlmAgent({ name: 'root', model: 'play/m', tools: [pay] })
+    const script = [{ toolCalls: [{ name: 'pay', args: { amount: 5 } }] }, { text: 'next' }]
+    const runtime = await start(script, { rootAgent })
+    const events = await collect(runtime, { sessionId: 's', text: 'pay' })
+    const asked = events.find(event => event.type === 'approval-request')
+    expect(asked).toMatchObject({ name: 'pay', args: { amount: 5 } })
+    expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+    const answer = { id: asked?.id ?? '', name: 'adk_request_confirmation', response: { confirmed } }
+    const resumed = await collect(runtime, { sessionId: 's', parts: [{ functionResponse: answer }] })
+    expect(resumed.find(event => event.type === 'tool-result')).toMatchObject({ name: 'pay', result })
+    expect(resumed.at(-1)).toMatchObject({ finishReason: 'stop', text: 'next' })
+  },
+)
+
+test('a confirmation that is talked past leaves a session that goes on', async () => {
   const pay = new FunctionTool({
     name: 'pay',
     description: 'Pays.',
     parameters: z.object({ amount: z.number() }),
-    execute: ({ amount }, context) => {
-      if (!context?.toolConfirmation) {
-        context?.requestConfirmation({ hint: `Pay ${amount}?` })
-        return { status: 'waiting' }
-      }
-      return { paid: amount }
+    execute: (_, context) => {
+      context?.requestConfirmation({ hint: 'Pay?' })
+      return { status: 'waiting' }
     },
   })
   const rootAgent = new LlmAgent({ name: 'root', model: 'play/m', tools: [pay] })
-  const runtime = await start([{ toolCalls: [{ name: 'pay', args: { amount: 5 } }] }, { text: 'next' }], {
-    rootAgent,
-  })
-  const events = await collect(runtime, { sessionId: 's', text: 'pay' })
-  expect(events.find(event => event.type === 'approval-request')).toMatchObject({
-    name: 'pay',
-    args: { amount: 5 },
-    reason: 'Pay 5?',
-  })
-  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+  const script = [{ toolCalls: [{ name: 'pay', args: { amount: 5 } }] }, { text: 'as you like' }]
+  const runtime = await start(script, { rootAgent })
+  const first = await collect(runtime, { sessionId: 's', text: 'pay' })
+  const asked = first.find(event => event.type === 'approval-request')
+  const events = await collect(runtime, { sessionId: 's', text: 'never mind' })
+  expect(asked).toMatchObject({ type: 'approval-request', name: 'pay', reason: 'Pay?' })
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop', text: 'as you like' })
 })
 
 test('a long output is shortened for the model, kept whole, and can be read on', async () => {
