@@ -51,10 +51,8 @@ const OWNED_PACKAGES = [
   ['yaml', ['^src/config/import-file[.]ts$']],
   ['hono', ['^src/server/']],
   ['@hono/[^/]*', ['^src/server/']],
-  ['commander', ['^src/cli/']],
   ['@earendil-works/pi-tui', ['^src/cli/chat/']],
   ['@clack/prompts', ['^src/cli/']],
-  ['cli-table3', ['^src/cli/']],
   ['@opentelemetry/(sdk|exporter|resources)[^/]*', ['^src/telemetry[.]ts$']],
 ]
 

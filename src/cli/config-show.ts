@@ -2,8 +2,8 @@ import { redact } from '../config/redact.js'
 import type { Flags } from './command.js'
 import { loadSettings } from './open-runtime.js'
 import { lineWidth, print, printJson, stylesOf } from './output.js'
+import { plainLine } from './plain-text.js'
 import { tableLines } from './table.js'
-import { oneLine } from './text-width.js'
 
 /** `lango config show`. Keys are hidden. */
 export async function showConfig(flags: Flags): Promise<number> {
@@ -44,5 +44,5 @@ function leavesOf(value: Record<string, unknown>, prefix = ''): (readonly [path:
 }
 
 function valueText(value: unknown): string {
-  return oneLine(typeof value === 'string' ? value : JSON.stringify(value))
+  return plainLine(typeof value === 'string' ? value : JSON.stringify(value))
 }

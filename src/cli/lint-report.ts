@@ -4,7 +4,8 @@ import { PROFILES, type ProfileName } from '../provider/repair/profile.js'
 import { REFUSALS } from '../provider/repair/refusals.js'
 import type { ProfileLint, SessionFinding } from '../runtime-info.js'
 import type { Styles } from './output.js'
-import { oneLine, textWidth, withoutControls } from './text-width.js'
+import { plainLine, plainText } from './plain-text.js'
+import { textWidth } from './text-width.js'
 import { count } from './wording.js'
 
 /** One thing that is wrong in one place, whoever minds it. */
@@ -100,7 +101,7 @@ export function mappedLine(profiles: readonly ProfileLint[]): string | undefined
 export function problemLines(problems: readonly Problem[], width: number, styles: Styles): string[] {
   return problems.flatMap(({ where, problem, refusals, repairs }) => [
     '',
-    ...wrapped(`${styles.bold(where)}: ${oneLine(problem)}`, '', width),
+    ...wrapped(`${styles.bold(where)}: ${plainLine(problem)}`, '', width),
     ...refusals.flatMap(({ words, profiles }) => {
       const who = profiles.length === Object.keys(PROFILES).length ? 'every profile' : profiles.join(', ')
       return wrapped(
@@ -109,7 +110,7 @@ export function problemLines(problems: readonly Problem[], width: number, styles
         width,
       )
     }),
-    ...repairs.flatMap(repair => wrapped(styles.dim(`repair: ${oneLine(repair)}`), '    ', width)),
+    ...repairs.flatMap(repair => wrapped(styles.dim(`repair: ${plainLine(repair)}`), '    ', width)),
   ])
 }
 
@@ -119,7 +120,7 @@ export function wrapped(text: string, indent: string, width: number): string[] {
   let line = ''
   for (const word of text.split(' ')) {
     const longer = line === '' ? word : `${line} ${word}`
-    if (line !== '' && textWidth(indent + withoutControls(longer)) > width) {
+    if (line !== '' && textWidth(indent + plainText(longer)) > width) {
       lines.push(indent + line)
       line = word
     } else line = longer

@@ -82,5 +82,6 @@ export function lineWidth(): number {
 }
 
 function isClosedPipe(error: Error & { code?: unknown }): boolean {
-  return error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED'
+  // EIO is what a terminal says that has been closed.
+  return error.code === 'EPIPE' || error.code === 'EIO' || error.code === 'ERR_STREAM_DESTROYED'
 }

@@ -1,6 +1,7 @@
 import type { RunEvent } from '../run/run-event.js'
 import { note, type Styles, stylesOf } from './output.js'
-import { fitText, oneLine, withoutControls } from './text-width.js'
+import { plainLine, plainText } from './plain-text.js'
+import { fitText } from './text-width.js'
 
 export interface PrinterOptions {
   /** Text is shown as it comes; otherwise the answer alone, when it is complete. */
@@ -35,7 +36,7 @@ export class RunPrinter {
         return
       case 'error':
         this.endLine()
-        note(`lango: ${oneLine(event.error.message)}`)
+        note(`lango: ${plainLine(event.error.message)}`)
         return
       default: {
         const words = this.wordsFor(event)
@@ -50,7 +51,7 @@ export class RunPrinter {
   }
 
   private text(text: string): void {
-    const shown = this.options.isTerminal ? withoutControls(text) : text
+    const shown = this.options.isTerminal ? plainText(text) : text
     if (shown === '') return
     this.options.write(shown)
     this.wrote = true
@@ -66,7 +67,7 @@ export class RunPrinter {
     if (this.options.quiet) return
     // A notice between two pieces of text must not stand in the middle of a line.
     if (this.options.isTerminal) this.endLine()
-    note(this.styles.dim(fitText(oneLine(words), 400)))
+    note(this.styles.dim(fitText(plainLine(words), 400)))
   }
 
   private wordsFor(event: RunEvent): string | undefined {

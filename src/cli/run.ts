@@ -8,8 +8,9 @@ import type { Flags } from './command.js'
 import { demoNotice } from './key-hint.js'
 import { type OpenedRuntime, openRuntime } from './open-runtime.js'
 import { note, onClosedPipe } from './output.js'
+import { plainLine } from './plain-text.js'
 import { RunPrinter } from './run-printer.js'
-import { fitText, oneLine } from './text-width.js'
+import { fitText } from './text-width.js'
 
 /** Asks once and prints the answer. */
 export async function runOnce(words: readonly string[], flags: Flags): Promise<number> {
@@ -138,7 +139,7 @@ async function decide({ name, args }: Call, flags: Flags, signal: AbortSignal): 
       note(`${name} needs approval and nobody can be asked, so it is refused. --yes allows it.`)
     return 'no'
   }
-  note(`${name} needs approval: ${fitText(oneLine(JSON.stringify(args)), 4000)}`)
+  note(`${name} needs approval: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
   const said = await ask('Allow it? [o]nce, [a]lways, [N]o: ', signal)
   if (said.startsWith('a')) return 'always'
   return said.startsWith('o') || said.startsWith('y') ? 'once' : 'no'

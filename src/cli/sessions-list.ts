@@ -2,8 +2,8 @@ import type { ListQuery, SessionPage, SessionSummary } from '../session/session-
 import type { Flags } from './command.js'
 import { type CommandStore, withStore } from './open-command-store.js'
 import { lineWidth, note, print, printJson, stylesOf } from './output.js'
+import { plainLine } from './plain-text.js'
 import { type Column, tableLines } from './table.js'
-import { oneLine } from './text-width.js'
 import { wholeNumber } from './whole-number.js'
 import { ago, grouped } from './wording.js'
 
@@ -112,12 +112,12 @@ export function sessionTable(
     { title: 'TITLE OR LAST MESSAGE', flexible: true, least: 10 },
   ]
   const rows = sessions.map(({ key, totalMessages, totalTokens, updatedAt, title, preview = '' }) => [
-    oneLine(key.sessionId),
-    ...(withUser ? [oneLine(key.userId)] : []),
+    plainLine(key.sessionId),
+    ...(withUser ? [plainLine(key.userId)] : []),
     grouped(totalMessages),
     ...(withTokens ? [grouped(totalTokens)] : []),
     ago(updatedAt, now),
-    oneLine(title ?? preview),
+    plainLine(title ?? preview),
   ])
   return tableLines(columns, rows, width)
 }

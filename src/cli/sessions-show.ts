@@ -3,8 +3,9 @@ import { type ToolCall, toolCallKind } from '../session/message.js'
 import type { Flags } from './command.js'
 import { findSession, withStore } from './open-command-store.js'
 import { note, print, printJson, type Styles, stylesOf } from './output.js'
+import { plainLine, plainText } from './plain-text.js'
 import { messageLine } from './session-lines.js'
-import { fitText, oneLine, withoutControls } from './text-width.js'
+import { fitText } from './text-width.js'
 import { wholeNumber } from './whole-number.js'
 import { count, localTime } from './wording.js'
 
@@ -30,10 +31,10 @@ async function show(session: Session, flags: Flags): Promise<void> {
   const facts = [`user ${key.userId}`, `app ${key.appName}`, count(totalMessages, 'message')]
   const times = `created ${localTime(session.createdAt)}, updated ${localTime(session.updatedAt)}`
   const state = stateLines(session)
-  const title = session.title === undefined ? '' : `: ${oneLine(session.title)}`
+  const title = session.title === undefined ? '' : `: ${plainLine(session.title)}`
   const head = [
-    styles.bold(`${oneLine(key.sessionId)}${title}`),
-    styles.dim(oneLine(facts.join(' · '))),
+    styles.bold(`${plainLine(key.sessionId)}${title}`),
+    styles.dim(plainLine(facts.join(' · '))),
     styles.dim(times),
     ...state,
   ]
@@ -49,7 +50,7 @@ async function show(session: Session, flags: Flags): Promise<void> {
 function stateLines({ state }: Session): string[] {
   const names = Object.keys(state)
   if (names.length === 0) return []
-  return [`state ${fitText(oneLine(JSON.stringify(state)), SHOWN_CHARACTERS)}`]
+  return [`state ${fitText(plainLine(JSON.stringify(state)), SHOWN_CHARACTERS)}`]
 }
 
 const SHOWN_CHARACTERS = 300
@@ -59,10 +60,10 @@ const SHOWN_LINES = 40
 export function messageText(message: StoredMessage, styles: Styles): string {
   const { seq, role, author, content, toolCalls = [], timestamp } = message
   const speaker = author === undefined || author === role ? role : `${role} ${author}`
-  const head = `${styles.bold(oneLine(speaker))} ${styles.dim(`#${seq} · ${localTime(timestamp)}`)}`
+  const head = `${styles.bold(plainLine(speaker))} ${styles.dim(`#${seq} · ${localTime(timestamp)}`)}`
   // A tool's result stands in the calls; its content repeats it.
   const isResult = toolCalls.some(call => toolCallKind(call, role) === 'response')
-  const text = isResult ? '' : shortened(withoutControls(content))
+  const text = isResult ? '' : shortened(plainText(content))
   const calls = toolCalls.flatMap(call => callLines(call, message))
   const body = [...(text === '' ? [] : [text]), ...calls]
   return [head, ...(body.length === 0 ? [styles.dim('(no text; --raw shows what is stored)')] : body)].join(
@@ -75,7 +76,7 @@ function callLines(call: ToolCall, { role }: StoredMessage): string[] {
   const asked = `→ ${call.name} ${call.input ?? ''}`
   const answered = `← ${call.name} ${call.output ?? ''}`
   const lines = kind === 'both' ? [asked, answered] : [kind === 'call' ? asked : answered]
-  return lines.map(line => fitText(oneLine(line), SHOWN_CHARACTERS))
+  return lines.map(line => fitText(plainLine(line), SHOWN_CHARACTERS))
 }
 
 function shortened(text: string): string {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fitText, oneLine, padText, textWidth, withoutControls } from './text-width.js'
+import { fitText, padText, textWidth } from './text-width.js'
 
 test.each([
   ['', 0],
@@ -35,21 +35,4 @@ test.each([
 
 test('padding counts columns, not characters', () => {
   expect(padText('漢', 4)).toBe('漢  ')
-})
-
-test.each([
-  ['\u001b[31mred\u001b[0m', 'red'],
-  ['\u001b]0;title\u0007after', 'after'],
-  ['\u001b]52;c;Y2xpcA==\u001b\\after', 'after'],
-  ['\u009b2Jgone', 'gone'],
-  ['\u001bPq#0\u001b\\x', 'x'],
-  ['bell\u0007 back\b', 'bell back'],
-  ['lines\nand\ttabs', 'lines\nand\ttabs'],
-  ['open \u001b]0;never closed', 'open 0;never closed'],
-])('a terminal is not made to obey %j', (text, shown) => {
-  expect(withoutControls(text)).toBe(shown)
-})
-
-test('one line is made of many', () => {
-  expect(oneLine('  two\n\n lines\r\n')).toBe('two lines')
 })

@@ -38,31 +38,6 @@ export function padText(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - textWidth(text)))
 }
 
-/**
- * What a terminal would obey instead of showing: escape sequences and control characters. Line breaks and tabs
- * stay. Whoever prints text of models and tools on a terminal sends it through here.
- */
-export function withoutControls(text: string): string {
-  return text.replaceAll(SEQUENCES, '').replaceAll(CONTROLS, '')
-}
-
-/** One line of it, whatever it was. */
-export function oneLine(text: string): string {
-  return withoutControls(text).replaceAll(/\s+/g, ' ').trim()
-}
-
-// Built from text, because control characters in a pattern look like mistakes.
-const SEQUENCES = new RegExp(
-  [
-    '\\u001b\\][^\\u0007\\u001b]*(?:\\u0007|\\u001b\\\\)', // OSC: titles, links, the clipboard
-    '\\u001b[PX^_][^\\u001b]*\\u001b\\\\', // DCS and kin
-    '(?:\\u001b\\[|\\u009b)[0-?]*[ -/]*[@-~]', // CSI: colours and the cursor
-    '\\u001b[ -/]*[0-~]',
-  ].join('|'),
-  'g',
-)
-const CONTROLS = /[^\P{Cc}\n\t]/gu
-
 const WIDE =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{17000}-\u{18cff}\u{1b000}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u
 const EMOJI = /\p{Emoji_Presentation}|\p{Extended_Pictographic}\ufe0f|^[0-9#*]\ufe0f?\u20e3/u

@@ -1,10 +1,10 @@
 import { type Component, decodeKittyPrintable, matchesKey, visibleWidth } from '@earendil-works/pi-tui'
 import type { ApprovalAnswer } from '../../tool.js'
+import { plainLine, plainText } from '../plain-text.js'
 import { count } from '../wording.js'
 import type { ApprovalQuestion } from './chat-session.js'
 import { argumentEntries } from './format.js'
 import { clip, hanging } from './item-lines.js'
-import { plainLine, plainText } from './plain-text.js'
 import type { Theme } from './theme.js'
 
 /** Asks whether a tool may run, with everything that it was called with. */

@@ -1,10 +1,10 @@
 /** `lango chat`: opens the runtime and the session, and lets a person talk to it, on a terminal or through pipes. */
 import { keyHint } from '../key-hint.js'
 import { type CommonFlags, type OpenedRuntime, openRuntime } from '../open-runtime.js'
+import { plainLine } from '../plain-text.js'
 import { version } from '../version.js'
 import { ChatSession, HUNG_UP } from './chat-session.js'
 import { isDemo } from './chat-state.js'
-import { plainLine } from './plain-text.js'
 import { unusedSessionName } from './session-name.js'
 
 /** What `lango chat` takes. */

@@ -1,5 +1,5 @@
 /** Numbers, times and arguments in the few characters that a terminal has for them. */
-import { plainLine } from './plain-text.js'
+import { plainLine } from '../plain-text.js'
 
 /** `950`, `1.2k`, `34k`, `1.2M`. */
 export function formatCount(count: number): string {

@@ -1,9 +1,9 @@
 /** One item of the transcript as lines of at most `width` columns. All texts of others become plain here. */
 import { Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
+import { plainLine, plainText } from '../plain-text.js'
 import { count } from '../wording.js'
 import type { ChatItem, NoticeTone, ToolItem } from './chat-item.js'
 import { formatArguments, formatDuration, formatResult } from './format.js'
-import { plainLine, plainText } from './plain-text.js'
 import { markdownTheme, type Paint, type Theme } from './theme.js'
 
 /** What decides how an item looks, besides itself. */

@@ -6,9 +6,9 @@ import {
   SelectList,
   truncateToWidth,
 } from '@earendil-works/pi-tui'
+import { plainLine } from '../plain-text.js'
 import { clip } from './item-lines.js'
 import type { Choice } from './model-choices.js'
-import { plainLine } from './plain-text.js'
 import { selectTheme, type Theme } from './theme.js'
 
 /** A list to choose from; typing narrows it. */

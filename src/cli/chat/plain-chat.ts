@@ -1,10 +1,10 @@
 /** The chat without a terminal: a line in is a message, its answer goes out as plain text, the rest to stderr. */
 import { createInterface } from 'node:readline'
 import type { ApprovalAnswer } from '../../tool.js'
+import { plainLine, plainText } from '../plain-text.js'
 import type { ApprovalQuestion, ChatSession, ChatUi } from './chat-session.js'
 import { readLine } from './commands.js'
 import type { Choice } from './model-choices.js'
-import { plainLine, plainText } from './plain-text.js'
 import { runCommand } from './run-command.js'
 
 /** Reads messages until the input ends. Returns 1 when a run has failed. */

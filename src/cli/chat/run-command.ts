@@ -1,12 +1,12 @@
 /** What the slash commands do. */
 import { AgentError } from '../../errors.js'
+import { plainLine } from '../plain-text.js'
 import { ago, count } from '../wording.js'
 import type { ChatSession, ChatUi } from './chat-session.js'
 import { type CommandName, helpLines } from './commands.js'
 import { exportSession } from './export-session.js'
 import { inspectLines } from './inspect-text.js'
 import { type Choice, modelChoices } from './model-choices.js'
-import { plainLine } from './plain-text.js'
 import { unusedSessionName } from './session-name.js'
 
 /** Runs a command; what goes wrong is said in the chat. */

@@ -1,8 +1,8 @@
 import { type Component, truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
+import { plainLine } from '../plain-text.js'
 import type { ChatState } from './chat-state.js'
 import { formatCost, formatCount, formatDuration } from './format.js'
 import { clip } from './item-lines.js'
-import { plainLine } from './plain-text.js'
 import type { Theme } from './theme.js'
 
 /** The last line: model and session on the left, what the session has used on the right. */

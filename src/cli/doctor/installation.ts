@@ -6,7 +6,7 @@ import type { Flags } from '../command.js'
 import { wrapped } from '../lint-report.js'
 import { loadSettings } from '../open-runtime.js'
 import { lineWidth, print, printJson, stylesOf } from '../output.js'
-import { oneLine } from '../text-width.js'
+import { plainLine } from '../plain-text.js'
 import type { Check } from './check.js'
 import { checkKeys, checkProviders } from './check-providers.js'
 import { checkSandbox } from './check-sandbox.js'
@@ -99,9 +99,9 @@ function report(checks: readonly Check[]): string {
   const width = Math.max(...checks.map(({ name }) => name.length))
   const indent = ' '.repeat(width + 8)
   const lines = checks.flatMap(({ name, status, message, fix }) => {
-    const [first = '', ...rest] = wrapped(oneLine(message), indent, lineWidth())
+    const [first = '', ...rest] = wrapped(plainLine(message), indent, lineWidth())
     const head = `${paint[status](status.padEnd(4))}  ${name.padEnd(width)}  ${first.trimStart()}`
-    const help = fix === undefined ? [] : wrapped(oneLine(fix), indent, lineWidth()).map(styles.dim)
+    const help = fix === undefined ? [] : wrapped(plainLine(fix), indent, lineWidth()).map(styles.dim)
     return [head, ...rest, ...help]
   })
   const failed = checks.filter(({ status }) => status === 'fail').length

@@ -6,7 +6,7 @@ import type { Flags } from '../command.js'
 import { mappedLine, problemLines } from '../lint-report.js'
 import { type CommandStore, findSession, withStore } from '../open-command-store.js'
 import { lineWidth, print, printJson, stylesOf } from '../output.js'
-import { oneLine } from '../text-width.js'
+import { plainLine } from '../plain-text.js'
 import { count } from '../wording.js'
 import { type Examination, examine, type SessionProblem } from './examine.js'
 import { type WrittenCopy, writeCopy } from './write-copy.js'
@@ -109,13 +109,13 @@ function summaryLine({ found, copy, failure }: Treated): string {
     refused === 0 ? 'odd, but no provider minds' : `${refused} of ${found.profiles.length} profiles refuse it`
   const problems = count(found.problems.length, 'problem')
   const done = copy ? `; ${copyWords(copy)}` : failure === undefined ? '' : `; not healed: ${failure}`
-  return oneLine(`${sessionId} of ${userId}: ${problems}, ${verdict}${done}`)
+  return plainLine(`${sessionId} of ${userId}: ${problems}, ${verdict}${done}`)
 }
 
 function explain({ found, copy }: Treated, flags: Flags): string {
   const styles = stylesOf(process.stdout)
   const { key, messages, problems, profiles, truncated } = found
-  const name = oneLine(`${key.sessionId} of ${key.userId} in ${key.appName}`)
+  const name = plainLine(`${key.sessionId} of ${key.userId} in ${key.appName}`)
   const heading = `Session ${name}: ${count(messages, 'message')}`
   const mapped = mappedLine(profiles)
   const folded = mapped === undefined ? [] : ['', styles.dim(mapped)]
@@ -161,7 +161,7 @@ function sessionProblemLines(problem: SessionProblem, styles: ReturnType<typeof 
     problem.remedy === undefined || problem.repairs.includes(problem.remedy) ? [] : [problem.remedy]
   return [
     ...problemLines([{ ...problem, problem: said }], lineWidth(), styles),
-    ...copy.map(remedy => styles.dim(`    --fix: ${oneLine(remedy)}`)),
+    ...copy.map(remedy => styles.dim(`    --fix: ${plainLine(remedy)}`)),
   ]
 }
 
@@ -187,7 +187,7 @@ function whose({ userId, appName }: SessionKey, { app, store, config }: Flags): 
 
 /** A word as a shell takes it. */
 function quoted(word: string): string {
-  return /^[\w.:@%+=,/-]+$/.test(word) ? word : `'${oneLine(word).replaceAll("'", `'\\''`)}'`
+  return /^[\w.:@%+=,/-]+$/.test(word) ? word : `'${plainLine(word).replaceAll("'", `'\\''`)}'`
 }
 
 function advice({ key, healed, truncated }: Examination, flags: Flags): string[] {
