@@ -101,6 +101,9 @@ async function sourcesHash(): Promise<string> {
   return hash.digest('hex').slice(0, 16)
 }
 
+/** How long a page may take on a busy machine. */
+export const PATIENCE_MS = 15_000
+
 /** What a page did that it must not do: errors, refused resources, requests to other hosts. */
 export interface WatchedPage {
   page: Page
@@ -114,7 +117,7 @@ export async function openPage(
 ): Promise<WatchedPage> {
   const { url, ...contextOptions } = options
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...contextOptions })
-  context.setDefaultTimeout(15_000)
+  context.setDefaultTimeout(PATIENCE_MS)
   const page = await context.newPage()
   const problems: string[] = []
   page.on('pageerror', error => problems.push(`error: ${error.message}`))

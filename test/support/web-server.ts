@@ -30,10 +30,7 @@ export async function startWebServer(options: WebServerOptions): Promise<WebServ
   const runtime = await createRuntime({
     store,
     providers: modelUrl
-      ? {
-          paced: { type: 'openai-compatible', baseUrl: modelUrl, apiKey: 'test-key-of-the-paced-model' },
-          other: { type: 'openai-compatible', baseUrl: modelUrl, apiKey: 'test-key-of-the-paced-model' },
-        }
+      ? { paced: { type: 'openai-compatible', baseUrl: modelUrl, apiKey: 'test-key-of-the-paced-model' } }
       : {},
     agent: {
       model: modelUrl ? 'paced/steady' : 'demo/demo',

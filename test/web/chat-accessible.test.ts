@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { launchBrowser, openPage } from '../support/browser.js'
+import { eventually } from '../support/eventually.js'
 import { type PacedModel, startPacedModel } from '../support/paced-model.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
@@ -122,18 +123,18 @@ test('every shortcut of the list works', async () => {
   await page.keyboard.type('two')
   expect(await page.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('one\ntwo')
   await page.keyboard.press('Control+k')
-  await expect.poll(focused).toBe('Search chats')
+  await eventually(focused).toBe('Search chats')
   await page.keyboard.press('Control+b')
-  await expect.poll(() => page.getByRole('navigation', { name: 'Chats' }).count()).toBe(0)
+  await eventually(() => page.getByRole('navigation', { name: 'Chats' }).count()).toBe(0)
   await page.keyboard.press('Control+b')
   await page.getByRole('navigation', { name: 'Chats' }).getByRole('link').first().click()
   await page.waitForURL(/\/s\//)
   await page.keyboard.press('Control+Shift+O')
   await page.waitForURL(url => url.pathname === '/')
-  await expect.poll(focused).toBe('Message')
+  await eventually(focused).toBe('Message')
   await page.locator('h2').click()
   await page.keyboard.press('?')
   await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
   await page.keyboard.press('Escape')
-  await expect.poll(() => page.getByRole('dialog').count()).toBe(0)
+  await eventually(() => page.getByRole('dialog').count()).toBe(0)
 })

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { builtWeb, launchBrowser, openPage } from '../support/browser.js'
+import { eventually } from '../support/eventually.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
@@ -65,7 +66,7 @@ test('the inspector and the lint open beside the chat', async () => {
   await page.getByRole('button', { name: 'Inspect what the model was sent' }).click()
   await page.getByRole('heading', { name: 'Context inspector' }).waitFor()
   await page.keyboard.press('Escape')
-  await expect.poll(() => page.getByRole('heading', { name: 'Context inspector' }).count()).toBe(0)
+  await eventually(() => page.getByRole('heading', { name: 'Context inspector' }).count()).toBe(0)
   await page.getByRole('button', { name: 'Can it switch?' }).click()
   await page
     .locator('.inspect-frame')

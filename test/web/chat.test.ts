@@ -1,6 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { launchBrowser, openPage } from '../support/browser.js'
+import { eventually } from '../support/eventually.js'
 import { gate, type PacedModel, type Piece, startPacedModel } from '../support/paced-model.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
@@ -62,7 +63,7 @@ const footers = (page: Page) => page.locator('.answer-footer')
 describe('a first message', () => {
   test('gets an address, an answer in the stream, and what it cost', async () => {
     const page = await visit()
-    await expect.poll(() => page.getByRole('heading', { name: 'What shall we do?' }).isVisible()).toBe(true)
+    await eventually(() => page.getByRole('heading', { name: 'What shall we do?' }).isVisible()).toBe(true)
     const door = heldAnswer('stream to me')
     await say(page, 'Please stream to me')
     await messages(page).getByText('The first half,').waitFor()
@@ -131,7 +132,7 @@ describe('tools', () => {
     await say(page, 'Now a letter to somebody else')
     const second = page.getByRole('region', { name: 'Tool send_letter' }).last()
     await second.getByRole('button', { name: 'Refuse' }).click()
-    await expect.poll(() => footers(page).count()).toBe(2)
+    await eventually(() => footers(page).count()).toBe(2)
     expect(await second.textContent()).not.toContain('"sent": true')
   })
 })
@@ -187,7 +188,7 @@ describe('an answer in progress', () => {
     await say(page, 'For two tabs')
     await messages(second).getByText('The first half,').waitFor()
     door.open()
-    await expect.poll(() => footers(second).count()).toBe(2)
+    await eventually(() => footers(second).count()).toBe(2)
     expect(await messages(second).getByText('For two tabs').count()).toBe(1)
   })
 })
@@ -202,14 +203,14 @@ describe('a session', () => {
     expect(await refused.count()).toBeGreaterThan(0)
     await picker.selectOption('demo/demo')
     await say(page, 'Second question')
-    await expect.poll(() => footers(page).count()).toBe(2)
+    await eventually(() => footers(page).count()).toBe(2)
     expect(await messages(page).getByText('Second question').count()).toBe(2)
     expect(await footers(page).allTextContents()).toEqual([
       expect.stringContaining('paced/steady'),
       expect.stringContaining('demo/demo'),
     ])
     await page.reload()
-    await expect.poll(() => picker.inputValue()).toBe('demo/demo')
+    await eventually(() => picker.inputValue()).toBe('demo/demo')
   })
 
   test('is forked by editing a message, and the original stays', async () => {
@@ -217,7 +218,7 @@ describe('a session', () => {
     await say(page, 'Alpha')
     await footers(page).waitFor()
     await say(page, 'Beta')
-    await expect.poll(() => footers(page).count()).toBe(2)
+    await eventually(() => footers(page).count()).toBe(2)
     const original = page.url()
     const row = page.locator('.thread-row[data-kind=user]', { hasText: 'Beta' })
     await row.hover()
@@ -247,7 +248,7 @@ describe('a session', () => {
     await page.locator('.chat-title', { hasText: 'Zanzibar' }).waitFor()
     await page.keyboard.press('Control+k')
     await page.keyboard.type('zanzi')
-    await expect.poll(() => list.getByRole('link').count()).toBe(1)
+    await eventually(() => list.getByRole('link').count()).toBe(1)
     await row.hover()
     await row.getByRole('button', { name: /^Actions/ }).click()
     await list.getByRole('menuitem', { name: 'Delete' }).click()
@@ -324,5 +325,5 @@ test('on a phone the chats are a drawer, and nothing is wider than the screen', 
     .getByRole('navigation', { name: 'Chats' })
     .getByRole('link', { name: /wide things/ })
     .tap()
-  await expect.poll(() => page.getByRole('navigation', { name: 'Chats' }).count()).toBe(0)
+  await eventually(() => page.getByRole('navigation', { name: 'Chats' }).count()).toBe(0)
 })

@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import type { LangoClient } from '../../src/client/client.js'
 import { ChatPage } from './chat/chat-page.js'
 import { ChatContext, type ChatContextValue, type Panel, useObserved } from './chat-context.js'
@@ -68,8 +69,9 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
   useShortcuts({
     newChat: () => openSession(undefined),
     search: () => {
-      setSidebarOpen(true)
-      setTimeout(() => searchField.current?.focus())
+      // Drawn at once, so that no letter of a quick typist is lost.
+      flushSync(() => setSidebarOpen(true))
+      searchField.current?.focus()
     },
     focusComposer: () => area.current?.focus(),
     stop: () => (panel ? setPanel(undefined) : void thread.stop()),

@@ -58,10 +58,6 @@ export class SessionsController {
     return deleted
   }
 
-  dismissProblem(): void {
-    this.patch({ problem: undefined })
-  }
-
   private async read(
     query: { limit: number; cursor?: string; search?: string },
     before: readonly SessionItem[],

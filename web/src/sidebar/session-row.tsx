@@ -58,7 +58,7 @@ export function SessionRow({ item, now, isCurrent, isRunning }: SessionRowProps)
 }
 
 function Menu({ item, onMode }: { item: SessionItem; onMode: (mode: Mode) => void }) {
-  const { client, sessions, openSession } = useChat()
+  const { client, sessions, thread, openSession } = useChat()
   const menu = useRef<HTMLDivElement>(null)
   useEffect(() => {
     menu.current?.querySelector('button')?.focus()
@@ -71,7 +71,7 @@ function Menu({ item, onMode }: { item: SessionItem; onMode: (mode: Mode) => voi
   }, [onMode])
   const fork = async () => {
     onMode('plain')
-    const forked = await client.fork(item.sessionId).catch(() => undefined)
+    const forked = await client.fork(item.sessionId).catch((error: unknown) => thread.tellError(error))
     await sessions.refresh()
     if (forked) openSession(forked.sessionId)
   }

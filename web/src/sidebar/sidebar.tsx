@@ -84,17 +84,24 @@ function SessionList() {
   }
   if (state.sessions.length === 0) return <p className="list-note">{emptyText(state.status, state.search)}</p>
   return (
-    <ul className="session-list" onScroll={event => onScroll(event.currentTarget)}>
-      {state.sessions.map(item => (
-        <SessionRow
-          key={item.sessionId}
-          item={item}
-          now={now}
-          isCurrent={item.sessionId === sessionId}
-          isRunning={item.sessionId === sessionId && live !== undefined && live.phase !== 'finished'}
-        />
-      ))}
-    </ul>
+    <>
+      {state.problem ? (
+        <p className="list-problem" role="alert">
+          {state.problem.message}
+        </p>
+      ) : null}
+      <ul className="session-list" onScroll={event => onScroll(event.currentTarget)}>
+        {state.sessions.map(item => (
+          <SessionRow
+            key={item.sessionId}
+            item={item}
+            now={now}
+            isCurrent={item.sessionId === sessionId}
+            isRunning={item.sessionId === sessionId && live !== undefined && live.phase !== 'finished'}
+          />
+        ))}
+      </ul>
+    </>
   )
 }
 
