@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { silentLogger } from '../../src/logger.js'
+import { Metrics } from '../../src/server/metrics.js'
+import { createRunHub } from '../../src/server/runs/create-run-hub.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { rawRequest, rawSocket } from '../support/raw-request.js'
 import { numbers, readEvents } from '../support/read-events.js'
-import { startServer, type TestServer } from '../support/start-server.js'
+import { createTestRuntime, startServer, type TestServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 async function metric(url: string, name: string): Promise<number> {
@@ -33,14 +36,19 @@ test('200 open streams on one process lose and double nothing', async () => {
 })
 
 test('a follower that falls far behind reads the store and misses nothing', async () => {
-  const { client, url } = await startServer()
-  const { runId } = await client.start('s1', { text: 'say 6000' })
-  const slow = client.follow(runId)
-  await slow.next()
-  await readEvents(url, runId)
-  const seen = [1]
-  for await (const event of slow) seen.push(event.seq)
-  expect(seen).toEqual(numbers(1, 6003))
+  const runtime = await createTestRuntime('memory:')
+  const metrics = new Metrics()
+  const hub = createRunHub({ runtime, appName: 'lango', logger: silentLogger, metrics, runsPerUser: 8 })
+  const { runId } = await hub.start({ userId: 'user', sessionId: 's1', text: 'say 9000' })
+  const slow = hub.follow(runId)
+  const seen = [(await slow.next()).value?.seq]
+  let quick = 0
+  for await (const { seq } of hub.follow(runId)) quick = seq
+  for await (const { seq } of slow) seen.push(seq)
+  expect(quick).toBe(9003)
+  expect(seen).toEqual(numbers(1, 9003))
+  metrics.close()
+  await runtime.close()
 })
 
 /** A finished run of many large events, more than any socket buffers. */
