@@ -106,6 +106,12 @@ export default {
       to: { path: '^src/(provider|session)/' },
     },
     {
+      name: 'the-client-runs-in-browsers',
+      severity: 'error',
+      from: { path: '^src/client/', pathNot: '[.]test[.]ts$' },
+      to: { dependencyTypes: ['npm', 'npm-dev', 'core', 'npm-no-pkg', 'npm-unknown'] },
+    },
+    {
       name: 'the-page-knows-only-the-client',
       severity: 'error',
       from: { path: '^web/' },

@@ -23,6 +23,7 @@ export async function serve(flags: Flags): Promise<number> {
     const running = await listen({
       runtime,
       allowedOrigins: server.allowedOrigins,
+      allowedHosts: server.allowedHosts,
       graceMs: server.graceMs,
       keepRunsMs: server.keepRunsDays * DAY_MS,
       logger,

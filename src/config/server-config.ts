@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { group, list, text, webAddress, wholeNumber } from './schema-parts.js'
 
-const token = z.string({ error: 'must be a token' }).min(16, { error: 'must be at least 16 characters long' })
+const token = z.string({ error: 'must be a token' }).min(8, { error: 'must be at least 8 characters long' })
 
 const TOKENS_ERROR =
-  'must be an object of tokens and users, or a list of tokens, each at least 16 characters long'
+  'must be an object of tokens and users, or a list of tokens, each at least 8 characters long'
 
 /** The server with the web chat. */
 export const serverSchema = group({

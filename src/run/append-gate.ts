@@ -39,6 +39,7 @@ export function gateAppends(store: SessionStore): AppendGate {
         }),
       updateState: (key, delta, options) => pass(() => store.updateState(key, delta, options)),
       forkSession: (key, newSessionId, options) => store.forkSession(key, newSessionId, options),
+      describeSession: key => store.describeSession(key),
       renameSession: (key, title) => store.renameSession(key, title),
       listSessions: query => store.listSessions(query),
       deleteSession: key => store.deleteSession(key),

@@ -60,7 +60,7 @@ export class RunLoop {
   private readonly input: RunInput
   private readonly end: () => Promise<void>
   /** The end of the run, once it has begun: it happens once, whether or not somebody listens. */
-  private shutting: Promise<RunEvent> | undefined
+  private shutting: Promise<RunEvent[]> | undefined
 
   constructor({ host, key, lease, input, end }: RunLoopParts) {
     this.host = host
@@ -226,12 +226,10 @@ export class RunLoop {
     if (!this.shutting) {
       await this.settle()
       yield* this.emit(this.outbox.take())
-      if (this.failure && this.finishReason === 'error')
-        yield* this.emit([{ type: 'error', error: this.failure }])
     }
     const last = await this.shutDown()
     this.finished = true
-    yield last
+    yield* last
   }
 
   private async leftEarly(): Promise<void> {
@@ -243,10 +241,12 @@ export class RunLoop {
    * Ends the run: nothing more is stored by ADK, no call stays open, the last event is recorded, and the session
    * is given back. An abort comes here at once, because a listener that has stopped listening never would.
    */
-  private shutDown(): Promise<RunEvent> {
+  private shutDown(): Promise<RunEvent[]> {
     this.shutting ??= (async () => {
       await this.settle()
-      const last = await this.recorder.record(this.finishEvent())
+      const failure: RunEventBody[] = this.failure ? [{ type: 'error', error: this.failure }] : []
+      const last: RunEvent[] = []
+      for (const body of [...failure, this.finishEvent()]) last.push(await this.recorder.record(body))
       await this.end()
       return last
     })()
@@ -314,6 +314,9 @@ export class RunLoop {
   /** The caller's signal and a lost lease both end the run. */
   private listenForEnds(): () => void {
     const stop = () => {
+      // Whoever ends a run for a reason of their own says so; what a user stops has no failure.
+      const reason: unknown = this.input.signal?.reason
+      if (reason instanceof AgentError && reason.code === 'run-interrupted') this.failure ??= reason
       this.abort.abort()
       void this.shutDown()
     }

@@ -22,6 +22,8 @@ export interface SessionStore {
   updateState(key: SessionKey, delta: State, options?: { fence?: number }): Promise<void>
   /** Copies state and messages up to and including `throughSeq` (default: all) to a new session of the same app and user. */
   forkSession(key: SessionKey, newSessionId: string, options?: { throughSeq?: number }): Promise<Session>
+  /** A session's line in a list, or `undefined`. */
+  describeSession(key: SessionKey): Promise<SessionSummary | undefined>
   /** Gives a session a title for lists and searches; an empty one takes it away. `session-not-found`. */
   renameSession(key: SessionKey, title: string): Promise<void>
   /** Newest first. */

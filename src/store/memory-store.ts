@@ -162,6 +162,13 @@ export class MemoryStore implements SessionStore {
     return this.#view(fork, {})
   }
 
+  async describeSession(key: SessionKey): Promise<SessionSummary | undefined> {
+    this.#assertOpen()
+    checkKey(key)
+    const session = this.#sessions.get(keyText(key))
+    return session && summarize(session)
+  }
+
   async renameSession(key: SessionKey, title: string): Promise<void> {
     this.#assertOpen()
     checkKey(key)

@@ -114,6 +114,10 @@ export function listStatement(query: ListQuery & { limit: number }): Statement {
   return sql(LIST.replace('$conditions', conditions.join(' AND ')), '\u0001', ...parameters, limit + 1)
 }
 
+export function describeStatement({ appName, userId, sessionId }: SessionKey): Statement {
+  return sql(LIST.replace('$conditions', SESSION_KEY), '\u0001', appName, userId, sessionId, 1)
+}
+
 export function toPage(rows: readonly Row[], appName: string, limit: number): SessionPage {
   const shown = rows.slice(0, limit)
   const last = rows.length > limit ? shown.at(-1) : undefined

@@ -9,6 +9,7 @@ import type {
   ReadOptions,
   SessionPage,
   SessionStore,
+  SessionSummary,
 } from '../session/session-store.js'
 import {
   checkFence,
@@ -33,6 +34,7 @@ import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
   createTask,
   deleteTask,
+  describeStatement,
   forkTask,
   listStatement,
   loadTask,
@@ -125,6 +127,12 @@ class SqlStore implements SessionStore {
     if (throughSeq !== undefined) checkInteger('throughSeq', throughSeq, 1)
     const newKey = { ...key, sessionId: newSessionId }
     return this.#database.write(() => forkTask(this.#database.dialect, key, newKey, throughSeq))
+  }
+
+  async describeSession(key: SessionKey): Promise<SessionSummary | undefined> {
+    checkKey(key)
+    const rows = await this.#database.run(describeStatement(key))
+    return toPage(rows, key.appName, 1).sessions[0]
   }
 
   async renameSession(key: SessionKey, title: string): Promise<void> {

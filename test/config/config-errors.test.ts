@@ -179,12 +179,12 @@ const WRONG: [input: unknown, message: string][] = [
     '`server.host` is "0.0.0.0", but needs at least one entry in `server.tokens`, because others can reach that address.',
   ],
   [
-    { server: { tokens: ['short-token'] } },
-    '`server.tokens[0]` is a secret that is not shown, but must be at least 16 characters long.',
+    { server: { tokens: ['short'] } },
+    '`server.tokens[0]` is a secret that is not shown, but must be at least 8 characters long.',
   ],
   [
-    { server: { tokens: { 'short-token': 'ann' } } },
-    'The name in `server.tokens["[hidden]"]` (a secret that is not shown) must be at least 16 characters long.',
+    { server: { tokens: { short: 'ann' } } },
+    'The name in `server.tokens["[hidden]"]` (a secret that is not shown) must be at least 8 characters long.',
   ],
   [
     { server: { tokens: { 'a-token-that-is-long': '' } } },

@@ -36,14 +36,17 @@ test('a stream of a run that goes on elsewhere is told to come back', async () =
   expect(text).toMatch(/event: reconnect\nretry: 1000\ndata: \{\}\n\n$/)
 })
 
-test('a run that cannot finish in time is left behind, and its session goes on', async () => {
+test('a run that cannot finish in time is interrupted, and its session goes on', async () => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
   const first = await startServer({ store, graceMs: 20 })
   const { runId } = await first.client.start('s1', { text: 'hang' })
   await first.close()
   const second = await startServer({ store })
   const run = await second.client.run(runId)
-  expect(run.status).toBe('finished')
+  expect(run).toMatchObject({ status: 'finished', finishReason: 'error' })
+  const told: RunEvent[] = []
+  for await (const event of second.client.follow(runId)) told.push(event)
+  expect(told.at(-2)).toMatchObject({ type: 'error', error: { code: 'run-interrupted', retryable: true } })
   const next = await second.client.start('s1', { text: 'say 2' })
   for await (const event of second.client.follow(next.runId)) {
     if (event.type === 'run-finish') expect(event.finishReason).toBe('stop')

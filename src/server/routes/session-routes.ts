@@ -186,13 +186,9 @@ async function detailOf(context: ServerContext, key: SessionKey): Promise<Sessio
 
 /** A session as a line of the list. Fails when there is none. */
 async function itemOf(store: SessionStore, key: SessionKey): Promise<SessionItem> {
-  const { appName, userId, sessionId } = key
-  const { sessions } = await store.listSessions({ appName, userId, search: sessionId, limit: 1000 })
-  const summary = sessions.find(session => session.key.sessionId === sessionId)
-  if (summary) return toItem(summary)
-  const session = await store.loadSession(key, { maxMessages: 1 })
-  if (!session) throw noSession(key)
-  return toItem({ ...session, totalTokens: 0 })
+  const summary = await store.describeSession(key)
+  if (!summary) throw noSession(key)
+  return toItem(summary)
 }
 
 function toItem({ key, title, preview, totalMessages, totalTokens, createdAt, updatedAt }: SessionSummary) {

@@ -58,13 +58,26 @@ export function originGuard(rules: OriginRules): MiddlewareHandler<ServerEnv> {
   }
 }
 
+/** What our own client, browsers and the `openai` client in a page send. */
+const ALLOWED_HEADERS = [
+  'authorization',
+  'content-type',
+  'last-event-id',
+  'x-lango-session',
+  'user-agent',
+  ...['arch', 'custom-poll-interval', 'helper-method', 'lang', 'os', 'package-version', 'poll-helper'].map(
+    name => `x-stainless-${name}`,
+  ),
+  ...['retry-count', 'runtime', 'runtime-version', 'timeout'].map(name => `x-stainless-${name}`),
+].join(', ')
+
 function preflight(origin: string): Response {
   return new Response(null, {
     status: 204,
     headers: {
       'access-control-allow-origin': origin,
       'access-control-allow-methods': 'GET, POST, PATCH, DELETE',
-      'access-control-allow-headers': 'authorization, content-type, last-event-id, x-lango-session',
+      'access-control-allow-headers': ALLOWED_HEADERS,
       'access-control-max-age': '600',
       vary: 'origin',
     },
