@@ -1,5 +1,5 @@
 // One agent with one tool and a memory. Without a key the offline demo model answers.
-// npm start -- "What time is it in Tokyo?"
+// node --import tsx examples/quick-start.ts "What time is it in Tokyo?"
 import { createRuntime, defineTool } from 'lango'
 import { z } from 'zod'
 

@@ -3,6 +3,9 @@ import { spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { silentLogger } from '../../src/logger.js'
+import { createRuntime } from '../../src/runtime.js'
+import { serve } from '../../src/server/serve.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
@@ -41,16 +44,36 @@ const EXPECTED: Record<string, RegExp> = {
   'adk-session-service.ts': /./,
 }
 
+/** These need a server that runs. */
+const WITH_SERVER = ['follow-a-run.ts']
+
 test('all examples are listed here', () => {
   expect(
     readdirSync(join(ROOT, 'examples'))
       .filter(name => name.endsWith('.ts'))
       .sort(),
-  ).toEqual(Object.keys(EXPECTED).sort())
+  ).toEqual([...Object.keys(EXPECTED), ...WITH_SERVER].sort())
 })
 
 test.each(Object.entries(EXPECTED))('%s runs offline', async (name, expected) => {
   expect(await runExample(name)).toMatch(expected)
+})
+
+test('a run is followed over a lost connection', async () => {
+  const runtime = await createRuntime({
+    store: 'memory:',
+    agent: { model: 'demo/demo' },
+    tools: { builtIn: ['current_time'] },
+  })
+  const settings = { port: 0, host: '127.0.0.1', version: '0.0.0', logger: silentLogger }
+  const server = await serve({ runtime, ...settings })
+  const output = await runExample('follow-a-run.ts', { LANGO_URL: server.url })
+  const numbers = [...output.matchAll(/^ *(\d+) {4}[a-z-]+$/gm)].map(([, number]) => Number(number))
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1))
+  expect(output).toMatch(/stop: This is what the tools answered/)
+  expect(output).toMatch(/4 messages are stored[\s\S]*request 2: \d messages, 0 repairs/)
+  await server.close()
+  await runtime.close()
 })
 
 test('the quick start remembers across processes', async () => {

@@ -1,0 +1,30 @@
+// A run that outlives its connections: it is started, the connection is dropped in the middle, and whoever
+// comes back gets exactly the rest. Start the server first: npm start
+import { createClient } from 'lango/client'
+
+const client = createClient({ baseUrl: process.env.LANGO_URL ?? 'http://127.0.0.1:18789' })
+const { agent, model, user } = await client.info()
+console.log(`       ${agent} with ${model}, as ${user}`)
+
+const sessionId = `example-${Date.now()}`
+const { runId } = await client.start(sessionId, { text: 'Tell me the current time in "Asia/Tokyo".' })
+
+let last = 0
+for await (const event of client.follow(runId)) {
+  last = event.seq
+  console.log(`${String(event.seq).padStart(3)}    ${event.type}`)
+  // Leaving the loop closes the connection. The run goes on.
+  if (event.seq === 3) break
+}
+
+console.log('       … the connection is gone, the run is not …')
+for await (const event of client.follow(runId, { after: last })) {
+  console.log(`${String(event.seq).padStart(3)}    ${event.type}`)
+  if (event.type === 'run-finish') console.log(`       ${event.finishReason}: ${event.text}`)
+}
+
+const { messages } = await client.messages(sessionId)
+console.log(`       ${messages.length} messages are stored; what the model was sent:`)
+for (const step of (await client.inspect(runId)).steps)
+  console.log(`       request ${step.step}: ${step.sent.messages} messages, ${step.repairs.length} repairs`)
+await client.deleteSession(sessionId)
