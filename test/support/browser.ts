@@ -2,11 +2,12 @@
  * A real Chromium from an npm package, and the web chat built once for all test files. The browser unpacks
  * itself into a folder of its own; the bundle is kept until one of its sources changes.
  */
-import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -63,42 +64,40 @@ async function unpackedChromium(): Promise<string> {
 
 /** The folder with the built page; builds it when its sources have changed. */
 export async function builtWeb(): Promise<string> {
-  const folder = join(CACHE, await sourcesHash())
-  if (existsSync(join(folder, 'index.html'))) return folder
+  const folder = join(CACHE, 'page')
   await mkdir(CACHE, { recursive: true })
-  const fresh = await mkdtemp(join(CACHE, 'build-'))
-  await buildWeb(fresh)
-  // Two test files may build at the same time; the second finds the place taken and leaves its own.
-  await rename(fresh, folder).catch(() => rm(fresh, { recursive: true, force: true }))
+  const unlock = await lock(join(CACHE, 'page.lock'))
+  try {
+    // In a process of its own: the test runner's settings are not those of a build.
+    await promisify(execFile)(process.execPath, [join(ROOT, 'scripts/build-web.mjs'), folder], { cwd: ROOT })
+  } finally {
+    await unlock()
+  }
   return folder
 }
 
-/** As it is published: the test runner's own mode would build React with all its checks, at a third of the speed. */
-async function buildWeb(outDir: string): Promise<void> {
-  const before = process.env.NODE_ENV
-  process.env.NODE_ENV = 'production'
-  try {
-    const { build } = await import('vite')
-    await build({
-      configFile: join(ROOT, 'web/vite.config.ts'),
-      mode: 'production',
-      logLevel: 'error',
-      build: { outDir, emptyOutDir: true },
-    })
-  } finally {
-    if (before === undefined) delete process.env.NODE_ENV
-    else process.env.NODE_ENV = before
+/** Test files run at the same time, and one of them builds. A lock of a process that died is taken over. */
+async function lock(path: string): Promise<() => Promise<void>> {
+  for (let attempt = 0; attempt < 600; attempt += 1) {
+    try {
+      await writeFile(path, String(process.pid), { flag: 'wx' })
+      return () => rm(path, { force: true })
+    } catch {
+      const owner = Number(await readFile(path, 'utf8').catch(() => '0'))
+      if (owner > 0 && !isAlive(owner)) await rm(path, { force: true })
+      await setTimeout(100)
+    }
   }
+  throw new TypeError(`Another process has been building the page for a minute: ${path}`)
 }
 
-async function sourcesHash(): Promise<string> {
-  const hash = createHash('sha256').update('production')
-  for (const folder of ['web', 'src/client']) {
-    const entries = await readdir(join(ROOT, folder), { recursive: true, withFileTypes: true })
-    const paths = entries.filter(entry => entry.isFile()).map(entry => join(entry.parentPath, entry.name))
-    for (const path of paths.sort()) hash.update(path.slice(ROOT.length)).update(await readFile(path))
+function isAlive(processId: number): boolean {
+  try {
+    process.kill(processId, 0)
+    return true
+  } catch {
+    return false
   }
-  return hash.digest('hex').slice(0, 16)
 }
 
 /** How long a page may take on a busy machine. */
