@@ -52,6 +52,8 @@ export interface SessionItem {
   totalTokens: number
   createdAt: number
   updatedAt: number
+  /** An answer is being written, by the server that was asked. */
+  running?: true
 }
 
 /** `GET /api/sessions?search=&cursor=&limit=`, newest first. */

@@ -29,6 +29,8 @@ export interface RunHub {
   find(runId: string): Promise<{ item: RunItem; key: SessionKey } | undefined>
   /** Newest first. */
   list(key: SessionKey, limit?: number): Promise<RunItem[]>
+  /** The sessions of a user in which a run goes on, as far as this process knows: nothing is read for it. */
+  runningSessions(appName: string, userId: string): ReadonlySet<string>
   /** How many runs go on in this process, and for one user. */
   running(userId?: string): number
   /** Refuses new runs, waits for running ones up to `graceMs`, and tells followers to come back. */

@@ -162,3 +162,21 @@ test.each([
   expect(refused).toMatchObject({ code: 'invalid-argument', status: 400 })
   expect(refused.message).toMatch(/\.$/)
 })
+
+test('a session says that it runs for as long as it does', async () => {
+  const { client } = await startServer()
+  await say(client, 'still', 'say 1')
+  const { runId } = await client.start('busy', { text: 'slow 2000 20' })
+  await until(client, runId, 'text-delta')
+  const marks = async () => (await client.sessions()).sessions.map(item => [item.sessionId, item.running])
+  expect(await marks()).toEqual(
+    expect.arrayContaining([
+      ['busy', true],
+      ['still', undefined],
+    ]),
+  )
+  expect(await client.session('busy')).toMatchObject({ running: true })
+  await client.stop(runId)
+  await collect(client, runId)
+  expect((await marks()).map(([, running]) => running)).toEqual([undefined, undefined])
+})

@@ -70,6 +70,7 @@ export const SessionItem = z
     totalTokens: count,
     createdAt: count,
     updatedAt: count,
+    running: z.literal(true).optional(),
   })
   .openapi('SessionItem')
 

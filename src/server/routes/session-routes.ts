@@ -29,8 +29,9 @@ function mountList(api: ApiApp, context: ServerContext): void {
     async (c, { query }) => {
       const { appName, userId } = context.keyOf(c, '-')
       const page = await store.listSessions({ appName, userId, ...defined(query) })
+      const running = context.hub.runningSessions(appName, userId)
       const list: SessionList = {
-        sessions: page.sessions.map(toItem),
+        sessions: page.sessions.map(session => toItem(session, running)),
         ...(page.nextCursor === undefined ? {} : { nextCursor: page.nextCursor }),
       }
       return c.json(list)
@@ -49,7 +50,7 @@ function mountList(api: ApiApp, context: ServerContext): void {
     async (c, { body }) => {
       const key = context.keyOf(c, body.sessionId ?? randomUUID())
       await store.createSession(key, {}, defined({ title: body.title }))
-      return c.json(await itemOf(store, key), 201)
+      return c.json(await itemOf(context, key), 201)
     },
   )
 }
@@ -82,7 +83,7 @@ function mountOne(api: ApiApp, context: ServerContext): void {
     async (c, { params: { sessionId }, body }) => {
       const key = context.keyOf(c, sessionId)
       await store.renameSession(key, body.title)
-      return c.json(await itemOf(store, key))
+      return c.json(await itemOf(context, key))
     },
   )
   addRoute(
@@ -143,7 +144,9 @@ function mountReading(api: ApiApp, context: ServerContext): void {
   )
 }
 
-function mountFork(api: ApiApp, { runtime: { store }, keyOf }: ServerContext): void {
+function mountFork(api: ApiApp, context: ServerContext): void {
+  const { keyOf } = context
+  const { store } = context.runtime
   addRoute(
     api,
     {
@@ -161,7 +164,7 @@ function mountFork(api: ApiApp, { runtime: { store }, keyOf }: ServerContext): v
       if (throughSeq === 0) await emptyCopy(store, key, copy)
       else await store.forkSession(key, newId, defined({ throughSeq }))
       if (title !== undefined) await store.renameSession(copy, title)
-      return c.json(await itemOf(store, copy), 201)
+      return c.json(await itemOf(context, copy), 201)
     },
   )
 }
@@ -175,23 +178,20 @@ async function emptyCopy(store: SessionStore, key: SessionKey, copy: SessionKey)
 
 async function detailOf(context: ServerContext, key: SessionKey): Promise<SessionDetail> {
   const { runtime, hub } = context
-  const [item, usage, runs] = await Promise.all([
-    itemOf(runtime.store, key),
-    runtime.usage(key),
-    hub.list(key, 20),
-  ])
+  const [item, usage, runs] = await Promise.all([itemOf(context, key), runtime.usage(key), hub.list(key, 20)])
   const activeRun = runs.find(({ status }) => status === 'running')
   return { ...item, usage, ...defined({ activeRun, lastRun: runs[0] }) }
 }
 
 /** A session as a line of the list. Fails when there is none. */
-async function itemOf(store: SessionStore, key: SessionKey): Promise<SessionItem> {
-  const summary = await store.describeSession(key)
+async function itemOf({ runtime, hub }: ServerContext, key: SessionKey): Promise<SessionItem> {
+  const summary = await runtime.store.describeSession(key)
   if (!summary) throw noSession(key)
-  return toItem(summary)
+  return toItem(summary, hub.runningSessions(key.appName, key.userId))
 }
 
-function toItem({ key, title, preview, totalMessages, totalTokens, createdAt, updatedAt }: SessionSummary) {
+function toItem(session: SessionSummary, running: ReadonlySet<string>): SessionItem {
+  const { key, title, preview, totalMessages, totalTokens, createdAt, updatedAt } = session
   return {
     sessionId: key.sessionId,
     ...defined({ title, preview }),
@@ -199,6 +199,7 @@ function toItem({ key, title, preview, totalMessages, totalTokens, createdAt, up
     totalTokens,
     createdAt,
     updatedAt,
+    ...(running.has(key.sessionId) ? { running: true } : {}),
   }
 }
 

@@ -121,6 +121,15 @@ class Hub implements RunHub {
     return [...waiting.map(({ feed }) => waitingItem(feed)), ...items].slice(0, limit)
   }
 
+  runningSessions(appName: string, userId: string): ReadonlySet<string> {
+    const near = [...this.#local.values()].map(({ feed }) => feed)
+    const far = [...this.#watched.values()].map(({ run }) => run.feed)
+    const own = [...near, ...far].filter(
+      ({ key, ended }) => !ended && key.appName === appName && key.userId === userId,
+    )
+    return new Set(own.map(({ key }) => key.sessionId))
+  }
+
   running(userId?: string): number {
     const runs = [...this.#local.values()]
     return userId === undefined ? runs.length : runs.filter(({ feed }) => feed.key.userId === userId).length
