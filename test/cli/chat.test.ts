@@ -1,5 +1,4 @@
 // The real program in a real pseudo-terminal: keys in, a screen out.
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,6 +7,7 @@ import type { StrictProviderOptions } from '../../src/testing/start-strict-provi
 import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { type TerminalOptions, TestTerminal } from '../support/terminal.js'
+import { lango } from './lango.js'
 
 // Each start loads the whole runtime; on a busy machine that takes its time.
 vi.setConfig({ testTimeout: 120_000 })
@@ -411,7 +411,8 @@ describe('commands', () => {
 describe('without a terminal', () => {
   test('lines in are messages, answers come out as plain text', async () => {
     const cwd = await temporaryFolder()
-    const { stdout, stderr, code } = await piped(cwd, 'Hello\n/nonsense\nplease write x.txt\n')
+    const input = 'Hello\n/nonsense\nplease write x.txt\n'
+    const { stdout, stderr, code } = await lango(['chat'], { cwd, input })
     expect(stdout).toMatch(/^You said: "Hello"\./)
     expect(stdout).not.toContain('\u001b')
     expect(stderr).toContain('There is no command /nonsense.')
@@ -421,28 +422,6 @@ describe('without a terminal', () => {
     expect(code).toBe(1)
   })
 })
-
-async function piped(
-  cwd: string,
-  input: string,
-): Promise<{ stdout: string; stderr: string; code: number | null }> {
-  const script = join(import.meta.dirname, '../../src/cli/main.ts')
-  const { PATH = '', HOME = '' } = process.env
-  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), script, 'chat'], {
-    cwd,
-    env: { PATH, HOME },
-  })
-  let [stdout, stderr] = ['', '']
-  child.stdout.on('data', chunk => {
-    stdout += chunk
-  })
-  child.stderr.on('data', chunk => {
-    stderr += chunk
-  })
-  child.stdin.end(input)
-  const code = await new Promise<number | null>(resolve => child.on('close', resolve))
-  return { stdout, stderr, code }
-}
 
 /** Columns that a line takes on a terminal of today. */
 function cells(line: string): number {

@@ -1,10 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-
-const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
-const LOADER = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+import { BUILT_LANGO } from '../support/built-lango.js'
 
 export interface Outcome {
   code: number | null
@@ -31,8 +26,8 @@ export function startLango(
   args: readonly string[],
   { cwd, input, env, imports = [] }: StartOptions,
 ): ChildProcess {
-  const loaders = [LOADER, ...imports].flatMap(module => ['--import', module])
-  const child = spawn(process.execPath, [...loaders, MAIN, ...args], {
+  const loaders = imports.flatMap(module => ['--import', module])
+  const child = spawn(process.execPath, [...loaders, BUILT_LANGO, ...args], {
     cwd,
     env: { PATH: process.env.PATH ?? '', HOME: cwd, ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],

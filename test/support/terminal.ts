@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
 import type { IPty } from '@lydell/node-pty'
 import type { Terminal as Screen } from '@xterm/headless'
+import { BUILT_LANGO } from './built-lango.js'
 
 // Both are CommonJS; their names are not seen by an import.
 const require = createRequire(import.meta.url)
@@ -31,7 +31,7 @@ export class TestTerminal {
     this.#screen = new xterm.Terminal({ cols: columns, rows, scrollback: 5_000, allowProposedApi: true })
     this.#screen.unicode.register(WIDTHS)
     this.#screen.unicode.activeVersion = WIDTHS.version
-    this.#pty = spawn(process.execPath, ['--import', TSX, LANGO, ...args], {
+    this.#pty = spawn(process.execPath, [BUILT_LANGO, ...args], {
       name: 'xterm-256color',
       cols: columns,
       rows,
@@ -141,10 +141,6 @@ const KEYS = {
   'ctrl-d': '\u0004',
   'ctrl-r': '\u0012',
 } as const
-
-const TSX = import.meta.resolve('tsx')
-/** The command line, from the sources. */
-const LANGO = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 
 /** Nothing of the machine's own keys and settings may reach the program. */
 function cleanEnvironment(): Record<string, string> {
