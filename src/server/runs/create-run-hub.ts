@@ -46,6 +46,7 @@ type StartInput = RunInput & { userId: string }
 class Hub implements RunHub {
   readonly #parts: HubParts
   readonly #local = new Map<string, LocalRun>()
+  readonly #starting = new Map<string, { key: SessionKey; started: Promise<StartedRun> }>()
   readonly #watched = new Map<string, { run: WatchedRun; stop: AbortController }>()
   readonly #followers = new Set<AbortController>()
   #closing = false
@@ -57,13 +58,19 @@ class Hub implements RunHub {
   async start(input: StartInput): Promise<StartedRun> {
     const key = this.#key(input.userId, input.sessionId ?? randomUUID())
     const runId = (input.runId ?? randomUUID()).toLowerCase()
-    const started = { runId, sessionId: key.sessionId }
-    if (await this.#isKnown(runId, key)) return started
-    this.#checkRoom(input.userId)
-    const run = await this.#begin(runId, key, input)
-    if (run === 'known') return started
-    this.#parts.metrics.runStarted()
-    return started
+    // The same request may come twice at once: the second hears what becomes of the first.
+    const earlier = this.#starting.get(runId)
+    if (earlier) {
+      checkSameSession(earlier.key, key)
+      return earlier.started
+    }
+    const started = this.#startOnce(runId, key, input)
+    this.#starting.set(runId, { key, started })
+    try {
+      return await started
+    } finally {
+      this.#starting.delete(runId)
+    }
   }
 
   async *follow(
@@ -90,9 +97,13 @@ class Hub implements RunHub {
   }
 
   async stop(runId: string): Promise<void> {
+    const { runs } = this.#parts.runtime.store
     const local = this.#local.get(runId)
-    if (local) local.stop()
-    else await this.#parts.runtime.store.runs.sendSignal(runId, { type: 'stop' })
+    local?.stop()
+    if (local?.hasBegun) return
+    // The same request may wait here and have begun in another process.
+    const isElsewhere = !local || (await runs.findRun(runId))?.finished === false
+    if (isElsewhere) await runs.sendSignal(runId, { type: 'stop' })
   }
 
   async approve(runId: string, callId: string, answer: 'once' | 'always' | 'no'): Promise<void> {
@@ -149,12 +160,17 @@ class Hub implements RunHub {
     for (const follower of this.#followers) follower.abort()
   }
 
+  async #startOnce(runId: string, key: SessionKey, input: StartInput): Promise<StartedRun> {
+    const isNew = !(await this.#isKnown(runId, key)) && (await this.#begin(runId, key, input)) === 'begun'
+    if (isNew) this.#parts.metrics.runStarted()
+    return { runId, sessionId: key.sessionId }
+  }
+
   /** The same request sent twice is one run. */
   async #isKnown(runId: string, key: SessionKey): Promise<boolean> {
     const known = this.#local.get(runId)?.feed ?? (await this.#parts.runtime.store.runs.findRun(runId))
-    if (!known) return false
-    if (isSameKey(known.key, key)) return true
-    throw new AgentError('invalid-argument', 'There is a run with this id already. Take a new UUID.')
+    if (known) checkSameSession(known.key, key)
+    return known !== undefined
   }
 
   #checkRoom(userId: string): void {
@@ -173,6 +189,8 @@ class Hub implements RunHub {
   async #begin(runId: string, key: SessionKey, input: StartInput): Promise<'begun' | 'known'> {
     await this.#lookAfterSession(key)
     for (let attempt = 1; ; attempt++) {
+      // Nothing may come between the count and the start, or many who ask at once would all find room.
+      this.#checkRoom(input.userId)
       const run = this.#launch(runId, key, input)
       try {
         await this.#untilBegun(run, input.whenBusy)
@@ -248,14 +266,21 @@ class Hub implements RunHub {
 
   /** The feed of a run that goes on; `undefined` for one whose events are all in the store. */
   async #feedOf(runId: string): Promise<RunFeed | undefined> {
-    const near = this.#local.get(runId)?.feed ?? this.#watched.get(runId)?.run.feed
+    const near = this.#nearFeed(runId)
     if (near) return near
-    const { store } = this.#parts.runtime
-    const run = await store.runs.findRun(runId)
+    const run = await this.#parts.runtime.store.runs.findRun(runId)
+    // A run that waits here may have begun in another process, which was sent the same request: the store knows.
+    const waiting = this.#local.get(runId)?.feed
+    if (!run && waiting) return waiting
     if (!run) throw notFound('such run')
     if (run.finished || this.#closing) return undefined
     // Two may come at once; the second takes what the first has made.
-    return this.#local.get(runId)?.feed ?? this.#watched.get(runId)?.run.feed ?? this.#watch(run)
+    return this.#nearFeed(runId) ?? this.#watch(run)
+  }
+
+  #nearFeed(runId: string): RunFeed | undefined {
+    const local = this.#local.get(runId)
+    return local?.hasBegun ? local.feed : this.#watched.get(runId)?.run.feed
   }
 
   #watch(run: RunSummary): RunFeed {
@@ -302,6 +327,11 @@ const STOP_MS = 3000
 function asMistakeOf({ model }: RunInput, error: unknown): unknown {
   const isOfModel = model !== undefined && error instanceof AgentError && error.code === 'invalid-config'
   return isOfModel ? new AgentError('invalid-argument', error.message, { cause: error }) : error
+}
+
+function checkSameSession(known: SessionKey, key: SessionKey): void {
+  if (isSameKey(known, key)) return
+  throw new AgentError('invalid-argument', 'There is a run with this id already. Take a new UUID.')
 }
 
 function isSameKey(one: SessionKey, other: SessionKey): boolean {

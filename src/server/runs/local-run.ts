@@ -94,6 +94,8 @@ export class LocalRun {
     if (this.#hasBegun || this.#isAwaited) return
     const events = failedStart(key, runId, error)
     try {
+      // Another process was sent the same request and was first: the run's events are its own.
+      if (await runtime.store.runs.findRun(runId)) return
       await runtime.store.runs.appendEvents(key, runId, events as unknown as RunEventRecord[])
     } catch (failure) {
       logger.warn('The end of a run could not be stored', { runId, error: messageOf(failure) })

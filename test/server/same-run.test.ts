@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { startServer, type TestServer } from '../support/start-server.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+
+async function collect({ client }: TestServer, runId: string): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  for await (const event of client.follow(runId)) events.push(event)
+  return events
+}
+
+test.each(['one server', 'two servers'])(
+  'a request that comes twice at once to %s and may wait is one run with one story',
+  async servers => {
+    const store = `sqlite:${await temporaryFolder()}/lango.db`
+    const one = await startServer({ store })
+    const other = servers === 'one server' ? one : await startServer({ store })
+    const request = { text: 'slow 8 50', runId: randomUUID(), whenBusy: 'queue' as const }
+    await Promise.all([one, other].map(({ client }) => client.start('s1', request)))
+    const [near, far] = await Promise.all([collect(one, request.runId), collect(other, request.runId)])
+    expect(near?.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+    expect(far).toEqual(near)
+    expect((await one.client.messages('s1')).totalMessages).toBe(2)
+    await expect(other.client.start('s2', request)).rejects.toMatchObject({ code: 'invalid-argument' })
+  },
+)
+
+// Which of the two is first is not known, so the word of each is tried.
+test.each([0, 1])('a run that came to two servers is stopped by either (%i)', async which => {
+  const store = `sqlite:${await temporaryFolder()}/lango.db`
+  const servers = [await startServer({ store }), await startServer({ store })]
+  const request = { text: 'hang', runId: randomUUID(), whenBusy: 'queue' as const }
+  await Promise.all(servers.map(({ client }) => client.start('s1', request)))
+  await servers[which]?.client.stop(request.runId)
+  for (const server of servers) {
+    expect((await collect(server, request.runId)).at(-1)).toMatchObject({ finishReason: 'aborted' })
+  }
+})
+
+test('many who ask at once find no more room than one after the other', async () => {
+  const { client } = await startServer({ limits: { runsPerUser: 3 } })
+  const starts = Array.from({ length: 12 }, (_, index) =>
+    client.start(`s${index}`, { text: 'hang' }).then(
+      () => 202,
+      error => error.status,
+    ),
+  )
+  const statuses = await Promise.all(starts)
+  expect(statuses.filter(status => status === 202)).toHaveLength(3)
+  expect(statuses.filter(status => status === 429)).toHaveLength(9)
+})
