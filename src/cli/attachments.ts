@@ -33,11 +33,12 @@ export function readAttachments(files: readonly string[]): Promise<AttachedPart[
 async function readAttachment(file: string): Promise<AttachedPart> {
   const bytes = await readBytes(file)
   const mimeType = MEDIA_TYPES[extname(file).toLowerCase()]
+  if (bytes.length === 0) throw invalid(`${file} is empty: there is nothing to attach.`)
   if (mimeType !== undefined) return { inlineData: { mimeType, data: bytes.toString('base64') } }
   const text = decode(bytes)
   if (text === undefined) {
     throw invalid(
-      `${file} is neither text nor a known kind of picture, document, sound or film, so it cannot be attached.`,
+      `${file} is neither text in UTF-8 nor a known kind of picture, document, sound or film, so it cannot be attached.`,
     )
   }
   return { text: `${basename(file)}:\n\n${text}` }
@@ -51,8 +52,16 @@ async function readBytes(file: string): Promise<Buffer> {
     return await readFile(file)
   } catch (error) {
     if (error instanceof AgentError) throw error
-    throw invalid(`${file} cannot be read (${messageOf(error)}): check its path.`)
+    throw invalid(`${file} cannot be attached: ${reasonOf(error)}.`)
   }
+}
+
+function reasonOf(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'ENOENT') return 'there is no such file; check its path'
+  if (code === 'EISDIR') return 'it is a folder; name the files in it'
+  if (code === 'EACCES') return 'it may not be read; check its permissions'
+  return messageOf(error)
 }
 
 function decode(bytes: Buffer): string | undefined {

@@ -6,7 +6,7 @@ import { PROFILES } from '../provider/repair/profile.js'
 import { profileForModel } from '../provider/repair/profile-for-model.js'
 import type { Message } from '../session/message.js'
 import { readAnthropic, readChat, readGemini, readResponses, type WireMessage } from './history-files-wire.js'
-import { isAdkSession, isForeignFile, readAdkSession, readForeignSessions } from './import-adk.js'
+import { isAdkSession, readAdkSession, readForeignSessions } from './import-adk.js'
 import { type Fields, isFields } from './import-adk-events.js'
 import { readSessionLines } from './session-lines.js'
 
@@ -67,11 +67,6 @@ async function readInput(): Promise<string> {
 }
 
 async function readDatabase(file: string): Promise<HistoryFile> {
-  if (!(await isForeignFile(file))) {
-    throw invalid(
-      `${file} is a database, but not one of ADK. For Lango's own use --store sqlite:${file} --session ID.`,
-    )
-  }
   const histories: FileHistory[] = []
   for await (const { key, messages } of readForeignSessions(file)) {
     histories.push({ kind: 'session', name: key.sessionId, messages })

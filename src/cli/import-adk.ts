@@ -16,9 +16,10 @@ export interface ForeignSession {
   messages: Message[]
 }
 
-/** Whether the file holds sessions of ADK. False for Lango's own exports and for anything unknown. */
+/** Whether the file is a database or JSON with sessions of ADK. False for Lango's own exports and anything unknown. */
 export async function isForeignFile(file: string): Promise<boolean> {
-  if (await isSqlite(file)) return withDatabase(file, async database => isAdkDatabase(database))
+  // Whatever is in a SQLite file, it is no export; which tables it lacks is said when they are read.
+  if (await isSqlite(file)) return true
   const data = await readJson(file)
   return sessionsIn(data).length > 0
 }
@@ -80,30 +81,17 @@ async function beginningOf(file: string, bytes: number): Promise<string> {
   }
 }
 
-async function withDatabase<Result>(
-  file: string,
-  work: (database: ForeignDatabase) => Promise<Result>,
-): Promise<Result> {
-  const { openForeignSqlite } = await import('../store/open-store.js')
-  const database = await openForeignSqlite(file)
-  try {
-    return await work(database)
-  } finally {
-    database.close()
-  }
-}
-
-function isAdkDatabase(database: ForeignDatabase): boolean {
-  const tables = database.rows("SELECT name FROM sqlite_master WHERE type = 'table'").map(row => row.name)
-  return tables.includes('sessions') && tables.includes('events')
+function tablesOf(database: ForeignDatabase): Set<unknown> {
+  return new Set(database.rows("SELECT name FROM sqlite_master WHERE type = 'table'").map(row => row.name))
 }
 
 function* readDatabase(database: ForeignDatabase, file: string): Generator<ForeignSession> {
-  if (!isAdkDatabase(database)) {
-    throw new AgentError(
-      'invalid-argument',
-      `${file} is a SQLite database, but not one of ADK: it has no tables "sessions" and "events".`,
-    )
+  const tables = tablesOf(database)
+  if (!tables.has('sessions') || !tables.has('events')) {
+    const message = tables.has('lango_schema')
+      ? `${file} is a store of Lango already: use it with --store sqlite:${file}.`
+      : `${file} is a SQLite database, but not one of ADK: it has no tables "sessions" and "events".`
+    throw new AgentError('invalid-argument', message)
   }
   const columns = new Set(database.rows('PRAGMA table_info(events)').map(row => row.name))
   const toEvent = columns.has('event_data') ? eventOfJson : eventOfColumns

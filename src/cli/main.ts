@@ -5,7 +5,7 @@
  */
 import { AgentError, messageOf } from '../errors.js'
 import { type CommandSpec, findCommand } from './command.js'
-import { guardPipes } from './output.js'
+import { guardPipes, lineWidth } from './output.js'
 
 /** Runs one command line and returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -22,7 +22,7 @@ export async function main(args: readonly string[]): Promise<number> {
       return await help(LANGO, words)
     return await run(LANGO, args)
   } catch (error) {
-    tell(error, args)
+    await tell(error, args)
     return 1
   }
 }
@@ -36,7 +36,7 @@ async function help(root: CommandSpec, words: readonly string[]): Promise<number
     throw unknownCommand({ command, path }, stray)
   }
   const { helpText } = await import('./help.js')
-  process.stdout.write(helpText(command, path))
+  process.stdout.write(helpText(command, path, lineWidth()))
   return 0
 }
 
@@ -48,14 +48,16 @@ async function run(root: CommandSpec, args: readonly string[]): Promise<number> 
 }
 
 /** One sentence for people, the same as data for programs; the stack only for those who look for a defect. */
-function tell(error: unknown, args: readonly string[]): void {
+async function tell(error: unknown, args: readonly string[]): Promise<void> {
   const known =
     error instanceof AgentError ? error : new AgentError('internal', messageOf(error), { cause: error })
   // For `init` the flag names a format of files.
   const asData = args.includes('--json') && args[0] !== 'init'
-  const text = asData ? JSON.stringify({ error: known }) : `lango: ${known.message}`
   const stack = args.includes('--debug') && error instanceof Error ? `\n${error.stack}` : ''
-  process.stderr.write(`${text}${stack}\n`)
+  const text = asData ? JSON.stringify({ error: known }) : `lango: ${known.message}`
+  // A message may quote a file or a server, and a terminal would obey what they contain.
+  const { plainText } = await import('./plain-text.js')
+  process.stderr.write(`${plainText(`${text}${stack}`)}\n`)
 }
 
 guardPipes()

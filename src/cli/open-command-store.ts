@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
@@ -9,22 +10,35 @@ export interface CommandStore {
   app: string
 }
 
-/** Opens the store that flags, environment or configuration name, hands it to `work`, and closes it. */
+/**
+ * Opens the store that flags, environment or configuration name, hands it to `work`, and closes it. A file that
+ * is not there is made only for those who have something to put into it; to the others it is an empty store.
+ */
 export async function withStore<Result>(
   flags: Flags,
   work: (opened: CommandStore) => Promise<Result>,
+  { creates = false } = {},
 ): Promise<Result> {
   const [{ loadStoreSettings }, { openStore }] = await Promise.all([
     import('../config/load-store-settings.js'),
     import('../store/open-store.js'),
   ])
   const settings = await loadStoreSettings({ file: flags.config, app: flags.app, store: flags.store })
-  const store = await openStore(settings.store)
+  const isAbsent = !creates && (await isAbsentFile(settings.store))
+  const store = await openStore(isAbsent ? 'memory:' : settings.store)
   try {
     return await work({ store, app: settings.app })
   } finally {
     await store.close()
   }
+}
+
+/** The path is read roughly first: only when nothing is found there is it worth to ask the store itself. */
+async function isAbsentFile(url: string): Promise<boolean> {
+  const path = /^sqlite:([^?]*)/.exec(url)?.[1]
+  if (path === undefined || existsSync(path)) return false
+  const { inspectStore } = await import('../store/open-store.js')
+  return !(await inspectStore(url)).exists
 }
 
 /** Sessions that are looked through for an id; beyond that the user has to be named. */

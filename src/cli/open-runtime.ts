@@ -4,6 +4,7 @@
  */
 import type { LangoConfig, LangoConfigInput } from '../config/config.js'
 import type { LoadedConfig } from '../config/load-config.js'
+import { AgentError } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Runtime } from '../runtime.js'
 import type { RuntimeOptions } from '../runtime-options.js'
@@ -42,11 +43,14 @@ export async function loadSettings(flags: CommonFlags, cwd = process.cwd()): Pro
   const loaded = await loadConfig({ cwd, file: flags.config, overrides })
   const { agent } = loaded.config
   if (flags.agent !== undefined) {
-    const { resolve } = await import('node:path')
+    const [{ resolve }, { existsSync }] = await Promise.all([import('node:path'), import('node:fs')])
+    const agentFile = resolve(cwd, flags.agent)
+    if (!existsSync(agentFile))
+      throw new AgentError('invalid-argument', `There is no agent file ${flags.agent}. Check the path.`)
     const { agent: _replaced, rootAgent: _other, ...config } = loaded.config
     const { model: _chosen, ...rest } = loaded
     const model = flags.model === undefined ? {} : { model: flags.model }
-    return { ...rest, config: config as LangoConfig, agentFile: resolve(cwd, flags.agent), ...model }
+    return { ...rest, config: config as LangoConfig, agentFile, ...model }
   }
   if (flags.model === undefined) return loaded
   if (!agent) return { ...loaded, model: flags.model }

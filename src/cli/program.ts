@@ -29,7 +29,8 @@ export function parseCommandLine(root: CommandSpec, args: readonly string[]): In
   const place = withFallback(named, words)
   const flags: Record<string, string | boolean | string[]> = {}
   for (const token of tokens) {
-    if (token.kind === 'option') setFlag(flags, token, place)
+    // Whoever wrote no command is told about what was written.
+    if (token.kind === 'option') setFlag(flags, token, { ...place, path: named.path })
   }
   const own = words.slice(named.path.split(' ').length - 1)
   checkWords(place, own)
@@ -96,7 +97,7 @@ function setFlag(
     return
   }
   // A value that looks like an option is one that was forgotten, unless it was tied on with "=".
-  if (value === undefined || (!inlineValue && /^-./.test(value)))
+  if (value === undefined || value.trim() === '' || (!inlineValue && /^-./.test(value)))
     throw invalid(`${rawName} needs a value. ${more}`)
   if (!option.repeats) flags[name] = value
   else flags[name] = [...((flags[name] as string[] | undefined) ?? []), value]

@@ -2,6 +2,7 @@ import type { RunEvent } from '../run/run-event.js'
 import { note, type Styles, stylesOf } from './output.js'
 import { plainLine, plainText } from './plain-text.js'
 import { fitText } from './text-width.js'
+import { count } from './wording.js'
 
 export interface PrinterOptions {
   /** Text is shown as it comes; otherwise the answer alone, when it is complete. */
@@ -84,9 +85,9 @@ export class RunPrinter {
       case 'wrap-up':
         return `the limit is reached (${event.reason}): the model gets one last turn`
       case 'history-cut':
-        return `${event.cut.messages} older messages were left out to fit the budget`
+        return `${count(event.cut.messages, 'older message')} left out to fit the budget`
       case 'repair':
-        return `the history was repaired for ${event.model}: ${event.repairs.length} changes`
+        return `the history was repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
       case 'approval-answer':
         return event.answer === 'once' || event.answer === 'always'
           ? undefined

@@ -2,8 +2,10 @@ import type { FileHandle } from 'node:fs/promises'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Flags } from './command.js'
+import { interruptible } from './interruptible.js'
 import { type CommandStore, findSession, withStore } from './open-command-store.js'
 import { note, print } from './output.js'
+import { plainLine } from './plain-text.js'
 import { Progress } from './progress.js'
 import { headerLine, messageLine } from './session-lines.js'
 import { count, grouped } from './wording.js'
@@ -19,16 +21,27 @@ export async function exportSessions(ids: readonly string[], flags: Flags): Prom
       : 'Say which session to export, or --all.'
     throw new AgentError('invalid-argument', message)
   }
-  return withStore(flags, async opened => {
-    const keys = flags.all ? allSessions(opened, flags.user) : namedSessions(opened, ids, flags.user)
-    if (flags.output === undefined || flags.output === '-') {
-      await writeSessions(opened, keys, print)
-      return 0
-    }
-    const { sessions, messages } = await intoFile(flags.output, write => writeSessions(opened, keys, write))
-    note(`Exported ${count(sessions, 'session')} with ${count(messages, 'message')} to ${flags.output}.`)
+  return interruptible(signal => withStore(flags, opened => exportFrom(opened, { ids, flags, signal })))
+}
+
+async function exportFrom(
+  opened: CommandStore,
+  { ids, flags, signal }: { ids: readonly string[]; flags: Flags; signal: AbortSignal },
+): Promise<number> {
+  const { output, all, user } = flags
+  const keys = all ? allSessions(opened, user) : namedSessions(opened, ids, user)
+  const writeTo = (write: Write) =>
+    writeSessions(opened, keys, text => {
+      signal.throwIfAborted()
+      return write(text)
+    })
+  if (output === undefined || output === '-') {
+    await writeTo(print)
     return 0
-  })
+  }
+  const { sessions, messages } = await intoFile(output, writeTo)
+  note(`Exported ${count(sessions, 'session')} with ${count(messages, 'message')} to ${output}.`)
+  return 0
 }
 
 type Write = (text: string) => Promise<unknown>
@@ -45,27 +58,30 @@ async function writeSessions(
 ): Promise<Exported> {
   const progress = new Progress()
   const done = { sessions: 0, messages: 0 }
-  for await (const key of keys) {
-    const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
-    // Deleted since it was listed.
-    if (session === undefined) continue
-    await write(headerLine(session))
-    const end = session.totalMessages + 1
-    for (let afterSeq = 0; afterSeq < session.totalMessages; ) {
-      const page = await store.readMessages(key, { afterSeq, beforeSeq: end, limit: PAGE })
-      const last = page.at(-1)
-      if (last === undefined) break
-      await write(page.map(messageLine).join(''))
-      afterSeq = last.seq
-      done.messages += page.length
-      progress.tell(
-        () =>
-          `exported ${count(done.messages, 'message')}, ${grouped(afterSeq)} of ${grouped(end - 1)} of ${key.sessionId}`,
-      )
+  try {
+    for await (const key of keys) {
+      const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
+      // Deleted since it was listed.
+      if (session === undefined) continue
+      await write(headerLine(session))
+      const end = session.totalMessages + 1
+      for (let afterSeq = 0; afterSeq < session.totalMessages; ) {
+        const page = await store.readMessages(key, { afterSeq, beforeSeq: end, limit: PAGE })
+        const last = page.at(-1)
+        if (last === undefined) break
+        await write(page.map(messageLine).join(''))
+        afterSeq = last.seq
+        done.messages += page.length
+        progress.tell(
+          () =>
+            `exported ${count(done.sessions, 'session')}, ${count(done.messages, 'message')}; at ${grouped(afterSeq)} of ${grouped(end - 1)} of ${plainLine(key.sessionId)}`,
+        )
+      }
+      done.sessions += 1
     }
-    done.sessions += 1
+  } finally {
+    progress.end()
   }
-  progress.end()
   return done
 }
 

@@ -1,10 +1,12 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { addAbortSignal } from 'node:stream'
 import { AgentError, messageOf } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Flags } from './command.js'
-import { withStore } from './open-command-store.js'
+import { interruptible } from './interruptible.js'
+import { type CommandStore, withStore } from './open-command-store.js'
 import { note, print, printJson } from './output.js'
 import { Progress } from './progress.js'
 import { readSessionLines } from './session-lines.js'
@@ -27,10 +29,21 @@ interface ImportedSession extends SessionKey {
 /** `lango sessions import`. */
 export async function importSessions([file = '']: readonly string[], flags: Flags): Promise<number> {
   await checkFile(file)
-  return withStore(flags, async ({ store, app }) => {
-    const progress = new Progress()
-    const imported: ImportedSession[] = []
-    for await (const session of readSessions(file)) {
+  return interruptible(signal =>
+    withStore(flags, opened => importInto(opened, { file, flags, signal }), { creates: true }),
+  )
+}
+
+async function importInto(
+  { store, app }: CommandStore,
+  { file, flags, signal }: { file: string; flags: Flags; signal: AbortSignal },
+): Promise<number> {
+  const progress = new Progress()
+  const imported: ImportedSession[] = []
+  let messages = 0
+  try {
+    for await (const session of readSessions(file, signal)) {
+      signal.throwIfAborted()
       if (flags.as !== undefined && imported.length > 0) {
         throw new AgentError(
           'invalid-argument',
@@ -42,15 +55,18 @@ export async function importSessions([file = '']: readonly string[], flags: Flag
         userId: flags.user ?? session.key.userId,
         sessionId: flags.as ?? session.key.sessionId,
       }
-      const messages = await storeSession(store, { ...session, key }, stored =>
-        progress.tell(() => `imported ${count(stored, 'message')} of ${key.sessionId}`),
-      )
-      imported.push({ ...key, messages })
+      const stored = await storeSession(store, { ...session, key }, () => {
+        signal.throwIfAborted()
+        messages += 1
+        progress.tell(() => `imported ${count(imported.length, 'session')}, ${count(messages, 'message')}`)
+      })
+      imported.push({ ...key, messages: stored })
     }
+  } finally {
     progress.end()
-    await report(imported, { file, app, json: flags.json === true })
-    return 0
-  })
+  }
+  await report(imported, { file, app, json: flags.json === true })
+  return 0
 }
 
 async function checkFile(file: string): Promise<void> {
@@ -64,7 +80,7 @@ async function checkFile(file: string): Promise<void> {
   )
 }
 
-async function* readSessions(file: string): AsyncGenerator<ReadSession> {
+async function* readSessions(file: string, signal: AbortSignal): AsyncGenerator<ReadSession> {
   if (file !== '-') {
     const { isForeignFile, readForeignSessions } = await import('./import-adk.js')
     if (await isForeignFile(file)) {
@@ -72,10 +88,9 @@ async function* readSessions(file: string): AsyncGenerator<ReadSession> {
       return
     }
   }
-  yield* readOurs(
-    file === '-' ? process.stdin : createReadStream(file),
-    file === '-' ? 'standard input' : file,
-  )
+  const input = file === '-' ? process.stdin : createReadStream(file)
+  // An input that stays open must not keep an interrupted import waiting.
+  yield* readOurs(addAbortSignal(signal, input), file === '-' ? 'standard input' : file)
 }
 
 /** Sessions follow each other in one stream of lines: each is taken to its end before the next begins. */
@@ -104,15 +119,22 @@ async function* readOurs(input: AsyncIterable<Uint8Array>, source: string): Asyn
 async function storeSession(
   store: SessionStore,
   { key, state, title, messages, expected }: ReadSession,
-  onStored: (messages: number) => void,
+  onStored: () => void,
 ): Promise<number> {
   await createSession(store, key, { state, title })
   let stored = 0
   try {
     for await (const message of messages) {
-      await store.appendMessage(key, message)
+      const { seq } = await store.appendMessage(key, message)
       stored += 1
-      onStored(stored)
+      // A store takes a message of the same id for the same message and does not keep it twice.
+      if (seq !== stored) {
+        throw new AgentError(
+          'invalid-argument',
+          `Message ${stored} has the id of message ${seq} ("${message.id}"): the file was edited.`,
+        )
+      }
+      onStored()
     }
     if (expected !== undefined && stored !== expected) {
       throw new AgentError(
@@ -159,6 +181,9 @@ function isShared(name: string): boolean {
   return name.startsWith('app:') || name.startsWith('user:')
 }
 
+/** Sessions that are named in the report; --json names all. */
+const MOST_NAMED = 10
+
 async function report(
   imported: readonly ImportedSession[],
   { file, app, json }: { file: string; app: string; json: boolean },
@@ -168,8 +193,13 @@ async function report(
     return
   }
   if (imported.length === 0) note(`${file} holds no session.`)
-  for (const { sessionId, userId, messages } of imported) {
+  for (const { sessionId, userId, messages } of imported.slice(0, MOST_NAMED)) {
     await print(`Imported ${sessionId} of the user ${userId}: ${count(messages, 'message')}.\n`)
+  }
+  if (imported.length > MOST_NAMED) {
+    const others = imported.slice(MOST_NAMED)
+    const messages = others.reduce((sum, session) => sum + session.messages, 0)
+    await print(`… and ${count(others.length, 'more session')} with ${count(messages, 'message')}.\n`)
   }
   const foreign = imported.find(({ appName }) => appName !== app)
   if (foreign) {

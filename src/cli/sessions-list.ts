@@ -1,5 +1,6 @@
 import type { ListQuery, SessionPage, SessionSummary } from '../session/session-store.js'
 import type { Flags } from './command.js'
+import { givenFlags } from './next-command.js'
 import { type CommandStore, withStore } from './open-command-store.js'
 import { lineWidth, note, print, printJson, stylesOf } from './output.js'
 import { plainLine } from './plain-text.js'
@@ -84,14 +85,11 @@ function nothingFound(app: string, { page, cursor, search }: Flags): string {
   return search === undefined ? `No sessions in the app "${app}" yet.` : `No session is called "${search}".`
 }
 
-function nextCommand({ limit, page, user, search }: Flags, cursor: string): string {
-  const options = [
-    limit === undefined ? '' : ` --limit ${limit}`,
-    user === undefined ? '' : ` --user ${user}`,
-    search === undefined ? '' : ` --search "${search}"`,
-  ]
+function nextCommand(flags: Flags, cursor: string): string {
+  const { page } = flags
+  const options = givenFlags(flags, ['limit', 'search', 'user', 'app', 'store', 'config'])
   const place = page === undefined ? `--cursor ${cursor}` : `--page ${Number(page) + 1}`
-  return `lango sessions list${options.join('')} ${place}`
+  return `lango sessions list${options} ${place}`
 }
 
 /** The lines of the table that people see. */

@@ -145,8 +145,10 @@ describe('with a provider', () => {
 
     say(terminal, '/model nobody/x')
     await terminal.waitFor('Cannot find the model "nobody/x"')
+    say(terminal, '/model mistral/mistral-large-latest')
+    await terminal.waitFor('There is no key for mistral/mistral-large-latest. Leave, set MISTRAL_API_KEY')
     say(terminal, '/model')
-    await terminal.waitFor('Choose a model')
+    await terminal.waitFor('Choose a model · type to narrow')
     terminal.type('claude')
     await terminal.waitFor(/→ claude\/\S+/)
     const name = /→ (claude\/\S+)/.exec(terminal.screen())?.[1]

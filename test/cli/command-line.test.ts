@@ -17,12 +17,12 @@ function everyCommand(command: CommandSpec, path = command.name): [path: string,
 }
 
 describe('help', () => {
-  test.each(everyCommand(LANGO))('of %s teaches with an example and fits 120 columns', (path, command) => {
-    const text = helpText(command, path)
+  test.each(everyCommand(LANGO))('of %s teaches with an example and fits 80 columns', (path, command) => {
+    const text = helpText(command, path, 80)
     expect(text).toContain(`Usage: ${path}`)
     expect(text).toContain('Examples:')
     for (const { flags } of optionsOf(command)) expect(text).toContain(flags)
-    for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
+    for (const line of text.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80)
   })
 
   test.each(everyCommand(LANGO))('of %s has examples that are read without a complaint', (_path, command) => {
@@ -75,7 +75,8 @@ test.each([
   [['sesions'], 'There is no command "sesions". Did you mean sessions?'],
   [['sessions', 'lst'], 'There is no command "sessions lst". Did you mean list?'],
   [['run', '--modl', 'x', 'hi'], "'lango run' has no option --modl. Did you mean --model?"],
-  [['-x'], "'lango chat' has no option -x. 'lango chat --help' tells more."],
+  [['-x'], "'lango' has no option -x. 'lango --help' tells more."],
+  [['run', '--session', '', 'hi'], "--session needs a value. 'lango run --help' tells more."],
   [
     ['sessions', 'show'],
     "'lango sessions show' needs <id>: the session. 'lango sessions show --help' tells more.",

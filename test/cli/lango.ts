@@ -9,8 +9,8 @@ export interface Outcome {
 
 export interface StartOptions {
   cwd: string
-  /** What is piped in; absent: nothing. */
-  input?: string
+  /** What is piped in; absent: nothing. `null`: the pipe stays open for the test to write to. */
+  input?: string | null
   env?: Record<string, string>
   /** Modules that are loaded first. */
   imports?: readonly string[]
@@ -33,7 +33,7 @@ export function startLango(
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
   child.stdin?.on('error', () => {})
-  child.stdin?.end(input)
+  if (input !== null) child.stdin?.end(input)
   return child
 }
 

@@ -99,13 +99,17 @@ test('a failed run exits with 1 and one sentence, or the error as an event', asy
     providers: { openai: { baseUrl, apiKey: 'sk-very-secret-key-123', retry: { maxAttempts: 1 } } },
   })
   const args = ['run', 'hi', '--model', 'openai/gpt-4.1']
-  const [plain, json, unknown, empty, before, noFile] = await Promise.all([
+  await writeFile(join(cwd, 'empty.png'), '')
+  const [plain, json, unknown, empty, before, noFile, folder, nothing, noAgent] = await Promise.all([
     lango(args, { cwd }),
     lango([...args, '--json'], { cwd }),
     lango(['run', 'hi', '--model', 'gpt-5.2'], { cwd }),
     lango(['run'], { cwd }),
     lango(['run', '--json', '--model', 'nobody/x', 'hi'], { cwd }),
     lango(['run', 'hi', '-f', 'nowhere.txt'], { cwd }),
+    lango(['run', 'hi', '-f', '.'], { cwd }),
+    lango(['run', 'hi', '-f', 'empty.png'], { cwd }),
+    lango(['run', 'hi', '--agent', 'nobody.ts'], { cwd }),
   ])
   expect(plain).toMatchObject({ code: 1, stdout: '' })
   expect(plain.stderr).toMatch(/^lango: .*key/m)
@@ -121,7 +125,10 @@ test('a failed run exits with 1 and one sentence, or the error as an event', asy
   expect(empty).toMatchObject({ code: 1, stderr: expect.stringMatching(/^lango: There is nothing to ask: /) })
   expect(before.code).toBe(1)
   expect(eventsOf(before)).toMatchObject([{ type: 'error', error: { code: 'invalid-config' } }])
-  expect(noFile).toMatchObject({ code: 1, stderr: expect.stringContaining('nowhere.txt cannot be read') })
+  expect(noFile).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no such file') })
+  expect(folder.stderr).toBe('lango: . cannot be attached: it is a folder; name the files in it.\n')
+  expect(nothing.stderr).toBe('lango: empty.png is empty: there is nothing to attach.\n')
+  expect(noAgent.stderr).toBe('lango: There is no agent file nobody.ts. Check the path.\n')
 })
 
 test('Ctrl-C ends a run with 130, and the session goes on', async () => {

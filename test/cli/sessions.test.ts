@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -142,7 +143,9 @@ describe('export and import', () => {
         join(cwd, 'wrong.jsonl'),
         `${lines[0]?.replace('"messages":4', '"messages":1')}\n{"role":5}\n`,
       ),
-      writeFile(join(cwd, 'text.jsonl'), 'hello\n'),
+      writeFile(join(cwd, 'twice.jsonl'), [lines[0], lines[1], ...lines.slice(1, 4)].join('\n')),
+      // What a terminal would take for a command.
+      writeFile(join(cwd, 'text.jsonl'), '\u001b]0;owned\u0007hello\n'),
       writeFile(join(cwd, 'empty.jsonl'), ''),
     ])
     const cases = {
@@ -152,7 +155,9 @@ describe('export and import', () => {
       'headless.jsonl': /Line 1 of headless\.jsonl is no session header/,
       'newer.jsonl': /has version 2, but this Lango reads version 1\. Update Lango\./,
       'wrong.jsonl': /message\.role must be a string, not 5\. Nothing of the session/,
-      'text.jsonl': /Line 1 of text\.jsonl is not JSON/,
+      'twice.jsonl':
+        /Message 2 has the id of message 1 \("e1"\): the file was edited\. Nothing of the session/,
+      'text.jsonl': /^lango: Line 1 of text\.jsonl is not JSON [^\p{Cc}]*\n$/u,
       'empty.jsonl': /empty\.jsonl is empty: there is nothing to import\./,
       'absent.jsonl': /absent\.jsonl does not exist\./,
     }
@@ -228,7 +233,56 @@ describe('export and import', () => {
   })
 })
 
+test('an interrupted import keeps nothing of the session that it was reading', async () => {
+  const cwd = await temporaryFolder()
+  const url = `sqlite:${cwd}/lango.db`
+  const child = startLango(['sessions', 'import', '-'], { cwd, input: null })
+  const header = JSON.stringify({ lango: 'session', version: 1, key: KEY, state: {}, messages: 2 })
+  child.stdin?.write(`${header}\n${JSON.stringify(HARD_MESSAGES[0])}\n`)
+  const ended = outcomeOf(child)
+  await expect
+    .poll(async () => (existsSync(join(cwd, 'lango.db')) ? messagesIn(url) : 0), { timeout: 20_000 })
+    .toBe(1)
+  child.kill('SIGINT')
+  expect(await ended).toMatchObject({
+    code: 130,
+    stdout: '',
+    stderr: expect.stringMatching(/^lango: .*Nothing of the session "s1" was kept\.\n$/),
+  })
+  expect(await messagesIn(url)).toBe(0)
+})
+
+async function messagesIn(url: string): Promise<number> {
+  const store = await openStore(url)
+  try {
+    return (await store.loadSession(KEY))?.totalMessages ?? 0
+  } finally {
+    await store.close()
+  }
+}
+
 describe('list, show and delete', () => {
+  test('make no file, and name the whole place in the next command', async () => {
+    const cwd = await temporaryFolder()
+    const [listed, shown] = await Promise.all([
+      lango(['sessions', 'list'], { cwd }),
+      lango(['sessions', 'show', 's1'], { cwd }),
+    ])
+    expect(listed).toMatchObject({ code: 0, stderr: 'No sessions in the app "lango" yet.\n' })
+    expect(shown).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no session "s1"') })
+    expect(await readdir(cwd)).toEqual([])
+    const place = ['--app', 'shop', '--store', 'sqlite:./my sessions.db']
+    for (const sessionId of ['s1', 's2'])
+      await fill(`sqlite:${cwd}/my sessions.db`, { ...KEY, appName: 'shop', sessionId }, HARD_MESSAGES)
+    const [page, newest] = await Promise.all([
+      lango(['sessions', 'list', '--limit', '1', ...place], { cwd }),
+      lango(['sessions', 'show', 's1', '--limit', '1', ...place], { cwd }),
+    ])
+    const again = "--app shop --store 'sqlite:./my sessions.db'"
+    expect(page.stderr).toContain(`lango sessions list --limit 1 ${again} --cursor `)
+    expect(newest.stderr).toContain(`lango sessions show s1 --limit 1 ${again} --before 4`)
+  })
+
   test('page through 10,000 sessions', async () => {
     const cwd = await temporaryFolder()
     const store = await openStore(`sqlite:${cwd}/lango.db?sync=normal`)
@@ -288,7 +342,7 @@ describe('list, show and delete', () => {
     expect(shown.stdout).not.toContain('\u001b')
     expect(before.stdout).toContain('#2 ·')
     expect(before.stdout).not.toContain('#1 ·')
-    expect(before.stderr).toContain('lango sessions show s1 --before 2')
+    expect(before.stderr).toContain('lango sessions show s1 --limit 1 --before 2')
     expect(JSON.parse(json.stdout)).toMatchObject({
       key: { userId: 'ann' },
       totalMessages: 5,

@@ -1,7 +1,7 @@
 /** `lango chat`: opens the runtime and the session, and lets a person talk to it, on a terminal or through pipes. */
 import { keyHint } from '../key-hint.js'
+import { givenFlags, quoted } from '../next-command.js'
 import { type CommonFlags, type OpenedRuntime, openRuntime } from '../open-runtime.js'
-import { plainLine } from '../plain-text.js'
 import { version } from '../version.js'
 import { ChatSession, HUNG_UP } from './chat-session.js'
 import { isDemo } from './chat-state.js'
@@ -73,14 +73,6 @@ function greeting({ model, loaded }: OpenedRuntime): string[] {
 
 /** The command that comes back to this session from the same folder. */
 function continuation(session: ChatSession, flags: ChatFlags): string {
-  const named = (['config', 'agent', 'store', 'app', 'user', 'model'] as const).flatMap(name => {
-    const value = flags[name]
-    return value === undefined ? [] : [`--${name}`, quoted(value)]
-  })
-  return ['lango chat --session', quoted(session.state.sessionId), ...named].join(' ')
-}
-
-function quoted(word: string): string {
-  const plain = plainLine(word)
-  return /^[\w@%+=:,./-]+$/.test(plain) ? plain : `'${plain.replaceAll("'", `'\\''`)}'`
+  const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model'])
+  return `lango chat --session ${quoted(session.state.sessionId)}${place}`
 }

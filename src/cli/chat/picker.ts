@@ -42,7 +42,7 @@ export class Picker implements Component {
     const keys = this.#filter === '' ? 'type to narrow, Enter takes, Esc leaves' : plainLine(this.#filter)
     return [
       '',
-      clip(`  ${theme.bold(this.title)} ${theme.dim(keys)}`, width),
+      clip(`  ${theme.bold(this.title)} ${theme.dim(`· ${keys}`)}`, width),
       ...this.#lines(Math.max(8, width - 2)).map(line => clip(`  ${line}`, width)),
     ]
   }

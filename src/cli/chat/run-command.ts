@@ -47,9 +47,24 @@ async function chooseModel(chat: ChatSession, ui: ChatUi, argument: string): Pro
   }
   const reference = argument || (await ask())
   if (reference === undefined) return
+  await checkKey(chat, reference)
   chat.switchModel(reference)
   const when = chat.busy ? 'from the next message on' : 'from here on'
   chat.notice(`model: ${chat.state.model}, ${when}`)
+}
+
+/** A key cannot be set in a program that runs, so it is missed now and not when the next message is sent. */
+async function checkKey({ registry, opened }: ChatSession, reference: string): Promise<void> {
+  const { provider } = registry.resolve(reference)
+  const { listProviders } = await import('../../list-models.js')
+  const { config, env } = opened.loaded
+  const providers = config.providers as NonNullable<Parameters<typeof listProviders>[0]>['providers']
+  const found = listProviders({ providers, env }).find(each => each.provider === provider.id)
+  if (found?.keyVariable === undefined || found.keyPresent) return
+  throw new AgentError(
+    'provider-auth',
+    `There is no key for ${reference}. Leave, set ${found.keyVariable}, and come back to this session.`,
+  )
 }
 
 async function chooseSession(chat: ChatSession, ui: ChatUi): Promise<void> {

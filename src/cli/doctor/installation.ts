@@ -99,7 +99,9 @@ function report(checks: readonly Check[]): string {
   const width = Math.max(...checks.map(({ name }) => name.length))
   const indent = ' '.repeat(width + 8)
   const lines = checks.flatMap(({ name, status, message, fix }) => {
-    const [first = '', ...rest] = wrapped(plainLine(message), indent, lineWidth())
+    const [first = '', ...rest] = message
+      .split('\n')
+      .flatMap(line => wrapped(plainLine(line), indent, lineWidth()))
     const head = `${paint[status](status.padEnd(4))}  ${name.padEnd(width)}  ${first.trimStart()}`
     const help = fix === undefined ? [] : wrapped(plainLine(fix), indent, lineWidth()).map(styles.dim)
     return [head, ...rest, ...help]

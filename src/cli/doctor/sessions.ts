@@ -1,12 +1,13 @@
 /** `lango doctor --session ID` and `--all`: what is wrong in stored histories, and healed copies of them. */
-import { redactText } from '../../config/redact.js'
 import { AgentError } from '../../errors.js'
 import type { SessionKey } from '../../session/message.js'
 import type { Flags } from '../command.js'
 import { mappedLine, problemLines } from '../lint-report.js'
+import { givenFlags, quoted } from '../next-command.js'
 import { type CommandStore, findSession, withStore } from '../open-command-store.js'
 import { lineWidth, print, printJson, stylesOf } from '../output.js'
 import { plainLine } from '../plain-text.js'
+import { Progress } from '../progress.js'
 import { count } from '../wording.js'
 import { type Examination, examine, type SessionProblem } from './examine.js'
 import { type WrittenCopy, writeCopy } from './write-copy.js'
@@ -37,14 +38,18 @@ export async function treatSession(sessionId: string, flags: Flags): Promise<num
 export async function treatAll(flags: Flags): Promise<number> {
   return withStore(flags, async opened => {
     const all: Treated[] = []
+    const progress = new Progress()
     let looked = 0
     for await (const key of sessionKeys(opened, flags.user)) {
       looked += 1
+      progress.tell(() => `looked at ${count(looked, 'session')}`)
       const treated = await treatOneOfMany(opened, key, flags)
       if (treated.found.problems.length === 0) continue
       all.push(treated)
+      progress.end()
       if (!flags.json) await print(`${summaryLine(treated)}\n`)
     }
+    progress.end()
     if (flags.json) await printJson({ sessions: looked, unwell: all.map(asJson) })
     else await print(`${count(looked, 'session')} looked at, ${all.length} with problems.\n`)
     return all.some(treated => exitCode(treated) === PROBLEMS) ? PROBLEMS : HEALTHY
@@ -176,18 +181,13 @@ function goOn({ sessionId }: WrittenCopy, key: SessionKey, flags: Flags): string
 
 /** What another command has to be told to find the same session. */
 function whose({ userId, appName }: SessionKey, { app, store, config }: Flags): string {
-  const named = [
-    ...(userId === 'user' ? [] : ['--user', userId]),
-    ...(app === undefined ? [] : ['--app', appName]),
-    ...(store === undefined ? [] : ['--store', redactText(store)]),
-    ...(config === undefined ? [] : ['--config', config]),
-  ]
-  return named.map(word => ` ${quoted(word)}`).join('')
-}
-
-/** A word as a shell takes it. */
-function quoted(word: string): string {
-  return /^[\w.:@%+=,/-]+$/.test(word) ? word : `'${plainLine(word).replaceAll("'", `'\\''`)}'`
+  const place = {
+    ...(userId === 'user' ? {} : { user: userId }),
+    ...(app === undefined ? {} : { app: appName }),
+    store,
+    config,
+  }
+  return givenFlags(place, ['user', 'app', 'store', 'config'])
 }
 
 function advice({ key, healed, truncated }: Examination, flags: Flags): string[] {
