@@ -43,7 +43,7 @@ export interface LangoClient {
   ): Promise<MessagePage>
   fork(sessionId: string, request?: ForkRequest): Promise<SessionItem>
   lint(sessionId: string, profile?: string): Promise<SessionLint>
-  runs(sessionId: string): Promise<RunList>
+  runs(sessionId: string, query?: { limit?: number }): Promise<RunList>
   run(runId: string): Promise<RunItem>
   inspect(runId: string): Promise<RunInspection>
   start(sessionId: string, request: RunRequest): Promise<StartedRun>

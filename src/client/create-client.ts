@@ -55,7 +55,7 @@ function sessionCalls(call: Call) {
     messages: (sessionId, range = {}) => call('GET', `${sessionPath(sessionId)}/messages${search(range)}`),
     fork: (sessionId, request: ForkRequest = {}) => call('POST', `${sessionPath(sessionId)}/fork`, request),
     lint: (sessionId, profile) => call('GET', `${sessionPath(sessionId)}/lint${search({ profile })}`),
-    runs: sessionId => call('GET', `${sessionPath(sessionId)}/runs`),
+    runs: (sessionId, query = {}) => call('GET', `${sessionPath(sessionId)}/runs${search(query)}`),
     start: (sessionId, request: RunRequest) => call('POST', `${sessionPath(sessionId)}/runs`, request),
   } satisfies Partial<LangoClient>
 }

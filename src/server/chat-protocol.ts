@@ -109,7 +109,7 @@ export interface RunItem {
   finishReason?: string
 }
 
-/** `GET /api/sessions/{id}/runs`, newest first. */
+/** `GET /api/sessions/{id}/runs?limit=`, newest first: 50, or up to 500 when asked for. */
 export interface RunList {
   runs: RunItem[]
 }
@@ -149,6 +149,7 @@ export interface Problem {
     | 'unauthorized'
     | 'forbidden'
     | 'not-found'
+    | 'wrong-method'
     | 'too-large'
     | 'too-many'
     | 'shutting-down'

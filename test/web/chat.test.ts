@@ -269,7 +269,7 @@ describe('errors say what to do', () => {
     await say(page, 'refuse me')
     const alert = page.getByRole('alert')
     await alert.getByText('provider-auth').waitFor()
-    expect(await alert.textContent()).toContain('Check the key')
+    expect(await alert.textContent()).toContain('Set the right key')
     expect(await page.content()).not.toContain('test-key-of-the-paced-model')
     await page.reload()
     await page.getByRole('alert').getByText('provider-auth').waitFor()

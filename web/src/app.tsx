@@ -2,6 +2,7 @@ import { useEffect, useMemo, useState } from 'react'
 import { createClient } from '../../src/client/create-client.js'
 import { ChatApp } from './chat-app.js'
 import { Logo } from './shared/icons.js'
+import { readStored, writeStored } from './shared/stored.js'
 import type { ModelChoice, ServerInfo } from './state/api.js'
 import { problemOf } from './state/problem-of.js'
 import type { Problem } from './state/thread-state.js'
@@ -18,7 +19,7 @@ type Loaded =
 
 /** Asks the server what it is; then the chat, or what stands in its way. */
 export function App() {
-  const [token, setToken] = useState(() => sessionStorage.getItem(TOKEN_KEY) ?? undefined)
+  const [token, setToken] = useState(() => readStored(TOKEN_KEY, 'session'))
   const [attempt, setAttempt] = useState(0)
   const [loaded, setLoaded] = useState<Loaded>({ status: 'loading' })
   const client = useMemo(() => createClient(token ? { token } : {}), [token])
@@ -43,7 +44,7 @@ export function App() {
   if (loaded.status === 'loading') return <div className="splash" role="status" aria-label="Loading" />
   if (loaded.problem.code === 'unauthorized') {
     const enter = (next: string) => {
-      sessionStorage.setItem(TOKEN_KEY, next)
+      writeStored(TOKEN_KEY, next, 'session')
       setToken(next)
     }
     return <TokenGate isRefused={token !== undefined} onEnter={enter} />

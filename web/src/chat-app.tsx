@@ -10,7 +10,7 @@ import { SessionsController } from './sessions-controller.js'
 import { ShortcutsDialog } from './shortcuts-dialog.js'
 import { Sidebar } from './sidebar/sidebar.js'
 import type { ModelChoice, ServerInfo } from './state/api.js'
-import { ThreadController } from './thread-controller.js'
+import { listenForRuns, ThreadController } from './thread-controller.js'
 import { useShortcuts } from './use-shortcuts.js'
 
 interface ChatAppProps {
@@ -129,8 +129,10 @@ function useControllers(client: LangoClient) {
       void controllers.sessions.refresh()
       void controllers.thread.refresh()
     }
-    document.addEventListener('visibilitychange', onVisible)
-    return () => document.removeEventListener('visibilitychange', onVisible)
+    const leaving = new AbortController()
+    document.addEventListener('visibilitychange', onVisible, { signal: leaving.signal })
+    listenForRuns(leaving.signal, () => void controllers.sessions.refresh())
+    return () => leaving.abort()
   }, [controllers])
   return controllers
 }
@@ -141,7 +143,7 @@ function useInspectMessage(client: LangoClient, thread: ThreadController, openPa
     (seq: number) => {
       const { sessionId } = thread.state.get()
       if (sessionId === undefined) return
-      void client.runs(sessionId).then(
+      void client.runs(sessionId, { limit: 500 }).then(
         ({ runs }) => {
           const run = runs.find(({ afterSeq }) => afterSeq !== undefined && afterSeq < seq)
           if (run) openPanel({ type: 'inspector', runId: run.runId })

@@ -1,4 +1,5 @@
 import { useCallback, useState } from 'react'
+import { readStored, writeStored } from './shared/stored.js'
 import type { ModelChoice } from './state/api.js'
 
 const PREFIX = 'lango-model:'
@@ -12,12 +13,12 @@ export function useChosenModel(
   const setModel = useCallback(
     (reference: string) => {
       setChosen({ sessionId, reference })
-      if (sessionId !== undefined) write(sessionId, reference)
+      if (sessionId !== undefined) writeStored(PREFIX + sessionId, reference)
     },
     [sessionId],
   )
   if (chosen && chosen.sessionId === undefined && sessionId !== undefined) {
-    write(sessionId, chosen.reference)
+    writeStored(PREFIX + sessionId, chosen.reference)
     setChosen({ sessionId, reference: chosen.reference })
   }
   const kept = chosen?.sessionId === sessionId ? chosen?.reference : read(sessionId)
@@ -27,13 +28,5 @@ export function useChosenModel(
 
 function read(sessionId: string | undefined): string | undefined {
   if (sessionId === undefined) return undefined
-  return localStorage.getItem(PREFIX + sessionId) ?? undefined
-}
-
-function write(sessionId: string, reference: string): void {
-  try {
-    localStorage.setItem(PREFIX + sessionId, reference)
-  } catch {
-    // A full or closed storage only forgets the choice with the page.
-  }
+  return readStored(PREFIX + sessionId)
 }

@@ -1,6 +1,7 @@
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { App } from './app.js'
+import { PageGuard, ReloadHint } from './page-guard.js'
 import './styles/tokens.css'
 import './styles/base.css'
 import './styles/sidebar.css'
@@ -13,7 +14,9 @@ const root = document.getElementById('root')
 if (root) {
   createRoot(root).render(
     <StrictMode>
-      <App />
+      <PageGuard fallback={<ReloadHint what="The chat" />}>
+        <App />
+      </PageGuard>
     </StrictMode>,
   )
 }

@@ -1,5 +1,7 @@
 import { lazy, Suspense } from 'react'
 import { type Panel, useChat } from './chat-context.js'
+import { PageGuard, ReloadHint } from './page-guard.js'
+import { IconButton } from './shared/icon-button.js'
 
 const InspectorPanel = lazy(() =>
   import('./inspector/inspector-panel.js').then(module => ({ default: module.InspectorPanel })),
@@ -7,6 +9,9 @@ const InspectorPanel = lazy(() =>
 const LintPanel = lazy(() =>
   import('./inspector/lint-panel.js').then(module => ({ default: module.LintPanel })),
 )
+
+/** Up to here a panel covers the chat; `panel-frame.css` says the same. */
+const COVERED_WIDTH = 900
 
 interface PanelHostProps {
   panel: Panel
@@ -16,14 +21,31 @@ interface PanelHostProps {
 
 /** What stands beside the chat; its code is loaded when it is first opened. */
 export function PanelHost({ panel, sessionId, onClose }: PanelHostProps) {
-  const { client } = useChat()
+  const { client, thread } = useChat()
+  const reveal = (seq: number) => {
+    // A panel that covers the chat would hide what it points to.
+    if (window.innerWidth <= COVERED_WIDTH) onClose()
+    void thread.reveal(seq)
+  }
   return (
-    <Suspense fallback={null}>
-      {panel.type === 'lint' ? (
-        <LintPanel client={client} sessionId={sessionId} onClose={onClose} />
-      ) : (
-        <InspectorPanel client={client} sessionId={sessionId} runId={panel.runId} onClose={onClose} />
-      )}
-    </Suspense>
+    <PageGuard key={panel.type} fallback={<FailedPanel onClose={onClose} />}>
+      <Suspense fallback={null}>
+        {panel.type === 'lint' ? (
+          <LintPanel client={client} sessionId={sessionId} onReveal={reveal} onClose={onClose} />
+        ) : (
+          <InspectorPanel client={client} sessionId={sessionId} runId={panel.runId} onClose={onClose} />
+        )}
+      </Suspense>
+    </PageGuard>
+  )
+}
+
+/** A panel whose code is gone. Its frame is gone with it. */
+function FailedPanel({ onClose }: { onClose: () => void }) {
+  return (
+    <aside className="failed-panel" aria-label="Panel">
+      <IconButton icon="close" label="Close the panel" onClick={onClose} />
+      <ReloadHint what="The panel" />
+    </aside>
   )
 }

@@ -1,9 +1,9 @@
 /** What the page does with one session: opens it, sends to it, follows its runs. The state is elsewhere, pure. */
 import type { LangoClient } from '../../src/client/client.js'
 import { randomId } from './random-id.js'
+import { RunNotesReader } from './run-notes.js'
 import type { ApprovalAnswer, AttachedFile, RunEvent, RunItem, SessionDetail } from './state/api.js'
-import type { RunNotes } from './state/entry.js'
-import { applyRunEvent, newLiveRun } from './state/live-run.js'
+import { newLiveRun } from './state/live-run.js'
 import { Observable } from './state/observable.js'
 import { problemOf } from './state/problem-of.js'
 import {
@@ -32,12 +32,15 @@ const MAXIMUM_PAGES = 50
 
 export class ThreadController {
   readonly state = new Observable<ThreadState>(NEW_THREAD)
+  /** The message that the reader asked to see last; a new value each time. */
+  readonly revealed = new Observable<{ seq: number } | undefined>(undefined)
   /** Hears of everything that changes the list of sessions. */
   onSessionsChanged: () => void = () => {}
   private leaving = new AbortController()
   private readonly waiting: { event: RunEvent; now?: number }[] = []
   private flushTimer: ReturnType<typeof setTimeout> | undefined
   private pollTimer: ReturnType<typeof setInterval> | undefined
+  private notes: RunNotesReader | undefined
 
   constructor(private readonly client: LangoClient) {}
 
@@ -63,6 +66,8 @@ export class ThreadController {
     clearTimeout(this.flushTimer)
     clearInterval(this.pollTimer)
     this.flushTimer = undefined
+    this.notes = undefined
+    this.revealed.set(undefined)
   }
 
   /** Sends a message. Resolves to false when it was refused, so that the draft is kept. */
@@ -124,6 +129,21 @@ export class ThreadController {
     }
   }
 
+  /** These messages of the user are on the screen: what their runs said besides is wanted. */
+  async showNotes(seqs: readonly number[]): Promise<void> {
+    await this.notes?.readFor(seqs)
+  }
+
+  /** Loads what is needed to show a message, and scrolls to it. */
+  async reveal(seq: number): Promise<void> {
+    for (let page = 0; page < MAXIMUM_PAGES; page += 1) {
+      const { messages, older } = this.state.get()
+      if (older !== 'idle' || (messages[0]?.seq ?? 0) <= seq) break
+      await this.loadOlder()
+    }
+    this.revealed.set({ seq })
+  }
+
   /** A copy of the session up to a message, which the page then opens. */
   async fork(throughSeq?: number): Promise<string | undefined> {
     const { sessionId } = this.state.get()
@@ -170,6 +190,9 @@ export class ThreadController {
 
   private async load(sessionId: string): Promise<void> {
     const { signal } = this.leaving
+    this.notes = new RunNotesReader(this.client, { sessionId, signal }, notes =>
+      this.dispatch({ type: 'notes-loaded', notes }),
+    )
     try {
       // In this order: a run that begins in between is found by the next look, one that ended is not followed.
       const detail = await this.client.session(sessionId)
@@ -181,7 +204,7 @@ export class ThreadController {
       if (activeRun) {
         void this.follow(sessionId, activeRun.runId, { replayThrough: activeRun.lastSeq, signal })
       } else if (lastRun) {
-        void this.loadNotes(lastRun, signal)
+        void this.notes?.read(lastRun)
       }
     } catch (error) {
       if (signal.aborted) return
@@ -198,6 +221,7 @@ export class ThreadController {
 
   private async follow(sessionId: string, runId: string, options: FollowRun): Promise<void> {
     const { signal, replayThrough } = options
+    this.notes?.skip(runId)
     const onConnection = (connection: 'open' | 'lost') => {
       if (!signal.aborted) this.dispatch({ type: 'connection', connection })
     }
@@ -248,26 +272,14 @@ export class ThreadController {
     if (detail.activeRun) this.followFound(sessionId, detail.activeRun, signal)
   }
 
-  /** What the newest run said besides its messages: why it failed, what it cut and repaired. */
-  private async loadNotes(run: RunItem, signal: AbortSignal): Promise<void> {
-    let live = newLiveRun({ runId: run.runId, afterSeq: run.afterSeq ?? 0 })
-    try {
-      for await (const event of this.client.follow(run.runId, { signal })) live = applyRunEvent(live, event)
-    } catch {
-      // Marks are an extra: the answer itself is on the page already.
-      return
-    }
-    const notes: RunNotes = live.notes
-    if (!signal.aborted && (notes.marks.length > 0 || notes.error || notes.unfinished))
-      this.dispatch({ type: 'notes-loaded', notes })
-  }
-
   private poll(sessionId: string, signal: AbortSignal): void {
     clearInterval(this.pollTimer)
     this.pollTimer = setInterval(() => {
       if (document.visibilityState === 'visible' && !signal.aborted) void this.refresh()
     }, POLL_MS)
-    listen(sessionId, signal, () => void this.refresh())
+    listenForRuns(signal, told => {
+      if (told === sessionId) void this.refresh()
+    })
   }
 
   private enqueue(event: RunEvent, isNew: boolean): void {
@@ -302,10 +314,9 @@ function announce(sessionId: string): void {
   channel.close()
 }
 
-function listen(sessionId: string, signal: AbortSignal, hear: () => void): void {
+/** Hears of runs that other tabs of this browser start, with their sessions. */
+export function listenForRuns(signal: AbortSignal, hear: (sessionId: unknown) => void): void {
   const channel = new BroadcastChannel(CHANNEL)
-  channel.onmessage = event => {
-    if (event.data === sessionId) hear()
-  }
+  channel.onmessage = event => hear(event.data)
   signal.addEventListener('abort', () => channel.close(), { once: true })
 }

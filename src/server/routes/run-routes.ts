@@ -3,6 +3,7 @@ import type { Context } from 'hono'
 import { AgentError } from '../../errors.js'
 import type { RunInput } from '../../runtime.js'
 import type { RunItem, RunList } from '../chat-protocol.js'
+import { publicError } from '../error-response.js'
 import { notFound } from '../refusal.js'
 import type { ServerContext, ServerEnv } from '../server-context.js'
 import { type StreamChunk, streamResponse } from '../sse.js'
@@ -28,10 +29,15 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
       path,
       summary: 'The runs of a session, newest first',
       params,
-      answer: { status: 200, schema: schemas.RunList, description: 'At most 50 runs' },
+      query: schemas.RunQuery,
+      answer: {
+        status: 200,
+        schema: schemas.RunList,
+        description: 'At most 50 runs, or as many as asked for',
+      },
     },
-    async (c, { params: { sessionId } }) => {
-      const list: RunList = { runs: await context.hub.list(context.keyOf(c, sessionId)) }
+    async (c, { params: { sessionId }, query: { limit } }) => {
+      const list: RunList = { runs: await context.hub.list(context.keyOf(c, sessionId), limit) }
       return c.json(list)
     },
   )
@@ -93,7 +99,8 @@ function mountLooking(api: ApiApp, context: ServerContext): void {
       await ownRun(c, context, runId)
       const inspection = await context.runtime.inspect(runId)
       if (!inspection) throw notFound('such run any more')
-      return c.json(inspection)
+      const { error } = inspection
+      return c.json(error ? { ...inspection, error: publicError(error) } : inspection)
     },
   )
 }

@@ -5,8 +5,10 @@ const count = z.number().int().min(0)
 const sessionId = z.string().min(1).max(256)
 
 export const SessionParameter = z.object({ sessionId })
-export const RunParameter = z.object({ runId: z.uuid() })
-export const CallParameter = z.object({ runId: z.uuid(), callId: z.string().min(1).max(512) })
+/** Runs are kept under small letters, whatever letters their caller chose them in. */
+const runId = z.uuid().toLowerCase()
+export const RunParameter = z.object({ runId })
+export const CallParameter = z.object({ runId, callId: z.string().min(1).max(512) })
 
 export const SessionQuery = z.object({
   search: z.string().max(200).optional(),
@@ -20,6 +22,7 @@ export const MessageQuery = z.object({
   limit: z.coerce.number().int().min(1).max(500).optional(),
 })
 
+export const RunQuery = z.object({ limit: z.coerce.number().int().min(1).max(500).optional() })
 export const EventQuery = z.object({ after: z.coerce.number().int().min(0).optional() })
 export const LintQuery = z.object({ profile: z.string().max(200).optional() })
 

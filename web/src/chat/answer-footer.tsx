@@ -30,7 +30,7 @@ export function AnswerFooter({ entry, isLast }: { entry: FooterEntry; isLast: bo
     <footer className="answer-footer" data-last={isLast || undefined}>
       {facts ? <p className="answer-facts">{facts}</p> : null}
       <div className="row-actions">
-        <CopyButton text={entry.text} isIcon label="Copy the answer" />
+        {entry.text ? <CopyButton text={entry.text} isIcon label="Copy the answer" /> : null}
         {entry.userSeq !== undefined ? (
           <IconButton icon="retry" label="Answer again, in a fork" onClick={again} />
         ) : null}

@@ -14,7 +14,8 @@ export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) 
   const state = useObserved(thread.state)
   const list = useObserved(sessions.state)
   const item = list.sessions.find(({ sessionId }) => sessionId === state.sessionId)
-  const title = state.title ?? item?.title ?? item?.preview ?? (state.sessionId ? 'New chat' : '')
+  const isThere = state.sessionId !== undefined && state.status === 'ready'
+  const title = state.title ?? item?.title ?? item?.preview ?? (isThere ? 'New chat' : '')
   const { usage } = state
   return (
     <header className="chat-header">
@@ -33,7 +34,7 @@ export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) 
           {usage.cost === undefined ? '' : ` · ${formatCost(usage.cost)}`}
         </p>
       ) : null}
-      {state.sessionId && state.status === 'ready' ? (
+      {isThere ? (
         <button
           type="button"
           className="quiet-button lint-button"

@@ -27,9 +27,14 @@ function usePieces(code: string, language: string): CodePiece[] | undefined {
   useEffect(() => {
     if (language === '' || code.length > MAXIMUM_LENGTH) return
     let isCurrent = true
-    void import('./highlight.js').then(({ highlight }) => {
-      if (isCurrent) setFound({ code, pieces: highlight(code, language) })
-    })
+    import('./highlight.js').then(
+      ({ highlight }) => {
+        if (isCurrent) setFound({ code, pieces: highlight(code, language) })
+      },
+      () => {
+        // The server has other files since an update: code without colours is still code.
+      },
+    )
     return () => {
       isCurrent = false
     }

@@ -5,6 +5,7 @@ import { Icon } from '../shared/icons.js'
 import { Media } from './media.js'
 import { ModelPicker } from './model-picker.js'
 import { type Attachments, useAttachments } from './use-attachments.js'
+import { useDraft } from './use-draft.js'
 
 interface ComposerProps {
   area: RefObject<HTMLTextAreaElement | null>
@@ -13,9 +14,9 @@ interface ComposerProps {
 /** Where the reader writes. Enter sends, Shift+Enter breaks the line; while an answer is written it can be stopped. */
 export function Composer({ area }: ComposerProps) {
   const { thread, info, model } = useChat()
-  const { live } = useObserved(thread.state)
-  const [text, setText] = useState('')
-  const attachments = useAttachments(info.maxBodyBytes)
+  const { live, sessionId } = useObserved(thread.state)
+  const [text, setText] = useDraft(sessionId)
+  const attachments = useAttachments(sessionId, info.maxBodyBytes)
   const [isDropping, setDropping] = useState(false)
   useAutoHeight(area, text)
   const isEmpty = text.trim() === '' && attachments.files.length === 0

@@ -1,7 +1,7 @@
 import { useChat, useObserved } from '../chat-context.js'
 import { Icon } from '../shared/icons.js'
 import type { ErrorEntry } from '../state/entry.js'
-import { adviceFor } from '../state/problem-of.js'
+import { adviceFor, errorTitle } from '../state/problem-of.js'
 import { textOf } from '../state/stored-entries.js'
 import { filesOf } from './resend.js'
 
@@ -24,7 +24,8 @@ export function ErrorCard({ entry, isLast }: { entry: ErrorEntry; isLast: boolea
     <div className="error-card" role="alert">
       <Icon name="warning" />
       <div>
-        <p className="error-title">{isInterrupted ? 'The answer was interrupted' : message}</p>
+        <p className="error-title">{errorTitle(code)}</p>
+        {isInterrupted ? null : <p dir="auto">{message}</p>}
         {advice ? <p>{advice}</p> : null}
         <div className="error-actions">
           {isFree && isInterrupted ? (

@@ -1,5 +1,5 @@
 import { type ComponentProps, memo, useMemo } from 'react'
-import ReactMarkdown, { type Components } from 'react-markdown'
+import ReactMarkdown, { type Components, defaultUrlTransform } from 'react-markdown'
 import remarkGfm from 'remark-gfm'
 import { markdownBlocks } from '../state/markdown-blocks.js'
 import { CodeBlock } from './code-block.js'
@@ -21,18 +21,14 @@ const PLUGINS = [remarkGfm]
 
 const Block = memo(function Block({ text }: { text: string }) {
   return (
-    <ReactMarkdown remarkPlugins={PLUGINS} components={COMPONENTS}>
+    <ReactMarkdown remarkPlugins={PLUGINS} components={COMPONENTS} urlTransform={safeUrl}>
       {text}
     </ReactMarkdown>
   )
 })
 
 const COMPONENTS: Components = {
-  a: ({ node: _node, children, ...rest }) => (
-    <a {...rest} target="_blank" rel="noreferrer noopener">
-      {children}
-    </a>
-  ),
+  a: ({ node: _node, children, ...rest }) => <Link {...rest}>{children}</Link>,
   img: ({ src, alt }) => <Picture src={typeof src === 'string' ? src : ''} alt={alt ?? ''} />,
   table: ({ node: _node, ...rest }) => (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
@@ -43,6 +39,7 @@ const COMPONENTS: Components = {
   // A list stands on the side where its language begins.
   ul: ({ node: _node, ...rest }) => <ul dir="auto" {...rest} />,
   ol: ({ node: _node, ...rest }) => <ol dir="auto" {...rest} />,
+  blockquote: ({ node: _node, ...rest }) => <blockquote dir="auto" {...rest} />,
   input: ({ node: _node, checked, ...rest }) => (
     <input {...rest} defaultChecked={checked === true} aria-label={checked ? 'Done' : 'To do'} />
   ),
@@ -56,10 +53,23 @@ const COMPONENTS: Components = {
 
 /** Pictures from elsewhere would tell others who reads what, so they are links. */
 function Picture({ src, alt }: { src: string; alt: string }) {
-  if (/^(data:image\/|\/(?!\/))/.test(src)) return <img src={src} alt={alt} />
+  if (PICTURE_DATA.test(src)) return <img src={src} alt={alt} />
+  return <Link href={src}>{alt || src}</Link>
+}
+
+const PICTURE_DATA = /^data:image\/(png|jpeg|gif|webp);base64,/
+
+/** Pictures may be inside the text; otherwise only what leads to a page or a mailbox is an address. */
+function safeUrl(url: string, key: string): string {
+  return key === 'src' && PICTURE_DATA.test(url) ? url : defaultUrlTransform(url)
+}
+
+/** An address that is not one to be followed, such as a script, is left out: its words stay as words. */
+function Link({ href, children, ...rest }: ComponentProps<'a'>) {
+  if (!href) return <span>{children}</span>
   return (
-    <a href={src} target="_blank" rel="noreferrer noopener">
-      {alt || src}
+    <a {...rest} href={href} target="_blank" rel="noreferrer noopener">
+      {children}
     </a>
   )
 }

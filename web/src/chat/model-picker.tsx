@@ -1,7 +1,7 @@
 import { useChat } from '../chat-context.js'
 import type { ModelChoice } from '../state/api.js'
 
-/** Which model answers next. Models without a key are shown with the variable that would hold it. */
+/** Which model answers next. A provider without a key is shown with the variable that would hold it. */
 export function ModelPicker() {
   const { models, model, info, setModel } = useChat()
   const selected = model ?? info.model
@@ -14,11 +14,15 @@ export function ModelPicker() {
         {isListed ? null : <option value={selected}>{selected || 'The agent’s own model'}</option>}
         {grouped(models).map(([provider, choices]) => (
           <optgroup key={provider} label={provider}>
-            {choices.map(choice => (
-              <option key={choice.reference} value={choice.reference} disabled={!choice.keyPresent}>
-                {labelOf(choice)}
-              </option>
-            ))}
+            {choices.some(isUsable) ? (
+              choices.filter(isUsable).map(({ reference, id }) => (
+                <option key={reference} value={reference}>
+                  {id}
+                </option>
+              ))
+            ) : (
+              <option disabled>{keyText(choices)}</option>
+            )}
           </optgroup>
         ))}
       </select>
@@ -26,15 +30,21 @@ export function ModelPicker() {
   )
 }
 
-function labelOf({ id, keyPresent, keyVariable }: ModelChoice): string {
-  if (keyPresent) return id
-  return keyVariable ? `${id} (set ${keyVariable})` : `${id} (no key)`
+/** One line for all models of a provider whose key is missing: what would open them. */
+function keyText(choices: readonly ModelChoice[]): string {
+  const variable = choices.find(({ keyVariable }) => keyVariable)?.keyVariable
+  const models = `${choices.length} ${choices.length === 1 ? 'model' : 'models'}`
+  return variable ? `${models}: set ${variable}` : `${models}: no key`
+}
+
+function isUsable({ keyPresent }: ModelChoice): boolean {
+  return keyPresent
 }
 
 /** Providers that can be used come first. */
 function grouped(models: readonly ModelChoice[]): [string, ModelChoice[]][] {
   const groups = new Map<string, ModelChoice[]>()
   for (const model of models) groups.set(model.provider, [...(groups.get(model.provider) ?? []), model])
-  const isUsable = ([, choices]: [string, ModelChoice[]]) => choices.some(({ keyPresent }) => keyPresent)
-  return [...groups].sort((left, right) => Number(isUsable(right)) - Number(isUsable(left)))
+  const rank = ([, choices]: [string, ModelChoice[]]) => Number(choices.some(isUsable))
+  return [...groups].sort((left, right) => rank(right) - rank(left))
 }

@@ -1,5 +1,5 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { type MouseEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { useChat, useObserved } from '../chat-context.js'
 import { Icon } from '../shared/icons.js'
 import type { Entry } from '../state/entry.js'
@@ -12,6 +12,8 @@ import { EntryView } from './entry-view.js'
 const LOAD_AHEAD_PIXELS = 1200
 /** How near to the end still counts as being there. */
 const END_PIXELS = 60
+/** So near to the end that nothing is. */
+const NOWHERE = -1
 
 /** The chat itself: only what is on the screen is drawn, and it stays at the end unless the reader scrolls up. */
 export function ThreadView() {
@@ -20,6 +22,7 @@ export function ThreadView() {
   const entries = useEntries(state)
   const scroller = useRef<HTMLDivElement>(null)
   const [isAtEnd, setAtEnd] = useState(true)
+  const endPixels = useRef(END_PIXELS)
   const virtualizer = useVirtualizer({
     count: entries.length,
     getScrollElement: () => scroller.current,
@@ -27,17 +30,33 @@ export function ThreadView() {
     getItemKey: index => entries[index]?.key ?? index,
     anchorTo: 'end',
     followOnAppend: true,
-    scrollEndThreshold: END_PIXELS,
+    scrollEndThreshold: endPixels.current,
     overscan: 6,
     paddingStart: 28,
     paddingEnd: 28,
   })
   useOpenAtEnd(state, entries.length, () => virtualizer.scrollToEnd())
+  const items = virtualizer.getVirtualItems()
+  useShownNotes(items.map(({ index }) => entries[index]))
+  const revealed = useRevealed(entries, index => virtualizer.scrollToIndex(index, { align: 'center' }))
   const onScroll = () => {
     const element = scroller.current
     if (!element) return
     setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < END_PIXELS)
     if (element.scrollTop < LOAD_AHEAD_PIXELS && state.older === 'idle') void thread.loadOlder()
+  }
+  /** What unfolds grows downwards, from under the pointer; at the end of the chat as well. */
+  const onClick = (event: MouseEvent) => {
+    if (!(event.target instanceof Element) || !event.target.closest('[aria-expanded]')) return
+    const keepEnd = (pixels: number) =>
+      virtualizer.setOptions({ ...virtualizer.options, scrollEndThreshold: pixels })
+    endPixels.current = NOWHERE
+    keepEnd(NOWHERE)
+    afterLayout(() => {
+      endPixels.current = END_PIXELS
+      keepEnd(END_PIXELS)
+      onScroll()
+    })
   }
   return (
     <div className="thread-frame">
@@ -45,13 +64,14 @@ export function ThreadView() {
         ref={scroller}
         className="thread"
         onScroll={onScroll}
+        onClickCapture={onClick}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
         tabIndex={0}
         aria-label="Messages"
       >
         <OlderNotice state={state} onRetry={() => void thread.loadOlder()} />
         <div className="thread-rows" style={{ height: virtualizer.getTotalSize() }}>
-          {virtualizer.getVirtualItems().map(item => {
+          {items.map(item => {
             const entry = entries[item.index]
             if (!entry) return null
             return (
@@ -60,6 +80,7 @@ export function ThreadView() {
                 ref={virtualizer.measureElement}
                 data-index={item.index}
                 data-kind={entry.kind}
+                data-revealed={entry.key === revealed || undefined}
                 className="thread-row"
                 style={{ transform: `translateY(${item.start}px)` }}
               >
@@ -105,6 +126,53 @@ function useOpenAtEnd(state: ThreadState, count: number, scrollToEnd: () => void
   useEffect(() => {
     if (hasEntries) scroll.current()
   }, [state.sessionId, hasEntries, sent])
+}
+
+/** A glance in passing asks for nothing. */
+const GLANCE_MS = 250
+
+/** Asks for the marks of the answers that are on the screen. */
+function useShownNotes(shown: readonly (Entry | undefined)[]): void {
+  const { thread } = useChat()
+  const seqs = shown.flatMap(entry => (entry?.kind === 'user' && entry.seq !== undefined ? [entry.seq] : []))
+  const names = seqs.join()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the numbers themselves, not their array.
+  useEffect(() => {
+    if (names === '') return
+    const timer = setTimeout(() => void thread.showNotes(seqs), GLANCE_MS)
+    return () => clearTimeout(timer)
+  }, [names, thread])
+}
+
+const REVEALED_MS = 2000
+
+/** Scrolls to a message that was asked for, and marks it for a moment. Returns the key of its entry. */
+function useRevealed(entries: readonly Entry[], scrollTo: (index: number) => void): string | undefined {
+  const { thread } = useChat()
+  const wanted = useObserved(thread.revealed)
+  const [key, setKey] = useState<string>()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it scrolls when it is asked to, not when more comes.
+  useEffect(() => {
+    if (!wanted) return
+    const index = entries.findLastIndex(entry => (seqOf(entry) ?? Number.POSITIVE_INFINITY) <= wanted.seq)
+    if (index < 0) return
+    scrollTo(index)
+    setKey(entries[index]?.key)
+    const timer = setTimeout(() => setKey(undefined), REVEALED_MS)
+    return () => clearTimeout(timer)
+  }, [wanted])
+  return key
+}
+
+/** The message that an entry was made of; marks and live entries have none. */
+function seqOf({ key }: Entry): number | undefined {
+  const found = /^m(\d+)/.exec(key)?.[1]
+  return found === undefined ? undefined : Number(found)
+}
+
+/** Once the page has been laid out and what grew has been measured. */
+function afterLayout(act: () => void): void {
+  requestAnimationFrame(() => requestAnimationFrame(act))
 }
 
 function OlderNotice({ state, onRetry }: { state: ThreadState; onRetry: () => void }) {

@@ -1,4 +1,4 @@
-import { useCallback, useState } from 'react'
+import { useCallback, useEffect, useState } from 'react'
 import type { AttachedFile } from '../state/api.js'
 import { attachmentProblem } from '../state/attachments.js'
 
@@ -10,25 +10,33 @@ export interface Attachments {
   replace: (files: readonly AttachedFile[]) => void
 }
 
-/** The files that go with the next message. */
-export function useAttachments(maxBodyBytes: number): Attachments {
-  const [files, setFiles] = useState<readonly AttachedFile[]>([])
+/** The files that go with the next message of a chat; those of another chat wait there. */
+export function useAttachments(sessionId: string | undefined, maxBodyBytes: number): Attachments {
+  const [all, setAll] = useState<ReadonlyMap<string | undefined, readonly AttachedFile[]>>(new Map())
   const [problem, setProblem] = useState<string>()
+  const files = all.get(sessionId) ?? NONE
+  const setFiles = useCallback(
+    (next: readonly AttachedFile[]) => setAll(before => new Map(before).set(sessionId, next)),
+    [sessionId],
+  )
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was said of another chat's files is over.
+  useEffect(() => setProblem(undefined), [sessionId])
   const add = useCallback(
     async (added: Iterable<File>) => {
       // The browser empties its list as soon as the event is over.
       const chosen = [...added]
-      let all = files
+      let attached = files
       let refused: string | undefined
       for (const file of chosen) {
-        const reason = attachmentProblem(all, file, maxBodyBytes)
-        if (reason) refused = reason
-        else all = [...all, await read(file)]
+        const reason = attachmentProblem(attached, file, maxBodyBytes)
+        const added = reason === undefined ? await read(file) : undefined
+        if (added) attached = [...attached, added]
+        else refused = reason ?? `${file.name} could not be read. Folders cannot be attached.`
       }
-      setFiles(all)
+      setFiles(attached)
       setProblem(refused)
     },
-    [files, maxBodyBytes],
+    [files, setFiles, maxBodyBytes],
   )
   const remove = (index: number) => {
     setProblem(undefined)
@@ -41,13 +49,17 @@ export function useAttachments(maxBodyBytes: number): Attachments {
   return { files, problem, add, remove, replace }
 }
 
-async function read(file: File): Promise<AttachedFile> {
-  const url = await new Promise<string>((resolve, reject) => {
+const NONE: readonly AttachedFile[] = []
+
+/** A folder that was dropped looks like a file until it is read. */
+async function read(file: File): Promise<AttachedFile | undefined> {
+  const url = await new Promise<string | undefined>(resolve => {
     const reader = new FileReader()
     reader.onload = () => resolve(String(reader.result))
-    reader.onerror = () => reject(reader.error)
+    reader.onerror = () => resolve(undefined)
     reader.readAsDataURL(file)
   })
+  if (url === undefined) return undefined
   const data = url.slice(url.indexOf(',') + 1)
   return { mimeType: file.type || 'application/octet-stream', data, name: file.name || 'pasted' }
 }

@@ -10,10 +10,11 @@ export interface FindingItemProps {
   finding: LintFinding
   client: LangoClient
   sessionId: string
+  onReveal: (seq: number) => void
 }
 
 /** What is wrong, what repair does about it, and the message itself. */
-export function FindingItem({ finding, client, sessionId }: FindingItemProps) {
+export function FindingItem({ finding, client, sessionId, onReveal }: FindingItemProps) {
   const [isOpen, setIsOpen] = useState(false)
   const { seq } = finding
   return (
@@ -40,7 +41,14 @@ export function FindingItem({ finding, client, sessionId }: FindingItemProps) {
       <p className="inspect-finding-repair" dir="auto">
         <span aria-hidden="true">→</span> {finding.repair}
       </p>
-      {isOpen && seq !== undefined ? <Message client={client} sessionId={sessionId} seq={seq} /> : null}
+      {isOpen && seq !== undefined ? (
+        <>
+          <Message client={client} sessionId={sessionId} seq={seq} />
+          <button type="button" className="inspect-message-link" onClick={() => onReveal(seq)}>
+            Show it in the chat
+          </button>
+        </>
+      ) : null}
     </li>
   )
 }

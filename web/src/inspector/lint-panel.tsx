@@ -12,11 +12,13 @@ import { countText, plural } from './words.js'
 export interface LintPanelProps {
   client: LangoClient
   sessionId: string
+  /** Shows a message in the chat. */
+  onReveal: (seq: number) => void
   onClose: () => void
 }
 
 /** Whether a session can go on with another provider: as it is stored, and as Lango sends it. */
-export function LintPanel({ client, sessionId, onClose }: LintPanelProps) {
+export function LintPanel({ client, sessionId, onReveal, onClose }: LintPanelProps) {
   const load = useCallback(() => loadLint(client, sessionId), [client, sessionId])
   const [loaded, reload] = useLoaded(load)
   if (loaded.state !== 'done') {
@@ -39,6 +41,7 @@ export function LintPanel({ client, sessionId, onClose }: LintPanelProps) {
               client={client}
               sessionId={sessionId}
               repairs={repairMode === 'repair'}
+              onReveal={onReveal}
             />
           ))}
         </ul>

@@ -10,10 +10,11 @@ export interface LintRowProps {
   sessionId: string
   /** Histories are repaired here before they are sent. */
   repairs: boolean
+  onReveal: (seq: number) => void
 }
 
 /** One provider: its verdict in words, and on request what it is about. */
-export function LintRow({ profile, client, sessionId, repairs }: LintRowProps) {
+export function LintRow({ profile, client, sessionId, repairs, onReveal }: LintRowProps) {
   const [isOpen, setIsOpen] = useState(false)
   const [shown, setShown] = useState(PORTION)
   const contentId = useId()
@@ -55,6 +56,7 @@ export function LintRow({ profile, client, sessionId, repairs }: LintRowProps) {
                   finding={finding}
                   client={client}
                   sessionId={sessionId}
+                  onReveal={onReveal}
                 />
               ))}
             </ul>

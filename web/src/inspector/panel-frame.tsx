@@ -12,15 +12,14 @@ export interface PanelFrameProps {
 }
 
 /**
- * A panel at the right side of the page, beside which the page stays usable; on a phone a sheet over all of it,
+ * A panel at the right side of the page, beside which the page stays usable; on a small screen a sheet over all of it,
  * which keeps the focus. Escape closes it, and the focus goes back to where it came from.
  */
 export function PanelFrame({ title, subtitle, onClose, head, children }: PanelFrameProps) {
   const panel = useRef<HTMLElement>(null)
   const titleId = useId()
-  const isSheet = useIsPhone()
+  const isSheet = useIsSheet()
   const [width, setWidth] = usePanelWidth()
-  usePublishedWidth(isSheet ? 0 : width)
   useReturnedFocus(panel)
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'Escape' && !event.defaultPrevented) {
@@ -64,28 +63,18 @@ export function PanelFrame({ title, subtitle, onClose, head, children }: PanelFr
   )
 }
 
-const PHONE = '(max-width: 760px)'
+/** Up to here there is no room for both; `panel-frame.css` says the same. */
+const SHEET = '(max-width: 900px)'
 
-function useIsPhone(): boolean {
-  const [isPhone, setIsPhone] = useState(() => matchMedia(PHONE).matches)
+function useIsSheet(): boolean {
+  const [isSheet, setIsSheet] = useState(() => matchMedia(SHEET).matches)
   useEffect(() => {
-    const query = matchMedia(PHONE)
-    const listen = () => setIsPhone(query.matches)
+    const query = matchMedia(SHEET)
+    const listen = () => setIsSheet(query.matches)
     query.addEventListener('change', listen)
     return () => query.removeEventListener('change', listen)
   }, [])
-  return isPhone
-}
-
-/** Where there is room for both, the page moves aside by this much. */
-function usePublishedWidth(width: number): void {
-  useEffect(() => {
-    const { style } = document.documentElement
-    style.setProperty('--inspect-width', `${width}px`)
-    return () => {
-      style.removeProperty('--inspect-width')
-    }
-  }, [width])
+  return isSheet
 }
 
 function useReturnedFocus(panel: { readonly current: HTMLElement | null }): void {

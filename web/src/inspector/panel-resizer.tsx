@@ -1,4 +1,5 @@
 import { type KeyboardEvent, type PointerEvent, useEffect, useState } from 'react'
+import { readStored, writeStored } from '../shared/stored.js'
 
 const KEY = 'lango-panel-width'
 const MINIMUM = 360
@@ -15,11 +16,7 @@ export function usePanelWidth(): [number, (width: number) => void] {
   const change = (next: number) => {
     const bounded = within(next)
     setWidth(bounded)
-    try {
-      localStorage.setItem(KEY, String(bounded))
-    } catch {
-      // Without storage the width lasts as long as the page.
-    }
+    writeStored(KEY, String(bounded))
   }
   return [width, change]
 }
@@ -66,10 +63,6 @@ function within(width: number): number {
 }
 
 function readWidth(): number | undefined {
-  try {
-    const saved = Number(localStorage.getItem(KEY))
-    return saved > 0 ? saved : undefined
-  } catch {
-    return undefined
-  }
+  const saved = Number(readStored(KEY))
+  return saved > 0 ? saved : undefined
 }

@@ -1,4 +1,5 @@
-import { useEffect, useRef, useState } from 'react'
+import { useCallback, useEffect, useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { useChat } from '../chat-context.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Icon, type IconName } from '../shared/icons.js'
@@ -18,10 +19,19 @@ type Mode = 'plain' | 'menu' | 'rename' | 'delete'
 export function SessionRow({ item, now, isCurrent, isRunning }: SessionRowProps) {
   const { openSession } = useChat()
   const [mode, setMode] = useState<Mode>('plain')
-  const close = () => setMode('plain')
+  const more = useRef<HTMLButtonElement>(null)
+  // Whoever came here by keyboard goes on from the same row.
+  const close = useCallback(() => {
+    flushSync(() => setMode('plain'))
+    more.current?.focus()
+  }, [])
   const title = item.title || item.preview || 'New chat'
-  if (mode === 'rename') return <RenameForm item={item} title={title} onClose={close} />
-  if (mode === 'delete') return <DeleteQuestion item={item} isCurrent={isCurrent} onClose={close} />
+  if (mode === 'rename') {
+    return <RenameForm item={item} title={title} onClose={close} onLeave={() => setMode('plain')} />
+  }
+  if (mode === 'delete') {
+    return <DeleteQuestion item={item} title={title} isCurrent={isCurrent} onClose={close} />
+  }
   return (
     <li
       className="session-row"
@@ -46,18 +56,26 @@ export function SessionRow({ item, now, isCurrent, isRunning }: SessionRowProps)
         <span className="session-age">{formatAge(item.updatedAt, now)}</span>
       </a>
       <IconButton
+        ref={more}
         icon="more"
         label={`Actions for ${title.slice(0, 60)}`}
         className="session-more"
+        aria-haspopup="menu"
         aria-expanded={mode === 'menu'}
         onClick={() => setMode(mode === 'menu' ? 'plain' : 'menu')}
       />
-      {mode === 'menu' ? <Menu item={item} onMode={setMode} /> : null}
+      {mode === 'menu' ? <Menu item={item} onMode={setMode} onClose={close} /> : null}
     </li>
   )
 }
 
-function Menu({ item, onMode }: { item: SessionItem; onMode: (mode: Mode) => void }) {
+interface MenuProps {
+  item: SessionItem
+  onMode: (mode: Mode) => void
+  onClose: () => void
+}
+
+function Menu({ item, onMode, onClose }: MenuProps) {
   const { client, sessions, thread, openSession } = useChat()
   const menu = useRef<HTMLDivElement>(null)
   useEffect(() => {
@@ -87,9 +105,10 @@ function Menu({ item, onMode }: { item: SessionItem; onMode: (mode: Mode) => voi
       role="menu"
       tabIndex={-1}
       onKeyDown={event => {
-        if (event.key === 'Escape') {
+        if (event.key === 'Escape' || event.key === 'Tab') {
+          event.preventDefault()
           event.stopPropagation()
-          onMode('plain')
+          onClose()
         } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
           event.preventDefault()
           moveFocus(event.currentTarget, event.key === 'ArrowDown' ? 1 : -1)
@@ -112,13 +131,21 @@ function moveFocus(menu: HTMLElement, step: number): void {
   items[(index + step + items.length) % items.length]?.focus()
 }
 
-function RenameForm({ item, title, onClose }: { item: SessionItem; title: string; onClose: () => void }) {
+interface RenameFormProps {
+  item: SessionItem
+  title: string
+  onClose: () => void
+  /** The focus has gone elsewhere and stays there. */
+  onLeave: () => void
+}
+
+function RenameForm({ item, title, onClose, onLeave }: RenameFormProps) {
   const { sessions, thread } = useChat()
   const [text, setText] = useState(title)
   const field = useRef<HTMLInputElement>(null)
   const isOver = useRef(false)
   useEffect(() => field.current?.select(), [])
-  const end = (isKept: boolean) => {
+  const end = (isKept: boolean, close = onClose) => {
     if (isOver.current) return
     isOver.current = true
     const next = text.trim()
@@ -126,7 +153,7 @@ function RenameForm({ item, title, onClose }: { item: SessionItem; title: string
       void sessions.rename(item.sessionId, next)
       thread.renamed(item.sessionId, next)
     }
-    onClose()
+    close()
   }
   return (
     <li className="session-row">
@@ -138,10 +165,14 @@ function RenameForm({ item, title, onClose }: { item: SessionItem; title: string
         maxLength={200}
         value={text}
         onChange={event => setText(event.target.value)}
-        onBlur={() => end(true)}
+        onBlur={() => end(true, onLeave)}
         onKeyDown={event => {
           if (event.nativeEvent.isComposing) return
-          if (event.key === 'Enter') end(true)
+          if (event.key === 'Enter') {
+            // Otherwise the same key presses the button that gets the focus next.
+            event.preventDefault()
+            end(true)
+          }
           if (event.key === 'Escape') {
             event.stopPropagation()
             end(false)
@@ -154,28 +185,47 @@ function RenameForm({ item, title, onClose }: { item: SessionItem; title: string
 
 interface DeleteQuestionProps {
   item: SessionItem
+  title: string
   isCurrent: boolean
   onClose: () => void
 }
 
-function DeleteQuestion({ item, isCurrent, onClose }: DeleteQuestionProps) {
+/** Nothing is deleted by a key that was held a moment too long: the question begins at *Keep*. */
+function DeleteQuestion({ item, title, isCurrent, onClose }: DeleteQuestionProps) {
   const { sessions, openSession } = useChat()
+  const row = useRef<HTMLLIElement>(null)
   const keep = useRef<HTMLButtonElement>(null)
+  const [isGoing, setGoing] = useState(false)
   useEffect(() => keep.current?.focus(), [])
   const remove = async () => {
+    setGoing(true)
+    const neighbour = row.current?.nextElementSibling ?? row.current?.previousElementSibling
     const deleted = await sessions.delete(item.sessionId)
-    if (deleted && isCurrent) openSession(undefined)
-    if (!deleted) onClose()
+    if (!deleted) return onClose()
+    if (isCurrent) openSession(undefined)
+    else neighbour?.querySelector('a')?.focus()
   }
   return (
-    <li className="session-row delete-question">
-      <span>Delete for good?</span>
-      <button type="button" className="button danger" onClick={() => void remove()}>
-        Delete
-      </button>
-      <button ref={keep} type="button" className="button" onClick={onClose}>
-        Keep
-      </button>
+    <li ref={row} className="session-row">
+      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out in a row everywhere. */}
+      <div
+        className="delete-question"
+        role="group"
+        aria-label={`Delete ${title.slice(0, 60)}?`}
+        onKeyDown={event => {
+          if (event.key !== 'Escape') return
+          event.stopPropagation()
+          onClose()
+        }}
+      >
+        <span title={title}>Delete for good?</span>
+        <button type="button" className="button danger" disabled={isGoing} onClick={() => void remove()}>
+          Delete
+        </button>
+        <button ref={keep} type="button" className="button" onClick={onClose}>
+          Keep
+        </button>
+      </div>
     </li>
   )
 }

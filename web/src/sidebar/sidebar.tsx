@@ -1,5 +1,6 @@
 import { type RefObject, useEffect, useState } from 'react'
 import { useChat, useObserved } from '../chat-context.js'
+import type { SessionsController } from '../sessions-controller.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Icon, Logo } from '../shared/icons.js'
 import { SessionRow } from './session-row.js'
@@ -77,7 +78,9 @@ function SessionList() {
   const { sessions, thread } = useChat()
   const state = useObserved(sessions.state)
   const { sessionId, live } = useObserved(thread.state)
+  const isLive = live !== undefined && live.phase !== 'finished'
   const now = Date.now()
+  useWatchedRuns(sessions, isLive || state.sessions.some(item => item.running))
   const onScroll = (element: HTMLElement) => {
     const rest = element.scrollHeight - element.scrollTop - element.clientHeight
     if (rest < LOAD_AHEAD_PIXELS) void sessions.loadMore()
@@ -97,12 +100,25 @@ function SessionList() {
             item={item}
             now={now}
             isCurrent={item.sessionId === sessionId}
-            isRunning={item.sessionId === sessionId && live !== undefined && live.phase !== 'finished'}
+            isRunning={item.sessionId === sessionId ? isLive : item.running === true}
           />
         ))}
       </ul>
     </>
   )
+}
+
+/** How often the list is read while answers are being written, to see where they have ended. */
+const WATCH_MS = 3000
+
+function useWatchedRuns(sessions: SessionsController, isRunning: boolean): void {
+  useEffect(() => {
+    if (!isRunning) return
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') void sessions.refresh()
+    }, WATCH_MS)
+    return () => clearInterval(timer)
+  }, [sessions, isRunning])
 }
 
 function emptyText(status: string, search: string): string {

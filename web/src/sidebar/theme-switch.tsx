@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { IconButton } from '../shared/icon-button.js'
 import type { IconName } from '../shared/icons.js'
+import { writeStored } from '../shared/stored.js'
 
 type Theme = 'system' | 'light' | 'dark'
 
@@ -13,13 +14,9 @@ export function ThemeSwitch() {
   const change = () => {
     const next = NEXT[theme]
     setTheme(next)
-    if (next === 'system') {
-      delete document.documentElement.dataset.theme
-      localStorage.removeItem('lango-theme')
-    } else {
-      document.documentElement.dataset.theme = next
-      localStorage.setItem('lango-theme', next)
-    }
+    if (next === 'system') delete document.documentElement.dataset.theme
+    else document.documentElement.dataset.theme = next
+    writeStored('lango-theme', next === 'system' ? undefined : next)
   }
   return <IconButton icon={ICONS[theme]} label={`Theme: ${theme}`} onClick={change} />
 }

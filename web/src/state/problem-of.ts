@@ -23,13 +23,35 @@ function problemDocument(error: unknown): Problem | undefined {
   return { code, message }
 }
 
+/** An error in a few words; what exactly happened stands below it. */
+export function errorTitle(code: string): string {
+  return TITLES[code] ?? 'The answer failed'
+}
+
+const TITLES: Readonly<Record<string, string>> = {
+  'provider-auth': 'The key was refused',
+  'provider-rate-limit': 'Too many requests',
+  'provider-quota': 'The account is used up',
+  'provider-overloaded': 'The provider is overloaded',
+  'provider-unavailable': 'The provider does not answer',
+  'provider-rejected': 'The provider refused the request',
+  'provider-blocked': 'The provider blocked the answer',
+  'provider-stream': 'The answer broke off',
+  'context-overflow': 'The chat is too long for this model',
+  'history-illegal': 'The history breaks the rules of this model',
+  'run-interrupted': 'The answer was interrupted',
+  'session-busy': 'The chat is busy',
+  'store-unavailable': 'The database does not answer',
+  'invalid-config': 'A setting is wrong',
+}
+
 /** What to do about an error, where its own words may not say it. */
 export function adviceFor(code: string): string | undefined {
   return ADVICE[code]
 }
 
 const ADVICE: Readonly<Record<string, string>> = {
-  'provider-auth': 'Check the key in the environment of the server, then restart it.',
+  'provider-auth': 'Set the right key where the server runs and restart it, or choose another model.',
   'provider-rate-limit': 'Wait a moment and try again, or switch to another model.',
   'provider-quota': 'The account has no credit left. Top it up or switch to another model.',
   'provider-overloaded': 'The provider is busy. Try again, or switch to another model.',

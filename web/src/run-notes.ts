@@ -1,0 +1,66 @@
+/**
+ * What runs said besides their messages: what they cut and repaired, why they failed. It is read for runs whose
+ * messages are looked at, one after another and once each, because every one is a request of its own.
+ */
+import type { LangoClient } from '../../src/client/client.js'
+import type { RunItem } from './state/api.js'
+import type { RunNotes } from './state/entry.js'
+import { applyRunEvent, newLiveRun } from './state/live-run.js'
+
+/** Beyond these the oldest answers of a session stand without their marks. */
+const MAXIMUM_RUNS = 500
+
+export class RunNotesReader {
+  private runs: Promise<readonly RunItem[]> | undefined
+  private readonly asked = new Set<string>()
+  private line: Promise<void> = Promise.resolve()
+
+  constructor(
+    private readonly client: LangoClient,
+    private readonly session: { sessionId: string; signal: AbortSignal },
+    private readonly tell: (notes: RunNotes) => void,
+  ) {}
+
+  /** This run's notes are known, or come from elsewhere. */
+  skip(runId: string): void {
+    this.asked.add(runId)
+  }
+
+  /** Reads the notes of a run, unless they were read. */
+  read(run: RunItem): Promise<void> {
+    if (this.asked.has(run.runId)) return this.line
+    this.asked.add(run.runId)
+    this.line = this.line.then(() => this.readNow(run))
+    return this.line
+  }
+
+  /** Reads the notes of the runs that these messages of the user began. */
+  async readFor(seqs: readonly number[]): Promise<void> {
+    const { sessionId, signal } = this.session
+    this.runs ??= this.client.runs(sessionId, { limit: MAXIMUM_RUNS }).then(
+      ({ runs }) => runs,
+      () => [],
+    )
+    const runs = await this.runs
+    if (signal.aborted) return
+    const wanted = new Set(seqs.map(seq => seq - 1))
+    for (const run of runs) {
+      const isWanted = run.afterSeq !== undefined && wanted.has(run.afterSeq)
+      if (isWanted && run.status === 'finished') void this.read(run)
+    }
+  }
+
+  private async readNow(run: RunItem): Promise<void> {
+    const { signal } = this.session
+    if (signal.aborted) return
+    let live = newLiveRun({ runId: run.runId, afterSeq: run.afterSeq ?? 0 })
+    try {
+      for await (const event of this.client.follow(run.runId, { signal })) live = applyRunEvent(live, event)
+    } catch {
+      // Marks are an extra: the answer itself is on the page already.
+      return
+    }
+    const { notes } = live
+    if (!signal.aborted && (notes.marks.length > 0 || notes.error || notes.unfinished)) this.tell(notes)
+  }
+}

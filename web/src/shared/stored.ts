@@ -1,0 +1,34 @@
+/**
+ * What the browser keeps for the page. Storage may be closed to the page or full; then what is written lasts as
+ * long as the page, and nothing breaks.
+ */
+const remembered = new Map<string, string>()
+
+type Area = 'local' | 'session'
+
+/** What was kept under a name. */
+export function readStored(name: string, area: Area = 'local'): string | undefined {
+  const here = remembered.get(name)
+  if (here !== undefined) return here
+  try {
+    return storage(area).getItem(name) ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Keeps a text under a name; nothing is kept of `undefined`. */
+export function writeStored(name: string, value: string | undefined, area: Area = 'local'): void {
+  remembered.delete(name)
+  try {
+    if (value === undefined) storage(area).removeItem(name)
+    else storage(area).setItem(name, value)
+  } catch {
+    if (value !== undefined) remembered.set(name, value)
+  }
+}
+
+/** The mere look at a closed storage throws. */
+function storage(area: Area): Storage {
+  return area === 'local' ? localStorage : sessionStorage
+}
