@@ -39,7 +39,7 @@ async function runExample(
 const EXPECTED: Record<string, RegExp> = {
   'quick-start.ts':
     /tool +current_time\(\{"city":"Tokyo"\}\)[\s\S]*"time":"\d\d:\d\d:\d\d"[\s\S]*4 messages in the session/,
-  'agent-tree.ts': /finished: stop/,
+  'agent-tree.ts': /clear[\s\S]*1 delegations?, finished: stop/,
   'adk-agent-unchanged.ts': /"sum":42/,
   'adk-session-service.ts': /./,
 }

@@ -2,16 +2,29 @@
 
 type Schema = Readonly<Record<string, unknown>>
 
-/** Fills the schema's required properties, and all of them when none is required. */
+/** Fills the schema's required properties; when none is required, those that the words say something of. */
 export function argumentsFor(schema: Schema, text: string): Record<string, unknown> {
   const properties = asSchema(schema.properties)
   const names = Object.keys(properties)
   const required = Array.isArray(schema.required) ? schema.required.map(String) : []
-  const wanted = required.length > 0 ? names.filter(name => required.includes(name)) : names
+  const isFree = required.length === 0
+  const wanted = isFree ? names : names.filter(name => required.includes(name))
   const numbers = (text.match(/-?\d+(?:\.\d+)?/g) ?? []).map(Number)
   return Object.fromEntries(
-    wanted.map(name => [name, valueFor(name, asSchema(properties[name]), text, numbers)]),
+    wanted
+      .filter(name => !isFree || isSaid(name, asSchema(properties[name]), text, numbers))
+      .map(name => [name, valueFor(name, asSchema(properties[name]), text, numbers)]),
   )
+}
+
+/** Whether the words hold anything for a property that may be left out. */
+function isSaid(name: string, schema: Schema, text: string, numbers: readonly number[]): boolean {
+  if (schema.default !== undefined || Array.isArray(schema.enum)) return true
+  const type = typeOf(schema)
+  if (type === 'integer' || type === 'number') return numbers.length > 0
+  if (type !== 'string') return true
+  const isKnown = FINDERS.some(([pattern]) => pattern.test(name))
+  return !isKnown || found(name, text) !== undefined || QUOTED.test(text)
 }
 
 function valueFor(name: string, schema: Schema, text: string, numbers: number[]): unknown {
@@ -42,12 +55,29 @@ function chosen(options: readonly unknown[], text: string): unknown {
 }
 
 function stringFor(name: string, text: string): string {
+  return found(name, text) ?? QUOTED.exec(text)?.[1] ?? text.trim()
+}
+
+function found(name: string, text: string): string | undefined {
+  if (ZONE_NAME.test(name)) return zoneIn(text)
   for (const [pattern, find] of FINDERS) {
     const match = pattern.test(name) ? find.exec(text) : null
     if (match) return (match[1] ?? match[0]).trim()
   }
-  return /"([^"]+)"/.exec(text)?.[1] ?? text.trim()
+  return undefined
 }
+
+/** A time zone that is named, or the one of a city that is: `New York` is `America/New_York`. */
+function zoneIn(text: string): string | undefined {
+  const spoken = text.toLowerCase().replaceAll(' ', '_')
+  return Intl.supportedValuesOf('timeZone').find(zone => {
+    const city = zone.slice(zone.lastIndexOf('/') + 1).toLowerCase()
+    return new RegExp(`(^|[^a-z])${city}($|[^a-z])`).test(spoken)
+  })
+}
+
+const QUOTED = /"([^"]+)"/
+const ZONE_NAME = /time_?zone/i
 
 // By what a property is called: what in the user's words could be meant.
 const FINDERS: readonly (readonly [RegExp, RegExp])[] = [
@@ -57,6 +87,8 @@ const FINDERS: readonly (readonly [RegExp, RegExp])[] = [
   [/expression|formula|calculation/i, /[-(\d][\d\s+\-*/().^%]*[\d)]/],
   [/city|location|place|where/i, /\b(?:in|at|for|near)\s+(\p{Lu}[\p{L}-]*(?:\s\p{Lu}[\p{L}-]*)*)/u],
   [/date|day/i, /\d{4}-\d{2}-\d{2}/],
+  // Found by the list of zones.
+  [ZONE_NAME, /^$/],
 ]
 
 function typeOf(schema: Schema): string {

@@ -50,6 +50,34 @@ test('calls the tool that the words fit, answers from its result, and does not c
   expect(textOf(second)).toContain('{"degrees":7}')
 })
 
+test('hands over to the agent that the words fit, once', async () => {
+  const text =
+    'Your internal name is "host".\n\nAgent name: meteorologist\nAgent description: Knows the weather.\n\n\nAgent name: poet\nAgent description: Writes poems.\n'
+  const system: ProviderMessage = { role: 'system', parts: [{ type: 'text', text }] }
+  const transfer: ToolDeclaration = {
+    name: 'transfer_to_agent',
+    description: 'Transfer the question to another agent.',
+    parameters: { type: 'object', properties: { agentName: { type: 'string' } }, required: ['agentName'] },
+  }
+  const messages = [system, user('A poem, please')]
+  const [call] = callsOf(await ask({ messages, tools: [transfer] }))
+  expect(call).toMatchObject({ name: 'transfer_to_agent', args: { agentName: 'poet' } })
+  const result = { type: 'tool-result' as const, id: call!.id, name: 'transfer_to_agent', result: {} }
+  messages.push({ role: 'assistant', parts: [call!] }, { role: 'tool', parts: [result] })
+  expect(callsOf(await ask({ messages, tools: [transfer] }))).toEqual([])
+  expect(callsOf(await ask({ messages: [system, user('Hello')], tools: [transfer] }))).toEqual([])
+})
+
+test.each([
+  ['What time is it?', {}],
+  ['What time is it in Tokyo?', { time_zone: 'Asia/Tokyo' }],
+  ['The time in New York, please', { time_zone: 'America/New_York' }],
+  ['The time in "Europe/Lisbon"', { time_zone: 'Europe/Lisbon' }],
+])('an argument that may be left out is filled when the words say it: %s', (text, expected) => {
+  const schema = { type: 'object', properties: { time_zone: { type: 'string' }, sides: { type: 'integer' } } }
+  expect(argumentsFor(schema, text)).toEqual(expected)
+})
+
 test('calls one tool after another when both are named', async () => {
   const messages = [user('Use the clock, then the weather in Rome')]
   const names: string[] = []

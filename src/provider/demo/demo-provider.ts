@@ -11,6 +11,7 @@ import type { ProviderSettings } from '../provider-settings.js'
 import { repairHistory } from '../repair/repair-history.js'
 import type { StreamEvent } from '../stream-event.js'
 import { argumentsFor } from './demo-arguments.js'
+import { TRANSFER, transferFor } from './demo-transfer.js'
 
 const PROFILE = 'openai-chat'
 
@@ -62,15 +63,11 @@ function* respond(
   answer: AnswerAssembly,
 ): Generator<StreamEvent> {
   const turn = currentTurn(messages)
-  const tool = nextTool(request, turn)
-  const words = tool
-    ? `I will use ${tool.name}.`
-    : answerText(
-        turn,
-        (request.tools ?? []).map(({ name }) => name),
-      )
+  const toolNames = (request.tools ?? []).map(({ name }) => name)
+  const call = nextCall(request, turn, messages, toolNames)
+  const words = call ? `I will use ${call.name}.` : answerText(turn, toolNames)
   for (const piece of words.match(/\S+\s*/g) ?? []) yield* answer.text(piece)
-  if (tool) yield* answer.call({ name: tool.name, args: argumentsFor(tool.parameters, turn.text) })
+  if (call) yield* answer.call(call)
   answer.usage({ inputTokens: estimate(JSON.stringify(messages)), outputTokens: estimate(words) })
   answer.finish('stop')
   yield* answer.end()
@@ -86,14 +83,29 @@ interface Turn {
 }
 
 function currentTurn(messages: readonly ProviderMessage[]): Turn {
-  const start = messages.findLastIndex(message => message.role === 'user' && textOf(message) !== '')
+  const start = messages.findLastIndex(message => message.role === 'user' && saidBy(message) !== '')
   const since = messages.slice(start + 1).flatMap(message => message.parts)
   const user = messages[start]
   return {
-    text: user ? textOf(user) : '',
+    text: user ? saidBy(user) : '',
     results: since.filter(part => part.type === 'tool-result'),
     called: new Set(since.flatMap(part => (part.type === 'tool-call' ? [part.name] : []))),
   }
+}
+
+/** A tool that the words fit; else, once in a turn, another agent that they fit. */
+function nextCall(
+  request: GenerateRequest,
+  turn: Turn,
+  messages: readonly ProviderMessage[],
+  toolNames: readonly string[],
+): { name: string; args: Record<string, unknown> } | undefined {
+  const tool = nextTool(request, turn)
+  if (tool) return { name: tool.name, args: argumentsFor(tool.parameters, turn.text) }
+  if (request.options?.toolChoice === 'none' || turn.called.size > 0) return undefined
+  const instruction = messages.find(({ role }) => role === 'system')
+  const spoken = new Set(wordsOf(turn.text))
+  return instruction && transferFor(textOf(instruction), toolNames, wordsOf, spoken)
 }
 
 /** The tool that the user's words fit best; then others, each once in a turn, if their whole names were said. */
@@ -112,7 +124,9 @@ function nextTool(request: GenerateRequest, turn: Turn) {
   }
   const spoken = new Set(wordsOf(turn.text))
   const isNamed = (name: string) => wordsOf(name).every(word => spoken.has(word))
-  const open = tools.filter(({ name }) => !turn.called.has(name) && (turn.called.size === 0 || isNamed(name)))
+  const open = tools.filter(
+    ({ name }) => name !== TRANSFER && !turn.called.has(name) && (turn.called.size === 0 || isNamed(name)),
+  )
   const scored = open.map(tool => ({ tool, score: scoreOf(tool.name, tool.description, spoken) }))
   const best = scored.reduce<(typeof scored)[number] | undefined>(
     (top, next) => (next.score > (top?.score ?? 0) ? next : top),
@@ -154,7 +168,7 @@ function answerText(turn: Turn, toolNames: readonly string[]): string {
     toolNames.length > 0 ? ` I can call these tools when you name them: ${toolNames.join(', ')}.` : ''
   return (
     `You said: "${shorten(turn.text)}". I am Lango's demo model: no network, no intelligence, a few rules.${tools} ` +
-    'For real answers set a key such as GEMINI_API_KEY and name a model, for example gemini/gemini-2.5-flash.'
+    'For real answers set a key, such as OPENAI_API_KEY, GEMINI_API_KEY or ANTHROPIC_API_KEY.'
   )
 }
 
@@ -162,6 +176,12 @@ function answerText(turn: Turn, toolNames: readonly string[]): string {
 function jsonOf(value: unknown): string {
   const line = JSON.stringify(value) ?? 'null'
   return line.length > 80 ? JSON.stringify(value, undefined, 2) : line
+}
+
+/** What the user said; what ADK adds of other agents' doings comes behind a line of its own. */
+function saidBy({ role, parts }: ProviderMessage): string {
+  const end = parts.findIndex(part => part.type === 'text' && part.text === 'For context:')
+  return textOf({ role, parts: end < 0 ? parts : parts.slice(0, end) })
 }
 
 function textOf(message: ProviderMessage): string {
