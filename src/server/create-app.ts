@@ -2,8 +2,8 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { errorResponse } from './error-response.js'
 import type { RouteClass } from './metrics.js'
-import { mountProtocols } from './protocols/mount-protocols.js'
-import { notFound } from './refusal.js'
+import { mountProtocols, protocolErrorOf } from './protocols/mount-protocols.js'
+import { notFound, Refusal } from './refusal.js'
 import type { ApiApp } from './routes/add-route.js'
 import { mountDocs } from './routes/docs-page.js'
 import { mountHealthRoutes, mountInfoRoutes, mountMetrics } from './routes/info-routes.js'
@@ -25,8 +25,21 @@ export interface AppParts {
 
 export function createApp({ context, authenticator, origins, webRoot }: AppParts): ApiApp {
   const app = new OpenAPIHono<ServerEnv>()
-  app.onError(error => errorResponse(error, context.logger))
-  app.notFound(() => errorResponse(notFound('such page'), context.logger))
+  const answer = (path: string, error: unknown) =>
+    protocolErrorOf(path)?.(error, context) ?? errorResponse(error, context.logger)
+  app.onError((error, c) => answer(c.req.path, error))
+  app.notFound(async c => {
+    const methods = methodsOf(app, c.req.path)
+    if (methods.length === 0) return answer(c.req.path, notFound('such page'))
+    const allow = methods.join(', ')
+    if (c.req.method === 'OPTIONS') return c.body(null, 204, { allow })
+    const response = await answer(
+      c.req.path,
+      new Refusal('wrong-method', `This address takes ${allow} only.`),
+    )
+    response.headers.set('allow', allow)
+    return response
+  })
   app.use(countRequests(context), securityHeaders(), originGuard(origins))
   mountHealthRoutes(app, context)
   mountLogin(app, authenticator)
@@ -40,6 +53,15 @@ export function createApp({ context, authenticator, origins, webRoot }: AppParts
   mountRunRoutes(app, context)
   mountProtocols(app, context)
   return app
+}
+
+/** The methods that a path has routes for, besides the page's own, which takes every path. */
+function methodsOf(app: ApiApp, path: string): string[] {
+  return ['GET', 'POST', 'PATCH', 'DELETE'].filter(method =>
+    app.router
+      .match(method, path)[0]
+      .some(([[, route]]) => route.method === method && !route.path.endsWith('*')),
+  )
 }
 
 function countRequests(context: ServerContext): Parameters<ApiApp['use']>[1] {

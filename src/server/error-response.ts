@@ -7,7 +7,7 @@ import { Refusal, type RefusalCode } from './refusal.js'
 /** The problem that tells of an error, as an answer. An error that nobody expected is logged, not shown. */
 export function errorResponse(error: unknown, logger: Logger): Response {
   const problem = toProblem(error)
-  if (problem.status === 500 || isHouseMatter(error)) {
+  if (problem.status === 500 || (error instanceof AgentError && isHouseMatter(error))) {
     logger.error('A request failed', { error: messageOf(error) })
   }
   const headers = new Headers({
@@ -48,9 +48,14 @@ const UNEXPECTED = 'Something failed that should not have. The log of the server
 const HOUSE_MATTER = 'The server has a problem of its own. Its log tells more; try again later.'
 
 /** Errors whose words name files, hosts or settings of this machine: those stay in the log. */
-function isHouseMatter(error: unknown): boolean {
-  if (!(error instanceof AgentError)) return false
-  return error.code === 'internal' || error.code === 'invalid-config' || error.code.startsWith('store-')
+function isHouseMatter({ code }: { code: string }): boolean {
+  return code === 'internal' || code === 'invalid-config' || code.startsWith('store-')
+}
+
+/** What went wrong in a run, as outsiders may read it: the same rule as for answers. The log has the rest. */
+export function publicError<E extends { code: string; message: string }>(error: E): E {
+  if (!isHouseMatter(error)) return error
+  return { ...error, message: HOUSE_MATTER, ...('details' in error ? { details: {} } : {}) }
 }
 
 function problem(facts: Omit<Problem, 'type'>): Problem {
@@ -61,6 +66,7 @@ const REFUSALS: Readonly<Record<RefusalCode, readonly [number, string]>> = {
   unauthorized: [401, 'Not signed in'],
   forbidden: [403, 'Not allowed'],
   'not-found': [404, 'Not found'],
+  'wrong-method': [405, 'Wrong method'],
   'too-large': [413, 'Too large'],
   'too-many': [429, 'Too many at once'],
   'shutting-down': [503, 'Shutting down'],

@@ -60,7 +60,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     hub,
     info,
     userOf: c => c.get('user'),
-    keyOf: (c, sessionId) => ({ appName: info.app, userId: c.get('user'), sessionId }),
+    keyOf: (c, sessionId) => {
+      checkSessionId(sessionId)
+      return { appName: info.app, userId: c.get('user'), sessionId }
+    },
     limits,
     logger,
     version,
@@ -112,6 +115,15 @@ function checkTokens(host: string, tokens: Readonly<Record<string, string>>): vo
     const rule = 'at least 8 visible characters without spaces, and a user that is not empty'
     throw new AgentError('invalid-config', `A token in server.tokens is not valid: it needs ${rule}.`)
   }
+}
+
+/** What one protocol makes, every other must be able to name: in a path, and within the limits of the native API. */
+function checkSessionId(sessionId: string): void {
+  if (sessionId.length <= 256 && sessionId !== '.' && sessionId !== '..') return
+  throw new AgentError(
+    'invalid-argument',
+    'The id of a session has at most 256 characters and is not "." or "..".',
+  )
 }
 
 /** Node's own guards against clients that send slowly, or too much, are set before the first byte of a request. */

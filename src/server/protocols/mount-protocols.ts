@@ -1,7 +1,10 @@
 import type { Hono } from 'hono'
 import type { ServerContext, ServerEnv } from '../server-context.js'
+import { adkError } from './adk/adk-error.js'
 import { adkRoutes } from './adk/adk-routes.js'
+import { chatError } from './ai-sdk/chat-error.js'
 import { chatRoutes } from './ai-sdk/chat-routes.js'
+import { openaiErrorResponse } from './openai/openai-error.js'
 import { openaiRoutes } from './openai/openai-routes.js'
 import { sweepThrowaways } from './openai/throwaway.js'
 
@@ -14,4 +17,13 @@ export function mountProtocols(app: Hono<ServerEnv>, context: ServerContext): vo
   app.route('/', openaiRoutes(context))
   app.route('/', chatRoutes(context))
   void sweepThrowaways(context)
+}
+
+type ErrorAnswer = (error: unknown, context: ServerContext) => Promise<Response>
+
+/** How a protocol tells errors that arise before its routes: a wrong token, a path that is not there. */
+export function protocolErrorOf(path: string): ErrorAnswer | undefined {
+  if (path.startsWith('/v1/')) return openaiErrorResponse
+  if (/^\/api\/chat(\/|$)/.test(path)) return chatError
+  return /^\/(apps\/|(list-apps|run|run_sse)$)/.test(path) ? adkError : undefined
 }

@@ -1,4 +1,5 @@
 import type { RunEvent } from '../../run/run-event.js'
+import { publicError } from '../error-response.js'
 
 /**
  * Events that were stored together, and their bytes on the wire. The bytes are made once, however many
@@ -6,8 +7,11 @@ import type { RunEvent } from '../../run/run-event.js'
  */
 export class EventBatch {
   #frames: Buffer | undefined
+  readonly events: readonly RunEvent[]
 
-  constructor(readonly events: readonly RunEvent[]) {}
+  constructor(events: readonly RunEvent[]) {
+    this.events = events.map(forOutsiders)
+  }
 
   get firstSeq(): number {
     return this.events[0]?.seq ?? 0
@@ -40,6 +44,11 @@ export class EventBatch {
 }
 
 const DELTA_BYTES = 300
+
+/** Runs tell their errors in full, for whoever runs them at home; what leaves the house names nothing in it. */
+function forOutsiders(event: RunEvent): RunEvent {
+  return event.type === 'error' ? { ...event, error: publicError(event.error) } : event
+}
 
 function frameOf(event: RunEvent): string {
   return `id: ${event.seq}\ndata: ${JSON.stringify(event)}\n\n`

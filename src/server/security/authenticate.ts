@@ -4,6 +4,8 @@ import { Refusal } from '../refusal.js'
 /** Who someone is without a token, where none are asked for. */
 export const DEFAULT_USER = 'user'
 export const COOKIE_NAME = 'lango'
+/** Behind TLS. Browsers take a cookie of such a name from this very host only, so no neighbour can plant one. */
+export const SECURE_COOKIE_NAME = `__Host-${COOKIE_NAME}`
 
 export interface Credentials {
   authorization: string | undefined
@@ -62,9 +64,7 @@ function hash(text: string): Buffer {
 }
 
 function cookieValue(header: string | undefined): string | undefined {
-  for (const pair of header?.split(';') ?? []) {
-    const [name, value] = pair.trim().split('=', 2)
-    if (name === COOKIE_NAME) return value
-  }
-  return undefined
+  const pairs = (header?.split(';') ?? []).map(pair => pair.trim().split('=', 2))
+  const named = (wanted: string) => pairs.find(([name]) => name === wanted)?.[1]
+  return named(SECURE_COOKIE_NAME) ?? named(COOKIE_NAME)
 }

@@ -42,7 +42,7 @@ export function originGuard(rules: OriginRules): MiddlewareHandler<ServerEnv> {
   return async (c, next) => {
     const allowed = checkOrigin(rules, {
       method: c.req.method,
-      host: c.req.header('host'),
+      host: askedHost(c),
       origin: c.req.header('origin'),
       fetchSite: c.req.header('sec-fetch-site'),
       fetchMode: c.req.header('sec-fetch-mode'),
@@ -56,6 +56,13 @@ export function originGuard(rules: OriginRules): MiddlewareHandler<ServerEnv> {
     c.res.headers.append('vary', 'origin')
     return undefined
   }
+}
+
+/** A request may name its host twice; then the name in its target is the one that counts. */
+function askedHost(c: Context<ServerEnv>): string | undefined {
+  const target = c.env.incoming.url ?? ''
+  if (target.startsWith('/')) return c.req.header('host')
+  return URL.canParse(target) ? new URL(target).host : undefined
 }
 
 /** What our own client, browsers and the `openai` client in a page send. */
@@ -108,6 +115,9 @@ export function bodyGuard(maxBodyBytes: number): MiddlewareHandler<ServerEnv> {
     const hasBody = c.req.method !== 'GET' && c.req.method !== 'HEAD' && (isChunked || length > 0)
     if (hasBody && !/^application\/json\s*(;|$)/i.test(c.req.header('content-type') ?? '')) {
       throw new AgentError('invalid-argument', 'Send JSON, with the header "content-type: application/json".')
+    }
+    if (hasBody && !/^(identity)?$/i.test(c.req.header('content-encoding') ?? '')) {
+      throw new AgentError('invalid-argument', 'Send the body as it is, without a content-encoding.')
     }
     // A length that was announced is kept to by Node; one that was not has to be counted.
     if (hasBody && isChunked) {

@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest'
+import { AgentError } from '../../src/errors.js'
+import { rawRequest, rawSocket } from '../support/raw-request.js'
+import { readEvents } from '../support/read-events.js'
+import { startServer } from '../support/start-server.js'
+
+const TOKENS = { 'token-of-ann-0123456789': 'ann' }
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+test.each([
+  ['a trailing dot', 'GET /api/info HTTP/1.1\r\nHost: localhost.\r\n\r\n'],
+  ['an address as one number', 'GET /api/info HTTP/1.1\r\nHost: 2130706433\r\n\r\n'],
+  ['two hosts', 'GET /api/info HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\n\r\n'],
+  ['another host in the target', 'GET http://evil.example/api/info HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+  ['no host', 'GET /api/info HTTP/1.0\r\n\r\n'],
+  [
+    'a length and pieces',
+    'POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+  ],
+])('a request with %s is not answered', async (_what, bytes) => {
+  const { url } = await startServer()
+  const { closed } = await rawSocket(url, bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+  expect(await closed).toMatch(/^HTTP\/1.1 40[03]/)
+})
+
+test('a body that was compressed is not taken for JSON', async () => {
+  const { url } = await startServer()
+  const answer = await rawRequest(url, '/api/sessions', {
+    method: 'POST',
+    headers: { ...JSON_TYPE, 'content-encoding': 'gzip' },
+    body: '{}',
+  })
+  expect([answer.status, answer.json().code]).toEqual([400, 'invalid-argument'])
+})
+
+test('a wrong method is told which ones there are', async () => {
+  const { url } = await startServer()
+  const answer = await rawRequest(url, '/api/sessions/s1/messages', { method: 'DELETE' })
+  expect([answer.status, answer.headers.allow, answer.json().code]).toEqual([405, 'GET', 'wrong-method'])
+  expect(answer.headers['content-type']).toContain('application/problem+json')
+  const asked = await rawRequest(url, '/api/sessions', { method: 'OPTIONS' })
+  expect([asked.status, asked.headers.allow]).toEqual([204, 'GET, POST'])
+  expect((await rawRequest(url, '/api/nothing', { method: 'POST' })).status).toBe(404)
+})
+
+test('each protocol hears of a wrong token and of a wrong path in its own words', async () => {
+  const { url } = await startServer({ tokens: TOKENS })
+  const ann = { authorization: 'Bearer token-of-ann-0123456789' }
+  const openai = await rawRequest(url, '/v1/models')
+  expect(openai.status).toBe(401)
+  expect(openai.json()).toMatchObject({ error: { type: 'authentication_error', code: 'unauthorized' } })
+  const missing = await rawRequest(url, '/v1/responses', { method: 'POST', headers: ann })
+  expect([missing.status, missing.json().error.code]).toEqual([404, 'not-found'])
+  expect((await rawRequest(url, '/list-apps')).json()).toMatchObject({ code: 'unauthorized' })
+  const chat = await rawRequest(url, '/api/chat', { method: 'POST', headers: JSON_TYPE, body: '{}' })
+  expect([chat.status, chat.headers['content-type']]).toEqual([401, 'text/plain; charset=utf-8'])
+})
+
+test.each(['.', '..', 'x'.repeat(257)])('no protocol makes a session that has no address (%s)', async id => {
+  const { url, client } = await startServer()
+  const post = (path: string, body: object, headers = {}) =>
+    rawRequest(url, path, {
+      method: 'POST',
+      headers: { ...JSON_TYPE, ...headers },
+      body: JSON.stringify(body),
+    })
+  const messages = [{ role: 'user', content: 'say 1' }]
+  const answers = [
+    await post('/api/sessions', { sessionId: id }),
+    await post('/apps/lango/users/user/sessions', { sessionId: id }),
+    await post('/v1/chat/completions', { messages }, { 'x-lango-session': id }),
+    await post('/api/chat', {
+      id,
+      messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'x' }] }],
+    }),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400])
+  expect((await client.sessions()).sessions).toEqual([])
+})
+
+test('behind TLS the cookie is one that no neighbouring site can plant', async () => {
+  const { url } = await startServer({ tokens: TOKENS })
+  const login = '/login?token=token-of-ann-0123456789'
+  const answer = await rawRequest(url, login, { headers: { 'x-forwarded-proto': 'https' } })
+  const cookie = String(answer.headers['set-cookie'])
+  expect(cookie).toMatch(/^__Host-lango=.*; Path=\/;.*; Secure$/)
+  const [pair = ''] = cookie.split(';')
+  const planted = { cookie: `lango=planted; ${pair}` }
+  expect((await rawRequest(url, '/api/info', { headers: planted })).json()).toMatchObject({ user: 'ann' })
+  const left = await rawRequest(url, '/logout', { method: 'POST' })
+  expect(left.headers['set-cookie']).toHaveLength(2)
+})
+
+test('a run that fails for the store tells nobody where the store is', async () => {
+  const { url, client, runtime } = await startServer()
+  const message = 'postgres://db.internal:5432/lango cannot be reached'
+  const failing = runtime.store.appendMessage
+  runtime.store.appendMessage = async () => {
+    throw new AgentError('store-unavailable', message, { retryable: true, details: { host: 'db.internal' } })
+  }
+  const { runId } = await client.start('s1', { text: 'say 1' })
+  const events = await readEvents(url, runId)
+  runtime.store.appendMessage = failing
+  expect(events.map(({ type }) => type)).toContain('error')
+  const inspected = await rawRequest(url, `/api/runs/${runId}/inspect`)
+  for (const text of [JSON.stringify(events), JSON.stringify(await readEvents(url, runId)), inspected.text]) {
+    expect(text).toContain('store-unavailable')
+    expect(text).not.toContain('db.internal')
+  }
+})
