@@ -196,7 +196,9 @@ const PRIVATE_ERROR = 'must be true, false, or a list of addresses and ranges'
 const toolsSchema = group({
   builtIn: list(oneOf(BUILT_IN_TOOL_NAMES))
     .default([])
-    .describe('Built-in tools that are switched on. None, unless they are named here or by an agent.'),
+    .describe(
+      'Built-in tools that are switched on. None, unless they are named here or by an agent; the command line’s own agent, in a folder without a configuration, has all of them.',
+    ),
   workspace: text().default('.').describe('The folder that file tools and commands are confined to.'),
   allowPrivateNetwork: z
     .union([flag, list(text())], { error: PRIVATE_ERROR })
@@ -251,7 +253,9 @@ const mcpServerSchema = group({
 const logSchema = group({
   level: oneOf(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
-    .describe('The least that is logged.'),
+    .describe(
+      'The least that is logged. `lango serve` on a terminal logs from `warn` on unless this is set.',
+    ),
   content: flag.default(false).describe('Log what users, models and tools say. Keys are hidden in any case.'),
   file: text().optional().describe('Where to write. Default: standard error.'),
   pretty: flag.optional().describe('Lines for people instead of JSON. Default: when written to a terminal.'),
