@@ -21,6 +21,9 @@ export interface RouteFacts<P extends AnyObject, Q extends AnyObject, B extends 
   /** The body may be left out; then it is `{}`. */
   bodyOptional?: boolean
   answer: { status: number; schema?: z.ZodType; description: string; mediaType?: string }
+  /** Further answers that are no problems, and headers that mean something: for the description only. */
+  otherAnswers?: Readonly<Record<number, string>>
+  headers?: AnyObject
 }
 
 /** What a handler is given, checked. */
@@ -70,13 +73,15 @@ async function readJson(c: Context<ServerEnv>, isOptional = false): Promise<unkn
 }
 
 function describe<P extends AnyObject, Q extends AnyObject, B extends AnyObject>(facts: RouteFacts<P, Q, B>) {
-  const { method, path, summary, params, query, body, bodyOptional, answer } = facts
+  const { method, path, summary, params, query, body, bodyOptional, answer, headers } = facts
   const { schema, mediaType = 'application/json' } = answer
   return {
     method,
     path,
     summary,
+    operationId: operationId(method, path),
     request: {
+      ...(headers ? { headers } : {}),
       ...(params ? { params } : {}),
       ...(query ? { query } : {}),
       ...(body
@@ -88,7 +93,21 @@ function describe<P extends AnyObject, Q extends AnyObject, B extends AnyObject>
         description: answer.description,
         ...(schema ? { content: { [mediaType]: { schema } } } : {}),
       },
+      ...Object.fromEntries(
+        Object.entries(facts.otherAnswers ?? {}).map(([status, description]) => [status, { description }]),
+      ),
       default: { description: 'A problem', content: { 'application/problem+json': { schema: Problem } } },
     },
   }
+}
+
+/** What generators of clients call the operation: `get /api/runs/{runId}/events` is `getRunsByRunIdEvents`. */
+function operationId(method: string, path: string): string {
+  const words = path.split('/').slice(2)
+  const names = words.map(word => (word.startsWith('{') ? `By${capital(word.slice(1, -1))}` : capital(word)))
+  return `${method}${names.join('')}`
+}
+
+function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1)
 }

@@ -4,6 +4,7 @@ import type { ApiApp } from './add-route.js'
 /** Serves both. The document is made on the first request, from all routes that were added. */
 export function mountDocs(api: ApiApp, version: string): void {
   let document: ApiDocument | undefined
+  api.openAPIRegistry.registerComponent('securitySchemes', 'token', { type: 'http', scheme: 'bearer' })
   const load = () => {
     // The library's type allows references everywhere; what is read here is what `addRoute` has put in.
     document ??= api.getOpenAPI31Document({
@@ -14,6 +15,8 @@ export function mountDocs(api: ApiApp, version: string): void {
         description:
           'Sessions, messages and runs. A run goes on whoever watches; its events are a stream of their own that may be opened at any number.',
       },
+      // On loopback without tokens nobody has to say who they are.
+      security: [{ token: [] }, {}],
     }) as unknown as ApiDocument
     return document
   }

@@ -121,10 +121,11 @@ function mountEvents(api: ApiApp, context: ServerContext): void {
       answer: {
         status: 200,
         schema: schemas.RunEvent,
-        description:
-          'Each has its number as id; Last-Event-ID says what was seen. 204: nothing more will come',
+        description: 'Each has its number as id, and the JSON of a RunEvent as data',
         mediaType: 'text/event-stream',
       },
+      headers: schemas.EventHeaders,
+      otherAnswers: { 204: 'Nothing more will ever come' },
     },
     async (c, { params: { runId }, query }) => {
       const after = lastEventId(c.req.header('last-event-id')) ?? query.after ?? 0

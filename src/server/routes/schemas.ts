@@ -24,16 +24,24 @@ export const MessageQuery = z.object({
 
 export const RunQuery = z.object({ limit: z.coerce.number().int().min(1).max(500).optional() })
 export const EventQuery = z.object({ after: z.coerce.number().int().min(0).optional() })
+/** Read by its own rule, because browsers send it by themselves. */
+export const EventHeaders = z.object({ 'last-event-id': z.string().optional() })
 export const LintQuery = z.object({ profile: z.string().max(200).optional() })
 
-export const NewSession = z.object({ sessionId: sessionId.optional(), title: z.string().max(200).optional() })
-export const SessionChange = z.object({ title: z.string().max(200) })
+export const NewSession = z
+  .object({ sessionId: sessionId.optional(), title: z.string().max(200).optional() })
+  .openapi({ example: { sessionId: 'trip', title: 'A trip to the sea' } })
+export const SessionChange = z
+  .object({ title: z.string().max(200) })
+  .openapi({ example: { title: 'A trip to the hills' } })
 
-export const ForkRequest = z.object({
-  throughSeq: count.optional(),
-  sessionId: sessionId.optional(),
-  title: z.string().max(200).optional(),
-})
+export const ForkRequest = z
+  .object({
+    throughSeq: count.optional(),
+    sessionId: sessionId.optional(),
+    title: z.string().max(200).optional(),
+  })
+  .openapi({ example: { throughSeq: 1 } })
 
 const File = z.object({
   mimeType: z.string().regex(/^[\w.+-]+\/[\w.+-]+$/),
@@ -41,16 +49,20 @@ const File = z.object({
   name: z.string().max(255).optional(),
 })
 
-export const RunRequest = z.object({
-  text: z.string().optional(),
-  files: z.array(File).max(32).optional(),
-  model: z.string().min(1).max(256).optional(),
-  stateDelta: z.record(z.string(), z.unknown()).optional(),
-  whenBusy: z.enum(['queue', 'reject']).optional(),
-  runId: z.uuid().optional(),
-})
+export const RunRequest = z
+  .object({
+    text: z.string().optional(),
+    files: z.array(File).max(32).optional(),
+    model: z.string().min(1).max(256).optional(),
+    stateDelta: z.record(z.string(), z.unknown()).optional(),
+    whenBusy: z.enum(['queue', 'reject']).optional(),
+    runId: z.uuid().optional(),
+  })
+  .openapi({ example: { text: 'What can you do?', whenBusy: 'queue' } })
 
-export const ApprovalReply = z.object({ answer: z.enum(['once', 'always', 'no']) })
+export const ApprovalReply = z
+  .object({ answer: z.enum(['once', 'always', 'no']) })
+  .openapi({ example: { answer: 'once' } })
 
 const usage = z
   .object({
@@ -112,6 +124,8 @@ const ChatMessage = z
     parts: z.array(z.looseObject({ type: z.string() })),
     synthetic: z.boolean().optional(),
     model: z.string().optional(),
+    usage: usage.partial({ cacheWriteTokens: true }).optional(),
+    error: z.object({ code: z.string(), message: z.string() }).optional(),
   })
   .openapi('ChatMessage')
 
