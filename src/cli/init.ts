@@ -6,6 +6,7 @@ import { AgentError, messageOf } from '../errors.js'
 import { canAsk } from './ask.js'
 import type { Flags } from './command.js'
 import { type InitAnswers, type InitFormat, initFiles } from './init-files.js'
+import { quoted } from './next-command.js'
 import { note, print } from './output.js'
 
 /** Asks, checks, writes; or says why not, and writes nothing. */
@@ -119,7 +120,7 @@ function writeNew(file: string, text: string): void {
 
 function farewell(target: string, paths: readonly string[], format: InitFormat): string {
   const place = relative(process.cwd(), target)
-  const enter = place === '' ? '' : `cd ${place}\n  `
+  const enter = place === '' ? '' : `cd ${quoted(place)}\n  `
   const tsx = format === 'ts' && !readsTypeScript(target)
   const needed = tsx ? '\nThis version of Node does not read TypeScript: npm install --save-dev tsx\n' : ''
   return `Wrote ${paths.map(path => join(place, path)).join(', ')}.

@@ -4,7 +4,7 @@
  * nothing else, the parser comes with the first command, and each command brings its own code.
  */
 import { AgentError, messageOf } from '../errors.js'
-import { type CommandSpec, findCommand } from './command.js'
+import { findCommand } from './command.js'
 import { guardPipes, lineWidth } from './output.js'
 
 /** Runs one command line and returns the exit code. */
@@ -17,32 +17,34 @@ export async function main(args: readonly string[]): Promise<number> {
       process.stdout.write(`${version()}\n`)
       return 0
     }
-    const { LANGO } = await import('./commands.js')
     if (words[0] === 'help' || words.some(word => word === '--help' || word === '-h'))
-      return await help(LANGO, words)
-    return await run(LANGO, args)
+      return await help(words)
+    return await run(args)
   } catch (error) {
     await tell(error, args)
     return 1
   }
 }
 
-async function help(root: CommandSpec, words: readonly string[]): Promise<number> {
+async function help(words: readonly string[]): Promise<number> {
+  const [{ LANGO }, { helpText }] = await Promise.all([import('./commands.js'), import('./help.js')])
   const asked = (words[0] === 'help' ? words.slice(1) : words).filter(word => !word.startsWith('-'))
-  const { command, path } = findCommand(root, asked)
+  const { command, path } = findCommand(LANGO, asked)
   const stray = asked[path.split(' ').length - 1]
   if (command.commands && stray !== undefined && !words[0]?.startsWith('-')) {
     const { unknownCommand } = await import('./program.js')
     throw unknownCommand({ command, path }, stray)
   }
-  const { helpText } = await import('./help.js')
   process.stdout.write(helpText(command, path, lineWidth()))
   return 0
 }
 
-async function run(root: CommandSpec, args: readonly string[]): Promise<number> {
-  const { parseCommandLine } = await import('./program.js')
-  const { command, words, flags } = parseCommandLine(root, args)
+async function run(args: readonly string[]): Promise<number> {
+  const [{ LANGO }, { parseCommandLine }] = await Promise.all([
+    import('./commands.js'),
+    import('./program.js'),
+  ])
+  const { command, words, flags } = parseCommandLine(LANGO, args)
   if (flags.color === false) (await import('./output.js')).forbidColor()
   return (await command.run?.(words, flags)) ?? 0
 }

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
+import { loadStoreSettings } from '../config/load-store-settings.js'
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
+import { inspectStore, openStore } from '../store/open-store.js'
 import type { Flags } from './command.js'
 
 /** The store of a command, and the app whose sessions it is about. */
@@ -19,10 +21,6 @@ export async function withStore<Result>(
   work: (opened: CommandStore) => Promise<Result>,
   { creates = false } = {},
 ): Promise<Result> {
-  const [{ loadStoreSettings }, { openStore }] = await Promise.all([
-    import('../config/load-store-settings.js'),
-    import('../store/open-store.js'),
-  ])
   const settings = await loadStoreSettings({ file: flags.config, app: flags.app, store: flags.store })
   const isAbsent = !creates && (await isAbsentFile(settings.store))
   const store = await openStore(isAbsent ? 'memory:' : settings.store)
@@ -37,7 +35,6 @@ export async function withStore<Result>(
 async function isAbsentFile(url: string): Promise<boolean> {
   const path = /^sqlite:([^?]*)/.exec(url)?.[1]
   if (path === undefined || existsSync(path)) return false
-  const { inspectStore } = await import('../store/open-store.js')
   return !(await inspectStore(url)).exists
 }
 

@@ -1,6 +1,5 @@
 import type { ListQuery, SessionPage, SessionSummary } from '../session/session-store.js'
 import type { Flags } from './command.js'
-import { givenFlags } from './next-command.js'
 import { type CommandStore, withStore } from './open-command-store.js'
 import { lineWidth, note, print, printJson, stylesOf } from './output.js'
 import { plainLine } from './plain-text.js'
@@ -77,7 +76,7 @@ async function show({ sessions, nextCursor }: SessionPage, app: string, flags: F
   const withUser = flags.user === undefined && sessions.some(({ key }) => key.userId !== 'user')
   const [titles = '', ...lines] = sessionTable(sessions, withUser, lineWidth())
   await print(`${[bold(titles), ...lines].join('\n')}\n`)
-  if (nextCursor !== undefined) note(`There are more: ${nextCommand(flags, nextCursor)}`)
+  if (nextCursor !== undefined) note(`There are more: ${await nextCommand(flags, nextCursor)}`)
 }
 
 function nothingFound(app: string, { page, cursor, search }: Flags): string {
@@ -85,8 +84,9 @@ function nothingFound(app: string, { page, cursor, search }: Flags): string {
   return search === undefined ? `No sessions in the app "${app}" yet.` : `No session is called "${search}".`
 }
 
-function nextCommand(flags: Flags, cursor: string): string {
+async function nextCommand(flags: Flags, cursor: string): Promise<string> {
   const { page } = flags
+  const { givenFlags } = await import('./next-command.js')
   const options = givenFlags(flags, ['limit', 'search', 'user', 'app', 'store', 'config'])
   const place = page === undefined ? `--cursor ${cursor}` : `--page ${Number(page) + 1}`
   return `lango sessions list${options} ${place}`

@@ -2,55 +2,13 @@
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test, vi } from 'vitest'
-import type { StrictProviderOptions } from '../../src/testing/start-strict-provider.js'
-import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
+import { describe, expect, test, vi } from 'vitest'
 import { temporaryFolder } from '../support/temporary-folder.js'
-import { type TerminalOptions, TestTerminal } from '../support/terminal.js'
+import { folderFor, READY, say, serve, start } from './chat-stage.js'
 import { lango } from './lango.js'
 
 // Each start loads the whole runtime; on a busy machine that takes its time.
 vi.setConfig({ testTimeout: 120_000 })
-
-const open: { terminals: TestTerminal[]; servers: StrictProvider[] } = { terminals: [], servers: [] }
-
-afterEach(async () => {
-  for (const terminal of open.terminals.splice(0)) terminal.kill()
-  await Promise.all(open.servers.splice(0).map(server => server.close()))
-})
-
-function start(options: TerminalOptions): TestTerminal {
-  const terminal = new TestTerminal(options)
-  open.terminals.push(terminal)
-  return terminal
-}
-
-async function serve(options: StrictProviderOptions): Promise<StrictProvider> {
-  const server = await startStrictProvider(options)
-  open.servers.push(server)
-  return server
-}
-
-/** A folder with a configuration that knows a server of each kind. */
-async function folderFor(chat: StrictProvider, claude: StrictProvider = chat): Promise<string> {
-  const folder = await temporaryFolder()
-  const config = {
-    providers: {
-      fake: { type: 'openai-compatible', baseUrl: chat.baseUrl, apiKey: 'test', profile: 'openai-chat' },
-      claude: { type: 'anthropic', baseUrl: claude.baseUrl, apiKey: 'test' },
-    },
-    agent: { model: 'fake/gpt-4.1', tools: ['read_file', 'write_file'] },
-  }
-  await writeFile(join(folder, 'lango.config.json'), JSON.stringify(config))
-  return folder
-}
-
-function say(terminal: TestTerminal, text: string): void {
-  terminal.type(text)
-  terminal.key('enter')
-}
-
-const READY = '/help lists'
 
 describe('without a key', () => {
   test('the demo answers, asks before it writes, and the session goes on after a restart', async () => {
@@ -318,32 +276,6 @@ describe('what is shown', () => {
     ]
     expect([...new Set(styles)].filter(code => !allowed.includes(code ?? ''))).toEqual([])
     expect(terminal.all()).toMatch(/› question 한국어 日本語 中文 👩‍👩‍👧 🎉/)
-  })
-})
-
-describe('a killed chat', () => {
-  test('goes on: the next one shows where it was interrupted and sends the next message', async () => {
-    const server = await serve({
-      profile: 'openai-chat',
-      script: [{ deltas: ['Half ', 'of ', 'it', '.'] }, { text: 'All of it.' }],
-      faults: [{ at: 0, kind: 'hang', afterEvents: 3 }],
-    })
-    const cwd = await folderFor(server)
-    const first = start({ cwd, args: ['chat', '--session', 'mine'] })
-    await first.waitFor(READY)
-    say(first, 'Tell me')
-    await first.waitFor('Half')
-    first.kill('SIGKILL')
-    await first.ended()
-
-    const second = start({ cwd, args: ['chat', '--session', 'mine'] })
-    await second.waitFor('! the last run was interrupted; your next message goes on from here')
-    expect(second.screen()).toContain('› Tell me')
-    say(second, 'Again')
-    // The dead run holds the session until its lease runs out by the database's clock.
-    await second.waitFor('of it')
-    await second.waitUntilGone('Ctrl-C stops')
-    expect(server.violations).toEqual([])
   })
 })
 

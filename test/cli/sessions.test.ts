@@ -162,7 +162,9 @@ describe('export and import', () => {
       'absent.jsonl': /absent\.jsonl does not exist\./,
     }
     const check = async ([file, message]: [string, RegExp]) => {
-      const refused = await lango(['sessions', 'import', file, '--store', 'sqlite:./other.db'], { cwd })
+      // Each for a user of its own: they run at the same time, and would find each other's session.
+      const place = ['--store', 'sqlite:./other.db', '--user', file]
+      const refused = await lango(['sessions', 'import', file, ...place], { cwd })
       expect(refused, file).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(message) })
       expect(refused.stderr.trimEnd().split('\n')).toHaveLength(1)
     }

@@ -81,7 +81,7 @@ export class Activity implements Component {
       case 'starting':
         return 'starting…'
       case 'waiting':
-        return 'waiting for the session: another run has it, or was killed a moment ago'
+        return 'waiting: another run has the session, or was just killed'
       case 'answering':
         return 'answering…'
       case 'stopping':

@@ -1,0 +1,31 @@
+// In a file of its own: it waits for a clock most of the time, and other tests go on beside it.
+import { expect, test, vi } from 'vitest'
+import { folderFor, READY, say, serve, start } from './chat-stage.js'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+test('a killed chat goes on: the next one shows where it was interrupted and sends the next message', async () => {
+  const server = await serve({
+    profile: 'openai-chat',
+    script: [{ deltas: ['Half ', 'of ', 'it', '.'] }, { text: 'All of it.' }],
+    faults: [{ at: 0, kind: 'hang', afterEvents: 3 }],
+  })
+  const cwd = await folderFor(server)
+  const first = start({ cwd, args: ['chat', '--session', 'mine'] })
+  await first.waitFor(READY)
+  say(first, 'Tell me')
+  await first.waitFor('Half')
+  first.kill('SIGKILL')
+  await first.ended()
+
+  const second = start({ cwd, args: ['chat', '--session', 'mine'] })
+  await second.waitFor('! the last run was interrupted; your next message goes on from here')
+  expect(second.screen()).toContain('› Tell me')
+  say(second, 'Again')
+  await second.waitFor('waiting: another run has the session, or was just killed')
+  expect(second.screen()).toContain('Ctrl-C stops')
+  // The dead run holds the session until its lease runs out by the database's clock.
+  await second.waitFor('of it')
+  await second.waitUntilGone('Ctrl-C stops')
+  expect(server.violations).toEqual([])
+})
