@@ -4,7 +4,7 @@ import { rawRequest, rawSocket } from '../support/raw-request.js'
 import { readEvents } from '../support/read-events.js'
 import { startServer } from '../support/start-server.js'
 
-const TOKENS = { 'token-of-ann-0123456789': 'ann' }
+const TOKENS = { 'token-of-ann-0123456789': 'ann', 'token-of-bob-0123456789': 'bob' }
 const JSON_TYPE = { 'content-type': 'application/json' }
 
 test.each([
@@ -107,4 +107,46 @@ test('a run that fails for the store tells nobody where the store is', async () 
     expect(text).toContain('store-unavailable')
     expect(text).not.toContain('db.internal')
   }
+})
+
+test('no route of any protocol gives one user what is of another', async () => {
+  const { url } = await startServer({ tokens: TOKENS })
+  const ask = (user: string, method: string, path: string, body?: object) =>
+    rawRequest(url, path, {
+      method,
+      headers: { authorization: `Bearer token-of-${user}-0123456789`, ...JSON_TYPE },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    })
+  const { runId } = (await ask('ann', 'POST', '/api/sessions/hers/runs', { text: 'danger' })).json()
+  await expect.poll(async () => (await ask('ann', 'GET', `/api/runs/${runId}`)).json().lastSeq).toBe(3)
+  const adk = '/apps/lango/users/ann/sessions'
+  const newMessage = { parts: [{ text: 'say 1' }] }
+  const answered = { state: 'approval-responded', toolCallId: 'call-danger', approval: { approved: true } }
+  const parts = [{ type: 'dynamic-tool', ...answered }]
+  const going = [{ id: 'm', role: 'assistant', parts, metadata: { lango: { runId, seq: 0 } } }]
+  const refused: [number, string, string, object?][] = [
+    [404, 'PATCH', '/api/sessions/hers', { title: 'x' }],
+    [404, 'POST', '/api/sessions/hers/fork', {}],
+    [404, 'POST', '/api/sessions/hers/fork', { throughSeq: 0 }],
+    [404, 'POST', `/api/runs/${runId}/approvals/call-danger`, { answer: 'once' }],
+    [403, 'GET', adk],
+    [403, 'GET', `${adk}/hers`],
+    [403, 'PATCH', `${adk}/hers`, { stateDelta: { x: 1 } }],
+    [403, 'DELETE', `${adk}/hers`],
+    [403, 'POST', `${adk}/new`, {}],
+    [403, 'POST', '/run', { appName: 'lango', userId: 'ann', sessionId: 'hers', newMessage }],
+    [404, 'POST', '/run_sse', { appName: 'lango', userId: 'bob', sessionId: 'hers', newMessage }],
+    [404, 'POST', '/api/chat', { id: 'hers', messages: going }],
+    [204, 'GET', '/api/chat/hers/stream'],
+    [204, 'DELETE', '/api/chat/hers/stream'],
+  ]
+  for (const [status, method, path, body] of refused) {
+    expect([method, path, (await ask('bob', method, path, body)).status]).toEqual([method, path, status])
+  }
+  expect((await ask('bob', 'GET', '/api/chat/hers')).json()).toEqual({ id: 'hers', messages: [] })
+  expect((await ask('bob', 'GET', '/api/sessions/hers/runs')).json()).toEqual({ runs: [] })
+  expect((await ask('ann', 'GET', `/api/runs/${runId}`)).json()).toMatchObject({
+    status: 'running',
+    lastSeq: 3,
+  })
 })
