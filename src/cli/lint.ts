@@ -57,7 +57,7 @@ async function lintStored(session: string, flags: Flags): Promise<number> {
 async function lintFile(file: string, flags: Flags): Promise<number> {
   const chosen = chosenProfiles(flags.profile)
   const read = await readHistoryFile(file)
-  const judged = read.histories.map(history => judge(history, chosen ?? read.profiles))
+  const judged = read.histories.map(history => judge(history, chosen ?? read.profiles, read.profiles))
   if (flags.json) {
     const histories = judged.map(({ name, messages, profiles }) => ({
       ...(name ? { name } : {}),
@@ -78,7 +78,7 @@ function chosenProfiles(profile: string | undefined): string[] | undefined {
   return [resolveProfile(profile).name]
 }
 
-function judge(history: FileHistory, profiles: readonly string[]): Judged {
+function judge(history: FileHistory, profiles: readonly string[], own: readonly string[]): Judged {
   const { name } = history
   if (history.kind === 'session') {
     const { messages } = history
@@ -88,13 +88,35 @@ function judge(history: FileHistory, profiles: readonly string[]): Judged {
   return {
     name,
     messages: messages.length,
-    profiles: profiles.map(profile => judgeRequest(messages, resolveProfile(profile))),
+    profiles: profiles.map(profile => {
+      const { name: profileName } = resolveProfile(profile)
+      return judgeRequest(messages, resolveProfile(profile), own.includes(profileName))
+    }),
     whereOf: ({ at }) => messages[at]?.place ?? `message ${at + 1}`,
   }
 }
 
+/**
+ * What Lango rewrites on every send stands in a request as it is. Where it is the vendor's own wire, and the vendor
+ * is known to refuse it, it is a refusal.
+ */
+const REFUSED_ON_THE_WIRE = new Set([
+  'missing-signature',
+  'missing-reasoning',
+  'id-form',
+  'name-form',
+  'missing-id',
+  'lost-result-id',
+  'duplicate-id',
+])
+
 /** A request is judged as it stands: nothing follows it. */
-function judgeRequest(messages: readonly WireMessage[], profile: Profile): ProfileLint {
+function judgeRequest(messages: readonly WireMessage[], profile: Profile, isOwnWire: boolean): ProfileLint {
+  const found = lintHistory(messages, profile, { next: 'none' }).map(finding =>
+    isOwnWire && REFUSED_ON_THE_WIRE.has(finding.code) && refusalWords(profile.name, finding.code)
+      ? { ...finding, severity: 'breaks' as const }
+      : finding,
+  )
   const wrongRoles = messages.flatMap(({ wrongRole }, at): SessionFinding[] => {
     if (!wrongRole) return []
     const words = refusalWords(profile.name, 'unknown-role')
@@ -109,7 +131,7 @@ function judgeRequest(messages: readonly WireMessage[], profile: Profile): Profi
       },
     ]
   })
-  return summarize(profile.name, [...wrongRoles, ...lintHistory(messages, profile, { next: 'none' })])
+  return summarize(profile.name, [...wrongRoles, ...found])
 }
 
 function inSession({ seq, at }: SessionFinding): string {

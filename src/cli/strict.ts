@@ -16,18 +16,20 @@ export async function strict(flags: Flags): Promise<number> {
     `strict ${profile} at ${server.baseUrl} (Ctrl-C stops it; any key is accepted)`,
   )
   let told = 0
-  const watch = setInterval(() => {
+  const tell = () => {
     for (const violation of server.violations.slice(told)) {
       say(violation, `refused ${violation.code} (${violation.status}): ${violation.message}`)
     }
     told = server.violations.length
-  }, 100)
+  }
+  const watch = setInterval(tell, 100)
   await new Promise<void>(resolve => {
     process.once('SIGINT', resolve)
     process.once('SIGTERM', resolve)
   })
   clearInterval(watch)
   await server.close()
+  tell()
   return 0
 }
 

@@ -184,6 +184,33 @@ test.each([
   expect(await lintJson(body, flags)).toEqual(expected)
 })
 
+test('what Lango would rewrite is a refusal in a request of the vendor’s own, and not in another’s', async () => {
+  const unsigned = {
+    contents: [
+      { role: 'user', parts: [{ text: 'hi' }] },
+      { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] },
+      { role: 'user', parts: [{ functionResponse: { name: 'f', response: { a: 1 } } }] },
+    ],
+  }
+  expect(await lintJson(unsigned, { profile: 'gemini-2' })).toMatchObject({ code: 0, found: [] })
+  expect(await lintJson(unsigned, { profile: 'gemini-3' })).toMatchObject({
+    code: 3,
+    found: ['missing-signature'],
+  })
+  const chat = {
+    model: 'gpt-4.1',
+    messages: [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: null, tool_calls: [chatCall('c1')] },
+      { role: 'tool', tool_call_id: 'c1', content: '{}' },
+    ],
+  }
+  expect(await lintJson(chat, { profile: 'gemini-3' })).toMatchObject({
+    code: 0,
+    found: expect.arrayContaining(['missing-signature']),
+  })
+})
+
 test('a report names the place in the request, the answer of the provider and the repair', async () => {
   const file = join(await temporaryFolder(), 'request.json')
   const messages = [
