@@ -196,6 +196,32 @@ describe('the inspector', () => {
   })
 })
 
+test('every answer in sight says what was cut and repaired for it, not only the newest', async () => {
+  const page = await openChat()
+  await page.locator('.thread').getByText('The night train reaches Lisbon first.').waitFor()
+  const cuts = page.locator('.mark-line[data-mark=history-cut]')
+  await cuts.last().waitFor()
+  const { cuts: [cut] = [] } = (await scene.runtime.inspect(scene.runs.anthropic))?.steps[0] ?? {}
+  expect(await cuts.last().innerText()).toContain(`${cut?.messages} older messages left out`)
+  await expect.poll(() => cuts.count()).toBeGreaterThan(1)
+  expect(await page.locator('.mark-line[data-mark=repair]').count()).toBeGreaterThan(1)
+  await cuts.last().getByRole('button').click()
+  await page.getByRole('complementary', { name: 'Context inspector' }).waitFor()
+})
+
+test('beside a panel the chat is there, however wide the screen', async () => {
+  for (const width of [1280, 1600]) {
+    const page = await openChat({ viewport: { width, height: 1000 } })
+    await openInspector(page)
+    const chat = await page.locator('.chat').boundingBox()
+    const panel = await page.locator('.inspect-frame').boundingBox()
+    expect(chat?.width).toBeGreaterThan(360)
+    expect(Math.round((panel?.x ?? 0) + (panel?.width ?? 0))).toBe(width)
+    expect((chat?.x ?? 0) + (chat?.width ?? 0)).toBeLessThanOrEqual((panel?.x ?? 0) + 1)
+    if (width === 1280) await page.context().close()
+  }
+})
+
 describe('the lint', () => {
   test('answers whether the session can switch, per provider and with the messages it is about', async () => {
     const page = await openChat()
@@ -210,6 +236,10 @@ describe('the lint', () => {
     await panel.getByRole('button', { name: 'message 26' }).first().click()
     await panel.getByText('lost call/1').first().waitFor()
     expect(await violations(page)).toEqual([])
+    await panel.getByRole('button', { name: 'Show it in the chat' }).click()
+    const shown = page.locator('.thread-row[data-revealed]')
+    await shown.waitFor()
+    expect(await shown.innerText()).toContain('search')
   })
 
   test('is legible on a phone', async () => {

@@ -7,6 +7,7 @@ import './styles/base.css'
 import './styles/sidebar.css'
 import './styles/chat.css'
 import './styles/entries.css'
+import './styles/tool-card.css'
 import './styles/markdown.css'
 import './styles/composer.css'
 

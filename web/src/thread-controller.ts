@@ -1,5 +1,6 @@
 /** What the page does with one session: opens it, sends to it, follows its runs. The state is elsewhere, pure. */
 import type { LangoClient } from '../../src/client/client.js'
+import { followAcrossNetworks, networkOr } from './follow-across-networks.js'
 import { randomId } from './random-id.js'
 import { RunNotesReader } from './run-notes.js'
 import type { ApprovalAnswer, AttachedFile, RunEvent, RunItem, SessionDetail } from './state/api.js'
@@ -9,6 +10,7 @@ import { problemOf } from './state/problem-of.js'
 import {
   NEW_THREAD,
   newestSeq,
+  type Problem,
   reduceThread,
   type ThreadAction,
   type ThreadState,
@@ -27,6 +29,11 @@ const OLDER_PAGE_SIZE = 200
 const POLL_MS = 4000
 /** Events are shown at most this often: a fast model must not keep the page busy. */
 const FLUSH_MS = 40
+/** Said when somebody else was quicker; the draft is kept. */
+const BUSY = 'Another answer is being written in this chat. Your message waits below: send it after that.'
+/** A server that does not answer is asked again after this, for about an hour. */
+const SETTLE_PAUSE_MS = 2000
+const MAXIMUM_ATTEMPTS = 1800
 /** A run of more messages than this is read in the next page load. */
 const MAXIMUM_PAGES = 50
 
@@ -90,7 +97,7 @@ export class ThreadController {
       const request = { runId, text, ...(files.length > 0 ? { files } : {}), ...(model ? { model } : {}) }
       await this.client.start(sessionId, request)
     } catch (error) {
-      if (!signal.aborted) this.dispatch({ type: 'run-refused', problem: problemOf(error) })
+      if (!signal.aborted) this.refused(problemOf(error))
       return false
     }
     this.onSessionsChanged()
@@ -99,6 +106,13 @@ export class ThreadController {
     this.poll(sessionId, signal)
     void this.follow(sessionId, runId, { replayThrough: 0, signal })
     return true
+  }
+
+  private refused(problem: Problem): void {
+    const isBusy = problem.code === 'session-busy'
+    this.dispatch({ type: 'run-refused', problem: isBusy ? { ...problem, message: BUSY } : problem })
+    // The run that stands in the way is shown at once.
+    if (isBusy) void this.refresh()
   }
 
   async stop(): Promise<void> {
@@ -180,12 +194,15 @@ export class ThreadController {
     const { sessionId, live, status, lastRun } = this.state.get()
     if (sessionId === undefined || live || status !== 'ready') return
     const { signal } = this.leaving
-    const detail = await this.client.session(sessionId).catch(() => undefined)
+    const detail = await this.client.session(sessionId).catch((error: unknown) => {
+      if (!signal.aborted) this.noticeMissing(error)
+    })
     if (!detail || signal.aborted || this.state.get().live) return
     if (detail.activeRun) return this.followFound(sessionId, detail.activeRun, signal)
     if (detail.lastRun?.runId === lastRun?.runId && detail.totalMessages === newestSeq(this.state.get()))
       return
-    await this.settle(sessionId, signal)
+    // Whatever fails now is tried again with the next look.
+    await this.settle(sessionId, signal).catch(() => {})
   }
 
   private async load(sessionId: string): Promise<void> {
@@ -208,10 +225,19 @@ export class ThreadController {
       }
     } catch (error) {
       if (signal.aborted) return
-      const problem = problemOf(error)
-      const missing = problem.code === 'session-not-found' || problem.code === 'not-found'
-      this.dispatch({ type: 'failed', problem, missing })
+      if (!this.noticeMissing(error))
+        this.dispatch({ type: 'failed', problem: problemOf(error), missing: false })
     }
+  }
+
+  /** The session was deleted, perhaps in another tab, or was never there. */
+  private noticeMissing(error: unknown): boolean {
+    const problem = problemOf(error)
+    if (problem.code !== 'session-not-found' && problem.code !== 'not-found') return false
+    this.leave()
+    this.dispatch({ type: 'failed', problem, missing: true })
+    this.onSessionsChanged()
+    return true
   }
 
   private followFound(sessionId: string, run: RunItem, signal: AbortSignal): void {
@@ -226,16 +252,28 @@ export class ThreadController {
       if (!signal.aborted) this.dispatch({ type: 'connection', connection })
     }
     try {
-      for await (const event of this.client.follow(runId, { signal, onConnection })) {
+      for await (const event of followAcrossNetworks(this.client, runId, { signal, onConnection })) {
         if (signal.aborted) return
         this.enqueue(event, event.seq > replayThrough)
         if (event.seq === 2) void this.loadFirst(sessionId, signal)
       }
-      this.flush()
-      if (!signal.aborted) await this.settle(sessionId, signal)
-    } catch (error) {
-      this.flush()
-      if (!signal.aborted) await this.settle(sessionId, signal).catch(() => this.tellError(error))
+    } catch {
+      // The events are gone or forbidden; what was stored is read all the same.
+    }
+    this.flush()
+    await this.settleSurely(sessionId, signal)
+  }
+
+  /** A page that cannot read what was stored tries again: until then nothing else can be said in this chat. */
+  private async settleSurely(sessionId: string, signal: AbortSignal): Promise<void> {
+    for (let attempt = 0; attempt < MAXIMUM_ATTEMPTS && !signal.aborted; attempt += 1) {
+      try {
+        return await this.settle(sessionId, signal)
+      } catch (error) {
+        if (signal.aborted || this.noticeMissing(error)) return
+        this.dispatch({ type: 'connection', connection: 'lost' })
+        await networkOr(SETTLE_PAUSE_MS, signal)
+      }
     }
   }
 

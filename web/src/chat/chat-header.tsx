@@ -15,7 +15,8 @@ export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) 
   const list = useObserved(sessions.state)
   const item = list.sessions.find(({ sessionId }) => sessionId === state.sessionId)
   const isThere = state.sessionId !== undefined && state.status === 'ready'
-  const title = state.title ?? item?.title ?? item?.preview ?? (isThere ? 'New chat' : '')
+  const known = state.title ?? item?.title ?? item?.preview ?? (isThere ? 'New chat' : '')
+  const title = state.status === 'missing' ? '' : known
   const { usage } = state
   return (
     <header className="chat-header">
@@ -26,7 +27,9 @@ export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) 
         </>
       )}
       <h1 className="chat-title" dir="auto" title={title}>
-        {title || <span className="visually-hidden">New chat</span>}
+        {title || (
+          <span className="visually-hidden">{state.status === 'missing' ? 'No chat' : 'New chat'}</span>
+        )}
       </h1>
       {usage && usage.totalTokens > 0 ? (
         <p className="chat-usage" title="All answers of this chat">

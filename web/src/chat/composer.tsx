@@ -2,6 +2,7 @@ import { type RefObject, useEffect, useRef, useState } from 'react'
 import { useChat, useObserved } from '../chat-context.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Icon } from '../shared/icons.js'
+import { inlineFiles, LONGEST_PASTE } from '../state/inline-files.js'
 import { Media } from './media.js'
 import { ModelPicker } from './model-picker.js'
 import { type Attachments, useAttachments } from './use-attachments.js'
@@ -25,7 +26,7 @@ export function Composer({ area }: ComposerProps) {
     const { files } = attachments
     setText('')
     attachments.replace([])
-    const isAccepted = await thread.send({ text: text.trim(), files, model })
+    const isAccepted = await thread.send({ ...inlineFiles(text.trim(), files), model })
     if (isAccepted) return
     setText(current => current || text)
     attachments.replace(files)
@@ -60,9 +61,10 @@ export function Composer({ area }: ComposerProps) {
         value={text}
         onChange={event => setText(event.target.value)}
         onPaste={event => {
-          if (event.clipboardData.files.length === 0) return
+          const pasted = pastedFiles(event.clipboardData)
+          if (pasted.length === 0) return
           event.preventDefault()
-          void attachments.add(event.clipboardData.files)
+          void attachments.add(pasted)
         }}
         onKeyDown={event => {
           if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
@@ -73,6 +75,13 @@ export function Composer({ area }: ComposerProps) {
       <ComposerBar attachments={attachments} isEmpty={isEmpty} />
     </form>
   )
+}
+
+/** Files, or a text that is too long for the field. A copied cell or page is text with a picture of it: text wins. */
+function pastedFiles(clipboard: DataTransfer): File[] {
+  const text = clipboard.getData('text/plain')
+  if (text.length > LONGEST_PASTE) return [new File([text], 'pasted.txt', { type: 'text/plain' })]
+  return text === '' ? [...clipboard.files] : []
 }
 
 function ComposerBar({ attachments, isEmpty }: { attachments: Attachments; isEmpty: boolean }) {

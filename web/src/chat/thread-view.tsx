@@ -27,7 +27,7 @@ export function ThreadView() {
     count: entries.length,
     getScrollElement: () => scroller.current,
     estimateSize: index => estimate(entries[index]),
-    getItemKey: index => entries[index]?.key ?? index,
+    getItemKey: index => rowKey(entries[index], state) ?? index,
     anchorTo: 'end',
     followOnAppend: true,
     scrollEndThreshold: endPixels.current,
@@ -109,6 +109,10 @@ export function ThreadView() {
   )
 }
 
+function rowKey(entry: Entry | undefined, { aliases }: ThreadState): string | undefined {
+  return entry && (aliases.get(entry.key) ?? entry.key)
+}
+
 function useEntries(state: ThreadState): readonly Entry[] {
   const { messages, notes, live } = state
   const openEnd = live !== undefined && !live.user
@@ -122,10 +126,14 @@ function useOpenAtEnd(state: ThreadState, count: number, scrollToEnd: () => void
   scroll.current = scrollToEnd
   const hasEntries = count > 0
   const sent = state.live?.user ? state.live.runId : ''
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it scrolls when one of these changes, not always.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it scrolls when another session is opened.
   useEffect(() => {
     if (hasEntries) scroll.current()
-  }, [state.sessionId, hasEntries, sent])
+  }, [state.sessionId, hasEntries])
+  // An answer that is complete moves nobody: only a message that was sent does.
+  useEffect(() => {
+    if (sent !== '') scroll.current()
+  }, [sent])
 }
 
 /** A glance in passing asks for nothing. */

@@ -34,6 +34,8 @@ export function useDraft(sessionId: string | undefined): [string, (change: Chang
       window.removeEventListener('pagehide', keep)
     }
   }, [current.name, current.text])
+  // The chat that is left keeps what was typed in the last moment.
+  useEffect(() => () => keepDraft(name, drafts.get(name) ?? ''), [name])
   return [current.text, change]
 }
 
@@ -42,6 +44,7 @@ function readDraft(name: string): string {
 }
 
 function keepDraft(name: string, text: string): void {
+  if (!drafts.has(name)) return
   if (text === (readStored(PREFIX + name) ?? '')) return
   writeStored(PREFIX + name, text !== '' && text.length <= MAXIMUM_KEPT ? text : undefined)
 }

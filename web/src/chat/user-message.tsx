@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
 import { useChat } from '../chat-context.js'
 import { CopyButton } from '../shared/copy-button.js'
+import { useFold } from '../shared/folds.js'
 import { IconButton } from '../shared/icon-button.js'
 import type { UserEntry } from '../state/entry.js'
 import { Media } from './media.js'
@@ -20,17 +21,37 @@ export function UserMessage({ entry }: { entry: UserEntry }) {
           ))}
         </div>
       ) : null}
-      {entry.text ? (
-        <p className="bubble" dir="auto">
-          {entry.text}
-        </p>
-      ) : null}
+      {entry.text ? <Bubble entry={entry} /> : null}
       <div className="row-actions">
         <CopyButton text={entry.text} isIcon />
         {entry.seq === undefined ? null : (
           <IconButton icon="pencil" label="Edit and send again, in a fork" onClick={() => setEditing(true)} />
         )}
       </div>
+    </div>
+  )
+}
+
+/** Beyond this a message is shown in part: a pasted log must not bury the answer. */
+const SHOWN_LENGTH = 1500
+
+function Bubble({ entry }: { entry: UserEntry }) {
+  const { text } = entry
+  const [isWhole, setWhole] = useFold(`user:${entry.key}`, false)
+  const isLong = text.length > SHOWN_LENGTH * 1.5
+  return (
+    <div className="bubble">
+      <p dir="auto">{isLong && !isWhole ? `${text.slice(0, SHOWN_LENGTH)}…` : text}</p>
+      {isLong ? (
+        <button
+          type="button"
+          className="quiet-button"
+          aria-expanded={isWhole}
+          onClick={() => setWhole(!isWhole)}
+        >
+          {isWhole ? 'Show less' : `Show all ${text.length.toLocaleString('en-US')} characters`}
+        </button>
+      ) : null}
     </div>
   )
 }

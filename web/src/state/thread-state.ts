@@ -5,6 +5,7 @@
  */
 import type { ChatMessage, RunEvent, RunItem, RunUsage, SessionDetail } from './api.js'
 import type { Entry, RunNotes } from './entry.js'
+import { keyAliases } from './key-aliases.js'
 import { applyRunEvent, type LiveRun, liveEntries, newLiveRun } from './live-run.js'
 import { storedEntries } from './stored-entries.js'
 
@@ -21,6 +22,8 @@ export interface ThreadState {
   readonly lastRun?: RunItem
   readonly usage?: RunUsage
   readonly connection: 'open' | 'lost'
+  /** The names in the list of entries that were live in this page: stored key → live key. */
+  readonly aliases: ReadonlyMap<string, string>
 }
 
 export interface Problem {
@@ -55,6 +58,7 @@ export const NEW_THREAD: ThreadState = {
   older: 'none',
   notes: [],
   connection: 'open',
+  aliases: new Map(),
 }
 
 /** The state after an action. Pure: the same actions always give the same state. */
@@ -171,8 +175,17 @@ function stored(state: ThreadState, detail: SessionDetail, messages: readonly Ch
   const notes = live
     ? withNotes(state.notes, { ...live.notes, afterSeq: afterSeq ?? live.afterSeq })
     : state.notes
-  const settled = without(state, 'live', { notes })
-  return { ...withMessages(settled, messages), ...facts(detail), connection: 'open' }
+  const free = state.problem?.code === 'session-busy' ? without(state, 'problem') : state
+  const settled = withMessages(without(free, 'live', { notes }), messages)
+  const aliases = live ? withAliases(settled, live) : state.aliases
+  return { ...settled, ...facts(detail), aliases, connection: 'open' }
+}
+
+/** Rows of the run that was live keep their names in the list. */
+function withAliases(settled: ThreadState, live: LiveRun): ReadonlyMap<string, string> {
+  const added = settled.messages.filter(({ seq }) => seq > live.afterSeq)
+  const aliases = keyAliases(liveEntries(live), storedEntries(added, settled.notes))
+  return new Map([...settled.aliases, ...aliases])
 }
 
 function facts(detail: SessionDetail): Pick<ThreadState, 'title' | 'usage' | 'lastRun'> {
