@@ -1,4 +1,4 @@
-import { AgentError } from '../errors.js'
+import { AgentError, messageOf } from '../errors.js'
 import { startStrictProvider } from '../testing/start-strict-provider.js'
 import { STRICT_PROFILES, type StrictProfile } from '../testing/strict/profile.js'
 import type { Flags } from './command.js'
@@ -8,7 +8,15 @@ import { wholeNumber } from './whole-number.js'
 export async function strict(flags: Flags): Promise<number> {
   const profile = readProfile(flags.profile)
   const port = wholeNumber('--port', flags.port, 0, 65_535) ?? 0
-  const server = await startStrictProvider({ profile, port, reading: flags.lenient ? 'lenient' : 'strict' })
+  const reading = flags.lenient ? 'lenient' : 'strict'
+  const server = await startStrictProvider({ profile, port, reading }).catch(error => {
+    if (!messageOf(error).includes('EADDRINUSE')) throw error
+    throw new AgentError(
+      'invalid-argument',
+      `Port ${port} is taken by another program: choose another with --port, or 0 for any free one.`,
+      { cause: error },
+    )
+  })
   const say = (fact: object, words: string) =>
     process.stdout.write(`${flags.json ? JSON.stringify(fact) : words}\n`)
   say(

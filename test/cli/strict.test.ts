@@ -10,6 +10,12 @@ test('lango strict serves a profile, tells what it refused, and ends on a signal
   const lines = createInterface({ input: child.stdout ?? process.stdin })[Symbol.asyncIterator]()
   const started = JSON.parse((await lines.next()).value ?? '{}')
   expect(started).toMatchObject({ profile: 'openai-chat', port: expect.any(Number) })
+  const second = await lango(['strict', '--profile', 'groq', '--port', String(started.port)], {
+    cwd: await temporaryFolder(),
+  })
+  expect(second.stderr).toBe(
+    `lango: Port ${started.port} is taken by another program: choose another with --port, or 0 for any free one.\n`,
+  )
   const response = await fetch(`${started.baseUrl}/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: 'Bearer test' },
