@@ -32,6 +32,7 @@ test('a page of the own origin and one that was allowed may call', async () => {
   expect((await rawRequest(url, '/api/info', { headers: { origin: url } })).status).toBe(200)
   const answer = await rawRequest(url, '/api/info', { headers: { origin: allowed } })
   expect(answer.headers['access-control-allow-origin']).toBe(allowed)
+  expect(answer.headers['access-control-expose-headers']).toContain('x-should-retry')
   const preflight = await rawRequest(url, '/api/sessions', {
     method: 'OPTIONS',
     headers: { origin: allowed },

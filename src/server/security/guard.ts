@@ -51,7 +51,7 @@ export function originGuard(rules: OriginRules): MiddlewareHandler<ServerEnv> {
     if (c.req.method === 'OPTIONS') return preflight(allowed)
     await next()
     c.res.headers.set('access-control-allow-origin', allowed)
-    c.res.headers.set('access-control-expose-headers', 'retry-after, x-lango-session, x-lango-run')
+    c.res.headers.set('access-control-expose-headers', EXPOSED_HEADERS)
     c.res.headers.set('cross-origin-resource-policy', 'cross-origin')
     c.res.headers.append('vary', 'origin')
     return undefined
@@ -64,6 +64,9 @@ function askedHost(c: Context<ServerEnv>): string | undefined {
   if (target.startsWith('/')) return c.req.header('host')
   return URL.canParse(target) ? new URL(target).host : undefined
 }
+
+/** What a page may read. Without the last one, the `openai` client in a page would say a message twice. */
+const EXPOSED_HEADERS = 'retry-after, x-lango-session, x-lango-run, x-should-retry'
 
 /** What our own client, browsers and the `openai` client in a page send. */
 const ALLOWED_HEADERS = [

@@ -1,6 +1,7 @@
 // The `openai` client, as its users use it, against the server.
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
+import { gate } from '../../support/paced-model.js'
 import {
   heldTool,
   type ProtocolServer,
@@ -222,6 +223,20 @@ describe('OpenAI’s errors', () => {
     const stranger = clientOf(server, 'shared', 'token-of-eve').models.list()
     await expect(stranger).rejects.toMatchObject({ status: 401 })
   })
+})
+
+test('a stream that has said nothing yet has its place, so that no run begins for which there is none', async () => {
+  const { passed, open } = gate()
+  const server = await startProtocolServer({
+    script: () => passed.then(() => ({ text: 'here' })),
+    serve: { limits: { streamsPerUser: 1 } },
+  })
+  const first = streamed(clientOf(server), [says('apples')])
+  await until(() => server.provider.requests.length === 1)
+  await expect(streamed(clientOf(server), [says('pears')])).rejects.toMatchObject({ status: 429 })
+  open()
+  expect((await first).text).toBe('here')
+  expect(server.provider.requests).toHaveLength(1)
 })
 
 describe('a client that leaves', () => {

@@ -44,9 +44,11 @@ export async function streamCompletion(
   c: Context<ServerEnv>,
   { context, run, headers, created, includeUsage }: StreamedCompletion,
 ): Promise<Response> {
+  // The place that the stream will take is kept meanwhile: the run has begun, and a refusal would come too late.
+  const leave = context.streams.enter(context.userOf(c))
   const steps = run.steps()
   const next = steps.next()
-  const first = await Promise.race([next, sleep(context.limits.heartbeatMs, undefined, { ref: false })])
+  const first = await orSilence(next, context.limits.heartbeatMs).finally(leave)
   if (first?.done === false && first.value.type === 'problem') {
     return openaiProblemResponse(first.value.problem, headers)
   }
@@ -58,6 +60,12 @@ export async function streamCompletion(
       return frames(next, steps, writer)
     },
   })
+}
+
+async function orSilence<T>(next: Promise<T>, silenceMs: number): Promise<T | undefined> {
+  const timer = new AbortController()
+  const silence = sleep(silenceMs, undefined, { signal: timer.signal, ref: false }).catch(() => undefined)
+  return Promise.race([next, silence]).finally(() => timer.abort())
 }
 
 async function* frames(
