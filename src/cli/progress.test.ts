@@ -30,6 +30,15 @@ test('on a terminal one line is rewritten and wiped at the end', () => {
   expect(count(true, 4)).toEqual(['\rstep 2\u001b[K', '\rstep 3\u001b[K', '\rstep 4\u001b[K', '\r\u001b[K'])
 })
 
+test('on a narrow terminal the line is cut, because a line that wraps cannot be written over', () => {
+  const written: string[] = []
+  const stream = { isTTY: true, columns: 12, write: (text: string) => written.push(text) }
+  const progress = new Progress(stream as unknown as NodeJS.WriteStream)
+  vi.advanceTimersByTime(1000)
+  progress.tell(() => 'exported 3,000 sessions')
+  expect(written).toEqual(['\rexported 3…\u001b[K'])
+})
+
 test('elsewhere a line is added every five seconds', () => {
   expect(count(false, 45)).toEqual(['step 20\n', 'step 40\n'])
 })

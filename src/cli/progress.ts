@@ -1,3 +1,5 @@
+import { fitText } from './text-width.js'
+
 /** Says on standard error how far a long task is; a task that is over soon says nothing. */
 export class Progress {
   private readonly startedAt = Date.now()
@@ -13,7 +15,9 @@ export class Progress {
     if (now - this.startedAt < FIRST_AFTER_MS || now - this.toldAt < pause) return
     this.toldAt = now
     this.shown = true
-    this.stream.write(this.stream.isTTY ? `\r${describe()}\u001b[K` : `${describe()}\n`)
+    // A line that wraps cannot be written over.
+    const fitting = () => fitText(describe(), (this.stream.columns ?? 80) - 1)
+    this.stream.write(this.stream.isTTY ? `\r${fitting()}\u001b[K` : `${describe()}\n`)
   }
 
   /** Wipes the line, so that what follows stands alone. */

@@ -72,9 +72,11 @@ async function writeSessions(
         await write(page.map(messageLine).join(''))
         afterSeq = last.seq
         done.messages += page.length
+        // Where it is within a session is news only when the session is long.
+        const within =
+          end <= PAGE ? '' : `; at ${grouped(afterSeq)} of ${grouped(end - 1)} of ${plainLine(key.sessionId)}`
         progress.tell(
-          () =>
-            `exported ${count(done.sessions, 'session')}, ${count(done.messages, 'message')}; at ${grouped(afterSeq)} of ${grouped(end - 1)} of ${plainLine(key.sessionId)}`,
+          () => `exported ${count(done.sessions, 'session')}, ${count(done.messages, 'message')}${within}`,
         )
       }
       done.sessions += 1
