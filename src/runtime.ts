@@ -111,7 +111,8 @@ class LangoRuntime implements Runtime {
 
   async models(): Promise<ModelChoice[]> {
     const { listModels } = await import('./list-models.js')
-    return listModels({ providers: this.parts.options.providers ?? {}, env: process.env })
+    const models = listModels({ providers: this.parts.options.providers ?? {}, env: process.env })
+    return models.sort((one, other) => Number(other.keyPresent) - Number(one.keyPresent))
   }
 
   async messages(key: SessionKey, options: ReadOptions = {}): Promise<ChatMessage[]> {

@@ -49,7 +49,16 @@ export type RunEventBody =
       args: Record<string, unknown>
       pending?: boolean
     }
-  | { type: 'tool-result'; author: string; id: string; name: string; result: unknown; isError: boolean }
+  | {
+      type: 'tool-result'
+      author: string
+      id: string
+      name: string
+      result: unknown
+      isError: boolean
+      /** How long the tool took, without the wait for a person's approval. Absent when its call was in an earlier run. */
+      durationMs?: number
+    }
   | { type: 'agent-transfer'; from: string; to: string }
   | { type: 'turn-warning'; turns: number; maxTurns: number }
   | { type: 'wrap-up'; reason: 'turn-limit' | 'delegation-limit' | 'loop'; turns: number; maxTurns: number }

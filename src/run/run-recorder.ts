@@ -5,6 +5,7 @@ import type { SessionKey } from '../session/message.js'
 import type { RunEventRecord, RunStore } from '../session/session-store.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 import type { SentRequest } from './run-scope.js'
+import { ToolClock } from './tool-clock.js'
 
 const BATCH_MS = 50
 const BATCH_EVENTS = 64
@@ -35,6 +36,7 @@ export class RunRecorder {
   private readonly logger: Logger
   private readonly observe: (event: RunEvent) => void
   private readonly onStored: (events: readonly RunEvent[]) => void
+  private readonly clock = new ToolClock()
   private seq = 0
   private step = 0
   private batch: RunEvent[] = []
@@ -55,7 +57,12 @@ export class RunRecorder {
   /** Gives an event its number and stores it, at once or with the next batch. */
   async record(body: RunEventBody): Promise<RunEvent> {
     this.seq += 1
-    const event: RunEvent = { ...body, sessionId: this.key.sessionId, runId: this.runId, seq: this.seq }
+    const event: RunEvent = {
+      ...this.clock.timed(body),
+      sessionId: this.key.sessionId,
+      runId: this.runId,
+      seq: this.seq,
+    }
     this.guard(() => this.observe(event))
     if (this.batch.length === 0) this.batchStarted = Date.now()
     this.batch.push(event)
