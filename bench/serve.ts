@@ -1,7 +1,7 @@
 /**
- * What a stream costs: processor time per event and memory per stream, against the least that the same HTTP
- * library can do, an endpoint that writes the same events from memory and stores nothing. Clients are a process
- * of their own, so that only the server is measured.
+ * What a stream costs: processor time per event and memory per stream, against an endpoint of the same HTTP
+ * library that writes the same events from memory, one by one as its documentation does, and stores nothing.
+ * Clients are a process of their own, so that only the server is measured.
  *
  *     node --import tsx bench/serve.ts [--json]
  */
@@ -129,7 +129,7 @@ async function startOurs(folder: string) {
   return { url: server.url, client: createClient({ baseUrl: server.url }), forget, close }
 }
 
-/** The least: the same events from memory, one write each, as the library's own documentation does it. */
+/** The same events from memory, one write each, as the library's own documentation does it. */
 async function startBare() {
   const app = new Hono()
   const source = new EventEmitter().setMaxListeners(0)

@@ -1,8 +1,19 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
-import { startServer, type TestServer } from '../support/start-server.js'
+import { startServer, type TestServer, type TestServerOptions } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+
+/** A server whose store takes a moment for every look at runs, as one at the other end of a network does. */
+async function startFarServer(options: TestServerOptions): Promise<TestServer> {
+  const server = await startServer(options)
+  const { runs } = server.runtime.store
+  const [find, list] = [runs.findRun.bind(runs), runs.listRuns.bind(runs)]
+  runs.findRun = runId => sleep(20).then(() => find(runId))
+  runs.listRuns = (key, range) => sleep(20).then(() => list(key, range))
+  return server
+}
 
 async function collect({ client }: TestServer, runId: string): Promise<RunEvent[]> {
   const events: RunEvent[] = []
@@ -14,9 +25,9 @@ test.each(['one server', 'two servers'])(
   'a request that comes twice at once to %s and may wait is one run with one story',
   async servers => {
     const store = `sqlite:${await temporaryFolder()}/lango.db`
-    const one = await startServer({ store })
-    const other = servers === 'one server' ? one : await startServer({ store })
-    const request = { text: 'slow 8 50', runId: randomUUID(), whenBusy: 'queue' as const }
+    const one = await startFarServer({ store })
+    const other = servers === 'one server' ? one : await startFarServer({ store })
+    const request = { text: 'slow 12 50', runId: randomUUID(), whenBusy: 'queue' as const }
     await Promise.all([one, other].map(({ client }) => client.start('s1', request)))
     const [near, far] = await Promise.all([collect(one, request.runId), collect(other, request.runId)])
     expect(near?.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
@@ -29,7 +40,7 @@ test.each(['one server', 'two servers'])(
 // Which of the two is first is not known, so the word of each is tried.
 test.each([0, 1])('a run that came to two servers is stopped by either (%i)', async which => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
-  const servers = [await startServer({ store }), await startServer({ store })]
+  const servers = [await startFarServer({ store }), await startFarServer({ store })]
   const request = { text: 'hang', runId: randomUUID(), whenBusy: 'queue' as const }
   await Promise.all(servers.map(({ client }) => client.start('s1', request)))
   await servers[which]?.client.stop(request.runId)
@@ -39,7 +50,7 @@ test.each([0, 1])('a run that came to two servers is stopped by either (%i)', as
 })
 
 test('many who ask at once find no more room than one after the other', async () => {
-  const { client } = await startServer({ limits: { runsPerUser: 3 } })
+  const { client } = await startFarServer({ limits: { runsPerUser: 3 } })
   const starts = Array.from({ length: 12 }, (_, index) =>
     client.start(`s${index}`, { text: 'hang' }).then(
       () => 202,
