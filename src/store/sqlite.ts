@@ -177,9 +177,24 @@ const SQLITE: Dialect = {
   joinedOutputs: `(SELECT group_concat(value ->> '$.output', char(10)) FROM json_each(m.tool_calls))`,
 }
 
+/** Folder by folder: Node's own way down never ends on file systems that say a parent is missing when it is not. */
+async function makeFolder(folder: string): Promise<void> {
+  if (await isFolder(folder)) return
+  const parent = dirname(folder)
+  if (parent !== folder) await makeFolder(parent)
+  await mkdir(folder).catch(async (error: unknown) => {
+    // Another process may have been faster.
+    if (!(await isFolder(folder))) throw error
+  })
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isDirectory() ?? false
+}
+
 async function prepareFile(file: string): Promise<void> {
   try {
-    await mkdir(dirname(file), { recursive: true })
+    await makeFolder(dirname(file))
   } catch (cause) {
     throw unavailable(
       `The folder of ${file} cannot be created (${messageOf(cause)}): choose another path`,

@@ -94,6 +94,10 @@ describe('opening', () => {
     await refuses(`sqlite:${join(folder, 'file', 'store.db')}`, 'store-unavailable', 'cannot be created')
   })
 
+  test('a place where no folder can be made', async () => {
+    await refuses('sqlite:/proc/lango/deeper/store.db', 'store-unavailable', 'cannot be created')
+  })
+
   test('a driver that is not installed', async () => {
     const without = fileURLToPath(new URL('../../support/without-drivers.mjs', import.meta.url))
     const sqlite = await exitOf(`sqlite:${join(await temporaryFolder(), 'x.db')}`, [without])
