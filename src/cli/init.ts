@@ -6,7 +6,7 @@ import { AgentError, messageOf } from '../errors.js'
 import { canAsk } from './ask.js'
 import type { Flags } from './command.js'
 import { type InitAnswers, type InitFormat, initFiles } from './init-files.js'
-import { quoted } from './next-command.js'
+import { called, quoted } from './next-command.js'
 import { note, print } from './output.js'
 
 /** Asks, checks, writes; or says why not, and writes nothing. */
@@ -126,8 +126,8 @@ function farewell(target: string, paths: readonly string[], format: InitFormat):
   return `Wrote ${paths.map(path => join(place, path)).join(', ')}.
 ${needed}
 Now:
-  ${enter}lango run "What time is it?"
-  lango`
+  ${enter}${called('run')} "What time is it?"
+  ${called('chat')}`
 }
 
 function invalid(message: string): AgentError {

@@ -3,6 +3,14 @@ import { redactText } from '../config/redact.js'
 import type { Flags } from './command.js'
 import { plainLine } from './plain-text.js'
 
+/** A command as whoever started this program can type it: `npx` and the scripts of a clone put no `lango` on the path. */
+export function called(command: string, env: NodeJS.ProcessEnv = process.env): string {
+  if (env.npm_lifecycle_event === 'chat' && command === 'chat') return 'npm run chat --'
+  const byNpx = env.npm_command === 'exec' && /^'?lango\b/.test(env.npm_lifecycle_script ?? '')
+  const inClone = env.npm_lifecycle_event === 'chat' || env.npm_lifecycle_event === 'start'
+  return byNpx || inClone ? `npx lango ${command}` : `lango ${command}`
+}
+
 /** Those of the flags that were given, each with a space in front; a password in an address is left out. */
 export function givenFlags(
   flags: Readonly<Partial<Record<keyof Flags, unknown>>>,

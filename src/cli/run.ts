@@ -6,7 +6,7 @@ import { ask, canAsk } from './ask.js'
 import { type AttachedPart, readAttachments } from './attachments.js'
 import type { Flags } from './command.js'
 import { demoNotice } from './key-hint.js'
-import { givenFlags } from './next-command.js'
+import { called, givenFlags } from './next-command.js'
 import { type OpenedRuntime, openRuntime } from './open-runtime.js'
 import { note, onClosedPipe } from './output.js'
 import { plainLine } from './plain-text.js'
@@ -62,7 +62,7 @@ async function answer({ text, parts, flags, stop }: Question): Promise<number> {
   }
   if (!flags.json && !flags.quiet && flags.session === undefined) {
     const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model'])
-    note(`Go on with: lango run --session ${sessionId}${place} "…"`)
+    note(`Go on with: ${called('run')} --session ${sessionId}${place} "…"`)
   }
   return EXIT_CODES[finishReason]
 }

@@ -86,10 +86,10 @@ function nothingFound(app: string, { page, cursor, search }: Flags): string {
 
 async function nextCommand(flags: Flags, cursor: string): Promise<string> {
   const { page } = flags
-  const { givenFlags } = await import('./next-command.js')
+  const { called, givenFlags } = await import('./next-command.js')
   const options = givenFlags(flags, ['limit', 'search', 'user', 'app', 'store', 'config'])
   const place = page === undefined ? `--cursor ${cursor}` : `--page ${Number(page) + 1}`
-  return `lango sessions list${options} ${place}`
+  return `${called('sessions list')}${options} ${place}`
 }
 
 /** The lines of the table that people see. */

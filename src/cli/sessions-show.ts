@@ -1,7 +1,7 @@
 import type { Session, StoredMessage } from '../session/message.js'
 import { type ToolCall, toolCallKind } from '../session/message.js'
 import type { Flags } from './command.js'
-import { givenFlags, quoted } from './next-command.js'
+import { called, givenFlags, quoted } from './next-command.js'
 import { findSession, withStore } from './open-command-store.js'
 import { note, print, printJson, type Styles, stylesOf } from './output.js'
 import { plainLine, plainText } from './plain-text.js'
@@ -44,7 +44,7 @@ async function show(session: Session, flags: Flags): Promise<void> {
   const [first] = messages
   if (first && first.seq > 1) {
     const options = givenFlags(flags, ['limit', 'user', 'app', 'store', 'config'])
-    const command = `lango sessions show ${quoted(key.sessionId)}${options} --before ${first.seq}`
+    const command = `${called('sessions show')} ${quoted(key.sessionId)}${options} --before ${first.seq}`
     note(styles.dim(`\nEarlier messages: ${command}`))
   }
 }

@@ -1,6 +1,6 @@
 /** `lango chat`: opens the runtime and the session, and lets a person talk to it, on a terminal or through pipes. */
 import { keyHint } from '../key-hint.js'
-import { givenFlags, quoted } from '../next-command.js'
+import { called, givenFlags, quoted } from '../next-command.js'
 import { type CommonFlags, type OpenedRuntime, openRuntime } from '../open-runtime.js'
 import { version } from '../version.js'
 import { ChatSession, HUNG_UP } from './chat-session.js'
@@ -74,5 +74,5 @@ function greeting({ model, loaded }: OpenedRuntime): string[] {
 /** The command that comes back to this session from the same folder. */
 function continuation(session: ChatSession, flags: ChatFlags): string {
   const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model'])
-  return `lango chat --session ${quoted(session.state.sessionId)}${place}`
+  return `${called('chat')} --session ${quoted(session.state.sessionId)}${place}`
 }

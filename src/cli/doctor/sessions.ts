@@ -3,7 +3,7 @@ import { AgentError } from '../../errors.js'
 import type { SessionKey } from '../../session/message.js'
 import type { Flags } from '../command.js'
 import { mappedLine, problemLines } from '../lint-report.js'
-import { givenFlags, quoted } from '../next-command.js'
+import { called, givenFlags, quoted } from '../next-command.js'
 import { type CommandStore, findSession, withStore } from '../open-command-store.js'
 import { lineWidth, print, printJson, stylesOf } from '../output.js'
 import { plainLine } from '../plain-text.js'
@@ -176,7 +176,7 @@ function copyWords({ sessionId, messages, written }: WrittenCopy): string {
 }
 
 function goOn({ sessionId }: WrittenCopy, key: SessionKey, flags: Flags): string {
-  return `Go on with: lango chat --session ${quoted(sessionId)}${whose(key, flags)}`
+  return `Go on with: ${called('chat')} --session ${quoted(sessionId)}${whose(key, flags)}`
 }
 
 /** What another command has to be told to find the same session. */
