@@ -45,7 +45,7 @@ test.each([
 ])('the example "%s" is answered with a call of %s', async (title, tool) => {
   const page = await visit()
   await page.getByRole('button', { name: title }).click()
-  const card = page.getByRole('region', { name: `Tool ${tool}` })
+  const card = page.getByRole('article', { name: `Tool ${tool}` })
   await page.locator('.answer-footer').waitFor()
   expect(await card.getAttribute('data-status')).toBe('done')
 })
@@ -53,7 +53,7 @@ test.each([
 test('the example of a command asks first', async () => {
   const page = await visit()
   await page.getByRole('button', { name: 'Ask me first' }).click()
-  const card = page.getByRole('region', { name: 'Tool run_command' })
+  const card = page.getByRole('article', { name: 'Tool run_command' })
   await card.getByRole('button', { name: 'Refuse' }).click()
   await page.locator('.answer-footer').waitFor()
   expect(await card.getAttribute('data-status')).toBe('failed')

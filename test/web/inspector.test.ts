@@ -54,15 +54,15 @@ async function openInspector(page: Page) {
   await page.locator('.inspect-compare-row').first().waitFor()
 }
 
-/** Every rule that axe knows, on the panel that is open now. */
+/** Every rule that axe knows, on the whole page with its open panel. */
 async function violations(page: Page): Promise<string[]> {
   const source = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
   await page.evaluate(source)
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as {
-      axe: { run(context: string): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+      axe: { run(context: Document): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
     }
-    const { violations: found } = await axe.run('.inspect-frame')
+    const { violations: found } = await axe.run(document)
     return found.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
   })
 }
@@ -122,11 +122,11 @@ describe('the inspector', () => {
 
   test('says where signatures were kept', async () => {
     const page = await openChat()
-    await page.getByRole('button', { name: 'Inspect what the model was sent' }).first().click()
-    await page
-      .getByText(/gemini\/gemini-3-pro-preview/)
-      .first()
-      .waitFor()
+    const footer = page.locator('.answer-footer', { hasText: 'gemini-3-pro-preview' })
+    await page.locator('.thread').hover()
+    await page.mouse.wheel(0, -600)
+    await footer.getByRole('button', { name: 'Inspect what the model was sent' }).click()
+    await page.locator('.inspect-frame').getByText('gemini/gemini-3-pro-preview').waitFor()
     await page.getByRole('tab', { name: /^Repairs/ }).click()
     await page.getByText('1 signature of this provider is sent back as received.').waitFor()
   })
@@ -205,6 +205,10 @@ test('every answer in sight says what was cut and repaired for it, not only the 
   expect(await cuts.last().innerText()).toContain(`${cut?.messages} older messages left out`)
   await expect.poll(() => cuts.count()).toBeGreaterThan(1)
   expect(await page.locator('.mark-line[data-mark=repair]').count()).toBeGreaterThan(1)
+  // The marks came after the chat was at its end, and it still is.
+  const rest =
+    "(() => { const t = document.querySelector('.thread'); return t.scrollHeight - t.scrollTop - t.clientHeight })()"
+  await expect.poll(() => page.evaluate(rest)).toBeLessThan(2)
   await cuts.last().getByRole('button').click()
   await page.getByRole('complementary', { name: 'Context inspector' }).waitFor()
 })

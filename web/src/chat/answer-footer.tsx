@@ -20,7 +20,8 @@ export function AnswerFooter({ entry, isLast }: { entry: FooterEntry; isLast: bo
     if (forked !== undefined) chat.openSession(forked)
   }
   const facts = [
-    entry.model,
+    // Which provider it came through is in the tooltip: a phone has no room for both.
+    entry.model?.slice(entry.model.indexOf('/') + 1),
     entry.totalTokens > 0 ? `${formatTokens(entry.totalTokens)} tokens` : undefined,
     entry.cost === undefined ? undefined : formatCost(entry.cost),
   ]
@@ -28,7 +29,11 @@ export function AnswerFooter({ entry, isLast }: { entry: FooterEntry; isLast: bo
     .join(' · ')
   return (
     <footer className="answer-footer" data-last={isLast || undefined}>
-      {facts ? <p className="answer-facts">{facts}</p> : null}
+      {facts ? (
+        <p className="answer-facts" title={entry.model}>
+          {facts}
+        </p>
+      ) : null}
       <div className="row-actions">
         {entry.text ? <CopyButton text={entry.text} isIcon label="Copy the answer" /> : null}
         {entry.userSeq !== undefined ? (

@@ -36,6 +36,7 @@ export function ThreadView() {
     paddingEnd: 28,
   })
   useOpenAtEnd(state, entries.length, () => virtualizer.scrollToEnd())
+  useStayAtEnd(state, isAtEnd, () => virtualizer.scrollToEnd())
   const items = virtualizer.getVirtualItems()
   useShownNotes(items.map(({ index }) => entries[index]))
   const revealed = useRevealed(entries, index => virtualizer.scrollToIndex(index, { align: 'center' }))
@@ -181,6 +182,14 @@ function seqOf({ key }: Entry): number | undefined {
 /** Once the page has been laid out and what grew has been measured. */
 function afterLayout(act: () => void): void {
   requestAnimationFrame(() => requestAnimationFrame(act))
+}
+
+/** Marks that come later are put between rows; whoever is at the end stays there. */
+function useStayAtEnd({ notes }: ThreadState, isAtEnd: boolean, scrollToEnd: () => void): void {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only marks do this, not every way to be at the end.
+  useEffect(() => {
+    if (isAtEnd) scrollToEnd()
+  }, [notes])
 }
 
 function OlderNotice({ state, onRetry }: { state: ThreadState; onRetry: () => void }) {

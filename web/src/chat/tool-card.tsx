@@ -13,7 +13,7 @@ export function ToolCard({ entry }: { entry: ToolEntry }) {
   const [isOpen, setOpen] = useFold(`tool:${entry.callId}`, entry.status === 'failed' && isShort(entry))
   const shown = isOpen || isAsking
   return (
-    <section className="tool-card" data-status={entry.status} aria-label={`Tool ${entry.name}`}>
+    <article className="tool-card" data-status={entry.status} aria-label={`Tool ${entry.name}`}>
       <button type="button" className="tool-head" aria-expanded={shown} onClick={() => setOpen(!isOpen)}>
         <span className="tool-icon">
           <Icon name={isAsking ? 'shield' : entry.status === 'failed' ? 'warning' : 'tool'} />
@@ -27,7 +27,7 @@ export function ToolCard({ entry }: { entry: ToolEntry }) {
       </button>
       {shown ? <Details entry={entry} /> : null}
       {isAsking ? <Approval entry={entry} /> : null}
-    </section>
+    </article>
   )
 }
 

@@ -208,6 +208,42 @@ function markOf(event: MarkEvent): Mark {
 const AT_THE_END = '(end)'
 
 function withMark(run: LiveRun, mark: Mark): LiveRun {
+  if (mark.type === 'repair' && run.notes.marks.some(({ mark: known }) => isSameRepair(known, mark))) {
+    return run
+  }
+  const last = run.entries.at(-1)
+  if (mark.type === 'history-cut' && last?.kind === 'mark' && last.mark.type === 'history-cut') {
+    return replaceMark(run, last.mark, joined(last.mark, mark))
+  }
+  return addMark(run, mark)
+}
+
+/** Every step of a run repairs the same history again; that is told once. */
+function isSameRepair(known: Mark, mark: Extract<Mark, { type: 'repair' }>): boolean {
+  return known.type === 'repair' && known.profile === mark.profile && known.detail === mark.detail
+}
+
+type Cut = Extract<Mark, { type: 'history-cut' }>
+
+/** A history is fitted when it is loaded and again before it is sent: to the reader it is one cut. */
+function joined(one: Cut, other: Cut): Cut {
+  return {
+    type: 'history-cut',
+    messages: one.messages + other.messages,
+    tokens: one.tokens + other.tokens,
+    shortened: one.shortened + other.shortened,
+  }
+}
+
+function replaceMark(run: LiveRun, known: Mark, mark: Mark): LiveRun {
+  const entries = run.entries.map(entry =>
+    entry.kind === 'mark' && entry.mark === known ? { ...entry, mark } : entry,
+  )
+  const marks = run.notes.marks.map(note => (note.mark === known ? { ...note, mark } : note))
+  return { ...run, entries, notes: { ...run.notes, marks } }
+}
+
+function addMark(run: LiveRun, mark: Mark): LiveRun {
   const lastTool = run.entries.findLast(entry => entry.kind === 'tool')
   const lastCall = lastTool?.kind === 'tool' ? lastTool.callId : ''
   const anchor = mark.type === 'stopped' ? AT_THE_END : lastCall
