@@ -11,6 +11,7 @@ const KEYS = [
   'providers',
   'agent',
   'rootAgent',
+  'model',
   'history',
   'tools',
   'mcpServers',
@@ -36,7 +37,8 @@ export function checkOptions(options: RuntimeOptions): void {
 }
 
 /** Every model that the agents name has a provider. */
-export function checkModels({ agent }: RuntimeOptions, registry: ProviderRegistry): void {
+export function checkModels({ agent, model }: RuntimeOptions, registry: ProviderRegistry): void {
+  if (model !== undefined) registry.resolve(model)
   const visit = (definition: AgentLike): void => {
     if (typeof definition.model === 'string') registry.resolve(definition.model)
     for (const child of definition.subAgents ?? []) visit(child)

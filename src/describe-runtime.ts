@@ -6,7 +6,7 @@ import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from './session/to
 export function describeRuntime(options: RuntimeOptions, agent?: string, found?: string): RuntimeInfo {
   const { history } = options
   const configured = typeof options.agent?.model === 'string' ? options.agent.model : ''
-  const model = found ?? configured
+  const model = options.model ?? found ?? configured
   const byDefault = history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : DEFAULT_BUDGET_TOKENS
   return {
     app: options.app ?? 'lango',

@@ -28,6 +28,8 @@ export interface RuntimeOptions {
   agent?: (AgentDefinition & TurnLimitOptions) | undefined
   /** … an ADK agent that you already have, unchanged. */
   rootAgent?: BaseAgent | undefined
+  /** A model reference that runs use instead of the root agent's own, unless they name another. */
+  model?: string | undefined
   history?: HistoryOptions | undefined
   /** Built-in tools by name, and how tools are run. Agents name them in `tools`; a root that names none gets all. */
   tools?: ToolsOptions | undefined

@@ -89,7 +89,8 @@ class LangoRuntime implements Runtime {
       const host = await this.load()
       // A signal of its own for each run: listeners of many runs on one signal would look like a leak.
       const signal = AbortSignal.any([this.closing.signal, ...(input.signal ? [input.signal] : [])])
-      yield* host.run({ ...input, signal }, done)
+      const model = input.model ?? this.parts.options.model
+      yield* host.run({ ...input, signal, model }, done)
     } finally {
       done()
     }

@@ -69,6 +69,7 @@ export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Pro
     const { loadRootAgent } = await import('../config/load-config.js')
     // What the file exports is checked by `createRuntime`.
     options.rootAgent = (await loadRootAgent(loaded.agentFile)) as NonNullable<RuntimeOptions['rootAgent']>
+    if (loaded.model !== undefined) options.model = loaded.model
   } else if (loaded.file === undefined && config.tools.builtIn.length === 0) {
     options.tools = { ...options.tools, builtIn: DEFAULT_TOOLS }
     if (options.agent && options.agent.instruction === undefined) {

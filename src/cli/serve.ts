@@ -1,4 +1,5 @@
 /** `lango serve`: the server with the web chat, until it is told to end. */
+import { redactText } from '../config/redact.js'
 import { AgentError } from '../errors.js'
 import type { RuntimeInfo } from '../runtime-info.js'
 import type { Flags } from './command.js'
@@ -19,6 +20,7 @@ export async function serve(flags: Flags): Promise<number> {
   const level = loaded.sources['log.level'] === undefined && process.stderr.isTTY ? 'warn' : log.level
   const logger = await createLogger({ ...log, level, destination: log.file })
   const runtime = await createRuntime(await runtimeOptions(loaded, logger))
+  const tokens = Object.keys(server.tokens)
   try {
     const running = await listen({
       runtime,
@@ -37,7 +39,8 @@ export async function serve(flags: Flags): Promise<number> {
         ...(server.maxBodyBytes === undefined ? {} : { maxBodyBytes: server.maxBodyBytes }),
       },
     })
-    announce(running.url, await runtime.info(), flags)
+    const facts = { url: running.url, store: loaded.config.store, hasTokens: tokens.length > 0 }
+    announce(facts, await runtime.info(), flags)
     await untilTold(() => running.close())
     return 0
   } finally {
@@ -46,22 +49,24 @@ export async function serve(flags: Flags): Promise<number> {
   }
 }
 
-function announce(url: string, info: RuntimeInfo, flags: Flags): void {
+interface Place {
+  url: string
+  store: string
+  hasTokens: boolean
+}
+
+function announce({ url, store: address, hasTokens }: Place, info: RuntimeInfo, flags: Flags): void {
   const { agent, model, store } = info
   if (flags.json) {
     process.stdout.write(`${JSON.stringify({ url, agent, model, store, version: version() })}\n`)
     return
   }
   const with_ = model === '' ? 'its own model' : model
-  process.stdout.write(`Lango serves ${agent} with ${with_} from ${STORES[store]} at ${url}\n`)
+  // An address that means every address cannot be opened in a browser.
+  const shown = url.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//localhost')
+  process.stdout.write(`Lango serves ${agent} with ${with_} from ${redactText(address)} at ${shown}\n`)
+  if (hasTokens) process.stderr.write(`Open ${shown}/login?token=… with one of the tokens.\n`)
   if (info.demo) process.stderr.write(`${demoNotice(flags.model !== undefined)}\n`)
-}
-
-const STORES: Readonly<Record<RuntimeInfo['store'], string>> = {
-  sqlite: 'SQLite',
-  postgres: 'PostgreSQL',
-  memory: 'memory (nothing is kept)',
-  custom: 'a store of its own',
 }
 
 /** Ends in good order on the first signal and at once on the second. */

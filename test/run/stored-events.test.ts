@@ -130,6 +130,24 @@ test('a session that a message opens is called by its first words', async () => 
   await runtime.close()
 })
 
+test('a model for all runs replaces that of an agent, and a run may name another', async () => {
+  const provider = scripted()
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { scripted: provider },
+    agent: { model: 'scripted/own' },
+    model: 'scripted/chosen',
+  })
+  expect((await runtime.info()).model).toBe('scripted/chosen')
+  const events = await collect(runtime.run({ text: 'a' }))
+  expect(events[0]).toMatchObject({ type: 'run-start', model: 'scripted/chosen' })
+  await collect(runtime.run({ text: 'b', model: 'scripted/other' }))
+  expect(provider.requests.map(({ model }) => model)).toEqual(['chosen', 'other'])
+  await runtime.close()
+  const bad = createRuntime({ store: 'memory:', agent: { model: 'demo/demo' }, model: 'nobody/x' })
+  await expect(bad).rejects.toMatchObject({ code: 'invalid-config' })
+})
+
 test('calls, results, reasoning and media are parts that a person can read', () => {
   const [call, result] = toChatMessages(
     [
