@@ -115,8 +115,7 @@ export class RunRecorder {
     // Through JSON, so that what is stored is what a client in another process would be sent.
     const records = toJsonData(events) as RunEventRecord[]
     const isStored = await this.guarded('events', () => this.runs.appendEvents(this.key, this.runId, records))
-    // The end is told even if it could not be stored: whoever waits for it would wait for ever.
-    if (isStored || events.at(-1)?.type === 'run-finish') {
+    if (isStored) {
       this.guard(() => this.onStored(records as unknown as RunEvent[]))
     } else this.batch = [...events, ...this.batch].slice(-MAXIMUM_WAITING)
   }

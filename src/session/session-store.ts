@@ -138,7 +138,10 @@ export interface RunSummary {
 
 /** What happened during runs: kept apart from the messages, and pruned. */
 export interface RunStore {
-  /** Stores events by their `seq`; storing a number again changes nothing. */
+  /**
+   * Stores events by their `seq`; storing a number again changes nothing. A run ends once: what would come after
+   * its `run-finish` is refused (`run-interrupted`).
+   */
   appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void>
   /** Events after `afterSeq`, in order. Default limit 1000. */
   readEvents(runId: string, options?: { afterSeq?: number; limit?: number }): Promise<RunEventRecord[]>

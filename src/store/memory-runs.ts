@@ -9,7 +9,7 @@ import type {
 import { checkInteger, checkKey, checkName, toJson } from './check-input.js'
 import { checkEvents, checkObservation, checkRecord, checkRunRange, checkSignal } from './check-run-input.js'
 import { finishOf } from './run-summary.js'
-import { runOfAnotherSession } from './store-errors.js'
+import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
 /** JSON text with the time at which it was stored. */
 interface Kept {
@@ -23,6 +23,8 @@ interface MemoryRun {
   startedAt: number
   afterSeq?: number | undefined
   events: Map<number, Kept>
+  /** The highest number so far, whatever was pruned. */
+  lastSeq: number
   requests: Map<number, Kept>
   signals: Kept[]
 }
@@ -58,7 +60,13 @@ export class MemoryRuns implements RunStore {
       Object.assign(run, began, { owner: ownerOf(key), afterSeq: this.#countMessages(key) })
     }
     if (run.owner !== ownerOf(key)) throw runOfAnotherSession(runId)
-    for (const { seq, ...event } of kept) if (!run.events.has(seq)) run.events.set(seq, event)
+    const last = run.events.get(run.lastSeq)
+    const isLate = kept.some(({ seq }) => seq > run.lastSeq)
+    if (last && isLate && finishOf(last.json).finished) throw runHasEnded(runId)
+    for (const { seq, ...event } of kept) {
+      if (!run.events.has(seq)) run.events.set(seq, event)
+      run.lastSeq = Math.max(run.lastSeq, seq)
+    }
   }
 
   async readEvents(
@@ -162,6 +170,7 @@ export class MemoryRuns implements RunStore {
       owner: undefined,
       startedAt: 0,
       events: new Map(),
+      lastSeq: -1,
       requests: new Map(),
       signals: [],
     }

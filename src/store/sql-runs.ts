@@ -8,10 +8,10 @@ import type {
 } from '../session/session-store.js'
 import { checkInteger, checkKey, checkName, toJson } from './check-input.js'
 import { checkEvents, checkObservation, checkRecord, checkRunRange, checkSignal } from './check-run-input.js'
-import { findRunStatement, listRunsStatement, rowToSummary } from './run-summary.js'
+import { findRunStatement, finishOf, listRunsStatement, rowToSummary } from './run-summary.js'
 import { numberIn, type SqlDatabase, type SqlValue, sql, type Task, textIn } from './sql-database.js'
 import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
-import { runOfAnotherSession } from './store-errors.js'
+import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
 /** What happened during runs, in tables of its own. */
 export class SqlRuns implements RunStore {
@@ -150,6 +150,12 @@ export class SqlRuns implements RunStore {
     if (isDeleted(run)) return
     if (names.join('\0') !== [run?.app_name, run?.user_id, run?.session_id].join('\0'))
       throw runOfAnotherSession(runId)
+    const [last] = yield sql(
+      'SELECT seq, event FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1',
+      runId,
+    )
+    if (last && finishOf(last.event).finished && rows.some(({ seq }) => seq > numberIn(last, 'seq')))
+      throw runHasEnded(runId)
     for (let start = 0; start < rows.length; start += EVENTS_PER_STATEMENT) {
       const some = rows.slice(start, start + EVENTS_PER_STATEMENT)
       const parameters = some.flatMap<SqlValue>(({ seq, json }) => [runId, seq, json])

@@ -43,6 +43,11 @@ export function throughSeqOutOfRange(throughSeq: number, total: number): AgentEr
   )
 }
 
+/** A process that stood still for long finds that another has ended its run meanwhile. */
+export function runHasEnded(runId: string): AgentError {
+  return new AgentError('run-interrupted', `The run "${runId}" has ended: nothing can come after its end`)
+}
+
 export function runOfAnotherSession(runId: string): AgentError {
   return new AgentError(
     'invalid-argument',

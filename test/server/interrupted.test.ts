@@ -98,3 +98,20 @@ test('old run events are forgotten when the server starts, messages are not', as
   await expect.poll(() => second.runtime.store.runs.readEvents(runId)).toEqual([])
   expect((await second.client.messages('s1')).totalMessages).toBe(2)
 })
+
+test('a run that stood still and was ended by another process ends once, for those who follow it here as well', async () => {
+  const { url, client, runtime } = await startServer()
+  const { runs } = runtime.store
+  const { runId } = await client.start('s1', { text: 'slow 20 20' })
+  const followed = readEvents(url, runId)
+  for await (const { type } of client.follow(runId)) if (type === 'text-delta') break
+  const run = await runs.findRun(runId)
+  const identity = { sessionId: 's1', runId }
+  await runs.appendEvents(KEY, runId, [
+    { ...identity, type: 'error', error: { code: 'run-interrupted' }, seq: (run?.lastSeq ?? 0) + 1 },
+    { ...identity, type: 'run-finish', finishReason: 'error', seq: (run?.lastSeq ?? 0) + 2 },
+  ])
+  const events = await followed
+  expect(events.filter(({ type }) => type === 'run-finish')).toHaveLength(1)
+  expect(events).toEqual(await runs.readEvents(runId))
+})

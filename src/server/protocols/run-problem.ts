@@ -11,6 +11,6 @@ export function runProblem(error: AgentError | AgentErrorJson): Problem {
 
 /** What a caller is told when a run could not be followed to its end. */
 export function brokenOff(): Problem {
-  const message = 'The server ends, and the answer broke off. What there is of it is in the session.'
+  const message = 'The answer broke off before its end. What there is of it is in the session.'
   return toProblem(new Refusal('shutting-down', message))
 }

@@ -211,7 +211,8 @@ class Hub implements RunHub {
     this.#local.set(runId, run)
     void run.over.then(() => {
       if (this.#local.get(runId) === run) this.#local.delete(runId)
-      if (run.feed.finishReason !== undefined) metrics.runFinished(run.feed.finishReason)
+      const reason = run.feed.finishReason ?? (run.hasBegun ? 'error' : undefined)
+      if (reason !== undefined) metrics.runFinished(reason)
     })
     return run
   }

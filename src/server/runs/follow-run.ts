@@ -37,8 +37,14 @@ export async function* followRun({
     } else if (!feed) return
     // Events that the store has lost or pruned cannot be waited for.
     else if (!isNear) cursor = Math.max(cursor, feed.firstKept - 1)
-    else if (feed.ended) return
-    else await feed.wait(signal)
+    else if (!feed.ended) await feed.wait(signal)
+    else {
+      // A run that could not store its end has told none; another process may have ended it meanwhile.
+      const rest = await readBatch(runs, runId, cursor).catch(() => undefined)
+      if (!rest) return
+      cursor = rest.lastSeq
+      yield rest
+    }
   }
 }
 

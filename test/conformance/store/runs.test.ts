@@ -35,6 +35,22 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(await place.store.runs.readEvents(runId)).toEqual([{ seq: 1, first: true }, { seq: 2 }])
   })
 
+  test('a run ends once: what comes after its end is refused, and its end may be told again', async () => {
+    const { key, runId } = await run()
+    const told = [
+      { seq: 1, type: 'text-delta' },
+      { seq: 2, type: 'run-finish' },
+    ]
+    await place.store.runs.appendEvents(key, runId, told)
+    const late = [
+      { seq: 2, type: 'text-delta' },
+      { seq: 3, type: 'run-finish' },
+    ]
+    expect((await failureOf(place.store.runs.appendEvents(key, runId, late))).code).toBe('run-interrupted')
+    await place.store.runs.appendEvents(key, runId, told)
+    expect(await place.store.runs.readEvents(runId)).toEqual(told)
+  })
+
   test('a run belongs to one session', async () => {
     const { key, runId } = await run()
     await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
