@@ -186,6 +186,13 @@ describe('a live run', () => {
     const replayed = applyRunEvent(applyRunEvent(start, bodies[0]!), bodies[1]!, 350)
     expect(seen.entries[0]).toMatchObject({ durationMs: 250 })
     expect(replayed.entries[0]).not.toHaveProperty('durationMs')
+    const told = applyRunEvent(
+      applyRunEvent(start, bodies[0]!, 100),
+      { ...bodies[1]!, durationMs: 9 } as RunEvent,
+      350,
+    )
+    expect(told.entries[0]).toMatchObject({ durationMs: 9 })
+    expect(told.notes.durations).toEqual({ c1: 9 })
   })
 })
 
@@ -202,6 +209,9 @@ describe('stored messages', () => {
       'footer',
     ])
     expect(entries[3]).toMatchObject({ durationMs: 1000 })
+    const callId = entries[3]?.kind === 'tool' ? entries[3].callId : ''
+    const measured = { runId: 'r1', afterSeq: 2, marks: [], durations: { [callId]: 7 } }
+    expect(storedEntries(storedRun, [measured])[3]).toMatchObject({ durationMs: 7 })
     expect(entries.at(-1)).toMatchObject({ seq: 6, userSeq: 3, totalTokens: 9, cost: 0.5, model: 'demo' })
   })
 

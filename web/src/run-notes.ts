@@ -61,6 +61,7 @@ export class RunNotesReader {
       return
     }
     const { notes } = live
-    if (!signal.aborted && (notes.marks.length > 0 || notes.error || notes.unfinished)) this.tell(notes)
+    const isTold = notes.marks.length > 0 || notes.durations || notes.error || notes.unfinished
+    if (!signal.aborted && isTold) this.tell(notes)
   }
 }

@@ -120,6 +120,8 @@ export interface RunNotes {
   runId: string
   afterSeq: number
   marks: readonly { anchor: string; mark: Mark }[]
+  /** How long tools took, by call id; stored messages also count the wait for a person. */
+  durations?: Readonly<Record<string, number>>
   error?: ShownError
   /** What was being said when the run ended early. It is in the events only: no complete answer was stored. */
   unfinished?: readonly { author: string; text: string }[]

@@ -151,12 +151,17 @@ function withResult(run: LiveRun, event: EventOf<'tool-result'>, now?: number): 
   const known = hasTool(run, id)
     ? run
     : push(run, toolEntry(run, { id, name, args: undefined, author }, { status }))
-  return updateTool(known, id, tool => ({
-    ...tool,
-    status,
-    result,
-    ...(now && tool.startedAt ? { durationMs: now - tool.startedAt } : {}),
-  }))
+  const { durationMs } = event
+  const measured = durationMs === undefined ? known : withDuration(known, id, durationMs)
+  return updateTool(measured, id, tool => {
+    const took = durationMs ?? (now && tool.startedAt ? now - tool.startedAt : undefined)
+    return { ...tool, status, result, ...(took === undefined ? {} : { durationMs: took }) }
+  })
+}
+
+function withDuration(run: LiveRun, callId: string, durationMs: number): LiveRun {
+  const durations = { ...run.notes.durations, [callId]: durationMs }
+  return { ...run, notes: { ...run.notes, durations } }
 }
 
 function withApproval(run: LiveRun, event: EventOf<'approval-request'>): LiveRun {

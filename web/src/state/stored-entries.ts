@@ -153,7 +153,7 @@ class EntryBuilder {
     const status = part.isError ? 'failed' : 'done'
     const entry = call && this.entries[call.index]
     if (call && entry?.kind === 'tool') {
-      const durationMs = Math.max(0, message.timestamp - call.timestamp)
+      const durationMs = this.note?.durations?.[part.id] ?? Math.max(0, message.timestamp - call.timestamp)
       this.entries[call.index] = { ...entry, status, result: part.result, durationMs }
       return
     }
