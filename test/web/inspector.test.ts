@@ -217,11 +217,15 @@ test('beside a panel the chat is there, however wide the screen', async () => {
   for (const width of [1280, 1600]) {
     const page = await openChat({ viewport: { width, height: 1000 } })
     await openInspector(page)
-    const chat = await page.locator('.chat').boundingBox()
-    const panel = await page.locator('.inspect-frame').boundingBox()
-    expect(chat?.width).toBeGreaterThan(360)
-    expect(Math.round((panel?.x ?? 0) + (panel?.width ?? 0))).toBe(width)
-    expect((chat?.x ?? 0) + (chat?.width ?? 0)).toBeLessThanOrEqual((panel?.x ?? 0) + 1)
+    const placeOf = async (selector: string) => {
+      const box = await page.locator(selector).boundingBox()
+      return { start: Math.round(box?.x ?? 0), end: Math.round((box?.x ?? 0) + (box?.width ?? 0)) }
+    }
+    // The panel slides in.
+    await expect.poll(async () => (await placeOf('.inspect-frame')).end).toBe(width)
+    const [chat, panel] = [await placeOf('.chat'), await placeOf('.inspect-frame')]
+    expect(chat.end - chat.start).toBeGreaterThan(360)
+    expect(chat.end).toBeLessThanOrEqual(panel.start + 1)
     if (width === 1280) await page.context().close()
   }
 })

@@ -9,13 +9,14 @@ const folds = new Map<string, boolean>()
 const MAXIMUM_FOLDS = 2000
 
 /** Whether something is open, and how to change that. */
-export function useFold(name: string, isOpenAtFirst: boolean): [boolean, (isOpen: boolean) => void] {
-  const [isOpen, setOpen] = useState(() => folds.get(name) ?? isOpenAtFirst)
+export function useFold(name: string, isOpenByItself: boolean): [boolean, (isOpen: boolean) => void] {
+  // Only what the reader chose is kept: a call that fails opens by itself, also if it was shown before.
+  const [chosen, setOpen] = useState(() => folds.get(name))
   const change = (next: boolean) => {
     folds.delete(name)
     folds.set(name, next)
     if (folds.size > MAXIMUM_FOLDS) folds.delete(folds.keys().next().value ?? '')
     setOpen(next)
   }
-  return [isOpen, change]
+  return [chosen ?? isOpenByItself, change]
 }
