@@ -2,7 +2,7 @@
  * What model calls cost. A step's cost comes from the catalogue's price and the usage that the provider
  * reported; a sum has a cost only when all of its parts have one, because half a bill is a wrong bill.
  */
-import type { RunUsage } from './run/run-event.js'
+import { emptyUsage, type RunUsage } from './run/run-event.js'
 import { fromUsageMetadata } from './run/usage-metadata.js'
 import type { StoredMessage } from './session/message.js'
 
@@ -41,14 +41,7 @@ export function withCost(usage: RunUsage, price: ModelPrice | undefined): RunUsa
 
 /** The sum of steps or runs. Nothing at all costs nothing. */
 export function sumUsage(all: readonly RunUsage[]): RunUsage {
-  const sum: RunUsage = {
-    inputTokens: 0,
-    outputTokens: 0,
-    cachedInputTokens: 0,
-    cacheWriteTokens: 0,
-    reasoningTokens: 0,
-    totalTokens: 0,
-  }
+  const sum = emptyUsage()
   let cost = 0
   for (const usage of all) {
     for (const field of TOKEN_FIELDS) sum[field] += usage[field]

@@ -1,6 +1,6 @@
 import type { Event } from '../adk/sdk.js'
 import { AnswerText } from './answer-text.js'
-import type { RunEventBody, RunUsage } from './run-event.js'
+import { emptyUsage, type RunEventBody, type RunUsage } from './run-event.js'
 import type { StepPrice } from './run-host.js'
 import { fromUsageMetadata } from './usage-metadata.js'
 
@@ -87,18 +87,6 @@ const USAGE_FIELDS = [
   'reasoningTokens',
   'totalTokens',
 ] as const
-
-/** Nothing used yet. */
-export function emptyUsage(): RunUsage {
-  return {
-    inputTokens: 0,
-    outputTokens: 0,
-    cachedInputTokens: 0,
-    cacheWriteTokens: 0,
-    reasoningTokens: 0,
-    totalTokens: 0,
-  }
-}
 
 function readCalls(event: Event): RunEventBody[] {
   const longRunning = new Set(event.longRunningToolIds ?? [])

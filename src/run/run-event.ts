@@ -79,3 +79,15 @@ export type RunEventBody =
     }
 
 export type RunEventType = RunEventBody['type']
+
+/** Nothing used yet. */
+export function emptyUsage(): RunUsage {
+  return {
+    inputTokens: 0,
+    outputTokens: 0,
+    cachedInputTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+    totalTokens: 0,
+  }
+}

@@ -3,7 +3,7 @@
  * run has still not ended, nobody works on it any more, and its last two events are written in its place.
  */
 import { AgentError } from '../../errors.js'
-import type { RunEvent, RunEventBody, RunUsage } from '../../run/run-event.js'
+import { emptyUsage, type RunEvent, type RunEventBody, type RunUsage } from '../../run/run-event.js'
 import type { RunEventRecord, RunSummary, SessionStore } from '../../session/session-store.js'
 
 /** Marks a run as interrupted if its process is gone. Returns whether it did. */
@@ -57,7 +57,7 @@ async function lastWords(store: SessionStore, run: RunSummary): Promise<RunEvent
 
 /** What the run had come to, as far as its events tell. */
 async function soFar(store: SessionStore, runId: string) {
-  const sum = { text: '', turns: 0, delegations: 0, usage: noUsage() }
+  const sum = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
   let before = ''
   for await (const event of storedEvents(store, runId)) {
     if (event.type === 'text-delta') sum.text += event.text
@@ -84,17 +84,6 @@ async function* storedEvents(store: SessionStore, runId: string): AsyncGenerator
     yield* records as unknown as RunEvent[]
     if (records.length < PAGE) return
     afterSeq = records.at(-1)?.seq ?? afterSeq
-  }
-}
-
-function noUsage(): RunUsage {
-  return {
-    inputTokens: 0,
-    outputTokens: 0,
-    cachedInputTokens: 0,
-    cacheWriteTokens: 0,
-    reasoningTokens: 0,
-    totalTokens: 0,
   }
 }
 

@@ -1,6 +1,6 @@
 import { AgentError, messageOf } from '../../errors.js'
 import type { Logger } from '../../logger.js'
-import type { RunEvent, RunEventBody } from '../../run/run-event.js'
+import { emptyUsage, type RunEvent, type RunEventBody } from '../../run/run-event.js'
 import type { RunInput, Runtime } from '../../runtime.js'
 import type { SessionKey } from '../../session/message.js'
 import type { RunEventRecord } from '../../session/session-store.js'
@@ -107,21 +107,13 @@ export class LocalRun {
 function failedStart(key: SessionKey, runId: string, error: unknown): RunEvent[] {
   const isStopped = error instanceof AgentError && error.code === 'aborted'
   const known = error instanceof AgentError ? error : new AgentError('internal', messageOf(error))
-  const usage = {
-    inputTokens: 0,
-    outputTokens: 0,
-    cachedInputTokens: 0,
-    cacheWriteTokens: 0,
-    reasoningTokens: 0,
-    totalTokens: 0,
-  }
   const finish: RunEventBody = {
     type: 'run-finish',
     finishReason: isStopped ? 'aborted' : 'error',
     text: '',
     turns: 0,
     delegations: 0,
-    usage,
+    usage: emptyUsage(),
   }
   const bodies: RunEventBody[] = isStopped ? [finish] : [{ type: 'error', error: known.toJSON() }, finish]
   return bodies.map((body, index) => ({ ...body, sessionId: key.sessionId, runId, seq: index + 1 }))
