@@ -79,7 +79,7 @@ function Notices({ state }: { state: ThreadState }) {
     <>
       {state.connection === 'lost' ? (
         <Notice icon="info" tone="quiet" role="status">
-          The connection is lost. Trying to get it back; the answer goes on without it.
+          The connection is lost. Trying to get it back; nothing is lost meanwhile.
         </Notice>
       ) : null}
       {state.problem && state.status !== 'failed' ? (
