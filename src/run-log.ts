@@ -56,7 +56,7 @@ function lineOf(event: RunEvent): Line | undefined {
     case 'approval-request':
       return ['info', 'A tool asks first', { tool: event.name, callId: event.id }]
     case 'approval-answer':
-      return ['info', 'A tool was answered', { tool: event.name, callId: event.id, answer: event.answer }]
+      return ['info', 'A tool was answered', { tool: event.name, callId: event.id, outcome: event.answer }]
     case 'usage':
       return ['debug', 'A model answered', { author: event.author, model: event.model, usage: event.usage }]
     case 'error': {

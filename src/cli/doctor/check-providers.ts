@@ -54,8 +54,13 @@ export async function checkProviders(
     const address = addressOf(provider, loaded)
     return usable.has(provider) && address !== undefined ? [{ provider, address }] : []
   })
-  if (targets.length === 0)
-    return [{ name, status: 'ok', message: 'None to be reached: the demo model is built in' }]
+  if (targets.length === 0) {
+    const isDemo = chosen === undefined || chosen === 'demo'
+    const message = isDemo
+      ? 'None to be reached: the demo model is built in'
+      : `${chosen} is not asked without a key`
+    return [{ name, status: 'ok', message }]
+  }
   return Promise.all(targets.map(({ provider, address }) => reach(provider, address)))
 }
 

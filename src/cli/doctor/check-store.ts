@@ -22,6 +22,8 @@ export async function checkStore(url: string): Promise<Check> {
     return { name, status: 'ok', message: `${shown} answers, schema version ${version}${older}` }
   } catch (error) {
     const fix = 'Start the database, or set store to another address: sqlite:./lango.db needs no server.'
-    return { name, status: 'fail', message: `${shown} cannot be used: ${messageOf(error)}`, fix }
+    const why = messageOf(error)
+    const message = why.includes(shown) ? why : `${shown} cannot be used: ${why}`
+    return { name, status: 'fail', message, fix }
   }
 }

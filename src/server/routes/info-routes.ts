@@ -41,7 +41,7 @@ export function mountInfoRoutes(api: ApiApp, context: ServerContext): void {
   )
 }
 
-const KEY_HINT = 'export OPENAI_API_KEY=…   (or ANTHROPIC_API_KEY, or GEMINI_API_KEY), then start again'
+const KEY_HINT = `${process.platform === 'win32' ? 'set' : 'export'} OPENAI_API_KEY=…   (or GEMINI_API_KEY, ANTHROPIC_API_KEY, MISTRAL_API_KEY, DEEPSEEK_API_KEY), then start again`
 
 /** Whether the process lives, and whether it can work: for whoever starts, stops and routes to it. */
 export function mountHealthRoutes(api: ApiApp, context: ServerContext): void {
