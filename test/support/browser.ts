@@ -3,6 +3,7 @@
  * itself into a folder of its own; the bundle is kept until one of its sources changes.
  */
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -16,8 +17,11 @@ const CACHE = join(ROOT, 'node_modules/.cache/lango-web')
 /** Starts Chromium. The caller closes it. */
 export async function launchBrowser(): Promise<Browser> {
   const { chromium } = await import('playwright-core')
-  const executablePath = process.env.LANGO_TEST_CHROMIUM ?? (await unpackedChromium())
-  const env = { ...process.env, FONTCONFIG_PATH: await fontSettings() } as Record<string, string>
+  const { executablePath, fonts } = await alone('browser', async () => ({
+    executablePath: process.env.LANGO_TEST_CHROMIUM ?? (await unpackedChromium()),
+    fonts: await fontSettings(),
+  }))
+  const env = { ...process.env, FONTCONFIG_PATH: fonts } as Record<string, string>
   return chromium.launch({ executablePath, args: FLAGS, env, headless: true })
 }
 
@@ -50,12 +54,17 @@ const FLAGS = [
 async function unpackedChromium(): Promise<string> {
   process.env.AWS_LAMBDA_JS_RUNTIME ??= 'nodejs22.x'
   const folder = join(CACHE, 'chromium')
+  const complete = join(folder, 'complete')
+  // What was left half unpacked would be taken for a browser.
+  if (!existsSync(complete)) await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
   const before = process.env.TMPDIR
   process.env.TMPDIR = folder
   try {
     const { default: chromium } = await import('@sparticuz/chromium')
-    return await chromium.executablePath()
+    const path = await chromium.executablePath()
+    await writeFile(complete, '')
+    return path
   } finally {
     if (before === undefined) delete process.env.TMPDIR
     else process.env.TMPDIR = before
@@ -65,18 +74,25 @@ async function unpackedChromium(): Promise<string> {
 /** The folder with the built page; builds it when its sources have changed. */
 export async function builtWeb(): Promise<string> {
   const folder = join(CACHE, 'page')
-  await mkdir(CACHE, { recursive: true })
-  const unlock = await lock(join(CACHE, 'page.lock'))
-  try {
-    // In a process of its own: the test runner's settings are not those of a build.
-    await promisify(execFile)(process.execPath, [join(ROOT, 'scripts/build-web.mjs'), folder], { cwd: ROOT })
-  } finally {
-    await unlock()
-  }
+  // In a process of its own: the test runner's settings are not those of a build.
+  const build = () =>
+    promisify(execFile)(process.execPath, [join(ROOT, 'scripts/build-web.mjs'), folder], { cwd: ROOT })
+  await alone('page', build)
   return folder
 }
 
-/** Test files run at the same time, and one of them builds. A lock of a process that died is taken over. */
+/** Test files run at the same time; what they share is made by one of them. */
+async function alone<Made>(name: string, make: () => Promise<Made>): Promise<Made> {
+  await mkdir(CACHE, { recursive: true })
+  const unlock = await lock(join(CACHE, `${name}.lock`))
+  try {
+    return await make()
+  } finally {
+    await unlock()
+  }
+}
+
+/** A lock of a process that died is taken over. */
 async function lock(path: string): Promise<() => Promise<void>> {
   for (let attempt = 0; attempt < 600; attempt += 1) {
     try {
@@ -88,7 +104,7 @@ async function lock(path: string): Promise<() => Promise<void>> {
       await setTimeout(100)
     }
   }
-  throw new TypeError(`Another process has been building the page for a minute: ${path}`)
+  throw new TypeError(`Another process has been at work for a minute: ${path}`)
 }
 
 function isAlive(processId: number): boolean {
