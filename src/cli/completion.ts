@@ -1,5 +1,6 @@
 /** Scripts that complete the command line in a shell. They are made from the table of commands. */
 import { AgentError } from '../errors.js'
+import { STRICT_PROFILES } from '../testing/strict/profile.js'
 import {
   COMMON_OPTIONS,
   type CommandSpec,
@@ -53,20 +54,7 @@ function wordsAt({ command }: Place): string[] {
 /** Values that follow an option and can be foretold. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   '--store': ['sqlite:./lango.db', 'memory:', 'postgres://'],
-  '--profile': [
-    'gemini-2',
-    'gemini-3',
-    'gemini-3-strict',
-    'openai-chat',
-    'openai-responses',
-    'anthropic-4.5',
-    'anthropic-4.6',
-    'mistral',
-    'deepseek-thinking',
-    'groq',
-    'vllm',
-    'ollama',
-  ],
+  '--profile': STRICT_PROFILES,
   '--provider': [
     'gemini',
     'openai',

@@ -28,8 +28,6 @@ export interface OpenedRuntime {
   config: LangoConfig
   /** What runs use unless they name another: `undefined` when an agent from code brings its own. */
   model: string | undefined
-  /** Handed to `runtime.run` as `model`: set when a flag or variable overrides an agent that was made in code. */
-  modelOverride: string | undefined
   loaded: LoadedConfig
 }
 
@@ -69,13 +67,16 @@ export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Pro
     const { loadRootAgent } = await import('../config/load-config.js')
     // What the file exports is checked by `createRuntime`.
     options.rootAgent = (await loadRootAgent(loaded.agentFile)) as NonNullable<RuntimeOptions['rootAgent']>
-    if (loaded.model !== undefined) options.model = loaded.model
   } else if (loaded.file === undefined && config.tools.builtIn.length === 0) {
-    options.tools = { ...options.tools, builtIn: DEFAULT_TOOLS }
+    // Writing and running commands ask first.
+    const { BUILT_IN_TOOL_NAMES } = await import('../config/config.js')
+    options.tools = { ...options.tools, builtIn: BUILT_IN_TOOL_NAMES }
     if (options.agent && options.agent.instruction === undefined) {
       options.agent = { ...options.agent, instruction: DEFAULT_INSTRUCTION }
     }
   }
+  // An agent that was made in code keeps its own model unless another was asked for.
+  if (options.rootAgent && loaded.model !== undefined) options.model = loaded.model
   return options
 }
 
@@ -87,27 +88,8 @@ export async function openRuntime(flags: CommonFlags, logger?: Logger): Promise<
     runtimeOptions(loaded, logger),
   ])
   const runtime = await createRuntime(options)
-  const isFromCode = options.rootAgent !== undefined
-  return {
-    runtime,
-    config: loaded.config,
-    model: loaded.model,
-    modelOverride: isFromCode ? loaded.model : undefined,
-    loaded,
-  }
+  return { runtime, config: loaded.config, model: loaded.model, loaded }
 }
-
-/** What the agent of a folder without a configuration can do. Writing and running commands ask first. */
-const DEFAULT_TOOLS = [
-  'current_time',
-  'list_files',
-  'read_file',
-  'search_files',
-  'write_file',
-  'edit_file',
-  'run_command',
-  'fetch_url',
-]
 
 const DEFAULT_INSTRUCTION =
   'You are a helpful assistant. Use the tools when they help, and say briefly what you found.'

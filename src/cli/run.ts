@@ -44,13 +44,13 @@ interface Question {
 
 async function answer({ text, parts, flags, stop }: Question): Promise<number> {
   const opened = await openRuntime(flags)
-  const { runtime, modelOverride } = opened
+  const { runtime } = opened
   const show = presenter(flags, opened)
   onClosedPipe(() => stop.abort())
   let finishReason: RunFinishReason = 'error'
   let sessionId = ''
   try {
-    const input = { sessionId: flags.session, userId: flags.user, text, parts, model: modelOverride }
+    const input = { sessionId: flags.session, userId: flags.user, text, parts }
     const onApproval = (call: Call) => decide(call, flags, stop.signal)
     for await (const event of runtime.run({ ...input, signal: stop.signal, onApproval })) {
       show(event)

@@ -80,7 +80,6 @@ export class ChatSession {
     this.opened = opened
     this.registry = registry
     this.userId = userId
-    this.#model = opened.modelOverride
     this.#state = emptyChat(sessionId, opened.model ?? '', header)
   }
 

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest'
+import type { LoadedConfig } from '../config/load-config.js'
+import { loadConfig } from '../config/load-config.js'
+import { runtimeOptions } from './open-runtime.js'
+
+async function loadedWith(rootAgent: object | undefined, model: string): Promise<LoadedConfig> {
+  const loaded = await loadConfig({ cwd: import.meta.dirname, env: {}, overrides: { store: 'memory:' } })
+  const { agent, ...config } = loaded.config
+  const own = rootAgent ? { rootAgent } : { agent: { name: 'a', ...agent, model } }
+  return { ...loaded, config: { ...config, ...own } as LoadedConfig['config'], model }
+}
+
+test('a model that was asked for replaces that of an agent in the configuration, whoever runs it', async () => {
+  const rootAgent = { subAgents: [], runAsync: () => {} }
+  expect((await runtimeOptions(await loadedWith(rootAgent, 'demo/demo'))).model).toBe('demo/demo')
+  const asData = await runtimeOptions(await loadedWith(undefined, 'demo/demo'))
+  expect(asData).not.toHaveProperty('model')
+  expect(asData.agent?.model).toBe('demo/demo')
+})
