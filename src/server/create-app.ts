@@ -12,6 +12,7 @@ import { mountRunRoutes } from './routes/run-routes.js'
 import { mountSessionRoutes } from './routes/session-routes.js'
 import type { Authenticator } from './security/authenticate.js'
 import type { OriginRules } from './security/check-origin.js'
+import type { AddressReader } from './security/client-address.js'
 import { bodyGuard, originGuard, securityHeaders, userGuard } from './security/guard.js'
 import type { ServerContext, ServerEnv } from './server-context.js'
 import { isPage, mountStaticFiles } from './static-files.js'
@@ -19,11 +20,12 @@ import { isPage, mountStaticFiles } from './static-files.js'
 export interface AppParts {
   context: ServerContext
   authenticator: Authenticator
+  addressOf: AddressReader
   origins: OriginRules
   webRoot: string
 }
 
-export function createApp({ context, authenticator, origins, webRoot }: AppParts): ApiApp {
+export function createApp({ context, authenticator, addressOf, origins, webRoot }: AppParts): ApiApp {
   const app = new OpenAPIHono<ServerEnv>()
   const answer = (path: string, error: unknown) =>
     protocolErrorOf(path)?.(error, context) ?? errorResponse(error, context.logger)
@@ -42,10 +44,10 @@ export function createApp({ context, authenticator, origins, webRoot }: AppParts
   })
   app.use(countRequests(context), securityHeaders(), originGuard(origins))
   mountHealthRoutes(app, context)
-  mountLogin(app, authenticator)
+  mountLogin(app, authenticator, addressOf)
   mountStaticFiles(app, webRoot)
   // From here on nothing is answered to strangers, not even that it does not exist.
-  app.use(userGuard(authenticator), bodyGuard(context.limits.maxBodyBytes))
+  app.use(userGuard(authenticator, addressOf), bodyGuard(context.limits.maxBodyBytes))
   mountMetrics(app, context)
   mountDocs(app, context.version)
   mountInfoRoutes(app, context)

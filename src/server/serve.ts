@@ -7,8 +7,11 @@ import { createApp } from './create-app.js'
 import { Metrics } from './metrics.js'
 import { pruneRuns } from './prune-runs.js'
 import { createRunHub } from './runs/create-run-hub.js'
+import { AttemptLimit } from './security/attempt-limit.js'
 import { Authenticator } from './security/authenticate.js'
 import { isLoopback, type OriginRules } from './security/check-origin.js'
+import { addressReader } from './security/client-address.js'
+import { tokenProblem } from './security/server-token.js'
 import { DEFAULT_LIMITS, type ServerContext, type ServerLimits } from './server-context.js'
 import { DEFAULT_WEB_ROOT } from './static-files.js'
 import { StreamGate } from './stream-gate.js'
@@ -19,12 +22,14 @@ export interface ServeOptions {
   /** 0 takes any that is free. */
   port: number
   host: string
-  /** Token → user. Empty or absent: everybody is `user`, which only loopback allows. */
+  /** Token, plain or hashed (`hashToken`) → user. Empty or absent: everybody is `user`, which only loopback allows. */
   tokens?: Readonly<Record<string, string>> | undefined
   /** Pages of other origins that may call the API, such as `https://chat.example.com`. */
   allowedOrigins?: readonly string[] | undefined
   /** Names under which the server is reached besides its address, such as `chat.example.com`. */
   allowedHosts?: readonly string[] | undefined
+  /** Proxies, as addresses or ranges, whose X-Forwarded-For says where a request comes from. */
+  trustedProxies?: readonly string[] | undefined
   /** Where the built web chat is. */
   webRoot?: string | undefined
   logger: Logger
@@ -49,6 +54,7 @@ const THIRTY_DAYS_MS = 30 * 24 * 3_600_000
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { runtime, logger, version, host, tokens = {}, graceMs = 10_000 } = options
   checkTokens(host, tokens)
+  const addressOf = addressReader(options.trustedProxies ?? [])
   await runtime.ready()
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const info = await runtime.info()
@@ -73,7 +79,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   }
   const app = createApp({
     context,
-    authenticator: new Authenticator(tokens),
+    authenticator: new Authenticator(tokens, attemptLimit(limits, logger)),
+    addressOf,
     origins: originRules(options),
     webRoot: options.webRoot ?? DEFAULT_WEB_ROOT,
   })
@@ -108,13 +115,19 @@ function checkTokens(host: string, tokens: Readonly<Record<string, string>>): vo
     const advice = 'Set server.tokens to { "<a long random token>": "<user>" }, or listen on 127.0.0.1.'
     throw new AgentError('invalid-config', `Whoever reaches "${host}" could use this server. ${advice}`)
   }
-  const isBad = Object.entries(tokens).some(
-    ([token, user]) => !/^[\x21-\x7e]{8,}$/.test(token) || user === '',
-  )
-  if (isBad) {
-    const rule = 'at least 8 visible characters without spaces, and a user that is not empty'
-    throw new AgentError('invalid-config', `A token in server.tokens is not valid: it needs ${rule}.`)
+  for (const [token, user] of Object.entries(tokens)) {
+    const problem = tokenProblem(token) ?? (user === '' ? 'must have a user that is not empty' : undefined)
+    if (problem !== undefined)
+      throw new AgentError('invalid-config', `A token in server.tokens is not valid: it ${problem}.`)
   }
+}
+
+function attemptLimit({ attemptsPerAddress, attemptWindowMs }: ServerLimits, logger: Logger): AttemptLimit {
+  return new AttemptLimit({
+    attempts: attemptsPerAddress,
+    windowMs: attemptWindowMs,
+    onLimit: address => logger.warn('Too many wrong tokens', { address, waitMs: attemptWindowMs }),
+  })
 }
 
 /** What one protocol makes, every other must be able to name: in a path, and within the limits of the native API. */

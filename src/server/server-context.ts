@@ -48,6 +48,9 @@ export interface ServerLimits {
   runsPerUser: number
   /** Event streams of one user that are open at the same time. */
   streamsPerUser: number
+  /** Different wrong tokens of one address within a window; then the address waits for one window. */
+  attemptsPerAddress: number
+  attemptWindowMs: number
   /** A comment is sent on a silent stream this often, so that proxies keep it open. */
   heartbeatMs: number
   /** A stream whose client takes nothing for so long is closed. */
@@ -62,6 +65,8 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxBodyBytes: 10 * 1024 * 1024,
   runsPerUser: 8,
   streamsPerUser: 32,
+  attemptsPerAddress: 10,
+  attemptWindowMs: 60_000,
   heartbeatMs: 15_000,
   stalledMs: 60_000,
   headersMs: 10_000,

@@ -81,7 +81,9 @@ test.each(['.', '..', 'x'.repeat(257)])('no protocol makes a session that has no
 test('behind TLS the cookie is one that no neighbouring site can plant', async () => {
   const { url } = await startServer({ tokens: TOKENS })
   const login = '/login?token=token-of-ann-0123456789'
-  const answer = await rawRequest(url, login, { headers: { 'x-forwarded-proto': 'https' } })
+  const answer = await rawRequest(url, login, {
+    headers: { 'x-forwarded-proto': 'https', 'sec-fetch-site': 'none' },
+  })
   const cookie = String(answer.headers['set-cookie'])
   expect(cookie).toMatch(/^__Host-lango=.*; Path=\/;.*; Secure$/)
   const [pair = ''] = cookie.split(';')

@@ -11,6 +11,8 @@ import { temporaryFolder } from '../support/temporary-folder.js'
 const TOKENS = { 'token-of-ann-0123456789': 'ann', 'token-of-bob-0123456789': 'bob' }
 const JSON_TYPE = { 'content-type': 'application/json' }
 const ann = { authorization: 'Bearer token-of-ann-0123456789' }
+/** What a browser sends with an address that was typed or pasted. */
+const typed = { 'sec-fetch-site': 'none' }
 const bob = { authorization: 'Bearer token-of-bob-0123456789' }
 
 test.each(['https://evil.example', 'null', 'http://127.0.0.1:1', 'http://localhost.evil.example'])(
@@ -87,7 +89,7 @@ test('without a token, or with a wrong one, there is nothing but the page and th
 
 test('the login link trades the token for a cookie that no script reads, and leaves no token in the address', async () => {
   const { url } = await startServer({ tokens: TOKENS })
-  const answer = await rawRequest(url, '/login?token=token-of-bob-0123456789')
+  const answer = await rawRequest(url, '/login?token=token-of-bob-0123456789', { headers: typed })
   expect(answer.status).toBe(303)
   expect(answer.headers.location).toBe('/')
   const cookie = String(answer.headers['set-cookie'])
@@ -97,7 +99,7 @@ test('the login link trades the token for a cookie that no script reads, and lea
   expect((await rawRequest(url, '/api/info', { headers: { cookie: `a=b; ${pair}` } })).json()).toMatchObject({
     user: 'bob',
   })
-  const refused = await rawRequest(url, '/login?token=wrong')
+  const refused = await rawRequest(url, '/login?token=wrong', { headers: typed })
   expect(refused.status).toBe(401)
   expect(refused.headers['set-cookie']).toBeUndefined()
 })
@@ -218,7 +220,7 @@ test('a line break in what a client sends reaches no header', async () => {
     `/${inject}`,
     `/api/runs/${inject}/events`,
   ]) {
-    const answer = await rawRequest(url, path, { headers: ann })
+    const answer = await rawRequest(url, path, { headers: { ...ann, ...typed } })
     expect(String(answer.headers['set-cookie'] ?? '')).not.toContain('evil')
     expect(answer.status).toBeGreaterThanOrEqual(400)
   }

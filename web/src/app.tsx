@@ -52,7 +52,7 @@ export function App() {
   return (
     <main className="empty-state splash" role="alert">
       <Logo size={52} />
-      <h1>The server does not answer</h1>
+      <h1>{loaded.problem.code === 'too-many' ? 'Too many attempts' : 'The server does not answer'}</h1>
       <p>{loaded.problem.message}</p>
       <p className="hint">Trying again by itself.</p>
     </main>

@@ -1,10 +1,12 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import { Refusal } from '../refusal.js'
+import type { AttemptLimit } from './attempt-limit.js'
+import { cookieFor, digestOfCookie, digestOfEntry, digestOfToken, isSafeToken } from './server-token.js'
 
-/** Who someone is without a token, where none are asked for. */
+/** The user of requests without a token, on a server without tokens. */
 export const DEFAULT_USER = 'user'
 export const COOKIE_NAME = 'lango'
-/** Behind TLS. Browsers take a cookie of such a name from this very host only, so no neighbour can plant one. */
+/** Behind TLS. Browsers accept a cookie of such a name from this host only, so no neighbouring site can set one. */
 export const SECURE_COOKIE_NAME = `__Host-${COOKIE_NAME}`
 
 export interface Credentials {
@@ -12,55 +14,86 @@ export interface Credentials {
   cookie: string | undefined
 }
 
-/** Knows who may come in. Tokens are compared by their hashes, each with every one, in the same time. */
-export class Authenticator {
-  readonly #users: readonly { user: string; token: Buffer; cookie: Buffer }[]
+interface Entry {
+  user: string
+  digest: Buffer
+  /** Position in the configuration. */
+  number: number
+  isSafe: boolean
+}
 
-  constructor(tokens: Readonly<Record<string, string>>) {
-    this.#users = Object.entries(tokens).map(([token, user]) => ({
+/** Identifies callers. Holds hashes only; each credential is compared with every entry, in constant time. */
+export class Authenticator {
+  readonly #entries: readonly Entry[]
+  readonly #limit: AttemptLimit
+
+  constructor(tokens: Readonly<Record<string, string>>, limit: AttemptLimit) {
+    this.#limit = limit
+    this.#entries = Object.entries(tokens).map(([entry, user], number) => ({
       user,
-      token: hash(token),
-      cookie: hash(cookieFor(token)),
+      digest: digestOfEntry(entry),
+      number,
+      isSafe: isSafeToken(entry),
     }))
   }
 
   get asksForTokens(): boolean {
-    return this.#users.length > 0
+    return this.#entries.length > 0
   }
 
-  /** The caller's name. Throws when they have to say who they are and do not. */
-  userOf({ authorization, cookie }: Credentials): string {
+  /** The caller's name. Throws when no valid credential was sent, or when the address is limited. */
+  userOf({ authorization, cookie }: Credentials, address: string): string {
     if (!this.asksForTokens) return DEFAULT_USER
     const bearer = authorization === undefined ? undefined : /^Bearer +(\S+)$/i.exec(authorization)?.[1]
     const kept = cookieValue(cookie)
-    const user =
-      (bearer === undefined ? undefined : this.#find(bearer, 'token')) ??
-      (kept === undefined ? undefined : this.#find(kept, 'cookie'))
-    if (user !== undefined) return user
+    const digests = [
+      ...(bearer === undefined ? [] : [digestOfToken(bearer)]),
+      ...(kept === undefined ? [] : [digestOfCookie(kept)]),
+    ]
+    const secondsLeft = this.#limit.secondsLeft(address)
+    for (const digest of digests) {
+      const entry = this.#check(digest, address)
+      if (entry) return entry.user
+    }
+    if (digests.length > 0 && secondsLeft > 0) throw tooManyAttempts(secondsLeft)
     const advice = 'Send the header "authorization: Bearer <token>", or open the login link of the server.'
     throw new Refusal('unauthorized', `This server asks for a token. ${advice}`)
   }
 
-  /** The cookie that stands for a token, or `undefined` for one that nobody has. */
-  login(token: string): string | undefined {
-    return this.#find(token, 'token') === undefined ? undefined : cookieFor(token)
+  /** The cookie for a token, or `undefined` for a wrong one. Throws when the address is limited. */
+  login(token: string, address: string): string | undefined {
+    const secondsLeft = this.#limit.secondsLeft(address)
+    const entry = this.#check(digestOfToken(token), address)
+    if (!entry && secondsLeft > 0) throw tooManyAttempts(secondsLeft)
+    if (!entry) return undefined
+    this.#limit.reset(address)
+    return cookieFor(token)
   }
 
-  #find(secret: string, kind: 'token' | 'cookie'): string | undefined {
-    const given = hash(secret)
-    let found: string | undefined
-    for (const entry of this.#users) if (timingSafeEqual(entry[kind], given)) found = entry.user
+  /**
+   * The entry of a credential. At a limited address only what was accepted there before is accepted, and only when
+   * it is too long to be guessed: others behind the same address stay signed in, and a guess learns nothing.
+   */
+  #check(digest: Buffer, address: string): Entry | undefined {
+    const entry = this.#find(digest)
+    if (this.#limit.secondsLeft(address) > 0) {
+      return entry?.isSafe && this.#limit.wasAccepted(address, entry.number) ? entry : undefined
+    }
+    if (entry) this.#limit.accepted(address, entry.number)
+    else this.#limit.failed(address, digest.toString('base64'))
+    return entry
+  }
+
+  #find(digest: Buffer): Entry | undefined {
+    let found: Entry | undefined
+    for (const entry of this.#entries) if (timingSafeEqual(entry.digest, digest)) found = entry
     return found
   }
 }
 
-/** Made from the token, so that every process knows it; the token cannot be read from it. */
-function cookieFor(token: string): string {
-  return createHash('sha256').update(`lango cookie\n${token}`).digest('base64url')
-}
-
-function hash(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
+function tooManyAttempts(secondsLeft: number): Refusal {
+  const message = `Too many wrong tokens from this address. Try again in ${secondsLeft} s.`
+  return new Refusal('too-many', message, { retryAfterSeconds: secondsLeft })
 }
 
 function cookieValue(header: string | undefined): string | undefined {

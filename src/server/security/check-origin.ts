@@ -73,7 +73,7 @@ function hostnameOf(host: string | undefined): string | undefined {
 }
 
 /** Behind a proxy that ends TLS the scheme is not known here, so either is taken. */
-function isSameOrigin(origin: string, host: string | undefined): boolean {
+export function isSameOrigin(origin: string, host: string | undefined): boolean {
   const name = host?.toLowerCase()
   return origin.toLowerCase() === `http://${name}` || origin.toLowerCase() === `https://${name}`
 }

@@ -6,6 +6,7 @@ import { Refusal } from '../refusal.js'
 import type { ServerEnv } from '../server-context.js'
 import type { Authenticator } from './authenticate.js'
 import { checkOrigin, type OriginRules } from './check-origin.js'
+import type { AddressReader } from './client-address.js'
 
 /** Headers for all answers. Pages of this server load nothing from elsewhere, and nobody may frame them. */
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
@@ -95,18 +96,15 @@ function preflight(origin: string): Response {
 }
 
 /** Says who the caller is, or refuses. */
-export function userGuard(authenticator: Authenticator): MiddlewareHandler<ServerEnv> {
+export function userGuard(
+  authenticator: Authenticator,
+  addressOf: AddressReader,
+): MiddlewareHandler<ServerEnv> {
   return async (c, next) => {
-    c.set('user', userOf(c, authenticator))
+    const credentials = { authorization: c.req.header('authorization'), cookie: c.req.header('cookie') }
+    c.set('user', authenticator.userOf(credentials, addressOf(c.env.incoming)))
     await next()
   }
-}
-
-export function userOf(c: Context<ServerEnv>, authenticator: Authenticator): string {
-  return authenticator.userOf({
-    authorization: c.req.header('authorization'),
-    cookie: c.req.header('cookie'),
-  })
 }
 
 /** Bodies are JSON and no longer than allowed. A form of another page can send neither. */
@@ -132,7 +130,8 @@ export function bodyGuard(maxBodyBytes: number): MiddlewareHandler<ServerEnv> {
   }
 }
 
-async function readAtMost(incoming: IncomingMessage, maxBodyBytes: number): Promise<string> {
+/** The text of a body; a longer one is refused. */
+export async function readAtMost(incoming: IncomingMessage, maxBodyBytes: number): Promise<string> {
   const chunks: Buffer[] = []
   let length = 0
   // Left open when too much came: the refusal still has to be sent on the same connection.

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { AttemptLimit, MOST_ADDRESSES } from './attempt-limit.js'
+
+test('memory stays bounded when every attempt comes from another address', () => {
+  const limit = new AttemptLimit({ attempts: 2, windowMs: 1000, now: () => 0 })
+  for (let i = 0; i < MOST_ADDRESSES + 50; i++) {
+    limit.failed(`address-${i}`, 'wrong')
+    limit.accepted(`address-${i}`, 0)
+  }
+  expect(limit.size).toEqual([MOST_ADDRESSES, MOST_ADDRESSES])
+  expect(limit.wasAccepted('address-0', 0)).toBe(false)
+  expect(limit.wasAccepted(`address-${MOST_ADDRESSES}`, 0)).toBe(true)
+})
+
+test('what one address keeps is bounded by the number of attempts', () => {
+  const limited: string[] = []
+  const limit = new AttemptLimit({ attempts: 3, windowMs: 1000, now: () => 0, onLimit: a => limited.push(a) })
+  for (let i = 0; i < 3; i++) limit.failed('a', `wrong-${i}`)
+  expect(limit.secondsLeft('a')).toBe(1)
+  expect(limit.secondsLeft('b')).toBe(0)
+  expect(limited).toEqual(['a'])
+})
+
+test('attempts of an earlier window do not count', () => {
+  let now = 0
+  const limit = new AttemptLimit({ attempts: 2, windowMs: 1000, now: () => now })
+  limit.failed('a', 'first')
+  now = 1000
+  limit.failed('a', 'second')
+  expect(limit.secondsLeft('a')).toBe(0)
+  limit.failed('a', 'third')
+  expect(limit.secondsLeft('a')).toBe(1)
+  now = 2000
+  expect(limit.secondsLeft('a')).toBe(0)
+})
