@@ -12,7 +12,7 @@ const ROOMS = {
   testing: ['^src/session/message[.]ts$', '^src/provider/(provider|stream-event)[.]ts$'],
   adk: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$', '^src/provider/repair/'],
   run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/agent/adk-failure[.]ts$'],
-  config: [],
+  config: ['^src/server/security/(client-address|server-token)[.]ts$'],
   server: ['^src/runtime(-info)?[.]ts$', '^src/inspect[.]ts$', '^src/run/run-event[.]ts$', '^src/session/'],
   cli: [
     '^src/[a-z-]+[.]ts$',
@@ -25,7 +25,7 @@ const ROOMS = {
     '^src/store/open-store[.]ts$',
     '^src/provider/repair/',
     '^src/testing/',
-    '^src/server/serve[.]ts$',
+    '^src/server/(serve|security/server-token)[.]ts$',
   ],
   client: ['^src/server/chat-protocol[.]ts$', '^src/run/run-event[.]ts$'],
 }

@@ -2,6 +2,7 @@
 import type { CommandSpec, OptionSpec } from './command.js'
 import { CONFIG_COMMANDS } from './config-commands.js'
 import { SESSION_COMMANDS } from './session-commands.js'
+import { TOKEN_COMMANDS } from './token-commands.js'
 
 const JSON_OPTION: OptionSpec = { flags: '--json', description: 'JSON, for scripts' }
 
@@ -218,7 +219,7 @@ export const LANGO: CommandSpec = {
   summary: 'Your ADK agent, on any model, with a history that cannot break.',
   description: 'Your ADK agent, on any model, with a history that cannot break.',
   fallback: 'chat',
-  commands: [...TALK, SESSION_COMMANDS, ...CARE, ...SETUP, CONFIG_COMMANDS],
+  commands: [...TALK, SESSION_COMMANDS, ...CARE, ...SETUP, CONFIG_COMMANDS, TOKEN_COMMANDS],
   examples: [
     ['lango', 'talk to an agent; without a key, to the offline demo'],
     ['lango run "Summarise this" < notes.txt', 'ask once, in a script'],

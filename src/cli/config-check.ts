@@ -1,5 +1,6 @@
 import type { LoadedConfig } from '../config/load-config.js'
 import { AgentError } from '../errors.js'
+import { shortTokenWarning } from '../server/security/server-token.js'
 import type { Flags } from './command.js'
 import { loadSettings, runtimeOptions } from './open-runtime.js'
 import { print, printJson, stylesOf } from './output.js'
@@ -9,7 +10,7 @@ export async function checkConfig(flags: Flags): Promise<number> {
   try {
     const loaded = await loadSettings(flags)
     await checkRuntime(loaded)
-    if (flags.json) await printJson({ ok: true, ...places(loaded) })
+    if (flags.json) await printJson({ ok: true, ...places(loaded), warnings: warningsOf(loaded) })
     else await print(okText(loaded))
     return 0
   } catch (error) {
@@ -33,12 +34,17 @@ async function checkRuntime(loaded: LoadedConfig): Promise<void> {
   if (loaded.model !== undefined) registry.resolve(loaded.model)
 }
 
+function warningsOf({ config }: LoadedConfig): string[] {
+  const warning = shortTokenWarning(config.server.tokens)
+  return warning ? [`${warning.message} ${warning.fix}`] : []
+}
+
 function places({ file, agentFile, model, sources }: LoadedConfig) {
   return { file: file ?? null, agentFile: agentFile ?? null, model: model ?? null, sources }
 }
 
 function okText(loaded: LoadedConfig): string {
-  const { green } = stylesOf(process.stdout)
+  const { green, yellow } = stylesOf(process.stdout)
   const { file, agentFile, model, sources } = loaded
   const why = sources['agent.model']?.startsWith('default: ') ? ` (${sources['agent.model'].slice(9)})` : ''
   const lines = [
@@ -48,6 +54,7 @@ function okText(loaded: LoadedConfig): string {
     ...Object.entries(sources)
       .filter(([, source]) => source.startsWith('the '))
       .map(([path, source]) => `    ${path}  comes from ${source}`),
+    ...warningsOf(loaded).map(warning => `${yellow('warn')}  ${warning}`),
   ]
   return `${lines.join('\n')}\n`
 }

@@ -2,6 +2,7 @@
 import { redactText } from '../config/redact.js'
 import { AgentError } from '../errors.js'
 import type { RuntimeInfo } from '../runtime-info.js'
+import { shortTokenWarning } from '../server/security/server-token.js'
 import type { Flags } from './command.js'
 import { demoNotice } from './key-hint.js'
 import { loadSettings, runtimeOptions } from './open-runtime.js'
@@ -26,6 +27,7 @@ export async function serve(flags: Flags): Promise<number> {
       runtime,
       allowedOrigins: server.allowedOrigins,
       allowedHosts: server.allowedHosts,
+      trustedProxies: server.trustedProxies,
       graceMs: server.graceMs,
       keepRunsMs: server.keepRunsDays * DAY_MS,
       logger,
@@ -40,6 +42,8 @@ export async function serve(flags: Flags): Promise<number> {
       },
     })
     const facts = { url: running.url, store: loaded.config.store, hasTokens: tokens.length > 0 }
+    const warning = shortTokenWarning(server.tokens)
+    if (warning) process.stderr.write(`Warning: ${warning.message} ${warning.fix}\n`)
     announce(facts, await runtime.info(), flags)
     await untilTold(() => running.close())
     return 0

@@ -46,6 +46,7 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\bAIza[A-Za-z0-9_-]{10,}/g, HIDDEN],
   [/\bya29\.[A-Za-z0-9._-]{8,}/g, HIDDEN],
   [/\b(gsk|xai|hf|ghp|gho|ghs|github_pat|glpat|npm|csk|fw|tgp)[-_][A-Za-z0-9_-]{12,}/g, HIDDEN],
+  [/\blango_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g, HIDDEN],
   [/\bAKIA[A-Z0-9]{12,}/g, HIDDEN],
   [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g, HIDDEN],
   // A user's password may hold any character but those that end an address.

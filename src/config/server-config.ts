@@ -1,7 +1,11 @@
 import { z } from 'zod'
+import { isAddressRange } from '../server/security/client-address.js'
+import { tokenProblem } from '../server/security/server-token.js'
 import { group, list, text, webAddress, wholeNumber } from './schema-parts.js'
 
-const token = z.string({ error: 'must be a token' }).min(8, { error: 'must be at least 8 characters long' })
+const token = z
+  .string({ error: 'must be a token' })
+  .refine(entry => tokenProblem(entry) === undefined, { error: ({ input }) => tokenProblem(String(input)) })
 
 const TOKENS_ERROR =
   'must be an object of tokens and users, or a list of tokens, each at least 8 characters long'
@@ -20,7 +24,7 @@ export const serverSchema = group({
     )
     .default({})
     .describe(
-      'Whoever shows one of these may use the server: `{ token: user }`, or a list of tokens that are all the user `user`. Never printed.',
+      'Tokens that give access: `{ token: user }`, or a list of tokens that are all the user `user`. Each is the token itself (at least 16 characters; 8 are accepted with a warning until the next release) or the hashed form that `lango token new` prints. Never printed.',
     ),
   allowedOrigins: list(webAddress())
     .default([])
@@ -28,6 +32,13 @@ export const serverSchema = group({
   allowedHosts: list(text())
     .default([])
     .describe('Names under which the server is reached besides its own address, such as `chat.example.com`.'),
+  trustedProxies: list(
+    text().refine(isAddressRange, { error: 'must be an IP address or a range such as 10.0.0.0/8' }),
+  )
+    .default([])
+    .describe(
+      'Proxies whose `X-Forwarded-For` says where a request comes from, as addresses or ranges such as `10.0.0.0/8`. Attempts to sign in are limited per address.',
+    ),
   keepRunsDays: wholeNumber(1)
     .default(30)
     .describe(

@@ -2,6 +2,7 @@
 import type { LoadedConfig } from '../../config/load-config.js'
 import { redactText } from '../../config/redact.js'
 import { messageOf } from '../../errors.js'
+import { shortTokenWarning } from '../../server/security/server-token.js'
 import type { Flags } from '../command.js'
 import { wrapped } from '../lint-report.js'
 import { loadSettings } from '../open-runtime.js'
@@ -12,7 +13,7 @@ import { checkKeys, checkProviders } from './check-providers.js'
 import { checkSandbox } from './check-sandbox.js'
 import { checkStore } from './check-store.js'
 
-/** Checks Node, configuration, keys, store, providers, port and sandbox. The exit code is 1 when one fails. */
+/** Checks Node, configuration, keys, store, providers, port, tokens and sandbox. The exit code is 1 when one fails. */
 export async function checkInstallation(flags: Flags): Promise<number> {
   const configuration = await readConfiguration(flags)
   const checks = [checkNode(process.versions.node), configuration.check]
@@ -23,6 +24,7 @@ export async function checkInstallation(flags: Flags): Promise<number> {
       await checkStore(loaded.config.store),
       ...(await checkProviders(loaded, { offline: flags.offline === true })),
       await checkPort(loaded.config.server),
+      ...checkTokens(loaded.config.server),
       await checkSandbox(loaded.config.tools.sandbox),
     )
   }
@@ -63,6 +65,17 @@ async function readConfiguration(flags: Flags): Promise<{ check: Check; loaded?:
     const fix = "Correct it, then see 'lango config check'. The other checks wait for it."
     return { check: { name: 'configuration', status: 'fail', message: messageOf(error), fix } }
   }
+}
+
+/** Says nothing where the server needs no token. */
+function checkTokens({ tokens }: LoadedConfig['config']['server']): Check[] {
+  const name = 'tokens'
+  const count = Object.keys(tokens).length
+  if (count === 0) return []
+  const warning = shortTokenWarning(tokens)
+  if (warning) return [{ name, status: 'warn', ...warning }]
+  const message = `${count === 1 ? '1 token is' : `${count} tokens are`} hashed or long enough`
+  return [{ name, status: 'ok', message }]
 }
 
 async function checkPort({ port, host }: { port: number; host: string }): Promise<Check> {
