@@ -163,6 +163,7 @@ test('the form of the own page signs in, that of another does not', async () => 
   expect([own.status, own.headers.location]).toEqual([303, '/'])
   const info = await rawRequest(url, '/api/info', { headers: { cookie: cookieOf(own) } })
   expect(info.json()).toMatchObject({ user: 'bob' })
+  expect((await post({})).status).toBe(303)
   expect((await post({ origin: url }, 'token=wrong')).status).toBe(401)
   expect((await post({ origin: url }, `token=${'x'.repeat(50_000)}`)).status).toBe(413)
   expect((await post({ origin: url, 'content-type': 'text/plain' })).status).toBe(400)
