@@ -1,10 +1,12 @@
 /**
  * Who may import whom: the table of docs/architecture.md as rules. A room may import itself, the three
- * leaves (errors, logger, tool) and what stands beside its name here. Entries and runtime join the rooms.
+ * leaves (errors, logger, tool), `base`, and what stands beside its name here. Entries and runtime join the rooms.
  */
 const LEAVES = '^src/(errors|logger|tool)[.]ts$'
+const BASE = '^src/base/'
 
 const ROOMS = {
+  base: [],
   session: [],
   store: ['^src/session/'],
   provider: [],
@@ -35,7 +37,7 @@ const roomRules = Object.entries(ROOMS).map(([room, allowed]) => ({
   comment: `src/${room} may import the leaves${allowed.length > 0 ? ` and ${allowed.join(', ')}` : ' and nothing else'}`,
   severity: 'error',
   from: { path: `^src/${room}/` },
-  to: { path: '^src/', pathNot: [`^src/${room}/`, LEAVES, ...allowed] },
+  to: { path: '^src/', pathNot: [`^src/${room}/`, LEAVES, BASE, ...allowed] },
 }))
 
 /** A package and the only places that may import it. */
@@ -72,6 +74,12 @@ export default {
       severity: 'error',
       from: { path: LEAVES },
       to: {},
+    },
+    {
+      name: 'base-imports-nothing',
+      severity: 'error',
+      from: { path: BASE, pathNot: '[.]test[.]ts$' },
+      to: { pathNot: BASE },
     },
     {
       name: 'session-is-pure',
@@ -115,7 +123,7 @@ export default {
       name: 'the-page-knows-only-the-client',
       severity: 'error',
       from: { path: '^web/' },
-      to: { path: '^src/', pathNot: '^src/client/' },
+      to: { path: '^src/', pathNot: ['^src/client/', BASE] },
     },
     { name: 'no-import-loops', severity: 'error', from: {}, to: { circular: true } },
     {

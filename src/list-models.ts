@@ -1,4 +1,5 @@
 /** The models that are known by name, for the command line and the server. Loads no vendor's SDK. */
+import { own } from './base/own.js'
 import { KEYED_PROVIDERS } from './config/default-model.js'
 import { CATALOG } from './provider/model-catalog-data.js'
 import { COMPATIBLE_SERVERS } from './provider/openai/compatible-servers.js'
@@ -75,7 +76,7 @@ function providerNames(providers: ProvidersConfig): string[] {
 function modelNames(provider: string, providers: ProvidersConfig): string[] {
   const options = optionsOf(provider, providers)
   const vendor = options?.preset ?? options?.type ?? provider
-  const family = FAMILIES[vendor]
+  const family = own(FAMILIES, vendor)
   const known = family ? Object.keys(CATALOG).filter(name => family.test(name)) : []
   // Mistral's own names say which release is meant, and its aliases end so.
   const named =
@@ -92,8 +93,8 @@ function keyOf(
   if (isMadeInCode(provider, providers)) return { keyPresent: true }
   const options = optionsOf(provider, providers)
   const vendor = options?.preset ?? options?.type ?? provider
-  const server = COMPATIBLE_SERVERS[vendor]
-  const variables = VARIABLES[vendor] ?? (server?.keyVariable ? [server.keyVariable] : [])
+  const server = own(COMPATIBLE_SERVERS, vendor)
+  const variables = own(VARIABLES, vendor) ?? (server?.keyVariable ? [server.keyVariable] : [])
   const [keyVariable] = variables
   const isVertex =
     vendor === 'gemini' && (options?.vertexai ?? /^(true|1)$/i.test(env.GOOGLE_GENAI_USE_VERTEXAI ?? ''))
@@ -113,11 +114,11 @@ interface KnownOptions {
 }
 
 function isMadeInCode(provider: string, providers: ProvidersConfig): boolean {
-  const given = Object.hasOwn(providers, provider) ? providers[provider] : undefined
+  const given = own(providers, provider)
   return given !== undefined && 'generate' in given
 }
 
 function optionsOf(provider: string, providers: ProvidersConfig): KnownOptions | undefined {
-  const given = Object.hasOwn(providers, provider) ? providers[provider] : undefined
+  const given = own(providers, provider)
   return given === undefined || 'generate' in given ? undefined : given
 }

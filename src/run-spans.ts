@@ -11,7 +11,9 @@
  * Spans are made from what a run reports and not from ADK's own, which serialise the whole request for every
  * chunk of an answer. They hold names, ids and counts; words only when they are asked for.
  */
+
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
+import { own } from './base/own.js'
 import { redactText } from './config/redact.js'
 import type { RunEvent, RunUsage } from './run/run-event.js'
 
@@ -307,7 +309,7 @@ const PROVIDER_NAMES: Readonly<Record<string, string>> = {
 function providerName(reference: string): string {
   const slash = reference.indexOf('/')
   const name = slash < 0 ? 'gemini' : reference.slice(0, slash)
-  return PROVIDER_NAMES[name] ?? name
+  return own(PROVIDER_NAMES, name) ?? name
 }
 
 function modelName(reference: string): string {

@@ -38,6 +38,7 @@ export type {
   RunAsyncToolRequest,
   RunConfig,
   Session as AdkSession,
+  ToolProcessLlmRequest,
   ToolUnion,
 } from '@google/adk'
 export type {

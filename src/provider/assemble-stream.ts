@@ -7,6 +7,7 @@
  * - pieces of one block carry one block number, and a signed piece never shares its block with a stranger;
  * - an answer without its closing event is an error.
  */
+import { own } from '../base/own.js'
 import type { Origin } from './provider.js'
 import { cutStreamError, type ErrorContext } from './provider-error.js'
 import type { FinishReason, StreamEvent, Usage } from './stream-event.js'
@@ -95,7 +96,7 @@ export class AnswerAssembly {
       {
         type: 'tool-call',
         id: this.uniqueId(piece.id),
-        name: this.context.mappedNames?.[name] ?? name,
+        name: own(this.context.mappedNames ?? {}, name) ?? name,
         args,
         ...(piece.signature === undefined ? {} : { signature: piece.signature }),
         origin: this.context.origin,

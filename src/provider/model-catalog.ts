@@ -1,4 +1,5 @@
 /** What is known of a model without asking anyone: the catalogue, the caller's corrections, or a careful guess. */
+import { own } from '../base/own.js'
 import { CATALOG, type CatalogRow } from './model-catalog-data.js'
 import type { ModelInfo } from './provider.js'
 import { profileForModel } from './repair/profile-for-model.js'
@@ -19,7 +20,7 @@ export type ModelOverride = Partial<Omit<ModelInfo, 'id' | 'known'>>
 /** Describes a model. `type` is a provider's type or the name of a compatible server. */
 export function describeModel(type: string, model: string, options: DescribeOptions = {}): ModelInfo {
   const row = findRow(model)
-  const [contextWindow, outputLimit] = row ?? FALLBACKS[type] ?? [32_768, 4096]
+  const [contextWindow, outputLimit] = row ?? own(FALLBACKS, type) ?? [32_768, 4096]
   const limit = options.windowLimit ?? Number.POSITIVE_INFINITY
   const price = row && priceOf(row)
   return {
@@ -30,7 +31,7 @@ export function describeModel(type: string, model: string, options: DescribeOpti
     ...(price ? { price } : {}),
     profile: options.profile ?? profileForModel(type, model, options.api),
     known: row !== undefined,
-    ...withoutUndefined(options.models?.[model] ?? {}),
+    ...withoutUndefined(own(options.models ?? {}, model) ?? {}),
   }
 }
 

@@ -2,6 +2,7 @@
  * An SDK's error becomes an `AgentError` here and nowhere else. The decision goes by status, code and type;
  * texts are read last, because they are the part that providers change without notice.
  */
+import { own } from '../base/own.js'
 import { AgentError, type AgentErrorCode } from '../errors.js'
 import { type ErrorFacts, readErrorFacts } from './error-facts.js'
 
@@ -98,7 +99,7 @@ function classifyByCode(facts: ErrorFacts): Verdict | undefined {
   // Google's daily quotas are told from its minute limits only by the quota's name.
   if (facts.codes.some(code => /PerDay/.test(code))) return FINAL('provider-quota')
   for (const code of facts.codes) {
-    const verdict = BY_CODE[code.toLowerCase()]
+    const verdict = own(BY_CODE, code.toLowerCase())
     if (verdict?.code === 'provider-rate-limit') return rateLimit(facts)
     // "Some error on our side" says less than the status does.
     if (verdict?.code === 'provider-unavailable' && facts.status !== undefined) continue

@@ -1,4 +1,5 @@
 /** Model references (`provider/model`) and the providers behind them. */
+import { own } from '../base/own.js'
 import { AgentError } from '../errors.js'
 import { createProvider } from './create-provider.js'
 import { COMPATIBLE_SERVERS } from './openai/compatible-servers.js'
@@ -56,7 +57,7 @@ export function createRegistry(config: ProvidersConfig = {}): ProviderRegistry {
 }
 
 function makeProvider(id: string, config: ProvidersConfig): Provider | undefined {
-  const given = Object.hasOwn(config, id) ? config[id] : undefined
+  const given = own(config, id)
   if (given) return 'generate' in given ? given : createProvider({ ...given, id })
   if (isType(id)) return createProvider({ type: id })
   if (Object.hasOwn(COMPATIBLE_SERVERS, id)) return createProvider({ type: 'openai-compatible', preset: id })

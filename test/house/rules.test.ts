@@ -60,6 +60,7 @@ describe('the import table', () => {
       'src/provider/openai/a.ts': imports('../gemini/b.js', '@anthropic-ai/sdk'),
       'src/provider/gemini/b.ts': value,
       'src/provider/repair/r.ts': value,
+      'src/base/b.ts': imports('../runtime.js'),
       'src/adk/session/s.ts': imports('../model/m.js', '@google/adk', '../../provider/repair/r.js'),
       'src/adk/model/m.ts': imports('../../run/run.js'),
       'src/run/run.ts': imports('../provider/provider.js', 'vitest'),
@@ -74,6 +75,7 @@ describe('the import table', () => {
     expect(status).toBe(1)
     for (const rule of [
       'leaves-import-nothing',
+      'base-imports-nothing',
       'session-is-pure',
       'session-imports-only-its-own',
       'store-imports-only-its-own',

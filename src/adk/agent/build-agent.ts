@@ -2,6 +2,7 @@ import { AgentError } from '../../errors.js'
 import type { Tool } from '../../tool.js'
 import { type BaseLlm, type BaseTool, type BaseToolset, LlmAgent } from '../sdk.js'
 import { agentName, checkAgents } from './check-agents.js'
+import { takeAnyToolName } from './take-any-tool-name.js'
 import { ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
 
 /** An agent as plain data: what `createRuntime` takes. */
@@ -37,7 +38,7 @@ export interface AgentParts {
 
 function build(definition: AgentDefinition, isRoot: boolean, parts: AgentParts): LlmAgent {
   const { instruction = '', model } = definition
-  return new LlmAgent({
+  const agent = new LlmAgent({
     name: agentName(definition, isRoot),
     ...(model === undefined ? {} : { model: parts.resolveModel(model) }),
     ...(definition.description === undefined ? {} : { description: definition.description }),
@@ -46,6 +47,7 @@ function build(definition: AgentDefinition, isRoot: boolean, parts: AgentParts):
     tools: (definition.tools ?? []).map(tool => asAdkTool(tool, parts.toolOptions)),
     subAgents: (definition.subAgents ?? []).map(child => build(child, false, parts)),
   })
+  return takeAnyToolName(agent)
 }
 
 function asAdkTool(tool: AgentTool | string, options: ToolAdapterOptions = {}): BaseTool | BaseToolset {

@@ -1,8 +1,9 @@
 import { type BaseAgent, type BaseLlm, isAgentTool, isLlmAgent } from '../sdk.js'
+import { takeAnyToolName } from './take-any-tool-name.js'
 
 /**
- * Gives every agent of a tree that names its model by a string a model of ours, in place: nothing else of a
- * user's agent is touched. Agents inside `AgentTool`s belong to the tree too.
+ * Gives every agent of a tree that names its model by a string a model of ours, in place, and lets it take
+ * tools of any name: nothing else of a user's agent is touched. Agents inside `AgentTool`s belong to the tree too.
  */
 export function resolveAgentModels(
   root: BaseAgent,
@@ -15,6 +16,7 @@ export function resolveAgentModels(
     if (visited.has(agent)) return
     visited.add(agent)
     if (isLlmAgent(agent)) {
+      takeAnyToolName(agent)
       const { model } = agent
       const reference = typeof model === 'string' ? model : model && referenceOf(model)
       if (reference) agent.model = resolve(reference)

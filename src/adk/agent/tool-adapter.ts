@@ -1,8 +1,15 @@
-import { messageOf } from '../../errors.js'
+import { AgentError, messageOf } from '../../errors.js'
 import { toJson } from '../../session/json.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 import type { Tool, ToolContext } from '../../tool.js'
-import { BaseTool, type Context, type FunctionDeclaration, type RunAsyncToolRequest } from '../sdk.js'
+import { withoutInheritedNames } from '../inherited-names.js'
+import {
+  BaseTool,
+  type Context,
+  type FunctionDeclaration,
+  type RunAsyncToolRequest,
+  type ToolProcessLlmRequest,
+} from '../sdk.js'
 import { checkTimeLimit, startTimeLimit } from './time-limit.js'
 import { type Approve, refusalOf } from './tool-approval.js'
 import { type EarlyResult, runInBatch } from './tool-batch.js'
@@ -47,6 +54,11 @@ export class ToolAdapter extends BaseTool {
   override _getDeclaration(): FunctionDeclaration {
     const { name, description } = this.tool
     return { name, description, parametersJsonSchema: this.#parameters.jsonSchema }
+  }
+
+  override async processLlmRequest(request: ToolProcessLlmRequest): Promise<void> {
+    withoutInheritedNames(request.llmRequest.toolsDict)
+    await super.processLlmRequest(request)
   }
 
   /** A tool that asks nobody and may be repeated may run while its neighbours do. */
@@ -176,6 +188,12 @@ function whenStopped(
 function untilStopped(context: Omit<ToolContext, 'signal'>, signal: AbortSignal): ToolContext {
   const { state } = context
   const set = (key: string, value: unknown) => {
+    // ADK loses this key when it merges the state of several calls, so it is refused in all cases.
+    if (key === '__proto__')
+      throw new AgentError(
+        'invalid-argument',
+        'A tool cannot write the state key "__proto__". Use another key.',
+      )
     if (!signal.aborted) state.set(key, value)
   }
   return { ...context, signal, state: { get: key => state.get(key), set } }
@@ -186,6 +204,7 @@ function isToolAdapter(tool: object): tool is ToolAdapter {
 }
 
 function contextOf(context: Context): Omit<ToolContext, 'signal'> {
+  if (context.actions) withoutInheritedNames(context.actions.stateDelta)
   return {
     callId: context.functionCallId ?? '',
     sessionId: context.sessionId,

@@ -44,9 +44,11 @@ async function validateWith(
   schema: StandardSchema,
   args: unknown,
 ): Promise<{ args: unknown } | { problem: string }> {
+  const copy = copyOf(args)
+  const bare = withoutPrototypes(copy)
   try {
-    const result = await schema['~standard'].validate(copyOf(args))
-    if (!result.issues) return { args: result.value }
+    const result = await schema['~standard'].validate(copy)
+    if (!result.issues) return lostPrototypeKey(copy, result.value) ?? { args: result.value }
     const problems = result.issues.map(issue => {
       const path = (issue.path ?? []).map(pathKey).join('.')
       return path === '' ? issue.message : `${path}: ${issue.message}`
@@ -54,7 +56,33 @@ async function validateWith(
     return { problem: problems.join('; ') }
   } catch (error) {
     return { problem: messageOf(error) }
+  } finally {
+    for (const object of bare) Object.setPrototypeOf(object, Object.prototype)
   }
+}
+
+/**
+ * Takes the prototype of every plain object below a value, in place, and returns those objects. Schemas read
+ * `args.constructor` and find the inherited function where the model gave no such argument.
+ */
+function withoutPrototypes(value: unknown, found: object[] = []): object[] {
+  if (Array.isArray(value)) for (const item of value) withoutPrototypes(item, found)
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    return found
+  Object.setPrototypeOf(value, null)
+  found.push(value)
+  for (const item of Object.values(value)) withoutPrototypes(item, found)
+  return found
+}
+
+/** Zod leaves `__proto__` out of what it returns; the model is told instead of the argument vanishing. */
+function lostPrototypeKey(args: unknown, checked: unknown): { problem: string } | undefined {
+  if (!hasPrototypeKey(args) || hasPrototypeKey(checked)) return undefined
+  return { problem: '"__proto__" cannot be the name of an argument' }
+}
+
+function hasPrototypeKey(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, '__proto__')
 }
 
 /** A tool may change what it is given, and ADK keeps the arguments of a call for the next request. */

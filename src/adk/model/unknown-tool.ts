@@ -1,3 +1,4 @@
+import { withoutInheritedNames } from '../inherited-names.js'
 import { BaseTool, type LlmRequest, type LlmResponse } from '../sdk.js'
 
 /**
@@ -28,7 +29,7 @@ class UnknownTool extends BaseTool {
 export function answerUnknownTools(llmRequest: LlmRequest, response: LlmResponse): string[] {
   // ADK always sets it; a caller without ADK may not.
   llmRequest.toolsDict ??= {}
-  const tools = llmRequest.toolsDict
+  const tools = withoutInheritedNames(llmRequest.toolsDict)
   const known = Object.keys(tools)
   const calls = (response.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
   const standIn = freeName(tools)
@@ -37,7 +38,6 @@ export function answerUnknownTools(llmRequest: LlmRequest, response: LlmResponse
     const isNameless = !call.name
     const name = call.name || standIn
     call.name = name
-    // An own property: ADK looks names up with `in`, which also finds `constructor` and its kin.
     if (Object.hasOwn(tools, name)) continue
     const problem = isNameless ? 'The call names no tool.' : `Tool "${name}" does not exist.`
     tools[name] = new UnknownTool(name, problem, known)

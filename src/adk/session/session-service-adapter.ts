@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { AgentError } from '../../errors.js'
 import type { HistoryCut, Session, SessionKey } from '../../session/message.js'
 import type { AppendOptions, LoadOptions, SessionStore, SessionSummary } from '../../session/session-store.js'
+import { withoutInheritedNames } from '../inherited-names.js'
 import {
   type AdkSession,
   type AppendEventRequest,
@@ -188,7 +189,7 @@ export class SessionServiceAdapter extends BaseSessionService {
       id: session.key.sessionId,
       appName,
       userId: session.key.userId,
-      state: { ...session.state },
+      state: withoutInheritedNames({ ...session.state }),
       events: adkView(events, { rootAgentName }),
       lastUpdateTime: session.updatedAt,
     }
@@ -212,5 +213,12 @@ function keepTemporaryState(session: AdkSession, event: Event): void {
 
 function withoutEvents(summary: SessionSummary): AdkSession {
   const { appName, userId, sessionId } = summary.key
-  return { id: sessionId, appName, userId, state: {}, events: [], lastUpdateTime: summary.updatedAt }
+  return {
+    id: sessionId,
+    appName,
+    userId,
+    state: withoutInheritedNames({}),
+    events: [],
+    lastUpdateTime: summary.updatedAt,
+  }
 }

@@ -2,6 +2,7 @@
  * Anthropic's stream → events. Blocks open and close by number; a call is told when its block closes; the
  * answer is over at `message_stop` and not before.
  */
+import { own } from '../../base/own.js'
 import { AgentError } from '../../errors.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import type { FinishReason, StreamEvent, Usage } from '../stream-event.js'
@@ -153,7 +154,7 @@ function finish(state: ReadState, context: AnswerContext): void {
       { details: { provider: context.provider, model: context.model, providerCode: reason } },
     )
   }
-  const known = FINISH_REASONS[reason]
+  const known = own(FINISH_REASONS, reason)
   state.answer.finish(
     known ?? 'other',
     state.stopMessage ?? (known && known !== 'blocked' ? undefined : reason),

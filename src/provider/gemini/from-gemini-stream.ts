@@ -2,6 +2,7 @@
  * Gemini's stream → events. Calls are recognised by their part, because the finish reason of a call is `STOP`
  * like any other; a signature may sit on any part, the empty last text included.
  */
+import { own } from '../../base/own.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import { blockedError } from '../provider-error.js'
 import type { FinishReason, StreamEvent, Usage } from '../stream-event.js'
@@ -106,7 +107,7 @@ class StreamedCall {
     this.open ??= { name: call.name ?? '', args: {} }
     if (call.id !== undefined) this.open.id = call.id
     if (signature !== undefined) this.open.signature ??= signature
-    Object.assign(this.open.args, call.args)
+    this.open.args = { ...this.open.args, ...call.args }
     for (const partial of call.partialArgs ?? []) applyPartialArg(this.open.args, partial)
     return call.willContinue ? closed : [...closed, ...this.close()]
   }
@@ -132,7 +133,9 @@ function toUsage(usage: NonNullable<GeminiChunkWire['usageMetadata']>): Partial<
 }
 
 function toFinishReason(reason: string): FinishReason {
-  return FINISH_REASONS[reason] ?? (/SAFETY|BLOCK|PROHIBITED|RECITATION/.test(reason) ? 'blocked' : 'other')
+  return (
+    own(FINISH_REASONS, reason) ?? (/SAFETY|BLOCK|PROHIBITED|RECITATION/.test(reason) ? 'blocked' : 'other')
+  )
 }
 
 const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {

@@ -2,6 +2,7 @@
  * What differs between servers that speak OpenAI's Chat Completions, as data: where they are, which variable
  * holds their key, which repair profile fits, and which fields they understand.
  */
+import { own } from '../../base/own.js'
 
 /** The fields of a chat request that servers disagree on. */
 export interface ChatQuirks {
@@ -99,6 +100,6 @@ const QUIRKS_BY_PROFILE: Readonly<Record<string, Partial<ChatQuirks>>> = {
 
 /** The quirks of a server: its profile's, and on top of them its own. */
 export function chatQuirks(profileName: string, preset?: string): ChatQuirks {
-  const own = preset === undefined ? undefined : COMPATIBLE_SERVERS[preset]?.quirks
-  return { ...STANDARD, ...QUIRKS_BY_PROFILE[profileName], ...own }
+  const ofServer = preset === undefined ? undefined : own(COMPATIBLE_SERVERS, preset)?.quirks
+  return { ...STANDARD, ...own(QUIRKS_BY_PROFILE, profileName), ...ofServer }
 }

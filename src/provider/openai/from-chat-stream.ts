@@ -3,6 +3,7 @@
  * repeated, arguments come whole or in pieces, reasoning has three names, usage comes with the last choice,
  * after it, or in a corner of its own, and the closing reason may come twice.
  */
+import { own } from '../../base/own.js'
 import { AgentError } from '../../errors.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import type { FinishReason, StreamEvent, Usage } from '../stream-event.js'
@@ -125,7 +126,7 @@ function toFinishReason(reason: string, context: AnswerContext): FinishReason {
       },
     )
   }
-  return FINISH_REASONS[reason] ?? 'other'
+  return own(FINISH_REASONS, reason) ?? 'other'
 }
 
 const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {

@@ -2,6 +2,7 @@
  * A Responses stream → events. Calls and reasoning are taken from their `done` items: the encrypted reasoning
  * of the `added` item is another blob, and replaying it is refused.
  */
+import { own } from '../../base/own.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import { toProviderError } from '../provider-error.js'
 import type { FinishReason, StreamEvent, Usage } from '../stream-event.js'
@@ -120,7 +121,7 @@ function finish(response: ResponsesAnswerWire, type: string, state: ReadState): 
   const reason = response.incomplete_details?.reason
   if (state.refusal !== '') state.answer.finish('blocked', state.refusal)
   else if (type === 'response.completed') state.answer.finish('stop')
-  else state.answer.finish(INCOMPLETE_REASONS[reason ?? ''] ?? 'other', reason)
+  else state.answer.finish(own(INCOMPLETE_REASONS, reason ?? '') ?? 'other', reason)
   return missed
 }
 

@@ -1,5 +1,7 @@
 /** OpenAI, and every server that speaks its language, through OpenAI's own SDK, loaded at the first request. */
+
 import type OpenAI from 'openai'
+import { own } from '../../base/own.js'
 import { AgentError } from '../../errors.js'
 import { describeModel } from '../model-catalog.js'
 import type { GenerateRequest, ModelInfo, Provider } from '../provider.js'
@@ -166,7 +168,7 @@ export class OpenAiProvider implements Provider {
 
   private server() {
     const { preset } = this.settings
-    return preset === undefined ? undefined : COMPATIBLE_SERVERS[preset]
+    return preset === undefined ? undefined : own(COMPATIBLE_SERVERS, preset)
   }
 
   private keyVariable(): string | undefined {

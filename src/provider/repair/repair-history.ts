@@ -99,8 +99,9 @@ export function repairHistory(
   const context: StepContext = {
     profile: resolveProfile(profile),
     next: options.next ?? 'none',
-    mappedIds: {},
-    mappedNames: {},
+    // Without a prototype: names and ids come from stored histories, and may be `__proto__`.
+    mappedIds: Object.create(null) as Record<string, string>,
+    mappedNames: Object.create(null) as Record<string, string>,
     memo: {},
     report: repair => repairs.push(repair),
   }
@@ -111,7 +112,12 @@ export function repairHistory(
   if (options.mode === 'explain')
     return { messages: asGiven(messages), repairs, mappedIds: {}, mappedNames: {} }
   if (options.mode === 'strict') refuseBroken(repairs, context.profile)
-  return { messages: sameOrNew(messages, entries), repairs, mappedIds, mappedNames }
+  return {
+    messages: sameOrNew(messages, entries),
+    repairs,
+    mappedIds: { ...mappedIds },
+    mappedNames: { ...mappedNames },
+  }
 }
 
 function noteName(name: string, context: StepContext): void {
