@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
+import { own } from '../base/own.js'
 import { AgentError, messageOf } from '../errors.js'
 
 /** A part of a message, as `runtime.run` takes it. */
@@ -32,7 +33,7 @@ export function readAttachments(files: readonly string[]): Promise<AttachedPart[
 
 async function readAttachment(file: string): Promise<AttachedPart> {
   const bytes = await readBytes(file)
-  const mimeType = MEDIA_TYPES[extname(file).toLowerCase()]
+  const mimeType = own(MEDIA_TYPES, extname(file).toLowerCase())
   if (bytes.length === 0) throw invalid(`${file} is empty: there is nothing to attach.`)
   if (mimeType !== undefined) return { inlineData: { mimeType, data: bytes.toString('base64') } }
   const text = decode(bytes)

@@ -1,4 +1,5 @@
 /** Scripts that complete the command line in a shell. They are made from the table of commands. */
+import { own } from '../base/own.js'
 import { AgentError } from '../errors.js'
 import { STRICT_PROFILES } from '../testing/strict/profile.js'
 import {
@@ -14,7 +15,7 @@ import { print } from './output.js'
 
 /** `lango completion`. */
 export async function completion(shell: string, root: CommandSpec): Promise<number> {
-  const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined
+  const script = own(SCRIPTS, shell)
   if (!script) {
     throw new AgentError(
       'invalid-argument',
@@ -79,7 +80,7 @@ function shellTable(root: CommandSpec): string {
 
 function valuedOptions(root: CommandSpec): string {
   const all = places(root).flatMap(({ command }) => optionsOf(command).filter(takesValue).map(longName))
-  return [...new Set(all)].filter(name => !(name in VALUES)).join('|')
+  return [...new Set(all)].filter(name => !Object.hasOwn(VALUES, name)).join('|')
 }
 
 function valueTable(): string {
@@ -159,7 +160,7 @@ function fish(root: CommandSpec): string {
 
 function fishOption(option: OptionSpec, condition: string): string {
   const short = shortName(option)
-  const values = VALUES[longName(option)]
+  const values = own(VALUES, longName(option))
   const value = values ? ` -x -a '${values.join(' ')}'` : takesValue(option) ? ' -r' : ''
   const name = `-l ${longName(option).slice(2)}${short === undefined ? '' : ` -s ${short}`}`
   return `complete -c lango -n '${condition}' ${name}${value} -d '${escapeFish(option.description)}'`

@@ -1,3 +1,4 @@
+import { own } from '../base/own.js'
 import { redact } from '../config/redact.js'
 import type { Flags } from './command.js'
 import { loadSettings } from './open-runtime.js'
@@ -20,7 +21,11 @@ export async function showConfig(flags: Flags): Promise<number> {
     return 0
   }
   const { bold, dim } = stylesOf(process.stdout)
-  const rows = leavesOf(shown).map(([path, value]) => [path, valueText(value), sources[path] || 'default'])
+  const rows = leavesOf(shown).map(([path, value]) => [
+    path,
+    valueText(value),
+    own(sources, path) || 'default',
+  ])
   const columns = [
     { title: 'KEY' },
     { title: 'VALUE', flexible: true, least: 16 },

@@ -56,13 +56,13 @@ const PRESERVED = new Set([
 function toCamelCase(value: unknown, path: string): unknown {
   if (Array.isArray(value)) return value.map(item => toCamelCase(item, path))
   if (!isFields(value)) return value
-  const renamed: Fields = {}
-  for (const [key, item] of Object.entries(value)) {
-    const name = key.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())
-    const place = path === '' ? name : `${path}.${name}`
-    renamed[name] = PRESERVED.has(place) ? item : toCamelCase(item, place)
-  }
-  return renamed
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => {
+      const name = key.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())
+      const place = path === '' ? name : `${path}.${name}`
+      return [name, PRESERVED.has(place) ? item : toCamelCase(item, place)]
+    }),
+  )
 }
 
 /** Seconds, milliseconds, or the time of day of a Python program; 0 when there is none. */

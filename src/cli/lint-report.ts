@@ -1,6 +1,7 @@
 /** Findings in words: one verdict per profile, then what is wrong, who refuses it how, and what repair does. */
 
-import { PROFILES, type ProfileName } from '../provider/repair/profile.js'
+import { own } from '../base/own.js'
+import { PROFILES, type Profile } from '../provider/repair/profile.js'
 import { REFUSALS } from '../provider/repair/refusals.js'
 import type { ProfileLint, SessionFinding } from '../runtime-info.js'
 import type { Styles } from './output.js'
@@ -51,8 +52,8 @@ export function problemsOf(
 
 /** What a provider of that profile answers to that trouble, where its words are known. */
 export function refusalWords(profile: string, code: string): string | undefined {
-  const vendor = PROFILES[profile as ProfileName]?.vendor ?? ''
-  return REFUSALS[profile]?.[code] ?? REFUSALS[vendor]?.[code]
+  const vendor = own<Profile>(PROFILES, profile)?.vendor ?? ''
+  return own(own(REFUSALS, profile) ?? {}, code) ?? own(own(REFUSALS, vendor) ?? {}, code)
 }
 
 /** Adds a profile to those that refuse it with the same words. */

@@ -15,7 +15,9 @@ export async function readEnv(cwd: string, given: Environment | undefined): Prom
   const file = resolve(cwd, '.env')
   const added = existsSync(file) ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
   if (given) return { ...added, ...setVariables(given) }
-  for (const [name, value] of Object.entries(added)) process.env[name] ??= value
+  for (const [name, value] of Object.entries(added)) {
+    if (!Object.hasOwn(process.env, name)) process.env[name] = value
+  }
   return process.env
 }
 

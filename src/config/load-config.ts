@@ -2,8 +2,10 @@
  * From files, environment and options to one checked configuration. Options win over the environment, the
  * environment over the file, the file over defaults. Zod and the schema are loaded only when this is called.
  */
+
 import { existsSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
+import { own } from '../base/own.js'
 import { AgentError } from '../errors.js'
 import type { LangoConfig, LangoConfigInput } from './config.js'
 import { defaultModel } from './default-model.js'
@@ -64,7 +66,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
   const model = isFromCode ? wanted : chooseModel(merged, env, sources)
   const config = parseConfig(merged, {
     where: file === undefined ? undefined : basename(file),
-    originOf: path => (sources[path]?.startsWith('the ') ? sources[path] : undefined),
+    originOf: path => (own(sources, path)?.startsWith('the ') ? sources[path] : undefined),
   })
   return {
     config: withAbsolutePaths(config, { cwd, file, sources }),
@@ -165,7 +167,8 @@ function collectSources(
   variables: Record<string, string>,
   asked: Record<string, unknown>,
 ): Record<string, string> {
-  const sources: Record<string, string> = {}
+  // Without a prototype: paths are the user's keys.
+  const sources = Object.create(null) as Record<string, string>
   for (const path of leaves(written)) sources[path] = file === undefined ? '' : basename(file)
   for (const [path, name] of Object.entries(variables)) sources[path] = `the environment variable ${name}`
   for (const path of leaves(asked)) sources[path] = 'the options'
@@ -182,12 +185,11 @@ function leaves(value: Record<string, unknown>, prefix = ''): string[] {
 
 /** Objects are merged key by key; everything else, lists included, is replaced. */
 function merge(below: Record<string, unknown>, above: Record<string, unknown>): Record<string, unknown> {
-  const merged = { ...below }
-  for (const [key, value] of Object.entries(above)) {
-    const old = merged[key]
-    merged[key] = isPlain(old) && isPlain(value) ? merge(old, value) : value
-  }
-  return merged
+  const merged = Object.entries(above).map(([key, value]) => {
+    const old = own(below, key)
+    return [key, isPlain(old) && isPlain(value) ? merge(old, value) : value]
+  })
+  return { ...below, ...Object.fromEntries(merged) }
 }
 
 interface PathBase {
@@ -211,9 +213,10 @@ function withAbsolutePaths(config: LangoConfig, { cwd, file, sources }: PathBase
 function setIn(target: unknown, path: readonly PropertyKey[], value: unknown): void {
   const parent = path
     .slice(0, -1)
-    .reduce<unknown>((place, step) => (isRecord(place) ? place[step as string] : undefined), target)
+    .reduce<unknown>((place, step) => (isRecord(place) ? own(place, step as string) : undefined), target)
   const last = path.at(-1)
-  if (isRecord(parent) && last !== undefined) parent[last as string] = value
+  if (isRecord(parent) && last !== undefined && Object.hasOwn(parent, last))
+    Object.defineProperty(parent, last, { value })
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

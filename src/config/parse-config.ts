@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { AgentError } from '../errors.js'
 import { configSchema, type LangoConfig, PROVIDER_TYPE_NAMES } from './config.js'
-import { HIDDEN, isSecretPath, redactText } from './redact.js'
+import { HIDDEN, isPlain, isSecretPath, redactText } from './redact.js'
 import { knownKeys, placesOf } from './schema-paths.js'
 import { suggest } from './suggest.js'
 
@@ -24,7 +24,7 @@ export interface ParseOptions {
 export function parseConfig(input: unknown, options: ParseOptions = {}): LangoConfig {
   const result = configSchema.safeParse(input)
   const problems = result.success
-    ? furtherProblems(result.data)
+    ? [...furtherProblems(result.data), ...lostNames(input)]
     : result.error.issues.flatMap(i => explain(i, input))
   if (!result.success || problems.length > 0) {
     throw invalidConfig(
@@ -141,6 +141,16 @@ function valueText(value: unknown, path: readonly PropertyKey[]): string {
   if (typeof value !== 'string') return String(value)
   const text = redactText(value)
   return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text)
+}
+
+/** Zod leaves out `__proto__` where any name may stand; it is reported instead. Objects made in code are left alone. */
+function lostNames(value: unknown, path: readonly PropertyKey[] = []): ConfigProblem[] {
+  if (!isPlain(value) || Object.values(value).some(item => typeof item === 'function')) return []
+  return Object.entries(value).flatMap(([key, item]) => {
+    const place = pathText([...path, key])
+    if (key !== '__proto__') return lostNames(item, [...path, key])
+    return [{ path: place, message: `\`${place}\` cannot be a name. Choose another one.` }]
+  })
 }
 
 /** Rules that speak of names, or of several places at once. */

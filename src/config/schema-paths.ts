@@ -1,5 +1,7 @@
 /** Finding one's way in a Zod schema: which keys a place knows, and what kind of value it takes. */
+
 import type { z } from 'zod'
+import { own } from '../base/own.js'
 
 /** What a place takes, as far as a text can be turned into it. */
 export type PlaceKind = 'number' | 'boolean' | 'list' | 'text'
@@ -65,7 +67,7 @@ function children(schema: z.core.$ZodType, step: PropertyKey): z.core.$ZodType[]
   const { element, valueType, shape } = definitionOf(schema)
   if (element) return [element]
   if (valueType) return [valueType]
-  const child = shape?.[String(step)]
+  const child = own(shape ?? {}, String(step))
   return child ? [child] : []
 }
 

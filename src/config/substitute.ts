@@ -1,3 +1,4 @@
+import { own } from '../base/own.js'
 import { isPlain } from './redact.js'
 
 /** A variable that a text asks for and that is not set. */
@@ -31,7 +32,7 @@ export function substitute(value: unknown, env: Readonly<Record<string, string |
   const fill = (text: string, path: readonly PropertyKey[]): string => {
     const filled = text.replaceAll(EXPRESSION, (_all, escaped, name: string, fallback?: string) => {
       if (escaped) return '${'
-      const found = env[name]
+      const found = own(env, name)
       if (found !== undefined && (found !== '' || fallback === undefined)) return found
       if (fallback === undefined) missing.push({ path, variable: name })
       return fallback ?? ''

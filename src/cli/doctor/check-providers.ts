@@ -1,4 +1,5 @@
 /** Keys that are there, never what they are, and whether somebody answers at the address of a provider. */
+import { own } from '../../base/own.js'
 import type { LoadedConfig } from '../../config/load-config.js'
 import { messageOf } from '../../errors.js'
 import { listProviders } from '../../list-models.js'
@@ -71,13 +72,15 @@ const ADDRESSES: Readonly<Record<string, string>> = {
 }
 
 function addressOf(provider: string, { config, env }: LoadedConfig): string | undefined {
-  const given = config.providers[provider] as { type?: string; preset?: string; baseUrl?: string } | undefined
+  const given = own<unknown>(config.providers, provider) as
+    | { type?: string; preset?: string; baseUrl?: string }
+    | undefined
   if (given?.baseUrl !== undefined) return given.baseUrl
   const vendor = given?.preset ?? given?.type ?? provider
-  const server = Object.hasOwn(COMPATIBLE_SERVERS, vendor) ? COMPATIBLE_SERVERS[vendor] : undefined
+  const server = own(COMPATIBLE_SERVERS, vendor)
   const host = server?.hostVariable === undefined ? undefined : env[server.hostVariable]?.trim()
   if (host) return /^https?:/.test(host) ? host : `http://${host}`
-  return server?.baseUrl ?? (Object.hasOwn(ADDRESSES, vendor) ? ADDRESSES[vendor] : undefined)
+  return server?.baseUrl ?? own(ADDRESSES, vendor)
 }
 
 const PATIENCE_MS = 4000

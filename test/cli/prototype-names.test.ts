@@ -1,0 +1,36 @@
+// Names that every plain object inherits as words of a command line.
+import { expect, test } from 'vitest'
+import { readLine } from '../../src/cli/chat/commands.js'
+import { LANGO } from '../../src/cli/commands.js'
+import { completion } from '../../src/cli/completion.js'
+import { refusalWords } from '../../src/cli/lint-report.js'
+import { parseCommandLine } from '../../src/cli/program.js'
+import { PROTOTYPE_NAMES } from '../support/prototype-names.js'
+
+test.each(PROTOTYPE_NAMES)('%s is no command and no option', async name => {
+  for (const args of [[name], ['sessions', name], ['config', name]]) {
+    expect(() => parseCommandLine(LANGO, args)).toThrow(`There is no command "${args.join(' ')}".`)
+  }
+  for (const args of [
+    [`--${name}`],
+    [`--${name}=x`],
+    ['run', 'hi', `--${name}`, 'x'],
+    ['models', `--no-${name}`],
+  ]) {
+    expect(() => parseCommandLine(LANGO, args)).toThrow(/has no option --/)
+  }
+  await expect(completion(name, LANGO)).rejects.toMatchObject({
+    code: 'invalid-argument',
+    message: expect.stringContaining(`"${name}"`),
+  })
+  const typed = readLine(`/${name}`)
+  expect(['unknown-command', 'message']).toContain(typed.kind)
+  expect(refusalWords(name, name)).toBeUndefined()
+})
+
+test.each(PROTOTYPE_NAMES)('%s is a word like any other', name => {
+  expect(parseCommandLine(LANGO, ['run', name, '--session', name, '--model', name])).toMatchObject({
+    words: [name],
+    flags: { session: name, model: name },
+  })
+})
