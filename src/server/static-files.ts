@@ -2,10 +2,12 @@
  * The web chat's files. Only names that were found in the folder when it was read are served, so there is no
  * path to climb out by. Names with a hash in them never change; the page itself is asked for every time.
  */
+
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Context, Hono } from 'hono'
+import { own } from '../base/own.js'
 import type { ServerEnv } from './server-context.js'
 
 /** Where the build puts the page. */
@@ -80,7 +82,7 @@ async function send(c: Context<ServerEnv>, file: StaticFile): Promise<Response> 
   const bytes = await readFile(smaller?.path ?? file.path)
   const isHashed = /[-.][\w-]{8,}\.\w+$/.test(file.name) && file.name.startsWith('assets/')
   return c.body(bytes, 200, {
-    'content-type': TYPES[extname(file.name)] ?? 'application/octet-stream',
+    'content-type': own(TYPES, extname(file.name)) ?? 'application/octet-stream',
     'cache-control': isHashed ? 'public, max-age=31536000, immutable' : 'no-cache',
     vary: 'accept-encoding',
     ...(smaller ? { 'content-encoding': smaller.encoding } : {}),

@@ -3,6 +3,7 @@ import type { OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { AgentError } from '../../errors.js'
 import type { ServerEnv } from '../server-context.js'
+import { clientJson } from './client-state.js'
 import { Problem } from './schemas.js'
 
 export type ApiApp = OpenAPIHono<ServerEnv>
@@ -64,12 +65,7 @@ function check(where: string, schema: AnyObject | undefined, value: unknown): un
 
 async function readJson(c: Context<ServerEnv>, isOptional = false): Promise<unknown> {
   const text = await c.req.text()
-  if (text === '' && isOptional) return {}
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new AgentError('invalid-argument', 'The body of the request is not JSON.')
-  }
+  return text === '' && isOptional ? {} : clientJson(text)
 }
 
 function describe<P extends AnyObject, Q extends AnyObject, B extends AnyObject>(facts: RouteFacts<P, Q, B>) {

@@ -1,12 +1,20 @@
+import { z } from 'zod'
 import { AgentError } from '../../errors.js'
 import type { State } from '../../session/message.js'
 
 const REFUSED_PREFIXES = ['lango:', 'app:']
 const MAXIMUM_DEPTH = 50
 
+/** An object with any keys. Zod's own record leaves out `__proto__` silently. */
+export const JsonObject = z.custom<Record<string, unknown>>(
+  value => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'Invalid input: expected an object',
+)
+
 /**
  * State that a client may set. Lango's own keys hold what was approved, and an app's keys are everybody's:
- * neither is a client's to write. Keys that mean something to JavaScript's objects are dropped at any depth.
+ * neither is a client's to write. `__proto__` is refused at any depth, because an assignment under this name
+ * changes an object instead of adding to it; `constructor` and all other names are ordinary keys.
  */
 export function clientState(delta: Readonly<Record<string, unknown>>): State {
   for (const key of Object.keys(delta)) {
@@ -18,17 +26,30 @@ export function clientState(delta: Readonly<Record<string, unknown>>): State {
       )
     }
   }
-  return withoutPrototypeKeys(delta) as State
+  if (hasPrototypeKey(delta))
+    throw new AgentError('invalid-argument', 'The state key "__proto__" cannot be set by a client.')
+  return delta
 }
 
-/** The same JSON data without `__proto__`, `constructor` and `prototype` as keys. */
-export function withoutPrototypeKeys(value: unknown, depth = 0): unknown {
-  if (typeof value !== 'object' || value === null) return value
+function hasPrototypeKey(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasPrototypeKey)
+}
+
+/** The JSON of a body, as it was sent. What nests too deeply to be walked is refused. */
+export function clientJson(text: string): unknown {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new AgentError('invalid-argument', 'The body of the request is not JSON.')
+  }
+  checkDepth(value, 0)
+  return value
+}
+
+function checkDepth(value: unknown, depth: number): void {
+  if (typeof value !== 'object' || value === null) return
   if (depth > MAXIMUM_DEPTH) throw new AgentError('invalid-argument', 'The JSON is nested too deeply.')
-  if (Array.isArray(value)) return value.map(entry => withoutPrototypeKeys(entry, depth + 1))
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([key]) => key !== '__proto__' && key !== 'constructor' && key !== 'prototype')
-      .map(([key, entry]) => [key, withoutPrototypeKeys(entry, depth + 1)]),
-  )
+  for (const item of Object.values(value)) checkDepth(item, depth + 1)
 }

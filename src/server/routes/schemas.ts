@@ -1,5 +1,7 @@
 /** The native API in schemas: requests are checked by them, and the OpenAPI document is made of them. */
+
 import { z } from '@hono/zod-openapi'
+import { JsonObject } from './client-state.js'
 
 const count = z.number().int().min(0)
 const sessionId = z.string().min(1).max(256)
@@ -54,7 +56,7 @@ export const RunRequest = z
     text: z.string().optional(),
     files: z.array(File).max(32).optional(),
     model: z.string().min(1).max(256).optional(),
-    stateDelta: z.record(z.string(), z.unknown()).optional(),
+    stateDelta: JsonObject.optional().openapi({ type: 'object', additionalProperties: {} }),
     whenBusy: z.enum(['queue', 'reject']).optional(),
     runId: z.uuid().optional(),
   })

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { RunInput } from '../../../runtime.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { StartedRun } from '../../chat-protocol.js'
-import { clientState } from '../../routes/client-state.js'
+import { clientState, JsonObject } from '../../routes/client-state.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { streamResponse } from '../../sse.js'
 import { badField, readBody } from '../read-body.js'
@@ -31,7 +31,7 @@ export function mountAdkRuns(app: Hono<ServerEnv>, context: ServerContext): void
 
 const Content = z.object({
   role: z.string().optional(),
-  parts: z.array(z.record(z.string(), z.unknown())).min(1),
+  parts: z.array(JsonObject).min(1),
 })
 
 const RunBody = z.object({
@@ -40,7 +40,7 @@ const RunBody = z.object({
   sessionId: z.string().min(1).max(256),
   newMessage: Content.optional(),
   streaming: z.boolean().nullish(),
-  stateDelta: z.record(z.string(), z.unknown()).nullish(),
+  stateDelta: JsonObject.nullish(),
 })
 
 /** ADK for Python also takes the names with underscores. */

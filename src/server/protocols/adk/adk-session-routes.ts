@@ -3,7 +3,7 @@ import type { Context, Hono } from 'hono'
 import { z } from 'zod'
 import type { SessionKey, State } from '../../../session/message.js'
 import type { SessionSummary } from '../../../session/session-store.js'
-import { clientState } from '../../routes/client-state.js'
+import { clientState, JsonObject } from '../../routes/client-state.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { badField, readBody } from '../read-body.js'
 import { ownKey, ownSession } from './adk-owner.js'
@@ -33,7 +33,7 @@ export function mountAdkSessions(app: Hono<ServerEnv>, context: ServerContext): 
   })
   app.get(SESSION, async c => c.json(await whole(context, keyIn(c, context))))
   app.post(SESSION, async c => {
-    const body = await readBody(c, z.record(z.string(), z.unknown()))
+    const body = await readBody(c, JsonObject)
     const key = keyIn(c, context)
     // ADK for JavaScript takes { state }, ADK for Python also the state by itself.
     const { state, events } = NewSession.safeParse(body).data ?? {}
@@ -57,8 +57,6 @@ export function mountAdkSessions(app: Hono<ServerEnv>, context: ServerContext): 
     return c.json(null)
   })
 }
-
-const JsonObject = z.record(z.string(), z.unknown())
 
 const NewSession = z.object({
   sessionId: z.string().min(1).max(256).nullish(),
