@@ -4,6 +4,7 @@ import { request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import type { Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { own } from '../base/own.js'
 import { AgentError, messageOf } from '../errors.js'
 
 /** Resolves a name to all of its addresses. */
@@ -130,7 +131,7 @@ async function readBody(
 
 function unpacked(response: IncomingMessage): Readable {
   const encoding = response.headers['content-encoding'] ?? 'identity'
-  const unpack = UNPACKERS[encoding]?.()
+  const unpack = own(UNPACKERS, encoding)?.()
   if (!unpack) return response
   response.on('error', error => unpack.destroy(error))
   return response.pipe(unpack)

@@ -2,6 +2,7 @@
  * The readable text of a page: no scripts, styles or tags; blocks on lines of their own; links with their
  * addresses. It reads the page once from front to back, so that no page, however broken, takes long.
  */
+import { own } from '../base/own.js'
 export function htmlToText(html: string): string {
   // Only ASCII: some other letters change their length, and places in both texts must agree.
   const lower = html.replaceAll(/[A-Z]+/g, letters => letters.toLowerCase())
@@ -134,7 +135,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 function decodeEntities(text: string): string {
   return text.replaceAll(/&(#x[0-9a-f]{1,6}|#[0-9]{1,7}|[a-z]{2,8});/gi, (whole, name: string) => {
-    if (!name.startsWith('#')) return ENTITIES[name.toLowerCase()] ?? whole
+    if (!name.startsWith('#')) return own(ENTITIES, name.toLowerCase()) ?? whole
     const isHex = name[1] === 'x' || name[1] === 'X'
     const code = Number.parseInt(name.slice(isHex ? 2 : 1), isHex ? 16 : 10)
     return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole

@@ -9,6 +9,7 @@
  * Step 3 needs a way to open a name beneath an open folder. Linux has one in `/proc/self/fd`. Elsewhere the
  * real path is asked for again after opening, which leaves a gap only to whoever swaps a folder twice in time.
  */
+
 import { constants, type Dirent, existsSync } from 'node:fs'
 import {
   type FileHandle,
@@ -22,6 +23,7 @@ import {
   unlink,
 } from 'node:fs/promises'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { own } from '../base/own.js'
 import { AgentError } from '../errors.js'
 
 /** A folder that stays the same folder while it is open, whatever happens to its name. */
@@ -225,7 +227,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 function reasonOf(error: unknown): string {
   const code = codeOf(error) ?? ''
-  return REASONS[code] ?? (code || String(error))
+  return own(REASONS, code) ?? (code || String(error))
 }
 
 function codeOf(error: unknown): string | undefined {

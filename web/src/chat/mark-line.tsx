@@ -1,3 +1,4 @@
+import { own } from '../../../src/base/own.js'
 import { useChat } from '../chat-context.js'
 import { Icon, type IconName } from '../shared/icons.js'
 import type { Mark, MarkEntry } from '../state/entry.js'
@@ -35,7 +36,10 @@ function describe(mark: Mark): { icon: IconName; text: string } {
     case 'warning':
       return { icon: 'warning', text: `${mark.turns} of ${mark.maxTurns} turns are used` }
     case 'wrap-up':
-      return { icon: 'warning', text: `${WRAP_UP[mark.reason] ?? 'A limit is reached'}: one last answer` }
+      return {
+        icon: 'warning',
+        text: `${own(WRAP_UP, mark.reason) ?? 'A limit is reached'}: one last answer`,
+      }
     case 'repair':
       return { icon: 'tool', text: `${counted(mark.count, 'repair')} to fit ${mark.profile}` }
     case 'history-cut':

@@ -1,4 +1,5 @@
 /** Aligned rows, with a word about what became of each. */
+import { own } from '../../../src/base/own.js'
 import { type AlignedRow, type Alignment, alignMessages } from './align-messages.js'
 import { storedText } from './match-keys.js'
 import { cutsOf, repairSeq } from './step-facts.js'
@@ -115,7 +116,7 @@ function changesOf(
     .filter(repair => repair.step !== 'map-ids' || Object.keys(step.mappedIds).length === 0)
     .map(repair => ({ kind: 'repair', text: repair.detail }))
   for (const id of callIds(row.stored)) {
-    const wire = step.mappedIds[id]
+    const wire = own(step.mappedIds, id)
     if (wire !== undefined) notes.push({ kind: 'mapped', text: `Id ${id} is ${wire} on the wire` })
     const shortened = step.cuts.flatMap(cut => cut.shortened).find(output => output.callId === id)
     if (shortened && hasResult(row.stored, id)) {

@@ -1,4 +1,5 @@
 /** Figures and names as people read them. */
+import { own } from '../../../src/base/own.js'
 
 const NUMBER = new Intl.NumberFormat('en')
 
@@ -35,22 +36,22 @@ export function costText(dollars: number): string {
 
 /** What a profile stands for. The name itself is shown beside it. */
 export function profileTitle(profile: string): string {
-  return PROFILE_TITLES[profile] ?? profile
+  return own(PROFILE_TITLES, profile) ?? profile
 }
 
 /** The step of a repair as a heading: `pair-calls` → `Pair calls`. */
 export function stepTitle(step: string): string {
-  return STEP_TITLES[step] ?? capital(step.replaceAll('-', ' '))
+  return own(STEP_TITLES, step) ?? capital(step.replaceAll('-', ' '))
 }
 
 /** Why a provider needs what a repair step does. */
 export function stepReason(step: string): string | undefined {
-  return STEP_REASONS[step]
+  return own(STEP_REASONS, step)
 }
 
 /** How a run ended. */
 export function finishText(reason: string | undefined): string {
-  return reason === undefined ? 'not finished' : (FINISH_TEXTS[reason] ?? reason)
+  return reason === undefined ? 'not finished' : (own(FINISH_TEXTS, reason) ?? reason)
 }
 
 function trimmed(value: number): string {

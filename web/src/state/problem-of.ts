@@ -1,3 +1,4 @@
+import { own } from '../../../src/base/own.js'
 import type { Problem } from './thread-state.js'
 
 /** What went wrong, in words that say what to do. Knows the client's errors and those of fetch. */
@@ -25,7 +26,7 @@ function problemDocument(error: unknown): Problem | undefined {
 
 /** An error in a few words; what exactly happened stands below it. */
 export function errorTitle(code: string): string {
-  return TITLES[code] ?? 'The answer failed'
+  return own(TITLES, code) ?? 'The answer failed'
 }
 
 const TITLES: Readonly<Record<string, string>> = {
@@ -47,7 +48,7 @@ const TITLES: Readonly<Record<string, string>> = {
 
 /** What to do about an error, where its own words may not say it. */
 export function adviceFor(code: string): string | undefined {
-  return ADVICE[code]
+  return own(ADVICE, code)
 }
 
 const ADVICE: Readonly<Record<string, string>> = {

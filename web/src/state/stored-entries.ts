@@ -1,4 +1,5 @@
 /** Stored messages as entries: calls joined with their results, notes of runs put where they happened. */
+import { own } from '../../../src/base/own.js'
 import type { ChatMessage, ChatPart } from './api.js'
 import {
   type Entry,
@@ -153,7 +154,8 @@ class EntryBuilder {
     const status = part.isError ? 'failed' : 'done'
     const entry = call && this.entries[call.index]
     if (call && entry?.kind === 'tool') {
-      const durationMs = this.note?.durations?.[part.id] ?? Math.max(0, message.timestamp - call.timestamp)
+      const durationMs =
+        own(this.note?.durations ?? {}, part.id) ?? Math.max(0, message.timestamp - call.timestamp)
       this.entries[call.index] = { ...entry, status, result: part.result, durationMs }
       return
     }

@@ -1,4 +1,5 @@
 /** Anthropic's checks of fields and blocks, in the words of its validator: a path, then what was expected. */
+import { own } from '../../../base/own.js'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
 import { firstOf, type JudgeContext, type Rule, type Violation } from '../violation.js'
 import { type ReadMessage, readMessages } from './messages.js'
@@ -50,7 +51,7 @@ export const hasVersion: Rule = (_body, context) =>
 
 export const hasFields: Rule = (body, context) => {
   const required = context.countOnly ? ['messages', 'model'] : ['max_tokens', 'messages', 'model']
-  const absent = required.find(name => body[name] === undefined)
+  const absent = required.find(name => own(body, name) === undefined)
   return absent === undefined ? undefined : refuse('A-schema', `${absent}: Field required`)
 }
 
@@ -133,9 +134,9 @@ function blockFault(block: JsonObject, path: string, tags: readonly string[]): V
     )
   }
   const at = `${path}.${type}`
-  const absent = REQUIRED[type]?.find(name => block[name] === undefined)
+  const absent = own(REQUIRED, type)?.find(name => own(block, name) === undefined)
   if (absent !== undefined) return refuse('A-schema', `${at}.${absent}: Field required`)
-  const extra = Object.keys(block).find(key => !(BLOCKS[type]?.includes(key) ?? true))
+  const extra = Object.keys(block).find(key => !(own(BLOCKS, type)?.includes(key) ?? true))
   if (extra !== undefined) return refuse('A-schema', `${at}.${extra}: Extra inputs are not permitted`)
   return valueFault(block, type, at)
 }

@@ -1,4 +1,5 @@
 /** Groq checks each message against the shape of its role and lists what is missing, wrong or unsupported. */
+import { own } from '../../../base/own.js'
 import { listOf, objectOf, textOf } from '../json.js'
 import { firstOf, type Rule, type Violation } from '../violation.js'
 import { hasCalls, type ReadMessage, readMessages } from './messages.js'
@@ -26,7 +27,7 @@ export const groqProperties: Rule = body =>
   firstOf(readMessages(body), message => {
     const role = textOf(message.role)
     const path = `messages.${message.index}`
-    const known = PROPERTIES[role]
+    const known = own(PROPERTIES, role)
     if (known === undefined)
       return refuse('X-schema', `'${path}' : discriminator property 'role' has invalid value`)
     const unknown = Object.keys(message.raw).find(key => !known.includes(key))

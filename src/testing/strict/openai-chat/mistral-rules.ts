@@ -2,6 +2,7 @@
  * Mistral's own validation, after its published mistral-common: first the request's fields (422), then the
  * order of roles, then each message. Ids are exactly nine letters or digits.
  */
+import { own } from '../../../base/own.js'
 import { estimateTokens, isObject, listOf, objectOf, textOf } from '../json.js'
 import { firstOf, type Rule, type Violation } from '../violation.js'
 import { hasCalls, type ReadMessage, readMessages } from './messages.js'
@@ -36,7 +37,7 @@ export const mistralFields: Rule = (body, context) => {
 function messageFieldFault(message: ReadMessage): Violation | undefined {
   const role = textOf(message.role)
   const place = ['body', 'messages', message.index]
-  const keys = MESSAGE_KEYS[role]
+  const keys = own(MESSAGE_KEYS, role)
   if (keys === undefined) {
     const expected = "'system', 'user', 'assistant', 'tool'"
     return invalid(
@@ -105,7 +106,7 @@ export const mistralRoleOrder: Rule = body => {
   return firstOf(messages.slice(1), (message, index) => {
     const previous = textOf(messages[index]?.role)
     const role = textOf(message.role)
-    if (SUCCESSORS[previous]?.includes(role) ?? true) return undefined
+    if (own(SUCCESSORS, previous)?.includes(role) ?? true) return undefined
     return order('M4', `Unexpected role '${role}' after role '${previous}'`)
   })
 }

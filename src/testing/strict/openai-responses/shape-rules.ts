@@ -1,4 +1,5 @@
 /** The Responses API's checks of keys, types, ids and tools. */
+import { own } from '../../../base/own.js'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
 import {
   badPattern,
@@ -90,7 +91,7 @@ function itemFault(item: JsonObject, path: string): Violation | undefined {
   const type = typeOf(item)
   if (type === '') return missing('R-schema', `${path}.type`)
   if (!ITEM_TYPES.includes(type)) return unsupported('R-schema', `${path}.type`, type, ITEM_TYPES)
-  const unknown = Object.keys(item).find(key => !(ITEM_KEYS[type]?.includes(key) ?? true))
+  const unknown = Object.keys(item).find(key => !(own(ITEM_KEYS, type)?.includes(key) ?? true))
   if (unknown !== undefined) return unknownParameter('R-schema', `${path}.${unknown}`)
   return idFault(item, type, path) ?? bodyFault(item, type, path)
 }
@@ -104,7 +105,7 @@ function idFault(item: JsonObject, type: string, path: string): Violation | unde
   if (typeof id !== 'string') return wrongType('R-schema', `${path}.id`, 'a string', id)
   if (id === '') return emptyString('R-schema', `${path}.id`)
   if (id.length > 64) return tooLong('R8', `${path}.id`, 64, id.length)
-  const prefix = ID_PREFIXES[type]
+  const prefix = own(ID_PREFIXES, type)
   if (prefix !== undefined && !id.startsWith(prefix)) {
     const message = `Invalid '${path}.id': '${id}'. Expected an ID that begins with '${prefix}'.`
     return refuse('R7', message, `${path}.id`, 'invalid_value')
