@@ -22,7 +22,7 @@ describe.each(['json', 'yaml'] as const)('in a %s file', kind => {
       [name, withKey(name, 'x')],
       [`agent.${name}`, { agent: withKey(name, 1) }],
       [`server.${name}`, { server: withKey(name, {}) }],
-      [`log.${name}`, { log: withKey(name, '${HOME}') }],
+      [`log.${name}`, { log: withKey(name, `\${HOME}`) }],
     ] as const) {
       await expect(load(kind, data, { HOME: 'y' })).rejects.toMatchObject({
         code: 'invalid-config',

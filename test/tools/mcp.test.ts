@@ -13,6 +13,7 @@ import type { Tool } from '../../src/tool.js'
 import { connectMcpServers, type McpConnections, type McpServerConfig } from '../../src/tools/mcp.js'
 import { McpNames } from '../../src/tools/mcp-names.js'
 import { mcpResult } from '../../src/tools/mcp-result.js'
+import { PROTOTYPE_NAMES } from '../support/prototype-names.js'
 import { useTool } from './use-tool.js'
 
 const FIXTURE = fileURLToPath(new URL('mcp-fixture.mjs', import.meta.url))
@@ -378,4 +379,19 @@ describe('an agent', () => {
       expect(lintHistory(history, profile).filter(finding => finding.severity === 'breaks')).toEqual([])
     }
   })
+})
+
+test('tools and servers may have names that every object inherits', async () => {
+  const fixture = fileURLToPath(new URL('mcp-inherited-names.mjs', import.meta.url))
+  const connections = await connect({ constructor: { command: process.execPath, args: [fixture] } })
+  expect(connections.tools().map(({ name }) => name)).toEqual(
+    PROTOTYPE_NAMES.map(name => `constructor_${name}`),
+  )
+  for (const name of PROTOTYPE_NAMES.filter(each => each !== '__proto__')) {
+    const tool = named(connections, `constructor_${name}`)
+    expect(await useTool(tool, {})).toMatchObject({ result: JSON.stringify([name, {}]) })
+    expect(await useTool(tool, { [name]: 'x' })).toMatchObject({
+      result: JSON.stringify([name, { [name]: 'x' }]),
+    })
+  }
 })
