@@ -35,6 +35,9 @@ export interface Flags {
   lenient?: boolean
   fix?: boolean
   offline?: boolean
+  trust?: boolean
+  list?: boolean
+  forget?: boolean
 }
 
 /** Runs a command and returns the exit code. */
@@ -58,7 +61,7 @@ export interface ArgumentSpec {
 }
 
 /** Options that several commands share, by name. */
-export type SharedOption = 'config' | 'store' | 'user' | 'app'
+export type SharedOption = 'config' | 'trust' | 'store' | 'user' | 'app'
 
 export interface CommandSpec {
   name: string
@@ -80,6 +83,10 @@ export interface CommandSpec {
 
 export const SHARED_OPTIONS: Readonly<Record<SharedOption, OptionSpec>> = {
   config: { flags: '--config <file>', description: 'the configuration, instead of the lango.config.* here' },
+  trust: {
+    flags: '--trust',
+    description: 'trust the folder for this command; "lango trust" remembers it',
+  },
   store: {
     flags: '--store <url>',
     description: 'where sessions are kept: sqlite:./lango.db, postgres://…, memory:',

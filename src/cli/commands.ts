@@ -27,7 +27,7 @@ const TALK: readonly CommandSpec[] = [
       MODEL_OPTION,
       AGENT_OPTION,
     ],
-    shared: ['config', 'store', 'user', 'app'],
+    shared: ['config', 'trust', 'store', 'user', 'app'],
     examples: [
       ['lango', 'talk to the agent of this folder'],
       ['lango chat --session holiday', 'begin or go on with the session "holiday"'],
@@ -55,7 +55,7 @@ const TALK: readonly CommandSpec[] = [
       { flags: '-q, --quiet', description: 'nothing on standard error but errors' },
       { flags: '--json', description: 'one run event per line' },
     ],
-    shared: ['config', 'store', 'user', 'app'],
+    shared: ['config', 'trust', 'store', 'user', 'app'],
     examples: [
       ['lango run "What is in this folder?"', 'ask the agent of this folder'],
       ['git diff | lango run "Write a commit message"', 'the piped text follows the prompt'],
@@ -82,7 +82,7 @@ const TALK: readonly CommandSpec[] = [
       AGENT_OPTION,
       { flags: '--json', description: 'one JSON line with the address' },
     ],
-    shared: ['config', 'store', 'app'],
+    shared: ['config', 'trust', 'store', 'app'],
     examples: [
       ['lango serve', 'at the configured port'],
       ['lango serve --port 0 --store memory:', 'at any free port, remembering nothing'],
@@ -103,7 +103,7 @@ const CARE: readonly CommandSpec[] = [
       { flags: '--profile <name>', description: 'judge by one set of rules, or by all' },
       JSON_OPTION,
     ],
-    shared: ['config', 'store', 'user', 'app'],
+    shared: ['config', 'trust', 'store', 'user', 'app'],
     examples: [
       ['lango lint request.json', 'a request body that was refused'],
       ['lango lint --session s1 --profile gemini-3', 'a stored session, by the rules of Gemini 3'],
@@ -128,7 +128,7 @@ const CARE: readonly CommandSpec[] = [
       { flags: '--offline', description: 'do not try to reach providers' },
       JSON_OPTION,
     ],
-    shared: ['config', 'store', 'user', 'app'],
+    shared: ['config', 'trust', 'store', 'user', 'app'],
     examples: [
       ['lango doctor', 'is everything in place?'],
       ['lango doctor --session s1', 'what is wrong with it?'],
@@ -186,12 +186,33 @@ const SETUP: readonly CommandSpec[] = [
     run: async (words, flags) => (await import('./init.js')).init(words, flags),
   },
   {
+    name: 'trust',
+    summary: 'trust this folder: let its files run and set addresses',
+    description:
+      'Shows what a folder would run, which programs it would start and where it would send keys and messages, and\nasks. What is trusted is remembered by real path and content: a change asks again. Files that only set harmless\nthings need no trust.',
+    arguments: [{ name: '[folder]', description: 'which; default: this one' }],
+    options: [
+      { flags: '--list', description: 'list trusted folders' },
+      { flags: '--forget', description: 'trust the folder no longer' },
+      { flags: '-y, --yes', description: 'do not ask' },
+      { flags: '--json', description: 'with --list: JSON, for scripts' },
+      AGENT_OPTION,
+    ],
+    shared: ['config'],
+    examples: [
+      ['lango trust', 'look at this folder, and decide'],
+      ['lango trust --list', 'which folders are trusted'],
+      ['lango trust --forget ../old', 'trust it no longer'],
+    ],
+    run: async (words, flags) => (await import('./trust.js')).trust(words, flags),
+  },
+  {
     name: 'models',
     summary: 'list models with their limits, prices and keys',
     description:
       'Lists models that are known by name: window, output limit, dollars per million tokens, repair profile, and\nwhether a key is there. Other models work too; their figures are careful guesses.',
     options: [{ flags: '--provider <name>', description: 'of one provider only' }, JSON_OPTION],
-    shared: ['config'],
+    shared: ['config', 'trust'],
     examples: [
       ['lango models', 'all of them'],
       ['lango models --provider anthropic', 'those of one provider'],

@@ -1,14 +1,14 @@
-import type { LoadedConfig } from '../config/load-config.js'
 import { AgentError } from '../errors.js'
 import { shortTokenWarning } from '../server/security/server-token.js'
 import type { Flags } from './command.js'
-import { loadSettings, runtimeOptions } from './open-runtime.js'
+import { type LoadedSettings, loadSettings, runtimeOptions } from './open-runtime.js'
 import { print, printJson, stylesOf } from './output.js'
+import { plainLine } from './plain-text.js'
 
 /** `lango config check`: whatever `lango run` would stumble over before it asks a model. */
 export async function checkConfig(flags: Flags): Promise<number> {
   try {
-    const loaded = await loadSettings(flags)
+    const loaded = await loadSettings(flags, { runs: false })
     await checkRuntime(loaded)
     if (flags.json) await printJson({ ok: true, ...places(loaded), warnings: warningsOf(loaded) })
     else await print(okText(loaded))
@@ -22,7 +22,7 @@ export async function checkConfig(flags: Flags): Promise<number> {
 }
 
 /** What the schema cannot know: that the agent file exports an agent, and that every model has a provider. */
-async function checkRuntime(loaded: LoadedConfig): Promise<void> {
+async function checkRuntime(loaded: LoadedSettings): Promise<void> {
   const [options, { checkModels, checkOptions }, { createRegistry }] = await Promise.all([
     runtimeOptions(loaded),
     import('../check-options.js'),
@@ -34,18 +34,19 @@ async function checkRuntime(loaded: LoadedConfig): Promise<void> {
   if (loaded.model !== undefined) registry.resolve(loaded.model)
 }
 
-function warningsOf({ config }: LoadedConfig): string[] {
+function warningsOf({ config }: LoadedSettings): string[] {
   const warning = shortTokenWarning(config.server.tokens)
   return warning ? [`${warning.message} ${warning.fix}`] : []
 }
 
-function places({ file, agentFile, model, sources }: LoadedConfig) {
-  return { file: file ?? null, agentFile: agentFile ?? null, model: model ?? null, sources }
+function places({ file, agentFile, model, sources, skipped }: LoadedSettings) {
+  const left = skipped.length > 0 ? { skipped } : {}
+  return { file: file ?? null, agentFile: agentFile ?? null, model: model ?? null, sources, ...left }
 }
 
-function okText(loaded: LoadedConfig): string {
+function okText(loaded: LoadedSettings): string {
   const { green, yellow } = stylesOf(process.stdout)
-  const { file, agentFile, model, sources } = loaded
+  const { file, agentFile, model, sources, skipped } = loaded
   const why = sources['agent.model']?.startsWith('default: ') ? ` (${sources['agent.model'].slice(9)})` : ''
   const lines = [
     `${green('ok')}  ${file ?? 'no configuration file: the defaults hold'}`,
@@ -55,6 +56,9 @@ function okText(loaded: LoadedConfig): string {
       .filter(([, source]) => source.startsWith('the '))
       .map(([path, source]) => `    ${path}  comes from ${source}`),
     ...warningsOf(loaded).map(warning => `${yellow('warn')}  ${warning}`),
+    ...(skipped.length === 0
+      ? []
+      : [`    not checked, because not trusted  ${plainLine(skipped.join(', '))}`]),
   ]
   return `${lines.join('\n')}\n`
 }

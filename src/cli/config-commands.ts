@@ -18,7 +18,7 @@ export const CONFIG_COMMANDS: CommandSpec = {
       summary: 'say what is wrong, all at once, or "ok"',
       description: 'Says what is wrong with the configuration, all at once, or "ok" and where it comes from.',
       options: [JSON_OPTION],
-      shared: ['config', 'store'],
+      shared: ['config', 'trust', 'store'],
       examples: [
         ['lango config check', 'the configuration of this folder'],
         ['lango config check --config other.config.json', 'another one'],
@@ -35,7 +35,7 @@ export const CONFIG_COMMANDS: CommandSpec = {
       description:
         'Shows the configuration with its defaults, and where each value comes from. Keys are never shown.',
       options: [JSON_OPTION],
-      shared: ['config', 'store'],
+      shared: ['config', 'trust', 'store'],
       examples: [['lango config show --json | jq .config.store', 'one value, in a script']],
       run: async (_words, flags) => (await import('./config-show.js')).showConfig(flags),
     },

@@ -8,7 +8,7 @@ import { tableLines } from './table.js'
 
 /** `lango config show`. Keys are hidden. */
 export async function showConfig(flags: Flags): Promise<number> {
-  const { config, file, agentFile, model, sources } = await loadSettings(flags)
+  const { config, file, agentFile, model, sources, skipped } = await loadSettings(flags, { runs: false })
   const shown = redact(config) as Record<string, unknown>
   if (flags.json) {
     await printJson({
@@ -17,6 +17,7 @@ export async function showConfig(flags: Flags): Promise<number> {
       model: model ?? null,
       config: shown,
       sources,
+      ...(skipped.length > 0 ? { skipped } : {}),
     })
     return 0
   }

@@ -22,6 +22,7 @@ export async function init([folder = '.']: readonly string[], flags: Flags): Pro
   await checkAnswers(answers)
   const files = initFiles(answers, format)
   for (const { path, text } of files) writeNew(join(target, path), text)
+  await trustOwn(join(target, files[0]?.path ?? ''), usesOwnTsx(target, format))
   await print(
     `${farewell(
       target,
@@ -30,6 +31,28 @@ export async function init([folder = '.']: readonly string[], flags: Flags): Pro
     )}\n`,
   )
   return 0
+}
+
+/**
+ * What init wrote is trusted as it was written. Other files of the folder are not, and where TypeScript is read by a
+ * `tsx` of the folder's own, that is code that nobody has looked at: then the first run asks.
+ */
+async function trustOwn(config: string, runsOtherCode: boolean): Promise<void> {
+  if (runsOtherCode) return
+  const [{ configNeeds }, { remember }] = await Promise.all([
+    import('../config/folder-needs.js'),
+    import('./settle-trust.js'),
+  ])
+  try {
+    await remember(await configNeeds(config))
+  } catch (error) {
+    note(`The new files are not remembered as trusted: ${messageOf(error)}`)
+  }
+}
+
+function usesOwnTsx(target: string, format: InitFormat): boolean {
+  if (format !== 'ts' || (process.features as { typescript?: unknown }).typescript) return false
+  return existsSync(join(target, 'node_modules/tsx'))
 }
 
 function chooseFormat(flags: Flags, target: string): InitFormat {

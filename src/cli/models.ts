@@ -10,7 +10,7 @@ import { compact } from './wording.js'
 /** `lango models`. */
 export async function models(flags: Flags): Promise<number> {
   const [{ config, env, model }, { listModels, listProviders }] = await Promise.all([
-    loadSettings(flags),
+    loadSettings(flags, { runs: false }),
     import('../list-models.js'),
   ])
   // A provider that was made in code is one, whatever the schema calls it.

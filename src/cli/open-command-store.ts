@@ -5,6 +5,7 @@ import type { SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import { inspectStore, openStore } from '../store/open-store.js'
 import type { Flags } from './command.js'
+import { settleTrust } from './settle-trust.js'
 
 /** The store of a command, and the app whose sessions it is about. */
 export interface CommandStore {
@@ -21,7 +22,13 @@ export async function withStore<Result>(
   work: (opened: CommandStore) => Promise<Result>,
   { creates = false } = {},
 ): Promise<Result> {
-  const settings = await loadStoreSettings({ file: flags.config, app: flags.app, store: flags.store })
+  const skipped = await settleTrust(flags, { runs: false })
+  const settings = await loadStoreSettings({
+    file: flags.config,
+    app: flags.app,
+    store: flags.store,
+    trusted: skipped.length === 0,
+  })
   const isAbsent = !creates && (await isAbsentFile(settings.store))
   const store = await openStore(isAbsent ? 'memory:' : settings.store)
   try {

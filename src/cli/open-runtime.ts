@@ -8,6 +8,7 @@ import { AgentError } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Runtime } from '../runtime.js'
 import type { RuntimeOptions } from '../runtime-options.js'
+import type { TrustOptions } from './settle-trust.js'
 
 /** What every command that runs or reads sessions takes. */
 export interface CommonFlags {
@@ -21,6 +22,15 @@ export interface CommonFlags {
   store?: string | undefined
   /** The name under which sessions are kept, instead of the configured one. */
   app?: string | undefined
+  /** Trust the folder for this command. */
+  trust?: boolean | undefined
+  /** For scripts: then nobody is asked. */
+  json?: boolean | undefined
+}
+
+/** Settings for a command, and what they lack because the folder is not trusted. */
+export interface LoadedSettings extends LoadedConfig {
+  skipped: readonly string[]
 }
 
 export interface OpenedRuntime {
@@ -31,14 +41,25 @@ export interface OpenedRuntime {
   loaded: LoadedConfig
 }
 
-/** Loads the configuration with the flags on top. */
-export async function loadSettings(flags: CommonFlags, cwd = process.cwd()): Promise<LoadedConfig> {
-  const { loadConfig } = await import('../config/load-config.js')
+/**
+ * Loads the configuration with the flags on top. A command that runs an agent needs a trusted folder; one that reads
+ * gets what holds without trust.
+ */
+export async function loadSettings(
+  flags: CommonFlags,
+  { cwd = process.cwd(), runs }: TrustOptions,
+): Promise<LoadedSettings> {
+  const [{ loadConfig }, { settleTrust }] = await Promise.all([
+    import('../config/load-config.js'),
+    import('./settle-trust.js'),
+  ])
+  const skipped = await settleTrust(flags, { cwd, runs })
   const overrides: LangoConfigInput = {
     ...(flags.store === undefined ? {} : { store: flags.store }),
     ...(flags.app === undefined ? {} : { app: flags.app }),
   }
-  const loaded = await loadConfig({ cwd, file: flags.config, overrides })
+  const trusted = skipped.length === 0
+  const loaded = { ...(await loadConfig({ cwd, file: flags.config, overrides, trusted })), skipped }
   const { agent } = loaded.config
   if (flags.agent !== undefined) {
     const [{ resolve }, { existsSync }] = await Promise.all([import('node:path'), import('node:fs')])
@@ -82,7 +103,7 @@ export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Pro
 
 /** Loads the configuration and opens the runtime. ADK is not loaded yet. */
 export async function openRuntime(flags: CommonFlags, logger?: Logger): Promise<OpenedRuntime> {
-  const loaded = await loadSettings(flags)
+  const loaded = await loadSettings(flags, { runs: true })
   const [{ createRuntime }, options] = await Promise.all([
     import('../runtime.js'),
     runtimeOptions(loaded, logger),

@@ -61,7 +61,7 @@ async function answer({ text, parts, flags, stop }: Question): Promise<number> {
     await runtime.close()
   }
   if (!flags.json && !flags.quiet && flags.session === undefined) {
-    const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model'])
+    const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model', 'trust'])
     note(`Go on with: ${called('run')} --session ${sessionId}${place} "…"`)
   }
   return EXIT_CODES[finishReason]

@@ -10,7 +10,7 @@ import { version } from './version.js'
 
 /** Serves until SIGINT or SIGTERM. A second signal does not wait for running runs. */
 export async function serve(flags: Flags): Promise<number> {
-  const loaded = await loadSettings(flags)
+  const loaded = await loadSettings(flags, { runs: true })
   const { server, log } = loaded.config
   const [{ createLogger }, { createRuntime }, { serve: listen }] = await Promise.all([
     import('../pino-logger.js'),

@@ -26,7 +26,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         { flags: '--cursor <text>', description: 'go on where an earlier page ended' },
         JSON_OPTION,
       ],
-      shared: ['user', 'app', 'config', 'store'],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [
         ['lango sessions list --user ann', 'those of one user'],
         ['lango sessions list --limit 100 --page 3', 'the third hundred'],
@@ -46,7 +46,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         { flags: '--raw', description: 'one stored message per line, as JSON' },
         { flags: '--json', description: 'the session and these messages as one JSON object' },
       ],
-      shared: ['user', 'app', 'config', 'store'],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [
         ['lango sessions show s1', 'how it ended'],
         ['lango sessions show s1 --before 80 --limit 40', 'what came before message 80'],
@@ -63,7 +63,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         { flags: '--all', description: 'every session of the app' },
         { flags: '-o, --output <file>', description: 'write to a file instead of standard output' },
       ],
-      shared: ['user', 'app', 'config', 'store'],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [
         ['lango sessions export s1 > s1.jsonl', 'one session'],
         ['lango sessions export --all -o backup.jsonl', 'all of them'],
@@ -80,7 +80,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         { flags: '--as <id>', description: 'the id in this store, for a file with one session' },
         JSON_OPTION,
       ],
-      shared: ['user', 'app', 'config', 'store'],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [
         ['lango sessions import s1.jsonl --as s1-copy', 'under another id'],
         ['lango sessions import adk.db --app lango', 'an ADK database, for the app "lango"'],
@@ -94,7 +94,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         'Deletes sessions and all that belongs to them. Asks first on a terminal; a script must say --yes.',
       arguments: [{ name: '<id...>', description: 'the sessions' }],
       options: [YES_OPTION, JSON_OPTION],
-      shared: ['user', 'app', 'config', 'store'],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [['lango sessions delete s1 s2 --yes', 'both, without asking']],
       exitCodes: [
         [0, 'all were deleted'],

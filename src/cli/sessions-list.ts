@@ -87,7 +87,7 @@ function nothingFound(app: string, { page, cursor, search }: Flags): string {
 async function nextCommand(flags: Flags, cursor: string): Promise<string> {
   const { page } = flags
   const { called, givenFlags } = await import('./next-command.js')
-  const options = givenFlags(flags, ['limit', 'search', 'user', 'app', 'store', 'config'])
+  const options = givenFlags(flags, ['limit', 'search', 'user', 'app', 'store', 'config', 'trust'])
   const place = page === undefined ? `--cursor ${cursor}` : `--page ${Number(page) + 1}`
   return `${called('sessions list')}${options} ${place}`
 }

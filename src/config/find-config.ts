@@ -10,10 +10,26 @@ export const CONFIG_FILES = ['ts', 'mts', 'js', 'mjs', 'json', 'yaml', 'yml'].ma
   extension => `lango.config.${extension}`,
 )
 
-/** The environment and what `.env` adds to it. */
-export async function readEnv(cwd: string, given: Environment | undefined): Promise<Environment> {
+export const AGENT_FILES = ['agent.ts', 'agent.mts', 'agent.js', 'agent.mjs']
+
+/** Whether a configuration is data; otherwise it is a program. */
+export function isDataFile(file: string): boolean {
+  return /\.(json|ya?ml)$/.test(file)
+}
+
+export function findAgentFile(folder: string): string | undefined {
+  return AGENT_FILES.map(name => resolve(folder, name)).find(existsSync)
+}
+
+/** The environment and what `.env` adds to it. The `.env` of a folder that is not trusted adds nothing. */
+export async function readEnv(
+  cwd: string,
+  given: Environment | undefined,
+  trusted = true,
+): Promise<Environment> {
   const file = resolve(cwd, '.env')
-  const added = existsSync(file) ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
+  const isRead = trusted && existsSync(file)
+  const added = isRead ? (parseEnv(await readFile(file, 'utf8')) as Environment) : {}
   if (given) return { ...added, ...setVariables(given) }
   for (const [name, value] of Object.entries(added)) {
     if (!Object.hasOwn(process.env, name)) process.env[name] = value

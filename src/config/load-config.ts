@@ -2,18 +2,17 @@
  * From files, environment and options to one checked configuration. Options win over the environment, the
  * environment over the file, the file over defaults. Zod and the schema are loaded only when this is called.
  */
-
-import { existsSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { own } from '../base/own.js'
 import { AgentError } from '../errors.js'
 import type { LangoConfig, LangoConfigInput } from './config.js'
 import { defaultModel } from './default-model.js'
 import { type Environment, type FromEnvironment, readEnvironment } from './environment.js'
-import { absoluteStore, findConfigFile, readEnv } from './find-config.js'
+import { absoluteStore, findAgentFile, findConfigFile, isDataFile, readEnv } from './find-config.js'
 import { importModule, readData } from './import-file.js'
 import { type PlaceReader, valueFor } from './place-value.js'
 import { isPlain } from './redact.js'
+import { misplacedSecret } from './secret-places.js'
 import { substitute } from './substitute.js'
 
 export interface LoadConfigOptions {
@@ -25,6 +24,12 @@ export interface LoadConfigOptions {
   env?: Environment | undefined
   /** What the caller's own options say; they win over everything. */
   overrides?: LangoConfigInput | undefined
+  /**
+   * False: nothing of the folder is run or redirects anything. `.env`, a configuration in code and the agent file
+   * are left out, and of a configuration in data only harmless keys hold. Default true: a program that calls this
+   * trusts the folder.
+   */
+  trusted?: boolean | undefined
 }
 
 export interface LoadedConfig {
@@ -41,12 +46,11 @@ export interface LoadedConfig {
   env: Environment
 }
 
-export const AGENT_FILES = ['agent.ts', 'agent.mts', 'agent.js', 'agent.mjs']
-
 /** Finds, reads, merges and checks the configuration. Throws `invalid-config` with all that is wrong. */
 export async function loadConfig(options: LoadConfigOptions = {}): Promise<LoadedConfig> {
   const cwd = resolve(options.cwd ?? '.')
-  const env = await readEnv(cwd, options.env)
+  const { trusted = true } = options
+  const env = await readEnv(cwd, options.env, trusted)
   const file = findConfigFile(cwd, options.file ?? env.LANGO_CONFIG)
   const [{ configSchema }, { parseConfig }, { kindsAt }] = await Promise.all([
     import('./config.js'),
@@ -54,15 +58,16 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
     import('./schema-paths.js'),
   ])
   const place: PlaceReader = path => kindsAt(configSchema, path)
-  const written = file === undefined ? {} : fillIn(await readConfigFile(file), file, env, place)
+  const written = file === undefined ? {} : fillIn(await readConfigFile(file, trusted), file, env, place)
   const asked = withoutUndefined(options.overrides ?? {})
   const fromEnv = readEnvironment(env, place)
-  const agentFile =
-    hasAgent(written) || hasAgent(asked) ? undefined : findAgentFile(file ? dirname(file) : cwd)
+  const isComplete = hasAgent(written) || hasAgent(asked) || !trusted
+  const agentFile = isComplete ? undefined : findAgentFile(file ? dirname(file) : cwd)
   const isFromCode = [agentFile, written.rootAgent, asked.rootAgent].some(agent => agent !== undefined)
   const wanted = isFromCode ? takeModel(fromEnv) : undefined
   const sources = collectSources(written, file, fromEnv.variables, asked)
-  const merged = merge(merge(written, fromEnv.config), asked)
+  const below = trusted ? written : merge(await storeWithoutTrust(cwd), written)
+  const merged = merge(merge(below, fromEnv.config), asked)
   const model = isFromCode ? wanted : chooseModel(merged, env, sources)
   const config = parseConfig(merged, {
     where: file === undefined ? undefined : basename(file),
@@ -95,8 +100,12 @@ export async function loadRootAgent(agentFile: string): Promise<object> {
   )
 }
 
-async function readConfigFile(file: string): Promise<unknown> {
-  if (/\.(json|ya?ml)$/.test(file)) return readData(file)
+async function readConfigFile(file: string, trusted: boolean): Promise<unknown> {
+  if (!trusted) {
+    const { readHarmless } = await import('./folder-needs.js')
+    return readHarmless(file)
+  }
+  if (isDataFile(file)) return readData(file)
   const module = await importModule(file)
   // A CommonJS file that was compiled from ESM carries its default one level deeper.
   const found = isRecord(module.default) && isRecord(module.default.default) ? module.default : module
@@ -108,13 +117,18 @@ async function readConfigFile(file: string): Promise<unknown> {
 }
 
 function fillIn(raw: unknown, file: string, env: Environment, place: PlaceReader): Record<string, unknown> {
-  const { value, missing, whole } = substitute(raw, env)
-  const [first] = missing
-  if (first !== undefined) {
-    const problems = missing.map(({ path, variable }) => ({
+  const { value, missing, misplaced, whole } = substitute(raw, env)
+  const problems = [
+    ...misplaced.map(({ path, variable }) => ({
+      path: path.join('.'),
+      message: misplacedSecret(path.join('.'), variable),
+    })),
+    ...missing.map(({ path, variable }) => ({
       path: path.join('.'),
       message: `\`${path.join('.')}\` asks for the environment variable ${variable}, which is not set. Set it, or write \${${variable}:-default}.`,
-    }))
+    })),
+  ]
+  if (problems.length > 0) {
     throw new AgentError(
       'invalid-config',
       `${basename(file)} is not valid: ${problems.map(({ message }) => message).join(' ')}`,
@@ -128,12 +142,14 @@ function fillIn(raw: unknown, file: string, env: Environment, place: PlaceReader
   return withoutUndefined(value)
 }
 
-function hasAgent(layer: Record<string, unknown>): boolean {
-  return layer.agent !== undefined || layer.rootAgent !== undefined
+/** The default database, unless a link leads it out of the folder. */
+async function storeWithoutTrust(cwd: string): Promise<Record<string, unknown>> {
+  const { DEFAULT_STORE, isLocalStore } = await import('./harmless-settings.js')
+  return isLocalStore(DEFAULT_STORE, cwd) ? {} : { store: 'memory:' }
 }
 
-function findAgentFile(folder: string): string | undefined {
-  return AGENT_FILES.map(name => resolve(folder, name)).find(existsSync)
+function hasAgent(layer: Record<string, unknown>): boolean {
+  return layer.agent !== undefined || layer.rootAgent !== undefined
 }
 
 /** An agent from code keeps what it was made with: variables that set keys of `agent` do not make another one. */

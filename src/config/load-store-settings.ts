@@ -5,7 +5,8 @@
  */
 import { dirname, resolve } from 'node:path'
 import { ENVIRONMENT_VARIABLES, type Environment } from './environment.js'
-import { absoluteStore, findConfigFile, readEnv } from './find-config.js'
+import { absoluteStore, findConfigFile, isDataFile, readEnv } from './find-config.js'
+import { DEFAULT_STORE, isLocalStore } from './harmless-settings.js'
 import { isPlain } from './redact.js'
 
 export interface StoreSettings {
@@ -20,41 +21,52 @@ export interface LoadStoreOptions {
   /** What flags say; they win over everything. */
   app?: string | undefined
   store?: string | undefined
+  /** As in `loadConfig`. */
+  trusted?: boolean | undefined
 }
 
 /** The same `app` and `store` as `loadConfig` gives. The rest of the configuration is not checked. */
 export async function loadStoreSettings(options: LoadStoreOptions = {}): Promise<StoreSettings> {
   const cwd = resolve(options.cwd ?? '.')
-  const env = await readEnv(cwd, options.env)
+  const { trusted = true } = options
+  const env = await readEnv(cwd, options.env, trusted)
   const file = findConfigFile(cwd, options.file ?? env.LANGO_CONFIG)
-  const written = file === undefined ? {} : await readWritten(file, env)
+  const written = file === undefined ? {} : await readWritten(file, env, trusted)
   if (written === undefined) {
     const { loadConfig } = await import('./load-config.js')
-    const { config } = await loadConfig({ cwd, file: options.file, env: options.env })
+    const { config } = await loadConfig({ cwd, file: options.file, env: options.env, trusted })
     const store = options.store === undefined ? config.store : absoluteStore(options.store, cwd)
     return { app: options.app ?? config.app, store }
   }
   const store = options.store ?? variable('store', env)
   const fileStore = written.store && absoluteStore(written.store, dirname(file ?? cwd))
   return {
-    app: options.app ?? variable('app', env) ?? written.app ?? DEFAULTS.app,
-    store: store === undefined && fileStore ? fileStore : absoluteStore(store ?? DEFAULTS.store, cwd),
+    app: options.app ?? variable('app', env) ?? written.app ?? 'lango',
+    store:
+      store === undefined && fileStore ? fileStore : absoluteStore(store ?? defaultStore(cwd, trusted), cwd),
   }
 }
 
-const DEFAULTS: StoreSettings = { app: 'lango', store: 'sqlite:./lango.db' }
+/** Without trust, a link does not lead the database out of the folder: then there is none. */
+function defaultStore(cwd: string, trusted: boolean): string {
+  return trusted || isLocalStore(DEFAULT_STORE, cwd) ? DEFAULT_STORE : 'memory:'
+}
 
 /** What a file of data says of the two keys; `undefined` when only the schema can tell. */
-async function readWritten(file: string, env: Environment): Promise<Partial<StoreSettings> | undefined> {
-  if (!/\.(json|ya?ml)$/.test(file)) return undefined
+async function readWritten(
+  file: string,
+  env: Environment,
+  trusted: boolean,
+): Promise<Partial<StoreSettings> | undefined> {
+  if (trusted && !isDataFile(file)) return undefined
   const [{ readData }, { substitute }] = await Promise.all([
     import('./import-file.js'),
     import('./substitute.js'),
   ])
-  const data = await readData(file)
+  const data = trusted ? await readData(file) : await (await import('./folder-needs.js')).readHarmless(file)
   if (!isPlain(data)) return undefined
-  const { value, missing } = substitute({ app: data.app, store: data.store }, env)
-  if (missing.length > 0 || !isPlain(value)) return undefined
+  const { value, missing, misplaced } = substitute({ app: data.app, store: data.store }, env)
+  if (missing.length > 0 || misplaced.length > 0 || !isPlain(value)) return undefined
   const { app, store } = value
   if (!isTextOrAbsent(app) || !isTextOrAbsent(store)) return undefined
   return { ...(app === undefined ? {} : { app }), ...(store === undefined ? {} : { store }) }

@@ -1,5 +1,6 @@
 import { own } from '../base/own.js'
 import { isPlain } from './redact.js'
+import { mayHoldSecret } from './secret-places.js'
 
 /** A variable that a text asks for and that is not set. */
 export interface MissingVariable {
@@ -16,6 +17,8 @@ export interface SubstitutedText {
 export interface Substitution {
   value: unknown
   missing: MissingVariable[]
+  /** Secrets that a text asks for where none may be. They are not filled in. */
+  misplaced: MissingVariable[]
   whole: SubstitutedText[]
 }
 
@@ -28,11 +31,16 @@ const WHOLE = /^\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}$/
  */
 export function substitute(value: unknown, env: Readonly<Record<string, string | undefined>>): Substitution {
   const missing: MissingVariable[] = []
+  const misplaced: MissingVariable[] = []
   const whole: SubstitutedText[] = []
   const fill = (text: string, path: readonly PropertyKey[]): string => {
     const filled = text.replaceAll(EXPRESSION, (_all, escaped, name: string, fallback?: string) => {
       if (escaped) return '${'
       const found = own(env, name)
+      if (!mayHoldSecret({ path, text, variable: name, value: found })) {
+        misplaced.push({ path, variable: name })
+        return ''
+      }
       if (found !== undefined && (found !== '' || fallback === undefined)) return found
       if (fallback === undefined) missing.push({ path, variable: name })
       return fallback ?? ''
@@ -46,7 +54,7 @@ export function substitute(value: unknown, env: Readonly<Record<string, string |
     if (!isPlain(item) || isLive(item)) return item
     return Object.fromEntries(Object.entries(item).map(([key, entry]) => [key, visit(entry, [...path, key])]))
   }
-  return { value: visit(value, []), missing, whole }
+  return { value: visit(value, []), missing, misplaced, whole }
 }
 
 /** A tool of `defineTool` is a plain object with functions: its texts are not ours to change. */

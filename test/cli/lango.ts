@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { BUILT_LANGO } from '../support/built-lango.js'
+import { TRUST_FILE } from '../support/trust-file.js'
 
 export interface Outcome {
   code: number | null
@@ -21,7 +22,10 @@ export async function lango(args: readonly string[], options: StartOptions): Pro
   return outcomeOf(startLango(args, options))
 }
 
-/** Starts the command line. No key, no setting and no colour of the outer environment reaches it. */
+/**
+ * Starts the command line. No key, no setting and no colour of the outer environment reaches it. Folders of tests
+ * are trusted, unless `env` says otherwise.
+ */
 export function startLango(
   args: readonly string[],
   { cwd, input, env, imports = [] }: StartOptions,
@@ -29,7 +33,7 @@ export function startLango(
   const loaders = imports.flatMap(module => ['--import', module])
   const child = spawn(process.execPath, [...loaders, BUILT_LANGO, ...args], {
     cwd,
-    env: { PATH: process.env.PATH ?? '', HOME: cwd, ...env },
+    env: { PATH: process.env.PATH ?? '', HOME: cwd, LANGO_TRUST: '1', LANGO_TRUST_FILE: TRUST_FILE, ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
   child.stdin?.on('error', () => {})

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import type { IPty } from '@lydell/node-pty'
 import type { Terminal as Screen } from '@xterm/headless'
 import { BUILT_LANGO } from './built-lango.js'
+import { TRUST_FILE } from './trust-file.js'
 
 // Both are CommonJS; their names are not seen by an import.
 const require = createRequire(import.meta.url)
@@ -142,13 +143,18 @@ const KEYS = {
   'ctrl-r': '\u0012',
 } as const
 
-/** Nothing of the machine's own keys and settings may reach the program. */
+/** Nothing of the machine's own keys and settings may reach the program. Folders of tests are trusted. */
 function cleanEnvironment(): Record<string, string> {
   const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG'].flatMap(name => {
     const value = process.env[name]
     return value === undefined ? [] : [[name, value]]
   })
-  return { ...Object.fromEntries(kept), TERM: 'xterm-256color' }
+  return {
+    ...Object.fromEntries(kept),
+    TERM: 'xterm-256color',
+    LANGO_TRUST: '1',
+    LANGO_TRUST_FILE: TRUST_FILE,
+  }
 }
 
 /** How wide characters are on today's terminals; xterm's own table is from 2010. */

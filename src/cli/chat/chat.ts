@@ -73,6 +73,6 @@ function greeting({ model, loaded }: OpenedRuntime): string[] {
 
 /** The command that comes back to this session from the same folder. */
 function continuation(session: ChatSession, flags: ChatFlags): string {
-  const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model'])
+  const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model', 'trust'])
   return `${called('chat')} --session ${quoted(session.state.sessionId)}${place}`
 }

@@ -53,8 +53,13 @@ export function checkNode(version: string): Check {
 
 async function readConfiguration(flags: Flags): Promise<{ check: Check; loaded?: LoadedConfig }> {
   try {
-    const loaded = await loadSettings(flags)
-    const { file, agentFile } = loaded
+    const loaded = await loadSettings(flags, { runs: false })
+    const { file, agentFile, skipped } = loaded
+    if (skipped.length > 0) {
+      const message = `Left out, because the folder is not trusted: ${skipped.join(', ')}`
+      const fix = "'lango trust' shows what they would do, and asks. The other checks are without them."
+      return { check: { name: 'configuration', status: 'warn', message, fix }, loaded }
+    }
     const agent = agentFile === undefined ? '' : `; the agent is ${agentFile}`
     const message =
       file === undefined

@@ -1,0 +1,203 @@
+/**
+ * Which settings of a configuration in data hold without trust. This is a list of what is allowed; every other
+ * setting needs a trusted folder, new ones included. A setting is on the list when it cannot
+ *
+ * - start a program or give the model a tool that acts without a question (`fetch_url`, writing, commands);
+ * - name an address, header, proxy, token or origin that a key or a message passes;
+ * - read or write outside the folder, also through a symbolic link;
+ * - read a variable: any text with `${…}` needs trust.
+ */
+import { readlinkSync, realpathSync } from 'node:fs'
+import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path'
+import { isPlain } from './redact.js'
+
+/** A setting that needs trust. */
+export interface GuardedSetting {
+  path: readonly string[]
+  value: unknown
+}
+
+export interface SortedSettings {
+  /** What holds without trust. */
+  harmless: unknown
+  guarded: GuardedSetting[]
+}
+
+export interface SortOptions {
+  /** The folder that paths are meant from and that they must not leave. */
+  folder: string
+  /** False for a key that does not exist: it is kept, so that the check of the configuration reports it. */
+  knows?: ((path: readonly string[]) => boolean) | undefined
+}
+
+/** Parts the settings of a file into those that hold without trust and those that need it. */
+export function sortSettings(data: unknown, options: SortOptions): SortedSettings {
+  const guarded: GuardedSetting[] = []
+  const harmless = sort(data, SETTINGS, { ...options, path: [], guarded })
+  return { harmless: harmless === GUARDED ? {} : harmless, guarded }
+}
+
+/** Where sessions are kept when nothing names a store. */
+export const DEFAULT_STORE = 'sqlite:./lango.db'
+
+/** Whether a SQLite address or `memory:` stays inside the folder. */
+export function isLocalStore(store: unknown, folder: string): boolean {
+  if (typeof store !== 'string') return false
+  if (/^memory:$/i.test(store)) return true
+  const path = /^sqlite:(?:\/\/)?([^?]+)(\?sync=(normal|full))?$/i.exec(store)?.[1]
+  // A colon may start a URI of SQLite (`file:…`) or name a drive.
+  return path !== undefined && !path.includes(':') && isInside(path, folder)
+}
+
+/** Whether a path, symbolic links followed, stays inside the folder. */
+export function isInside(path: unknown, folder: string): boolean {
+  if (typeof path !== 'string' || isAbsolute(path) || path.startsWith('~')) return false
+  const root = realOf(resolve(folder))
+  const from = relative(root, realOf(resolve(folder, path)))
+  return from !== '..' && !from.startsWith(`..${sep}`) && !isAbsolute(from)
+}
+
+/**
+ * The real path, also of what does not exist yet: then that of the nearest folder that does. A link to a file that
+ * does not exist counts as its target, where the file would be made.
+ */
+function realOf(path: string, links = 0): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    const target = links < MOST_LINKS ? linkTarget(path) : undefined
+    if (target !== undefined) return realOf(target, links + 1)
+    const parent = dirname(path)
+    return parent === path ? path : resolve(realOf(parent, links), basename(path))
+  }
+}
+
+const MOST_LINKS = 40
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return resolve(dirname(path), readlinkSync(path))
+  } catch {
+    return undefined
+  }
+}
+
+type Check = (value: unknown, folder: string) => boolean
+
+/** What is allowed at a place: a value that passes, an object of such places, or a list of them. */
+type Allowed = Check | { readonly keys: Readonly<Record<string, Allowed>> } | { readonly items: Allowed }
+
+const any: Check = () => true
+
+const allOf =
+  (names: readonly string[]): Check =>
+  value =>
+    !Array.isArray(value) || value.every(name => typeof name !== 'string' || names.includes(name))
+
+const oneOf =
+  (...values: readonly unknown[]): Check =>
+  value =>
+    values.includes(value)
+
+/** They read inside the workspace, or nothing at all. */
+const READING_TOOLS = ['read_file', 'list_files', 'search_files', 'current_time']
+
+const AGENT_KEYS: Record<string, Allowed> = {
+  name: any,
+  model: any,
+  description: any,
+  instruction: any,
+  templating: any,
+  tools: allOf(READING_TOOLS),
+  multiAgent: any,
+  maxTurns: any,
+  maxDelegations: any,
+}
+const AGENT: Allowed = { keys: AGENT_KEYS }
+AGENT_KEYS.subAgents = { items: AGENT }
+
+const APPROVALS = ['read_file', 'list_files', 'search_files', 'write_file', 'edit_file', 'run_command']
+
+const SETTINGS: Allowed = {
+  keys: {
+    $schema: any,
+    app: any,
+    store: isLocalStore,
+    agent: AGENT,
+    history: {
+      keys: { maxMessageTokenBudget: any, maxMessages: any, observationalMemory: any, repair: any },
+    },
+    tools: {
+      keys: {
+        builtIn: allOf(READING_TOOLS),
+        workspace: isInside,
+        allowPrivateNetwork: oneOf(false),
+        commandTimeoutMs: any,
+        sandbox: oneOf('auto', 'required'),
+        needsApproval: {
+          keys: Object.fromEntries(
+            [...APPROVALS, 'fetch_url', 'current_time'].map(name => [name, oneOf(true)]),
+          ),
+        },
+        approvalTimeoutMs: any,
+        outputLimitTokens: any,
+        keepOutputs: any,
+      },
+    },
+    server: {
+      keys: {
+        port: any,
+        host: oneOf('127.0.0.1', 'localhost', '::1'),
+        keepRunsDays: any,
+        graceMs: any,
+        runsPerUser: any,
+        streamsPerUser: any,
+        maxBodyBytes: any,
+      },
+    },
+    log: { keys: { level: any, pretty: any } },
+    telemetry: { keys: { serviceName: any } },
+  },
+}
+
+const GUARDED = Symbol('guarded')
+
+interface Walk extends SortOptions {
+  path: readonly string[]
+  guarded: GuardedSetting[]
+}
+
+/** Keeps what is allowed. What has the wrong shape is kept too: the check of the configuration refuses it. */
+function sort(value: unknown, allowed: Allowed | undefined, walk: Walk): unknown {
+  if (allowed === undefined) return walk.knows?.(walk.path) === false ? value : guard(value, walk)
+  if (typeof allowed === 'function') {
+    return allowed(value, walk.folder) && !readsVariables(value) ? value : guard(value, walk)
+  }
+  if ('items' in allowed) {
+    if (!Array.isArray(value)) return scalar(value, walk)
+    return value
+      .map((item, index) => sort(item, allowed.items, { ...walk, path: [...walk.path, String(index)] }))
+      .filter(item => item !== GUARDED)
+  }
+  if (!isPlain(value)) return scalar(value, walk)
+  const entries = Object.entries(value).map(([key, item]) => {
+    const place = Object.hasOwn(allowed.keys, key) ? allowed.keys[key] : undefined
+    return [key, sort(item, place, { ...walk, path: [...walk.path, key] })] as const
+  })
+  return Object.fromEntries(entries.filter(([, item]) => item !== GUARDED))
+}
+
+/** A value in the place of a group. A text could still become one by its variables. */
+function scalar(value: unknown, walk: Walk): unknown {
+  return readsVariables(value) ? guard(value, walk) : value
+}
+
+function guard(value: unknown, { path, guarded }: Walk): typeof GUARDED {
+  guarded.push({ path, value })
+  return GUARDED
+}
+
+function readsVariables(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('${')
+  return typeof value === 'object' && value !== null && Object.values(value).some(readsVariables)
+}

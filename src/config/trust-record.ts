@@ -1,0 +1,125 @@
+/**
+ * Which folders a person trusts, and which files they saw: one JSON file of the user. A file that cannot be read
+ * trusts nothing and is reported; it is set aside, not overwritten. Writers take turns by a lock file, and each
+ * replaces the whole file at once.
+ */
+import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { AgentError, messageOf } from '../errors.js'
+import type { Environment } from './environment.js'
+import { isPlain } from './redact.js'
+
+/** What was trusted in a folder. */
+export interface TrustedFolder {
+  /** ISO 8601. */
+  trustedAt: string
+  /** The hash of each file by its name; see `FolderNeeds`. */
+  files: Readonly<Record<string, string>>
+}
+
+export interface TrustRecord {
+  /** By real path. */
+  folders: ReadonlyMap<string, TrustedFolder>
+  /** Why the file could not be read; then no folder is trusted. */
+  problem?: string
+}
+
+/** Where the record is. Only the process's own environment counts, never a `.env`. */
+export function trustFile(env: Environment, platform: string = process.platform): string {
+  const named = env.LANGO_TRUST_FILE?.trim()
+  if (named) return resolve(named)
+  const home = env.XDG_CONFIG_HOME?.trim() || (platform === 'win32' ? env.APPDATA?.trim() : undefined)
+  return join(home || join(homedir(), '.config'), 'lango', 'trust.json')
+}
+
+export async function readTrust(file: string): Promise<TrustRecord> {
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { folders: new Map() }
+    return { folders: new Map(), problem: messageOf(error) }
+  }
+  try {
+    return { folders: parseRecord(JSON.parse(text)) }
+  } catch (error) {
+    return { folders: new Map(), problem: messageOf(error) }
+  }
+}
+
+/** Changes the record and returns what held before. */
+export async function changeTrust(
+  file: string,
+  change: (folders: Map<string, TrustedFolder>) => void,
+): Promise<TrustRecord> {
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+    return await withLock(`${file}.lock`, async () => {
+      const before = await readTrust(file)
+      if (before.problem !== undefined) await rename(file, `${file}.unreadable`)
+      const folders = new Map(before.folders)
+      change(folders)
+      const draft = `${file}.${process.pid}.new`
+      const text = JSON.stringify({ version: 1, folders: Object.fromEntries(folders) }, null, 2)
+      await writeFile(draft, `${text}\n`, { mode: 0o600 })
+      await rename(draft, file)
+      return before
+    })
+  } catch (error) {
+    if (error instanceof AgentError) throw error
+    throw new AgentError(
+      'invalid-argument',
+      `Could not write the list of trusted folders to ${file}: ${messageOf(error)}. Set LANGO_TRUST_FILE to a file that can be written, or add --trust to the command.`,
+      { cause: error, details: { file } },
+    )
+  }
+}
+
+function parseRecord(data: unknown): Map<string, TrustedFolder> {
+  if (!isPlain(data) || data.version !== 1 || !isPlain(data.folders)) {
+    throw new AgentError('invalid-config', 'it is not a list of trusted folders of this version')
+  }
+  const folders = new Map<string, TrustedFolder>()
+  for (const [folder, entry] of Object.entries(data.folders)) {
+    if (!isPlain(entry) || typeof entry.trustedAt !== 'string' || !isPlain(entry.files)) continue
+    const files = Object.entries(entry.files).filter((each): each is [string, string] => {
+      return typeof each[1] === 'string'
+    })
+    folders.set(folder, { trustedAt: entry.trustedAt, files: Object.fromEntries(files) })
+  }
+  return folders
+}
+
+const LOCK_WAIT_MS = 20
+const MOST_WAITS = 250
+/** A writer needs milliseconds; a lock of this age belongs to a process that ended. */
+const STALE_LOCK_MS = 4000
+
+async function withLock<Result>(lock: string, work: () => Promise<Result>): Promise<Result> {
+  for (let waits = 0; !(await take(lock)); waits += 1) {
+    if (waits > MOST_WAITS)
+      throw new AgentError('invalid-argument', `${lock} is held by another process. Delete it if none runs.`)
+    const held = await stat(lock).catch(() => undefined)
+    if (held && Date.now() - held.mtimeMs > STALE_LOCK_MS) await rm(lock, { force: true })
+    else await wait(LOCK_WAIT_MS)
+  }
+  try {
+    return await work()
+  } finally {
+    await rm(lock, { force: true })
+  }
+}
+
+async function take(lock: string): Promise<boolean> {
+  try {
+    const handle = await open(lock, 'wx', 0o600)
+    await handle.close()
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
