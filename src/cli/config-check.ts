@@ -49,7 +49,7 @@ function okText(loaded: LoadedSettings): string {
   const { file, agentFile, model, sources, skipped } = loaded
   const why = sources['agent.model']?.startsWith('default: ') ? ` (${sources['agent.model'].slice(9)})` : ''
   const lines = [
-    `${green('ok')}  ${file ?? 'no configuration file: the defaults hold'}`,
+    `${skipped.length === 0 ? green('ok') : yellow('part')}  ${file ?? 'no configuration file: the defaults hold'}`,
     ...(agentFile === undefined ? [] : [`    agent  ${agentFile}`]),
     ...(model === undefined ? [] : [`    model  ${model}${why}`]),
     ...Object.entries(sources)

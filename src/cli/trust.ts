@@ -47,8 +47,8 @@ async function list({ json }: Flags): Promise<number> {
   if (json) await printJson({ file, folders: trusted })
   else if (trusted.length === 0) note('No folder is trusted.')
   else {
-    const lines = trusted.map(({ folder, trustedAt }) => `${trustedAt.slice(0, 10)}  ${folder}`)
-    await print(`${lines.map(plainLine).join('\n')}\n`)
+    const lines = trusted.map(({ folder, trustedAt }) => `${trustedAt.slice(0, 10)}  ${plainLine(folder)}\n`)
+    await print(lines.join(''))
   }
   return 0
 }
