@@ -31,9 +31,9 @@ export interface TrustOptions {
 /** What is left out because the folder is not trusted; nothing when it is, or needs no trust. */
 export async function settleTrust(flags: TrustFlags, { cwd = process.cwd(), runs }: TrustOptions) {
   if (flags.trust || isTrustedByEnvironment(process.env)) return []
-  const { needs, record } = await untrustedNeeds(flags, cwd)
+  const { needs, all, record } = await untrustedNeeds(flags, cwd)
   if (needs.length === 0) return []
-  const skipped = needs.flatMap(({ skips }) => skips)
+  const skipped = all.flatMap(({ skips }) => skips)
   if (!runs) {
     note(plainLine(skippedLine(needs, skipped)))
     return skipped
@@ -52,7 +52,10 @@ function isTrustedByEnvironment({ LANGO_TRUST }: NodeJS.ProcessEnv): boolean {
 }
 
 export interface UntrustedNeeds {
+  /** Of folders that are not trusted, or not as they are now. */
   needs: FolderNeeds[]
+  /** Those of trusted folders, too. */
+  all: FolderNeeds[]
   record: TrustRecord
 }
 
@@ -65,14 +68,14 @@ export async function untrustedNeeds(flags: TrustFlags, cwd: string): Promise<Un
     env: process.env,
     hasStore: flags.store !== undefined,
   })
-  if (all.length === 0) return { needs: [], record: { folders: new Map() } }
+  if (all.length === 0) return { needs: [], all, record: { folders: new Map() } }
   const file = trustFile(process.env)
   const record = await readTrust(file)
   if (record.problem !== undefined) {
     note(`${plainLine(`${file} cannot be read (${record.problem})`)}, so no folder counts as trusted.`)
   }
   const needs = all.filter(each => changedFiles(each, record.folders.get(each.folder)).length > 0)
-  return { needs, record }
+  return { needs, all, record }
 }
 
 /** Trusts these files of these folders. */
