@@ -45,8 +45,8 @@ export function isLocalStore(store: unknown, folder: string): boolean {
   if (typeof store !== 'string') return false
   if (/^memory:$/i.test(store)) return true
   const path = /^sqlite:(?:\/\/)?([^?]+)(\?sync=(normal|full))?$/i.exec(store)?.[1]
-  // A colon may start a URI of SQLite (`file:…`) or name a drive.
-  return path !== undefined && !path.includes(':') && isInside(path, folder)
+  // A colon may start a URI of SQLite (`file:…`) or name a drive; `%2e` and a backslash may hide a way up.
+  return path !== undefined && !/[:%\\]/.test(path) && isInside(path, folder)
 }
 
 /** Whether a path, symbolic links followed, stays inside the folder. */

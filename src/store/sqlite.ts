@@ -24,6 +24,7 @@ export async function openSqlite({
   try {
     connection = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
     await configure(connection, sync)
+    refuseForeignCode(connection, file)
   } catch (error) {
     connection?.close()
     throw toAgentError(error, file)
@@ -238,6 +239,26 @@ async function configure(connection: DatabaseSyncInstance, sync: 'full' | 'norma
   connection.exec(`PRAGMA page_size = ${PAGE_SIZE}`)
   await switchToWal(connection)
   connection.exec(`PRAGMA synchronous = ${sync}`)
+}
+
+/**
+ * A trigger is code that came with the file: it could approve tools or add messages to every new session. Lango
+ * makes none, and one view.
+ */
+function refuseForeignCode(connection: DatabaseSyncInstance, file: string): void {
+  connection.exec('PRAGMA trusted_schema = OFF')
+  const found = connection
+    .prepare(
+      `SELECT type, name FROM sqlite_master WHERE type = 'trigger'
+       OR (type = 'view' AND name LIKE 'lango%' AND name <> 'lango_messages_readable')`,
+    )
+    .get() as { type: string; name: string } | undefined
+  if (!found) return
+  throw new AgentError(
+    'store-corrupt',
+    `${file} has the ${found.type} "${found.name}", which Lango did not make and which could change what is stored. Drop it if it is yours, or use another file`,
+    { details: { file, ...found } },
+  )
 }
 
 const OLDEST_SQLITE = [3, 51, 3]

@@ -208,7 +208,7 @@ async function listen(status: number): Promise<number> {
 async function installation(config: object | string, flags: { offline?: boolean } = {}) {
   const file = join(await temporaryFolder(), 'lango.config.json')
   await writeFile(file, typeof config === 'string' ? config : JSON.stringify(config))
-  const { code, text } = await captured(() => doctor({ config: file, json: true, ...flags }))
+  const { code, text } = await captured(() => doctor({ config: file, json: true, trust: true, ...flags }))
   const { checks } = JSON.parse(text) as {
     checks: { name: string; status: string; message: string; fix?: string }[]
   }

@@ -20,6 +20,8 @@ test.each([
   [{ store: 'postgres://db/x' }, 'store'],
   [{ store: 'sqlite:/etc/x.db' }, 'store'],
   [{ store: 'sqlite:../x.db' }, 'store'],
+  [{ store: 'sqlite:%2e%2e%2fx.db' }, 'store'],
+  [{ store: 'sqlite:..\\x.db' }, 'store'],
   [{ store: 'sqlite:file:x.db?vfs=evil' }, 'store'],
   [{ providers: { openai: {} } }, 'providers'],
   [{ mcpServers: { a: { command: 'x' } } }, 'mcpServers'],

@@ -1,0 +1,25 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { expect, onTestFinished, test } from 'vitest'
+import { openStore } from './open-store.js'
+
+test.each([
+  ['trigger', `CREATE TRIGGER approve AFTER INSERT ON lango_sessions BEGIN DELETE FROM lango_messages; END`],
+  ['view', `CREATE VIEW LANGO_other AS SELECT 1`],
+])('a database with a %s of somebody else is refused', async (type, sql) => {
+  const folder = await mkdtemp(join(tmpdir(), 'lango-test-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const file = join(folder, 'lango.db')
+  const store = await openStore(`sqlite:${file}`)
+  await store.close()
+  const database = new DatabaseSync(file)
+  database.exec('CREATE VIEW my_report AS SELECT count(*) FROM lango_messages')
+  await (await openStore(`sqlite:${file}`)).close()
+  database.exec(sql)
+  database.close()
+  await expect(openStore(`sqlite:${file}`)).rejects.toThrow(
+    new RegExp(`has the ${type} ".*Lango did not make`),
+  )
+})
