@@ -1,3 +1,6 @@
+import { unknownKeyText } from './config/suggest.js'
+import { AgentError } from './errors.js'
+
 /**
  * A tool as its author writes it. `parameters` is a JSON schema, or anything that follows Standard Schema
  * (a Zod schema does); arguments are validated before `execute` is called.
@@ -71,6 +74,58 @@ export type ArgsOf<Parameters> = Parameters extends { readonly '~standard': { re
 export function defineTool<const Parameters extends ToolParameters>(
   tool: Omit<Tool<ArgsOf<Parameters>>, 'parameters'> & { readonly parameters: Parameters },
 ): Tool {
+  const problems = toolProblems(tool).map(({ key, expected }) => ({
+    path: key,
+    message: expected === undefined ? unknownKeyText(key, TOOL_KEYS) : `\`${key}\` ${expected}.`,
+  }))
+  if (problems.length > 0) {
+    const name = typeof tool.name === 'string' ? ` "${tool.name}"` : ''
+    const text = problems.map(({ message }) => message).join(' ')
+    throw new AgentError('invalid-config', `The tool${name} is not valid: ${text}`, { details: { problems } })
+  }
   // The runtime validates arguments against `parameters` before `execute` sees them, so the narrower type holds.
   return tool as unknown as Tool
+}
+
+/** A key that is wrong: its value should be as `expected` says, or there is no such key. */
+export interface ToolProblem {
+  key: string
+  expected?: string
+}
+
+const isText = (value: unknown) => typeof value === 'string'
+const EFFECTS: readonly unknown[] = ['read', 'idempotent', 'once'] satisfies ToolEffect[]
+
+type Rule = readonly [isRight: (value: unknown) => boolean, expected: string]
+
+const RULES: Readonly<Record<keyof Tool, Rule>> = {
+  name: [
+    value => isText(value) && /^[A-Za-z_][\w.:-]{0,127}$/.test(String(value)) && value !== '__proto__',
+    'must be a name of letters, digits, underscores, dots or hyphens',
+  ],
+  description: [value => value === undefined || isText(value), 'must be a text'],
+  parameters: [
+    value => (typeof value === 'object' && value !== null) || typeof value === 'function',
+    'must be a Zod schema or a JSON schema',
+  ],
+  execute: [value => typeof value === 'function', 'must be a function'],
+  effect: [value => value === undefined || EFFECTS.includes(value), `must be one of: ${EFFECTS.join(', ')}`],
+  needsApproval: [
+    value => value === undefined || typeof value === 'boolean' || typeof value === 'function',
+    'must be true, false or a function',
+  ],
+  timeoutMs: [
+    value => value === undefined || (typeof value === 'number' && value > 0),
+    'must be a number of milliseconds greater than 0, or Infinity',
+  ],
+}
+
+export const TOOL_KEYS: readonly string[] = Object.keys(RULES)
+
+/** What is wrong with a tool. Keys set to `undefined` count as absent; an instance of a class may have more keys. */
+export function toolProblems(tool: object): ToolProblem[] {
+  const given = Object.getPrototypeOf(tool) === Object.prototype ? Object.keys(tool) : []
+  const unknown = given.filter(key => !TOOL_KEYS.includes(key) && Reflect.get(tool, key) !== undefined)
+  const wrong = Object.entries(RULES).filter(([key, [isRight]]) => !isRight(Reflect.get(tool, key)))
+  return [...unknown.map(key => ({ key })), ...wrong.map(([key, [, expected]]) => ({ key, expected }))]
 }

@@ -13,6 +13,13 @@ export function suggest(name: string, known: readonly string[]): string | undefi
   return best
 }
 
+/** What to say of a key that is not among the known ones. */
+export function unknownKeyText(key: string, known: readonly string[]): string {
+  const near = suggest(key, known)
+  const fix = near === undefined ? `Known keys: ${known.join(', ')}.` : `Did you mean \`${near}\`?`
+  return `\`${key}\` is not a known key. ${fix}`
+}
+
 function plain(name: string): string {
   return name
     .toLowerCase()

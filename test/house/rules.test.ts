@@ -74,7 +74,7 @@ describe('the import table', () => {
     const { status, output } = cruise()
     expect(status).toBe(1)
     for (const rule of [
-      'leaves-import-nothing',
+      'leaves-import-only-leaves',
       'base-imports-nothing',
       'session-is-pure',
       'session-imports-only-its-own',
