@@ -5,7 +5,6 @@
 
 import type { Event } from './adk/sdk.js'
 import type { EventOptions } from './adk-events.js'
-import { checkModels, checkOptions } from './check-options.js'
 import { describeRuntime } from './describe-runtime.js'
 import { AgentError } from './errors.js'
 import { inspectRun, type RunInspection } from './inspect.js'
@@ -14,6 +13,7 @@ import { createRegistry } from './provider/provider-registry.js'
 import { type RunResult, runAndCollect } from './run/run-and-collect.js'
 import type { RunEvent, RunUsage } from './run/run-event.js'
 import type { RunInput } from './run/run-host.js'
+import { checkRunInput } from './run/run-input.js'
 
 export type { RunInput }
 
@@ -54,8 +54,9 @@ export interface Runtime {
 }
 
 /** Opens the store and checks the options. Nothing of ADK is loaded yet. */
-export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
-  checkOptions(options)
+export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
+  const { checkModels, checkOptions } = await import('./check-options.js')
+  const options = checkOptions(given)
   const registry = createRegistry(options.providers ?? {})
   checkModels(options, registry)
   const { store = 'sqlite:./lango.db' } = options
@@ -83,6 +84,7 @@ class LangoRuntime implements Runtime {
   }
 
   async *run(input: RunInput): AsyncGenerator<RunEvent, void, undefined> {
+    checkRunInput(input, this.parts.options.app ?? 'lango')
     if (this.closing.signal.aborted) throw closed()
     const done = this.register()
     try {

@@ -5,6 +5,16 @@
 import { z } from 'zod'
 import type { Tool } from '../tool.js'
 import {
+  adkAgent,
+  adkSchema,
+  anyFunction,
+  environment,
+  logger,
+  profileSchema,
+  toolSchema,
+  tracerProvider,
+} from './code-parts.js'
+import {
   amount,
   anyText,
   flag,
@@ -29,15 +39,15 @@ export type LangoConfig = z.output<typeof configSchema>
 /** The root agent of a configuration. */
 export type AgentConfig = NonNullable<LangoConfig['agent']>
 
-/** An agent below the root. */
-export interface SubAgentConfig {
+/** An agent below the root. A program may give it a model of its own making. */
+export interface SubAgentConfig<Model = string> {
   name: string
-  model?: string | undefined
+  model?: Model | undefined
   description?: string | undefined
   instruction?: string | undefined
   templating?: boolean | undefined
   tools?: ToolConfig[] | undefined
-  subAgents?: SubAgentConfig[] | undefined
+  subAgents?: SubAgentConfig<Model>[] | undefined
 }
 
 /** A tool by its name, or one that was made in code: Lango's own, or a tool or toolset of ADK. */
@@ -59,18 +69,6 @@ export const BUILT_IN_TOOL_NAMES = [
   'current_time',
 ] as const
 
-const TOOL_ERROR = 'must be the name of a tool, or a tool made in code'
-
-const toolSchema = z.union(
-  [
-    text(),
-    live<Tool>('execute', TOOL_ERROR),
-    live<object>('runAsync', TOOL_ERROR),
-    live<object>('getTools', TOOL_ERROR),
-  ],
-  { error: TOOL_ERROR },
-)
-
 const agentName = z
   .string({ error: 'must be a name' })
   .regex(/^[A-Za-z_][A-Za-z0-9_-]*$/, {
@@ -78,43 +76,44 @@ const agentName = z
   })
   .refine(name => name !== 'user', { error: 'must be another name: "user" is the person' })
 
-const agentFields = {
-  model: text('must be a model such as "openai/gpt-5.2"')
-    .optional()
-    .describe('The model as `provider/model`. Sub-agents inherit it. Default: see "The default model".'),
-  description: anyText
-    .optional()
-    .describe('What the agent is for: other agents decide by it whether to hand over.'),
-  instruction: anyText.optional().describe('What the agent is told before everything else.'),
-  templating: flag
-    .optional()
-    .describe('Fill `{name}` in the instruction from the session’s state. Default false.'),
-  tools: list(toolSchema)
-    .optional()
-    .describe(
-      'Names of tools: built-in ones, tools of MCP servers (`server_tool`), or all of a server (`server_*`). In a program also the tools themselves. Absent: the root agent gets all that `tools.builtIn` and `mcpServers` provide, a sub-agent none.',
-    ),
+/** The schema of a root agent. `model` is what an agent may name as its model. */
+export function agentSchemaWith<Model extends string | object>(model: z.ZodType<Model, Model>) {
+  const fields = {
+    model: model
+      .optional()
+      .describe('The model as `provider/model`. Sub-agents inherit it. Default: see "The default model".'),
+    description: anyText
+      .optional()
+      .describe('What the agent is for: other agents decide by it whether to hand over.'),
+    instruction: anyText.optional().describe('What the agent is told before everything else.'),
+    templating: flag
+      .optional()
+      .describe('Fill `{name}` in the instruction from the session’s state. Default false.'),
+    tools: list(toolSchema)
+      .optional()
+      .describe(
+        'Names of tools: built-in ones, tools of MCP servers (`server_tool`), or all of a server (`server_*`). In a program also the tools themselves. Absent: the root agent gets all that `tools.builtIn` and `mcpServers` provide, a sub-agent none.',
+      ),
+  }
+  // The type is spelled out above, because a type cannot be inferred from a schema that contains itself.
+  const subAgentSchema: z.ZodType<SubAgentConfig<Model>, SubAgentConfig<Model>> = group({
+    name: agentName.describe('The agent’s name, unlike any other in the tree.'),
+    ...fields,
+    get subAgents() {
+      return list(subAgentSchema).optional().describe('Agents below this one; each has the same keys.')
+    },
+  })
+  return group({
+    name: agentName.default('lango-agent').describe('The agent’s name.'),
+    ...fields,
+    subAgents: list(subAgentSchema).optional().describe('Agents that the root may hand over to.'),
+    multiAgent: flag.optional().describe('Raises the default of `maxTurns` to 50. Default false.'),
+    maxTurns: wholeNumber(1)
+      .optional()
+      .describe('Turns with tool calls in one run. Default 25, or 50 with `multiAgent`.'),
+    maxDelegations: wholeNumber(1).optional().describe('Hand-overs between agents in one run. Default 32.'),
+  })
 }
-
-// The type is spelled out above, because a type cannot be inferred from a schema that contains itself.
-const subAgentSchema: z.ZodType<SubAgentConfig, SubAgentConfig> = group({
-  name: agentName.describe('The agent’s name, unlike any other in the tree.'),
-  ...agentFields,
-  get subAgents() {
-    return list(subAgentSchema).optional().describe('Agents below this one; each has the same keys.')
-  },
-})
-
-const agentSchema = group({
-  name: agentName.default('lango-agent').describe('The agent’s name.'),
-  ...agentFields,
-  subAgents: list(subAgentSchema).optional().describe('Agents that the root may hand over to.'),
-  multiAgent: flag.optional().describe('Raises the default of `maxTurns` to 50. Default false.'),
-  maxTurns: wholeNumber(1)
-    .optional()
-    .describe('Turns with tool calls in one run. Default 25, or 50 with `multiAgent`.'),
-  maxDelegations: wholeNumber(1).optional().describe('Hand-overs between agents in one run. Default 32.'),
-})
 
 const modelCorrectionSchema = group({
   contextWindow: wholeNumber(1).optional().describe('Tokens that fit into one request and its answer.'),
@@ -141,7 +140,7 @@ const providerSchema = group({
   api: oneOf(['chat', 'responses'])
     .optional()
     .describe('For `openai`. Default: Responses for OpenAI’s own models and Chat Completions for the rest.'),
-  profile: text()
+  profile: profileSchema
     .optional()
     .describe('The repair profile, instead of the one that the model’s name implies.'),
   preset: text()
@@ -158,6 +157,12 @@ const providerSchema = group({
     maxDelayMs: wholeNumber(0)
       .optional()
       .describe('The longest pause. A server that asks for more is not waited for.'),
+    sleep: anyFunction<(delayMs: number, signal?: AbortSignal) => Promise<void>>()
+      .optional()
+      .describe('Waits between attempts. For tests.'),
+    random: anyFunction<() => number>()
+      .optional()
+      .describe('A number from 0 to 1 for the jitter. For tests.'),
   })
     .optional()
     .describe('When a model call fails before anything of its answer was visible.'),
@@ -165,15 +170,20 @@ const providerSchema = group({
   vertexai: flag.optional().describe('For `gemini`: speak to Vertex AI. Default: GOOGLE_GENAI_USE_VERTEXAI.'),
   project: text().optional().describe('For Vertex AI.'),
   location: text().optional().describe('For Vertex AI.'),
+  env: environment
+    .optional()
+    .describe('Where the variables of the vendor are looked up. Default: the environment. Never printed.'),
 })
 
 const PROVIDER_ERROR = 'must be an object with a `type`, or a provider made in code'
 
-const BUDGET_ERROR = 'must be a number of tokens, 0 for the default, or "off"'
+const BUDGET_ERROR = 'must be a whole number of tokens, 0 for the default, or "off"'
 
 const historySchema = group({
   maxMessageTokenBudget: z
-    .union([amount(BUDGET_ERROR), z.literal('off')], { error: BUDGET_ERROR })
+    .union([z.int({ error: BUDGET_ERROR }).min(0, { error: BUDGET_ERROR }), z.literal('off')], {
+      error: BUDGET_ERROR,
+    })
     .optional()
     .describe(
       'Tokens of history that a model is sent. 0 or absent: 32000. `off`: the message limit holds instead.',
@@ -268,15 +278,17 @@ const telemetrySchema = group({
   headers: textsByName.optional().describe('Sent to the collector. Never printed.'),
   content: flag.default(false).describe('Put what users, models and tools say into spans.'),
   serviceName: text().default('lango').describe('The name under which the spans appear.'),
+  tracerProvider: tracerProvider
+    .optional()
+    .describe('Instead of `endpoint`: the spans go to a provider that the application has set up.'),
+  logger: logger.optional().describe('Where spans that could not be sent are reported. Default: the log.'),
 })
 
-/** The whole configuration. */
-export const configSchema = group({
-  $schema: z.string().optional().describe('The address of the JSON schema, for editors.'),
+const modelName = text('must be a model such as "openai/gpt-5.2"')
+
+/** Keys that a configuration file and `createRuntime` have in common. */
+export const sharedKeys = {
   app: text().default('lango').describe('The name under which sessions are kept.'),
-  store: storeAddress()
-    .default('sqlite:./lango.db')
-    .describe('Where sessions are kept: `sqlite:…`, `postgres://…` or `memory:`.'),
   providers: z
     .record(
       z.string(),
@@ -289,12 +301,7 @@ export const configSchema = group({
     .describe(
       'By the name that models are addressed with, as in `name/model`. The usual ones need no entry.',
     ),
-  agent: agentSchema
-    .optional()
-    .describe('The agent as data. Absent: `agent.ts` beside the configuration, or a plain agent.'),
-  rootAgent: live<object>('runAsync', 'must be an agent of ADK')
-    .optional()
-    .describe('In a program, instead of `agent`: an agent of ADK, unchanged.'),
+  rootAgent: adkAgent.optional().describe('In a program, instead of `agent`: an agent of ADK, unchanged.'),
   history: historySchema.prefault({}).describe('How much of a session a model is sent, and in which state.'),
   tools: toolsSchema.prefault({}).describe('Built-in tools.'),
   mcpServers: z
@@ -307,17 +314,40 @@ export const configSchema = group({
     )
     .default({})
     .describe('MCP servers whose tools agents may use, by the name that prefixes their tools.'),
+  telemetry: telemetrySchema.prefault({}).describe('Spans for OpenTelemetry.'),
+  adk: adkSchema.optional().describe('Handed to ADK as it is.'),
+}
+
+const { app, providers, ...furtherKeys } = sharedKeys
+
+/** The whole configuration. */
+export const configSchema = group({
+  $schema: z.string().optional().describe('The address of the JSON schema, for editors.'),
+  app,
+  store: storeAddress()
+    .default('sqlite:./lango.db')
+    .describe('Where sessions are kept: `sqlite:…`, `postgres://…` or `memory:`.'),
+  providers,
+  agent: agentSchemaWith(modelName)
+    .optional()
+    .describe('The agent as data. Absent: `agent.ts` beside the configuration, or a plain agent.'),
+  ...furtherKeys,
   server: serverSchema.prefault({}).describe('The server with the web chat.'),
   log: logSchema.prefault({}).describe('The log.'),
-  telemetry: telemetrySchema.prefault({}).describe('Spans for OpenTelemetry.'),
-}).superRefine((config, context) => {
+}).superRefine(refuseTwoAgents)
+
+/** One agent, not two. */
+export function refuseTwoAgents(
+  config: { agent?: unknown; rootAgent?: unknown },
+  context: z.RefinementCtx,
+): void {
   if (!config.agent || !config.rootAgent) return
   context.addIssue({
     code: 'custom',
     path: ['rootAgent'],
     message: 'must not stand beside `agent`: keep one of them',
   })
-})
+}
 
 /** The schema of configuration files, for editors. What only a program can write is left out. */
 export function configJsonSchema(): Record<string, unknown> {

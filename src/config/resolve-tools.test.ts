@@ -19,7 +19,7 @@ test('the root agent gets all there is when it names none, sub-agents nothing', 
 })
 
 test('names, beginnings and tools made in code are put together in order', () => {
-  const own = { name: 'own', execute() {} }
+  const own = { name: 'own', parameters: {}, execute() {} }
   const agent = agentOf({ tools: ['files_*', own], subAgents: [{ name: 'a', tools: ['read_file'] }] })
   const resolved = resolveTools(agent, AVAILABLE)
   expect(names(resolved.tools)).toEqual(['files_list', 'files_get', 'own'])

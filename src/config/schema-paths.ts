@@ -19,7 +19,7 @@ export function kindsAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): 
 
 /** Where a key of this name is known, as dotted paths. Records are left out: their names are the user's. */
 export function placesOf(schema: z.core.$ZodType, name: string): string[] {
-  const root = open(schema).find(found => found._zod.def.type === 'object')
+  const root = openSchema(schema).find(found => found._zod.def.type === 'object')
   if (!root) return []
   return Object.entries(shapeOf(root)).flatMap(([key, child]) => {
     const keys = knownKeys(child, []) ?? []
@@ -58,23 +58,25 @@ function shapeOf(schema: z.core.$ZodType): Record<string, z.core.$ZodType> {
 }
 
 function schemaAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): z.core.$ZodType[] {
-  let places = open(schema)
-  for (const step of path) places = places.flatMap(place => children(place, step)).flatMap(open)
+  let places = openSchema(schema)
+  for (const step of path) places = places.flatMap(place => childSchema(place, step)).flatMap(openSchema)
   return places
 }
 
-function children(schema: z.core.$ZodType, step: PropertyKey): z.core.$ZodType[] {
-  const { element, valueType, shape } = definitionOf(schema)
+/** The schema of what stands below a schema's values under a key or an index: one, or none. */
+export function childSchema(schema: z.core.$ZodType, step: PropertyKey): z.core.$ZodType[] {
+  const { element, valueType } = definitionOf(schema)
   if (element) return [element]
   if (valueType) return [valueType]
-  const child = own(shape ?? {}, String(step))
+  const shape = shapeOf(schema)
+  const child = own(shape, String(step))
   return child ? [child] : []
 }
 
 /** The schema behind defaults and options, or those that it is a choice of. */
-function open(schema: z.core.$ZodType): z.core.$ZodType[] {
+export function openSchema(schema: z.core.$ZodType): z.core.$ZodType[] {
   const { innerType, in: before, options, getter } = definitionOf(schema)
-  if (options) return options.flatMap(open)
+  if (options) return options.flatMap(openSchema)
   const inner = innerType ?? before ?? getter?.()
-  return inner ? open(inner) : [schema]
+  return inner ? openSchema(inner) : [schema]
 }

@@ -15,7 +15,7 @@ export interface DescribeOptions {
 }
 
 /** A correction to the catalogue. `profile` is the name of a repair profile. */
-export type ModelOverride = Partial<Omit<ModelInfo, 'id' | 'known'>>
+export type ModelOverride = Partial<Omit<ModelInfo, 'id' | 'name' | 'known'>>
 
 /** Describes a model. `type` is a provider's type or the name of a compatible server. */
 export function describeModel(type: string, model: string, options: DescribeOptions = {}): ModelInfo {

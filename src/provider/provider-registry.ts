@@ -26,7 +26,10 @@ export interface ProviderRegistry {
 }
 
 /** Providers by the name that references use: options, or a provider made by the caller. */
-export type ProvidersConfig = Readonly<Record<string, Omit<ProviderOptions, 'id'> | Provider | undefined>>
+export type ProvidersConfig = Readonly<Record<string, NamedProviderOptions | Provider | undefined>>
+
+/** The options of a provider whose name stands beside them. It may leave out a type that is its name. */
+export type NamedProviderOptions = Omit<ProviderOptions, 'id' | 'type'> & { type?: ProviderType | undefined }
 
 /** Splits a reference at its first slash: what follows may hold more of them. */
 export function parseModelReference(reference: string): ModelReference {
@@ -58,7 +61,12 @@ export function createRegistry(config: ProvidersConfig = {}): ProviderRegistry {
 
 function makeProvider(id: string, config: ProvidersConfig): Provider | undefined {
   const given = own(config, id)
-  if (given) return 'generate' in given ? given : createProvider({ ...given, id })
+  if (given) {
+    // `createProvider` refuses a name that is no type.
+    return 'generate' in given
+      ? given
+      : createProvider({ ...given, type: given.type ?? (id as ProviderType), id })
+  }
   if (isType(id)) return createProvider({ type: id })
   if (Object.hasOwn(COMPATIBLE_SERVERS, id)) return createProvider({ type: 'openai-compatible', preset: id })
   return undefined

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { BUILT_IN_TOOL_NAMES, configJsonSchema, PROVIDER_TYPE_NAMES } from '../../src/config/config.js'
 import { KEYED_PROVIDERS } from '../../src/config/default-model.js'
-import { type ConfigProblem, parseConfig } from '../../src/config/parse-config.js'
+import { parseConfig } from '../../src/config/parse-config.js'
+import type { ConfigProblem } from '../../src/config/read-data.js'
 import { AgentError } from '../../src/errors.js'
 import { describeModel } from '../../src/provider/model-catalog.js'
 import { createRegistry } from '../../src/provider/provider-registry.js'
@@ -68,7 +69,7 @@ const WRONG: [input: unknown, message: string][] = [
   ],
   [{ rootAgent: {} }, '`rootAgent` is an object, but must be an agent of ADK.'],
   [
-    { agent: {}, rootAgent: { runAsync() {} } },
+    { agent: {}, rootAgent: { runAsync() {}, subAgents: [] } },
     '`rootAgent` is an object, but must not stand beside `agent`: keep one of them.',
   ],
   [{ providers: [] }, '`providers` is a list, but must be an object of providers.'],
@@ -118,11 +119,11 @@ const WRONG: [input: unknown, message: string][] = [
   ],
   [
     { history: { maxMessageTokenBudget: 'lots' } },
-    '`history.maxMessageTokenBudget` is "lots", but must be a number of tokens, 0 for the default, or "off".',
+    '`history.maxMessageTokenBudget` is "lots", but must be a whole number of tokens, 0 for the default, or "off".',
   ],
   [
     { history: { maxMessageTokenBudget: -5 } },
-    '`history.maxMessageTokenBudget` is -5, but must be a number of tokens, 0 for the default, or "off".',
+    '`history.maxMessageTokenBudget` is -5, but must be a whole number of tokens, 0 for the default, or "off".',
   ],
   [{ history: { maxMessages: 0 } }, '`history.maxMessages` is 0, but must be a whole number of at least 1.'],
   [
@@ -258,7 +259,7 @@ describe('the schema', () => {
   })
 
   test('takes tools, agents and providers that were made in code', () => {
-    const tool = { name: 'x', execute() {} }
+    const tool = { name: 'x', parameters: {}, execute() {} }
     const provider = { id: 'play', generate() {} }
     const config = parseConfig({ agent: { tools: [tool, 'read_file'] }, providers: { play: provider } })
     expect(config.agent?.tools?.[0]).toBe(tool)

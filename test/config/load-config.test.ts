@@ -201,7 +201,7 @@ describe('variables in texts', () => {
 
   test('are left alone in tools that were made in code', async () => {
     const program =
-      'export default { agent: { tools: [{ name: "x", description: "${NOT_SET}", execute() {} }] } }'
+      'export default { agent: { tools: [{ name: "x", description: "${NOT_SET}", parameters: {}, execute() {} }] } }'
     const { config } = await load({ 'lango.config.mjs': program })
     expect(config.agent?.tools).toMatchObject([{ description: '${NOT_SET}' }])
   })

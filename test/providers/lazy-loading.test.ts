@@ -8,7 +8,7 @@ const run = promisify(execFile)
 const hook = new URL('./list-loaded-modules.mjs', import.meta.url)
 const HEAVY = /node_modules\/(openai|@anthropic-ai\/sdk|@google\/genai|@google\/adk)\//
 
-async function packagesLoadedBy(script: string): Promise<string[]> {
+async function urlsLoadedBy(script: string): Promise<string> {
   const { stdout } = await run(
     process.execPath,
     ['--import', 'tsx', '--import', hook.href, '--input-type=module', '-e', script],
@@ -16,7 +16,11 @@ async function packagesLoadedBy(script: string): Promise<string[]> {
       cwd: new URL('../..', import.meta.url),
     },
   )
-  const urls = JSON.parse(stdout.slice(stdout.lastIndexOf('['))) as string[]
+  return stdout.slice(stdout.lastIndexOf('['))
+}
+
+async function packagesLoadedBy(script: string): Promise<string[]> {
+  const urls = JSON.parse(await urlsLoadedBy(script)) as string[]
   expect(urls.length).toBeGreaterThan(0)
   return [...new Set(urls.flatMap(url => HEAVY.exec(url)?.[1] ?? []))]
 }
@@ -42,4 +46,13 @@ test.each([
     for await (const event of provider.generate({ model: 'm', messages: [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }] })) {}
   `
   expect(await packagesLoadedBy(script)).toEqual(packages)
+})
+
+test('importing index.ts loads no Zod; createRuntime loads it to check its options, and nothing of ADK', async () => {
+  const importing = `const { createRuntime } = await import(${JSON.stringify(source('index.ts').href)})`
+  const creating = `${importing}
+    await (await createRuntime({ store: 'memory:', agent: { model: 'demo/demo' } })).close()`
+  expect(await urlsLoadedBy(importing)).not.toMatch(/node_modules\/zod\//)
+  expect(await urlsLoadedBy(creating)).toMatch(/node_modules\/zod\//)
+  expect(await packagesLoadedBy(creating)).toEqual([])
 })

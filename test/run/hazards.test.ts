@@ -198,18 +198,34 @@ describe('options are checked before anything is opened', () => {
   cycle.subAgents.push(cycle)
   const tool = { name: 'a', description: '', parameters: {}, execute: () => 1 }
   test.each([
-    ['an unknown option', { agent, stor: 'memory:' }, /no option "stor"\. Did you mean "store"\?/],
+    [
+      'an unknown option',
+      { agent, stor: 'memory:' },
+      /`stor` \("memory:"\) is not a known key\. Did you mean `store`\?/,
+    ],
     ['no agent', {}, /An agent is missing/],
     ['an unknown provider', { agent: { model: 'nobody/x' } }, /nobody/],
     ['a circle of agents', { agent: cycle }, /form a circle: x → x/],
-    ['a nameless sub-agent', { agent: { ...agent, subAgents: [{}] } }, /A sub-agent has no name/],
+    [
+      'a nameless sub-agent',
+      { agent: { ...agent, subAgents: [{}] } },
+      /`agent\.subAgents\[0\]\.name` is missing/,
+    ],
     [
       'two agents of one name',
       { agent: { ...agent, name: 'a', subAgents: [{ name: 'a' }] } },
-      /Two agents are called "a"/,
+      /`agent\.subAgents\[0\]\.name` is "a", but must be another name/,
     ],
-    ['two tools of one name', { agent: { ...agent, tools: [tool, tool] } }, /second tool called "a"/],
-    ['something that is no tool', { agent: { ...agent, tools: [{}] } }, /agent\.tools\[0\]` needs a `name`/],
+    [
+      'two tools of one name',
+      { agent: { ...agent, tools: [tool, tool] } },
+      /`agent\.tools\[1\]\.name` is "a", but must be another name/,
+    ],
+    [
+      'something that is no tool',
+      { agent: { ...agent, tools: [{}] } },
+      /`agent\.tools\[0\]\.name` is missing: it must be a name/,
+    ],
     [
       'a broken budget',
       { agent, history: { maxMessageTokenBudget: 10.5 } },
