@@ -467,6 +467,7 @@ const EVERYTHING = {
     tokens: {},
     allowedOrigins: ['https://example.com'],
     allowedHosts: ['example.com'],
+    trustedProxies: ['127.0.0.1'],
     keepRunsDays: 1,
     graceMs: 0,
     runsPerUser: 1,
