@@ -2,13 +2,11 @@
 import { convertContents } from './adk/model/convert-messages.js'
 import { messagesToContents } from './adk/session/messages-to-events.js'
 import type { ProviderPart } from './provider/provider.js'
-import type { RunUsage } from './run/run-event.js'
-import { fromUsageMetadata } from './run/usage-metadata.js'
-import { type PriceOf, sessionUsage, withCost } from './run-cost.js'
 import type { ChatMessage, ChatPart } from './session/chat-message.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from './session/message.js'
 import type { ReadOptions, SessionStore } from './session/session-store.js'
 import { isSynthetic } from './session/token-budget-truncate.js'
+import { messageUsage, type PriceOf, type RunUsage, sessionUsage } from './session/usage.js'
 
 /** A page of messages; without a bound, the newest. */
 export async function readChat(
@@ -55,16 +53,15 @@ export async function readUsage(store: SessionStore, key: SessionKey, priceOf: P
 
 const PAGE = 1000
 
-function answerFacts({ extra }: StoredMessage, priceOf: PriceOf): Partial<ChatMessage> {
+function answerFacts(stored: StoredMessage, priceOf: PriceOf): Partial<ChatMessage> {
+  const { extra } = stored
   const model = typeof extra?.modelVersion === 'string' ? extra.modelVersion : undefined
-  const reported = extra?.usageMetadata
-  const isReported = typeof reported === 'object' && reported !== null
-  const price = model === undefined ? undefined : priceOf(model)
+  const usage = messageUsage(stored, priceOf)
   const code = extra?.errorCode
   const message = extra?.errorMessage
   return {
     ...(model === undefined ? {} : { model }),
-    ...(isReported ? { usage: withCost(fromUsageMetadata(reported), price) } : {}),
+    ...(usage ? { usage } : {}),
     ...(code || message ? { error: { code: String(code ?? ''), message: String(message ?? '') } } : {}),
   }
 }

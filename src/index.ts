@@ -9,10 +9,11 @@ export type { Logger } from './logger.js'
 export { createLogger, type LogOptions } from './pino-logger.js'
 export type { RunResult } from './run/run-and-collect.js'
 export type { ApprovalAsk, OnApproval } from './run/run-approvals.js'
-export type { RunEvent, RunEventType, RunFinishReason, RunRepair, RunUsage } from './run/run-event.js'
+export type { RunEvent, RunEventType, RunFinishReason, RunRepair } from './run/run-event.js'
 export type { RunInput } from './run/run-host.js'
 export { createRuntime, type Runtime } from './runtime.js'
 export type { AdkOptions, HistoryOptions, RuntimeOptions, ToolsOptions } from './runtime-options.js'
+export type { RunUsage } from './session/usage.js'
 export { createTelemetry, type Telemetry, type TelemetryOptions } from './telemetry.js'
 export {
   type ApprovalAnswer,

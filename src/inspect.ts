@@ -2,10 +2,11 @@
  * What became of a run: per model call what was stored, what was left out and why, what was repaired, and
  * what was sent. Everything is read from the store, so any process can look at any run until it is pruned.
  */
-import type { RunFinishReason, RunRepair, RunUsage } from './run/run-event.js'
-import { sumUsage } from './run-cost.js'
+
+import type { RunFinishReason, RunRepair } from './run/run-event.js'
 import type { HistoryCut } from './session/message.js'
 import type { RunEventRecord, SessionStore } from './session/session-store.js'
+import { type RunUsage, sumUsage } from './session/usage.js'
 
 export interface RunInspection {
   runId: string

@@ -15,7 +15,8 @@
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
 import { own } from './base/own.js'
 import { redactText } from './config/redact.js'
-import type { RunEvent, RunUsage } from './run/run-event.js'
+import type { RunEvent } from './run/run-event.js'
+import type { RunUsage } from './session/usage.js'
 
 /** What is told of a request before it is sent. */
 export interface ObservedRequest {

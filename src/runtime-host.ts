@@ -1,4 +1,5 @@
 /** The half of the runtime that needs ADK: agents, models, and the doors that runs go through. */
+
 import { randomUUID } from 'node:crypto'
 import { type AgentDefinition, buildAgent } from './adk/agent/build-agent.js'
 import { resolveAgentModels } from './adk/agent/resolve-agent-models.js'
@@ -27,16 +28,16 @@ import type { Logger } from './logger.js'
 import type { ProviderRegistry } from './provider/provider-registry.js'
 import { run } from './run/run.js'
 import type { RunEvent } from './run/run-event.js'
-import type { AdkStart, RunHost, RunInput, StepPrice } from './run/run-host.js'
+import type { AdkStart, RunHost, RunInput } from './run/run-host.js'
 import { type RunScope, runScope } from './run/run-scope.js'
 import { SessionQueue } from './run/session-queue.js'
-import { costOf } from './run-cost.js'
 import { joinObservers, logRuns } from './run-log.js'
 import type { RuntimeOptions } from './runtime-options.js'
 import { gatherTools, type RuntimeTools } from './runtime-tools.js'
 import type { Session } from './session/message.js'
 import type { SessionStore } from './session/session-store.js'
 import { OBSERVATIONAL_BUDGET_TOKENS } from './session/token-budget-truncate.js'
+import { completeUsage, type ModelPrice } from './session/usage.js'
 import { createTelemetry, hideContentFromAdkSpans } from './telemetry.js'
 import { ApprovalDesk } from './tools/approval.js'
 
@@ -186,13 +187,11 @@ class Models {
     this.parts.registry.resolve(reference)
   }
 
-  /** How to price the usage of a model, when its price is known. */
-  priceOf(reference: string): StepPrice | undefined {
+  priceOf(reference: string): ModelPrice | undefined {
     // A model that was made in code has no reference, and its price is not known.
     if (reference === '') return undefined
     const { provider, model } = this.parts.registry.resolve(reference)
-    const { price } = provider.describeModel(model)
-    return price && (usage => costOf(usage, price))
+    return provider.describeModel(model).price
   }
 
   route(reference: string, request: LlmRequest): ModelRoute {
@@ -255,8 +254,7 @@ function report(request: LlmRequest, reference: string, scope: RunScope): void {
     }
     if (message.type === 'error' && !scope.isOwnRequest(request)) scope.nestedFailed(message.error)
     if (message.type === 'usage') {
-      const none = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
-      scope.modelUsed(request, step, reference, { ...none, ...message.usage })
+      scope.modelUsed(request, step, reference, completeUsage(message.usage))
     }
   }
   // Within one run a cut is told once per change, however many requests it has.

@@ -1,6 +1,8 @@
 /** What a runtime says of itself: to the server, the command line and whoever shows it to people. */
+
 import type { RepairMode } from './provider/provider.js'
 import type { SessionKey } from './session/message.js'
+import type { ModelPrice } from './session/usage.js'
 
 export interface RuntimeInfo {
   app: string
@@ -24,8 +26,7 @@ export interface ModelChoice {
   id: string
   contextWindow: number
   outputLimit: number
-  /** Dollars per million tokens. */
-  price?: { input: number; output: number; cachedInput?: number; cacheWrite?: number }
+  price?: ModelPrice
   /** The rules that a history is repaired to. */
   profile: string
   /** Whether a key was found, or none is needed. */

@@ -11,13 +11,13 @@ import { inspectRun, type RunInspection } from './inspect.js'
 import { silentLogger } from './logger.js'
 import { createRegistry } from './provider/provider-registry.js'
 import { type RunResult, runAndCollect } from './run/run-and-collect.js'
-import type { RunEvent, RunUsage } from './run/run-event.js'
+import type { RunEvent } from './run/run-event.js'
 import type { RunInput } from './run/run-host.js'
 import { checkRunInput } from './run/run-input.js'
+import type { ModelPrice, RunUsage } from './session/usage.js'
 
 export type { RunInput }
 
-import type { ModelPrice } from './run-cost.js'
 import type { HostParts, RuntimeHost } from './runtime-host.js'
 import type { ModelChoice, RuntimeInfo, SessionLint } from './runtime-info.js'
 import type { RuntimeOptions } from './runtime-options.js'

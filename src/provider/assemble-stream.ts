@@ -8,9 +8,10 @@
  * - an answer without its closing event is an error.
  */
 import { own } from '../base/own.js'
+import type { Usage } from '../session/usage.js'
 import type { Origin } from './provider.js'
 import { cutStreamError, type ErrorContext } from './provider-error.js'
-import type { FinishReason, StreamEvent, Usage } from './stream-event.js'
+import type { FinishReason, StreamEvent } from './stream-event.js'
 
 export interface AnswerContext extends ErrorContext {
   /** Whose signatures these are. */

@@ -1,5 +1,6 @@
 /** What is known of a model without asking anyone: the catalogue, the caller's corrections, or a careful guess. */
 import { own } from '../base/own.js'
+import type { ModelPrice } from '../session/usage.js'
 import { CATALOG, type CatalogRow } from './model-catalog-data.js'
 import type { ModelInfo } from './provider.js'
 import { profileForModel } from './repair/profile-for-model.js'
@@ -59,7 +60,7 @@ function plainName(model: string): string {
   return name.startsWith('claude-') ? name.replaceAll('.', '-') : name
 }
 
-function priceOf(row: CatalogRow): ModelInfo['price'] {
+function priceOf(row: CatalogRow): ModelPrice | undefined {
   const [, , input, output, cachedInput, cacheWrite] = row
   if (input === undefined || output === undefined) return undefined
   return {

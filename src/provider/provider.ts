@@ -3,6 +3,7 @@
  * wire: a role and a list of parts. Nothing that a model said is flattened here: reasoning keeps its raw
  * signature and where it came from, calls keep their ids and arguments.
  */
+import type { ModelPrice } from '../session/usage.js'
 import type { Origin, Repair, StreamEvent, Vendor } from './stream-event.js'
 
 export type { Origin, Repair, Vendor }
@@ -133,8 +134,7 @@ export interface ModelInfo {
   name?: string
   contextWindow: number
   outputLimit: number
-  /** Dollars per million tokens. */
-  price?: { input: number; output: number; cachedInput?: number; cacheWrite?: number }
+  price?: ModelPrice
   /** Name of the repair profile. */
   profile: string
   /** False when the figures are a guess for an unknown model. */

@@ -1,4 +1,5 @@
 import type { AgentError } from '../errors.js'
+import type { Usage } from '../session/usage.js'
 
 /**
  * What a provider yields while it answers. Order: `request` first, always; then deltas and calls as they
@@ -40,18 +41,6 @@ export interface RequestEvent {
   mappedIds: Readonly<Record<string, string>>
   /** The wire body, without keys. */
   body: unknown
-}
-
-export interface Usage {
-  inputTokens: number
-  outputTokens: number
-  /** Part of `inputTokens` that was read from the provider's cache. */
-  cachedInputTokens?: number
-  /** Part of `inputTokens` that was written to the provider's cache. */
-  cacheWriteTokens?: number
-  /** Part of `outputTokens` that was spent on reasoning. */
-  reasoningTokens?: number
-  totalTokens: number
 }
 
 /** Why the model stopped. `malformed-call`: it tried to call a tool and failed; nothing of it should be stored. */

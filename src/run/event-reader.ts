@@ -1,8 +1,14 @@
 import type { Event } from '../adk/sdk.js'
+import {
+  emptyUsage,
+  fromUsageMetadata,
+  type PriceOf,
+  type RunUsage,
+  sumUsage,
+  withCost,
+} from '../session/usage.js'
 import { AnswerText } from './answer-text.js'
-import { emptyUsage, type RunEventBody, type RunUsage } from './run-event.js'
-import type { StepPrice } from './run-host.js'
-import { fromUsageMetadata } from './usage-metadata.js'
+import type { RunEventBody } from './run-event.js'
 
 /**
  * Reads ADK's events and says what they mean to a listener. Keeps the answer and the usage as it goes; what
@@ -10,23 +16,22 @@ import { fromUsageMetadata } from './usage-metadata.js'
  */
 export class EventReader {
   readonly answer = new AnswerText()
-  readonly usage: RunUsage = emptyUsage()
-  private last: { model: string; step?: number; cacheWriteTokens?: number } = { model: '' }
-  private priceUnknown = false
+  private readonly steps: RunUsage[] = []
+  private last: { model: string; step?: number } = { model: '' }
 
   constructor(
     private readonly agentNames: ReadonlySet<string>,
-    private readonly priceOf: (reference: string) => StepPrice | undefined = () => undefined,
+    private readonly priceOf: PriceOf = () => undefined,
   ) {}
+
+  /** The sum of all model calls so far. */
+  get usage(): RunUsage {
+    return this.steps.length === 0 ? emptyUsage() : sumUsage(this.steps)
+  }
 
   /** The call that the next usage belongs to. */
   modelCalled(model: string, step: number): void {
     this.last = { model, step }
-  }
-
-  /** ADK's usage has no word for what was written to a cache. */
-  cacheWritten(tokens: number): void {
-    this.last.cacheWriteTokens = tokens
   }
 
   /** The usage of an agent inside a tool, whose events ADK does not pass on. */
@@ -45,7 +50,7 @@ export class EventReader {
     if (event.partial) return found
     if (event.usageMetadata) {
       const { model, step } = this.last
-      const usage = this.addUsage(event)
+      const usage = this.add(model, fromUsageMetadata(event.usageMetadata))
       found.push({ type: 'usage', author, model, usage, ...(step === undefined ? {} : { step }) })
     }
     found.push(...readCalls(event), ...readConfirmations(event), ...readResults(event))
@@ -55,38 +60,15 @@ export class EventReader {
     return found
   }
 
-  private addUsage(event: Event): RunUsage {
-    const reported = fromUsageMetadata(event.usageMetadata ?? {})
-    return this.add(this.last.model, { ...reported, cacheWriteTokens: this.last.cacheWriteTokens ?? 0 })
-  }
-
-  private add(model: string, usage: RunUsage): RunUsage {
-    for (const field of USAGE_FIELDS) this.usage[field] += usage[field]
-    return this.priced(model, usage)
-  }
-
-  /** Adds what the call cost. One call without a known price makes the sum of the run unknown. */
-  private priced(model: string, usage: RunUsage): RunUsage {
-    const price = this.priceOf(model)
-    const cost = price?.(usage)
-    if (cost === undefined) this.priceUnknown = true
-    if (this.priceUnknown) delete this.usage.cost
-    else this.usage.cost = (this.usage.cost ?? 0) + (cost ?? 0)
-    return cost === undefined ? usage : { ...usage, cost }
+  private add(model: string, reported: RunUsage): RunUsage {
+    const usage = withCost(reported, this.priceOf(model))
+    this.steps.push(usage)
+    return usage
   }
 }
 
 /** ADK's own way to ask for approval: a long-running call that a function response answers. */
 const ADK_CONFIRMATION = 'adk_request_confirmation'
-
-const USAGE_FIELDS = [
-  'inputTokens',
-  'outputTokens',
-  'cachedInputTokens',
-  'cacheWriteTokens',
-  'reasoningTokens',
-  'totalTokens',
-] as const
 
 function readCalls(event: Event): RunEventBody[] {
   const longRunning = new Set(event.longRunningToolIds ?? [])

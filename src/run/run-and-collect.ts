@@ -1,6 +1,7 @@
 import { AgentError } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
-import type { RunEvent, RunFinishReason, RunRepair, RunUsage } from './run-event.js'
+import type { RunUsage } from '../session/usage.js'
+import type { RunEvent, RunFinishReason, RunRepair } from './run-event.js'
 
 /** A finished run. */
 export interface RunResult {

@@ -1,21 +1,10 @@
 import type { AgentError, AgentErrorJson } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
+import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome } from '../tool.js'
 
 /** Why a run ended. `stop` is the ordinary end. */
 export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'aborted' | 'error'
-
-/** What a run cost, summed over its model calls. */
-export interface RunUsage {
-  inputTokens: number
-  outputTokens: number
-  cachedInputTokens: number
-  cacheWriteTokens: number
-  reasoningTokens: number
-  totalTokens: number
-  /** Dollars, when the prices of all models that were called are known. */
-  cost?: number
-}
 
 /** A change that was made to the history before it was sent. */
 export interface RunRepair {
@@ -79,15 +68,3 @@ export type RunEventBody =
     }
 
 export type RunEventType = RunEventBody['type']
-
-/** Nothing used yet. */
-export function emptyUsage(): RunUsage {
-  return {
-    inputTokens: 0,
-    outputTokens: 0,
-    cachedInputTokens: 0,
-    cacheWriteTokens: 0,
-    reasoningTokens: 0,
-    totalTokens: 0,
-  }
-}

@@ -2,8 +2,9 @@ import type { BaseAgent, BaseSessionService, Content, Event, Part } from '../adk
 import type { Logger } from '../logger.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
+import type { PriceOf } from '../session/usage.js'
 import type { CreateDesk, OnApproval } from './run-approvals.js'
-import type { RunEvent, RunUsage } from './run-event.js'
+import type { RunEvent } from './run-event.js'
 import type { RunPlugin } from './run-plugin.js'
 import type { SentRequest } from './run-scope.js'
 import type { SessionQueue } from './session-queue.js'
@@ -50,7 +51,7 @@ export interface RunHost {
   /** Where tools wait for approval. */
   readonly createDesk: CreateDesk
   /** What a model costs, if that is known. */
-  priceOf(reference: string): StepPrice | undefined
+  readonly priceOf: PriceOf
   /** Hears every event of every run. */
   observe?(event: RunEvent): void
   /** Hears of every request before it is sent. */
@@ -58,9 +59,6 @@ export interface RunHost {
   /** Stores an event outside ADK's own loop. */
   appendEvent(key: SessionKey, event: StoredNote, lease: Lease): Promise<void>
 }
-
-/** Dollars for the usage of one model call. */
-export type StepPrice = (usage: RunUsage) => number
 
 export interface AdkStart {
   key: SessionKey

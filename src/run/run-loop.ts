@@ -4,6 +4,7 @@ import type { Content, Event } from '../adk/sdk.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { HistoryCut, SessionKey } from '../session/message.js'
 import type { Lease, RunSignal } from '../session/session-store.js'
+import type { RunUsage } from '../session/usage.js'
 import { agentNameCorrection, subAgentNames, transferTarget } from './agent-name-retry.js'
 import { type AppendGate, gateAppends } from './append-gate.js'
 import { breather } from './breather.js'
@@ -12,7 +13,7 @@ import { ABORTED_MARKER, asUser, EMPTY_ANSWER_NUDGE } from './notices.js'
 import { Outbox } from './outbox.js'
 import { PendingCalls } from './pending-calls.js'
 import { RunApprovals } from './run-approvals.js'
-import type { RunEvent, RunEventBody, RunFinishReason, RunUsage } from './run-event.js'
+import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import { agentNotFound, asAgentError, withCause } from './run-failure.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { RunLimits } from './run-limits.js'
@@ -394,7 +395,7 @@ export class RunLoop {
   }
 
   private modelUsed(request: object, step: number, model: string, usage: RunUsage): void {
-    if (this.plugin.owns(request)) this.reader.cacheWritten(usage.cacheWriteTokens)
-    else this.outbox.put(this.reader.nestedUsage(model, step, usage))
+    // The run's own requests report their usage with ADK's event.
+    if (!this.plugin.owns(request)) this.outbox.put(this.reader.nestedUsage(model, step, usage))
   }
 }

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { HistoryCut } from '../session/message.js'
+import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome } from '../tool.js'
-import type { RunRepair, RunUsage } from './run-event.js'
+import type { RunRepair } from './run-event.js'
 
 /** A call that needs approval. */
 export interface ApprovalCall {

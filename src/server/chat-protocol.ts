@@ -8,14 +8,14 @@
  */
 import type { AgentErrorCode } from '../errors.js'
 import type { InspectedStep, RunInspection } from '../inspect.js'
-import type { RunEvent, RunUsage } from '../run/run-event.js'
+import type { RunEvent } from '../run/run-event.js'
 import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint } from '../runtime-info.js'
-import type { ChatMessage, ChatPart, ChatUsage } from '../session/chat-message.js'
+import type { ChatMessage, ChatPart } from '../session/chat-message.js'
+import type { RunUsage } from '../session/usage.js'
 
 export type {
   ChatMessage,
   ChatPart,
-  ChatUsage,
   InspectedStep,
   ModelChoice,
   ProfileLint,
@@ -25,6 +25,9 @@ export type {
   SessionFinding,
   SessionLint,
 }
+
+/** Tokens and cost of one model answer. */
+export type ChatUsage = RunUsage
 
 /** `GET /api/info`: what is served, and to whom. */
 export interface ServerInfo extends RuntimeInfo {

@@ -2,6 +2,7 @@
  * A stored message as a person reads it: parts in order, nothing of any vendor's shape. Made for chat pages and
  * terminals; what a model is sent is made from the stored message itself.
  */
+import type { RunUsage } from './usage.js'
 
 export interface ChatMessage {
   seq: number
@@ -14,7 +15,7 @@ export interface ChatMessage {
   synthetic?: boolean
   /** The model that answered, as far as the message tells. */
   model?: string
-  usage?: ChatUsage
+  usage?: RunUsage
   /** The model's answer was an error that was stored. */
   error?: { code: string; message: string }
 }
@@ -26,14 +27,3 @@ export type ChatPart =
   | { type: 'tool-result'; id: string; name: string; result: unknown; isError?: boolean }
   | { type: 'media'; mimeType: string; name?: string; data?: string; url?: string }
   | { type: 'other'; text: string }
-
-/** Tokens of one model answer. */
-export interface ChatUsage {
-  inputTokens: number
-  outputTokens: number
-  cachedInputTokens: number
-  reasoningTokens: number
-  totalTokens: number
-  /** Dollars, when the model's price is known. */
-  cost?: number
-}

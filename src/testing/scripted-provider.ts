@@ -1,6 +1,7 @@
 import { AgentError } from '../errors.js'
 import type { GenerateRequest, ModelInfo, Origin, Provider } from '../provider/provider.js'
-import type { FinishReason, StreamEvent, Usage } from '../provider/stream-event.js'
+import type { FinishReason, StreamEvent } from '../provider/stream-event.js'
+import type { Usage } from '../session/usage.js'
 
 /** One answer of the model: reasoning, then text, then calls, then usage. All parts may be left out. */
 export interface ScriptStep {

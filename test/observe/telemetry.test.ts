@@ -1,8 +1,10 @@
 // A collector on loopback receives the spans of runs: who called whom, with counts and without words.
+
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
-import type { RunEvent, RunEventBody, RunUsage } from '../../src/run/run-event.js'
+import type { RunEvent, RunEventBody } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime.js'
+import type { RunUsage } from '../../src/session/usage.js'
 import { createTelemetry, hideContentFromAdkSpans, type Telemetry, tracesUrl } from '../../src/telemetry.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { type ReceivedSpan, type SpanCollector, startSpanCollector } from '../support/span-collector.js'

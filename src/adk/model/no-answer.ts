@@ -1,5 +1,5 @@
 import { AgentError, type AgentErrorOptions } from '../../errors.js'
-import type { Usage } from '../../provider/stream-event.js'
+import type { Usage } from '../../session/usage.js'
 import type { ResponseAccumulator } from './response-accumulator.js'
 
 /** The reason that makes a call worth one more try. */

@@ -1,6 +1,7 @@
 import type { AgentError } from '../../errors.js'
-import type { RequestEvent, Usage } from '../../provider/stream-event.js'
+import type { RequestEvent } from '../../provider/stream-event.js'
 import type { HistoryCut } from '../../session/message.js'
+import type { Usage } from '../../session/usage.js'
 import type { LlmRequest } from '../sdk.js'
 
 /**

@@ -8,8 +8,9 @@
  * - every answer is a fresh object, because ADK writes into what it gets.
  */
 import { sealSignature } from '../../provider/provider.js'
-import type { FinishReason, Origin, StreamEvent, Usage } from '../../provider/stream-event.js'
-import type { AdkFinishReason, GenerateContentResponseUsageMetadata, LlmResponse, Part } from '../sdk.js'
+import type { FinishReason, Origin, StreamEvent } from '../../provider/stream-event.js'
+import { toUsageMetadata, type Usage } from '../../session/usage.js'
+import type { AdkFinishReason, LlmResponse, Part } from '../sdk.js'
 
 export class ResponseAccumulator {
   readonly #parts: OpenPart[] = []
@@ -162,23 +163,6 @@ const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {
   blocked: 'SAFETY',
   'malformed-call': 'MALFORMED_FUNCTION_CALL',
   other: 'OTHER',
-}
-
-/** Gemini charges for keeping a cache, not for writing it, so ADK has no field for what others count. */
-type UsageMetadata = GenerateContentResponseUsageMetadata & { cacheWriteTokenCount?: number }
-
-/** Gemini counts thoughts beside the answer's tokens, the neutral usage within them. */
-function toUsageMetadata(usage: Usage): UsageMetadata {
-  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, totalTokens } =
-    usage
-  return {
-    promptTokenCount: inputTokens,
-    candidatesTokenCount: outputTokens - (reasoningTokens ?? 0),
-    ...(reasoningTokens === undefined ? {} : { thoughtsTokenCount: reasoningTokens }),
-    ...(cachedInputTokens === undefined ? {} : { cachedContentTokenCount: cachedInputTokens }),
-    ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokenCount: cacheWriteTokens }),
-    totalTokenCount: totalTokens,
-  }
 }
 
 /** Nine letters and digits: an id that every provider accepts, Mistral included. */

@@ -2,10 +2,11 @@
  * The chat without its screen: it sends messages, hears run events, and keeps the state that a screen draws. What
  * only a person can decide is asked through `ChatUi`.
  */
+
 import { AgentError, messageOf } from '../../errors.js'
 import type { ProviderRegistry } from '../../provider/provider-registry.js'
-import type { PriceOf } from '../../run-cost.js'
 import type { SessionKey } from '../../session/message.js'
+import type { PriceOf } from '../../session/usage.js'
 import type { ApprovalAnswer } from '../../tool.js'
 import type { OpenedRuntime } from '../open-runtime.js'
 import {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { AgentError } from '../../errors.js'
-import type { RunEvent, RunEventBody, RunUsage } from '../../run/run-event.js'
+import type { RunEvent, RunEventBody } from '../../run/run-event.js'
+import type { RunUsage } from '../../session/usage.js'
 import type { ChatItemBody } from './chat-item.js'
 import { type ChatState, emptyChat, reduceChat } from './chat-state.js'
 

@@ -2,8 +2,9 @@
  * What the chat shows, as a value, and how run events change it. Nothing here knows a terminal: the reducer is a
  * pure function, the screen draws what it returns.
  */
-import type { RunEvent, RunUsage } from '../../run/run-event.js'
-import { sumUsage } from '../../run-cost.js'
+
+import type { RunEvent } from '../../run/run-event.js'
+import { type RunUsage, sumUsage } from '../../session/usage.js'
 import type { ChatItem, ChatItemBody, NoticeTone, ToolItem } from './chat-item.js'
 import { cutNotice, finishNotice, repairNotice, turnNotice, wrapUpNotice } from './notice-text.js'
 

@@ -1,11 +1,12 @@
 /** A stored session as the chat shows it: its last messages, what it has used, and what its user has typed. */
+
 import { messagesToProvider } from '../../adk/messages-to-provider.js'
 import type { ProviderPart } from '../../provider/provider.js'
-import { type PriceOf, sessionUsage } from '../../run-cost.js'
 import type { SessionKey, StoredMessage } from '../../session/message.js'
 import { normalizeRole } from '../../session/message.js'
 import type { RunSummary, SessionStore } from '../../session/session-store.js'
 import { isSynthetic } from '../../session/token-budget-truncate.js'
+import { type PriceOf, sessionUsage } from '../../session/usage.js'
 import { count } from '../wording.js'
 import type { ChatItemBody, ToolItem } from './chat-item.js'
 import type { OpenedSession } from './chat-state.js'

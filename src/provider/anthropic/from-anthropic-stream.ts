@@ -4,8 +4,9 @@
  */
 import { own } from '../../base/own.js'
 import { AgentError } from '../../errors.js'
+import type { Usage } from '../../session/usage.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
-import type { FinishReason, StreamEvent, Usage } from '../stream-event.js'
+import type { FinishReason, StreamEvent } from '../stream-event.js'
 
 export interface AnthropicEventWire {
   type: string

@@ -3,9 +3,10 @@
  * like any other; a signature may sit on any part, the empty last text included.
  */
 import { own } from '../../base/own.js'
+import type { Usage } from '../../session/usage.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import { blockedError } from '../provider-error.js'
-import type { FinishReason, StreamEvent, Usage } from '../stream-event.js'
+import type { FinishReason, StreamEvent } from '../stream-event.js'
 import { applyPartialArg, type PartialArgWire } from './partial-args.js'
 
 export interface GeminiChunkWire {

@@ -3,9 +3,10 @@
  * of the `added` item is another blob, and replaying it is refused.
  */
 import { own } from '../../base/own.js'
+import type { Usage } from '../../session/usage.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import { toProviderError } from '../provider-error.js'
-import type { FinishReason, StreamEvent, Usage } from '../stream-event.js'
+import type { FinishReason, StreamEvent } from '../stream-event.js'
 
 export interface ResponsesEventWire {
   type: string

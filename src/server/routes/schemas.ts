@@ -126,7 +126,7 @@ const ChatMessage = z
     parts: z.array(z.looseObject({ type: z.string() })),
     synthetic: z.boolean().optional(),
     model: z.string().optional(),
-    usage: usage.partial({ cacheWriteTokens: true }).optional(),
+    usage: usage.optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
   })
   .openapi('ChatMessage')

@@ -3,8 +3,9 @@
  * run has still not ended, nobody works on it any more, and its last two events are written in its place.
  */
 import { AgentError } from '../../errors.js'
-import { emptyUsage, type RunEvent, type RunEventBody, type RunUsage } from '../../run/run-event.js'
+import type { RunEvent, RunEventBody } from '../../run/run-event.js'
 import type { RunEventRecord, RunSummary, SessionStore } from '../../session/session-store.js'
+import { emptyUsage, type RunUsage, sumUsage } from '../../session/usage.js'
 
 /** Marks a run as interrupted if its process is gone. Returns whether it did. */
 export async function markIfInterrupted(store: SessionStore, run: RunSummary): Promise<boolean> {
@@ -57,7 +58,8 @@ async function lastWords(store: SessionStore, run: RunSummary): Promise<RunEvent
 
 /** What the run had come to, as far as its events tell. */
 async function soFar(store: SessionStore, runId: string) {
-  const sum = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
+  const sum = { text: '', turns: 0, delegations: 0 }
+  const steps: RunUsage[] = []
   let before = ''
   for await (const event of storedEvents(store, runId)) {
     if (event.type === 'text-delta') sum.text += event.text
@@ -66,10 +68,10 @@ async function soFar(store: SessionStore, runId: string) {
       if (before !== 'tool-call') sum.turns += 1
     }
     if (event.type === 'agent-transfer') sum.delegations += 1
-    if (event.type === 'usage') addUsage(sum.usage, event.usage)
+    if (event.type === 'usage') steps.push(event.usage)
     before = event.type
   }
-  return sum
+  return { ...sum, usage: steps.length === 0 ? emptyUsage() : sumUsage(steps) }
 }
 
 const PAGE = 1000
@@ -85,9 +87,4 @@ async function* storedEvents(store: SessionStore, runId: string): AsyncGenerator
     if (records.length < PAGE) return
     afterSeq = records.at(-1)?.seq ?? afterSeq
   }
-}
-
-function addUsage(sum: RunUsage, { cost, ...tokens }: RunUsage): void {
-  for (const name of Object.keys(tokens) as (keyof typeof tokens)[]) sum[name] += tokens[name]
-  if (cost !== undefined) sum.cost = (sum.cost ?? 0) + cost
 }

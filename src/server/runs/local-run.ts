@@ -1,9 +1,10 @@
 import { AgentError, messageOf } from '../../errors.js'
 import type { Logger } from '../../logger.js'
-import { emptyUsage, type RunEvent, type RunEventBody } from '../../run/run-event.js'
+import type { RunEvent, RunEventBody } from '../../run/run-event.js'
 import type { RunInput, Runtime } from '../../runtime.js'
 import type { SessionKey } from '../../session/message.js'
 import type { RunEventRecord } from '../../session/session-store.js'
+import { emptyUsage } from '../../session/usage.js'
 import { RunFeed } from './run-feed.js'
 
 type Answer = 'once' | 'always' | 'no'

@@ -69,14 +69,14 @@ class EntryBuilder {
   }
 
   private addAnswer(message: ChatMessage): void {
-    this.answer ??= { text: [], timestamp: message.timestamp, seq: message.seq, totalTokens: 0 }
+    this.answer ??= { text: [], timestamp: message.timestamp, seq: message.seq, totalTokens: 0, costs: [] }
     const answer = this.answer
     answer.seq = message.seq
     answer.timestamp = message.timestamp
     if (message.model) answer.model = message.model
     if (message.usage) {
       answer.totalTokens += message.usage.totalTokens
-      if (message.usage.cost !== undefined) answer.cost = (answer.cost ?? 0) + message.usage.cost
+      answer.costs.push(message.usage.cost ?? Number.NaN)
     }
     message.parts.forEach((part, index) => {
       this.addPart(message, part, `m${message.seq}.${index}`)
@@ -207,12 +207,15 @@ class EntryBuilder {
     })
   }
 
-  private footer({ text, ...facts }: Answer): FooterEntry {
+  private footer({ text, costs, ...facts }: Answer): FooterEntry {
+    // One step without a known price leaves the sum unknown, as in the run's own figure.
+    const cost = costs.reduce((sum, each) => sum + each, 0)
     return {
       kind: 'footer',
       key: `f${facts.seq}`,
       ...facts,
       text: text.join('\n\n'),
+      ...(costs.length === 0 || Number.isNaN(cost) ? {} : { cost }),
       ...(this.userSeq === undefined ? {} : { userSeq: this.userSeq }),
     }
   }
@@ -224,7 +227,8 @@ interface Answer {
   timestamp: number
   model?: string
   totalTokens: number
-  cost?: number
+  /** Dollars of each step; not a number where the price is unknown. */
+  costs: number[]
 }
 
 function hasResult(message: ChatMessage): boolean {

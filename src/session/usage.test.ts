@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import type { RunUsage } from './run/run-event.js'
-import { fromUsageMetadata } from './run/usage-metadata.js'
-import { costOf, sessionUsage, sumUsage, withCost } from './run-cost.js'
-import type { StoredMessage } from './session/message.js'
+import type { StoredMessage } from './message.js'
+import {
+  costOf,
+  fromUsageMetadata,
+  type RunUsage,
+  sessionUsage,
+  sumUsage,
+  toUsageMetadata,
+  type Usage,
+  withCost,
+} from './usage.js'
 
 const used = (given: Partial<RunUsage>): RunUsage => ({
   inputTokens: 0,
@@ -108,4 +115,33 @@ describe('a session', () => {
     )
     expect(sessionUsage([named, message({ usageMetadata })], priceOf)).not.toHaveProperty('cost')
   })
+})
+
+test.each<[string, Usage]>([
+  ['input and output', { inputTokens: 10, outputTokens: 4, totalTokens: 14 }],
+  [
+    'cache reads, cache writes and reasoning',
+    {
+      inputTokens: 100,
+      outputTokens: 40,
+      cachedInputTokens: 20,
+      cacheWriteTokens: 30,
+      reasoningTokens: 15,
+      totalTokens: 140,
+    },
+  ],
+  [
+    'zeros that were reported',
+    { inputTokens: 1, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, totalTokens: 1 },
+  ],
+])('%s survive storage', (_name, usage) => {
+  const stored = JSON.parse(JSON.stringify(toUsageMetadata(usage))) as object
+  expect(fromUsageMetadata(stored)).toEqual(used(usage))
+  const kept = Object.values(usage).filter(value => value !== undefined)
+  expect(Object.keys(stored)).toHaveLength(kept.length)
+})
+
+test('rows that do not name cache writes count none', () => {
+  expect(fromUsageMetadata({ promptTokenCount: 7, totalTokenCount: 7 }).cacheWriteTokens).toBe(0)
+  expect(fromUsageMetadata({ cacheWriteTokenCount: 'many' }).cacheWriteTokens).toBe(0)
 })

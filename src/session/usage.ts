@@ -1,0 +1,153 @@
+/**
+ * Tokens and dollars: the one usage type, its sums and prices, and its form in ADK's events.
+ *
+ * - What was read from or written to a cache is part of the input; reasoning is part of the output.
+ * - A sum has a cost only when all of its parts have one: a partial bill is a wrong bill.
+ * - What is stored reads back as it was reported: a session costs what its runs reported.
+ */
+import type { StoredMessage } from './message.js'
+
+/** Tokens of one model call as its provider reports them. A field that is absent was not reported. */
+export interface Usage {
+  inputTokens: number
+  outputTokens: number
+  /** Part of `inputTokens` that was read from the provider's cache. */
+  cachedInputTokens?: number
+  /** Part of `inputTokens` that was written to the provider's cache. */
+  cacheWriteTokens?: number
+  /** Part of `outputTokens` that was spent on reasoning. */
+  reasoningTokens?: number
+  totalTokens: number
+}
+
+/** Tokens and cost of model calls: of one, of a run, of a session. */
+export interface RunUsage extends Required<Usage> {
+  /** Dollars, when the prices of all models that were called are known. */
+  cost?: number
+}
+
+/** Dollars per million tokens. */
+export interface ModelPrice {
+  input: number
+  output: number
+  /** Default: the price of input. */
+  cachedInput?: number
+  /** Default: the price of input. */
+  cacheWrite?: number
+}
+
+/** The price of a model by its reference, when it is known. */
+export type PriceOf = (reference: string) => ModelPrice | undefined
+
+/**
+ * Usage in ADK's words, which are Gemini's: thoughts are counted apart from the answer. Gemini charges for
+ * keeping a cache and not for writing it, so the last field is ours; ADK and the store keep it.
+ */
+export interface UsageMetadata {
+  promptTokenCount: number
+  candidatesTokenCount: number
+  thoughtsTokenCount?: number
+  cachedContentTokenCount?: number
+  cacheWriteTokenCount?: number
+  totalTokenCount: number
+}
+
+const TOKEN_FIELDS = [
+  'inputTokens',
+  'outputTokens',
+  'cachedInputTokens',
+  'cacheWriteTokens',
+  'reasoningTokens',
+  'totalTokens',
+] as const satisfies readonly (keyof Usage)[]
+
+/** Nothing used yet. */
+export function emptyUsage(): RunUsage {
+  return completeUsage({ inputTokens: 0, outputTokens: 0, totalTokens: 0 })
+}
+
+/** A report with zero for what was not reported. */
+export function completeUsage(reported: Usage): RunUsage {
+  return { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0, ...reported }
+}
+
+/** Usage as an event of ADK's keeps it. What was not reported stays absent. */
+export function toUsageMetadata(usage: Usage): UsageMetadata {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, totalTokens } =
+    usage
+  return {
+    promptTokenCount: inputTokens,
+    candidatesTokenCount: outputTokens - (reasoningTokens ?? 0),
+    ...(reasoningTokens === undefined ? {} : { thoughtsTokenCount: reasoningTokens }),
+    ...(cachedInputTokens === undefined ? {} : { cachedContentTokenCount: cachedInputTokens }),
+    ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokenCount: cacheWriteTokens }),
+    totalTokenCount: totalTokens,
+  }
+}
+
+/** Usage from an event of ADK's, live or stored. Rows of other programs may lack any field: it counts as zero. */
+export function fromUsageMetadata(reported: object): RunUsage {
+  const count = (name: keyof UsageMetadata): number => {
+    const value: unknown = Reflect.get(reported, name)
+    return typeof value === 'number' && Number.isFinite(value) ? value : 0
+  }
+  return {
+    inputTokens: count('promptTokenCount'),
+    outputTokens: count('candidatesTokenCount') + count('thoughtsTokenCount'),
+    cachedInputTokens: count('cachedContentTokenCount'),
+    cacheWriteTokens: count('cacheWriteTokenCount'),
+    reasoningTokens: count('thoughtsTokenCount'),
+    totalTokens: count('totalTokenCount'),
+  }
+}
+
+type CountedTokens = Pick<RunUsage, 'inputTokens' | 'outputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>
+
+/** Dollars for one model call. */
+export function costOf(usage: CountedTokens, price: ModelPrice): number {
+  const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
+  const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached)
+  const fresh = usage.inputTokens - cached - written
+  const perMillion =
+    fresh * price.input +
+    cached * (price.cachedInput ?? price.input) +
+    written * (price.cacheWrite ?? price.input) +
+    usage.outputTokens * price.output
+  return perMillion / 1_000_000
+}
+
+/** The usage of a step with its cost, when the model's price is known. */
+export function withCost(usage: RunUsage, price: ModelPrice | undefined): RunUsage {
+  return price === undefined ? usage : { ...usage, cost: costOf(usage, price) }
+}
+
+/** The sum of steps or runs. Nothing at all costs nothing. */
+export function sumUsage(all: readonly RunUsage[]): RunUsage {
+  const sum = emptyUsage()
+  let cost = 0
+  for (const usage of all) {
+    for (const field of TOKEN_FIELDS) sum[field] += usage[field]
+    cost += usage.cost ?? Number.NaN
+  }
+  return Number.isNaN(cost) ? sum : { ...sum, cost }
+}
+
+/** What a stored message says about its model call: the model, and the usage with its cost where that is known. */
+export function messageUsage({ extra }: StoredMessage, priceOf: PriceOf): RunUsage | undefined {
+  const reported = extra?.usageMetadata
+  if (typeof reported !== 'object' || reported === null) return undefined
+  const reference = extra?.modelVersion
+  const price = typeof reference === 'string' ? priceOf(reference) : undefined
+  return withCost(fromUsageMetadata(reported), price)
+}
+
+/**
+ * What a session has used, from its stored messages: unlike run events they are never pruned. Messages of
+ * models that are not named in them, or whose price is unknown, leave the sum without a cost.
+ */
+export function sessionUsage(
+  messages: Iterable<StoredMessage>,
+  priceOf: PriceOf = () => undefined,
+): RunUsage {
+  return sumUsage(Array.from(messages, message => messageUsage(message, priceOf) ?? []).flat())
+}

@@ -1,0 +1,106 @@
+// What a run reports while it works is what the store says about it later: tokens and dollars, cache writes included.
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { createRuntime, type Runtime } from '../../src/runtime.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import type { ChatMessage } from '../../web/src/state/api.js'
+import { storedEntries } from '../../web/src/state/stored-entries.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { searchTool } from '../support/tools.js'
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
+/** A write to the cache costs more than input: counted as input, 100,000 of them would be $0.075 short. */
+const PRICE = { input: 3, output: 15, cachedInput: 0.3, cacheWrite: 3.75 }
+
+const open: Runtime[] = []
+
+afterEach(async () => {
+  for (const runtime of open.splice(0)) await runtime.close()
+})
+
+async function start(store: string): Promise<Runtime> {
+  const provider = new ScriptedProvider(
+    [
+      {
+        toolCalls: [{ name: 'search', args: { query: 'a' } }],
+        usage: { inputTokens: 100_000, outputTokens: 10, cachedInputTokens: 0, cacheWriteTokens: 100_000 },
+      },
+      {
+        text: 'done',
+        usage: {
+          inputTokens: 100_300,
+          outputTokens: 40,
+          cachedInputTokens: 100_000,
+          cacheWriteTokens: 200,
+          reasoningTokens: 15,
+        },
+      },
+    ],
+    { id: 'play', model: { price: PRICE } },
+  )
+  const agent = { name: 'root', model: 'play/m', tools: [searchTool] }
+  const runtime = await createRuntime({ store, providers: { play: provider }, agent })
+  open.push(runtime)
+  return runtime
+}
+
+async function playOnce(runtime: Runtime) {
+  const events: RunEvent[] = []
+  for await (const event of runtime.run({ sessionId: 's', text: 'go' })) events.push(event)
+  const steps = events.flatMap(event => (event.type === 'usage' ? [event.usage] : []))
+  const finish = events.find(event => event.type === 'run-finish')
+  return { steps, total: finish?.usage }
+}
+
+/** The footer of the answer, which the page shows below the bubble. */
+function footerOf(messages: readonly ChatMessage[]) {
+  return storedEntries(messages, []).find(entry => entry.kind === 'footer')
+}
+
+describe.each(['memory', 'SQLite'])('in %s', kind => {
+  const address = async () =>
+    kind === 'memory' ? 'memory:' : `sqlite:${join(await temporaryFolder(), 'cost.db')}`
+
+  test('live usage, stored usage and the chat bubble show one cost', async () => {
+    const runtime = await start(await address())
+    const { steps, total } = await playOnce(runtime)
+    expect(steps.map(usage => usage.cacheWriteTokens)).toEqual([100_000, 200])
+    expect(total?.cost).toBeCloseTo(0.37515 + 0.0003 + 0.03 + 0.00075 + 0.0006, 12)
+
+    expect(await runtime.usage(KEY)).toEqual(total)
+    const messages = await runtime.messages(KEY)
+    expect(messages.flatMap(({ usage }) => (usage ? [usage] : []))).toEqual(steps)
+    expect(footerOf(messages)).toMatchObject({ cost: total?.cost, totalTokens: total?.totalTokens })
+  })
+})
+
+test('a session that is opened by another process costs what it cost before', async () => {
+  const store = `sqlite:${join(await temporaryFolder(), 'cost.db')}`
+  const first = await start(store)
+  const { total } = await playOnce(first)
+  const second = await start(store)
+  expect(await second.usage(KEY)).toEqual(total)
+})
+
+test('the bubble shows no cost when the price of one step is unknown', () => {
+  const usage = {
+    inputTokens: 1,
+    outputTokens: 1,
+    cachedInputTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+    totalTokens: 2,
+  }
+  const answer = (seq: number, cost: { cost?: number }): ChatMessage => ({
+    seq,
+    role: 'assistant',
+    author: 'root',
+    timestamp: seq,
+    tokens: 1,
+    parts: [{ type: 'text', text: 'said' }],
+    usage: { ...usage, ...cost },
+  })
+  expect(footerOf([answer(1, { cost: 0.5 }), answer(2, { cost: 0.25 })])).toMatchObject({ cost: 0.75 })
+  expect(footerOf([answer(1, { cost: 0.5 }), answer(2, {})])).not.toHaveProperty('cost')
+})
