@@ -1,4 +1,5 @@
 import type { Event } from '../adk/sdk.js'
+import { isToolError } from '../session/tool-error.js'
 import {
   emptyUsage,
   fromUsageMetadata,
@@ -120,7 +121,7 @@ function readResults(event: Event): RunEventBody[] {
             id: answer.id ?? '',
             name: answer.name ?? '',
             result: answer.response ?? {},
-            isError: Boolean(answer.response && 'error' in answer.response),
+            isError: isToolError(answer.response),
           },
         ]
       : [],

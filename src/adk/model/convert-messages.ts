@@ -1,5 +1,6 @@
 import type { MediaPart, ProviderMessage, ProviderPart } from '../../provider/provider.js'
 import { openSignature } from '../../provider/provider.js'
+import { isToolError } from '../../session/tool-error.js'
 import { CallIds } from '../call-id.js'
 import type { Content, FunctionCall, FunctionResponse, Part } from '../sdk.js'
 
@@ -119,16 +120,9 @@ function toResult(response: FunctionResponse, ids: CallIds): ProviderPart {
     id: response.id || (call?.id ?? ids.orphan(response.id, response.name)),
     name: response.name || (call?.name ?? ''),
     result,
-    ...(isError(result) ? { isError: true } : {}),
+    ...(isToolError(result) ? { isError: true } : {}),
     ...(media.length > 0 ? { media } : {}),
   }
-}
-
-/** ADK and our tools report failures as an object with nothing but `error`. */
-function isError(result: unknown): boolean {
-  if (typeof result !== 'object' || result === null) return false
-  const keys = Object.keys(result)
-  return keys.length === 1 && keys[0] === 'error'
 }
 
 function toMedia(part: Part): MediaPart[] {

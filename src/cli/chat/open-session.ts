@@ -163,16 +163,11 @@ const HIDDEN: ReadonlySet<string> = new Set(['transfer_to_agent', 'adk_request_c
 
 function answerTool(items: ChatItemBody[], part: Extract<ProviderPart, { type: 'tool-result' }>): void {
   if (HIDDEN.has(part.name)) return
-  const isError = part.isError === true || hasError(part.result)
-  const answer = { status: isError ? ('failed' as const) : ('done' as const), result: part.result }
+  const answer = { status: part.isError ? ('failed' as const) : ('done' as const), result: part.result }
   const index = items.findLastIndex(
     item => item.kind === 'tool' && item.status === 'stopped' && item.callId === part.id,
   )
   const call = items[index]
   if (call?.kind === 'tool') items[index] = { ...call, ...answer } satisfies ToolItem
   else items.push({ kind: 'tool', callId: part.id, author: '', name: part.name, args: undefined, ...answer })
-}
-
-function hasError(result: unknown): boolean {
-  return typeof result === 'object' && result !== null && 'error' in result
 }

@@ -3,11 +3,13 @@
  * to what was stored. Signatures and what only one vendor reads are not shown to the pipeline: they stay with
  * the part that they stood beside.
  */
+
 import { messagesToContents } from '../../adk/session/messages-to-events.js'
 import { isRequestToPerson } from '../../lint-session.js'
 import type { MediaPart, ProviderMessage, ProviderPart } from '../../provider/provider.js'
 import { openSignature } from '../../provider/provider.js'
 import { type Message, normalizeRole } from '../../session/message.js'
+import { isToolError } from '../../session/tool-error.js'
 
 /** What ADK calls a content and a part, as the bridge restores them. */
 export type Content = NonNullable<ReturnType<typeof messagesToContents>[number]>
@@ -137,7 +139,7 @@ function toViewPart(part: Part, from: number, scoped: (id: string) => string): V
     const id = scoped(response.id ?? '')
     return {
       ...{ type: 'tool-result' as const, id, name: response.name ?? '', result, from },
-      ...(isError(result) ? { isError: true } : {}),
+      ...(isToolError(result) ? { isError: true } : {}),
       ...(media.length > 0 ? { media } : {}),
     }
   }
@@ -159,10 +161,4 @@ function mediaOf({ inlineData, fileData }: Part): MediaPart | undefined {
   if (!fileData) return undefined
   const mimeType = fileData.mimeType ?? 'application/octet-stream'
   return { type: 'media', mimeType, url: fileData.fileUri ?? '' }
-}
-
-function isError(result: unknown): boolean {
-  if (typeof result !== 'object' || result === null) return false
-  const keys = Object.keys(result)
-  return keys.length === 1 && keys[0] === 'error'
 }
