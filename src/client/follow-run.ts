@@ -83,7 +83,7 @@ class Connection {
         if (event === 'message') yield JSON.parse(data) as RunEvent
       }
     } catch (error) {
-      throw unreachable(error)
+      throw error instanceof ClientError ? error : unreachable(error)
     }
   }
 

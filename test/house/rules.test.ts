@@ -40,6 +40,7 @@ describe('the import table', () => {
       'src/errors.ts': 'export const a = 1\n',
       'src/session/message.ts': "import { a } from '../errors.js'\nexport const b = a\n",
       'src/store/rows.ts': "import { b } from '../session/message.js'\nexport const c = b\n",
+      'src/client/read.ts': "import { createParser } from 'eventsource-parser'\nexport const d = createParser\n",
     })
     expect(cruise()).toMatchObject({ status: 0 })
   })
@@ -68,7 +69,7 @@ describe('the import table', () => {
       'src/tools/t.ts': imports('../runtime.js'),
       'src/server/s.ts': imports('../config/c.js', 'hono'),
       'src/config/c.ts': imports('hono'),
-      'src/client/c.ts': imports('../runtime.js'),
+      'src/client/c.ts': imports('../runtime.js', 'hono', 'node:fs'),
       'web/src/page.ts': imports('../../src/runtime.js'),
     })
     const { status, output } = cruise()
@@ -92,6 +93,7 @@ describe('the import table', () => {
       'tools-imports-only-its-own',
       'server-imports-only-its-own',
       'client-imports-only-its-own',
+      'the-client-runs-in-browsers',
       'only-its-owner-imports-hono',
       'the-page-knows-only-the-client',
     ]) {
