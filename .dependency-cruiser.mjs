@@ -54,6 +54,7 @@ const OWNED_PACKAGES = [
   ['hono', ['^src/server/']],
   ['@hono/[^/]*', ['^src/server/']],
   ['eventsource-parser', ['^src/client/']],
+  ['prom-client', ['^src/server/metrics[.]ts$']],
   ['@earendil-works/pi-tui', ['^src/cli/chat/']],
   ['@clack/prompts', ['^src/cli/']],
   ['@opentelemetry/(sdk|exporter|resources)[^/]*', ['^src/telemetry[.]ts$']],

@@ -1,4 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Counter, Gauge, Registry } from 'prom-client'
 
 /** What is true at the moment of asking. */
 export interface Gauges {
@@ -6,13 +7,37 @@ export interface Gauges {
   streamsOpen: number
 }
 
-/** Counts what the server does and writes it in Prometheus' text format. Labels come from closed lists only. */
+/**
+ * Counts what the server does and writes it in Prometheus' text format. Labels come from closed lists only. The
+ * registry is its own: the package's global one belongs to the application.
+ */
 export class Metrics {
-  #runsStarted = 0
-  #eventsSent = 0
-  #streamsDropped = 0
-  readonly #runsFinished = new Map<string, number>()
-  readonly #requests = new Map<string, number>()
+  readonly #registry = new Registry()
+  readonly #runsStarted = this.#counter('lango_runs_started_total', 'Runs that this process started.')
+  readonly #runsFinished = this.#counter(
+    'lango_runs_finished_total',
+    'Runs that ended in this process, by reason.',
+    ['reason'],
+  )
+  readonly #runsRunning = this.#gauge('lango_runs_running', 'Runs that go on in this process.')
+  readonly #streamsOpen = this.#gauge('lango_streams_open', 'Open event streams.')
+  readonly #streamsDropped = this.#counter(
+    'lango_streams_dropped_total',
+    'Streams closed because nobody read.',
+  )
+  readonly #eventsSent = this.#counter('lango_events_sent_total', 'Run events written to streams.')
+  readonly #requests = this.#counter('lango_http_requests_total', 'Requests by class of route and status.', [
+    'route',
+    'status',
+  ])
+  readonly #meanLag = this.#gauge(
+    'lango_event_loop_lag_seconds',
+    'Mean delay of the event loop since the last scrape.',
+  )
+  readonly #p99Lag = this.#gauge('lango_event_loop_lag_p99_seconds', '99th percentile of it.')
+  readonly #memory = this.#gauge('process_resident_memory_bytes', 'Resident memory.')
+  readonly #heap = this.#gauge('nodejs_heap_size_used_bytes', 'Heap in use.')
+  readonly #uptime = this.#gauge('process_uptime_seconds', 'Seconds since the process began.')
   readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
 
   constructor() {
@@ -20,52 +45,50 @@ export class Metrics {
   }
 
   runStarted(): void {
-    this.#runsStarted += 1
+    this.#runsStarted.inc()
   }
 
   runFinished(reason: string): void {
-    add(this.#runsFinished, `reason="${reason}"`)
+    this.#runsFinished.inc({ reason })
   }
 
   eventsSent(count: number): void {
-    this.#eventsSent += count
+    this.#eventsSent.inc(count)
   }
 
   /** A client took nothing for too long and was let go. */
   streamDropped(): void {
-    this.#streamsDropped += 1
+    this.#streamsDropped.inc()
   }
 
   request(route: RouteClass, status: number): void {
-    add(this.#requests, `route="${route}",status="${status}"`)
+    this.#requests.inc({ route, status })
   }
 
   close(): void {
     this.#lag.disable()
   }
 
-  toText({ runsRunning, streamsOpen }: Gauges): string {
-    const memory = process.memoryUsage()
-    const [mean, p99] = [lagSeconds(this.#lag.mean), lagSeconds(this.#lag.percentile(99))]
+  async toText({ runsRunning, streamsOpen }: Gauges): Promise<string> {
+    this.#runsRunning.set(runsRunning)
+    this.#streamsOpen.set(streamsOpen)
+    this.#meanLag.set(lagSeconds(this.#lag.mean))
+    this.#p99Lag.set(lagSeconds(this.#lag.percentile(99)))
     this.#lag.reset()
-    return [
-      counter('lango_runs_started_total', 'Runs that this process started.', this.#runsStarted),
-      labelled(
-        'lango_runs_finished_total',
-        'Runs that ended in this process, by reason.',
-        this.#runsFinished,
-      ),
-      gauge('lango_runs_running', 'Runs that go on in this process.', runsRunning),
-      gauge('lango_streams_open', 'Open event streams.', streamsOpen),
-      counter('lango_streams_dropped_total', 'Streams closed because nobody read.', this.#streamsDropped),
-      counter('lango_events_sent_total', 'Run events written to streams.', this.#eventsSent),
-      labelled('lango_http_requests_total', 'Requests by class of route and status.', this.#requests),
-      gauge('lango_event_loop_lag_seconds', 'Mean delay of the event loop since the last scrape.', mean),
-      gauge('lango_event_loop_lag_p99_seconds', '99th percentile of it.', p99),
-      gauge('process_resident_memory_bytes', 'Resident memory.', memory.rss),
-      gauge('nodejs_heap_size_used_bytes', 'Heap in use.', memory.heapUsed),
-      gauge('process_uptime_seconds', 'Seconds since the process began.', process.uptime()),
-    ].join('')
+    const { rss, heapUsed } = process.memoryUsage()
+    this.#memory.set(rss)
+    this.#heap.set(heapUsed)
+    this.#uptime.set(process.uptime())
+    // Without the empty lines between metrics, which some readers of the format do not expect.
+    return (await this.#registry.metrics()).replaceAll('\n\n', '\n')
+  }
+
+  #counter<Label extends string = never>(name: string, help: string, labelNames: Label[] = []) {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] })
+  }
+
+  #gauge(name: string, help: string): Gauge {
+    return new Gauge({ name, help, registers: [this.#registry] })
   }
 }
 
@@ -78,24 +101,3 @@ function lagSeconds(nanoseconds: number): number {
 
 /** Routes are counted by class: a label for each path would grow without end. */
 export type RouteClass = 'api' | 'stream' | 'protocol' | 'page' | 'health' | 'login'
-
-function add(counts: Map<string, number>, labels: string): void {
-  counts.set(labels, (counts.get(labels) ?? 0) + 1)
-}
-
-function counter(name: string, help: string, value: number): string {
-  return `${header(name, help, 'counter')}${name} ${value}\n`
-}
-
-function gauge(name: string, help: string, value: number): string {
-  return `${header(name, help, 'gauge')}${name} ${value}\n`
-}
-
-function labelled(name: string, help: string, counts: ReadonlyMap<string, number>): string {
-  const lines = [...counts].map(([labels, value]) => `${name}{${labels}} ${value}\n`)
-  return `${header(name, help, 'counter')}${lines.join('')}`
-}
-
-function header(name: string, help: string, type: string): string {
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`
-}

@@ -74,9 +74,9 @@ export function mountHealthRoutes(api: ApiApp, context: ServerContext): void {
 
 /** Counts for Prometheus. */
 export function mountMetrics(app: Hono<ServerEnv>, context: ServerContext): void {
-  app.get('/metrics', c => {
+  app.get('/metrics', async c => {
     const gauges = { runsRunning: context.hub.running(), streamsOpen: context.streams.size }
     c.header('content-type', 'text/plain; version=0.0.4; charset=utf-8')
-    return c.body(context.metrics.toText(gauges))
+    return c.body(await context.metrics.toText(gauges))
   })
 }
