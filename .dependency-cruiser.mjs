@@ -113,7 +113,7 @@ export default {
       comment: 'strict servers judge what providers and repair produce, so they may not share their code',
       severity: 'error',
       from: { path: '^src/testing/', pathNot: ['scripted-provider([.]test)?[.]ts$'] },
-      to: { path: '^src/(provider|session)/' },
+      to: { path: '^src/(provider|session|base)/' },
     },
     {
       name: 'the-client-runs-in-browsers',

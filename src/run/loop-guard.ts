@@ -1,3 +1,5 @@
+import { stableJson } from '../base/stable-json.js'
+
 export type LoopVerdict = 'continue' | 'warn' | 'stop'
 
 export interface GuardedCall {
@@ -29,12 +31,4 @@ export class LoopGuard {
   get count(): number {
     return this.repeats
   }
-}
-
-function stableJson(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  )
 }

@@ -83,12 +83,16 @@ function hrefOf(tag: string): string | undefined {
 class TextOutput {
   readonly #lines: string[] = []
   #line = ''
+  /** Kept apart: to look at the end of a string that is being added to copies all of it. */
+  #endsInSpace = false
   #href: string | undefined
   #linkStart = 0
 
   text(raw: string): void {
     const text = decodeEntities(raw).replaceAll(/\s+/g, ' ')
-    this.#line += this.#line === '' || this.#line.endsWith(' ') ? text.trimStart() : text
+    const added = this.#line === '' || this.#endsInSpace ? text.trimStart() : text
+    if (added !== '') this.#endsInSpace = added.endsWith(' ')
+    this.#line += added
     if (this.#line.length > MAX_LINE) this.block('')
   }
 
@@ -97,6 +101,7 @@ class TextOutput {
     const line = this.#line.trim()
     if (line !== '' && line !== '-') this.#lines.push(line)
     this.#line = prefix
+    this.#endsInSpace = prefix !== ''
   }
 
   /** A link begins, or, with `undefined`, ends. */
@@ -104,6 +109,7 @@ class TextOutput {
     const words = this.#line.slice(this.#linkStart).trim()
     if (this.#href?.match(/^(https?:)?\//) && words !== '') {
       this.#line = `${this.#line.trimEnd()} (${decodeEntities(this.#href)})`
+      this.#endsInSpace = false
     }
     this.#href = href
     this.#linkStart = this.#line.length

@@ -38,9 +38,12 @@ describe('the import table', () => {
   test('passes a tree that obeys it', () => {
     write({
       'src/errors.ts': 'export const a = 1\n',
-      'src/session/message.ts': "import { a } from '../errors.js'\nexport const b = a\n",
+      'src/base/defined.ts': 'export const e = 1\n',
+      'src/session/message.ts':
+        "import { a } from '../errors.js'\nexport { e } from '../base/defined.js'\nexport const b = a\n",
       'src/store/rows.ts': "import { b } from '../session/message.js'\nexport const c = b\n",
-      'src/client/read.ts': "import { createParser } from 'eventsource-parser'\nexport const d = createParser\n",
+      'src/client/read.ts':
+        "import { createParser } from 'eventsource-parser'\nexport const d = createParser\n",
     })
     expect(cruise()).toMatchObject({ status: 0 })
   })
@@ -54,6 +57,7 @@ describe('the import table', () => {
     write({
       'src/errors.ts': imports('node:fs'),
       'src/runtime.ts': value,
+      'src/base/b.ts': imports('../runtime.js'),
       'src/session/message.ts': imports('node:fs', '../store/rows.js'),
       'src/store/rows.ts': imports('../provider/provider.js', 'pg'),
       'src/provider/provider.ts': imports('./stream-event.js'),
