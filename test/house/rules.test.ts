@@ -65,7 +65,6 @@ describe('the import table', () => {
       'src/provider/openai/a.ts': imports('../gemini/b.js', '@anthropic-ai/sdk'),
       'src/provider/gemini/b.ts': value,
       'src/provider/repair/r.ts': value,
-      'src/base/b.ts': imports('../runtime.js'),
       'src/adk/session/s.ts': imports('../model/m.js', '@google/adk', '../../provider/repair/r.js'),
       'src/adk/model/m.ts': imports('../../run/run.js'),
       'src/run/run.ts': imports('../provider/provider.js', 'vitest'),
