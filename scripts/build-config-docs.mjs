@@ -93,7 +93,7 @@ Without trust these keys of \`lango.config.json\` and \`.yaml\` hold; every othe
 
 **What is remembered**: the real path of the folder, and a SHA-256 of each file that runs or redirects: \`.env\`, the configuration, the agent file, every local file that their sources name (relative and absolute paths, \`imports\` and \`exports\` of \`package.json\`, \`paths\` of \`tsconfig.json\`), \`tsconfig.json\` itself, and of \`package.json\` the fields that decide which code is found. Where packages are imported or TypeScript is used, the lock files count, too. When one of them changes, the folder is asked about again, with the names of what changed.
 
-**What is not noticed**: a change inside \`node_modules\` that leaves the lock files as they are, and files whose names a program puts together at run time. Trust a folder only if you trust its authors with your account; it is no sandbox.
+**What is not noticed**: a change inside \`node_modules\` that leaves the lock files as they are, and files whose names a program puts together at run time. Sessions in a database that came with the folder are its author's, approvals in them included: begin a new session. Trust a folder only if you trust its authors with your account; it is no sandbox.
 
 **Where**: \`lango/trust.json\` in \`$XDG_CONFIG_HOME\`, \`~/.config\`, or \`%APPDATA%\` on Windows; \`LANGO_TRUST_FILE\` names another file. Neither this variable nor \`LANGO_TRUST\` is read from \`.env\`. A configuration is looked for in the working folder only, never above it. A file that \`--config\`, \`--agent\` or \`LANGO_CONFIG\` names needs trust as well, because the line may be copied from a page of the same author.
 

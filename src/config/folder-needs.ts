@@ -134,7 +134,7 @@ function readDotEnv(cwd: string, needs: Needs): Environment {
   return added
 }
 
-/** A `.env` that cannot be read is reported by whoever loads it; here it only has to differ from any other. */
+/** A `.env` that cannot be read is reported when it is loaded; here it only has to differ from any other. */
 function contentOf(file: string): string {
   try {
     return readFileSync(file, 'utf8')

@@ -40,7 +40,7 @@ test.each([
   [['mcpServers', 'git', 'args', 0], 'GITHUB_TOKEN', false],
   [['mcpServers', 'git', 'url'], 'GITHUB_TOKEN', false],
   [['tools', 'env', 'GH_TOKEN'], 'GITHUB_TOKEN', true],
-  [['server', 'tokens', 0], 'LANGO_DOOR_TOKEN', true],
+  [['server', 'tokens', 0], 'LANGO_SERVER_TOKEN', true],
   [['telemetry', 'headers', 'x-key'], 'OTEL_KEY', true],
   [['agent', 'instruction'], 'OPENAI_API_KEY', false],
   [['log', 'file'], 'OPENAI_API_KEY', false],
