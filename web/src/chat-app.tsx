@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { type ComponentProps, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import type { LangoClient } from '../../src/client/client.js'
 import { ChatPage } from './chat/chat-page.js'
@@ -22,19 +22,13 @@ interface ChatAppProps {
 /** The page: chats at the left, one of them in the middle, a panel at the right when it is asked for. */
 export function ChatApp({ client, info, models }: ChatAppProps) {
   const { thread, sessions } = useControllers(client)
-  const [sessionId, navigate] = useLocationSession()
-  const { sessionId: openId } = useObserved(thread.state)
+  const [openId, navigate] = useAddress(thread)
   const [panel, setPanel] = useState<Panel>()
   const [isSidebarOpen, setSidebarOpen] = useState(() => window.innerWidth > PHONE_WIDTH)
   const [isHelpOpen, setHelpOpen] = useState(false)
   const area = useRef<HTMLTextAreaElement>(null)
   const searchField = useRef<HTMLInputElement>(null)
   const [model, setModel] = useChosenModel(openId, models)
-  useEffect(() => void thread.open(sessionId), [thread, sessionId])
-  // A session gets its address with its first message.
-  useEffect(() => {
-    if (openId !== undefined && sessionId === undefined) navigate(openId, 'replace')
-  }, [openId, sessionId, navigate])
   const openSession = useCallback(
     (next: string | undefined) => {
       if (next === undefined) void thread.open(undefined)
@@ -51,21 +45,8 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
     if (window.innerWidth <= WIDE_WIDTH) setSidebarOpen(false)
   }, [])
   const inspectMessage = useInspectMessage(client, thread, openPanel)
-  const context: ChatContextValue = useMemo(
-    () => ({
-      client,
-      thread,
-      sessions,
-      info,
-      models,
-      model,
-      setModel,
-      openSession,
-      openPanel,
-      inspectMessage,
-    }),
-    [client, thread, sessions, info, models, model, setModel, openSession, openPanel, inspectMessage],
-  )
+  const actions = { setModel, openSession, openPanel, inspectMessage }
+  const context = useContextValue({ client, thread, sessions, info, models, model, ...actions })
   useShortcuts({
     newChat: () => openSession(undefined),
     search: () => {
@@ -86,19 +67,11 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
         data-panel={panel ? 'open' : undefined}
       >
         {isSidebarOpen ? (
-          <>
-            <Sidebar
-              searchField={searchField}
-              onClose={() => setSidebarOpen(false)}
-              onShowShortcuts={() => setHelpOpen(true)}
-            />
-            <button
-              type="button"
-              className="drawer-shade"
-              aria-label="Close the chats"
-              onClick={() => setSidebarOpen(false)}
-            />
-          </>
+          <Drawer
+            searchField={searchField}
+            onClose={() => setSidebarOpen(false)}
+            onShowShortcuts={() => setHelpOpen(true)}
+          />
         ) : null}
         <ChatPage area={area} isSidebarOpen={isSidebarOpen} onToggleSidebar={() => setSidebarOpen(true)} />
         {panel && openId ? (
@@ -107,6 +80,49 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
       </div>
       {isHelpOpen ? <ShortcutsDialog onClose={() => setHelpOpen(false)} /> : null}
     </ChatContext>
+  )
+}
+
+/** The session that is open, and how to open another: the page's address and the thread follow each other. */
+function useAddress(thread: ThreadController) {
+  const [sessionId, navigate] = useLocationSession()
+  const { sessionId: openId } = useObserved(thread.state)
+  useEffect(() => void thread.open(sessionId), [thread, sessionId])
+  // A session gets its address with its first message.
+  useEffect(() => {
+    if (openId !== undefined && sessionId === undefined) navigate(openId, 'replace')
+  }, [openId, sessionId, navigate])
+  return [openId, navigate] as const
+}
+
+/** The context changes only when one of its values does. */
+function useContextValue(value: ChatContextValue): ChatContextValue {
+  const { client, thread, sessions, info, models, model, setModel, openSession, openPanel, inspectMessage } =
+    value
+  return useMemo(
+    () => ({
+      client,
+      thread,
+      sessions,
+      info,
+      models,
+      model,
+      setModel,
+      openSession,
+      openPanel,
+      inspectMessage,
+    }),
+    [client, thread, sessions, info, models, model, setModel, openSession, openPanel, inspectMessage],
+  )
+}
+
+/** The list of chats; on a phone it covers the page, and the shade beside it closes it. */
+function Drawer(props: ComponentProps<typeof Sidebar>) {
+  return (
+    <>
+      <Sidebar {...props} />
+      <button type="button" className="drawer-shade" aria-label="Close the chats" onClick={props.onClose} />
+    </>
   )
 }
 

@@ -1,4 +1,4 @@
-import { useVirtualizer } from '@tanstack/react-virtual'
+import { useVirtualizer, type VirtualItem } from '@tanstack/react-virtual'
 import { type MouseEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { useChat, useObserved } from '../chat-context.js'
 import { Icon } from '../shared/icons.js'
@@ -15,6 +15,14 @@ const END_PIXELS = 60
 /** So near to the end that nothing is. */
 const NOWHERE = -1
 
+const LAYOUT = {
+  anchorTo: 'end',
+  followOnAppend: true,
+  overscan: 6,
+  paddingStart: 28,
+  paddingEnd: 28,
+} as const
+
 /** The chat itself: only what is on the screen is drawn, and it stays at the end unless the reader scrolls up. */
 export function ThreadView() {
   const { thread, info } = useChat()
@@ -28,12 +36,8 @@ export function ThreadView() {
     getScrollElement: () => scroller.current,
     estimateSize: index => estimate(entries[index]),
     getItemKey: index => rowKey(entries[index], state) ?? index,
-    anchorTo: 'end',
-    followOnAppend: true,
     scrollEndThreshold: endPixels.current,
-    overscan: 6,
-    paddingStart: 28,
-    paddingEnd: 28,
+    ...LAYOUT,
   })
   useOpenAtEnd(state, entries.length, () => virtualizer.scrollToEnd())
   useStayAtEnd(state, isAtEnd, () => virtualizer.scrollToEnd())
@@ -72,41 +76,59 @@ export function ThreadView() {
       >
         <OlderNotice state={state} onRetry={() => void thread.loadOlder()} />
         <div className="thread-rows" style={{ height: virtualizer.getTotalSize() }}>
-          {items.map(item => {
-            const entry = entries[item.index]
-            if (!entry) return null
-            return (
-              <div
-                key={item.key}
-                ref={virtualizer.measureElement}
-                data-index={item.index}
-                data-kind={entry.kind}
-                data-revealed={entry.key === revealed || undefined}
-                className="thread-row"
-                style={{ transform: `translateY(${item.start}px)` }}
-              >
-                <EntryView
-                  entry={entry}
-                  author={authorLabel(entry, entries[item.index - 1], info.agent)}
-                  isLast={item.index >= entries.length - 2}
-                />
-              </div>
-            )
-          })}
+          {items.map(item => (
+            <ThreadRow
+              key={item.key}
+              item={item}
+              entries={entries}
+              agent={info.agent}
+              revealed={revealed}
+              measure={virtualizer.measureElement}
+            />
+          ))}
         </div>
       </section>
-      {isAtEnd ? null : (
-        <button
-          type="button"
-          className="to-newest"
-          onClick={() => virtualizer.scrollToEnd({ behavior: 'auto' })}
-        >
-          <Icon name="down" size={14} />
-          To the newest
-        </button>
-      )}
+      {isAtEnd ? null : <ToNewest onClick={() => virtualizer.scrollToEnd({ behavior: 'auto' })} />}
       <Announcer state={state} />
     </div>
+  )
+}
+
+interface ThreadRowProps {
+  item: VirtualItem
+  entries: readonly Entry[]
+  agent: string
+  revealed: string | undefined
+  measure: (element: HTMLElement | null) => void
+}
+
+function ThreadRow({ item, entries, agent, revealed, measure }: ThreadRowProps) {
+  const entry = entries[item.index]
+  if (!entry) return null
+  return (
+    <div
+      ref={measure}
+      data-index={item.index}
+      data-kind={entry.kind}
+      data-revealed={entry.key === revealed || undefined}
+      className="thread-row"
+      style={{ transform: `translateY(${item.start}px)` }}
+    >
+      <EntryView
+        entry={entry}
+        author={authorLabel(entry, entries[item.index - 1], agent)}
+        isLast={item.index >= entries.length - 2}
+      />
+    </div>
+  )
+}
+
+function ToNewest({ onClick }: { onClick: () => void }) {
+  return (
+    <button type="button" className="to-newest" onClick={onClick}>
+      <Icon name="down" size={14} />
+      To the newest
+    </button>
   )
 }
 
