@@ -69,7 +69,13 @@ function lineOf(event: RunEvent): Line | undefined {
       const { finishReason, turns, delegations, usage } = event
       return ['info', 'A run ends', { finishReason, turns, delegations, usage }]
     }
+    case 'text-delta':
+    case 'reasoning-delta':
+    case 'turn-warning':
+      // Deltas are content, and the run loop logs the warning itself.
+      return undefined
     default:
+      event satisfies never
       return undefined
   }
 }

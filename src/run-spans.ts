@@ -127,7 +127,12 @@ export class RunSpans {
       case 'run-finish':
         this.finish(event)
         return true
-      default:
+      case 'run-start':
+      case 'turn-warning':
+      case 'wrap-up':
+      case 'repair':
+      case 'approval-request':
+      case 'approval-answer':
         return false
     }
   }

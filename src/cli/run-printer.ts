@@ -15,6 +15,9 @@ export interface PrinterOptions {
   demoNotice: string
 }
 
+/** What is neither the answer nor the end of a run. */
+type Happening = Exclude<RunEvent, { type: 'run-start' | 'text-delta' | 'run-finish' | 'error' }>
+
 /** Shows a run to a person: the answer on standard output, everything else on standard error. */
 export class RunPrinter {
   private readonly styles: Styles = stylesOf(process.stderr)
@@ -71,7 +74,7 @@ export class RunPrinter {
     note(this.styles.dim(fitText(plainLine(words), 400)))
   }
 
-  private wordsFor(event: RunEvent): string | undefined {
+  private wordsFor(event: Happening): string | undefined {
     switch (event.type) {
       case 'tool-call':
         this.startedAt.set(event.id, Date.now())
@@ -92,7 +95,12 @@ export class RunPrinter {
         return event.answer === 'once' || event.answer === 'always'
           ? undefined
           : `${event.name} was not allowed`
+      case 'reasoning-delta':
+      case 'usage':
+      case 'approval-request':
+        return undefined
       default:
+        event satisfies never
         return undefined
     }
   }

@@ -28,7 +28,17 @@ export class ToolClock {
         this.started.delete(body.id)
         return { ...body, durationMs: Math.max(0, Math.round(this.now() - started)) }
       }
-      default:
+      case 'run-start':
+      case 'text-delta':
+      case 'reasoning-delta':
+      case 'agent-transfer':
+      case 'turn-warning':
+      case 'wrap-up':
+      case 'repair':
+      case 'history-cut':
+      case 'usage':
+      case 'error':
+      case 'run-finish':
         return body
     }
   }

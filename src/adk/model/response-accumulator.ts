@@ -72,7 +72,11 @@ export class ResponseAccumulator {
         this.#finishReason = event.finishReason
         this.#finishMessage = event.message
         return undefined
+      case 'request':
+      case 'error':
+        return undefined
       default:
+        event satisfies never
         return undefined
     }
   }

@@ -153,8 +153,11 @@ function addPart(items: ChatItemBody[], part: ProviderPart, author: string, isAs
     case 'media':
       items.push({ kind: 'notice', tone: 'quiet', text: `attached: ${part.name ?? part.mimeType}` })
       return
-    default:
+    case 'vendor':
       items.push({ kind: 'notice', tone: 'quiet', text: part.text })
+      return
+    default:
+      part satisfies never
   }
 }
 

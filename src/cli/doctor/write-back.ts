@@ -166,7 +166,11 @@ function newPart(part: ViewPart, view: View): Part {
       const { mimeType, data, url } = part
       return data ? { inlineData: { mimeType, data } } : { fileData: { mimeType, fileUri: url ?? '' } }
     }
-    default:
-      return { text: 'text' in part ? part.text : '' }
+    case 'text':
+    case 'reasoning':
+    case 'vendor':
+      return { text: part.text }
+    case 'tool-call':
+      return { text: '' }
   }
 }

@@ -77,7 +77,8 @@ function toAssistantItems(parts: readonly ProviderPart[]): ResponsesItemWire[] {
         return [{ role: 'assistant', content: [{ type: 'output_text', text: mediaNote(part) }] }]
       case 'tool-result':
         return [toResult(part)]
-      default:
+      case 'text':
+      case 'vendor':
         return part.text === ''
           ? []
           : [{ role: 'assistant', content: [{ type: 'output_text', text: part.text }] }]

@@ -30,7 +30,8 @@ function roleOf(part: ProviderPart, role: string): string {
       return 'tool'
     case 'text':
       return role === 'tool' ? 'user' : role
-    default:
+    case 'media':
+    case 'vendor':
       return role === 'assistant' ? role : 'user'
   }
 }

@@ -20,7 +20,10 @@ function mendPart(part: ProviderPart): ProviderPart {
     case 'text':
     case 'reasoning':
       return isWellFormed(part.text) ? part : { ...part, text: toWellFormed(part.text) }
-    default:
+    case 'tool-call':
+    case 'tool-result':
+    case 'media':
+    case 'vendor':
       return mendValue(part, 0) as ProviderPart
   }
 }

@@ -1,4 +1,4 @@
-import { memo } from 'react'
+import { memo, type ReactNode } from 'react'
 import type { Entry } from '../state/entry.js'
 import { AnswerFooter } from './answer-footer.js'
 import { ErrorCard } from './error-card.js'
@@ -27,7 +27,7 @@ export const EntryView = memo(function EntryView({ entry, author, isLast }: Entr
   )
 })
 
-function Body({ entry, isLast }: { entry: Entry; isLast: boolean }) {
+function Body({ entry, isLast }: { entry: Entry; isLast: boolean }): ReactNode {
   switch (entry.kind) {
     case 'user':
       return <UserMessage entry={entry} />

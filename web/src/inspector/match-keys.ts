@@ -31,7 +31,9 @@ export function storedText(part: StoredPart): string {
       return jsonText(part.result)
     case 'media':
       return part.name ?? part.url ?? part.mimeType
-    default:
+    case 'text':
+    case 'reasoning':
+    case 'other':
       return part.text
   }
 }
@@ -86,7 +88,7 @@ function storedPartKeys(part: StoredPart, role: string): string[] {
       return callKeys(part.type, part.id, part.name, storedText(part))
     case 'media':
       return part.url ? [`media ${part.url}`] : []
-    default:
+    case 'other':
       return textKeys('text', role, part.text)
   }
 }
@@ -103,7 +105,7 @@ function sentPartKeys(part: WirePart, role: string, wireToStored: ReadonlyMap<st
     }
     case 'media':
       return [`media ${part.text}`]
-    default:
+    case 'other':
       return textKeys('text', role, part.text)
   }
 }

@@ -110,6 +110,9 @@ class EntryBuilder {
         return
       case 'other':
         this.entries.push({ kind: 'mark', key, mark: { type: 'note', text: part.text } })
+        return
+      default:
+        part satisfies never
     }
   }
 

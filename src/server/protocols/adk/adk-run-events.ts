@@ -68,7 +68,7 @@ class AdkTeller {
 
   /** Whether there may be something new in the store. */
   wantsStored(events: readonly RunEvent[]): boolean {
-    if (events.some(({ type }) => MARKERS.has(type))) return true
+    if (events.some(({ type }) => FOLLOWS_A_MESSAGE[type])) return true
     return this.streaming && this.#invocationId === undefined && events.some(isDelta)
   }
 
@@ -122,15 +122,24 @@ class AdkTeller {
 
 type Delta = Extract<RunEvent, { type: 'text-delta' | 'reasoning-delta' }>
 
-/** Run events that follow a message that was stored. */
-const MARKERS: ReadonlySet<RunEvent['type']> = new Set([
-  'usage',
-  'tool-call',
-  'tool-result',
-  'agent-transfer',
-  'approval-request',
-  'run-finish',
-])
+/** Which run events follow a message that was stored. */
+const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
+  'run-start': false,
+  'text-delta': false,
+  'reasoning-delta': false,
+  'tool-call': true,
+  'tool-result': true,
+  'agent-transfer': true,
+  'turn-warning': false,
+  'wrap-up': false,
+  repair: false,
+  'history-cut': false,
+  'approval-request': true,
+  'approval-answer': false,
+  usage: true,
+  error: false,
+  'run-finish': true,
+}
 
 function isDelta(event: RunEvent): event is Delta {
   return event.type === 'text-delta' || event.type === 'reasoning-delta'

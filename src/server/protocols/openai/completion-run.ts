@@ -85,7 +85,18 @@ export class CompletionRun {
         const finish = await this.#over
         return { type: 'end', finish: finishOf(event.finishReason, finish), usage: event.usage }
       }
+      case 'run-start':
+      case 'tool-result':
+      case 'turn-warning':
+      case 'wrap-up':
+      case 'repair':
+      case 'history-cut':
+      case 'approval-request':
+      case 'approval-answer':
+      case 'usage':
+        return undefined
       default:
+        event satisfies never
         return undefined
     }
   }
