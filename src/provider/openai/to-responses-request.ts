@@ -82,6 +82,9 @@ function toAssistantItems(parts: readonly ProviderPart[]): ResponsesItemWire[] {
         return part.text === ''
           ? []
           : [{ role: 'assistant', content: [{ type: 'output_text', text: part.text }] }]
+      default:
+        part satisfies never
+        return []
     }
   })
 }

@@ -1,4 +1,4 @@
-import { memo, type ReactNode } from 'react'
+import { memo } from 'react'
 import type { Entry } from '../state/entry.js'
 import { AnswerFooter } from './answer-footer.js'
 import { ErrorCard } from './error-card.js'
@@ -27,7 +27,7 @@ export const EntryView = memo(function EntryView({ entry, author, isLast }: Entr
   )
 })
 
-function Body({ entry, isLast }: { entry: Entry; isLast: boolean }): ReactNode {
+function Body({ entry, isLast }: { entry: Entry; isLast: boolean }) {
   switch (entry.kind) {
     case 'user':
       return <UserMessage entry={entry} />
@@ -56,5 +56,7 @@ function Body({ entry, isLast }: { entry: Entry; isLast: boolean }): ReactNode {
           {entry.label}
         </p>
       )
+    default:
+      return entry satisfies never
   }
 }
