@@ -65,7 +65,7 @@ export async function createLogger(options: LogOptions = {}): Promise<ClosableLo
 }
 
 /** Fields as they may be written: secrets hidden, content counted, errors in words, sizes bounded. */
-export function loggable(
+function loggable(
   fields: Readonly<Record<string, unknown>>,
   content: boolean,
 ): Record<string, unknown> {

@@ -81,7 +81,7 @@ export interface CommandSpec {
   run?: CommandAction
 }
 
-export const SHARED_OPTIONS: Readonly<Record<SharedOption, OptionSpec>> = {
+const SHARED_OPTIONS: Readonly<Record<SharedOption, OptionSpec>> = {
   config: { flags: '--config <file>', description: 'the configuration, instead of the lango.config.* here' },
   trust: {
     flags: '--trust',

@@ -66,7 +66,7 @@ function toCamelCase(value: unknown, path: string): unknown {
 }
 
 /** Seconds, milliseconds, or the time of day of a Python program; 0 when there is none. */
-export function toMilliseconds(time: unknown): number {
+function toMilliseconds(time: unknown): number {
   if (typeof time === 'number') return time < LATEST_SECOND ? Math.round(time * 1000) : time
   if (typeof time !== 'string') return 0
   const parsed = Date.parse(time.replace(' ', 'T'))

@@ -53,9 +53,6 @@ export interface SubAgentConfig<Model = string> {
 /** A tool by its name, or one that was made in code: Lango's own, or a tool or toolset of ADK. */
 export type ToolConfig = string | Tool | object
 
-/** One MCP server: a program to start, or an address. */
-export type McpServerConfig = LangoConfig['mcpServers'][string]
-
 export const PROVIDER_TYPE_NAMES = ['gemini', 'openai', 'anthropic', 'openai-compatible', 'demo'] as const
 
 export const BUILT_IN_TOOL_NAMES = [

@@ -6,7 +6,7 @@ import { parseEnv } from 'node:util'
 import { AgentError } from '../errors.js'
 import type { Environment } from './environment.js'
 
-export const CONFIG_FILES = ['ts', 'mts', 'js', 'mjs', 'json', 'yaml', 'yml'].map(
+const CONFIG_FILES = ['ts', 'mts', 'js', 'mjs', 'json', 'yaml', 'yml'].map(
   extension => `lango.config.${extension}`,
 )
 

@@ -9,7 +9,7 @@ interface PendingCall {
 }
 
 /** What a call is answered with when its run ends before the tool does. */
-export const INTERRUPTED = '[no response available]'
+const INTERRUPTED = '[no response available]'
 
 /** The parts that answer the open calls of one agent in one branch. */
 export interface ClosingAnswer {

@@ -9,9 +9,9 @@ export interface TurnLimitOptions {
   maxDelegations?: number | undefined
 }
 
-export const DEFAULT_MAX_TURNS = 25
-export const MULTI_AGENT_MAX_TURNS = 50
-export const DEFAULT_MAX_DELEGATIONS = 32
+const DEFAULT_MAX_TURNS = 25
+const MULTI_AGENT_MAX_TURNS = 50
+const DEFAULT_MAX_DELEGATIONS = 32
 const WARN_AT = 0.8
 
 /**

@@ -7,7 +7,7 @@ import {
 } from '../../src/entries/testing.js'
 
 /** Where a profile takes its requests. */
-export function pathOf(profile: StrictProfile, stream = false): string {
+function pathOf(profile: StrictProfile, stream = false): string {
   if (profile.startsWith('gemini')) {
     return stream ? '/v1beta/models/m:streamGenerateContent?alt=sse' : '/v1beta/models/m:generateContent'
   }

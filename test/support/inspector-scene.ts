@@ -14,7 +14,7 @@ import { searchTool } from './tools.js'
 export const SCENE_KEY = { appName: 'lango', userId: 'user', sessionId: 'scene' }
 
 /** How the providers of the scene are called, in the order of its runs, and their models. */
-export const SCENE_MODELS = {
+const SCENE_MODELS = {
   gemini: 'gemini/gemini-3-pro-preview',
   chat: 'chat/gpt-4.1',
   responses: 'responses/gpt-5.2',

@@ -6,7 +6,7 @@ export interface NamedDefinition {
   readonly subAgents?: readonly NamedDefinition[] | undefined
 }
 
-export const DEFAULT_AGENT_NAME = 'lango-agent'
+const DEFAULT_AGENT_NAME = 'lango-agent'
 
 const VALID_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/
 

@@ -2,7 +2,7 @@ import type { Message } from '../../session/message.js'
 import { normalizeRole } from '../../session/message.js'
 
 /** The author of restored answers when nobody says what the root agent is called. */
-export const DEFAULT_AGENT_NAME = 'lango-agent'
+const DEFAULT_AGENT_NAME = 'lango-agent'
 
 export interface AuthorContext {
   rootAgentName?: string | undefined

@@ -91,7 +91,7 @@ export function fieldsToParts(message: Message, layout?: readonly LayoutEntry[])
 }
 
 /** The outputs of a message as its `content` shows them. */
-export function outputsOf(toolCalls: readonly ToolCall[]): string {
+function outputsOf(toolCalls: readonly ToolCall[]): string {
   return toolCalls.flatMap(call => (call.output === undefined ? [] : [call.output])).join('\n')
 }
 
@@ -212,7 +212,7 @@ function unusualOrder(call: object): string[] | undefined {
 const USUAL_ORDER = ['id', 'name', 'args', 'response']
 
 /** The same fields, those that `order` names first and in that order. */
-export function inOrder<Fields extends object>(fields: Fields, order: readonly string[]): Fields {
+function inOrder<Fields extends object>(fields: Fields, order: readonly string[]): Fields {
   const known = Object.entries(fields)
   const rank = (key: string) => (order.includes(key) ? order.indexOf(key) : order.length)
   return Object.fromEntries(known.sort(([left], [right]) => rank(left) - rank(right))) as Fields

@@ -3,7 +3,7 @@ import type { SessionKey } from '../../session/message.js'
 import type { SessionStore } from '../../session/session-store.js'
 
 /** A new session's id that a person can read, say and type again, such as `calm-otter-417`. */
-export function sessionName(): string {
+function sessionName(): string {
   const pick = (words: readonly string[]) => words[randomInt(words.length)] ?? ''
   return `${pick(QUALITIES)}-${pick(ANIMALS)}-${randomInt(100, 1000)}`
 }

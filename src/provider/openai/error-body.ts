@@ -18,7 +18,7 @@ export async function fetchWithNestedErrors(
 }
 
 /** The body of an error with its facts under `error`. */
-export function nestError(text: string): string {
+function nestError(text: string): string {
   const body = parse(text)
   const inner: unknown = Array.isArray(body) ? body[0] : body
   if (inner === null || typeof inner !== 'object') {

@@ -19,7 +19,7 @@ import {
 const STEP = 'pair-calls'
 
 /** The specification's words for an answer that never came. */
-export const NO_RESPONSE_TEXT = '[no response available]'
+const NO_RESPONSE_TEXT = '[no response available]'
 
 /** Answers every call, in the place that the profile demands. */
 export function pairCalls(entries: readonly Entry[], context: StepContext): readonly Entry[] {

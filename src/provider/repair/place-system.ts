@@ -5,7 +5,7 @@ import { type Entry, madeEntry, newEntry, replaceEntries, type StepContext } fro
 const STEP = 'place-system'
 
 /** The words in front of an instruction that could not stay a system message. */
-export const INSTRUCTION_LABEL = '[system instruction]'
+const INSTRUCTION_LABEL = '[system instruction]'
 
 /** Turns system messages in refused places into marked user text, and joins leading ones if only one may lead. */
 export function placeSystem(entries: readonly Entry[], context: StepContext): readonly Entry[] {

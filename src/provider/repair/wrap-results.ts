@@ -8,7 +8,7 @@ import { type Entry, replaceAllParts, type StepContext, toolLabel } from './rece
 const STEP = 'wrap-results'
 
 /** Stands in for a result that is nothing at all. */
-export const NO_OUTPUT_TEXT = '(no output)'
+const NO_OUTPUT_TEXT = '(no output)'
 
 /** Names results after their calls, fills empty ones and wraps what is not an object. */
 export function wrapResults(entries: readonly Entry[], context: StepContext): readonly Entry[] {

@@ -4,7 +4,7 @@ import type { AttemptLimit } from './attempt-limit.js'
 import { cookieFor, digestOfCookie, digestOfEntry, digestOfToken, isSafeToken } from './server-token.js'
 
 /** The user of requests without a token, on a server without tokens. */
-export const DEFAULT_USER = 'user'
+const DEFAULT_USER = 'user'
 export const COOKIE_NAME = 'lango'
 /** Behind TLS. Browsers accept a cookie of such a name from this host only, so no neighbouring site can set one. */
 export const SECURE_COOKIE_NAME = `__Host-${COOKIE_NAME}`

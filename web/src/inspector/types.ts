@@ -11,7 +11,6 @@ export type RunInspection = Answer<'inspect'>
 export type InspectedStep = RunInspection['steps'][number]
 export type StepRepair = InspectedStep['repairs'][number]
 export type StepCut = InspectedStep['cuts'][number]
-export type StepUsage = NonNullable<InspectedStep['usage']>
 export type StoredMessage = Answer<'messages'>['messages'][number]
 export type StoredPart = StoredMessage['parts'][number]
 export type SessionLint = Answer<'lint'>

@@ -63,7 +63,7 @@ export const keysKnown: Rule = (body, context) => {
   return refuse(removed.includes(extra) ? 'A22' : 'A-schema', `${extra}: Extra inputs are not permitted`)
 }
 
-export function isNewVersion(context: JudgeContext): boolean {
+function isNewVersion(context: JudgeContext): boolean {
   return textOf(context.headers['anthropic-version']) >= '2026-10-21'
 }
 
