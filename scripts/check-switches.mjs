@@ -1,18 +1,14 @@
 // Every switch over a discriminated union of our own must fail to compile when the union gets a new member: it has no default and
 // its function must return a value, or its default says `value satisfies never`, or its default hands the rest to
 // a function that takes no more than the rest. Unions of vendors' SDKs are left out: they grow without us.
-import { existsSync } from 'node:fs'
-import { join, relative, sep } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { relative, sep } from 'node:path'
 import ts from 'typescript'
-
-const PROJECTS = ['tsconfig.json', 'web/tsconfig.json']
+import { openProjects, ownFiles } from './open-projects.mjs'
 
 /** One sentence for each switch that a new member would pass unseen, and how many switches were looked at. */
-export function checkSwitches(root) {
+export function checkSwitches(root, programs = openProjects(root)) {
   const seen = new Map()
-  for (const project of PROJECTS.filter(name => existsSync(join(root, name)))) {
-    const program = openProject(root, project)
+  for (const program of programs) {
     for (const file of ownFiles(root, program)) {
       if (seen.has(file.fileName)) continue
       seen.set(file.fileName, switchesOf(root, program.getTypeChecker(), file))
@@ -23,33 +19,6 @@ export function checkSwitches(root) {
     switches: switches.length,
     problems: switches.flatMap(({ problem }) => (problem ? [problem] : [])),
   }
-}
-
-/** A compiler program for one of the projects; `texts` replaces files by name, for tests. */
-export function openProject(root, project, texts = new Map()) {
-  const path = join(root, project)
-  const { config } = ts.readConfigFile(path, ts.sys.readFile)
-  const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, join(path, '..'))
-  const host = ts.createCompilerHost(options)
-  const { getSourceFile } = host
-  host.getSourceFile = (name, ...rest) => {
-    const text = texts.get(relative(root, name).split(sep).join('/'))
-    return text === undefined
-      ? getSourceFile.call(host, name, ...rest)
-      : ts.createSourceFile(name, text, ts.ScriptTarget.ES2022, true)
-  }
-  const names = fileNames.filter(name => isOwn(root, name))
-  return ts.createProgram(names, options, host)
-}
-
-/** The product's files of a program: src and web/src, without tests. */
-export function ownFiles(root, program) {
-  return program.getSourceFiles().filter(({ fileName }) => isOwn(root, fileName))
-}
-
-function isOwn(root, name) {
-  const path = relative(root, name).split(sep).join('/')
-  return /^(src|web\/src)\//.test(path) && !/\.(test|d)\.tsx?$/.test(path)
 }
 
 function switchesOf(root, checker, file) {
@@ -143,11 +112,4 @@ function mustReturn(checker, node) {
 
 function contains(node, test) {
   return test(node) || ts.forEachChild(node, child => contains(child, test)) === true
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { switches, problems } = checkSwitches(fileURLToPath(new URL('..', import.meta.url)))
-  for (const problem of problems) console.error(problem)
-  if (problems.length > 0) process.exit(1)
-  console.log(`${switches} switches over unions know every member`)
 }
