@@ -1,0 +1,10 @@
+export interface StructureRecord {
+  files?: number
+  oneImporterPercent?: number
+  walk?: number
+  loose?: string[]
+}
+export function checkStructure(
+  root: string,
+  record?: StructureRecord,
+): { figures: Record<string, number>; problems: string[] }

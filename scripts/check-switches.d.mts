@@ -1,0 +1,1 @@
+export function checkSwitches(root: string): { switches: number; problems: string[] }

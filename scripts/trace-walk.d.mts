@@ -1,0 +1,1 @@
+export function compareWalk(traced: readonly string[], listed: readonly string[]): string[]
