@@ -193,7 +193,7 @@ test('a run event that is added fails to compile in every place that must know i
       .map(({ fileName }) => fileName.split('/').at(-1)),
   )
   expect([...new Set(failing)].sort()).toEqual(READERS)
-}, 120_000)
+}, 240_000)
 
 describe('the comparison of two checkouts', () => {
   const id = (letter: string) => `${letter.repeat(8)}-0000-4000-8000-000000000000`
