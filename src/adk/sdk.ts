@@ -37,7 +37,6 @@ export type {
   RunConfig,
   Session as AdkSession,
   ToolProcessLlmRequest,
-  ToolUnion,
 } from '@google/adk'
 export type {
   Content,
@@ -46,7 +45,6 @@ export type {
   FunctionDeclaration,
   FunctionResponse,
   GenerateContentConfig,
-  GenerateContentResponseUsageMetadata,
   Part,
 } from '@google/genai'
 export {

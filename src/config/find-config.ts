@@ -10,7 +10,7 @@ const CONFIG_FILES = ['ts', 'mts', 'js', 'mjs', 'json', 'yaml', 'yml'].map(
   extension => `lango.config.${extension}`,
 )
 
-export const AGENT_FILES = ['agent.ts', 'agent.mts', 'agent.js', 'agent.mjs']
+const AGENT_FILES = ['agent.ts', 'agent.mts', 'agent.js', 'agent.mjs']
 
 /** Whether a configuration is data; otherwise it is a program. */
 export function isDataFile(file: string): boolean {

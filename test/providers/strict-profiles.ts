@@ -4,7 +4,7 @@ import type { StrictProfile } from '../../src/testing/strict/profile.js'
 import { testProvider } from './collect.js'
 
 /** How each strict server is reached by a provider of ours, as a user would configure it. */
-const STRICT_TARGETS: Readonly<Record<StrictProfile, { options: ProviderOptions; model: string }>> = {
+export const STRICT_TARGETS: Readonly<Record<StrictProfile, { options: ProviderOptions; model: string }>> = {
   'gemini-2': { options: { type: 'gemini' }, model: 'gemini-2.5-flash' },
   'gemini-3': { options: { type: 'gemini' }, model: 'gemini-3.5-flash' },
   'gemini-3-strict': { options: { type: 'gemini' }, model: 'gemini-3.8-flash' },

@@ -10,7 +10,7 @@ import { createHash, randomBytes } from 'node:crypto'
 /** Tokens shorter than this are refused. */
 const LEAST_CHARACTERS = 8
 /** Tokens shorter than this are accepted with a warning until the next release. */
-export const SAFE_CHARACTERS = 16
+const SAFE_CHARACTERS = 16
 const HASHED_PREFIX = 'lango-sha256:'
 
 /** A new token with 256 random bits. */
