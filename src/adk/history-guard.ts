@@ -7,7 +7,7 @@ import type { HistoryCut } from '../session/message.js'
 import { effectiveLimits } from '../session/token-budget-truncate.js'
 import { convertMessages } from './model/convert-messages.js'
 import { ModelAdapter } from './model/model-adapter.js'
-import { providerMessageLens } from './model/provider-message-lens.js'
+import { lensFor } from './model/provider-message-lens.js'
 import { BasePlugin, type Content, type Context, isLlmAgent, type LlmRequest } from './sdk.js'
 import { toContents } from './to-contents.js'
 
@@ -54,7 +54,7 @@ class HistoryGuard extends BasePlugin {
     const { mode, profile = profileForModel('gemini', llmRequest.model ?? ''), onGuard } = this.#options
     const { budgetTokens } = effectiveLimits(this.#options.budgetTokens, undefined)
     const given = convertMessages(llmRequest.contents)
-    const { items, cut } = fitToBudget(given, { budgetTokens, dropWithinTurn: true }, providerMessageLens)
+    const { items, cut } = fitToBudget(given, { budgetTokens, dropWithinTurn: true }, lensFor(given))
     const { messages, repairs } = repairHistory(items, profile, mode === undefined ? {} : { mode })
     if (!cut && repairs.length === 0) return undefined
     const unchanged = plainContents(given, llmRequest.contents)

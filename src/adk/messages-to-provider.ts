@@ -1,7 +1,9 @@
 import type { ProviderMessage } from '../provider/provider.js'
 import { type Message, normalizeRole } from '../session/message.js'
+import { isSynthetic } from '../session/token-budget-truncate.js'
 import { convertContents } from './model/convert-messages.js'
 import { messagesToContents } from './session/messages-to-events.js'
+import { markWrittenBy } from './written-by.js'
 
 /**
  * Stored messages as neutral ones, for linting and repairing a history without ADK. Faithful: doubled ids,
@@ -11,7 +13,9 @@ import { messagesToContents } from './session/messages-to-events.js'
 export function messagesToProvider(messages: readonly Message[]): ProviderMessage[] {
   const spoken = messagesToContents(messages).flatMap((content, index) => {
     const message = messages[index]
-    return content && message ? [{ content, role: roleOf(message, content.role) }] : []
+    if (!content || !message) return []
+    const marked = markWrittenBy(content, isSynthetic(message) ? 'program' : 'user')
+    return [{ content: marked, role: roleOf(message, content.role) }]
   })
   return convertContents(
     spoken.map(({ content }) => content),

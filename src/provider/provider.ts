@@ -65,6 +65,11 @@ export type ProviderRole = 'system' | 'user' | 'assistant' | 'tool' | (string & 
 export interface ProviderMessage {
   role: ProviderRole
   parts: readonly ProviderPart[]
+  /**
+   * Set on a message of the user's role that the user did not write: ADK's account of what another agent did, a
+   * correction by Lango. Never sent.
+   */
+  writtenBy?: 'program'
 }
 
 export type ProviderPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | MediaPart | VendorPart

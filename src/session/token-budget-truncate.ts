@@ -88,7 +88,11 @@ export function startsTurn(message: Message): boolean {
 
 /** Written by Lango itself (a correction, a nudge): hidden in chats and previews. */
 export function isSynthetic(message: Message): boolean {
-  const metadata = message.extra?.customMetadata
+  return isSyntheticMetadata(message.extra?.customMetadata)
+}
+
+/** Whether an event's `customMetadata` says that Lango wrote it. */
+export function isSyntheticMetadata(metadata: unknown): boolean {
   if (typeof metadata !== 'object' || metadata === null) return false
   const lango = (metadata as { lango?: unknown }).lango
   return typeof lango === 'object' && lango !== null && (lango as { synthetic?: unknown }).synthetic === true

@@ -445,6 +445,22 @@ describe('the budget', () => {
     expect(JSON.stringify(provider.requests[0]?.messages)).toContain('the question')
   })
 
+  test.each([
+    ['begins as an account by ADK does', { parts: [{ text: 'For context: the question' }] }],
+    ['begins as a correction by Lango does', { parts: [{ text: '[System: the question]' }] }],
+    [
+      'cannot be told from an account by ADK, and is the only one',
+      { parts: [{ text: 'For context:' }, { text: '[root] said: the question' }] },
+    ],
+  ])('a first question that %s stays in', async (_, content) => {
+    const [, , , ...steps] = longTurn(40)
+    const { provider } = await ask([{ text: 'x' }], {
+      llmRequest: request([{ role: 'user', ...content }, ...steps]),
+      budgetTokens: 1000,
+    })
+    expect(JSON.stringify(provider.requests[0]?.messages)).toContain('the question')
+  })
+
   test('the window of the model is a limit of its own, with room for the answer and the tools', async () => {
     const model = { contextWindow: 6000, outputLimit: 2000 }
     const config = { systemInstruction: 'x'.repeat(4000) }

@@ -3,6 +3,7 @@ import { openSignature } from '../../provider/provider.js'
 import { isToolError } from '../../session/tool-error.js'
 import { CallIds } from '../call-id.js'
 import type { Content, FunctionCall, FunctionResponse, Part } from '../sdk.js'
+import { isAccountByAdk, writtenBy } from '../written-by.js'
 
 /**
  * ADK's contents as neutral messages. Nothing is repaired here: what goes in malformed comes out malformed,
@@ -27,20 +28,19 @@ export function convertContents(
   return contents.flatMap((content, index) => {
     if (!content) return []
     const role = roleOf(content, index)
-    const told = role === 'user' && isToldByAdk(content)
+    const account = role === 'user' && isAccountByAdk(content)
     const parts = (content.parts ?? []).flatMap(part => {
-      // ADK tells an agent what another said, and copies the other's private thoughts along.
-      if (told && (part.thought || onlySigned(part))) return []
+      // ADK's account of another agent's event holds a copy of that agent's private thoughts.
+      if (account && (part.thought || onlySigned(part))) return []
       if (role === 'user' && part.text) ids.newTurn()
       return convertPart(part, ids, index)
     })
-    return toMessages(parts, role)
+    const messages = toMessages(parts, role)
+    if (role !== 'user' || writtenBy(content) === 'user') return messages
+    return messages.map(message =>
+      message.role === 'user' ? { ...message, writtenBy: 'program' as const } : message,
+    )
   })
-}
-
-/** Whether a content is what ADK makes of another agent's event. */
-function isToldByAdk(content: Content): boolean {
-  return content.parts?.[0]?.text === 'For context:'
 }
 
 function onlySigned(part: Part): boolean {

@@ -2,7 +2,7 @@ import type { ModelInfo, ProviderMessage, ToolDeclaration } from '../../provider
 import { fitToBudget } from '../../session/fit-to-budget.js'
 import type { HistoryCut } from '../../session/message.js'
 import { effectiveLimits } from '../../session/token-budget-truncate.js'
-import { countProviderTokens, countToolTokens, providerMessageLens } from './provider-message-lens.js'
+import { countProviderTokens, countToolTokens, lensFor } from './provider-message-lens.js'
 
 export interface RequestParts {
   system: ProviderMessage | undefined
@@ -44,7 +44,7 @@ export function fitTo(request: RequestParts, budgetTokens: number): FittedReques
   const { messages } = request
   const tokens = countAll(messages)
   const refillTo = steadyTokens(tokens, budgetTokens) / budgetTokens
-  const fit = fitToBudget(messages, { budgetTokens, refillTo, dropWithinTurn: true }, providerMessageLens)
+  const fit = fitToBudget(messages, { budgetTokens, refillTo, dropWithinTurn: true }, lensFor(messages))
   const historyTokens = countAll(fit.items)
   return {
     messages: fit.items,

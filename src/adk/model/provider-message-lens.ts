@@ -16,8 +16,14 @@ import type { BudgetLens } from '../../session/fit-to-budget.js'
 import type { ShortenedOutput } from '../../session/message.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 
+/** The lens for a history. Where no message is known to be the user's, every one in the user's role counts as such. */
+export function lensFor(messages: readonly ProviderMessage[]): BudgetLens<ProviderMessage> {
+  if (messages.some(startsTurn)) return providerMessageLens
+  return { ...providerMessageLens, startsTurn: hasUserWords }
+}
+
 /** How a budget sees a neutral message: the same costs as those of stored messages. */
-export const providerMessageLens: BudgetLens<ProviderMessage> = {
+const providerMessageLens: BudgetLens<ProviderMessage> = {
   tokens: countProviderTokens,
   startsTurn,
   calls: message => message.parts.filter(part => part.type === 'tool-call'),
@@ -27,21 +33,14 @@ export const providerMessageLens: BudgetLens<ProviderMessage> = {
   shorten,
 }
 
-/** A person's message, as far as a request shows it: much that has the user's role was written by programs. */
+/** A message by the user: much that has the user's role was written by programs. */
 function startsTurn(message: ProviderMessage): boolean {
-  if (message.role !== 'user') return false
-  const [first] = message.parts
-  if (first?.type === 'text') return !WRITTEN_BY_PROGRAMS.some(beginning => first.text.startsWith(beginning))
-  return message.parts.some(part => part.type === 'text' || part.type === 'media')
+  return message.writtenBy !== 'program' && hasUserWords(message)
 }
 
-/** ADK on other agents and on compacted history, the session view on results without calls, corrections by Lango. */
-const WRITTEN_BY_PROGRAMS = [
-  'For context:',
-  '[Previous Context Summary]:',
-  '[Earlier result of tool `',
-  '[System: ',
-]
+function hasUserWords({ role, parts }: ProviderMessage): boolean {
+  return role === 'user' && parts.some(part => part.type === 'text' || part.type === 'media')
+}
 
 /** What a message will roughly cost: UTF-8 bytes / 4 and a little for the message and each call. */
 export function countProviderTokens(message: ProviderMessage): number {

@@ -10,7 +10,9 @@
  * - an empty first text: the event and its results dropped → the empty text left out;
  * - a content without role: dropped → the author's role; without parts: sent empty → not sent.
  */
+import { isSyntheticMetadata } from '../../session/token-budget-truncate.js'
 import type { Content, Event, Part } from '../sdk.js'
+import { markWrittenBy } from '../written-by.js'
 
 export interface ViewOptions {
   rootAgentName?: string | undefined
@@ -29,8 +31,16 @@ export function adkView(events: readonly Event[], options: ViewOptions = {}): Ev
       }
       return holdsResults(segment) ? resultEvents(segment, calls) : [withSendableContent(segment)]
     })
-    return withDistinctIds(visible)
+    return withDistinctIds(visible.map(withWriter))
   })
+}
+
+/** The event with a mark that says who wrote it, where its content has the user's role and is no tool's result. */
+export function withWriter(event: Event): Event {
+  const { author, content, customMetadata } = event
+  if (content?.role !== 'user' || content.parts?.some(isResult)) return event
+  const byUser = author === 'user' && !isSyntheticMetadata(customMetadata)
+  return { ...event, content: markWrittenBy(content, byUser ? 'user' : 'program') }
 }
 
 /** ADK itself signs an answer that ended a run early with `model`; no agent has that name. */

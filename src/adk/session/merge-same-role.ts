@@ -1,9 +1,10 @@
 /**
  * Consecutive events of one role become one, so that no model sees two turns of one side in a row. Only
  * within one author and branch; never a tool's result with anything else, never a call with a result, never
- * a part that carries a signature (it is valid only where it was made), never events that ADK treats as a
+ * the user's words with what Lango wrote in the user's role, never a part that carries a signature (it is valid only where it was made), never events that ADK treats as a
  * whole (compaction, confirmations, workflow nodes).
  */
+import { isSyntheticMetadata } from '../../session/token-budget-truncate.js'
 import type { Content, Event, Part } from '../sdk.js'
 
 /**
@@ -36,6 +37,7 @@ function canMerge(first: Event, second: Event, placeOfCall: ReadonlyMap<string, 
   if (left.role !== right.role || first.author !== second.author || first.branch !== second.branch)
     return false
   if (first.isolationScope !== second.isolationScope) return false
+  if (isSyntheticMetadata(first.customMetadata) !== isSyntheticMetadata(second.customMetadata)) return false
   const [leftResults, rightResults] = [left.parts.filter(isResult), right.parts.filter(isResult)]
   if (leftResults.length === 0 && rightResults.length === 0) return true
   if (leftResults.length < left.parts.length || rightResults.length < right.parts.length) return false

@@ -13,7 +13,7 @@ import {
   type ListSessionsRequest,
   type ListSessionsResponse,
 } from '../sdk.js'
-import { adkView } from './adk-view.js'
+import { adkView, withWriter } from './adk-view.js'
 import { eventToMessage, persistentStateDelta } from './event-to-message.js'
 import { findCallEvents } from './find-call-events.js'
 import { messagesToEvents } from './messages-to-events.js'
@@ -126,7 +126,7 @@ export class SessionServiceAdapter extends BaseSessionService {
       if (message) return this.#store.appendMessage(key, message, options)
       return hasDelta ? this.#store.updateState(key, stateDelta, fence) : undefined
     })
-    const shown = await this.#withItsCalls(session, event)
+    const shown = withWriter(await this.#withItsCalls(session, event))
     keepTemporaryState(session, event)
     // Without a message the event changes the state and is not part of the history.
     const target = message ? session : { ...session, events: [] }

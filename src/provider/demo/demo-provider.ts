@@ -62,7 +62,8 @@ function* respond(
   messages: readonly ProviderMessage[],
   answer: AnswerAssembly,
 ): Generator<StreamEvent> {
-  const turn = currentTurn(messages)
+  // As given: repair joins the user's words with what programs wrote in that role.
+  const turn = currentTurn(request.messages)
   const toolNames = (request.tools ?? []).map(({ name }) => name)
   const call = nextCall(request, turn, messages, toolNames)
   const words = call ? `I will use ${call.name}.` : answerText(turn, toolNames)
@@ -83,7 +84,7 @@ interface Turn {
 }
 
 function currentTurn(messages: readonly ProviderMessage[]): Turn {
-  const start = messages.findLastIndex(message => message.role === 'user' && saidBy(message) !== '')
+  const start = messages.findLastIndex(message => saidBy(message) !== '')
   const since = messages.slice(start + 1).flatMap(message => message.parts)
   const user = messages[start]
   return {
@@ -178,10 +179,9 @@ function jsonOf(value: unknown): string {
   return line.length > 80 ? JSON.stringify(value, undefined, 2) : line
 }
 
-/** What the user said; what ADK adds of other agents' doings comes behind a line of its own. */
-function saidBy({ role, parts }: ProviderMessage): string {
-  const end = parts.findIndex(part => part.type === 'text' && part.text === 'For context:')
-  return textOf({ role, parts: end < 0 ? parts : parts.slice(0, end) })
+/** What the user said in a message. */
+function saidBy(message: ProviderMessage): string {
+  return message.role === 'user' && message.writtenBy !== 'program' ? textOf(message) : ''
 }
 
 function textOf(message: ProviderMessage): string {

@@ -4,7 +4,7 @@
  * words, and a call never with its result.
  */
 import type { ProviderPart } from '../provider.js'
-import { type Entry, hasResults, type StepContext, withParts } from './receipt.js'
+import { type Entry, hasResults, type StepContext } from './receipt.js'
 
 /** Joins neighbouring messages of one role. */
 export function mergeRoles(entries: readonly Entry[], { profile, report }: StepContext): readonly Entry[] {
@@ -23,12 +23,19 @@ export function mergeRoles(entries: readonly Entry[], { profile, report }: StepC
     growing ??= [...before.message.parts]
     for (const part of entry.message.parts) growing.push(part)
     // What was given stands out over what was made: the next neighbour is compared with that.
-    merged[merged.length - 1] = withParts(before.made ? { ...before, made: entry.made } : before, growing)
+    merged[merged.length - 1] = join(before.made ? { ...before, made: entry.made } : before, entry, growing)
     if (entry.made || before.made) continue
     const detail = `Joined with the ${entry.message.role} message before it.`
     report({ step: 'merge-roles', kind: 'merge', at: entry.at, detail })
   }
   return merged ?? entries
+}
+
+/** What the user wrote a part of is not a program's message. */
+function join(before: Entry, entry: Entry, parts: readonly ProviderPart[]): Entry {
+  const { writtenBy, ...message } = before.message
+  const kept = writtenBy !== undefined && entry.message.writtenBy === writtenBy ? { writtenBy } : {}
+  return { ...before, message: { ...message, ...kept, parts } }
 }
 
 function mayJoin(before: Entry, entry: Entry): boolean {
