@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { CallIds, idsWithin } from './call-id.js'
+import type { CallItem } from '../session/pair-calls.js'
+import { identifyCalls, idsWithin } from './call-id.js'
 
 describe('the ids of one message', () => {
   test.each([
@@ -21,72 +22,83 @@ describe('the ids of one message', () => {
   })
 })
 
-describe('a walk through a history', () => {
-  const from = (group: number) => ({ author: 'agent', group })
-
-  test('an answer without id takes the id of the open call of its name', () => {
-    const ids = new CallIds()
-    ids.call(undefined, 'search', from(0))
-    ids.call(undefined, 'read', from(0))
-    expect(ids.answer(undefined, 'read')?.id).toBe('call_read')
-    expect(ids.answer(undefined, 'search')?.id).toBe('call_search')
+describe('the ids of a history', () => {
+  const call = (id: string, name: string, at: number, turn = 0): CallItem => ({
+    kind: 'call',
+    id,
+    name,
+    at,
+    turn,
   })
-
-  test('parallel calls of one tool are answered in their order', () => {
-    const ids = new CallIds()
-    const calls = [ids.call('', 's', from(0)), ids.call('', 's', from(0))]
-    expect([ids.answer('', 's')?.id, ids.answer('', 's')?.id]).toEqual(calls)
+  const answer = (id: string, name: string, turn = 0): CallItem => ({
+    kind: 'answer',
+    id,
+    name,
+    at: 99,
+    turn,
   })
+  const ids = (items: readonly CallItem[], unique = false) =>
+    identifyCalls(items, { unique }).map(({ id }) => id)
 
-  test('a call of an earlier turn that nobody answered does not take the answer of a newer one', () => {
-    const ids = new CallIds()
-    ids.call('', 's', from(0))
-    ids.newTurn()
-    const newer = ids.call('', 's', from(2))
-    expect(ids.answer('', 's')?.id).toBe(newer)
+  test.each<[string, CallItem[], string[]]>([
+    [
+      'an answer without id takes the id of the open call of its name',
+      [call('', 'search', 0), call('', 'read', 0), answer('', 'read'), answer('', 'search')],
+      ['call_search', 'call_read', 'call_read', 'call_search'],
+    ],
+    [
+      'parallel calls of one tool are answered in their order',
+      [call('', 's', 0), call('', 's', 0), answer('', 's'), answer('', 's')],
+      ['call_s', 'call_s_2', 'call_s', 'call_s_2'],
+    ],
+    [
+      'a call of an earlier turn that nobody answered does not take the answer of a newer one',
+      [call('', 's', 0, 0), call('', 's', 2, 1), answer('', 's', 1)],
+      ['call_s', 'call_s_2', 'call_s_2'],
+    ],
+    [
+      'a second answer to a call has the id of the same call',
+      [call('x', 's', 0), answer('x', 's'), answer('x', 's')],
+      ['x', 'x', 'x'],
+    ],
+    [
+      'a second answer without an id has an id of its own',
+      [call('', 's', 0), answer('', 's'), answer('', 's')],
+      ['call_s', 'call_s', 'call_s_2'],
+    ],
+    [
+      'an answer with an id finds a call of its name that has none',
+      [call('', 's', 0), answer('wire-7', 's'), answer('wire-8', 's')],
+      ['call_s', 'call_s', 'wire-8'],
+    ],
+    [
+      'an answer without id and name takes the next open call of the last step',
+      [
+        call('a', 's', 0),
+        answer('a', 's'),
+        call('b', 's', 1),
+        call('c', 't', 1),
+        answer('', ''),
+        answer('', ''),
+      ],
+      ['a', 'a', 'b', 'c', 'b', 'c'],
+    ],
+    [
+      'doubled ids stay doubled unless asked otherwise',
+      [call('x', 's', 0), call('x', 's', 1, 1)],
+      ['x', 'x'],
+    ],
+  ])('%s', (_, items, expected) => {
+    expect(ids(items)).toEqual(expected)
   })
 
   test('a doubled id is numbered, and each call keeps its own answer', () => {
-    const ids = new CallIds({ existing: ['x'], unique: true })
-    const first = ids.call('x', 's', from(0))
-    const firstAnswer = ids.answer('x', 's')?.id
-    ids.newTurn()
-    const second = ids.call('x', 's', from(2))
-    expect([first, firstAnswer]).toEqual(['x', 'x'])
-    expect([second, ids.answer('x', 's')?.id]).toEqual(['x_2', 'x_2'])
-  })
-
-  test('doubled ids stay doubled unless asked otherwise', () => {
-    const ids = new CallIds({ existing: ['x'] })
-    expect([ids.call('x', 's', from(0)), ids.call('x', 's', from(1))]).toEqual(['x', 'x'])
-  })
-
-  test('a second answer to a call belongs to the same call', () => {
-    const ids = new CallIds()
-    ids.call('x', 's', from(0))
-    expect([ids.answer('x', 's')?.id, ids.answer('x', 's')?.id]).toEqual(['x', 'x'])
-  })
-
-  test('an answer with an id finds a call of its name that has none', () => {
-    const ids = new CallIds()
-    ids.call('', 's', from(0))
-    expect(ids.answer('wire-7', 's')?.id).toBe('call_s')
-    expect(ids.answer('wire-8', 's')).toBeUndefined()
-  })
-
-  test('an answer without id and name takes the next open call of the last message with calls', () => {
-    const ids = new CallIds()
-    ids.call('a', 's', from(0))
-    ids.call('b', 's', from(1))
-    ids.call('c', 't', from(1))
-    expect(ids.answer('', '')?.id).toBe('b')
-    expect(ids.answer('', '')?.id).toBe('c')
-    expect(ids.answer('', '')).toBeUndefined()
+    const items = [call('x', 's', 0), answer('x', 's'), call('x', 's', 2, 1), answer('x', 's', 1)]
+    expect(ids(items, true)).toEqual(['x', 'x', 'x_2', 'x_2'])
   })
 
   test('ten thousand calls with one id stay cheap and distinct', () => {
-    const ids = new CallIds({ existing: ['x'], unique: true })
-    const given = Array.from({ length: 10_000 }, (_, index) => ids.call('x', 's', from(index)))
-    expect(new Set(given).size).toBe(10_000)
+    const items = Array.from({ length: 10_000 }, (_, index) => call('x', 's', index))
+    expect(new Set(ids(items, true)).size).toBe(10_000)
   })
 })

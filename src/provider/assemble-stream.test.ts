@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { AnswerAssembly, type CallPiece, mintCallId } from './assemble-stream.js'
+import { AnswerAssembly, type CallPiece } from './assemble-stream.js'
 import type { StreamEvent } from './stream-event.js'
 
 function assembly(mappedNames?: Record<string, string>): AnswerAssembly {
@@ -238,8 +238,4 @@ describe('blocks', () => {
 test('a mapped name comes back as the tool is really called', () => {
   const events = assembly({ wire_name: 'my tool' }).call({ id: 'a', name: 'wire_name', args: {} })
   expect(events).toMatchObject([{ name: 'my tool' }])
-})
-
-test('minted ids do not repeat', () => {
-  expect(new Set(Array.from({ length: 1000 }, mintCallId)).size).toBe(1000)
 })

@@ -8,6 +8,7 @@
  * - an answer without its closing event is an error.
  */
 import { own } from '../base/own.js'
+import { newCallId } from '../session/pair-calls.js'
 import type { Usage } from '../session/usage.js'
 import type { Origin } from './provider.js'
 import { cutStreamError, type ErrorContext } from './provider-error.js'
@@ -214,8 +215,8 @@ export class AnswerAssembly {
   }
 
   private uniqueId(wish: string | null | undefined): string {
-    let id = wish || mintCallId()
-    while (this.usedIds.has(id)) id = mintCallId()
+    let id = wish || newCallId()
+    while (this.usedIds.has(id)) id = newCallId()
     this.usedIds.add(id)
     return id
   }
@@ -245,12 +246,4 @@ function describeMalformed(name: string, args: unknown): string {
   const text = typeof args === 'string' ? args : JSON.stringify(args)
   const shown = text.length > 200 ? `${text.slice(0, 200)}…` : text
   return `The model called ${name} with arguments that are not a JSON object: ${shown}`
-}
-
-const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'
-
-/** Nine letters and digits: the one form of id that every provider takes. */
-export function mintCallId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(9))
-  return Array.from(bytes, byte => LETTERS[byte % LETTERS.length]).join('')
 }

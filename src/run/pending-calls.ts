@@ -1,8 +1,10 @@
 import type { Event, FunctionCall } from '../adk/sdk.js'
+import { type CallItem, pairCalls } from '../session/pair-calls.js'
 
-interface PendingCall {
-  id: string
-  name: string
+/** A call or an answer, and who made it. */
+type SeenItem = CallItem & { identity: Identity }
+
+interface Identity {
   author: string
   invocationId: string
   branch?: string
@@ -21,38 +23,60 @@ export interface ClosingAnswer {
 
 /** Remembers which calls of a run have no answer yet, so that a run never ends with an open call. */
 export class PendingCalls {
-  private readonly calls = new Map<string, PendingCall>()
+  /** Agents that work side by side may use the same ids, so calls are paired within their branch. */
+  readonly #branches = new Map<string, SeenItem[]>()
+  /** Calls that are answered after the run: by a long-running tool, or by a person. */
+  readonly #waiting = new Set<CallItem>()
+  #events = 0
 
   observe(event: Event): void {
     if (event.partial) return
+    const { author = '', invocationId, branch, content } = event
+    const identity = { author, invocationId, ...(branch === undefined ? {} : { branch }) }
     const longRunning = new Set(event.longRunningToolIds ?? [])
-    for (const { functionCall, functionResponse } of event.content?.parts ?? []) {
-      if (functionResponse?.id) this.calls.delete(nameOf(functionResponse.id, event.branch))
+    const seen = this.#branches.get(branch ?? '') ?? []
+    this.#branches.set(branch ?? '', seen)
+    this.#events += 1
+    for (const { functionCall, functionResponse } of content?.parts ?? []) {
+      const { id, name } = functionCall ?? functionResponse ?? {}
+      if (id === undefined) continue
       const waiting = functionCall && waitingCall(functionCall)
-      if (waiting !== undefined) this.calls.delete(nameOf(waiting, event.branch))
-      if (functionCall?.id && !longRunning.has(functionCall.id)) {
-        this.calls.set(nameOf(functionCall.id, event.branch), {
-          id: functionCall.id,
-          name: functionCall.name ?? '',
-          author: event.author ?? '',
-          invocationId: event.invocationId,
-          ...(event.branch === undefined ? {} : { branch: event.branch }),
-        })
+      const asked = seen.findLast(item => item.kind === 'call' && item.id === waiting)
+      if (asked) this.#waiting.add(asked)
+      const item: SeenItem = {
+        kind: functionCall ? 'call' : 'answer',
+        id,
+        name,
+        at: this.#events,
+        turn: 0,
+        identity,
       }
+      seen.push(item)
+      if (functionCall && longRunning.has(id)) this.#waiting.add(item)
     }
   }
 
   /** Answers to every open call: one per agent, invocation and branch, as ADK would have written them. */
   close(reason: string): ClosingAnswer[] {
     const answers = new Map<string, ClosingAnswer>()
-    for (const { id, name, ...identity } of this.calls.values()) {
+    for (const { id = '', name = '', identity } of this.#open()) {
       const group = JSON.stringify(identity)
       const answer = answers.get(group) ?? { ...identity, parts: [] }
       answer.parts.push({ functionResponse: { id, name, response: { error: `${INTERRUPTED} ${reason}` } } })
       answers.set(group, answer)
     }
-    this.calls.clear()
+    this.#branches.clear()
+    this.#waiting.clear()
     return [...answers.values()]
+  }
+
+  #open(): SeenItem[] {
+    return [...this.#branches.values()].flatMap(seen => {
+      const answered = new Set(pairCalls(seen).map(pair => pair?.call))
+      return seen.filter(
+        (item, index) => item.kind === 'call' && !answered.has(index) && !this.#waiting.has(item),
+      )
+    })
   }
 }
 
@@ -65,9 +89,4 @@ function waitingCall({ name, args }: FunctionCall): string | undefined {
       ? Reflect.get(original, 'id')
       : (args?.function_call_id ?? args?.functionCallId)
   return typeof id === 'string' ? id : undefined
-}
-
-/** Agents that work side by side may use the same ids. */
-function nameOf(id: string, branch = ''): string {
-  return `${branch}\n${id}`
 }

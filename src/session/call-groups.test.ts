@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type CallReference, groupCalls } from './call-groups.js'
+import { groupCalls } from './call-groups.js'
+import type { CallReference } from './pair-calls.js'
 
 interface Item {
   calls?: CallReference[]
@@ -15,6 +16,7 @@ function groups(items: readonly Item[]) {
   const { members, unanswered, orphans } = groupCalls(items, {
     calls: item => item.calls ?? [],
     answers: item => item.answers ?? [],
+    startsTurn: () => false,
   })
   const joined = members.filter(member => member.length > 1)
   return { joined, unanswered: [...unanswered].map(group => members[group]), orphans: [...orphans] }
@@ -79,7 +81,7 @@ describe('groupCalls', () => {
     ],
     [
       'a made-up id for a call without one',
-      [named('x').call, answer('call_x')],
+      [named('tool').call, answer('call_tool')],
       { joined: [[0, 1]], unanswered: [], orphans: [] },
     ],
     [

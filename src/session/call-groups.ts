@@ -1,8 +1,4 @@
-/** A call or an answer as far as pairing needs it. An empty or absent id is a legacy row. */
-export interface CallReference {
-  id?: string | undefined
-  name?: string | undefined
-}
+import { type CallItem, type CallReference, pairCalls } from './pair-calls.js'
 
 /** Which items of a history belong together: a call and everything that answers it. */
 export interface CallGroups {
@@ -20,90 +16,44 @@ export interface CallGroups {
 export interface CallLens<T> {
   calls(item: T): readonly CallReference[]
   answers(item: T): readonly CallReference[]
+  /** A message by a person: not a tool's answer in the user's role, not one that Lango wrote. */
+  startsTurn(item: T): boolean
 }
 
-/**
- * Joins calls and answers. An answer belongs to the nearest preceding call of its id that is still open, or
- * (a second answer) to the nearest one at all; without an id, or with an id that no call has, to the nearest
- * open call that could be meant: one of the same name first.
- */
+/** Joins calls and their answers, duplicates included. */
 export function groupCalls<T>(items: readonly T[], lens: CallLens<T>): CallGroups {
   const parents = Int32Array.from(items, (_, index) => index)
-  const open = new OpenCalls()
+  const references = referencesOf(items, lens)
+  const pairs = pairCalls(references)
+  const waiting = new Set<CallItem>()
   const orphans = new Set<number>()
-  items.forEach((item, index) => {
-    // A message that asks and answers at once (older rows) answers itself.
-    for (const call of lens.calls(item)) open.add(index, call)
-    for (const answer of lens.answers(item)) {
-      const call = open.take(answer)
-      if (call === undefined) orphans.add(index)
-      else join(parents, call, index)
-    }
-  })
-  return collect(parents, open.waiting(), orphans)
-}
-
-interface OpenCall {
-  index: number
-  answered: boolean
-}
-
-class OpenCalls {
-  readonly #all: OpenCall[] = []
-  readonly #latestById = new Map<string, OpenCall>()
-  /** Stacks of calls that may still be open; answered ones are popped when they are met. */
-  readonly #byId = new Map<string, OpenCall[]>()
-  readonly #byName = new Map<string, OpenCall[]>()
-  readonly #withoutId: OpenCall[] = []
-  readonly #any: OpenCall[] = []
-
-  add(index: number, { id, name }: CallReference): void {
-    const call = { index, answered: false }
-    this.#all.push(call)
-    this.#any.push(call)
-    if (isPresent(name)) push(this.#byName, name, call)
-    if (!isPresent(id)) {
-      this.#withoutId.push(call)
+  references.forEach((reference, index) => {
+    if (reference.kind === 'call') {
+      waiting.add(reference)
       return
     }
-    push(this.#byId, id, call)
-    this.#latestById.set(id, call)
-  }
-
-  /** The item that asked, now answered. */
-  take(answer: CallReference): number | undefined {
-    const call = this.#find(answer)
-    if (call === undefined) return undefined
-    call.answered = true
-    return call.index
-  }
-
-  /** The items with a call that nothing answered. */
-  waiting(): number[] {
-    return this.#all.filter(call => !call.answered).map(call => call.index)
-  }
-
-  #find({ id, name }: CallReference): OpenCall | undefined {
-    if (isPresent(id)) {
-      return nearestOpen(this.#byId.get(id)) ?? this.#latestById.get(id) ?? nearestOpen(this.#withoutId)
-    }
-    return nearestOpen(isPresent(name) ? this.#byName.get(name) : undefined) ?? nearestOpen(this.#any)
-  }
+    const call = references[pairs[index]?.call ?? -1]
+    if (call === undefined) orphans.add(reference.at)
+    else join(parents, call.at, reference.at)
+    if (call !== undefined) waiting.delete(call)
+  })
+  return collect(
+    parents,
+    [...waiting].map(({ at }) => at),
+    orphans,
+  )
 }
 
-function isPresent(text: string | undefined): text is string {
-  return typeof text === 'string' && text !== ''
-}
-
-function push(calls: Map<string, OpenCall[]>, key: string, call: OpenCall): void {
-  const list = calls.get(key)
-  if (list === undefined) calls.set(key, [call])
-  else list.push(call)
-}
-
-function nearestOpen(calls: OpenCall[] | undefined): OpenCall | undefined {
-  while (calls?.at(-1)?.answered === true) calls.pop()
-  return calls?.at(-1)
+/** A message that asks and answers at once (older rows) answers itself. */
+function referencesOf<T>(items: readonly T[], lens: CallLens<T>): CallItem[] {
+  const references: CallItem[] = []
+  let turn = 0
+  items.forEach((item, at) => {
+    if (lens.startsTurn(item)) turn++
+    for (const { id, name } of lens.calls(item)) references.push({ kind: 'call', id, name, at, turn })
+    for (const { id, name } of lens.answers(item)) references.push({ kind: 'answer', id, name, at, turn })
+  })
+  return references
 }
 
 function root(parents: Int32Array, index: number): number {

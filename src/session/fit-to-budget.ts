@@ -15,8 +15,6 @@ import type { HistoryCut, ShortenedOutput } from './message.js'
 /** How `fitToBudget` looks at an item. */
 export interface BudgetLens<T> extends CallLens<T> {
   tokens(item: T): number
-  /** A message by a person: not a tool's answer in the user's role, not one that Lango wrote. */
-  startsTurn(item: T): boolean
   /** The cost of each tool output in the item. */
   outputTokens(item: T): readonly number[]
   /** The item with every output over the limit shortened to it. */

@@ -1,5 +1,4 @@
 import { AgentError } from '../errors.js'
-import type { CallReference } from './call-groups.js'
 import {
   CALL_TOKENS,
   countMessageTokens,
@@ -16,6 +15,7 @@ import {
   type ToolCall,
   toolCallKind,
 } from './message.js'
+import type { CallReference } from './pair-calls.js'
 import { shortenOutput } from './shorten-output.js'
 
 /** The budget when none is given, or 0. */

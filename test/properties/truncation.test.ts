@@ -60,6 +60,7 @@ function groupsOf(messages: readonly StoredMessage[]) {
       const isBare = (one.role === 'tool' || one.role === 'function') && one.toolCalls === undefined
       return isBare ? [{}] : some(one, 'response')
     },
+    startsTurn,
   })
 }
 

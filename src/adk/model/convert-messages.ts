@@ -1,7 +1,8 @@
 import type { MediaPart, ProviderMessage, ProviderPart } from '../../provider/provider.js'
 import { openSignature } from '../../provider/provider.js'
+import type { CallItem } from '../../session/pair-calls.js'
 import { isToolError } from '../../session/tool-error.js'
-import { CallIds } from '../call-id.js'
+import { type Identified, identifyCalls } from '../call-id.js'
 import type { Content, FunctionCall, FunctionResponse, Part } from '../sdk.js'
 import { isAccountByAdk, writtenBy } from '../written-by.js'
 
@@ -21,19 +22,15 @@ export function convertContents(
   contents: readonly Content[],
   roleOf: (content: Content, index: number) => string,
 ): ProviderMessage[] {
-  const existing = contents.flatMap(content =>
-    (content?.parts ?? []).flatMap(part => part.functionCall?.id || part.functionResponse?.id || []),
-  )
-  const ids = new CallIds({ existing })
+  const ids = identifyParts(contents, roleOf)
   return contents.flatMap((content, index) => {
     if (!content) return []
     const role = roleOf(content, index)
     const account = role === 'user' && isAccountByAdk(content)
-    const parts = (content.parts ?? []).flatMap(part => {
+    const parts = (content.parts ?? []).flatMap((part, place) => {
       // ADK's account of another agent's event holds a copy of that agent's private thoughts.
       if (account && (part.thought || onlySigned(part))) return []
-      if (role === 'user' && part.text) ids.newTurn()
-      return convertPart(part, ids, index)
+      return convertPart(part, ids[index]?.[place])
     })
     const messages = toMessages(parts, role)
     if (role !== 'user' || writtenBy(content) === 'user') return messages
@@ -41,6 +38,41 @@ export function convertContents(
       message.role === 'user' ? { ...message, writtenBy: 'program' as const } : message,
     )
   })
+}
+
+type PartId = Identified<CallItem> | undefined
+
+/** By content and part the ids of calls and results. */
+function identifyParts(
+  contents: readonly Content[],
+  roleOf: (content: Content, index: number) => string,
+): PartId[][] {
+  const found: (CallItem & { place: number })[] = []
+  let turn = 0
+  contents.forEach((content, at) => {
+    if (!content) return
+    const parts = content.parts ?? []
+    if (roleOf(content, at) === 'user' && writtenBy(content) === 'user' && parts.some(isWords)) turn += 1
+    for (const [place, part] of parts.entries()) {
+      const { id, name } = part.functionCall ?? part.functionResponse ?? orphanOf(part) ?? {}
+      if (!holdsCall(part)) continue
+      found.push({ kind: part.functionCall ? 'call' : 'answer', id, name, at, turn, place })
+    }
+  })
+  const ids: PartId[][] = contents.map(() => [])
+  for (const [index, identified] of identifyCalls(found).entries()) {
+    const { at, place } = found[index] as (typeof found)[number]
+    ;(ids[at] as PartId[])[place] = identified
+  }
+  return ids
+}
+
+function holdsCall(part: Part): boolean {
+  return Boolean(part.functionCall ?? part.functionResponse ?? orphanOf(part))
+}
+
+function isWords(part: Part): boolean {
+  return !holdsCall(part) && Boolean(part.text || part.inlineData || part.fileData)
 }
 
 function onlySigned(part: Part): boolean {
@@ -59,13 +91,13 @@ function toMessages(parts: readonly ProviderPart[], role: string): ProviderMessa
   return messages.length > 0 ? messages : [{ role, parts: [] }]
 }
 
-function convertPart(part: Part, ids: CallIds, group: number): ProviderPart[] {
+function convertPart(part: Part, identified: PartId): ProviderPart[] {
   const signed = signatureOf(part)
   const { functionCall, functionResponse, inlineData, fileData, executableCode, codeExecutionResult } = part
-  if (functionCall) return [{ ...toCall(functionCall, ids, group), ...signed }]
-  if (functionResponse) return [toResult(functionResponse, ids)]
+  if (functionCall) return [{ ...toCall(functionCall, identified), ...signed }]
+  if (functionResponse) return [toResult(functionResponse, identified)]
   const orphan = orphanOf(part)
-  if (orphan) return [toResult(orphan, ids)]
+  if (orphan) return [toResult(orphan, identified)]
   if (part.thought) return [{ type: 'reasoning', text: part.text ?? '', ...signed, ...redactedOf(part) }]
   const foreign = vendorOf(part)
   if (foreign) return [{ type: 'vendor', ...foreign, text: part.text ?? '', ...signed }]
@@ -105,20 +137,19 @@ function redactedOf(part: Part): { redacted?: true } {
   return part.thoughtSignature && openSignature(part.thoughtSignature).redacted ? { redacted: true } : {}
 }
 
-function toCall(call: FunctionCall, ids: CallIds, group: number) {
+function toCall(call: FunctionCall, identified: PartId) {
   const name = call.name ?? ''
   const args: unknown = call.args ?? {}
-  return { type: 'tool-call' as const, id: ids.call(call.id, name, { group }), name, args }
+  return { type: 'tool-call' as const, id: identified?.id ?? '', name, args }
 }
 
-function toResult(response: FunctionResponse, ids: CallIds): ProviderPart {
-  const call = ids.answer(response.id, response.name)
+function toResult(response: FunctionResponse, identified: PartId): ProviderPart {
   const media = (response.parts ?? []).flatMap(part => toMedia(part as Part))
   const result: unknown = response.response ?? {}
   return {
     type: 'tool-result',
-    id: response.id || (call?.id ?? ids.orphan(response.id, response.name)),
-    name: response.name || (call?.name ?? ''),
+    id: identified?.id ?? '',
+    name: response.name || (identified?.call?.name ?? ''),
     result,
     ...(isToolError(result) ? { isError: true } : {}),
     ...(media.length > 0 ? { media } : {}),

@@ -9,6 +9,7 @@
  */
 import { sealSignature } from '../../provider/provider.js'
 import type { FinishReason, Origin, StreamEvent } from '../../provider/stream-event.js'
+import { firstFreeId, newCallId } from '../../session/pair-calls.js'
 import { toUsageMetadata, type Usage } from '../../session/usage.js'
 import type { AdkFinishReason, LlmResponse, Part } from '../sdk.js'
 
@@ -120,8 +121,7 @@ export class ResponseAccumulator {
 
   #uniqueId(given: string): string {
     const wanted = given === '' || given.startsWith('adk-') ? newCallId() : given
-    let id = wanted
-    for (let number = 2; this.#takenIds.has(id); number += 1) id = `${wanted}_${number}`
+    const id = firstFreeId(wanted, this.#takenIds)
     this.#takenIds.add(id)
     return id
   }
@@ -167,11 +167,4 @@ const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {
   blocked: 'SAFETY',
   'malformed-call': 'MALFORMED_FUNCTION_CALL',
   other: 'OTHER',
-}
-
-/** Nine letters and digits: an id that every provider accepts, Mistral included. */
-function newCallId(): string {
-  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-  const bytes = crypto.getRandomValues(new Uint8Array(9))
-  return Array.from(bytes, byte => letters[byte % letters.length]).join('')
 }

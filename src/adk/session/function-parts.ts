@@ -1,10 +1,20 @@
 import { parseJson } from '../../session/json.js'
 import type { Message } from '../../session/message.js'
 import { normalizeRole } from '../../session/message.js'
-import { CallIds } from '../call-id.js'
+import type { CallItem } from '../../session/pair-calls.js'
+import { startsTurn } from '../../session/token-budget-truncate.js'
+import { type Identified, identifyCalls } from '../call-id.js'
 import type { Part } from '../sdk.js'
 
-/** What a walk through the history found out about the parts of one message. */
+/** A stored message with its parts as its row has them. */
+export interface PartsOfMessage {
+  message: Message
+  parts: readonly Part[]
+  /** Who speaks if the parts hold calls. */
+  author: string
+}
+
+/** The parts of one message with their ids. */
 export interface PairedParts {
   parts: Part[]
   /** Who made the call that the first answer among the parts belongs to. */
@@ -12,58 +22,82 @@ export interface PairedParts {
 }
 
 /**
- * Gives calls and answers their ids, walking from the first message to the last: every call another id,
- * every answer the id and, where it has none, the name of its call.
+ * Gives calls and answers their ids: every call another id, every answer the id and, where it has none, the
+ * name of its call. `faithful`: doubled ids stay doubled, and arguments and results are whatever their JSON says.
  */
-export class FunctionParts {
-  readonly #ids: CallIds
-  readonly #faithful: boolean
-
-  /** `faithful`: doubled ids stay doubled, and arguments and results are whatever their JSON says. */
-  constructor(messages: readonly Message[], options: { faithful?: boolean } = {}) {
-    const existing = messages.flatMap(message => (message.toolCalls ?? []).flatMap(call => call.id || []))
-    this.#faithful = options.faithful ?? false
-    this.#ids = new CallIds({ existing, unique: !this.#faithful })
+export function pairParts(
+  rows: readonly PartsOfMessage[],
+  { faithful = false }: { faithful?: boolean } = {},
+): PairedParts[] {
+  const references = referencesOf(rows)
+  const ids: PartIds[] = rows.map(() => [])
+  for (const [index, identified] of identifyCalls(references, { unique: !faithful }).entries()) {
+    const { at, place } = references[index] as Reference
+    ;(ids[at] as PartIds)[place] = identified
   }
+  return rows.map((row, index) => toPaired(row, ids[index] ?? [], faithful))
+}
 
-  /** `author` is who speaks if the parts hold calls; `place` grows from message to message. */
-  pair(message: Message, parts: readonly Part[], author: string, place: number): PairedParts {
-    if (isLegacyResult(message)) return this.#pairLegacy(message)
-    if (normalizeRole(message.role) === 'user' && parts.some(part => part.text)) this.#ids.newTurn()
-    let callAuthor: string | undefined
-    const paired = parts.map((part): Part => {
-      if (part.functionCall) {
-        const { functionCall } = part
-        const id = this.#ids.call(functionCall.id, functionCall.name ?? '', { author, group: place })
-        return { ...part, functionCall: { ...withId(functionCall, id), ...this.#args(functionCall.args) } }
-      }
-      if (!part.functionResponse) return part
-      const { id, name, response } = part.functionResponse
-      const call = this.#ids.answer(id, name, place)
-      callAuthor ??= call?.from.author
-      const named = { ...part.functionResponse, ...(name || !call ? {} : { name: call.name }) }
-      const withCallId = withId(named, call?.id ?? this.#ids.orphan(id, name))
-      return { ...part, functionResponse: { ...withCallId, ...this.#response(response) } }
-    })
-    return { parts: paired, callAuthor }
-  }
+/** A call or an answer, who made it, and the place of its part; a bare result has the first place. */
+type Reference = CallItem & { author: string; place: number }
 
-  #args(args: unknown): { args?: Record<string, unknown> } {
-    return this.#faithful ? {} : objectArgs(args)
-  }
+type PartIds = (Identified<Reference> | undefined)[]
 
-  #response(response: unknown): { response?: Record<string, unknown> } {
-    return this.#faithful ? { response: response as Record<string, unknown> } : objectResponse(response)
-  }
+function referencesOf(rows: readonly PartsOfMessage[]): Reference[] {
+  const found: Reference[] = []
+  let turn = 0
+  rows.forEach(({ message, parts, author }, at) => {
+    if (startsTurn(message)) turn += 1
+    if (isLegacyResult(message)) {
+      found.push({ kind: 'answer', author, at, turn, place: 0 })
+      return
+    }
+    for (const [place, { functionCall, functionResponse }] of parts.entries()) {
+      const reference = functionCall ?? functionResponse
+      if (!reference) continue
+      const { id, name } = reference
+      found.push({ kind: functionCall ? 'call' : 'answer', id, name, author, at, turn, place })
+    }
+  })
+  return found
+}
 
-  /** Rows from before results had metadata: the answer belongs to the next open call before it. */
-  #pairLegacy(message: Message): PairedParts {
-    const call = this.#ids.answer(undefined, undefined)
-    if (!call) return { parts: message.content === '' ? [] : [{ text: message.content }] }
-    const { id, name } = call
-    const response = this.#response(parseJson(message.content))
-    return { parts: [{ functionResponse: { id, name, ...response } }], callAuthor: call.from.author }
+function toPaired({ message, parts }: PartsOfMessage, ids: PartIds, faithful: boolean): PairedParts {
+  if (isLegacyResult(message)) return pairLegacy(message, ids[0], faithful)
+  let callAuthor: string | undefined
+  const paired = parts.map((part, place): Part => {
+    const { id = '', call } = ids[place] ?? {}
+    if (part.functionCall) {
+      const { functionCall } = part
+      const args = faithful ? {} : objectArgs(functionCall.args)
+      return { ...part, functionCall: { ...withId(functionCall, id), ...args } }
+    }
+    if (!part.functionResponse) return part
+    const { name, response } = part.functionResponse
+    callAuthor ??= call?.author
+    const named = { ...part.functionResponse, ...(name || !call ? {} : { name: call.name ?? '' }) }
+    return { ...part, functionResponse: { ...withId(named, id), ...toResponse(response, faithful) } }
+  })
+  return { parts: paired, callAuthor }
+}
+
+/** Rows from before results had metadata: the answer belongs to the next open call before it. */
+function pairLegacy(
+  message: Message,
+  identified: Identified<Reference> | undefined,
+  faithful: boolean,
+): PairedParts {
+  const { id = '', call } = identified ?? {}
+  if (!call) return { parts: message.content === '' ? [] : [{ text: message.content }] }
+  const response = toResponse(parseJson(message.content), faithful)
+  return {
+    parts: [{ functionResponse: { id, name: call.name ?? '', ...response } }],
+    callAuthor: call.author,
   }
+}
+
+function toResponse(response: unknown, faithful: boolean): { response?: Record<string, unknown> } {
+  return faithful ? { response: response as Record<string, unknown> } : objectResponse(response)
 }
 
 /** A tool's result of which nothing but the text is known. */

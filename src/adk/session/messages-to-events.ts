@@ -4,7 +4,7 @@ import type { Content, Event, EventActions, Part } from '../sdk.js'
 import { eventAuthor } from './event-author.js'
 import type { EventExtra } from './event-to-message.js'
 import { impliedRole, otherFields } from './event-to-message.js'
-import { FunctionParts, isLegacyResult } from './function-parts.js'
+import { isLegacyResult, pairParts } from './function-parts.js'
 import { mergeSameRole } from './merge-same-role.js'
 import type { LayoutEntry } from './message-parts.js'
 import { fieldsToParts } from './message-parts.js'
@@ -30,22 +30,26 @@ export function messagesToEvents(messages: readonly Message[], options: RestoreO
  * are no objects stay what they are. `undefined` for messages without content.
  */
 export function messagesToContents(messages: readonly Message[]): (Content | undefined)[] {
-  const functionParts = new FunctionParts(messages, { faithful: true })
+  const rows = messages.map(message => ({ message, parts: partsOf(message), author: '' }))
+  const paired = pairParts(rows, { faithful: true })
   return messages.map((message, index) => {
     const extra = (message.extra ?? {}) as EventExtra
-    const { parts } = functionParts.pair(message, partsOf(message), '', index)
+    const parts = paired[index]?.parts ?? []
     return extra.content === false ? undefined : contentOf(message, extra, parts)
   })
 }
 
 /** As `messagesToEvents`, before merging: what was stored, event by event. */
 export function restoreEvents(messages: readonly Message[], options: RestoreOptions): Event[] {
-  const functionParts = new FunctionParts(messages)
+  const { rootAgentName } = options
+  const rows = messages.map(message => {
+    return { message, parts: partsOf(message), author: eventAuthor(message, { rootAgentName }) }
+  })
+  const paired = pairParts(rows)
   return messages.flatMap((message, index) => {
     const extra = (message.extra ?? {}) as EventExtra
-    const speaker = eventAuthor(message, { rootAgentName: options.rootAgentName })
-    const { parts, callAuthor } = functionParts.pair(message, partsOf(message), speaker, index)
-    const author = eventAuthor(message, { rootAgentName: options.rootAgentName, callAuthor })
+    const { parts = [], callAuthor } = paired[index] ?? {}
+    const author = eventAuthor(message, { rootAgentName, callAuthor })
     const content = extra.content === false ? undefined : contentOf(message, extra, parts)
     const event = eventOf(message, extra, author, content, index)
     return holdsAnswers(message) ? splitAnswers(event, parts) : [event]

@@ -1,64 +1,68 @@
-/**
- * Which result answers which call. A result belongs to the nearest earlier message that has an unanswered
- * call with its id, and there to the first such call, so that an id which comes back in a later turn, or
- * twice in one, still finds its own answer.
- */
+/** Which result answers which call, by the rule of `pairCalls`. */
+import { type CallItem, pairCalls } from '../../session/pair-calls.js'
 import {
-  bindingKey,
   type CallSite,
   type Entry,
+  hasResults,
   type Matching,
   type ResultSite,
   type StepContext,
 } from './receipt.js'
 
-/** Binds results to calls by id, or by name where both have lost their id. */
+/** Binds results to calls. */
 export function matchResults(entries: readonly Entry[], { memo }: StepContext): Matching {
   // Steps that change nothing hand on the very same list, so its matching need not be found again.
   if (memo.matching && memo.entries === entries) return memo.matching
   const calls: CallSite[] = []
   const results: ResultSite[] = []
-  const open = new Map<string, CallSite[]>()
-  const latest = new Map<string, CallSite>()
-  let clean = true
+  const items: CallItem[] = []
+  /** By item: its place among the calls or the results. */
+  const places: number[] = []
+  let turn = 0
   for (let index = 0; index < entries.length; index++) {
-    const first = calls.length
-    const { parts } = (entries[index] as Entry).message
+    const entry = entries[index] as Entry
+    if (startsTurn(entry)) turn++
+    const { parts } = entry.message
     for (let part = 0; part < parts.length; part++) {
       const candidate = parts[part]
-      if (candidate?.type === 'tool-call') calls.push({ entry: index, call: candidate })
-      if (candidate?.type !== 'tool-result') continue
-      const site: ResultSite = { entry: index, part, result: candidate }
-      results.push(site)
-      clean = bind(site, open, latest) && clean
+      if (candidate?.type !== 'tool-call' && candidate?.type !== 'tool-result') continue
+      const kind = candidate.type === 'tool-call' ? 'call' : 'answer'
+      items.push({ kind, id: candidate.id, name: candidate.name, at: index, turn })
+      if (candidate.type === 'tool-call') places.push(calls.push({ entry: index, call: candidate }) - 1)
+      else places.push(results.push({ entry: index, part, result: candidate }) - 1)
     }
-    // Backwards, so that the first call of a message lies on top and is answered first.
-    for (let site = calls.length - 1; site >= first; site--) push(open, calls[site] as CallSite)
   }
-  const matching = { calls, results, clean }
+  const matching = { calls, results, clean: bindAll(items, places, calls, results) }
   memo.entries = entries
   memo.matching = matching
   return matching
 }
 
-function push(open: Map<string, CallSite[]>, site: CallSite): void {
-  const key = bindingKey(site.call)
-  const stack = open.get(key)
-  if (stack) stack.push(site)
-  else open.set(key, [site])
+/** A message that a person sent, as far as the history shows it. */
+export function startsTurn(entry: Entry): boolean {
+  const { role, writtenBy } = entry.message
+  return role === 'user' && writtenBy !== 'program' && entry.made !== true && !hasResults(entry)
 }
 
-/** False when there is no call left for the result to answer. */
-function bind(site: ResultSite, open: Map<string, CallSite[]>, latest: Map<string, CallSite>): boolean {
-  const key = bindingKey(site.result)
-  const call = open.get(key)?.pop()
-  if (call) {
-    call.result = site
-    site.call = call
-    latest.set(key, call)
-    return true
+/** True when every result answers a call of its own and has its id. */
+function bindAll(
+  items: readonly CallItem[],
+  places: readonly number[],
+  calls: readonly CallSite[],
+  results: readonly ResultSite[],
+): boolean {
+  let clean = true
+  const pairs = pairCalls(items)
+  for (let index = 0; index < items.length; index++) {
+    if (items[index]?.kind === 'call') continue
+    const site = results[places[index] as number] as ResultSite
+    const pair = pairs[index]
+    const call = pair && calls[places[pair.call] as number]
+    if (call && pair?.duplicate === false) {
+      call.result = site
+      site.call = call
+    } else if (call) site.duplicateOf = call
+    clean &&= site.call?.call.id === site.result.id
   }
-  const answered = latest.get(key)
-  if (answered) site.duplicateOf = answered
-  return false
+  return clean
 }

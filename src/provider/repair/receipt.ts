@@ -143,11 +143,6 @@ export function hasResults(entry: Entry): boolean {
   return entry.message.parts[0]?.type === 'tool-result'
 }
 
-/** What binds a result to its call: the id, or the tool's name when both have lost their id. */
-export function bindingKey(part: ToolCallPart | ToolResultPart): string {
-  return part.id === '' ? `\u0000${part.name}` : part.id
-}
-
 /** A tool's name for people. */
 export function toolLabel(part: { readonly name: string }): string {
   return part.name === '' ? 'a tool without a name' : part.name

@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest'
+import { type CallItem, newCallId, pairCalls } from './pair-calls.js'
+
+/** `call a`, `answer a`, `call :search` (no id), `answer -:` (neither); `|` starts a turn, `,` a message. */
+function items(history: string): CallItem[] {
+  let at = 0
+  return history.split('|').flatMap((text, turn) =>
+    text.split(',').flatMap(message => {
+      at += 1
+      const words = message.trim().split(/\s+/)
+      return words.flatMap((word, index): CallItem[] => {
+        if (word !== 'call' && word !== 'answer') return []
+        const [id = '', name = 'tool'] = (words[index + 1] ?? '').split(':')
+        return [{ kind: word, id, name, at, turn }]
+      })
+    }),
+  )
+}
+
+/** For each answer the number of its call among the calls, `+` for a duplicate, `-` for none. */
+function paired(history: string): string {
+  const all = items(history)
+  const calls = all.flatMap((item, index) => (item.kind === 'call' ? [index] : []))
+  return pairCalls(all)
+    .flatMap((pair, index) => {
+      if (all[index]?.kind === 'call') return []
+      return pair ? [`${calls.indexOf(pair.call)}${pair.duplicate ? '+' : ''}`] : ['-']
+    })
+    .join(' ')
+}
+
+describe('an answer with an id', () => {
+  test.each([
+    ['finds its call', 'call a call b, answer b answer a', '1 0'],
+    ['finds it however late', 'call a, answer a, call b | call c, answer c, answer b', '0 2 1'],
+    ['is a duplicate when its call is answered', 'call a, answer a, answer a', '0 0+'],
+    [
+      'stays within the nearest turn when its id was used before',
+      'call a, answer a | call a, answer a',
+      '0 1',
+    ],
+    ['is never the answer of an older call', 'call a | call a, answer a, answer a', '1 1+'],
+    [
+      'is never the answer of an earlier step',
+      'call a call b, answer b, call a, answer a answer a',
+      '1 2 2+',
+    ],
+    ['is never the answer of an earlier message', 'call a, call a, answer a, answer a', '1 1+'],
+    ['pairs by position when its id stands twice in one message', 'call a call a, answer a, answer a', '0 1'],
+    ['without a call belongs nowhere', 'call a, answer z', '-'],
+    ['before its call belongs nowhere', 'answer a, call a', '-'],
+    ['belongs to a call of its name that lost its id', 'call b:x call :x, answer z:x', '1'],
+    ['belongs to no call of another name', 'call :y, answer z:x', '-'],
+    ['made of the name counts as none', 'call b:x, answer call_x_2:x', '0'],
+  ])('%s', (_, history, expected) => {
+    expect(paired(history)).toBe(expected)
+  })
+})
+
+describe('an answer without an id', () => {
+  test.each([
+    ['pairs by position', 'call :w call :w, answer :w, answer :w', '0 1'],
+    ['pairs by position over several messages', 'call :w, call :w, answer :w, answer :w', '0 1'],
+    ['finds its name first', 'call :x call :y, answer :y answer :x', '1 0'],
+    ['without a name takes the next open call', 'call :x call :y, answer : answer : answer :', '0 1 -'],
+    ['stays within its turn', 'call :w | call :w, answer :w, answer :w', '1 1+'],
+    ['may come after the user spoke again', 'call :w | answer :w', '0'],
+    ['belongs to the newest step', 'call :w call :v, answer :v, call :w, answer :w', '1 2'],
+    ['belongs to its own message first', 'call :w, call :w answer :w', '1'],
+    ['leaves a call to the answer that names it', 'call a call b, answer :tool, answer a', '1 0'],
+    ['takes calls without an id first', 'call a:w call :w, answer :w, answer :w', '1 0'],
+  ])('%s', (_, history, expected) => {
+    expect(paired(history)).toBe(expected)
+  })
+})
+
+test('leaving out a call with its answers changes no other pair', () => {
+  const all = items(
+    'call :w call :w, answer :w, answer :w | call :w, call :w call a, answer a, answer :w answer :w',
+  )
+  const pairs = pairCalls(all)
+  const calls = all.flatMap((item, index) => (item.kind === 'call' ? [index] : []))
+  for (const dropped of calls) {
+    const kept = all.map((_, index) => index).filter(index => (pairs[index]?.call ?? index) !== dropped)
+    const after = pairCalls(kept.map(index => all[index] as CallItem)).map(pair => pair && kept[pair.call])
+    expect(after).toEqual(kept.map(index => pairs[index]?.call))
+  }
+})
+
+test('thousands of open calls and answers are paired in linear time', () => {
+  const count = 50_000
+  const side = (kind: 'call' | 'answer'): CallItem[] =>
+    Array.from({ length: count }, (_, at) => ({
+      kind,
+      name: 'x',
+      at: kind === 'call' ? at : count + at,
+      turn: 0,
+    }))
+  const pairs = pairCalls([...side('call'), ...side('answer')])
+  expect(pairs.slice(count).map(pair => pair?.call)).toEqual(Array.from({ length: count }, (_, at) => at))
+})
+
+test('new ids are distinct', () => {
+  expect(new Set(Array.from({ length: 1000 }, newCallId)).size).toBe(1000)
+  expect(newCallId()).toMatch(/^[a-zA-Z0-9]{9}$/)
+})
