@@ -1,4 +1,4 @@
-import { unknownKeyText } from './config/suggest.js'
+import { unknownKeyText } from './base/suggest.js'
 import { AgentError } from './errors.js'
 
 /**

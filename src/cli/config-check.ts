@@ -25,7 +25,7 @@ export async function checkConfig(flags: Flags): Promise<number> {
 async function checkRuntime(loaded: LoadedSettings): Promise<void> {
   const [options, { checkModels, checkOptions }, { createRegistry }] = await Promise.all([
     runtimeOptions(loaded),
-    import('../check-options.js'),
+    import('../runtime/check-options.js'),
     import('../provider/provider-registry.js'),
   ])
   checkOptions(options)

@@ -1,5 +1,5 @@
 import { own } from '../base/own.js'
-import { redact } from '../config/redact.js'
+import { redact } from '../base/redact.js'
 import type { Flags } from './command.js'
 import { loadSettings } from './open-runtime.js'
 import { lineWidth, print, printJson, stylesOf } from './output.js'

@@ -3,7 +3,7 @@
 import { own } from '../base/own.js'
 import { PROFILES, type Profile } from '../provider/repair/profile.js'
 import { REFUSALS } from '../provider/repair/refusals.js'
-import type { ProfileLint, SessionFinding } from '../runtime-info.js'
+import type { ProfileLint, SessionFinding } from '../runtime/info.js'
 import type { Styles } from './output.js'
 import { plainLine, plainText } from './plain-text.js'
 import { textWidth } from './text-width.js'

@@ -1,12 +1,17 @@
 /** `lango lint`: says which providers would refuse a history, and why. Nothing is changed or sent. */
 import { AgentError } from '../errors.js'
-import { lintMessages, lintSession, summarize } from '../lint-session.js'
+import {
+  type FileHistory,
+  FORMAT_NAMES,
+  type HistoryFile,
+  readHistoryFile,
+} from '../formats/history-files.js'
+import type { WireMessage } from '../formats/wire-messages.js'
 import { lintHistory } from '../provider/repair/lint-history.js'
 import { PROFILES, type Profile, resolveProfile } from '../provider/repair/profile.js'
-import type { ProfileLint, SessionFinding } from '../runtime-info.js'
+import type { ProfileLint, SessionFinding } from '../runtime/info.js'
+import { lintMessages, lintSession, summarize } from '../runtime/lint.js'
 import type { Flags } from './command.js'
-import { type FileHistory, FORMAT_NAMES, type HistoryFile, readHistoryFile } from './history-files.js'
-import type { WireMessage } from './history-files-wire.js'
 import { mappedLine, problemLines, problemsOf, refusalWords, verdictLines } from './lint-report.js'
 import { findSession, withStore } from './open-command-store.js'
 import { lineWidth, print, printJson, stylesOf } from './output.js'

@@ -1,6 +1,6 @@
-import { suggest } from '../config/suggest.js'
+import { suggest } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
-import type { ModelChoice } from '../runtime-info.js'
+import type { ModelChoice } from '../runtime/info.js'
 import type { Flags } from './command.js'
 import { loadSettings } from './open-runtime.js'
 import { lineWidth, print, printJson, stylesOf } from './output.js'
@@ -11,7 +11,7 @@ import { compact } from './wording.js'
 export async function models(flags: Flags): Promise<number> {
   const [{ config, env, model }, { listModels, listProviders }] = await Promise.all([
     loadSettings(flags, { runs: false }),
-    import('../list-models.js'),
+    import('../runtime/models.js'),
   ])
   // A provider that was made in code is one, whatever the schema calls it.
   const options = {

@@ -1,5 +1,5 @@
 /** Commands that are suggested: whoever copies one gets to the same store, app and user. */
-import { redactText } from '../config/redact.js'
+import { redactText } from '../base/redact.js'
 import type { Flags } from './command.js'
 import { plainLine } from './plain-text.js'
 

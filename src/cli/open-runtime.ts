@@ -6,8 +6,8 @@ import type { LangoConfig, LangoConfigInput } from '../config/config.js'
 import type { LoadedConfig } from '../config/load-config.js'
 import { AgentError } from '../errors.js'
 import type { Logger } from '../logger.js'
-import type { Runtime } from '../runtime.js'
-import type { RuntimeOptions } from '../runtime-options.js'
+import type { RuntimeOptions } from '../runtime/options.js'
+import type { Runtime } from '../runtime/runtime.js'
 import type { TrustOptions } from './settle-trust.js'
 
 /** What every command that runs or reads sessions takes. */
@@ -105,7 +105,7 @@ export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Pro
 export async function openRuntime(flags: CommonFlags, logger?: Logger): Promise<OpenedRuntime> {
   const loaded = await loadSettings(flags, { runs: true })
   const [{ createRuntime }, options] = await Promise.all([
-    import('../runtime.js'),
+    import('../runtime/runtime.js'),
     runtimeOptions(loaded, logger),
   ])
   const runtime = await createRuntime(options)

@@ -1,6 +1,6 @@
 /** From words to a command: Node's own parser reads them by the table, and what is wrong is said in a sentence. */
 import { parseArgs } from 'node:util'
-import { suggest } from '../config/suggest.js'
+import { suggest } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import {
   COMMON_OPTIONS,

@@ -1,7 +1,7 @@
 /** `lango serve`: the server with the web chat, until it is told to end. */
-import { redactText } from '../config/redact.js'
+import { redactText } from '../base/redact.js'
 import { AgentError } from '../errors.js'
-import type { RuntimeInfo } from '../runtime-info.js'
+import type { RuntimeInfo } from '../runtime/info.js'
 import { shortTokenWarning } from '../server/security/server-token.js'
 import type { Flags } from './command.js'
 import { demoNotice } from './key-hint.js'
@@ -13,8 +13,8 @@ export async function serve(flags: Flags): Promise<number> {
   const loaded = await loadSettings(flags, { runs: true })
   const { server, log } = loaded.config
   const [{ createLogger }, { createRuntime }, { serve: listen }] = await Promise.all([
-    import('../pino-logger.js'),
-    import('../runtime.js'),
+    import('../observe/log.js'),
+    import('../runtime/runtime.js'),
     import('../server/serve.js'),
   ])
   // A terminal is for the one line that matters; whoever collects logs gets everything that was asked for.

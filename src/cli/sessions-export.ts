@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
 import { AgentError, messageOf } from '../errors.js'
+import { headerLine, messageLine } from '../formats/session-lines.js'
 import type { SessionKey } from '../session/message.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
@@ -7,7 +8,6 @@ import { type CommandStore, findSession, withStore } from './open-command-store.
 import { note, print } from './output.js'
 import { plainLine } from './plain-text.js'
 import { Progress } from './progress.js'
-import { headerLine, messageLine } from './session-lines.js'
 import { count, grouped } from './wording.js'
 
 /** Messages that are read at once. */

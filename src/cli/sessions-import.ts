@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { addAbortSignal } from 'node:stream'
 import { AgentError, messageOf } from '../errors.js'
+import { readSessionLines } from '../formats/session-lines.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Flags } from './command.js'
@@ -9,7 +10,6 @@ import { interruptible } from './interruptible.js'
 import { type CommandStore, withStore } from './open-command-store.js'
 import { note, print, printJson } from './output.js'
 import { Progress } from './progress.js'
-import { readSessionLines } from './session-lines.js'
 import { count } from './wording.js'
 
 /** A session as a file holds it. Its messages are read while they are stored. */
@@ -82,7 +82,7 @@ async function checkFile(file: string): Promise<void> {
 
 async function* readSessions(file: string, signal: AbortSignal): AsyncGenerator<ReadSession> {
   if (file !== '-') {
-    const { isForeignFile, readForeignSessions } = await import('./import-adk.js')
+    const { isForeignFile, readForeignSessions } = await import('../formats/adk-sessions.js')
     if (await isForeignFile(file)) {
       yield* readForeignSessions(file)
       return

@@ -3,8 +3,9 @@
  * no trust. A command that runs an agent asks a person at a terminal and refuses elsewhere; a command that reads
  * leaves out what needs trust and says so.
  */
+
+import { isSecretPath, redactText } from '../base/redact.js'
 import { changedFiles, type FolderNeeds, folderNeeds, type NeededSetting } from '../config/folder-needs.js'
-import { isSecretPath, redactText } from '../config/redact.js'
 import { isSecretVariable } from '../config/secret-places.js'
 import { changeTrust, readTrust, type TrustRecord, trustFile } from '../config/trust-record.js'
 import { AgentError } from '../errors.js'

@@ -1,5 +1,5 @@
+import { isPlain } from '../base/redact.js'
 import type { Environment } from './environment.js'
-import { isPlain } from './redact.js'
 
 export interface DefaultModel {
   reference: string

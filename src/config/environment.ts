@@ -1,5 +1,5 @@
+import { isPlain } from '../base/redact.js'
 import { type PlaceReader, valueFor } from './place-value.js'
-import { isPlain } from './redact.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

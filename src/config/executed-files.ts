@@ -9,8 +9,8 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { dirname, extname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isPlain } from '../base/redact.js'
 import { AgentError } from '../errors.js'
-import { isPlain } from './redact.js'
 
 /** Files that are run, and files that decide which files those are. All are real paths. */
 export interface ExecutedFiles {

@@ -6,12 +6,12 @@ import { createHash } from 'node:crypto'
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
+import { isPlain } from '../base/redact.js'
 import type { Environment } from './environment.js'
 import { executedFiles } from './executed-files.js'
 import { findAgentFile, findConfigFile, isDataFile } from './find-config.js'
 import { isInside, sortSettings } from './harmless-settings.js'
 import { readData } from './import-file.js'
-import { isPlain } from './redact.js'
 import type { TrustedFolder } from './trust-record.js'
 
 export interface NeedsOptions {

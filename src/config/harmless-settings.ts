@@ -9,7 +9,7 @@
  */
 import { readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path'
-import { isPlain } from './redact.js'
+import { isPlain } from '../base/redact.js'
 
 /** A setting that needs trust. */
 export interface GuardedSetting {

@@ -4,6 +4,7 @@
  */
 import { basename, dirname, resolve } from 'node:path'
 import { own } from '../base/own.js'
+import { isPlain } from '../base/redact.js'
 import { AgentError } from '../errors.js'
 import type { LangoConfig, LangoConfigInput } from './config.js'
 import { defaultModel } from './default-model.js'
@@ -11,7 +12,6 @@ import { type Environment, type FromEnvironment, readEnvironment } from './envir
 import { absoluteStore, findAgentFile, findConfigFile, isDataFile, readEnv } from './find-config.js'
 import { importModule, readData } from './import-file.js'
 import { type PlaceReader, valueFor } from './place-value.js'
-import { isPlain } from './redact.js'
 import { misplacedSecret } from './secret-places.js'
 import { substitute } from './substitute.js'
 

@@ -4,10 +4,10 @@
  * `loadConfig`, which says what is wrong.
  */
 import { dirname, resolve } from 'node:path'
+import { isPlain } from '../base/redact.js'
 import { ENVIRONMENT_VARIABLES, type Environment } from './environment.js'
 import { absoluteStore, findConfigFile, isDataFile, readEnv } from './find-config.js'
 import { DEFAULT_STORE, isLocalStore } from './harmless-settings.js'
-import { isPlain } from './redact.js'
 
 export interface StoreSettings {
   app: string

@@ -6,7 +6,7 @@
  *    keys), the name `__proto__`, and agents that form a circle.
  */
 import type { z } from 'zod'
-import { isPlain } from './redact.js'
+import { isPlain } from '../base/redact.js'
 import { childSchema, openSchema } from './schema-paths.js'
 
 /** Something that a schema cannot report itself. */

@@ -3,12 +3,12 @@
  * what `createRuntime` is given are both read here.
  */
 import type { z } from 'zod'
+import { HIDDEN, isPlain, isSecretPath, redactText } from '../base/redact.js'
+import { suggest } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import { TOOL_KEYS } from '../tool.js'
 import { type Misfit, prepareData } from './prepare-data.js'
-import { HIDDEN, isPlain, isSecretPath, redactText } from './redact.js'
 import { knownKeys, placesOf } from './schema-paths.js'
-import { suggest } from './suggest.js'
 
 /** One thing that is wrong. */
 export interface ConfigProblem {

@@ -1,6 +1,6 @@
+import { suggest } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import type { AgentConfig, SubAgentConfig, ToolConfig } from './config.js'
-import { suggest } from './suggest.js'
 
 /** An agent whose tools are tools and no longer names. */
 export type ResolvedAgent<Agent extends AgentConfig | SubAgentConfig> = Omit<Agent, 'tools' | 'subAgents'> & {

@@ -1,5 +1,5 @@
 import { own } from '../base/own.js'
-import { isPlain } from './redact.js'
+import { isPlain } from '../base/redact.js'
 import { mayHoldSecret } from './secret-places.js'
 
 /** A variable that a text asks for and that is not set. */

@@ -7,9 +7,9 @@ import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/prom
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { isPlain } from '../base/redact.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Environment } from './environment.js'
-import { isPlain } from './redact.js'
 
 /** What was trusted in a folder. */
 export interface TrustedFolder {

@@ -1,5 +1,4 @@
 export { AgentError, type AgentErrorCode } from '../errors.js'
-export { countMessageTokens } from '../session/count-message-tokens.js'
 export type {
   AnyRole,
   HistoryCut,
@@ -36,4 +35,5 @@ export {
   type TruncateOptions,
   tokenBudgetTruncate,
 } from '../session/token-budget-truncate.js'
+export { countMessageTokens } from '../session/tokens.js'
 export { openStore } from '../store/open-store.js'

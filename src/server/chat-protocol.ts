@@ -7,9 +7,9 @@
  * `?after=`) gives exactly what was missed and then the live rest. The stream ends after `run-finish`.
  */
 import type { AgentErrorCode } from '../errors.js'
-import type { InspectedStep, RunInspection } from '../inspect.js'
+import type { InspectedStep, RunInspection } from '../observe/inspect.js'
 import type { RunEvent } from '../run/run-event.js'
-import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint } from '../runtime-info.js'
+import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint } from '../runtime/info.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import type { RunUsage } from '../session/usage.js'
 

@@ -3,7 +3,7 @@
  * comes follows it from any event number, whichever process runs it, because every event is read from the
  * store or was stored before it is handed out.
  */
-import type { RunInput } from '../runtime.js'
+import type { RunInput } from '../runtime/runtime.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunEvent, RunItem, StartedRun } from './chat-protocol.js'
 import type { EventBatch } from './runs/event-batch.js'

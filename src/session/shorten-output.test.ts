@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { countTextTokens } from './count-message-tokens.js'
 import { shortenOutput } from './shorten-output.js'
+import { countTextTokens } from './tokens.js'
 
 const MARKER = /… \[shortened by Lango: [\d,]+ of [\d,]+ characters left out\] …/
 

@@ -1,4 +1,4 @@
-import { countTextTokens } from './count-message-tokens.js'
+import { countTextTokens } from './tokens.js'
 
 /**
  * Shortens a tool output to about `limitTokens`, keeping its beginning and its end and saying between them

@@ -1,11 +1,4 @@
 import { AgentError } from '../errors.js'
-import {
-  CALL_TOKENS,
-  countMessageTokens,
-  countTextTokens,
-  joinOutputs,
-  repeatsOutputs,
-} from './count-message-tokens.js'
 import { type BudgetLens, fitToBudget } from './fit-to-budget.js'
 import {
   type HistoryCut,
@@ -17,6 +10,7 @@ import {
 } from './message.js'
 import type { CallReference } from './pair-calls.js'
 import { shortenOutput } from './shorten-output.js'
+import { CALL_TOKENS, countMessageTokens, countTextTokens, joinOutputs, repeatsOutputs } from './tokens.js'
 
 /** The budget when none is given, or 0. */
 export const DEFAULT_BUDGET_TOKENS = 32_000

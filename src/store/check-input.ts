@@ -3,9 +3,9 @@
  * Messages are the exception by design: any role, id or JSON is stored as it is; only their types count.
  */
 import { AgentError } from '../errors.js'
-import { utf8Length } from '../session/count-message-tokens.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { CreateOptions, LeaseOptions, LoadOptions, ReadOptions } from '../session/session-store.js'
+import { utf8Length } from '../session/tokens.js'
 import { storableText } from './storable-text.js'
 
 /** Names are part of keys and indexes, which databases limit. */

@@ -2,7 +2,7 @@
  * A store in plain objects, with the whole contract of the others: for tests, examples and runs that need
  * not be remembered. What goes in and comes out is copied, so nobody can change history from outside.
  */
-import { countMessageTokens } from '../session/count-message-tokens.js'
+
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
   AppendOptions,
@@ -17,6 +17,7 @@ import type {
   SessionSummary,
 } from '../session/session-store.js'
 import { tokenBudgetTruncate } from '../session/token-budget-truncate.js'
+import { countMessageTokens } from '../session/tokens.js'
 import {
   checkFence,
   checkInteger,

@@ -1,7 +1,7 @@
 import { AgentError, messageOf } from '../errors.js'
-import { countMessageTokens, joinOutputs, repeatsOutputs } from '../session/count-message-tokens.js'
 import type { Message, StoredMessage, ToolCall } from '../session/message.js'
 import { startsTurn } from '../session/token-budget-truncate.js'
+import { countMessageTokens, joinOutputs, repeatsOutputs } from '../session/tokens.js'
 import { toJson } from './check-input.js'
 import { isReadable } from './preview.js'
 import { numberIn, type Row, type SqlValue, textIn } from './sql-database.js'

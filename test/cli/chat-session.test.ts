@@ -5,8 +5,8 @@ import { z } from 'zod'
 import { type ApprovalQuestion, ChatSession, type ChatUi } from '../../src/cli/chat/chat-session.js'
 import type { OpenedRuntime } from '../../src/cli/open-runtime.js'
 import { createRegistry } from '../../src/provider/provider-registry.js'
-import { createRuntime } from '../../src/runtime.js'
-import type { RuntimeOptions } from '../../src/runtime-options.js'
+import type { RuntimeOptions } from '../../src/runtime/options.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 
 interface Talk {

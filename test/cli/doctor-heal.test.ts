@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { heal } from '../../src/cli/doctor/heal.js'
-import { lintMessages } from '../../src/lint-session.js'
+import { lintMessages } from '../../src/runtime/lint.js'
 import type { Message } from '../../src/session/message.js'
 import { assistant, call, MALFORMED_HISTORIES, result, tool, user } from '../fixtures/malformed-histories.js'
 import { malformedHistory } from '../properties/malformed-histories.js'

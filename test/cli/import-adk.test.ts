@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type ForeignSession, isForeignFile, readForeignSessions } from '../../src/cli/import-adk.js'
+import { type ForeignSession, isForeignFile, readForeignSessions } from '../../src/formats/adk-sessions.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { BRICKED, SIGNATURE, type Writer, writeAdkDatabase } from './import-adk-database.js'
 

@@ -4,7 +4,7 @@ import type { RunConfig } from '../../src/adk/sdk.js'
 import type { LangoConfigInput } from '../../src/config/config.js'
 import type { OptionsInput } from '../../src/config/options-schema.js'
 import type { RetryPolicy } from '../../src/provider/retry.js'
-import type { RuntimeOptions } from '../../src/runtime-options.js'
+import type { RuntimeOptions } from '../../src/runtime/options.js'
 
 type Keys<Value> = keyof NonNullable<Value>
 /** The keys of every member of a choice. */

@@ -56,8 +56,8 @@ describe('the import table', () => {
         .join('')
     write({
       'src/errors.ts': imports('node:fs'),
-      'src/runtime.ts': value,
-      'src/base/b.ts': imports('../runtime.js'),
+      'src/runtime/runtime.ts': value,
+      'src/base/b.ts': imports('../runtime/runtime.js'),
       'src/session/message.ts': imports('node:fs', '../store/rows.js'),
       'src/store/rows.ts': imports('../provider/provider.js', 'pg'),
       'src/provider/provider.ts': imports('./stream-event.js'),
@@ -69,11 +69,11 @@ describe('the import table', () => {
       'src/adk/model/m.ts': imports('../../run/run.js'),
       'src/run/run.ts': imports('../provider/provider.js', 'vitest'),
       'src/testing/judge.ts': imports('../provider/repair/r.js'),
-      'src/tools/t.ts': imports('../runtime.js'),
+      'src/tools/t.ts': imports('../runtime/runtime.js'),
       'src/server/s.ts': imports('../config/c.js', 'hono'),
       'src/config/c.ts': imports('hono'),
-      'src/client/c.ts': imports('../runtime.js', 'hono', 'node:fs'),
-      'web/src/page.ts': imports('../../src/runtime.js'),
+      'src/client/c.ts': imports('../runtime/runtime.js', 'hono', 'node:fs'),
+      'web/src/page.ts': imports('../../src/runtime/runtime.js'),
     })
     const { status, output } = cruise()
     expect(status).toBe(1)

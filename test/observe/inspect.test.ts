@@ -1,8 +1,8 @@
 // A run with a cut, a repair and another provider than the one before: all three are told, and the figures
 // are those of what the servers received.
 import { afterEach, describe, expect, test } from 'vitest'
-import { inspectRun } from '../../src/inspect.js'
-import { createRuntime, type Runtime } from '../../src/runtime.js'
+import { inspectRun } from '../../src/observe/inspect.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
 import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { searchTool } from '../support/tools.js'

@@ -1,10 +1,10 @@
 // The log of a run says what happened and not what was said.
 import { expect, test } from 'vitest'
 import type { Logger } from '../../src/logger.js'
-import { createLogger } from '../../src/pino-logger.js'
+import { createLogger } from '../../src/observe/log.js'
+import { joinObservers, logRuns } from '../../src/observe/run-log.js'
 import type { RunEvent, RunEventBody } from '../../src/run/run-event.js'
-import { joinObservers, logRuns } from '../../src/run-log.js'
-import { createRuntime } from '../../src/runtime.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { defineTool } from '../../src/tool.js'
 

@@ -2,9 +2,9 @@
 
 import { AgentTool, LlmAgent } from '@google/adk'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createLogger } from '../../src/pino-logger.js'
+import { createLogger } from '../../src/observe/log.js'
 import type { RunEvent } from '../../src/run/run-event.js'
-import { createRuntime } from '../../src/runtime.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import { costOf, sessionUsage } from '../../src/session/usage.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { type SpanCollector, startSpanCollector } from '../support/span-collector.js'

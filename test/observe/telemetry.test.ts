@@ -2,10 +2,15 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
+import {
+  createTelemetry,
+  hideContentFromAdkSpans,
+  type Telemetry,
+  tracesUrl,
+} from '../../src/observe/telemetry.js'
 import type { RunEvent, RunEventBody } from '../../src/run/run-event.js'
-import { createRuntime } from '../../src/runtime.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import type { RunUsage } from '../../src/session/usage.js'
-import { createTelemetry, hideContentFromAdkSpans, type Telemetry, tracesUrl } from '../../src/telemetry.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { type ReceivedSpan, type SpanCollector, startSpanCollector } from '../support/span-collector.js'
 import { searchTool } from '../support/tools.js'

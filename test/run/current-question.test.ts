@@ -2,7 +2,7 @@
 // origin, so the question may begin with words that programs use.
 import { expect, test } from 'vitest'
 import type { GenerateRequest } from '../../src/provider/provider.js'
-import { createRuntime } from '../../src/runtime.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import type { Message } from '../../src/session/message.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
-import { createRuntime } from '../../src/runtime.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
 import { runScript } from '../support/child.js'
 import { type EveryProfile, startEveryProfile } from '../support/every-profile.js'

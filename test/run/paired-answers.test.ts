@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import type { ProviderMessage } from '../../src/provider/provider.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
-import { createRuntime } from '../../src/runtime.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import type { Message } from '../../src/session/message.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'

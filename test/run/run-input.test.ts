@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import type { RunInput } from '../../src/run/run-host.js'
-import { createRuntime, type Runtime } from '../../src/runtime.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { defineTool, type Tool } from '../../src/tool.js'
 
 let runtime: Runtime | undefined

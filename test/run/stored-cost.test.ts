@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
-import { createRuntime, type Runtime } from '../../src/runtime.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import type { ChatMessage } from '../../web/src/state/api.js'
 import { storedEntries } from '../../web/src/state/stored-entries.js'

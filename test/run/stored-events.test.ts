@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { toChatMessages } from '../../src/chat-view.js'
-import { listModels } from '../../src/list-models.js'
 import type { RunEvent } from '../../src/run/run-event.js'
-import { createRuntime } from '../../src/runtime.js'
+import { toChatMessages } from '../../src/runtime/chat-view.js'
+import { listModels } from '../../src/runtime/models.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 

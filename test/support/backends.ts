@@ -1,8 +1,8 @@
 // Two ways to play a script through the real runtime: a provider in the process, and a strict server over HTTP.
 import { AgentError } from '../../src/errors.js'
 import type { ProviderOptions } from '../../src/provider/provider-settings.js'
-import { createRuntime, type Runtime } from '../../src/runtime.js'
-import type { RuntimeOptions } from '../../src/runtime-options.js'
+import type { RuntimeOptions } from '../../src/runtime/options.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 

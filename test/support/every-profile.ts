@@ -1,7 +1,7 @@
 // All strict servers at once, and a runtime that can speak to each: can a session go on, whatever model is next?
 import { expect } from 'vitest'
 import type { ProviderOptions } from '../../src/provider/provider-settings.js'
-import { createRuntime, type Runtime } from '../../src/runtime.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import type { SessionKey } from '../../src/session/message.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'

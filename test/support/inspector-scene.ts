@@ -3,7 +3,7 @@
  * some providers refuse, an orphaned result, and then one run on each family of wires, so that every request
  * holds calls, signatures and ids of the others. The servers are strict: what is shown was accepted.
  */
-import { createRuntime, type Runtime } from '../../src/runtime.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import {
   type StrictProvider,
   type StrictProviderOptions,

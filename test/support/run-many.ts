@@ -1,5 +1,5 @@
 // run-many.ts <store URL> <name> <runs> <sessions>: starts all runs at once, spread over the sessions s0, s1, …
-import { createRuntime } from '../../src/runtime.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { searchTool } from './tools.js'
 

@@ -1,6 +1,6 @@
 // serve-child.ts <store URL>: a server with an obedient model. Prints its URL; SIGTERM shuts it down.
 import { silentLogger } from '../../src/logger.js'
-import { createRuntime } from '../../src/runtime.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import { serve } from '../../src/server/serve.js'
 import { dangerTool, obedientProvider } from './obedient-provider.js'
 import { searchTool } from './tools.js'

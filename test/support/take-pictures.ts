@@ -6,7 +6,7 @@
 import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { silentLogger } from '../../src/logger.js'
-import { createRuntime, type Runtime } from '../../src/runtime.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { serve } from '../../src/server/serve.js'
 import { type StrictProviderOptions, startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { defineTool } from '../../src/tool.js'

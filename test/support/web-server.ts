@@ -1,6 +1,6 @@
 /** A server with the web chat, in this process or, to be killed, in one of its own. */
 import { silentLogger } from '../../src/logger.js'
-import { createRuntime, type Runtime } from '../../src/runtime.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { serve } from '../../src/server/serve.js'
 import { defineTool } from '../../src/tool.js'
 import { builtInTools } from '../../src/tools/built-in-tools.js'

@@ -4,7 +4,7 @@ import { ToolAdapter, type ToolAdapterOptions } from '../../src/adk/agent/tool-a
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { lintHistory } from '../../src/provider/repair/lint-history.js'
 import type { RunEvent } from '../../src/run/run-event.js'
-import { createRuntime } from '../../src/runtime.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import { type Script, ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { defineTool, type Tool } from '../../src/tool.js'
 import { ApprovalDesk, type ApprovalDeskOptions } from '../../src/tools/approval.js'

@@ -1,8 +1,8 @@
 // What the inspector reads is read from requests that were really sent: one session goes through all families
 // of wires, and strict servers have accepted every body.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import type { RunInspection } from '../../src/inspect.js'
-import { createRuntime } from '../../src/runtime.js'
+import type { RunInspection } from '../../src/observe/inspect.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import type { ChatMessage } from '../../src/session/chat-message.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { type DescribedRow, describeStep } from '../../web/src/inspector/describe-rows.js'

@@ -4,6 +4,9 @@ import type {
   ToolDeclaration,
   ToolResultPart,
 } from '../../provider/provider.js'
+import type { BudgetLens } from '../../session/fit-to-budget.js'
+import type { ShortenedOutput } from '../../session/message.js'
+import { shortenOutput } from '../../session/shorten-output.js'
 import {
   BYTES_PER_TOKEN,
   CALL_TOKENS,
@@ -11,10 +14,7 @@ import {
   MEDIA_TOKENS,
   MESSAGE_TOKENS,
   utf8Length,
-} from '../../session/count-message-tokens.js'
-import type { BudgetLens } from '../../session/fit-to-budget.js'
-import type { ShortenedOutput } from '../../session/message.js'
-import { shortenOutput } from '../../session/shorten-output.js'
+} from '../../session/tokens.js'
 
 /** The lens for a history. Where no message is known to be the user's, every one in the user's role counts as such. */
 export function lensFor(messages: readonly ProviderMessage[]): BudgetLens<ProviderMessage> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { RunInspection } from '../../inspect.js'
+import type { RunInspection } from '../../observe/inspect.js'
 import { inspectLines } from './inspect-text.js'
 
 const usage = {

@@ -1,5 +1,5 @@
 /** What a model was really sent in a run, in lines: per step stored → cut → repaired → sent. */
-import type { InspectedStep, RunInspection } from '../../inspect.js'
+import type { InspectedStep, RunInspection } from '../../observe/inspect.js'
 import { count } from '../wording.js'
 import { formatCost, formatCount } from './format.js'
 

@@ -56,7 +56,7 @@ async function chooseModel(chat: ChatSession, ui: ChatUi, argument: string): Pro
 /** A key cannot be set in a program that runs, so it is missed now and not when the next message is sent. */
 async function checkKey({ registry, opened }: ChatSession, reference: string): Promise<void> {
   const { provider } = registry.resolve(reference)
-  const { listProviders } = await import('../../list-models.js')
+  const { listProviders } = await import('../../runtime/models.js')
   const { config, env } = opened.loaded
   const providers = config.providers as NonNullable<Parameters<typeof listProviders>[0]>['providers']
   const found = listProviders({ providers, env }).find(each => each.provider === provider.id)

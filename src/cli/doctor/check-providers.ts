@@ -2,9 +2,9 @@
 import { own } from '../../base/own.js'
 import type { LoadedConfig } from '../../config/load-config.js'
 import { messageOf } from '../../errors.js'
-import { listProviders } from '../../list-models.js'
 import { COMPATIBLE_SERVERS } from '../../provider/openai/compatible-servers.js'
 import { type ProvidersConfig, parseModelReference } from '../../provider/provider-registry.js'
+import { listProviders } from '../../runtime/models.js'
 import { keyHint } from '../key-hint.js'
 import type { Check } from './check.js'
 

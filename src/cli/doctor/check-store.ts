@@ -1,4 +1,4 @@
-import { redactText } from '../../config/redact.js'
+import { redactText } from '../../base/redact.js'
 import { messageOf } from '../../errors.js'
 import { inspectStore } from '../../store/open-store.js'
 import type { Check } from './check.js'

@@ -1,8 +1,8 @@
 /** What is wrong with one stored session, and what a healed copy would be. */
 import { AgentError } from '../../errors.js'
-import { lintMessages, lintSession } from '../../lint-session.js'
 import { PROFILES } from '../../provider/repair/profile.js'
-import type { ProfileLint } from '../../runtime-info.js'
+import type { ProfileLint } from '../../runtime/info.js'
+import { lintMessages, lintSession } from '../../runtime/lint.js'
 import type { Message, SessionKey, StoredMessage } from '../../session/message.js'
 import type { SessionStore } from '../../session/session-store.js'
 import { addRefusal, type Problem, problemsOf, refusalWords } from '../lint-report.js'

@@ -1,6 +1,7 @@
 /** `lango doctor` without a session: one line for each thing that must be in place, with the fix. */
+
+import { redactText } from '../../base/redact.js'
 import type { LoadedConfig } from '../../config/load-config.js'
-import { redactText } from '../../config/redact.js'
 import { messageOf } from '../../errors.js'
 import { shortTokenWarning } from '../../server/security/server-token.js'
 import type { Flags } from '../command.js'

@@ -5,9 +5,9 @@
  */
 
 import { messagesToContents } from '../../adk/session/messages-to-events.js'
-import { isRequestToPerson } from '../../lint-session.js'
 import type { MediaPart, ProviderMessage, ProviderPart } from '../../provider/provider.js'
 import { openSignature } from '../../provider/provider.js'
+import { isRequestToPerson } from '../../runtime/lint.js'
 import { type Message, normalizeRole } from '../../session/message.js'
 import { isToolError } from '../../session/tool-error.js'
 

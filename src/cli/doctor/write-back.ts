@@ -4,8 +4,8 @@
  * (usage, actions, errors) survives even when its words moved elsewhere.
  */
 import { eventToMessage } from '../../adk/session/event-to-message.js'
-import { isRequestToPerson } from '../../lint-session.js'
 import type { ProviderMessage } from '../../provider/provider.js'
+import { isRequestToPerson } from '../../runtime/lint.js'
 import { type Message, normalizeRole } from '../../session/message.js'
 import type { Part, View, ViewPart } from './view.js'
 

@@ -1,4 +1,4 @@
-import type { RunInput } from '../../runtime.js'
+import type { RunInput } from '../../runtime/runtime.js'
 import { badField } from './read-body.js'
 
 /** A part of a message, as a run takes it. */

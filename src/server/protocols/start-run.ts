@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import type { RunInput } from '../../runtime.js'
+import type { RunInput } from '../../runtime/runtime.js'
 import type { StartedRun } from '../chat-protocol.js'
 import type { ServerContext, ServerEnv } from '../server-context.js'
 

@@ -1,7 +1,7 @@
 import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { AgentError } from '../../errors.js'
-import type { RunInput } from '../../runtime.js'
+import type { RunInput } from '../../runtime/runtime.js'
 import type { RunItem, RunList } from '../chat-protocol.js'
 import { publicError } from '../error-response.js'
 import { notFound } from '../refusal.js'

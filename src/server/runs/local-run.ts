@@ -1,7 +1,7 @@
 import { AgentError, messageOf } from '../../errors.js'
 import type { Logger } from '../../logger.js'
 import type { RunEvent, RunEventBody } from '../../run/run-event.js'
-import type { RunInput, Runtime } from '../../runtime.js'
+import type { RunInput, Runtime } from '../../runtime/runtime.js'
 import type { SessionKey } from '../../session/message.js'
 import type { RunEventRecord } from '../../session/session-store.js'
 import { emptyUsage } from '../../session/usage.js'

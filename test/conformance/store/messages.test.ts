@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { countMessageTokens } from '../../../src/session/count-message-tokens.js'
 import type { Message } from '../../../src/session/message.js'
+import { countMessageTokens } from '../../../src/session/tokens.js'
 import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
 
 describe.each(DRIVERS)('messages in $name', driver => {

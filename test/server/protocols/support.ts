@@ -1,7 +1,7 @@
 /** A server before a strict provider: what a client's conversation becomes is judged by the provider's real rules. */
 import { onTestFinished } from 'vitest'
 import { silentLogger } from '../../../src/logger.js'
-import { createRuntime, type Runtime } from '../../../src/runtime.js'
+import { createRuntime, type Runtime } from '../../../src/runtime/runtime.js'
 import { type RunningServer, type ServeOptions, serve } from '../../../src/server/serve.js'
 import {
   type StrictProvider,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Runtime } from '../../../runtime.js'
+import type { Runtime } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { Problem, RunEvent } from '../../chat-protocol.js'
 import type { ServerContext } from '../../server-context.js'

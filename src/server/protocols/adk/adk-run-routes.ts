@@ -1,6 +1,6 @@
 import type { Context, Hono } from 'hono'
 import { z } from 'zod'
-import type { RunInput } from '../../../runtime.js'
+import type { RunInput } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { StartedRun } from '../../chat-protocol.js'
 import { clientState, JsonObject } from '../../routes/client-state.js'

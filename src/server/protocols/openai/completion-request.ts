@@ -1,7 +1,7 @@
 /** What a request for a chat completion may hold, and what it may not. */
 import { z } from 'zod'
 import { AgentError } from '../../../errors.js'
-import type { RuntimeInfo } from '../../../runtime-info.js'
+import type { RuntimeInfo } from '../../../runtime/info.js'
 
 const TextParts = [
   z.object({ type: z.literal('text'), text: z.string() }),

@@ -2,7 +2,7 @@
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import { AgentError } from '../../../errors.js'
-import type { RunInput } from '../../../runtime.js'
+import type { RunInput } from '../../../runtime/runtime.js'
 import type { Message, SessionKey } from '../../../session/message.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { readBody } from '../read-body.js'

@@ -5,10 +5,10 @@ import { AgentError, messageOf } from '../errors.js'
 import { PROFILES } from '../provider/repair/profile.js'
 import { profileForModel } from '../provider/repair/profile-for-model.js'
 import type { Message } from '../session/message.js'
-import { readAnthropic, readChat, readGemini, readResponses, type WireMessage } from './history-files-wire.js'
-import { isAdkSession, readAdkSession, readForeignSessions } from './import-adk.js'
-import { type Fields, isFields } from './import-adk-events.js'
+import { type Fields, isFields } from './adk-events.js'
+import { isAdkSession, readAdkSession, readForeignSessions } from './adk-sessions.js'
 import { readSessionLines } from './session-lines.js'
+import { readAnthropic, readChat, readGemini, readResponses, type WireMessage } from './wire-messages.js'
 
 /** What a file holds. */
 export type HistoryFormat = 'lango' | 'adk' | 'gemini' | 'openai-chat' | 'openai-responses' | 'anthropic'

@@ -1,12 +1,12 @@
 /** Stored messages as people read them, and what a session has cost. Loads neither ADK nor an SDK. */
-import { convertContents } from './adk/model/convert-messages.js'
-import { messagesToContents } from './adk/session/messages-to-events.js'
-import type { ProviderPart } from './provider/provider.js'
-import type { ChatMessage, ChatPart } from './session/chat-message.js'
-import { normalizeRole, type SessionKey, type StoredMessage } from './session/message.js'
-import type { ReadOptions, SessionStore } from './session/session-store.js'
-import { isSynthetic } from './session/token-budget-truncate.js'
-import { messageUsage, type PriceOf, type RunUsage, sessionUsage } from './session/usage.js'
+import { convertContents } from '../adk/model/convert-messages.js'
+import { messagesToContents } from '../adk/session/messages-to-events.js'
+import type { ProviderPart } from '../provider/provider.js'
+import type { ChatMessage, ChatPart } from '../session/chat-message.js'
+import { normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
+import type { ReadOptions, SessionStore } from '../session/session-store.js'
+import { isSynthetic } from '../session/token-budget-truncate.js'
+import { messageUsage, type PriceOf, type RunUsage, sessionUsage } from '../session/usage.js'
 
 /** A page of messages; without a bound, the newest. */
 export async function readChat(

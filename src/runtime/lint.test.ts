@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { lintMessages, lintSession } from './lint-session.js'
-import type { Message } from './session/message.js'
-import { MemoryStore } from './store/memory-store.js'
+import type { Message } from '../session/message.js'
+import { MemoryStore } from '../store/memory-store.js'
+import { lintMessages, lintSession } from './lint.js'
 
 const key = { appName: 'app', userId: 'ann', sessionId: 's1' }
 const said = (role: string, content: string): Message => ({ role, content, timestamp: 1 })

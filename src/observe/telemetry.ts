@@ -1,9 +1,9 @@
 /** OpenTelemetry: run events in, spans out to a collector. Its packages are loaded only when spans are wanted. */
 import type { TracerProvider } from '@opentelemetry/api'
-import { messageOf } from './errors.js'
-import { type Logger, silentLogger } from './logger.js'
-import type { RunEvent } from './run/run-event.js'
-import { type ObservedRequest, RunSpans, type RunSpansOptions, type SpanApi } from './run-spans.js'
+import { messageOf } from '../errors.js'
+import { type Logger, silentLogger } from '../logger.js'
+import type { RunEvent } from '../run/run-event.js'
+import { type ObservedRequest, RunSpans, type RunSpansOptions, type SpanApi } from './spans.js'
 
 export interface TelemetryOptions {
   /** A collector that speaks OTLP over HTTP, such as `http://localhost:4318`. */

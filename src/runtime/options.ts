@@ -1,4 +1,4 @@
-import type { AgentDefinition } from './adk/agent/build-agent.js'
+import type { AgentDefinition } from '../adk/agent/build-agent.js'
 import type {
   BaseAgent,
   BaseArtifactService,
@@ -6,15 +6,15 @@ import type {
   BaseMemoryService,
   BasePlugin,
   RunConfig,
-} from './adk/sdk.js'
-import type { Logger } from './logger.js'
-import type { RepairMode } from './provider/provider.js'
-import type { ProvidersConfig } from './provider/provider-registry.js'
-import type { TurnLimitOptions } from './run/turn-limit.js'
-import type { SessionStore } from './session/session-store.js'
-import type { TelemetryOptions } from './telemetry.js'
-import type { BuiltInToolOptions } from './tools/built-in-tools.js'
-import type { McpServerConfig } from './tools/mcp.js'
+} from '../adk/sdk.js'
+import type { Logger } from '../logger.js'
+import type { TelemetryOptions } from '../observe/telemetry.js'
+import type { RepairMode } from '../provider/provider.js'
+import type { ProvidersConfig } from '../provider/provider-registry.js'
+import type { TurnLimitOptions } from '../run/turn-limit.js'
+import type { SessionStore } from '../session/session-store.js'
+import type { BuiltInToolOptions } from '../tools/built-in-tools.js'
+import type { McpServerConfig } from '../tools/mcp.js'
 
 /** What `createRuntime` takes. */
 export interface RuntimeOptions {

@@ -1,7 +1,7 @@
-import type { Calibration } from './adk/model/model-adapter.js'
-import { messageOf } from './errors.js'
-import type { Logger } from './logger.js'
-import type { CalibrationStore } from './session/session-store.js'
+import type { Calibration } from '../adk/model/model-adapter.js'
+import { messageOf } from '../errors.js'
+import type { Logger } from '../logger.js'
+import type { CalibrationStore } from '../session/session-store.js'
 
 const BYTES_PER_ESTIMATED_TOKEN = 4
 /** Fewer tokens than this say more about a request's frame than about the model's tokenizer. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { listModels, listProviders } from './list-models.js'
-import type { Provider } from './provider/provider.js'
+import type { Provider } from '../provider/provider.js'
+import { listModels, listProviders } from './models.js'
 
 test('every model can be named as it is listed, once', () => {
   const references = listModels({ env: {} }).map(({ reference }) => reference)

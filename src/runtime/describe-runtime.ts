@@ -1,6 +1,6 @@
-import type { RuntimeInfo } from './runtime-info.js'
-import type { RuntimeOptions } from './runtime-options.js'
-import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from './session/token-budget-truncate.js'
+import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/token-budget-truncate.js'
+import type { RuntimeInfo } from './info.js'
+import type { RuntimeOptions } from './options.js'
 
 /** What the options say; `agent` and `model` as found when an agent was made in code. */
 export function describeRuntime(options: RuntimeOptions, agent?: string, found?: string): RuntimeInfo {

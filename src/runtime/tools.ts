@@ -1,13 +1,13 @@
 /** The tools of a runtime that come from options: built-in ones, those of MCP servers, and `read_output`. */
-import type { ToolAdapterOptions } from './adk/agent/tool-adapter.js'
-import type { AgentConfig } from './config/config.js'
-import { namedTools } from './config/resolve-tools.js'
+import type { ToolAdapterOptions } from '../adk/agent/tool-adapter.js'
+import type { AgentConfig } from '../config/config.js'
+import { namedTools } from '../config/resolve-tools.js'
+import type { Logger } from '../logger.js'
+import { runScope } from '../run/run-scope.js'
+import type { SessionStore } from '../session/session-store.js'
+import type { Tool } from '../tool.js'
 import { KeptOutputs } from './kept-outputs.js'
-import type { Logger } from './logger.js'
-import { runScope } from './run/run-scope.js'
-import type { RuntimeOptions } from './runtime-options.js'
-import type { SessionStore } from './session/session-store.js'
-import type { Tool } from './tool.js'
+import type { RuntimeOptions } from './options.js'
 
 export interface RuntimeTools {
   /** What agents may name. */
@@ -39,7 +39,7 @@ export async function gatherTools(
   const servers =
     Object.keys(mcpServers).length === 0
       ? undefined
-      : await (await import('./tools/mcp.js')).connectMcpServers(mcpServers, { logger })
+      : await (await import('../tools/mcp.js')).connectMcpServers(mcpServers, { logger })
   const available = [...own, ...(servers?.tools() ?? [])]
   const outputs = (keepOutputs ?? available.length > 0) ? new KeptOutputs(store, appName) : undefined
   if (outputs) available.push(await makeReadOutput(outputs))
@@ -61,16 +61,16 @@ export async function gatherTools(
 async function makeBuiltIn(
   configured: readonly string[],
   named: readonly string[],
-  options: Parameters<typeof import('./tools/built-in-tools.js').builtInTools>[1],
+  options: Parameters<typeof import('../tools/built-in-tools.js').builtInTools>[1],
 ): Promise<Tool[]> {
   if (configured.length + named.length === 0) return []
-  const { BUILT_IN_TOOL_NAMES, builtInTools } = await import('./tools/built-in-tools.js')
+  const { BUILT_IN_TOOL_NAMES, builtInTools } = await import('../tools/built-in-tools.js')
   const known: readonly string[] = BUILT_IN_TOOL_NAMES
   return builtInTools([...configured, ...named.filter(name => known.includes(name))], options)
 }
 
 async function makeReadOutput(outputs: KeptOutputs): Promise<Tool> {
-  const { readOutputTool } = await import('./tools/read-output.js')
+  const { readOutputTool } = await import('../tools/read-output.js')
   return readOutputTool((reference, offset, length, context) =>
     outputs.read(reference, offset, length, context),
   )

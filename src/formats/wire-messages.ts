@@ -2,9 +2,10 @@
  * Request bodies of four wires as neutral messages, to be judged. Nothing is put right here: what is odd on the
  * wire is odd in what comes out. Only a result's tool, which some wires do not name, is looked up.
  */
+
 import type { ProviderMessage, ProviderPart } from '../provider/provider.js'
 import { parseJson } from '../session/json.js'
-import { type Fields, isFields } from './import-adk-events.js'
+import { type Fields, isFields } from './adk-events.js'
 
 /** A neutral message, and where it stands in the body. */
 export interface WireMessage extends ProviderMessage {

@@ -13,10 +13,10 @@
  */
 
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
-import { own } from './base/own.js'
-import { redactText } from './config/redact.js'
-import type { RunEvent } from './run/run-event.js'
-import type { RunUsage } from './session/usage.js'
+import { own } from '../base/own.js'
+import { redactText } from '../base/redact.js'
+import type { RunEvent } from '../run/run-event.js'
+import type { RunUsage } from '../session/usage.js'
 
 /** What is told of a request before it is sent. */
 export interface ObservedRequest {

@@ -1,6 +1,6 @@
-import { AgentError } from './errors.js'
-import type { SessionKey } from './session/message.js'
-import type { SessionStore } from './session/session-store.js'
+import { AgentError } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
+import type { SessionStore } from '../session/session-store.js'
 
 /** Whose output it is. */
 export interface OutputOwner {

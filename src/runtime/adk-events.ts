@@ -1,8 +1,8 @@
 /** Stored messages as ADK's events, for those who speak ADK's protocol. Loads nothing of ADK. */
-import type { Event } from './adk/sdk.js'
-import { restoreEvents } from './adk/session/messages-to-events.js'
-import type { SessionKey, StoredMessage } from './session/message.js'
-import type { SessionStore } from './session/session-store.js'
+import type { Event } from '../adk/sdk.js'
+import { restoreEvents } from '../adk/session/messages-to-events.js'
+import type { SessionKey, StoredMessage } from '../session/message.js'
+import type { SessionStore } from '../session/session-store.js'
 
 export interface EventOptions {
   /** Only events of messages after this number. */

@@ -1,30 +1,30 @@
 /**
- * Where the rooms are joined. Importing this file loads neither ADK nor a vendor's SDK: `runtime-host.ts`,
+ * Where the rooms are joined. Importing this file loads neither ADK nor a vendor's SDK: `host.ts`,
  * which needs ADK, is loaded by the first run or by `ready()`.
  */
 
-import type { Event } from './adk/sdk.js'
+import type { Event } from '../adk/sdk.js'
+import { AgentError } from '../errors.js'
+import { silentLogger } from '../logger.js'
+import { inspectRun, type RunInspection } from '../observe/inspect.js'
+import { createRegistry } from '../provider/provider-registry.js'
+import { type RunResult, runAndCollect } from '../run/run-and-collect.js'
+import type { RunEvent } from '../run/run-event.js'
+import type { RunInput } from '../run/run-host.js'
+import { checkRunInput } from '../run/run-input.js'
+import type { ModelPrice, RunUsage } from '../session/usage.js'
 import type { EventOptions } from './adk-events.js'
 import { describeRuntime } from './describe-runtime.js'
-import { AgentError } from './errors.js'
-import { inspectRun, type RunInspection } from './inspect.js'
-import { silentLogger } from './logger.js'
-import { createRegistry } from './provider/provider-registry.js'
-import { type RunResult, runAndCollect } from './run/run-and-collect.js'
-import type { RunEvent } from './run/run-event.js'
-import type { RunInput } from './run/run-host.js'
-import { checkRunInput } from './run/run-input.js'
-import type { ModelPrice, RunUsage } from './session/usage.js'
 
 export type { RunInput }
 
-import type { HostParts, RuntimeHost } from './runtime-host.js'
-import type { ModelChoice, RuntimeInfo, SessionLint } from './runtime-info.js'
-import type { RuntimeOptions } from './runtime-options.js'
-import type { ChatMessage } from './session/chat-message.js'
-import type { SessionKey } from './session/message.js'
-import type { ReadOptions, SessionStore } from './session/session-store.js'
-import { openStore } from './store/open-store.js'
+import type { ChatMessage } from '../session/chat-message.js'
+import type { SessionKey } from '../session/message.js'
+import type { ReadOptions, SessionStore } from '../session/session-store.js'
+import { openStore } from '../store/open-store.js'
+import type { HostParts, RuntimeHost } from './host.js'
+import type { ModelChoice, RuntimeInfo, SessionLint } from './info.js'
+import type { RuntimeOptions } from './options.js'
 
 export interface Runtime {
   /** The store behind the runtime, for listing, reading and deleting sessions. */
@@ -62,7 +62,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   const { store = 'sqlite:./lango.db' } = options
   const opened = typeof store === 'string' ? await openStore(store) : store
   const parts = { options, registry, store: opened, logger: options.logger ?? silentLogger }
-  return new LangoRuntime(parts, () => import('./runtime-host.js').then(module => module.createHost(parts)))
+  return new LangoRuntime(parts, () => import('./host.js').then(module => module.createHost(parts)))
 }
 
 class LangoRuntime implements Runtime {
@@ -113,7 +113,7 @@ class LangoRuntime implements Runtime {
   }
 
   async models(): Promise<ModelChoice[]> {
-    const { listModels } = await import('./list-models.js')
+    const { listModels } = await import('./models.js')
     const models = listModels({ providers: this.parts.options.providers ?? {}, env: process.env })
     return models.sort((one, other) => Number(other.keyPresent) - Number(one.keyPresent))
   }
@@ -134,7 +134,7 @@ class LangoRuntime implements Runtime {
   }
 
   async lint(key: SessionKey, options: { profiles?: readonly string[] } = {}): Promise<SessionLint> {
-    const { lintSession } = await import('./lint-session.js')
+    const { lintSession } = await import('./lint.js')
     return lintSession(this.store, key, options)
   }
 

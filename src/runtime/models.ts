@@ -1,10 +1,10 @@
 /** The models that are known by name, for the command line and the server. Loads no vendor's SDK. */
-import { own } from './base/own.js'
-import { KEYED_PROVIDERS } from './config/default-model.js'
-import { CATALOG } from './provider/model-catalog-data.js'
-import { COMPATIBLE_SERVERS } from './provider/openai/compatible-servers.js'
-import { createRegistry, type ProvidersConfig } from './provider/provider-registry.js'
-import type { ModelChoice } from './runtime-info.js'
+import { own } from '../base/own.js'
+import { KEYED_PROVIDERS } from '../config/default-model.js'
+import { CATALOG } from '../provider/model-catalog-data.js'
+import { COMPATIBLE_SERVERS } from '../provider/openai/compatible-servers.js'
+import { createRegistry, type ProvidersConfig } from '../provider/provider-registry.js'
+import type { ModelChoice } from './info.js'
 
 export interface ListModelsOptions {
   /** The configured providers. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { Message } from './message.js'
 import {
   CALL_TOKENS,
   countMessageTokens,
@@ -7,8 +8,7 @@ import {
   MEDIA_TOKENS,
   MESSAGE_TOKENS,
   utf8Length,
-} from './count-message-tokens.js'
-import type { Message } from './message.js'
+} from './tokens.js'
 
 const message = (more: Partial<Message>): Message => ({ role: 'user', content: '', timestamp: 1, ...more })
 

@@ -2,11 +2,11 @@
  * What can be said about a runtime's options before anything is loaded or opened. The schema is the one that
  * configuration files have. It needs Zod, so `createRuntime` imports this file when it is called.
  */
-import { furtherProblems } from './config/further-problems.js'
-import { optionsSchema } from './config/options-schema.js'
-import { type ConfigProblem, invalidConfig, readData } from './config/read-data.js'
-import type { ProviderRegistry } from './provider/provider-registry.js'
-import type { RuntimeOptions } from './runtime-options.js'
+import { furtherProblems } from '../config/further-problems.js'
+import { optionsSchema } from '../config/options-schema.js'
+import { type ConfigProblem, invalidConfig, readData } from '../config/read-data.js'
+import type { ProviderRegistry } from '../provider/provider-registry.js'
+import type { RuntimeOptions } from './options.js'
 
 /** Throws `invalid-config` with all that is wrong. Returns the options without keys set to `undefined`. */
 export function checkOptions(options: RuntimeOptions): RuntimeOptions {

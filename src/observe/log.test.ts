@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { temporaryFolder } from '../test/support/temporary-folder.js'
-import { AgentError } from './errors.js'
-import { createLogger, type LogOptions } from './pino-logger.js'
+import { temporaryFolder } from '../../test/support/temporary-folder.js'
+import { AgentError } from '../errors.js'
+import { createLogger, type LogOptions } from './log.js'
 
 /** A log and the lines that were written to it. */
 async function openLog(options: LogOptions = {}) {

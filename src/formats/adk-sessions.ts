@@ -7,7 +7,7 @@ import { AgentError, messageOf } from '../errors.js'
 import { parseJson } from '../session/json.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { ForeignDatabase } from '../store/open-store.js'
-import { eventsToMessages, type Fields, isFields } from './import-adk-events.js'
+import { eventsToMessages, type Fields, isFields } from './adk-events.js'
 
 /** A session as another program stored it, in Lango's shape. */
 export interface ForeignSession {

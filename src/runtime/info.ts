@@ -1,8 +1,8 @@
 /** What a runtime says of itself: to the server, the command line and whoever shows it to people. */
 
-import type { RepairMode } from './provider/provider.js'
-import type { SessionKey } from './session/message.js'
-import type { ModelPrice } from './session/usage.js'
+import type { RepairMode } from '../provider/provider.js'
+import type { SessionKey } from '../session/message.js'
+import type { ModelPrice } from '../session/usage.js'
 
 export interface RuntimeInfo {
   app: string

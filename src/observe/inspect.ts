@@ -3,10 +3,10 @@
  * what was sent. Everything is read from the store, so any process can look at any run until it is pruned.
  */
 
-import type { RunFinishReason, RunRepair } from './run/run-event.js'
-import type { HistoryCut } from './session/message.js'
-import type { RunEventRecord, SessionStore } from './session/session-store.js'
-import { type RunUsage, sumUsage } from './session/usage.js'
+import type { RunFinishReason, RunRepair } from '../run/run-event.js'
+import type { HistoryCut } from '../session/message.js'
+import type { RunEventRecord, SessionStore } from '../session/session-store.js'
+import { type RunUsage, sumUsage } from '../session/usage.js'
 
 export interface RunInspection {
   runId: string

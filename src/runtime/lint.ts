@@ -2,14 +2,14 @@
  * What each provider would say to a stored session. Reads from the end, page by page, and stops at a bound, so
  * that a session of any length can be asked about.
  */
-import { messagesToProvider } from './adk/messages-to-provider.js'
-import { AgentError } from './errors.js'
-import type { Finding } from './provider/repair/finding.js'
-import { lintHistory } from './provider/repair/lint-history.js'
-import { PROFILES, resolveProfile } from './provider/repair/profile.js'
-import type { ProfileLint, SessionFinding, SessionLint } from './runtime-info.js'
-import { type Message, normalizeRole, type SessionKey, type StoredMessage } from './session/message.js'
-import type { SessionStore } from './session/session-store.js'
+import { messagesToProvider } from '../adk/messages-to-provider.js'
+import { AgentError } from '../errors.js'
+import type { Finding } from '../provider/repair/finding.js'
+import { lintHistory } from '../provider/repair/lint-history.js'
+import { PROFILES, resolveProfile } from '../provider/repair/profile.js'
+import { type Message, normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
+import type { SessionStore } from '../session/session-store.js'
+import type { ProfileLint, SessionFinding, SessionLint } from './info.js'
 
 export interface LintSessionOptions {
   /** Names of profiles. Default: all. */

@@ -2,8 +2,8 @@
  * The log, written by pino. Whatever is handed to it, no key is written, and by default nothing that a user, a
  * model or a tool said: such fields become a note of their size.
  */
-import { HIDDEN, isPlain, isSecretName, redactText } from './config/redact.js'
-import type { Logger } from './logger.js'
+import { HIDDEN, isPlain, isSecretName, redactText } from '../base/redact.js'
+import type { Logger } from '../logger.js'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
@@ -65,10 +65,7 @@ export async function createLogger(options: LogOptions = {}): Promise<ClosableLo
 }
 
 /** Fields as they may be written: secrets hidden, content counted, errors in words, sizes bounded. */
-function loggable(
-  fields: Readonly<Record<string, unknown>>,
-  content: boolean,
-): Record<string, unknown> {
+function loggable(fields: Readonly<Record<string, unknown>>, content: boolean): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields)
       .filter(([name]) => !RESERVED.has(name))

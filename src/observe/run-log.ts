@@ -1,7 +1,7 @@
 /** Runs in the log, and whoever else watches runs. */
-import { AgentError, messageOf } from './errors.js'
-import type { Logger } from './logger.js'
-import type { RunEvent } from './run/run-event.js'
+import { AgentError, messageOf } from '../errors.js'
+import type { Logger } from '../logger.js'
+import type { RunEvent } from '../run/run-event.js'
 
 export type RunObserver = (event: RunEvent) => void
 
