@@ -40,7 +40,9 @@ export interface View {
 /** The messages as the pipeline may see them. Those that are never sent are left out. */
 export function viewOf(messages: readonly Message[]): View {
   const contents = messagesToContents(messages)
-  const view = { messages: [], origins: [], sources: [], contents, realIds: new Map<string, string>() }
+  const scoped = messages.some(({ branch }) => branch !== undefined)
+  const realIds = new Map<string, string>()
+  const view = { messages: [], origins: [], sources: [], contents, scoped, realIds }
   for (const [index, message] of messages.entries()) {
     const content = contents[index]
     if (content && !isRequestToPerson(message)) addMessage(view, message, content, index)
@@ -52,6 +54,8 @@ interface GrowingView {
   messages: ProviderMessage[]
   origins: number[]
   sources: PartSource[]
+  /** Whether some messages have a branch. */
+  scoped: boolean
   realIds: Map<string, string>
 }
 
@@ -82,8 +86,8 @@ function roleOf(message: Message, content: Content): string {
 }
 
 function scopedId(view: GrowingView, { branch }: Message, id: string): string {
-  if (branch === undefined || id === '') return id
-  const scoped = `${branch}/${id}`
+  if (!view.scoped || id === '') return id
+  const scoped = `${branch ?? ''}/${id}`
   view.realIds.set(scoped, id)
   return scoped
 }
