@@ -63,6 +63,7 @@ describe('an answer without an id', () => {
     ['pairs by position over several messages', 'call :w, call :w, answer :w, answer :w', '0 1'],
     ['finds its name first', 'call :x call :y, answer :y answer :x', '1 0'],
     ['without a name takes the next open call', 'call :x call :y, answer : answer : answer :', '0 1 -'],
+    ['without a name takes a call without a name first', 'call :x call :, answer :, answer :', '1 0'],
     ['stays within its turn', 'call :w | call :w, answer :w, answer :w', '1 1+'],
     ['may come after the user spoke again', 'call :w | answer :w', '0'],
     ['belongs to the newest step', 'call :w call :v, answer :v, call :w, answer :w', '1 2'],

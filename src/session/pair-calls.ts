@@ -8,7 +8,7 @@
  *   same id is another call and never gets it.
  * - An answer without an id, or with an id that no call has, belongs by position to a call of the last turn
  *   with calls: to its own message's first, then to the newest step that has an open call of its name, there
- *   to the first. An answer without a name may belong to any. Calls without an id come before calls with one,
+ *   to the first. An answer without a name may belong to any, calls without a name first. Calls without an id come before calls with one,
  *   and an answer with an id of its own never belongs to a call with another.
  * - Ids are compared before positions: an answer without an id never takes a call that a later one names.
  */
@@ -137,14 +137,17 @@ class OpenCalls {
   add({ id, name }: CallReference, index: number, step: number): void {
     const kind = id ? 'known' : 'lost'
     this.#push(kind, index, step)
-    if (name) this.#push(`${kind} ${name}`, index, step)
+    this.#push(`${kind} ${name ?? ''}`, index, step)
   }
 
   take({ id, name }: CallReference): number | undefined {
-    const suffix = name ? ` ${name}` : ''
-    const call = this.#newest(`lost${suffix}`)
+    const call = this.#ofKind('lost', name)
     if (call !== undefined || (id && !isFallbackId(id, name))) return call
-    return this.#newest(`known${suffix}`)
+    return this.#ofKind('known', name)
+  }
+
+  #ofKind(kind: 'lost' | 'known', name: string | undefined): number | undefined {
+    return this.#newest(`${kind} ${name ?? ''}`) ?? (name ? undefined : this.#newest(kind))
   }
 
   #push(key: string, index: number, step: number): void {
