@@ -1,4 +1,11 @@
-import type { ProviderMessage, Repair, RepairMode } from '../provider/provider.js'
+import {
+  type MediaPart,
+  type ProviderMessage,
+  type ProviderPart,
+  type Repair,
+  type RepairMode,
+  sealSignature,
+} from '../provider/provider.js'
 import type { Profile, ProfileName } from '../provider/repair/profile.js'
 import { profileForModel } from '../provider/repair/profile-for-model.js'
 import { repairHistory } from '../provider/repair/repair-history.js'
@@ -6,10 +13,9 @@ import { fitToBudget } from '../session/fit-to-budget.js'
 import type { HistoryCut } from '../session/message.js'
 import { effectiveLimits } from '../session/token-budget-truncate.js'
 import { convertMessages } from './model/convert-messages.js'
+import { lensFor } from './model/fit-request.js'
 import { ModelAdapter } from './model/model-adapter.js'
-import { lensFor } from './model/provider-message-lens.js'
-import { BasePlugin, type Content, type Context, isLlmAgent, type LlmRequest } from './sdk.js'
-import { toContents } from './to-contents.js'
+import { BasePlugin, type Content, type Context, isLlmAgent, type LlmRequest, type Part } from './sdk.js'
 
 export interface HistoryGuardOptions {
   /** How much history a request may hold. 0 or absent: 32,000. `'off'`: all of it. */
@@ -88,4 +94,48 @@ function plainContents(
     position += count
   }
   return plain
+}
+
+/** Neutral messages as ADK's contents: the way back from `convertMessages`. */
+function toContents(messages: readonly ProviderMessage[]): Content[] {
+  return messages.map(message => ({
+    role: message.role === 'assistant' ? 'model' : 'user',
+    parts: message.parts.flatMap(toParts),
+  }))
+}
+
+function toParts(part: ProviderPart): Part[] {
+  switch (part.type) {
+    case 'text':
+      return [{ text: part.text, ...signatureOf(part) }]
+    case 'reasoning':
+      return [{ text: part.text, thought: true, ...signatureOf(part) }]
+    case 'tool-call': {
+      const args = (part.args ?? {}) as Record<string, unknown>
+      return [{ functionCall: { id: part.id, name: part.name, args }, ...signatureOf(part) }]
+    }
+    case 'tool-result': {
+      const response = (part.result ?? {}) as Record<string, unknown>
+      const media = (part.media ?? []).map(toMedia)
+      return [{ functionResponse: { id: part.id, name: part.name, response } }, ...media]
+    }
+    case 'media':
+      return [{ ...toMedia(part), ...signatureOf(part) }]
+    case 'vendor':
+      return part.vendor === 'gemini'
+        ? [{ ...(part.value as Part), ...signatureOf(part) }]
+        : [{ text: part.text }]
+  }
+}
+
+function signatureOf(part: Exclude<ProviderPart, { type: 'tool-result' }>): { thoughtSignature?: string } {
+  if (part.signature === undefined) return {}
+  const redacted = part.type === 'reasoning' && part.redacted === true
+  return { thoughtSignature: sealSignature(part.signature, part.origin ?? { vendor: 'gemini' }, redacted) }
+}
+
+function toMedia(part: MediaPart): Part {
+  const named = part.name === undefined ? {} : { displayName: part.name }
+  if (part.data !== undefined) return { inlineData: { mimeType: part.mimeType, data: part.data, ...named } }
+  return { fileData: { mimeType: part.mimeType, fileUri: part.url ?? '', ...named } }
 }

@@ -1,3 +1,5 @@
+import { AgentError } from '../errors.js'
+
 /** What a command line is made of, as data: help, parsing and completion all read the same table. */
 
 /** Everything that a flag can say. Each command reads those that its table entry names. */
@@ -137,3 +139,21 @@ export function findCommand(root: CommandSpec, words: readonly string[]): NamedC
   }
   return place
 }
+
+/** The whole number that an option gives, or `undefined` when it was not given. */
+export function wholeNumber(
+  name: string,
+  text: string | undefined,
+  least: number,
+  most = MOST,
+): number | undefined {
+  if (text === undefined) return undefined
+  const number = Number(text)
+  if (!/^\d{1,15}$/.test(text) || number < least || number > most) {
+    const range = most === MOST ? `of at least ${least}` : `from ${least} to ${most}`
+    throw new AgentError('invalid-argument', `${name} is "${text}", but must be a whole number ${range}.`)
+  }
+  return number
+}
+
+const MOST = Number.MAX_SAFE_INTEGER

@@ -27,7 +27,7 @@ export const CONFIG_COMMANDS: CommandSpec = {
         [0, 'nothing is wrong'],
         [1, 'something is'],
       ],
-      run: async (_words, flags) => (await import('./config-check.js')).checkConfig(flags),
+      run: async (_words, flags) => (await import('./config.js')).checkConfig(flags),
     },
     {
       name: 'show',
@@ -37,7 +37,7 @@ export const CONFIG_COMMANDS: CommandSpec = {
       options: [JSON_OPTION],
       shared: ['config', 'trust', 'store'],
       examples: [['lango config show --json | jq .config.store', 'one value, in a script']],
-      run: async (_words, flags) => (await import('./config-show.js')).showConfig(flags),
+      run: async (_words, flags) => (await import('./config.js')).showConfig(flags),
     },
     {
       name: 'schema',
@@ -46,7 +46,7 @@ export const CONFIG_COMMANDS: CommandSpec = {
       examples: [
         ['lango config schema > lango.schema.json', 'then name it as "$schema" in lango.config.json'],
       ],
-      run: async () => (await import('./config-schema.js')).printConfigSchema(),
+      run: async () => (await import('./config.js')).printConfigSchema(),
     },
   ],
 }

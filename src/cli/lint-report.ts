@@ -5,8 +5,8 @@ import { PROFILES, type Profile } from '../provider/repair/profile.js'
 import { REFUSALS } from '../provider/repair/refusals.js'
 import type { ProfileLint, SessionFinding } from '../runtime/info.js'
 import type { Styles } from './output.js'
-import { plainLine, plainText } from './plain-text.js'
-import { textWidth } from './text-width.js'
+import { plainLine, plainText, textWidth } from './plain-text.js'
+
 import { count } from './wording.js'
 
 /** One thing that is wrong in one place, whoever minds it. */

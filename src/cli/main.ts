@@ -27,7 +27,7 @@ export async function main(args: readonly string[]): Promise<number> {
 }
 
 async function help(words: readonly string[]): Promise<number> {
-  const [{ LANGO }, { helpText }] = await Promise.all([import('./commands.js'), import('./help.js')])
+  const [{ LANGO }, { helpText }] = await Promise.all([import('./commands.js'), import('./program.js')])
   const asked = (words[0] === 'help' ? words.slice(1) : words).filter(word => !word.startsWith('-'))
   const { command, path } = findCommand(LANGO, asked)
   const stray = asked[path.split(' ').length - 1]

@@ -3,8 +3,8 @@ import { AgentError } from '../errors.js'
 import type { ModelChoice } from '../runtime/info.js'
 import type { Flags } from './command.js'
 import { loadSettings } from './open-runtime.js'
-import { lineWidth, print, printJson, stylesOf } from './output.js'
-import { type Column, tableLines } from './table.js'
+import { type Column, lineWidth, print, printJson, stylesOf, tableLines } from './output.js'
+
 import { compact } from './wording.js'
 
 /** `lango models`. */

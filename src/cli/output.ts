@@ -1,3 +1,5 @@
+import { fitText, padText, textWidth } from './plain-text.js'
+
 /** What goes to standard output and standard error: colours only where they are seen, and no noise from pipes. */
 
 let colorAllowed = true
@@ -85,3 +87,89 @@ function isClosedPipe(error: Error & { code?: unknown }): boolean {
   // EIO is what a terminal says that has been closed.
   return error.code === 'EPIPE' || error.code === 'EIO' || error.code === 'ERR_STREAM_DESTROYED'
 }
+
+export interface Column {
+  title: string
+  align?: 'right'
+  /** Takes what room is left; the others are as wide as their widest cell. */
+  flexible?: boolean
+  /** The least that a column may be squeezed to when the terminal is narrow. */
+  least?: number
+}
+
+const GAP = 2
+
+/** Lines of a table that fits `width` columns. The first line holds the titles. */
+export function tableLines(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width: number,
+): string[] {
+  const widths = columnWidths(columns, rows, width)
+  const titles = columns.map(({ title }) => title)
+  return [titles, ...rows].map(row =>
+    columns
+      .map((column, index) => cell(row[index] ?? '', widths[index] ?? 0, column))
+      .join(' '.repeat(GAP))
+      .trimEnd(),
+  )
+}
+
+function cell(text: string, width: number, { align }: Column): string {
+  const shown = fitText(text, width)
+  return align === 'right' ? ' '.repeat(Math.max(0, width - textWidth(shown))) + shown : padText(shown, width)
+}
+
+function columnWidths(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width: number,
+): number[] {
+  const natural = columns.map((column, index) =>
+    Math.max(textWidth(column.title), ...rows.map(row => textWidth(row[index] ?? ''))),
+  )
+  let excess = sum(natural) + GAP * (columns.length - 1) - width
+  const squeeze = (index: number, least: number) => {
+    const cut = Math.min(Math.max(0, excess), Math.max(0, (natural[index] ?? 0) - least))
+    natural[index] = (natural[index] ?? 0) - cut
+    excess -= cut
+  }
+  // The flexible column gives first, then those that allow it, the widest first.
+  for (const [index, { flexible, least = 8 }] of columns.entries()) if (flexible) squeeze(index, least)
+  for (const [index, { flexible, least }] of columns.entries()) {
+    if (!flexible && least !== undefined) squeeze(index, least)
+  }
+  return natural
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
+}
+
+/** Says on standard error how far a long task is; a task that is over soon says nothing. */
+export class Progress {
+  private readonly startedAt = Date.now()
+  private toldAt = Date.now()
+  private shown = false
+
+  /** `describe` words the state of things, as in "exported 1,000 of 5,000 messages". */
+  constructor(private readonly stream: NodeJS.WriteStream = process.stderr) {}
+
+  tell(describe: () => string): void {
+    const now = Date.now()
+    const pause = this.stream.isTTY ? 100 : 5000
+    if (now - this.startedAt < FIRST_AFTER_MS || now - this.toldAt < pause) return
+    this.toldAt = now
+    this.shown = true
+    // A line that wraps cannot be written over.
+    const fitting = () => fitText(describe(), (this.stream.columns ?? 80) - 1)
+    this.stream.write(this.stream.isTTY ? `\r${fitting()}\u001b[K` : `${describe()}\n`)
+  }
+
+  /** Wipes the line, so that what follows stands alone. */
+  end(): void {
+    if (this.shown && this.stream.isTTY) this.stream.write('\r\u001b[K')
+  }
+}
+
+const FIRST_AFTER_MS = 500

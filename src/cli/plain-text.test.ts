@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { plainLine, plainText } from './plain-text.js'
+import { fitText, padText, plainLine, plainText, textWidth } from './plain-text.js'
 
 test.each([
   ['colours', 'a\u001b[31mb\u001b[0mc', 'abc'],
@@ -35,4 +35,40 @@ test('a long hostile text takes no noticeable time', () => {
 
 test('a line has no breaks', () => {
   expect(plainLine(' a\n\n b\u001b[31m\tc ')).toBe('a b c')
+})
+
+test.each([
+  ['', 0],
+  ['plain', 5],
+  ['naïve – “quoted” …', 18],
+  ['漢字かな', 8],
+  ['한국어', 6],
+  ['ｆｕｌｌ', 8],
+  ['😀', 2],
+  ['👩‍👩‍👧‍👦', 2],
+  ['🇩🇪', 2],
+  ['✈️', 2],
+  ['1️⃣', 2],
+  ['e\u0301', 1],
+  ['a\u200bb', 2],
+  ['กำ', 2],
+])('%j takes %i columns', (text, width) => {
+  expect(textWidth(text)).toBe(width)
+})
+
+test.each([
+  ['short', 10, 'short'],
+  ['a longer text', 8, 'a longe…'],
+  ['漢字漢字', 8, '漢字漢字'],
+  ['漢字漢字', 7, '漢字漢…'],
+  ['漢字漢字', 6, '漢字…'],
+  ['👩‍👩‍👧‍👦👩‍👩‍👧‍👦', 3, '👩‍👩‍👧‍👦…'],
+  ['anything', 0, ''],
+])('%j is fitted into %i columns', (text, width, shown) => {
+  expect(fitText(text, width)).toBe(shown)
+  expect(textWidth(fitText(text, width))).toBeLessThanOrEqual(width)
+})
+
+test('padding counts columns, not characters', () => {
+  expect(padText('漢', 4)).toBe('漢  ')
 })

@@ -34,3 +34,57 @@ const SEQUENCES = new RegExp(
 )
 
 const CONTROLS = /(?!\n)\p{Cc}|[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
+
+/** How many columns of a terminal a text takes: two for CJK and emoji, none for marks that join a letter. */
+
+/** Letters of Latin, Greek and Cyrillic, punctuation and arrows: one column each, and no need for `Intl`. */
+const PLAIN = /^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2190-\u2193]*$/
+
+let segmenter: Intl.Segmenter | undefined
+
+export function textWidth(text: string): number {
+  if (PLAIN.test(text)) return text.length
+  let width = 0
+  for (const segment of graphemes(text)) width += graphemeWidth(segment)
+  return width
+}
+
+/** What a reader takes for one character. The segmenter takes a while to make, so it waits for its first use. */
+function* graphemes(text: string): Generator<string> {
+  if (PLAIN.test(text)) return yield* text
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+  for (const { segment } of segmenter.segment(text)) yield segment
+}
+
+/** The text in at most `width` columns; an ellipsis says that something is missing. */
+export function fitText(text: string, width: number): string {
+  if (textWidth(text) <= width) return text
+  let shown = ''
+  let used = 0
+  for (const segment of graphemes(text)) {
+    const next = graphemeWidth(segment)
+    if (used + next > width - 1) break
+    shown += segment
+    used += next
+  }
+  return width < 1 ? '' : `${shown}…`
+}
+
+/** The text followed by as many spaces as the column has left. */
+export function padText(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - textWidth(text)))
+}
+
+const WIDE =
+  /^[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{17000}-\u{18cff}\u{1b000}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u
+const EMOJI = /\p{Emoji_Presentation}|\p{Extended_Pictographic}\ufe0f|^[0-9#*]\ufe0f?\u20e3/u
+const INVISIBLE = /^(?:[\p{Mn}\p{Me}\p{Cf}\p{Cc}]|[\u1160-\u11ff])$/u
+
+/** An emoji is one picture, however many points it is made of; in all other scripts the points add up. */
+function graphemeWidth(segment: string): number {
+  if (PLAIN.test(segment)) return segment.length
+  if (EMOJI.test(segment)) return 2
+  let width = 0
+  for (const point of segment) width += INVISIBLE.test(point) ? 0 : WIDE.test(point) ? 2 : 1
+  return width
+}

@@ -1,17 +1,18 @@
 /** `lango run`: one message, its answer, and an exit code that a script can use. */
+
+import { readFile, stat } from 'node:fs/promises'
+import { basename, extname } from 'node:path'
+import { own } from '../base/own.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { ApprovalAnswer } from '../tool.js'
 import { ask, canAsk } from './ask.js'
-import { type AttachedPart, readAttachments } from './attachments.js'
 import type { Flags } from './command.js'
-import { demoNotice } from './key-hint.js'
 import { called, givenFlags } from './next-command.js'
 import { type OpenedRuntime, openRuntime } from './open-runtime.js'
-import { note, onClosedPipe } from './output.js'
-import { plainLine } from './plain-text.js'
-import { RunPrinter } from './run-printer.js'
-import { fitText } from './text-width.js'
+import { note, onClosedPipe, type Styles, stylesOf } from './output.js'
+import { fitText, plainLine, plainText } from './plain-text.js'
+import { count, demoNotice } from './wording.js'
 
 /** Asks once and prints the answer. */
 export async function runOnce(words: readonly string[], flags: Flags): Promise<number> {
@@ -166,4 +167,191 @@ function noPrompt(): AgentError {
     'invalid-argument',
     'There is nothing to ask: give a prompt, pipe text in, or attach a file. Example: lango run "What is new?"',
   )
+}
+
+/** A part of a message, as `runtime.run` takes it. */
+type AttachedPart = { text: string } | { inlineData: { mimeType: string; data: string } }
+
+/** Larger requests are refused by every provider. */
+const MOST_BYTES = 20 * 1024 * 1024
+
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  '.png': 'image/png',
+  '.jpg': 'image/jpeg',
+  '.jpeg': 'image/jpeg',
+  '.gif': 'image/gif',
+  '.webp': 'image/webp',
+  '.heic': 'image/heic',
+  '.pdf': 'application/pdf',
+  '.mp3': 'audio/mpeg',
+  '.wav': 'audio/wav',
+  '.ogg': 'audio/ogg',
+  '.flac': 'audio/flac',
+  '.mp4': 'video/mp4',
+  '.webm': 'video/webm',
+  '.mov': 'video/quicktime',
+}
+
+/** Files as parts of a message: text with its name above it, pictures and documents as they are. */
+function readAttachments(files: readonly string[]): Promise<AttachedPart[]> {
+  return Promise.all(files.map(readAttachment))
+}
+
+async function readAttachment(file: string): Promise<AttachedPart> {
+  const bytes = await readBytes(file)
+  const mimeType = own(MEDIA_TYPES, extname(file).toLowerCase())
+  if (bytes.length === 0) throw invalid(`${file} is empty: there is nothing to attach.`)
+  if (mimeType !== undefined) return { inlineData: { mimeType, data: bytes.toString('base64') } }
+  const text = decode(bytes)
+  if (text === undefined) {
+    throw invalid(
+      `${file} is neither text in UTF-8 nor a known kind of picture, document, sound or film, so it cannot be attached.`,
+    )
+  }
+  return { text: `${basename(file)}:\n\n${text}` }
+}
+
+async function readBytes(file: string): Promise<Buffer> {
+  try {
+    const { size } = await stat(file)
+    if (size > MOST_BYTES)
+      throw invalid(`${file} has ${Math.ceil(size / 1024 / 1024)} MB, but at most 20 MB can be attached.`)
+    return await readFile(file)
+  } catch (error) {
+    if (error instanceof AgentError) throw error
+    throw invalid(`${file} cannot be attached: ${reasonOf(error)}.`)
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'ENOENT') return 'there is no such file; check its path'
+  if (code === 'EISDIR') return 'it is a folder; name the files in it'
+  if (code === 'EACCES') return 'it may not be read; check its permissions'
+  return messageOf(error)
+}
+
+function decode(bytes: Buffer): string | undefined {
+  if (bytes.includes(0)) return undefined
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+function invalid(message: string): AgentError {
+  return new AgentError('invalid-argument', message)
+}
+
+interface PrinterOptions {
+  /** Text is shown as it comes; otherwise the answer alone, when it is complete. */
+  streams: boolean
+  quiet: boolean
+  /** Text goes to a terminal, which obeys control sequences. */
+  isTerminal: boolean
+  write(text: string): void
+  /** Said when the demo model answers. */
+  demoNotice: string
+}
+
+/** What is neither the answer nor the end of a run. */
+type Happening = Exclude<RunEvent, { type: 'run-start' | 'text-delta' | 'run-finish' | 'error' }>
+
+/** Shows a run to a person: the answer on standard output, everything else on standard error. */
+class RunPrinter {
+  private readonly styles: Styles = stylesOf(process.stderr)
+  private readonly startedAt = new Map<string, number>()
+  private atLineStart = true
+  private wrote = false
+
+  constructor(private readonly options: PrinterOptions) {}
+
+  show(event: RunEvent): void {
+    switch (event.type) {
+      case 'run-start':
+        if (event.demo) this.notice(this.options.demoNotice)
+        return
+      case 'text-delta':
+        if (this.options.streams) this.text(event.text)
+        return
+      case 'run-finish':
+        this.finish(event.text)
+        return
+      case 'error':
+        this.endLine()
+        note(`lango: ${plainLine(event.error.message)}`)
+        return
+      default: {
+        const words = this.wordsFor(event)
+        if (words !== undefined) this.notice(words)
+      }
+    }
+  }
+
+  private finish(answer: string): void {
+    if (!this.options.streams && answer !== '') this.text(answer)
+    this.endLine()
+  }
+
+  private text(text: string): void {
+    const shown = this.options.isTerminal ? plainText(text) : text
+    if (shown === '') return
+    this.options.write(shown)
+    this.wrote = true
+    this.atLineStart = shown.endsWith('\n')
+  }
+
+  private endLine(): void {
+    if (this.wrote && !this.atLineStart) this.options.write('\n')
+    this.atLineStart = true
+  }
+
+  private notice(words: string): void {
+    if (this.options.quiet) return
+    // A notice between two pieces of text must not stand in the middle of a line.
+    if (this.options.isTerminal) this.endLine()
+    note(this.styles.dim(fitText(plainLine(words), 400)))
+  }
+
+  private wordsFor(event: Happening): string | undefined {
+    switch (event.type) {
+      case 'tool-call':
+        this.startedAt.set(event.id, Date.now())
+        return `→ ${event.name} ${fitText(JSON.stringify(event.args), 200)}`
+      case 'tool-result':
+        return `← ${event.name}${event.isError ? ' failed' : ''} ${this.timeOf(event.id)} ${fitText(shown(event.result), 160)}`
+      case 'agent-transfer':
+        return `${event.from} hands over to ${event.to}`
+      case 'turn-warning':
+        return `${event.turns} of ${event.maxTurns} turns are used`
+      case 'wrap-up':
+        return `the limit is reached (${event.reason}): the model gets one last turn`
+      case 'history-cut':
+        return `${count(event.cut.messages, 'older message')} left out to fit the budget`
+      case 'repair':
+        return `the history was repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
+      case 'approval-answer':
+        return event.answer === 'once' || event.answer === 'always'
+          ? undefined
+          : `${event.name} was not allowed`
+      case 'reasoning-delta':
+      case 'usage':
+      case 'approval-request':
+        return undefined
+      default:
+        event satisfies never
+        return undefined
+    }
+  }
+
+  private timeOf(callId: string): string {
+    const startedAt = this.startedAt.get(callId)
+    this.startedAt.delete(callId)
+    return startedAt === undefined ? '' : `(${((Date.now() - startedAt) / 1000).toFixed(1)} s)`
+  }
+}
+
+function shown(result: unknown): string {
+  return typeof result === 'string' ? result : (JSON.stringify(result) ?? '')
 }

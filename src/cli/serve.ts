@@ -4,9 +4,9 @@ import { AgentError } from '../errors.js'
 import type { RuntimeInfo } from '../runtime/info.js'
 import { shortTokenWarning } from '../server/security/server-token.js'
 import type { Flags } from './command.js'
-import { demoNotice } from './key-hint.js'
 import { loadSettings, runtimeOptions } from './open-runtime.js'
 import { version } from './version.js'
+import { demoNotice } from './wording.js'
 
 /** Serves until SIGINT or SIGTERM. A second signal does not wait for running runs. */
 export async function serve(flags: Flags): Promise<number> {

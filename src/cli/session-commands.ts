@@ -32,7 +32,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         ['lango sessions list --limit 100 --page 3', 'the third hundred'],
         ['lango sessions list --json | jq -r ".sessions[].key.sessionId"', 'the ids, in a script'],
       ],
-      run: async (_words, flags) => (await import('./sessions-list.js')).listSessions(flags),
+      run: async (_words, flags) => (await import('./sessions.js')).listSessions(flags),
     },
     {
       name: 'show',
@@ -51,7 +51,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         ['lango sessions show s1', 'how it ended'],
         ['lango sessions show s1 --before 80 --limit 40', 'what came before message 80'],
       ],
-      run: async (words, flags) => (await import('./sessions-show.js')).showSession(words, flags),
+      run: async (words, flags) => (await import('./sessions.js')).showSession(words, flags),
     },
     {
       name: 'export',
@@ -100,7 +100,7 @@ export const SESSION_COMMANDS: CommandSpec = {
         [0, 'all were deleted'],
         [1, 'one was not found, or the answer was no'],
       ],
-      run: async (words, flags) => (await import('./sessions-delete.js')).deleteSessions(words, flags),
+      run: async (words, flags) => (await import('./sessions.js')).deleteSessions(words, flags),
     },
   ],
 }

@@ -5,9 +5,9 @@ import type { SessionKey } from '../session/message.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
 import { type CommandStore, findSession, withStore } from './open-command-store.js'
-import { note, print } from './output.js'
+import { note, Progress, print } from './output.js'
 import { plainLine } from './plain-text.js'
-import { Progress } from './progress.js'
+
 import { count, grouped } from './wording.js'
 
 /** Messages that are read at once. */

@@ -8,8 +8,8 @@ import type { SessionStore } from '../session/session-store.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
 import { type CommandStore, withStore } from './open-command-store.js'
-import { note, print, printJson } from './output.js'
-import { Progress } from './progress.js'
+import { note, Progress, print, printJson } from './output.js'
+
 import { count } from './wording.js'
 
 /** A session as a file holds it. Its messages are read while they are stored. */

@@ -12,8 +12,7 @@ import { AgentError } from '../errors.js'
 import { ask, canAsk } from './ask.js'
 import { called } from './next-command.js'
 import { note } from './output.js'
-import { plainLine } from './plain-text.js'
-import { fitText } from './text-width.js'
+import { fitText, plainLine } from './plain-text.js'
 
 export interface TrustFlags {
   config?: string | undefined

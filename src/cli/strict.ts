@@ -1,8 +1,7 @@
 import { AgentError, messageOf } from '../errors.js'
 import { startStrictProvider } from '../testing/start-strict-provider.js'
 import { STRICT_PROFILES, type StrictProfile } from '../testing/strict/profile.js'
-import type { Flags } from './command.js'
-import { wholeNumber } from './whole-number.js'
+import { type Flags, wholeNumber } from './command.js'
 
 /** `lango strict`: runs until it is interrupted. */
 export async function strict(flags: Flags): Promise<number> {

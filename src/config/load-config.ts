@@ -8,10 +8,16 @@ import { isPlain } from '../base/redact.js'
 import { AgentError } from '../errors.js'
 import type { LangoConfig, LangoConfigInput } from './config.js'
 import { defaultModel } from './default-model.js'
-import { type Environment, type FromEnvironment, readEnvironment } from './environment.js'
+import {
+  type Environment,
+  type FromEnvironment,
+  type PlaceReader,
+  readEnvironment,
+  valueFor,
+} from './environment.js'
 import { absoluteStore, findAgentFile, findConfigFile, isDataFile, readEnv } from './find-config.js'
 import { importModule, readData } from './import-file.js'
-import { type PlaceReader, valueFor } from './place-value.js'
+
 import { misplacedSecret } from './secret-places.js'
 import { substitute } from './substitute.js'
 

@@ -1,7 +1,7 @@
 /** Checks a configuration and fills in its defaults. */
-import { configSchema, type LangoConfig } from './config.js'
-import { furtherProblems, withProviderTypes } from './further-problems.js'
-import { type ConfigProblem, invalidConfig, readData } from './read-data.js'
+
+import { configSchema, type LangoConfig, PROVIDER_TYPE_NAMES } from './config.js'
+import { type ConfigProblem, invalidConfig, pathText, readData } from './read-data.js'
 
 export interface ParseOptions {
   /** What is checked, such as a file's name. */
@@ -32,4 +32,82 @@ function withOrigin(problem: ConfigProblem, { originOf }: ParseOptions): ConfigP
   return origin === undefined
     ? problem
     : { ...problem, message: `${problem.message} It comes from ${origin}.` }
+}
+
+/** Rules that concern names, or several places at once. They hold for files and for code. */
+/** As much of a configuration or of options as the rules need. */
+interface NamedParts {
+  providers: Providers
+  agent?: NamedAgent | undefined
+}
+
+type Providers = LangoConfig['providers']
+
+interface NamedAgent {
+  name: string
+  tools?: readonly unknown[] | undefined
+  subAgents?: readonly NamedAgent[] | undefined
+}
+
+export function furtherProblems(config: NamedParts): ConfigProblem[] {
+  return [...untypedProviders(config), ...doubleNames(config)]
+}
+
+function untypedProviders({ providers }: NamedParts): ConfigProblem[] {
+  return Object.entries(providers).flatMap(([name, provider]) => {
+    if ('generate' in provider || ('type' in provider && provider.type !== undefined)) return []
+    if (PROVIDER_TYPE_NAMES.some(type => type === name && type !== 'openai-compatible')) return []
+    const path = pathText(['providers', name, 'type'])
+    const types = PROVIDER_TYPE_NAMES.join(', ')
+    const message = `\`${path}\` is missing: it must be one of: ${types}. For a known server write type: openai-compatible and preset: ${name}.`
+    return [{ path, message }]
+  })
+}
+
+/** A provider whose name is a type need not repeat it. */
+function withProviderTypes(config: LangoConfig): LangoConfig {
+  const providers = Object.entries(config.providers).map(([name, provider]) => {
+    if ('generate' in provider || ('type' in provider && provider.type !== undefined)) return [name, provider]
+    return [name, { ...provider, type: name }]
+  })
+  return { ...config, providers: Object.fromEntries(providers) as LangoConfig['providers'] }
+}
+
+function doubleNames({ agent }: NamedParts): ConfigProblem[] {
+  const agents = new Names()
+  const visit = (definition: NamedAgent, path: readonly PropertyKey[]): void => {
+    agents.add(definition.name, [...path, 'name'])
+    const tools = new Names(agents.problems)
+    for (const [index, tool] of (definition.tools ?? []).entries()) {
+      tools.add(nameOf(tool), [...path, 'tools', index, 'name'])
+    }
+    for (const [index, child] of (definition.subAgents ?? []).entries()) {
+      visit(child, [...path, 'subAgents', index])
+    }
+  }
+  if (agent) visit(agent, ['agent'])
+  return agents.problems
+}
+
+/** Names of which each may be given once. */
+class Names {
+  readonly #seen = new Map<string, string>()
+
+  constructor(readonly problems: ConfigProblem[] = []) {}
+
+  add(name: string | undefined, steps: readonly PropertyKey[]): void {
+    if (name === undefined) return
+    const path = pathText(steps)
+    const first = this.#seen.get(name)
+    this.#seen.set(name, first ?? path)
+    if (first === undefined) return
+    const message = `\`${path}\` is "${name}", but must be another name: \`${first}\` has it already.`
+    this.problems.push({ path, message })
+  }
+}
+
+/** The name of a tool made in code. A tool that is named twice as a text is the same tool. */
+function nameOf(tool: unknown): string | undefined {
+  if (typeof tool !== 'object' || tool === null || !('name' in tool)) return undefined
+  return typeof tool.name === 'string' ? tool.name : undefined
 }

@@ -2,7 +2,6 @@
 export { messagesToProvider } from '../adk/messages-to-provider.js'
 export type { AgentErrorCode, AgentErrorOptions } from '../errors.js'
 export { AgentError } from '../errors.js'
-export { createProvider } from '../provider/create-provider.js'
 export { sanitize } from '../provider/gemini/sanitize.js'
 export type { DescribeOptions, ModelOverride } from '../provider/model-catalog.js'
 export { describeModel } from '../provider/model-catalog.js'
@@ -35,7 +34,7 @@ export type {
   ProvidersConfig,
   ResolvedModel,
 } from '../provider/provider-registry.js'
-export { createRegistry, parseModelReference } from '../provider/provider-registry.js'
+export { createProvider, createRegistry, parseModelReference } from '../provider/provider-registry.js'
 export type { ProviderOptions, ProviderType } from '../provider/provider-settings.js'
 export type { Finding } from '../provider/repair/finding.js'
 export type { LintOptions } from '../provider/repair/lint-history.js'

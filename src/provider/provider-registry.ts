@@ -1,10 +1,14 @@
 /** Model references (`provider/model`) and the providers behind them. */
+
 import { own } from '../base/own.js'
 import { AgentError } from '../errors.js'
-import { createProvider } from './create-provider.js'
+import { AnthropicProvider } from './anthropic/anthropic-provider.js'
+import { DemoProvider } from './demo/demo-provider.js'
+import { GeminiProvider } from './gemini/gemini-provider.js'
 import { COMPATIBLE_SERVERS } from './openai/compatible-servers.js'
+import { OpenAiProvider } from './openai/openai-provider.js'
 import type { Provider } from './provider.js'
-import { PROVIDER_TYPES, type ProviderOptions, type ProviderType } from './provider-settings.js'
+import { PROVIDER_TYPES, type ProviderOptions, type ProviderType, readSettings } from './provider-settings.js'
 
 export interface ModelReference {
   /** Absent when the reference is a bare model name. */
@@ -109,4 +113,19 @@ function guessProvider(reference: string): string | undefined {
   if (/^claude-/.test(reference)) return 'anthropic'
   if (/^(mistral|magistral|codestral)/.test(reference)) return 'mistral'
   return /^deepseek/.test(reference) ? 'deepseek' : undefined
+}
+
+/** Makes a provider. Nothing is loaded or asked until the first request, and a missing key is told then. */
+export function createProvider(options: ProviderOptions): Provider {
+  const settings = readSettings(options)
+  switch (settings.type) {
+    case 'gemini':
+      return new GeminiProvider(settings)
+    case 'anthropic':
+      return new AnthropicProvider(settings)
+    case 'demo':
+      return new DemoProvider(settings)
+    default:
+      return new OpenAiProvider(settings)
+  }
 }

@@ -5,10 +5,10 @@ import type { Lease, SessionStore } from '../session/session-store.js'
 import type { PriceOf } from '../session/usage.js'
 import type { CreateDesk, OnApproval } from './run-approvals.js'
 import type { RunEvent } from './run-event.js'
+import type { TurnLimitOptions } from './run-limits.js'
 import type { RunPlugin } from './run-plugin.js'
 import type { SentRequest } from './run-scope.js'
 import type { SessionQueue } from './session-queue.js'
-import type { TurnLimitOptions } from './turn-limit.js'
 
 /** One message to an agent. */
 export interface RunInput {

@@ -1,10 +1,8 @@
 import type { Event } from '../adk/sdk.js'
-import { callNames, TRANSFER_TOOL } from './is-delegation-event.js'
-import { LoopGuard } from './loop-guard.js'
+import { stableJson } from '../base/stable-json.js'
 import { loopWarning, wrapUpFor } from './notices.js'
 import type { RunEventBody, RunFinishReason } from './run-event.js'
 import type { RunPlugin, WrapUpReason } from './run-plugin.js'
-import { TurnLimit, type TurnLimitOptions } from './turn-limit.js'
 
 /** What the loop must do, and what listeners must hear. */
 export interface LimitVerdict {
@@ -89,4 +87,125 @@ export class RunLimits {
     )
     return { verdict: 'continue', bodies: [{ type: 'wrap-up', reason, turns, maxTurns }] }
   }
+}
+
+type LoopVerdict = 'continue' | 'warn' | 'stop'
+
+interface GuardedCall {
+  name?: string | undefined
+  args?: Readonly<Record<string, unknown>> | undefined
+}
+
+const WARN_AT = 3
+const STOP_AT = 5
+
+/**
+ * Notices a model that repeats itself: the same calls with the same arguments, turn after turn. Ids do not
+ * matter, nor does the order of keys. Any other call starts the count anew.
+ */
+export class LoopGuard {
+  private last = ''
+  private repeats = 0
+
+  observe(calls: readonly GuardedCall[]): LoopVerdict {
+    if (calls.length === 0) return 'continue'
+    const signature = calls.map(call => `${call.name ?? ''}(${stableJson(call.args ?? {})})`).join('\n')
+    this.repeats = signature === this.last ? this.repeats + 1 : 1
+    this.last = signature
+    if (this.repeats >= STOP_AT) return 'stop'
+    return this.repeats === WARN_AT ? 'warn' : 'continue'
+  }
+
+  /** How often the last calls were made in a row. */
+  get count(): number {
+    return this.repeats
+  }
+}
+
+/** What the loop must do after an event. `wrap-up`: the next model call is the last one. */
+type TurnVerdict = 'continue' | 'warn' | 'wrap-up' | 'stop'
+
+export interface TurnLimitOptions {
+  maxTurns?: number | undefined
+  multiAgent?: boolean | undefined
+  maxDelegations?: number | undefined
+}
+
+const DEFAULT_MAX_TURNS = 25
+const MULTI_AGENT_MAX_TURNS = 50
+const DEFAULT_MAX_DELEGATIONS = 32
+const WARN_SHARE = 0.8
+
+/**
+ * Counts the tool-calling turns of one run. Delegations are free but have a cap of their own. The limit is
+ * reached once: it grants one wrap-up turn, and a tool call after that means stop.
+ */
+export class TurnLimit {
+  readonly maxTurns: number
+  readonly maxDelegations: number
+  turns = 0
+  delegations = 0
+  /** True once the limit was reached: the one extra turn is given or spent. */
+  wrapUpGranted = false
+  private warned = false
+
+  constructor(options: TurnLimitOptions = {}) {
+    this.maxTurns = options.maxTurns ?? (options.multiAgent ? MULTI_AGENT_MAX_TURNS : DEFAULT_MAX_TURNS)
+    this.maxDelegations = options.maxDelegations ?? DEFAULT_MAX_DELEGATIONS
+  }
+
+  /** Looks at every event of the run; only whole model turns that call tools count. */
+  observe(event: CountedEvent): TurnVerdict {
+    if (event.partial) return 'continue'
+    const calls = callNames(event)
+    if (calls.length === 0) return 'continue'
+    if (this.wrapUpGranted) return 'stop'
+    this.delegations += calls.filter(name => name === TRANSFER_TOOL).length
+    if (!isDelegationEvent(event)) this.turns += 1
+    if (this.turns >= this.maxTurns || this.delegations >= this.maxDelegations) {
+      this.wrapUpGranted = true
+      return 'wrap-up'
+    }
+    if (!this.warned && this.turns >= Math.ceil(this.maxTurns * WARN_SHARE)) {
+      this.warned = true
+      return 'warn'
+    }
+    return 'continue'
+  }
+
+  /** Grants the wrap-up turn for another reason than the count, for example a loop. */
+  grantWrapUp(): void {
+    this.wrapUpGranted = true
+  }
+}
+
+/** The little of an ADK event that turn counting looks at. */
+interface CountedEvent {
+  partial?: boolean | undefined
+  content?:
+    | { parts?: readonly { functionCall?: { name?: string | undefined } | undefined }[] | undefined }
+    | undefined
+  actions?: { transferToAgent?: string | undefined } | undefined
+}
+
+/** The tool by which ADK hands a conversation to another agent. */
+export const TRANSFER_TOOL = 'transfer_to_agent'
+
+/**
+ * Whether an event only routes the conversation. ADK-JS sets `transferToAgent` on the response event, so the
+ * call event before it is known by the name of the tool.
+ *
+ * @spec isDelegationEvent
+ */
+export function isDelegationEvent(event: CountedEvent): boolean {
+  const calls = callNames(event)
+  if (calls.length > 0) return calls.every(name => name === TRANSFER_TOOL)
+  return Boolean(event.actions?.transferToAgent)
+}
+
+/** The names of the tools that an event calls, in order. */
+function callNames(event: CountedEvent): string[] {
+  return (event.content?.parts ?? []).flatMap(part =>
+    part.functionCall ? [part.functionCall.name ?? ''] : [],
+  )
 }

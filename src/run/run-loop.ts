@@ -5,22 +5,25 @@ import { AgentError, messageOf } from '../errors.js'
 import type { HistoryCut, SessionKey } from '../session/message.js'
 import type { Lease, RunSignal } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
-import { agentNameCorrection, subAgentNames, transferTarget } from './agent-name-retry.js'
-import { type AppendGate, gateAppends } from './append-gate.js'
-import { breather } from './breather.js'
 import { EventReader } from './event-reader.js'
 import { ABORTED_MARKER, asUser, EMPTY_ANSWER_NUDGE } from './notices.js'
-import { Outbox } from './outbox.js'
-import { PendingCalls } from './pending-calls.js'
-import { RunApprovals } from './run-approvals.js'
+import {
+  agentNameCorrection,
+  agentNotFound,
+  asAgentError,
+  PendingCalls,
+  subAgentNames,
+  transferTarget,
+  withCause,
+} from './recovery.js'
+import { RunApprovals, watchSignals } from './run-approvals.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
-import { agentNotFound, asAgentError, withCause } from './run-failure.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { RunLimits } from './run-limits.js'
 import { RunPlugin } from './run-plugin.js'
-import { RunRecorder } from './run-recorder.js'
+import { Outbox, RunRecorder } from './run-recorder.js'
 import { type Counted, type RunScope, runScope, type SentRequest } from './run-scope.js'
-import { watchSignals } from './run-signals.js'
+import { type AppendGate, breather, gateAppends } from './session-queue.js'
 
 export interface RunLoopParts {
   host: RunHost

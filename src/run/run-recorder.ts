@@ -5,7 +5,6 @@ import type { SessionKey } from '../session/message.js'
 import type { RunEventRecord, RunStore } from '../session/session-store.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 import type { SentRequest } from './run-scope.js'
-import { ToolClock } from './tool-clock.js'
 
 const BATCH_MS = 50
 const BATCH_EVENTS = 64
@@ -131,5 +130,80 @@ export class RunRecorder {
       })
       return false
     }
+  }
+}
+
+/** How long tools took: from call to result, without the time that a person took to allow the call. */
+export class ToolClock {
+  private readonly started = new Map<string, number>()
+  private readonly asked = new Map<string, number>()
+
+  constructor(private readonly now: () => number = () => performance.now()) {}
+
+  /** The event, with the time that its tool took where it is a result. */
+  timed(body: RunEventBody): RunEventBody {
+    switch (body.type) {
+      case 'tool-call':
+        this.started.set(body.id, this.now())
+        return body
+      case 'approval-request':
+        this.asked.set(body.id, this.now())
+        return body
+      case 'approval-answer': {
+        const [started, asked] = [this.started.get(body.id), this.asked.get(body.id)]
+        if (started !== undefined && asked !== undefined)
+          this.started.set(body.id, started + this.now() - asked)
+        return body
+      }
+      case 'tool-result': {
+        const started = this.started.get(body.id)
+        if (started === undefined) return body
+        this.started.delete(body.id)
+        return { ...body, durationMs: Math.max(0, Math.round(this.now() - started)) }
+      }
+      case 'run-start':
+      case 'text-delta':
+      case 'reasoning-delta':
+      case 'agent-transfer':
+      case 'turn-warning':
+      case 'wrap-up':
+      case 'repair':
+      case 'history-cut':
+      case 'usage':
+      case 'error':
+      case 'run-finish':
+        return body
+    }
+  }
+}
+
+/** Events that arise beside the main loop, such as a repair reported while a model call is under way. */
+export class Outbox<T> {
+  private items: T[] = []
+  private wake: () => void = () => {}
+
+  put(item: T): void {
+    this.items.push(item)
+    this.wake()
+  }
+
+  /** Lets whoever waits look around, although nothing has come. */
+  wakeUp(): void {
+    this.wake()
+  }
+
+  /** Takes everything that has arrived. */
+  take(): T[] {
+    const taken = this.items
+    this.items = []
+    return taken
+  }
+
+  /** Resolves as soon as there is something to take. */
+  ready(): Promise<void> {
+    if (this.items.length > 0) return Promise.resolve()
+    return new Promise(resolve => {
+      this.wake = resolve
+    })
   }
 }

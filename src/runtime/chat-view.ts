@@ -1,6 +1,8 @@
 /** Stored messages as people read them, and what a session has cost. Loads neither ADK nor an SDK. */
+
 import { convertContents } from '../adk/model/convert-messages.js'
-import { messagesToContents } from '../adk/session/messages-to-events.js'
+import type { Event } from '../adk/sdk.js'
+import { messagesToContents, restoreEvents } from '../adk/session/messages-to-events.js'
 import type { ProviderPart } from '../provider/provider.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
@@ -94,3 +96,34 @@ function toChatPart(part: ProviderPart): ChatPart {
       return { type: 'other', text: part.text }
   }
 }
+
+/** Stored messages as ADK's events, for those who speak ADK's protocol. Loads nothing of ADK. */
+export interface EventOptions {
+  /** Only events of messages after this number. */
+  afterSeq?: number
+  /** At most the events of so many messages. Default: all. */
+  limit?: number
+}
+
+/**
+ * The events that were stored, one for each message, nothing merged and nothing left out. A message from
+ * elsewhere that holds a call together with its answer gives two.
+ */
+export async function readAdkEvents(
+  store: SessionStore,
+  key: SessionKey,
+  { afterSeq = 0, limit = Number.MAX_SAFE_INTEGER }: EventOptions,
+  rootAgentName: string,
+): Promise<Event[]> {
+  const messages: StoredMessage[] = []
+  for (let cursor = afterSeq; messages.length < limit; ) {
+    const wanted = Math.min(EVENT_PAGE, limit - messages.length)
+    const page = await store.readMessages(key, { afterSeq: cursor, limit: wanted })
+    messages.push(...page)
+    cursor = page.at(-1)?.seq ?? cursor
+    if (page.length < wanted) break
+  }
+  return restoreEvents(messages, { rootAgentName })
+}
+
+const EVENT_PAGE = 1000

@@ -2,8 +2,9 @@
  * What can be said about a runtime's options before anything is loaded or opened. The schema is the one that
  * configuration files have. It needs Zod, so `createRuntime` imports this file when it is called.
  */
-import { furtherProblems } from '../config/further-problems.js'
+
 import { optionsSchema } from '../config/options-schema.js'
+import { furtherProblems } from '../config/parse-config.js'
 import { type ConfigProblem, invalidConfig, readData } from '../config/read-data.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { RuntimeOptions } from './options.js'

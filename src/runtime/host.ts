@@ -1,12 +1,12 @@
 /** The half of the runtime that needs ADK: agents, models, and the doors that runs go through. */
 
 import { randomUUID } from 'node:crypto'
-import { type AgentDefinition, buildAgent } from '../adk/agent/build-agent.js'
-import { resolveAgentModels } from '../adk/agent/resolve-agent-models.js'
+import { type AgentDefinition, buildAgent, resolveAgentModels } from '../adk/agent/build-agent.js'
+
 import { ModelAdapter } from '../adk/model/model-adapter.js'
 import { type ModelReport, onModelRequest } from '../adk/model/request-reports.js'
-import { type ModelRoute, RoutedModel } from '../adk/model/routed-model.js'
-import { SpentModel } from '../adk/model/spent-model.js'
+import { type ModelRoute, RoutedModel, SpentModel } from '../adk/model/routed-model.js'
+
 import {
   type BaseAgent,
   type BaseLlm,
@@ -24,10 +24,11 @@ import type { AgentConfig } from '../config/config.js'
 import { resolveTools } from '../config/resolve-tools.js'
 import { AgentError } from '../errors.js'
 import type { Logger } from '../logger.js'
-import { joinObservers, logRuns } from '../observe/run-log.js'
+import { joinObservers, logRuns } from '../observe/log.js'
 import { createTelemetry, hideContentFromAdkSpans } from '../observe/telemetry.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import { run } from '../run/run.js'
+import { ApprovalDesk } from '../run/run-approvals.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { AdkStart, RunHost, RunInput } from '../run/run-host.js'
 import { type RunScope, runScope } from '../run/run-scope.js'
@@ -36,7 +37,6 @@ import type { Session } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import { OBSERVATIONAL_BUDGET_TOKENS } from '../session/token-budget-truncate.js'
 import { completeUsage, type ModelPrice } from '../session/usage.js'
-import { ApprovalDesk } from '../tools/approval.js'
 import { CalibratedTokens } from './calibrated-tokens.js'
 import type { RuntimeOptions } from './options.js'
 import { gatherTools, type RuntimeTools } from './tools.js'

@@ -2,7 +2,9 @@
 
 import type { RepairMode } from '../provider/provider.js'
 import type { SessionKey } from '../session/message.js'
+import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/token-budget-truncate.js'
 import type { ModelPrice } from '../session/usage.js'
+import type { RuntimeOptions } from './options.js'
 
 export interface RuntimeInfo {
   app: string
@@ -67,4 +69,27 @@ export interface SessionFinding {
   seq?: number
   message: string
   repair: string
+}
+
+/** What the options say; `agent` and `model` as found when an agent was made in code. */
+export function describeRuntime(options: RuntimeOptions, agent?: string, found?: string): RuntimeInfo {
+  const { history } = options
+  const configured = typeof options.agent?.model === 'string' ? options.agent.model : ''
+  const model = options.model ?? found ?? configured
+  const byDefault = history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : DEFAULT_BUDGET_TOKENS
+  return {
+    app: options.app ?? 'lango',
+    agent: agent ?? options.agent?.name ?? 'lango-agent',
+    model,
+    demo: model === 'demo' || model.startsWith('demo/'),
+    store: storeKind(options.store ?? 'sqlite:'),
+    budgetTokens: history?.maxMessageTokenBudget || byDefault,
+    repair: history?.repair ?? 'repair',
+  }
+}
+
+function storeKind(store: NonNullable<RuntimeOptions['store']>): RuntimeInfo['store'] {
+  if (typeof store !== 'string') return 'custom'
+  if (/^postgres/i.test(store)) return 'postgres'
+  return /^memory:/i.test(store) ? 'memory' : 'sqlite'
 }

@@ -13,8 +13,8 @@ import type { RunEvent } from '../run/run-event.js'
 import type { RunInput } from '../run/run-host.js'
 import { checkRunInput } from '../run/run-input.js'
 import type { ModelPrice, RunUsage } from '../session/usage.js'
-import type { EventOptions } from './adk-events.js'
-import { describeRuntime } from './describe-runtime.js'
+import type { EventOptions } from './chat-view.js'
+import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint } from './info.js'
 
 export type { RunInput }
 
@@ -23,7 +23,7 @@ import type { SessionKey } from '../session/message.js'
 import type { ReadOptions, SessionStore } from '../session/session-store.js'
 import { openStore } from '../store/open-store.js'
 import type { HostParts, RuntimeHost } from './host.js'
-import type { ModelChoice, RuntimeInfo, SessionLint } from './info.js'
+
 import type { RuntimeOptions } from './options.js'
 
 export interface Runtime {
@@ -124,7 +124,7 @@ class LangoRuntime implements Runtime {
   }
 
   async events(key: SessionKey, options: EventOptions = {}): Promise<Event[]> {
-    const { readAdkEvents } = await import('./adk-events.js')
+    const { readAdkEvents } = await import('./chat-view.js')
     return readAdkEvents(this.store, key, options, (await this.info()).agent)
   }
 

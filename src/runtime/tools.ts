@@ -1,12 +1,14 @@
 /** The tools of a runtime that come from options: built-in ones, those of MCP servers, and `read_output`. */
+
 import type { ToolAdapterOptions } from '../adk/agent/tool-adapter.js'
 import type { AgentConfig } from '../config/config.js'
 import { namedTools } from '../config/resolve-tools.js'
+import { AgentError } from '../errors.js'
 import type { Logger } from '../logger.js'
 import { runScope } from '../run/run-scope.js'
+import type { SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Tool } from '../tool.js'
-import { KeptOutputs } from './kept-outputs.js'
 import type { RuntimeOptions } from './options.js'
 
 export interface RuntimeTools {
@@ -74,4 +76,48 @@ async function makeReadOutput(outputs: KeptOutputs): Promise<Tool> {
   return readOutputTool((reference, offset, length, context) =>
     outputs.read(reference, offset, length, context),
   )
+}
+
+/** Whose output it is. */
+interface OutputOwner {
+  userId: string
+  sessionId: string
+}
+
+/**
+ * Tool outputs that were too long for a model, kept whole: one message each in a session that is nested in the
+ * one it belongs to, so that it is not listed and goes with it.
+ */
+class KeptOutputs {
+  constructor(
+    private readonly store: SessionStore,
+    private readonly appName: string,
+  ) {}
+
+  /** Keeps an output and returns the name by which it is found again. */
+  async keep(tool: string, json: string, owner: OutputOwner): Promise<string> {
+    const key = this.keyOf(owner)
+    try {
+      await this.store.createSession(key, {}, { nestedIn: this.appName })
+    } catch (error) {
+      if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
+    }
+    const message = { role: 'tool', author: tool, content: json, timestamp: Date.now() }
+    const { seq } = await this.store.appendMessage(key, message)
+    return `output-${seq}`
+  }
+
+  /** A part of an output, or `undefined` when there is none of that name in the session. */
+  async read(reference: string, offset: number, length: number, owner: OutputOwner) {
+    const seq = Number(/^output-(\d{1,9})$/.exec(reference)?.[1] ?? 0)
+    if (seq === 0) return undefined
+    const [message] = await this.store.readMessages(this.keyOf(owner), { afterSeq: seq - 1, limit: 1 })
+    if (!message || message.seq !== seq) return undefined
+    const { content } = message
+    return { text: content.slice(offset, offset + length), totalCharacters: content.length }
+  }
+
+  private keyOf({ userId, sessionId }: OutputOwner): SessionKey {
+    return { appName: `${this.appName}:outputs`, userId, sessionId }
+  }
 }

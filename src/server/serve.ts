@@ -1,19 +1,33 @@
 import { createServer, type Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
+import { OpenAPIHono } from '@hono/zod-openapi'
+import type { Hono } from 'hono'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Runtime } from '../runtime/runtime.js'
-import { createApp } from './create-app.js'
-import { Metrics } from './metrics.js'
-import { pruneRuns } from './prune-runs.js'
+import type { RunStore } from '../session/session-store.js'
+import { errorResponse } from './error-response.js'
+import { Metrics, type RouteClass } from './metrics.js'
+import { adkError, adkRoutes } from './protocols/adk/adk-routes.js'
+import { chatError, chatRoutes } from './protocols/ai-sdk/chat-routes.js'
+import { sweepThrowaways } from './protocols/openai/completion-run.js'
+import { openaiErrorResponse } from './protocols/openai/openai-error.js'
+import { openaiRoutes } from './protocols/openai/openai-routes.js'
+import { notFound, Refusal } from './refusal.js'
+import type { ApiApp } from './routes/add-route.js'
+import { mountDocs, mountHealthRoutes, mountInfoRoutes, mountMetrics } from './routes/info-routes.js'
+import { mountLogin } from './routes/login.js'
+import { mountRunRoutes } from './routes/run-routes.js'
+import { mountSessionRoutes } from './routes/session-routes.js'
 import { createRunHub } from './runs/create-run-hub.js'
 import { AttemptLimit } from './security/attempt-limit.js'
 import { Authenticator } from './security/authenticate.js'
 import { isLoopback, type OriginRules } from './security/check-origin.js'
-import { addressReader } from './security/client-address.js'
+import { type AddressReader, addressReader } from './security/client-address.js'
+import { bodyGuard, originGuard, securityHeaders, userGuard } from './security/guard.js'
 import { tokenProblem } from './security/server-token.js'
-import { DEFAULT_LIMITS, type ServerContext, type ServerLimits } from './server-context.js'
-import { DEFAULT_WEB_ROOT } from './static-files.js'
+import { DEFAULT_LIMITS, type ServerContext, type ServerEnv, type ServerLimits } from './server-context.js'
+import { DEFAULT_WEB_ROOT, isPage, mountStaticFiles } from './static-files.js'
 import { StreamGate } from './stream-gate.js'
 
 export interface ServeOptions {
@@ -184,3 +198,110 @@ function closeServer(server: Server): Promise<void> {
 }
 
 const FAREWELL_MS = 500
+
+const HOUR_MS = 3_600_000
+
+/** Forgets old run events now and every hour; messages are never touched. Returns what ends it. */
+function pruneRuns(runs: RunStore, keepMs: number, logger: Logger): () => void {
+  const prune = async () => {
+    try {
+      const { events } = await runs.prune({ before: Math.max(0, Date.now() - keepMs) })
+      if (events > 0) logger.info('Old run events were forgotten', { events })
+    } catch (error) {
+      logger.warn('Old run events could not be forgotten', { error: messageOf(error) })
+    }
+  }
+  void prune()
+  const timer = setInterval(() => void prune(), HOUR_MS)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+/** The routes in their order: what everybody may ask, the page included, then what needs a name. */
+interface AppParts {
+  context: ServerContext
+  authenticator: Authenticator
+  addressOf: AddressReader
+  origins: OriginRules
+  webRoot: string
+}
+
+function createApp({ context, authenticator, addressOf, origins, webRoot }: AppParts): ApiApp {
+  const app = new OpenAPIHono<ServerEnv>()
+  const answer = (path: string, error: unknown) =>
+    protocolErrorOf(path)?.(error, context) ?? errorResponse(error, context.logger)
+  app.onError((error, c) => answer(c.req.path, error))
+  app.notFound(async c => {
+    const methods = methodsOf(app, c.req.path)
+    if (methods.length === 0) return answer(c.req.path, notFound('such page'))
+    const allow = methods.join(', ')
+    if (c.req.method === 'OPTIONS') return c.body(null, 204, { allow })
+    const response = await answer(
+      c.req.path,
+      new Refusal('wrong-method', `This address takes ${allow} only.`),
+    )
+    response.headers.set('allow', allow)
+    return response
+  })
+  app.use(countRequests(context), securityHeaders(), originGuard(origins))
+  mountHealthRoutes(app, context)
+  mountLogin(app, authenticator, addressOf)
+  mountStaticFiles(app, webRoot)
+  // From here on nothing is answered to strangers, not even that it does not exist.
+  app.use(userGuard(authenticator, addressOf), bodyGuard(context.limits.maxBodyBytes))
+  mountMetrics(app, context)
+  mountDocs(app, context.version)
+  mountInfoRoutes(app, context)
+  mountSessionRoutes(app, context)
+  mountRunRoutes(app, context)
+  mountProtocols(app, context)
+  return app
+}
+
+/** The methods that a path has routes for, besides the page's own, which takes every path. */
+function methodsOf(app: ApiApp, path: string): string[] {
+  return ['GET', 'POST', 'PATCH', 'DELETE'].filter(method =>
+    app.router
+      .match(method, path)[0]
+      .some(([[, route]]) => route.method === method && !route.path.endsWith('*')),
+  )
+}
+
+function countRequests(context: ServerContext): Parameters<ApiApp['use']>[1] {
+  return async (c, next) => {
+    const started = performance.now()
+    await next()
+    const route = routeClass(c.req.path)
+    context.metrics.request(route, c.res.status)
+    // The path may name sessions and the query may hold a token: neither is logged.
+    const ms = Math.round(performance.now() - started)
+    context.logger.debug('Request', { method: c.req.method, route, status: c.res.status, ms })
+  }
+}
+
+function routeClass(path: string): RouteClass {
+  if (path === '/api/health' || path === '/api/ready' || path === '/metrics') return 'health'
+  if (path === '/login' || path === '/logout') return 'login'
+  if (path.startsWith('/api/')) return path.endsWith('/events') ? 'stream' : 'api'
+  return isPage(path) || path.startsWith('/assets/') ? 'page' : 'protocol'
+}
+
+/**
+ * Three protocols that existing clients speak: ADK's, OpenAI's, and the AI SDK's. Each has routes and errors of
+ * its own shape; all of them use the same sessions and runs as the native API.
+ */
+function mountProtocols(app: Hono<ServerEnv>, context: ServerContext): void {
+  app.route('/', adkRoutes(context))
+  app.route('/', openaiRoutes(context))
+  app.route('/', chatRoutes(context))
+  void sweepThrowaways(context)
+}
+
+type ErrorAnswer = (error: unknown, context: ServerContext) => Promise<Response>
+
+/** How a protocol tells errors that arise before its routes: a wrong token, a path that is not there. */
+function protocolErrorOf(path: string): ErrorAnswer | undefined {
+  if (path.startsWith('/v1/')) return openaiErrorResponse
+  if (/^\/api\/chat(\/|$)/.test(path)) return chatError
+  return /^\/(apps\/|(list-apps|run|run_sse)$)/.test(path) ? adkError : undefined
+}

@@ -3,6 +3,7 @@
  * before, so a client that does not read holds one chunk and the socket's own buffer; after a while of that
  * it is let go, and comes back with the number of the last event that it saw.
  */
+
 import type { Context } from 'hono'
 import { messageOf } from '../errors.js'
 import type { ServerContext, ServerEnv } from './server-context.js'
@@ -147,3 +148,12 @@ async function orSilence<T>(waiting: Promise<T>, silenceMs: number): Promise<T |
     clearTimeout(timer)
   }
 }
+
+/** Frames for a stream of server-sent events that carry data alone. */
+export function dataFrames(values: readonly unknown[]): StreamChunk {
+  const text = values.map(value => `data: ${JSON.stringify(value)}\n\n`).join('')
+  return { bytes: Buffer.from(text), events: values.length }
+}
+
+/** The last frame of OpenAI's and the AI SDK's streams. */
+export const DONE: StreamChunk = { bytes: Buffer.from('data: [DONE]\n\n'), events: 0 }

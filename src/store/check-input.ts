@@ -2,9 +2,17 @@
  * What callers hand to a store is checked once, here, and the error names the field. Inside, it is trusted.
  * Messages are the exception by design: any role, id or JSON is stored as it is; only their types count.
  */
+
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
-import type { CreateOptions, LeaseOptions, LoadOptions, ReadOptions } from '../session/session-store.js'
+import type {
+  CreateOptions,
+  LeaseOptions,
+  LoadOptions,
+  ReadOptions,
+  RunEventRecord,
+  RunSignal,
+} from '../session/session-store.js'
 import { utf8Length } from '../session/tokens.js'
 import { storableText } from './storable-text.js'
 
@@ -113,7 +121,7 @@ export function checkInteger(field: string, value: unknown, least: number): asse
   }
 }
 
-export function invalid(field: string, rule: string, value: unknown): AgentError {
+function invalid(field: string, rule: string, value: unknown): AgentError {
   const found = value === undefined ? '' : `, not ${describe(value)}`
   return new AgentError('invalid-argument', `${field} ${rule}${found}`, { details: { field } })
 }
@@ -152,4 +160,36 @@ export function checkNesting(key: SessionKey, { nestedIn }: CreateOptions): void
   checkName('nestedIn', nestedIn)
   if (nestedIn === key.appName)
     throw invalid('nestedIn', 'must name another app than the session is in', nestedIn)
+}
+
+export function checkEvents(events: readonly RunEventRecord[]): void {
+  if (!Array.isArray(events)) throw invalid('events', 'must be an array', events)
+  events.forEach((event: unknown, index) => {
+    if (typeof event !== 'object' || event === null)
+      throw invalid(`events[${index}]`, 'must be an object', event)
+    checkInteger(`events[${index}].seq`, (event as RunEventRecord).seq, 0)
+  })
+}
+
+export function checkRunRange({ afterSeq, limit }: { afterSeq?: number; limit?: number }): void {
+  // -1 asks for all, number 0 included.
+  if (afterSeq !== undefined) checkInteger('afterSeq', afterSeq, -1)
+  if (limit !== undefined) checkInteger('limit', limit, 1)
+}
+
+export function checkRecord(step: number, record: Record<string, unknown>): void {
+  checkInteger('step', step, 0)
+  if (typeof record !== 'object' || record === null) throw invalid('record', 'must be an object', record)
+}
+
+export function checkSignal(signal: RunSignal): void {
+  const type = (signal as RunSignal | undefined)?.type
+  if (type !== 'stop' && type !== 'approval')
+    throw invalid('signal.type', "must be 'stop' or 'approval'", type)
+}
+
+export function checkObservation(model: string, bytes: number, tokens: number): void {
+  checkName('model', model)
+  checkInteger('bytes', bytes, 1)
+  checkInteger('tokens', tokens, 1)
 }

@@ -3,10 +3,10 @@
  * has not expired holds the lease, and its number is the fence. Waiting tickets are renewed like held ones,
  * so a waiter that dies loses its place and nobody waits for the dead.
  */
+
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease, LeaseOptions } from '../session/session-store.js'
-import { within } from './within.js'
 
 /** Where tickets are kept. Every decision is made by the store's own clock. */
 export interface TicketDesk {
@@ -237,4 +237,16 @@ function busy(key: SessionKey, waitMs: number): AgentError {
     `Another writer holds the lease of ${nameOf(key)}${waited}: try again later, or wait longer with waitMs`,
     { retryable: true, details: { ...key } },
   )
+}
+
+/** Waits for the promise, but not longer than the time. */
+export function within(ms: number, promise: Promise<unknown>): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(resolve, ms)
+    const done = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    promise.then(done, done)
+  })
 }

@@ -6,9 +6,19 @@ import type {
   RunStore,
   RunSummary,
 } from '../session/session-store.js'
-import { checkInteger, checkKey, checkName, toJson } from './check-input.js'
-import { checkEvents, checkObservation, checkRecord, checkRunRange, checkSignal } from './check-run-input.js'
-import { finishOf } from './run-summary.js'
+import {
+  checkEvents,
+  checkInteger,
+  checkKey,
+  checkName,
+  checkObservation,
+  checkRecord,
+  checkRunRange,
+  checkSignal,
+  toJson,
+} from './check-input.js'
+
+import { finishOf } from './sql-runs.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
 /** JSON text with the time at which it was stored. */

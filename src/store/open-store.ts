@@ -1,6 +1,6 @@
+import { AgentError } from '../errors.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { ForeignDatabase } from './sqlite.js'
-import { parseStoreUrl } from './store-url.js'
 
 export type { ForeignDatabase }
 
@@ -64,5 +64,105 @@ export async function inspectStore(url: string): Promise<StoreState> {
     return { driver: 'postgres', exists: true, ...(await schemaVersion(database)) }
   } finally {
     await database.close()
+  }
+}
+
+/** Where a store is, read from its URL. */
+export type StoreLocation =
+  | { driver: 'memory' }
+  | { driver: 'sqlite'; path: string; sync: 'full' | 'normal' }
+  | {
+      driver: 'postgres'
+      connectionString: string
+      poolSize: number
+      queryTimeoutMs: number
+      shownUrl: string
+    }
+
+/** Reads `memory:`, `sqlite:path`, `sqlite://path`, `postgres://…` and `postgresql://…`. */
+export function parseStoreUrl(url: string): StoreLocation {
+  if (typeof url !== 'string') throw badUrl('it is not a string', '')
+  const scheme = /^([a-z]+):/i.exec(url)?.[1]?.toLowerCase()
+  if (scheme === 'memory') return parseMemory(url)
+  if (scheme === 'sqlite') return parseSqlite(url)
+  if (scheme === 'postgres' || scheme === 'postgresql') return parsePostgres(url)
+  throw badUrl(scheme === undefined ? 'it has no scheme' : `"${scheme}:" is no store that Lango knows`, '')
+}
+
+const FORMS = 'Use memory:, sqlite:./lango.db or postgres://user:password@host:5432/database'
+
+/** The URL itself is not repeated: it may hold a password. */
+function badUrl(why: string, hint: string): AgentError {
+  return new AgentError('invalid-argument', `The store URL cannot be used: ${why}. ${hint || FORMS}`, {
+    details: { field: 'url' },
+  })
+}
+
+function parseMemory(url: string): StoreLocation {
+  if (!/^memory:(\/\/)?$/i.test(url)) throw badUrl('memory: takes nothing after the colon', '')
+  return { driver: 'memory' }
+}
+
+function parseSqlite(url: string): StoreLocation {
+  const [rest = '', query] = split(url.slice('sqlite:'.length), '?')
+  const path = decode(rest.startsWith('//') ? rest.slice(2) : rest)
+  if (path === '' || path === ':memory:' || path.includes('\0')) {
+    throw badUrl('it names no file', 'Write sqlite:./lango.db for a file, or memory: for a store in memory')
+  }
+  const options = new URLSearchParams(query)
+  const sync = options.get('sync') ?? 'full'
+  if (sync !== 'full' && sync !== 'normal') throw badUrl(`sync is "${sync}"`, 'sync is full or normal')
+  refuseUnknown(options, ['sync'])
+  return { driver: 'sqlite', path, sync }
+}
+
+function parsePostgres(url: string): StoreLocation {
+  let parsed: URL
+  try {
+    parsed = new URL(url)
+  } catch {
+    throw badUrl(
+      'it is not a valid URL',
+      'Write postgres://user:password@host:5432/database, special characters as %xx',
+    )
+  }
+  const pool = parsed.searchParams.get('pool')
+  const poolSize = pool === null ? 10 : Number(pool)
+  if (!Number.isInteger(poolSize) || poolSize < 1 || poolSize > 1000) {
+    throw badUrl(`pool is "${pool}"`, 'pool is the number of connections, from 1 to 1000')
+  }
+  const timeout = parsed.searchParams.get('query_timeout')
+  const queryTimeoutMs = timeout === null ? 60_000 : Number(timeout || Number.NaN)
+  if (!Number.isInteger(queryTimeoutMs) || queryTimeoutMs < 0 || queryTimeoutMs > MOST_TIMEOUT_MS) {
+    throw badUrl(`query_timeout is "${timeout}"`, 'query_timeout is in milliseconds; 0 waits for any time')
+  }
+  // Every other option is the driver's own: sslmode, application_name and so on.
+  parsed.searchParams.delete('pool')
+  parsed.searchParams.delete('query_timeout')
+  const shownUrl = `postgres://${parsed.host}${parsed.pathname}`
+  return { driver: 'postgres', connectionString: parsed.href, poolSize, queryTimeoutMs, shownUrl }
+}
+
+/** A day: timers cannot count further than 24 of them. */
+const MOST_TIMEOUT_MS = 86_400_000
+
+function split(text: string, separator: string): [string, string | undefined] {
+  const at = text.indexOf(separator)
+  return at === -1 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** A path may be written as a URL (`%20`) or plainly, with a `%` in it. */
+function decode(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}
+
+function refuseUnknown(options: URLSearchParams, known: readonly string[]): void {
+  for (const name of options.keys()) {
+    if (!known.includes(name))
+      throw badUrl(`"${name}" is no option of this store`, `It knows: ${known.join(', ')}`)
   }
 }

@@ -4,9 +4,9 @@
  */
 import type { Pool, PoolClient, PoolConfig } from 'pg'
 import { AgentError, messageOf } from '../errors.js'
+import { within } from './hold-lease.js'
 import { type Dialect, type Row, type SqlDatabase, type Statement, sql, type Task } from './sql-database.js'
 import { storeClosed } from './store-errors.js'
-import { within } from './within.js'
 
 export interface PostgresLocation {
   connectionString: string

@@ -3,7 +3,7 @@ import type { Message, StoredMessage, ToolCall } from '../session/message.js'
 import { startsTurn } from '../session/token-budget-truncate.js'
 import { countMessageTokens, joinOutputs, repeatsOutputs } from '../session/tokens.js'
 import { toJson } from './check-input.js'
-import { isReadable } from './preview.js'
+import { isReadable } from './listing.js'
 import { numberIn, type Row, type SqlValue, textIn } from './sql-database.js'
 import { restoreText, storableText } from './storable-text.js'
 

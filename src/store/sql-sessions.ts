@@ -7,11 +7,19 @@ import type {
   SessionPage,
   SessionSummary,
 } from '../session/session-store.js'
-import { type PageCursor, readCursor, writeCursor } from './page-cursor.js'
-import { PREVIEW_WINDOW, previewOf } from './preview.js'
-import { readTail } from './read-tail.js'
+import { effectiveLimits, type Truncated, tokenBudgetTruncate } from '../session/token-budget-truncate.js'
+import {
+  type PageCursor,
+  PREVIEW_WINDOW,
+  previewOf,
+  readCursor,
+  searchPattern,
+  tidyTitle,
+  titleColumns,
+  titleIn,
+  writeCursor,
+} from './listing.js'
 import { MESSAGE_COLUMNS, READABLE, rowToMessage, STARTS_TURN } from './rows.js'
-import { searchPattern, tidyTitle, titleColumns, titleIn } from './session-title.js'
 import {
   type Dialect,
   HOUR_MS,
@@ -257,3 +265,99 @@ function toSummary(row: Row, appName: string): SessionSummary {
 function toCursor(row: Row): PageCursor {
   return { updatedAt: numberIn(row, 'updated_at'), pk: numberIn(row, 'pk') }
 }
+
+/** What the counters of a session's row say. */
+interface TailSource {
+  pk: number
+  totalMessages: number
+  totalTokens: number
+  /** The last message by a person, 0 when there is none. */
+  turnSeq: number
+}
+
+/**
+ * The part of a history that fits, read from its end and no further than needed: until the budget or the
+ * limit is surely spent, the current turn is whole, and every kept answer has its call. What a session of a
+ * hundred thousand messages costs is what its last few cost.
+ */
+function* readTail(source: TailSource, options: LoadOptions): Task<Truncated<StoredMessage>> {
+  const limits = effectiveLimits(options.budgetTokens, options.maxMessages)
+  const maxMessages = limits.maxMessages ?? Number.POSITIVE_INFINITY
+  const tail = new Tail(source)
+  let pageSize = firstPage(source, limits.budgetTokens, maxMessages)
+  while (tail.hasMore() && !tail.isEnough(limits.budgetTokens, maxMessages)) {
+    yield* tail.readPage(pageSize)
+    pageSize = LARGEST_PAGE
+  }
+  let fitted = tail.fit(options)
+  const soFar = tail.size
+  while (fitted.missesCall && tail.hasMore() && tail.size - soFar < FARTHEST_CALL) {
+    yield* tail.readPage(LARGEST_PAGE)
+    fitted = tail.fit(options)
+  }
+  return fitted
+}
+
+const LARGEST_PAGE = 500
+
+/** How much further back the call of a late answer is looked for. Beyond that, repair treats it as lost. */
+const FARTHEST_CALL = 2000
+
+/** As many rows as the budget should take, going by the session's average. */
+function firstPage(source: TailSource, budgetTokens: number, maxMessages: number): number {
+  const average = Math.max(1, source.totalTokens / Math.max(1, source.totalMessages))
+  const expected = Math.min(Math.ceil((budgetTokens / average) * 1.1) + 8, maxMessages + 8)
+  const currentTurn = source.turnSeq === 0 ? 0 : source.totalMessages - source.turnSeq + 1
+  return Math.min(Math.max(expected, currentTurn), LARGEST_PAGE)
+}
+
+class Tail {
+  readonly #source: TailSource
+  #newestFirst: StoredMessage[] = []
+  #tokens = 0
+  #oldestSeq: number
+
+  constructor(source: TailSource) {
+    this.#source = source
+    this.#oldestSeq = source.totalMessages + 1
+  }
+
+  get size(): number {
+    return this.#newestFirst.length
+  }
+
+  hasMore(): boolean {
+    return this.#oldestSeq > 1
+  }
+
+  isEnough(budgetTokens: number, maxMessages: number): boolean {
+    const isSpent = this.#tokens > budgetTokens || this.size > maxMessages
+    return isSpent && this.#oldestSeq <= (this.#source.turnSeq || Number.POSITIVE_INFINITY)
+  }
+
+  *readPage(size: number): Task<void> {
+    const rows = yield sql(READ_OLDER, this.#source.pk, this.#oldestSeq, size)
+    for (const row of rows) {
+      const message = rowToMessage(row)
+      this.#newestFirst.push(message)
+      this.#tokens += message.tokens
+    }
+    // A page without rows ends the search even if the counters promised more.
+    this.#oldestSeq = rows.length === 0 ? 1 : (this.#newestFirst.at(-1)?.seq ?? 1)
+  }
+
+  fit({ budgetTokens, maxMessages, steady }: LoadOptions): Truncated<StoredMessage> {
+    const preceding = {
+      messages: this.#source.totalMessages - this.size,
+      tokens: this.#source.totalTokens - this.#tokens,
+    }
+    return tokenBudgetTruncate(this.#newestFirst.toReversed(), budgetTokens, {
+      maxMessages,
+      steady,
+      preceding,
+    })
+  }
+}
+
+const READ_OLDER = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
+  WHERE session_pk = ? AND seq < ? ORDER BY seq DESC LIMIT ?`

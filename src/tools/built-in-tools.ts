@@ -1,14 +1,13 @@
+import { z } from 'zod'
 import { AgentError } from '../errors.js'
-import type { Tool } from '../tool.js'
-import { currentTimeTool } from './current-time.js'
-import { editFileTool } from './edit-file.js'
+import { defineTool, type Tool } from '../tool.js'
 import { type FetchUrlOptions, fetchUrlTool } from './fetch-url.js'
 import { listFilesTool } from './list-files.js'
 import { readFileTool } from './read-file.js'
 import { runCommandTool } from './run-command.js'
 import type { SandboxMode } from './sandbox.js'
 import { searchFilesTool } from './search-files.js'
-import { writeFileTool } from './write-file.js'
+import { editFileTool, writeFileTool } from './write-file.js'
 
 export interface BuiltInToolOptions {
   /** The folder that the tools for files and commands work in, and never leave. */
@@ -61,4 +60,38 @@ export function builtInTools(names: readonly string[], options: BuiltInToolOptio
 
 function isBuiltIn(name: string): name is BuiltInToolName {
   return Object.hasOwn(MAKERS, name)
+}
+
+/** Tells the time. `now` is the clock. */
+function currentTimeTool({ now = Date.now }: { now?: () => number } = {}): Tool {
+  return defineTool({
+    name: 'current_time',
+    description: 'Tells the current date and time, in UTC and in a time zone.',
+    parameters: z.object({
+      time_zone: z.string().optional().describe('Such as "Asia/Seoul". Default: that of this machine.'),
+    }),
+    effect: 'read',
+    execute: ({ time_zone }) => {
+      const date = new Date(now())
+      const local = formatter(time_zone)
+      return {
+        utc: date.toISOString(),
+        local: local.format(date),
+        timeZone: local.resolvedOptions().timeZone,
+      }
+    },
+  })
+}
+
+function formatter(timeZone: string | undefined): Intl.DateTimeFormat {
+  try {
+    return new Intl.DateTimeFormat('en-GB', {
+      dateStyle: 'full',
+      timeStyle: 'long',
+      ...(timeZone ? { timeZone } : {}),
+    })
+  } catch (error) {
+    const message = `"${timeZone}" is not a time zone. Use a name such as "Europe/Berlin".`
+    throw new AgentError('invalid-argument', message, { cause: error })
+  }
 }

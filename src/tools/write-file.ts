@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
 import { z } from 'zod'
 import { AgentError } from '../errors.js'
 import { defineTool, type Tool } from '../tool.js'
-import { replaceFile } from './replace-file.js'
 import { inWorkspace, type OpenFolder } from './workspace-path.js'
 
 export interface WriteToolOptions {
@@ -45,4 +46,151 @@ async function isReplaceable(folder: OpenFolder, name: string, path: string): Pr
   if (!facts) return false
   if (facts.isFile()) return true
   throw new AgentError('invalid-argument', `"${path}" exists and is not a plain file. Choose another path.`)
+}
+
+/**
+ * Writes a file beside its place and moves it there: whoever reads sees the old content or the new, never half
+ * of it; a link that stands in its place is replaced, not followed; and another name of the old file (a hard
+ * link, perhaps outside the workspace) keeps the old content. `isUnchanged` is asked just before the move.
+ */
+async function replaceFile(
+  folder: OpenFolder,
+  name: string,
+  content: string,
+  isUnchanged: () => Promise<boolean> = async () => true,
+): Promise<boolean> {
+  const temporary = `.lango-${randomUUID()}.tmp`
+  const mode = await modeOf(folder, name)
+  const handle = await folder.file(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL)
+  try {
+    await handle.writeFile(content, 'utf8')
+    if (mode !== undefined) await handle.chmod(mode)
+    await handle.sync()
+    if (!(await isUnchanged())) {
+      await folder.remove(temporary)
+      return false
+    }
+    await folder.rename(temporary, name)
+    return true
+  } catch (error) {
+    await folder.remove(temporary).catch(() => {})
+    throw error
+  } finally {
+    await handle.close()
+  }
+}
+
+async function modeOf(folder: OpenFolder, name: string): Promise<number | undefined> {
+  try {
+    const facts = await folder.facts(name)
+    return facts.isFile() ? facts.mode & 0o777 : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Replaces one passage of a file of the workspace. */
+export function editFileTool({ workspace, needsApproval = true }: WriteToolOptions): Tool {
+  return defineTool({
+    name: 'edit_file',
+    description:
+      'Replaces a passage of a text file of the workspace. old_text must stand in the file exactly once, letter for letter, unless replace_all is true.',
+    parameters: z.object({
+      path: z.string().min(1).describe('The path, relative to the workspace.'),
+      old_text: z.string().min(1).describe('The passage as it stands in the file, with enough around it.'),
+      new_text: z.string().describe('What to put in its place.'),
+      replace_all: z.boolean().default(false),
+    }),
+    effect: 'once',
+    needsApproval,
+    execute: ({ path, old_text, new_text, replace_all }, { signal }) =>
+      inWorkspace(workspace, path, async ({ parent, name, path: found }) => {
+        const before = await readWhole(parent, name, found)
+        const edit = { path: found, oldText: old_text, newText: new_text, replaceAll: replace_all }
+        const { text, replacements } = replacePassage(before.text, edit)
+        signal.throwIfAborted()
+        const written = await replaceFile(parent, name, text, async () => {
+          const now = await parent.facts(name)
+          return now.ino === before.ino && now.mtimeMs === before.mtimeMs && now.size === before.size
+        })
+        if (!written) throw problem(`"${found}" was changed by somebody else meanwhile. Read it again.`)
+        return { path: found, replacements }
+      }),
+  })
+}
+
+const MAX_BYTES = 8_000_000
+
+/** The whole text of a file. What is not UTF-8 would be damaged by writing it back, and is refused. */
+async function readWhole(folder: OpenFolder, name: string, path: string) {
+  const handle = await folder.file(name)
+  try {
+    const { size, ino, mtimeMs } = await handle.stat()
+    if (size > MAX_BYTES) throw problem(`"${path}" has ${size} bytes; at most ${MAX_BYTES} can be edited.`)
+    const text = decode(await handle.readFile())
+    if (text === undefined || text.includes('\0')) throw problem(`"${path}" is not a text file (UTF-8).`)
+    return { text, size, ino, mtimeMs }
+  } finally {
+    await handle.close()
+  }
+}
+
+function decode(content: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content)
+  } catch {
+    return undefined
+  }
+}
+
+interface Edit {
+  path: string
+  oldText: string
+  newText: string
+  replaceAll: boolean
+}
+
+function replacePassage(text: string, { path, oldText, newText, replaceAll }: Edit) {
+  const places = placesOf(text, oldText)
+  if (places.length === 0 && isCrlf(text) && !oldText.includes('\r')) {
+    const [old, replacement] = [oldText, newText].map(part => part.replaceAll(/\r?\n/g, '\r\n'))
+    // Models write plain line ends; in a file with Windows line ends theirs mean the same.
+    if (old !== undefined && replacement !== undefined && old !== oldText && text.includes(old)) {
+      return replacePassage(text, { path, oldText: old, newText: replacement, replaceAll })
+    }
+  }
+  if (places.length === 0) throw problem(`old_text does not stand in "${path}". ${hint(text, oldText)}`)
+  if (places.length > 1 && !replaceAll) {
+    const lines = places.slice(0, 10).map(place => lineOf(text, place))
+    throw problem(
+      `old_text stands in "${path}" ${places.length} times (lines ${lines.join(', ')}${places.length > 10 ? ', …' : ''}). Give more of what is around it, or set replace_all.`,
+    )
+  }
+  return { text: text.split(oldText).join(newText), replacements: places.length }
+}
+
+function placesOf(text: string, part: string): number[] {
+  const places: number[] = []
+  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) places.push(at)
+  return places
+}
+
+function isCrlf(text: string): boolean {
+  return text.includes('\r\n')
+}
+
+function lineOf(text: string, place: number): number {
+  return text.slice(0, place).split('\n').length
+}
+
+/** Most misses differ in white space only. */
+function hint(text: string, oldText: string): string {
+  const plain = (value: string) => value.replaceAll(/\s+/g, ' ').trim()
+  return plain(text).includes(plain(oldText))
+    ? 'It does with other white space: copy the passage exactly, spaces, tabs and line ends included.'
+    : 'Read the file again and copy the passage exactly.'
+}
+
+function problem(message: string): AgentError {
+  return new AgentError('invalid-argument', message)
 }

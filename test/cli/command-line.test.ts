@@ -4,8 +4,8 @@ import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { type CommandSpec, longName, optionsOf } from '../../src/cli/command.js'
 import { LANGO } from '../../src/cli/commands.js'
-import { helpText } from '../../src/cli/help.js'
-import { parseCommandLine } from '../../src/cli/program.js'
+import { helpText, parseCommandLine } from '../../src/cli/program.js'
+
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango } from './lango.js'
 

@@ -1,8 +1,8 @@
 // The log of a run says what happened and not what was said.
 import { expect, test } from 'vitest'
 import type { Logger } from '../../src/logger.js'
-import { createLogger } from '../../src/observe/log.js'
-import { joinObservers, logRuns } from '../../src/observe/run-log.js'
+import { createLogger, joinObservers, logRuns } from '../../src/observe/log.js'
+
 import type { RunEvent, RunEventBody } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'

@@ -1,5 +1,5 @@
-import { createProvider } from '../../src/provider/create-provider.js'
 import type { GenerateRequest, Provider, ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
+import { createProvider } from '../../src/provider/provider-registry.js'
 import type { ProviderOptions } from '../../src/provider/provider-settings.js'
 import type { StreamEvent } from '../../src/provider/stream-event.js'
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { createProvider } from '../../src/provider/create-provider.js'
-import { createRegistry } from '../../src/provider/provider-registry.js'
+import { createProvider, createRegistry } from '../../src/provider/provider-registry.js'
+
 import type { ProviderOptions } from '../../src/provider/provider-settings.js'
 import { collect } from './collect.js'
 import { type ReceivedRequest, type ReplayServer, startReplayServer } from './replay-server.js'

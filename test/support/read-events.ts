@@ -1,4 +1,4 @@
-import { readServerEvents } from '../../src/client/read-server-events.js'
+import { readServerEvents } from '../../src/client/create-client.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 
 /** All that one connection gives: no reconnecting, no leaving out. */

@@ -2,9 +2,14 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type FetchUrlOptions, fetchUrlTool } from '../../src/tools/fetch-url.js'
+import {
+  addressPolicy,
+  type FetchUrlOptions,
+  fetchUrlTool,
+  isPrivateAddress,
+} from '../../src/tools/fetch-url.js'
 import { htmlToText } from '../../src/tools/html-to-text.js'
-import { addressPolicy, isPrivateAddress } from '../../src/tools/private-address.js'
+
 import { useTool } from './use-tool.js'
 
 /** A server on an address of this machine. All of 127.0.0.0/8 is, so several hosts can be played. */

@@ -10,9 +10,14 @@ import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import type { Tool } from '../../src/tool.js'
-import { connectMcpServers, type McpConnections, type McpServerConfig } from '../../src/tools/mcp.js'
-import { McpNames } from '../../src/tools/mcp-names.js'
-import { mcpResult } from '../../src/tools/mcp-result.js'
+import {
+  connectMcpServers,
+  type McpConnections,
+  McpNames,
+  type McpServerConfig,
+} from '../../src/tools/mcp.js'
+
+import { mcpResult } from '../../src/tools/mcp-server.js'
 import { PROTOTYPE_NAMES } from '../support/prototype-names.js'
 import { useTool } from './use-tool.js'
 

@@ -1,15 +1,26 @@
-import { AgentError, messageOf } from '../../errors.js'
-import type { GenerateRequest, Provider, ProviderMessage, RepairMode } from '../../provider/provider.js'
-import { BaseLlm, type BaseLlmConnection, type LlmRequest, type LlmResponse } from '../sdk.js'
-import { convertMessages } from './convert-messages.js'
-import { convertTools } from './convert-tools.js'
+import { AgentError, type AgentErrorOptions, messageOf } from '../../errors.js'
+import type {
+  GenerateRequest,
+  GenerationOptions,
+  Provider,
+  ProviderMessage,
+  RepairMode,
+} from '../../provider/provider.js'
+import type { Usage } from '../../session/usage.js'
+import { withoutInheritedNames } from '../inherited-names.js'
+import {
+  BaseLlm,
+  type BaseLlmConnection,
+  BaseTool,
+  type GenerateContentConfig,
+  type LlmRequest,
+  type LlmResponse,
+  type Part,
+} from '../sdk.js'
+import { convertMessages, convertToolChoice, convertTools, toJsonSchema } from './convert-messages.js'
 import { type FittedRequest, fitRequest, fitTo, type RequestParts } from './fit-request.js'
-import { generationOptions } from './generation-options.js'
-import { MALFORMED_CALL, noAnswer } from './no-answer.js'
 import { type ModelReport, subscriptionsOf } from './request-reports.js'
 import { ResponseAccumulator } from './response-accumulator.js'
-import { systemMessage } from './system-message.js'
-import { answerUnknownTools } from './unknown-tool.js'
 
 export interface ModelAdapterOptions {
   provider: Provider
@@ -177,4 +188,158 @@ function resendReason(error: AgentError): 'context-overflow' | 'malformed-call' 
 function toAgentError(error: unknown): AgentError {
   if (error instanceof AgentError) return error
   return new AgentError('internal', `The provider failed: ${messageOf(error)}`, { cause: error })
+}
+
+/** What ADK's configuration says that any model may be told. */
+function generationOptions(config: GenerateContentConfig | undefined): GenerationOptions {
+  if (!config) return {}
+  const { temperature, topP, topK, seed, maxOutputTokens, stopSequences } = config
+  const schema = config.responseJsonSchema ?? toJsonSchema(config.responseSchema)
+  const thinking = thinkingOptions(config)
+  return {
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(topK === undefined ? {} : { topK }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(stopSequences?.length ? { stopSequences } : {}),
+    ...(typeof schema === 'object' && schema !== null
+      ? { responseSchema: schema as Record<string, unknown> }
+      : {}),
+    ...convertToolChoice(config),
+    ...(thinking ? { thinking } : {}),
+  }
+}
+
+function thinkingOptions(config: GenerateContentConfig): GenerationOptions['thinking'] {
+  const { thinkingBudget, thinkingLevel, includeThoughts } = config.thinkingConfig ?? {}
+  const effort = EFFORTS.find(name => name === String(thinkingLevel).toLowerCase())
+  const thinking = {
+    // A negative budget leaves the choice to the model, which is what saying nothing does.
+    ...(thinkingBudget === undefined || thinkingBudget < 0 ? {} : { budgetTokens: thinkingBudget }),
+    ...(effort === undefined ? {} : { effort }),
+    ...(includeThoughts === undefined ? {} : { includeThoughts }),
+  }
+  return Object.keys(thinking).length > 0 ? thinking : undefined
+}
+
+const EFFORTS = ['minimal', 'low', 'medium', 'high'] as const
+
+/** The system instruction as one message: its texts joined by newlines. `undefined` when there is none. */
+function systemMessage(config: GenerateContentConfig | undefined): ProviderMessage | undefined {
+  const texts = textsOf(config?.systemInstruction)
+  if (texts.length === 0) return undefined
+  return { role: 'system', parts: [{ type: 'text', text: texts.join('\n') }] }
+}
+
+/** ADK sends a string; its type also allows a part, a list of parts or texts, and a content. */
+function textsOf(instruction: GenerateContentConfig['systemInstruction']): string[] {
+  if (!instruction) return []
+  if (typeof instruction === 'string') return [instruction]
+  if (Array.isArray(instruction)) return instruction.flatMap(textsOf)
+  if ('parts' in instruction) return (instruction.parts ?? []).flatMap(part => textsOf(part))
+  const { text } = instruction as Part
+  return text ? [text] : []
+}
+
+/** The reason that makes a call worth one more try. */
+const MALFORMED_CALL = 'malformed-call'
+
+/**
+ * Why what was gathered is no answer: it did not come to its end, or it ended without any content and not by
+ * the model's own choice. Silence of the model's own is an answer: a run asks for more.
+ */
+function noAnswer(answer: ResponseAccumulator, model: string): AgentError | undefined {
+  const { finishReason, finishMessage, usage } = answer
+  if (finishReason === undefined) return cutShort(model)
+  if (answer.hasOutput) return undefined
+  const said = finishMessage ? ` The provider says: ${finishMessage}` : ''
+  switch (finishReason) {
+    case 'stop':
+    case 'tool-calls':
+      return undefined
+    case 'malformed-call':
+      return malformedCall(model)
+    case 'blocked': {
+      const advice = 'Change the request, or use another model.'
+      const message = `${model} refused to answer, or its answer was blocked. ${advice}${said}`
+      return new AgentError('provider-blocked', message, { details: facts('blocked', usage) })
+    }
+    case 'length': {
+      const advice = 'Raise maxOutputTokens, or lower the thinking.'
+      const message = `${model} used up the tokens of its answer before it said anything. ${advice}${said}`
+      return new AgentError('provider-stream', message, { details: facts('length', usage) })
+    }
+    default: {
+      const message = `${model} ended its answer before it said anything. Try again.${said}`
+      return new AgentError('provider-stream', message, { retryable: true, details: facts('other', usage) })
+    }
+  }
+}
+
+function cutShort(model: string): AgentError {
+  const message = `The answer of ${model} ended without its end: the stream was cut. Try again.`
+  return new AgentError('provider-stream', message, { retryable: true })
+}
+
+function malformedCall(model: string): AgentError {
+  const message = `${model} tried to call a tool and wrote a call that cannot be read. Try again.`
+  return new AgentError('provider-stream', message, { retryable: true, details: { reason: MALFORMED_CALL } })
+}
+
+/** An answer that says nothing was paid for all the same, and with an error ADK makes no event that could tell. */
+function facts(reason: string, usage: Usage | undefined): NonNullable<AgentErrorOptions['details']> {
+  return usage ? { reason, usage } : { reason }
+}
+
+/**
+ * Answers a call to a tool that does not exist with the names of those that do. ADK would end the step with an
+ * error, leave every call of the batch unanswered and ask the model again without telling it anything.
+ */
+class UnknownTool extends BaseTool {
+  readonly #problem: string
+  readonly #known: readonly string[]
+
+  constructor(name: string, problem: string, known: readonly string[]) {
+    super({ name, description: '' })
+    this.#problem = problem
+    this.#known = known
+  }
+
+  override async runAsync(): Promise<unknown> {
+    const list =
+      this.#known.length > 0 ? `Available tools: ${this.#known.join(', ')}.` : 'There are no tools.'
+    return { error: `${this.#problem} ${list}` }
+  }
+}
+
+/**
+ * Sees to it that every call of an answer has a tool to go to, and returns the names that had none. A call
+ * without a name gets one, because neither ADK nor a provider that sees it again accepts it.
+ */
+function answerUnknownTools(llmRequest: LlmRequest, response: LlmResponse): string[] {
+  // ADK always sets it; a caller without ADK may not.
+  llmRequest.toolsDict ??= {}
+  const tools = withoutInheritedNames(llmRequest.toolsDict)
+  const known = Object.keys(tools)
+  const calls = (response.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
+  const standIn = freeName(tools)
+  const unknown = new Set<string>()
+  for (const call of calls) {
+    const isNameless = !call.name
+    const name = call.name || standIn
+    call.name = name
+    if (Object.hasOwn(tools, name)) continue
+    const problem = isNameless ? 'The call names no tool.' : `Tool "${name}" does not exist.`
+    tools[name] = new UnknownTool(name, problem, known)
+    unknown.add(name)
+  }
+  return [...unknown]
+}
+
+/** A name that no tool has: a call to nothing must not reach something. */
+function freeName(tools: LlmRequest['toolsDict']): string {
+  let name = 'unknown_tool'
+  for (let number = 2; Object.hasOwn(tools, name); number += 1) name = `unknown_tool_${number}`
+  return name
 }

@@ -1,3 +1,4 @@
+import { AgentError } from '../../errors.js'
 import { BaseLlm, type BaseLlmConnection, type LlmRequest, type LlmResponse } from '../sdk.js'
 
 /** How one request of ADK's is served. */
@@ -33,5 +34,21 @@ export class RoutedModel extends BaseLlm {
 
   override connect(request: LlmRequest): Promise<BaseLlmConnection> {
     return this.route(request).model.connect(request)
+  }
+}
+
+/** Stands in for the model of a nested agent when the run has no turns left: it only says so. */
+export class SpentModel extends BaseLlm {
+  constructor() {
+    super({ model: 'lango/spent' })
+  }
+
+  override async *generateContentAsync(): AsyncGenerator<LlmResponse, void> {
+    const text = '[The turn limit of this run is reached. Nothing more was done here.]'
+    yield { content: { role: 'model', parts: [{ text }] }, partial: false, turnComplete: true }
+  }
+
+  override connect(): Promise<BaseLlmConnection> {
+    return Promise.reject(new AgentError('invalid-argument', 'Live connections are not supported.'))
   }
 }

@@ -10,16 +10,15 @@ import {
   TUI,
 } from '@earendil-works/pi-tui'
 import type { ApprovalAnswer } from '../../tool.js'
-import { ApprovalPrompt } from './approval-prompt.js'
 import { type ApprovalQuestion, type ChatSession, type ChatUi, HUNG_UP } from './chat-session.js'
 import { COMMANDS, readLine } from './commands.js'
-import { clip } from './item-lines.js'
+import { clip, Transcript } from './item-lines.js'
 import { type Choice, usableProviders } from './model-choices.js'
-import { Picker } from './picker.js'
+import { ApprovalPrompt, Picker } from './prompts.js'
+
 import { runCommand } from './run-command.js'
 import { Activity, StatusLine } from './status-line.js'
 import { createTheme, editorTheme, type Theme } from './theme.js'
-import { Transcript } from './transcript.js'
 
 /** Two presses of Ctrl-C within this time leave. */
 const TWICE_MS = 2_000

@@ -4,9 +4,11 @@
  */
 
 import type { RunEvent } from '../../run/run-event.js'
+import type { HistoryCut } from '../../session/message.js'
 import { type RunUsage, sumUsage } from '../../session/usage.js'
+import { count } from '../wording.js'
 import type { ChatItem, ChatItemBody, NoticeTone, ToolItem } from './chat-item.js'
-import { cutNotice, finishNotice, repairNotice, turnNotice, wrapUpNotice } from './notice-text.js'
+import { formatCount } from './format.js'
 
 /** What the run is doing; `waiting` means for a session that another run holds. */
 export type ChatPhase = 'idle' | 'starting' | 'waiting' | 'thinking' | 'answering' | 'tools' | 'stopping'
@@ -292,3 +294,51 @@ function add(state: ChatState, body: ChatItemBody): ChatState {
 }
 
 const MOST_ITEMS = 2_000
+
+/** What happened around an answer, each in one quiet line. */
+type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
+
+/** Most turns are used. */
+function turnNotice({ turns, maxTurns }: EventOf<'turn-warning'>): string {
+  return `turn ${turns} of ${maxTurns}: the run is near its limit`
+}
+
+/** The last turn has begun. */
+function wrapUpNotice({ reason, turns, maxTurns }: EventOf<'wrap-up'>): string {
+  if (reason === 'turn-limit') return `turn ${turns} of ${maxTurns} is used: one last answer, without tools`
+  if (reason === 'delegation-limit') return 'the agents handed over too often: one last answer, without tools'
+  return 'the same call was repeated again and again: one last answer, without tools'
+}
+
+/** The history was made legal for a model. */
+function repairNotice({ profile, repairs }: EventOf<'repair'>): string {
+  const counts = new Map<string, number>()
+  for (const { step } of repairs) counts.set(step, (counts.get(step) ?? 0) + 1)
+  const steps = [...counts].map(([step, count]) => (count === 1 ? step : `${step} ×${count}`))
+  return `history repaired for ${profile}: ${steps.join(', ')} · /inspect`
+}
+
+/** A budget left something out. */
+function cutNotice(cut: HistoryCut): string {
+  const found: string[] = []
+  if (cut.messages > 0) {
+    const limit =
+      cut.reason === 'token-budget' && cut.budgetTokens !== undefined
+        ? `to fit ${formatCount(cut.budgetTokens)} tokens`
+        : `to keep ${cut.maxMessages ?? cut.keptMessages} messages`
+    found.push(`${count(cut.messages, 'older message')} left out ${limit}`)
+  }
+  if (cut.shortened.length > 0) found.push(`${count(cut.shortened.length, 'tool output')} shortened`)
+  return `${found.join(', ') || 'history cut'} · /inspect`
+}
+
+/** How a run ended, when not in the ordinary way. Failures have told themselves. */
+function finishNotice({ finishReason }: EventOf<'run-finish'>): string | undefined {
+  return {
+    stop: undefined,
+    error: undefined,
+    aborted: 'stopped',
+    'turn-limit': 'ended at the turn limit: send another message to go on',
+    loop: 'ended because a call was repeated: send another message to go on',
+  }[finishReason]
+}

@@ -1,13 +1,20 @@
 /** What the slash commands do. */
+
+import { open } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { AgentError } from '../../errors.js'
+import { headerLine, messageLine } from '../../formats/session-lines.js'
+import type { InspectedStep, RunInspection } from '../../observe/inspect.js'
+import type { SessionKey, StoredMessage } from '../../session/message.js'
+import type { SessionStore } from '../../session/session-store.js'
 import { plainLine } from '../plain-text.js'
 import { ago, count } from '../wording.js'
+import type { ChatItemBody } from './chat-item.js'
 import type { ChatSession, ChatUi } from './chat-session.js'
-import { type CommandName, helpLines } from './commands.js'
-import { exportSession } from './export-session.js'
-import { inspectLines } from './inspect-text.js'
+import { type CommandName, helpLines, unusedSessionName } from './commands.js'
+import { formatArguments, formatCost, formatCount, formatResult } from './format.js'
 import { type Choice, modelChoices } from './model-choices.js'
-import { unusedSessionName } from './session-name.js'
+import { itemsOf } from './open-session.js'
 
 /** Runs a command; what goes wrong is said in the chat. */
 export async function runCommand(
@@ -117,4 +124,160 @@ async function exportChat(chat: ChatSession, _ui: ChatUi, argument: string): Pro
   const file = argument || `${chat.state.sessionId.replace(/[^\w.-]+/g, '_')}.jsonl`
   const { path, messages } = await exportSession(chat.opened.runtime.store, chat.key, file)
   chat.notice(`${count(messages, 'message')} written to ${path}`)
+}
+
+/** Writes a session to a file: as `lango sessions import` reads it, or as a text for people. */
+const PAGE = 1_000
+
+/** Writes the session and returns where, and how many messages. A file that is there is not overwritten. */
+async function exportSession(
+  store: SessionStore,
+  key: SessionKey,
+  file: string,
+): Promise<{ path: string; messages: number }> {
+  const path = resolve(file)
+  const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
+  if (!session) throw new AgentError('session-not-found', `There is no session "${key.sessionId}" any more.`)
+  const isText = path.endsWith('.md')
+  const handle = await openNew(path)
+  try {
+    if (!isText) await handle.appendFile(headerLine(session))
+    let messages = 0
+    while (messages < session.totalMessages) {
+      const page = await store.readMessages(key, {
+        afterSeq: messages,
+        beforeSeq: session.totalMessages + 1,
+        limit: PAGE,
+      })
+      if (page.length === 0) break
+      await handle.appendFile(isText ? markdownOf(page) : page.map(messageLine).join(''))
+      messages = page.at(-1)?.seq ?? session.totalMessages
+    }
+    return { path, messages }
+  } finally {
+    await handle.close()
+  }
+}
+
+async function openNew(path: string) {
+  try {
+    return await open(path, 'wx', 0o600)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const why =
+      code === 'EEXIST'
+        ? 'there is a file of that name already'
+        : code === 'ENOENT'
+          ? 'its folder does not exist'
+          : (code ?? 'it cannot be opened')
+    throw new AgentError('invalid-argument', `Cannot write ${path}: ${why}. Name another file.`, {
+      cause: error,
+    })
+  }
+}
+
+function markdownOf(messages: readonly StoredMessage[]): string {
+  return itemsOf(messages)
+    .map(item => `${markdownItem(item)}\n\n`)
+    .join('')
+}
+
+function markdownItem(item: ChatItemBody): string {
+  switch (item.kind) {
+    case 'user':
+      return `**You:** ${item.text}`
+    case 'answer':
+      return `**${item.author || 'Assistant'}:** ${item.text}`
+    case 'reasoning':
+      return item.text.replace(/^/gm, '> ')
+    case 'tool':
+      return `- \`${item.name}(${formatArguments(item.args)})\` → ${formatResult(item.result ?? '')}`
+    case 'notice':
+      return `_${item.text}_`
+    case 'panel':
+      return item.lines.join('\n')
+  }
+}
+
+/** What a model was really sent in a run, in lines: per step stored → cut → repaired → sent. */
+/** The lines of `/inspect`. */
+export function inspectLines(run: RunInspection): string[] {
+  const lines = [
+    [`run ${run.runId}`, run.agent, run.finishReason ?? 'unfinished'].filter(Boolean).join(' · '),
+    ...(run.error ? [`failed: ${run.error.message}`] : []),
+  ]
+  if (run.steps.length === 0) return [...lines, '', 'Nothing was sent to a model in this run.']
+  const shown = run.steps.slice(-SHOWN_STEPS)
+  if (shown.length < run.steps.length) {
+    lines.push('', `… ${count(run.steps.length - shown.length, 'earlier step')}`)
+  }
+  for (const step of shown) lines.push('', ...stepLines(step))
+  const { usage } = run.total
+  const cost = usage.cost === undefined ? '' : ` · ${formatCost(usage.cost)}`
+  lines.push(
+    '',
+    `total: ${count(run.total.requests, 'request')} · ${formatBytes(run.total.bytes)} sent · ` +
+      `${count(run.total.repairs, 'repair')} · ${formatCount(usage.inputTokens)} in, ` +
+      `${formatCount(usage.outputTokens)} out${cost}`,
+  )
+  return lines
+}
+
+const SHOWN_STEPS = 10
+const SHOWN_REPAIRS = 12
+
+function stepLines(step: InspectedStep): string[] {
+  const { stored, history, sent, usage } = step
+  const lines = [`step ${step.step} · ${step.model} · rules of ${step.profile}`]
+  if (stored)
+    lines.push(row('stored', `${count(stored.messages, 'message')}, ${formatCount(stored.tokens)} tokens`))
+  if (step.cuts.length === 0) lines.push(row('cut', 'nothing'))
+  for (const cut of step.cuts) {
+    const limit = cutLimit(cut)
+    const shortened = cut.shortened.map(
+      ({ name, fromTokens, toTokens }) =>
+        `${name}'s output shortened from ${formatCount(fromTokens)} to ${formatCount(toTokens)} tokens`,
+    )
+    const left =
+      cut.messages > 0
+        ? [`${count(cut.messages, 'message')}, ${formatCount(cut.tokens)} tokens, ${limit}`]
+        : []
+    lines.push(row('cut', [...left, ...shortened].join('; ')))
+  }
+  if (history) {
+    lines.push(row('history', `${count(history.messages, 'message')}, ${formatCount(history.tokens)} tokens`))
+  }
+  if (step.repairs.length === 0) lines.push(row('repaired', 'nothing'))
+  for (const [index, { step: name, detail }] of step.repairs.slice(0, SHOWN_REPAIRS).entries()) {
+    lines.push(row(index === 0 ? 'repaired' : '', `${name}: ${detail}`))
+  }
+  const more = step.repairs.length - SHOWN_REPAIRS
+  if (more > 0) lines.push(row('', `… ${count(more, 'more repair')}`))
+  const mapped = Object.keys(step.mappedIds).length
+  if (mapped > 0) lines.push(row('ids', `${count(mapped, 'call id')} rewritten for the wire`))
+  lines.push(row('sent', `${count(sent.messages, 'message')}, ${formatBytes(sent.bytes)}`))
+  if (usage) {
+    const cached = usage.cachedInputTokens > 0 ? ` (${formatCount(usage.cachedInputTokens)} cached)` : ''
+    const counted = `${formatCount(usage.inputTokens)} in${cached}, ${formatCount(usage.outputTokens)} out`
+    lines.push(row('counted', usage.cost === undefined ? counted : `${counted}, ${formatCost(usage.cost)}`))
+  }
+  return lines
+}
+
+function cutLimit({
+  reason,
+  budgetTokens,
+  maxMessages,
+  keptMessages,
+}: InspectedStep['cuts'][number]): string {
+  if (reason === 'message-limit') return `to keep ${count(maxMessages ?? keptMessages, 'message')}`
+  return budgetTokens === undefined ? 'by the token budget' : `to fit ${formatCount(budgetTokens)} tokens`
+}
+
+function row(name: string, text: string): string {
+  return `  ${name.padEnd(9)} ${text}`
+}
+
+function formatBytes(bytes: number): string {
+  return bytes < 1024 ? `${bytes} B` : `${(bytes / 1024).toFixed(1)} KB`
 }

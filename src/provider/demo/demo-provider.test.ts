@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { createProvider } from '../create-provider.js'
 import type { GenerateRequest, ProviderMessage, ToolDeclaration } from '../provider.js'
+import { createProvider } from '../provider-registry.js'
 import type { StreamEvent } from '../stream-event.js'
-import { argumentsFor } from './demo-arguments.js'
+import { argumentsFor } from './demo-provider.js'
 
 const weather: ToolDeclaration = {
   name: 'get_weather',

@@ -2,6 +2,7 @@
  * A model without a model: it needs no key and no network, answers by a few rules, really calls the tools it
  * is given, and says in every answer that it is a demo. Good for a first start, for examples and for tests.
  */
+
 import { AgentError } from '../../errors.js'
 import { AnswerAssembly } from '../assemble-stream.js'
 import { describeModel } from '../model-catalog.js'
@@ -10,8 +11,6 @@ import { abortedError, toProviderError } from '../provider-error.js'
 import type { ProviderSettings } from '../provider-settings.js'
 import { repairHistory } from '../repair/repair-history.js'
 import type { StreamEvent } from '../stream-event.js'
-import { argumentsFor } from './demo-arguments.js'
-import { TRANSFER, transferFor } from './demo-transfer.js'
 
 const PROFILE = 'openai-chat'
 
@@ -194,4 +193,143 @@ function shorten(text: string): string {
 
 function estimate(text: string): number {
   return Math.ceil(new TextEncoder().encode(text).length / 4)
+}
+
+/** Plausible arguments for a tool, from its schema and what the user said. */
+
+type Schema = Readonly<Record<string, unknown>>
+
+/** Fills the schema's required properties; when none is required, those that the words say something of. */
+export function argumentsFor(schema: Schema, text: string): Record<string, unknown> {
+  const properties = asSchema(schema.properties)
+  const names = Object.keys(properties)
+  const required = Array.isArray(schema.required) ? schema.required.map(String) : []
+  const isFree = required.length === 0
+  const wanted = isFree ? names : names.filter(name => required.includes(name))
+  const numbers = (text.match(/-?\d+(?:\.\d+)?/g) ?? []).map(Number)
+  return Object.fromEntries(
+    wanted
+      .filter(name => !isFree || isSaid(name, asSchema(properties[name]), text, numbers))
+      .map(name => [name, valueFor(name, asSchema(properties[name]), text, numbers)]),
+  )
+}
+
+/** Whether the words hold anything for a property that may be left out. */
+function isSaid(name: string, schema: Schema, text: string, numbers: readonly number[]): boolean {
+  if (schema.default !== undefined || Array.isArray(schema.enum)) return true
+  const type = typeOf(schema)
+  if (type === 'integer' || type === 'number') return numbers.length > 0
+  if (type !== 'string') return true
+  const isKnown = FINDERS.some(([pattern]) => pattern.test(name))
+  return !isKnown || found(name, text) !== undefined || QUOTED.test(text)
+}
+
+function valueFor(name: string, schema: Schema, text: string, numbers: number[]): unknown {
+  if (schema.default !== undefined) return schema.default
+  if (schema.const !== undefined) return schema.const
+  if (Array.isArray(schema.enum)) return chosen(schema.enum, text)
+  switch (typeOf(schema)) {
+    case 'integer':
+      return Math.round(numbers.shift() ?? minimum(schema))
+    case 'number':
+      return numbers.shift() ?? minimum(schema)
+    case 'boolean':
+      return true
+    case 'array':
+      return [valueFor(name, asSchema(schema.items), text, numbers)]
+    case 'object':
+      return argumentsFor(schema, text)
+    default:
+      return stringFor(name, text)
+  }
+}
+
+function chosen(options: readonly unknown[], text: string): unknown {
+  const spoken = text.toLowerCase()
+  return (
+    options.find(option => typeof option === 'string' && spoken.includes(option.toLowerCase())) ?? options[0]
+  )
+}
+
+function stringFor(name: string, text: string): string {
+  return found(name, text) ?? QUOTED.exec(text)?.[1] ?? text.trim()
+}
+
+function found(name: string, text: string): string | undefined {
+  if (ZONE_NAME.test(name)) return zoneIn(text)
+  for (const [pattern, find] of FINDERS) {
+    const match = pattern.test(name) ? find.exec(text) : null
+    if (match) return (match[1] ?? match[0]).trim()
+  }
+  return undefined
+}
+
+/** A time zone that is named, or the one of a city that is: `New York` is `America/New_York`. */
+function zoneIn(text: string): string | undefined {
+  const spoken = text.toLowerCase().replaceAll(' ', '_')
+  return Intl.supportedValuesOf('timeZone').find(zone => {
+    const city = zone.slice(zone.lastIndexOf('/') + 1).toLowerCase()
+    return new RegExp(`(^|[^a-z])${city}($|[^a-z])`).test(spoken)
+  })
+}
+
+const QUOTED = /"([^"]+)"/
+const ZONE_NAME = /time_?zone/i
+
+// By what a property is called: what in the user's words could be meant.
+const FINDERS: readonly (readonly [RegExp, RegExp])[] = [
+  [/url|link|address/i, /https?:\/\/[^\s"'<>)]+/],
+  [/path|file|folder|directory/i, /(?:\.{0,2}\/)?[\w.-]+(?:\/[\w.-]+)*\.\w+|\.{0,2}\/[\w./-]*/],
+  [/email/i, /[\w.+-]+@[\w-]+\.[\w.]+/],
+  [/expression|formula|calculation/i, /[-(\d][\d\s+\-*/().^%]*[\d)]/],
+  [/city|location|place|where/i, /\b(?:in|at|for|near)\s+(\p{Lu}[\p{L}-]*(?:\s\p{Lu}[\p{L}-]*)*)/u],
+  [/date|day/i, /\d{4}-\d{2}-\d{2}/],
+  // Found by the list of zones.
+  [ZONE_NAME, /^$/],
+]
+
+function typeOf(schema: Schema): string {
+  const { type } = schema
+  if (Array.isArray(type)) return String(type.find(one => one !== 'null') ?? 'string')
+  if (typeof type === 'string') return type.toLowerCase()
+  return schema.properties ? 'object' : 'string'
+}
+
+function minimum(schema: Schema): number {
+  return typeof schema.minimum === 'number' ? schema.minimum : 1
+}
+
+function asSchema(value: unknown): Schema {
+  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Schema) : {}
+}
+
+/** ADK tells a model of other agents in words; this reads them again, so that the demo can hand over, too. */
+
+/** ADK's tool for handing over. */
+const TRANSFER = 'transfer_to_agent'
+
+interface Transfer {
+  name: typeof TRANSFER
+  args: { agentName: string }
+}
+
+/** The agent whose name or description shares the most words with what the user said. */
+function transferFor(
+  instruction: string,
+  toolNames: readonly string[],
+  wordsOf: (text: string) => string[],
+  spoken: ReadonlySet<string>,
+): Transfer | undefined {
+  if (!toolNames.includes(TRANSFER)) return undefined
+  const own = /internal name is "([^"]+)"/.exec(instruction)?.[1]
+  const agents = [...instruction.matchAll(/^Agent name: (.+)\nAgent description: (.*)$/gm)]
+    .map(([, name = '', description = '']) => ({ name, description }))
+    .filter(({ name }) => name !== own)
+    .map(({ name, description }) => ({
+      name,
+      score: new Set(wordsOf(`${name} ${description}`).filter(word => spoken.has(word))).size,
+    }))
+    .sort((one, other) => other.score - one.score)
+  const [best] = agents
+  return best && best.score > 0 ? { name: TRANSFER, args: { agentName: best.name } } : undefined
 }

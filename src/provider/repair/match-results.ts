@@ -39,7 +39,7 @@ export function matchResults(entries: readonly Entry[], { memo }: StepContext): 
 }
 
 /** A message that a person sent, as far as the history shows it. */
-export function startsTurn(entry: Entry): boolean {
+function startsTurn(entry: Entry): boolean {
   const { role, writtenBy } = entry.message
   return role === 'user' && writtenBy !== 'program' && entry.made !== true && !hasResults(entry)
 }

@@ -5,19 +5,15 @@ import type { Logger } from '../../logger.js'
 import type { RunEvent } from '../../run/run-event.js'
 import type { RunInput, Runtime } from '../../runtime/runtime.js'
 import type { SessionKey } from '../../session/message.js'
-import type { RunSummary } from '../../session/session-store.js'
+import type { RunStore, RunSummary } from '../../session/session-store.js'
 import type { RunItem, StartedRun } from '../chat-protocol.js'
 import type { Metrics } from '../metrics.js'
 import { notFound, Refusal } from '../refusal.js'
-import type { RunHub } from '../run-hub.js'
+import type { RunHub } from '../server-context.js'
 import type { EventBatch } from './event-batch.js'
-import { followRun } from './follow-run.js'
 import { markIfInterrupted } from './interrupted-runs.js'
-import { LocalRun } from './local-run.js'
-import { hasOpenRequest } from './open-request.js'
 import type { RunFeed } from './run-feed.js'
-import { toRunItem, waitingItem } from './run-lists.js'
-import { WatchedRun } from './watched-run.js'
+import { followRun, LocalRun, WatchedRun } from './watched-run.js'
 
 export interface HubParts {
   runtime: Runtime
@@ -337,4 +333,49 @@ function checkSameSession(known: SessionKey, key: SessionKey): void {
 
 function isSameKey(one: SessionKey, other: SessionKey): boolean {
   return one.appName === other.appName && one.userId === other.userId && one.sessionId === other.sessionId
+}
+
+const PAGE = 1000
+/** Far more than a run has events. */
+const MAXIMUM_PAGES = 1000
+
+/** Whether a call of the run waits for somebody's word: it was asked for, and neither answered nor over. */
+async function hasOpenRequest(runs: RunStore, runId: string, callId: string): Promise<boolean> {
+  let open = false
+  let afterSeq = 0
+  for (let page = 0; page < MAXIMUM_PAGES; page++) {
+    const events = await runs.readEvents(runId, { afterSeq, limit: PAGE })
+    for (const event of events) {
+      if (event.type === 'approval-request' && event.id === callId) open = true
+      if (event.type === 'approval-answer' && event.id === callId) open = false
+      if (event.type === 'run-finish') return false
+    }
+    if (events.length < PAGE) return open
+    afterSeq = events.at(-1)?.seq ?? afterSeq
+  }
+  return open
+}
+
+/** A stored run as clients see it. */
+function toRunItem(run: RunSummary): RunItem {
+  return {
+    runId: run.runId,
+    sessionId: run.key.sessionId,
+    startedAt: run.startedAt,
+    ...(run.afterSeq === undefined ? {} : { afterSeq: run.afterSeq }),
+    lastSeq: run.lastSeq,
+    status: run.finished ? 'finished' : 'running',
+    ...(run.finishReason === undefined ? {} : { finishReason: run.finishReason }),
+  }
+}
+
+/** A run that waits for its turn: the store does not know it yet. */
+function waitingItem(feed: RunFeed): RunItem {
+  return {
+    runId: feed.runId,
+    sessionId: feed.key.sessionId,
+    startedAt: feed.startedAt,
+    lastSeq: 0,
+    status: 'running',
+  }
 }

@@ -1,8 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messageOf } from '../../errors.js'
+import { AgentError, messageOf } from '../../errors.js'
 import type { Logger } from '../../logger.js'
-import type { RunEvent } from '../../run/run-event.js'
-import type { RunSummary, SessionStore } from '../../session/session-store.js'
+import type { RunEvent, RunEventBody } from '../../run/run-event.js'
+import type { RunInput, Runtime } from '../../runtime/runtime.js'
+import type { SessionKey } from '../../session/message.js'
+import type { RunEventRecord, RunStore, RunSummary, SessionStore } from '../../session/session-store.js'
+import { emptyUsage } from '../../session/usage.js'
+import { EventBatch } from './event-batch.js'
 import { markIfInterrupted } from './interrupted-runs.js'
 import { RunFeed } from './run-feed.js'
 
@@ -70,4 +74,168 @@ export class WatchedRun {
       })
     }
   }
+}
+
+/** A page is held in memory for each follower that is behind, and events may be large. */
+const EVENT_PAGE = 100
+
+interface FollowParts {
+  runs: RunStore
+  runId: string
+  /** Of a run that goes on; without one everything is in the store. */
+  feed: RunFeed | undefined
+  after: number
+  signal: AbortSignal
+}
+
+/**
+ * The events of a run after a number: each once, in order, none left out. What is no longer in memory is read
+ * from the store page by page; the cursor alone says what was seen, so it does not matter where a batch is from.
+ */
+export async function* followRun({
+  runs,
+  runId,
+  feed,
+  after,
+  signal,
+}: FollowParts): AsyncGenerator<EventBatch> {
+  let cursor = after
+  while (!signal.aborted) {
+    const isNear = feed?.covers(cursor) === true
+    const batch = isNear ? feed.next(cursor) : await readBatch(runs, runId, cursor)
+    if (batch) {
+      cursor = batch.lastSeq
+      yield batch
+      if (batch.endsRun) return
+    } else if (!feed) return
+    // Events that the store has lost or pruned cannot be waited for.
+    else if (!isNear) cursor = Math.max(cursor, feed.firstKept - 1)
+    else if (!feed.ended) await feed.wait(signal)
+    else {
+      // A run that could not store its end has told none; another process may have ended it meanwhile.
+      const rest = await readBatch(runs, runId, cursor).catch(() => undefined)
+      if (!rest) return
+      cursor = rest.lastSeq
+      yield rest
+    }
+  }
+}
+
+async function readBatch(runs: RunStore, runId: string, afterSeq: number): Promise<EventBatch | undefined> {
+  const events = await runs.readEvents(runId, { afterSeq, limit: EVENT_PAGE })
+  // The recorder of runs wrote them; a store returns what it was given.
+  return events.length > 0 ? new EventBatch(events as unknown as RunEvent[]) : undefined
+}
+
+type Answer = 'once' | 'always' | 'no'
+
+interface LocalRunParts {
+  runtime: Runtime
+  runId: string
+  key: SessionKey
+  input: RunInput
+  logger: Logger
+}
+
+/** A run that goes on in this process, whoever watches. */
+export class LocalRun {
+  readonly feed: RunFeed
+  /** Resolves once the first event is stored; rejects with what kept the run from beginning. */
+  readonly begun: Promise<void>
+  /** Resolves when nothing of the run goes on. Never rejects. */
+  readonly over: Promise<void>
+  readonly #parts: LocalRunParts
+  readonly #abort = new AbortController()
+  readonly #asked = new Map<string, (answer: Answer) => void>()
+  #hasBegun = false
+  #begin: () => void = () => {}
+  #isAwaited = true
+
+  constructor(parts: LocalRunParts) {
+    this.#parts = parts
+    this.feed = new RunFeed(parts.runId, parts.key)
+    const first = new Promise<void>(resolve => {
+      this.#begin = resolve
+    })
+    const run = this.#run()
+    this.begun = Promise.race([first, run])
+    this.begun.catch(() => {})
+    this.over = run.catch(error => this.#neverBegan(error)).finally(() => this.feed.end())
+  }
+
+  /** Whether an event has been stored. */
+  get hasBegun(): boolean {
+    return this.#hasBegun
+  }
+
+  /** Nobody waits for `begun` any more: should the run fail to begin, its events have to say so. */
+  letGo(): void {
+    this.#isAwaited = false
+  }
+
+  stop(reason?: AgentError): void {
+    this.#abort.abort(reason)
+  }
+
+  /** Answers a request of this process; `false` when nobody asked. */
+  answer(callId: string, answer: Answer): boolean {
+    const tell = this.#asked.get(callId)
+    this.#asked.delete(callId)
+    tell?.(answer)
+    return tell !== undefined
+  }
+
+  async #run(): Promise<void> {
+    const { runtime, key, runId, input } = this.#parts
+    const events = runtime.run({
+      ...input,
+      userId: key.userId,
+      sessionId: key.sessionId,
+      runId,
+      signal: this.#abort.signal,
+      onApproval: ({ id }) => new Promise(resolve => this.#asked.set(id, resolve)),
+      onStored: stored => this.#stored(stored),
+    })
+    for await (const event of events) {
+      // What an answer from elsewhere has settled is not waited for here any more.
+      if (event.type === 'approval-answer') this.#asked.delete(event.id)
+    }
+  }
+
+  #stored(events: readonly RunEvent[]): void {
+    this.#hasBegun = true
+    this.feed.add(events)
+    this.#begin()
+  }
+
+  /** A run that waited in vain ends as a run: with events that tell why, for those who were promised one. */
+  async #neverBegan(error: unknown): Promise<void> {
+    const { key, runId, logger, runtime } = this.#parts
+    if (this.#hasBegun) logger.error('A run failed outside its events', { runId, error: messageOf(error) })
+    if (this.#hasBegun || this.#isAwaited) return
+    const events = failedStart(key, runId, error)
+    try {
+      // Another process was sent the same request and was first: the run's events are its own.
+      if (await runtime.store.runs.findRun(runId)) return
+      await runtime.store.runs.appendEvents(key, runId, events as unknown as RunEventRecord[])
+    } catch (failure) {
+      logger.warn('The end of a run could not be stored', { runId, error: messageOf(failure) })
+    }
+    this.feed.add(events)
+  }
+}
+
+function failedStart(key: SessionKey, runId: string, error: unknown): RunEvent[] {
+  const isStopped = error instanceof AgentError && error.code === 'aborted'
+  const known = error instanceof AgentError ? error : new AgentError('internal', messageOf(error))
+  const finish: RunEventBody = {
+    type: 'run-finish',
+    finishReason: isStopped ? 'aborted' : 'error',
+    text: '',
+    turns: 0,
+    delegations: 0,
+    usage: emptyUsage(),
+  }
+  const bodies: RunEventBody[] = isStopped ? [finish] : [{ type: 'error', error: known.toJSON() }, finish]
+  return bodies.map((body, index) => ({ ...body, sessionId: key.sessionId, runId, seq: index + 1 }))
 }

@@ -1,12 +1,12 @@
 import { DatabaseSync } from '@photostructure/sqlite'
 import { describe, expect, test } from 'vitest'
 import { migrate } from '../../../src/store/migrations.js'
-import { openStore } from '../../../src/store/open-store.js'
+import { openStore, parseStoreUrl } from '../../../src/store/open-store.js'
 import { openPostgres } from '../../../src/store/postgres.js'
 import type { SqlDatabase } from '../../../src/store/sql-database.js'
 import { sql } from '../../../src/store/sql-database.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
-import { parseStoreUrl } from '../../../src/store/store-url.js'
+
 import { runScript } from '../../support/child.js'
 import { failureOf, newKey, SHARED_DRIVERS } from './drivers.js'
 

@@ -1,9 +1,19 @@
 /** ADK's routes, as `adk api_server` serves them. */
-import { Hono } from 'hono'
+
+import { randomUUID } from 'node:crypto'
+import { type Context, Hono } from 'hono'
+import { z } from 'zod'
+import type { RunInput, Runtime } from '../../../runtime/runtime.js'
+import type { Session, SessionKey, State } from '../../../session/message.js'
+import type { SessionSummary } from '../../../session/session-store.js'
+import type { Problem, RunEvent, StartedRun } from '../../chat-protocol.js'
+import { errorResponse } from '../../error-response.js'
+import { notFound, Refusal } from '../../refusal.js'
+import { clientState, JsonObject } from '../../routes/client-state.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
-import { adkError } from './adk-error.js'
-import { mountAdkRuns } from './adk-run-routes.js'
-import { mountAdkSessions } from './adk-session-routes.js'
+import { dataFrames, streamResponse } from '../../sse.js'
+import { badField, readBody } from '../read-body.js'
+import { brokenOff, runHeaders, runProblem, startRun, startStreamedRun } from '../start-run.js'
 
 /** The routes of ADK, with errors as its clients read them. */
 export function adkRoutes(context: ServerContext): Hono<ServerEnv> {
@@ -13,4 +23,373 @@ export function adkRoutes(context: ServerContext): Hono<ServerEnv> {
   mountAdkSessions(app, context)
   mountAdkRuns(app, context)
   return app
+}
+
+/** `/run` and `/run_sse`. The run goes on when the caller leaves; what came of it is in the session. */
+function mountAdkRuns(app: Hono<ServerEnv>, context: ServerContext): void {
+  app.post('/run', async c => {
+    const { key, input } = await readRun(c, context)
+    const started = await startRun(c, context, input)
+    return collect(c, context, started, key)
+  })
+  app.post('/run_sse', async c => {
+    const { key, input, streaming } = await readRun(c, context)
+    const started = await startStreamedRun(c, context, input)
+    return streamResponse(c, context, {
+      headers: runHeaders(started),
+      source: signal => frames(context, { key, runId: started.runId, streaming, signal }),
+    })
+  })
+}
+
+const Content = z.object({
+  role: z.string().optional(),
+  parts: z.array(JsonObject).min(1),
+})
+
+const RunBody = z.object({
+  appName: z.string(),
+  userId: z.string(),
+  sessionId: z.string().min(1).max(256),
+  newMessage: Content.optional(),
+  streaming: z.boolean().nullish(),
+  stateDelta: JsonObject.nullish(),
+})
+
+/** ADK for Python also takes the names with underscores. */
+const RunRequest = z.preprocess(withoutUnderscores, RunBody)
+
+function withoutUnderscores(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body
+  return Object.fromEntries(
+    Object.entries(body).map(([name, value]) => [
+      name.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase()),
+      value,
+    ]),
+  )
+}
+
+async function readRun(
+  c: Context<ServerEnv>,
+  context: ServerContext,
+): Promise<{ key: SessionKey; input: RunInput; streaming: boolean }> {
+  const request = await readBody(c, RunRequest)
+  const key = ownKey(c, context, request)
+  await ownSession(context, key)
+  if (!request.newMessage) throw badField('newMessage', 'A run needs a message: send `newMessage`.')
+  const input: RunInput = {
+    sessionId: key.sessionId,
+    // A part is whatever ADK's content may hold; the runtime checks what it is given.
+    parts: request.newMessage.parts as NonNullable<RunInput['parts']>,
+    whenBusy: 'queue',
+    ...(request.stateDelta ? { stateDelta: clientState(request.stateDelta) } : {}),
+  }
+  return { key, input, streaming: request.streaming === true }
+}
+
+async function collect(
+  c: Context<ServerEnv>,
+  context: ServerContext,
+  started: StartedRun,
+  key: SessionKey,
+): Promise<Response> {
+  const events: AdkEvent[] = []
+  const { signal } = c.req.raw
+  for await (const step of adkRunEvents(context, { key, runId: started.runId, streaming: false, signal })) {
+    if ('events' in step) events.push(...step.events)
+    else {
+      const { status, detail, code } = step.problem
+      const body = JSON.stringify({ error: detail, detail, code, events })
+      const headers = { 'content-type': 'application/json; charset=utf-8', ...runHeaders(started) }
+      return new Response(body, { status, headers })
+    }
+  }
+  return c.json(events, 200, runHeaders(started))
+}
+
+async function* frames(context: ServerContext, options: AdkRunOptions) {
+  for await (const step of adkRunEvents(context, options)) {
+    if ('events' in step) yield dataFrames(step.events)
+    else yield dataFrames([{ error: step.problem.detail, code: step.problem.code }])
+  }
+}
+
+const SESSIONS = '/apps/:appName/users/:userId/sessions'
+const SESSION = `${SESSIONS}/:sessionId`
+
+/** A session as ADK writes it. Times are milliseconds, as in ADK for JavaScript. */
+interface AdkSession {
+  id: string
+  appName: string
+  userId: string
+  state: State
+  events: AdkEvent[]
+  lastUpdateTime: number
+}
+
+/** Sessions: list, create, read, change, delete. */
+function mountAdkSessions(app: Hono<ServerEnv>, context: ServerContext): void {
+  const { store } = context.runtime
+  app.get(SESSIONS, async c => c.json(await listAll(context, keyIn(c, context, ''))))
+  app.post(SESSIONS, async c => {
+    const { sessionId, state, events } = await readBody(c, NewSession)
+    refuseEvents(events)
+    return c.json(await create(context, keyIn(c, context, sessionId ?? randomUUID()), state ?? {}))
+  })
+  app.get(SESSION, async c => c.json(await whole(context, keyIn(c, context))))
+  app.post(SESSION, async c => {
+    const body = await readBody(c, JsonObject)
+    const key = keyIn(c, context)
+    // ADK for JavaScript takes { state }, ADK for Python also the state by itself.
+    const { state, events } = NewSession.safeParse(body).data ?? {}
+    refuseEvents(events)
+    return c.json(await create(context, key, 'state' in body ? (state ?? {}) : body))
+  })
+  app.patch(SESSION, async c => {
+    const { stateDelta } = await readBody(c, StateChange)
+    const key = keyIn(c, context)
+    await ownSession(context, key)
+    await store.updateState(key, clientState(stateDelta))
+    return c.json(await whole(context, key))
+  })
+  app.delete(SESSION, async c => {
+    const key = keyIn(c, context)
+    await ownSession(context, key)
+    const [newest] = await context.hub.list(key, 1)
+    if (newest?.status === 'running') await context.hub.stop(newest.runId)
+    await store.deleteSession(key)
+    // Not 204: ADK's own client reads the answer as JSON.
+    return c.json(null)
+  })
+}
+
+const NewSession = z.object({
+  sessionId: z.string().min(1).max(256).nullish(),
+  state: JsonObject.nullish(),
+  events: z.array(z.unknown()).nullish(),
+})
+
+const StateChange = z.object({ stateDelta: JsonObject })
+
+function keyIn(c: Context<ServerEnv>, context: ServerContext, id?: string): SessionKey {
+  const { appName = '', userId = '', sessionId = '' } = c.req.param() as Record<string, string>
+  return ownKey(c, context, { appName, userId, sessionId: id ?? sessionId })
+}
+
+function refuseEvents(events: readonly unknown[] | null | undefined): void {
+  if (events && events.length > 0) throw badField('events', 'A new session cannot be given events here.')
+}
+
+async function create(context: ServerContext, key: SessionKey, state: State): Promise<AdkSession> {
+  const session = await context.runtime.store.createSession(key, clientState(state))
+  return toAdk({ key, state: session.state, updatedAt: session.updatedAt })
+}
+
+async function whole(context: ServerContext, key: SessionKey): Promise<AdkSession> {
+  const { state, updatedAt } = await ownSession(context, key)
+  return toAdk({ key, state, updatedAt, events: await context.runtime.events(key) })
+}
+
+/** All of them, newest first, without state and events, as ADK lists sessions. */
+async function listAll({ runtime }: ServerContext, { appName, userId }: SessionKey): Promise<AdkSession[]> {
+  const all: SessionSummary[] = []
+  let cursor: string | undefined
+  do {
+    const query = { appName, userId, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }
+    const page = await runtime.store.listSessions(query)
+    all.push(...page.sessions)
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+  return all.map(({ key, updatedAt }) => toAdk({ key, state: {}, updatedAt }))
+}
+
+const PAGE = 1000
+
+interface Facts {
+  key: SessionKey
+  state: State
+  updatedAt: number
+  events?: AdkEvent[]
+}
+
+function toAdk({ key, state, updatedAt, events = [] }: Facts): AdkSession {
+  const { sessionId: id, appName, userId } = key
+  return { id, appName, userId, state, events, lastUpdateTime: updatedAt }
+}
+
+interface AdkNames {
+  appName: string
+  userId: string
+  sessionId: string
+}
+
+/** The session that a request names. Another app is not here, and another user's sessions are not the caller's. */
+function ownKey(c: Context<ServerEnv>, context: ServerContext, names: AdkNames): SessionKey {
+  if (names.appName !== context.info.app) {
+    throw notFound(`app "${names.appName}"; this server serves "${context.info.app}"`)
+  }
+  if (names.userId !== context.userOf(c)) {
+    throw new Refusal('forbidden', `These sessions are not yours: you are the user "${context.userOf(c)}".`)
+  }
+  return context.keyOf(c, names.sessionId)
+}
+
+/** The session itself, without its messages. */
+async function ownSession({ runtime }: ServerContext, key: SessionKey): Promise<Session> {
+  const session = await runtime.store.loadSession(key, { maxMessages: 1 })
+  if (!session) throw notFound(`session "${key.sessionId}": create it first`)
+  return session
+}
+
+/** ADK's clients for JavaScript read `error`, those for Python `detail`: both say the same. */
+export async function adkError(error: unknown, { logger }: ServerContext): Promise<Response> {
+  const problem = errorResponse(error, logger)
+  const { detail, code } = (await problem.json()) as { detail: string; code: string }
+  const headers = new Headers(problem.headers)
+  headers.set('content-type', 'application/json; charset=utf-8')
+  return new Response(JSON.stringify({ error: detail, detail, code }), { status: problem.status, headers })
+}
+
+/** An event of ADK, as it goes over the wire. */
+type AdkEvent = Awaited<ReturnType<Runtime['events']>>[number]
+
+interface AdkRunOptions {
+  key: SessionKey
+  runId: string
+  /** Whether pieces of an answer are told before the answer. */
+  streaming: boolean
+  signal?: AbortSignal
+}
+
+/** What comes of a run: events of ADK in order, and at the end what went wrong, if anything did. */
+type AdkRunStep = { events: AdkEvent[] } | { problem: Problem }
+
+/**
+ * A run as ADK tells it. What is told for good was read from the store; the run's own events only say when to
+ * look, and give the pieces of text that ADK calls partial events.
+ */
+async function* adkRunEvents(
+  { hub, runtime }: ServerContext,
+  { key, runId, streaming, signal }: AdkRunOptions,
+): AsyncGenerator<AdkRunStep> {
+  const teller = new AdkTeller(streaming)
+  let read = 0
+  let afterSeq: number | undefined
+  let hasBegun = false
+  let problem: Problem | undefined = brokenOff()
+  for await (const batch of hub.followBatches(runId, signal ? { signal } : {})) {
+    afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
+    hasBegun ||= batch.events.some(({ type }) => type === 'run-start')
+    // A run that waited for its session in vain has no messages; those that came meanwhile are another's.
+    if (hasBegun && teller.wantsStored(batch.events)) {
+      const stored = await runtime.events(key, { afterSeq: afterSeq + read })
+      // Every message of a run is one event: Lango wrote them itself.
+      read += stored.length
+      teller.addStored(stored)
+    }
+    for (const event of batch.events) {
+      if (event.type === 'error') problem = runProblem(event.error)
+      else if (event.type === 'run-finish' && event.finishReason !== 'error') problem = undefined
+      teller.hear(event)
+    }
+    const events = teller.take()
+    if (events.length > 0) yield { events }
+  }
+  if (problem && !signal?.aborted) yield { problem }
+}
+
+/**
+ * Puts partial and stored events in one order. An answer is often in the store before its last pieces have been
+ * told; it waits for them, so that a client never sees pieces of an answer that it has seen whole.
+ */
+class AdkTeller {
+  readonly #waiting: AdkEvent[] = []
+  readonly #ready: AdkEvent[] = []
+  #invocationId: string | undefined
+  #heard = 0
+  #told = 0
+
+  constructor(private readonly streaming: boolean) {}
+
+  /** Whether there may be something new in the store. */
+  wantsStored(events: readonly RunEvent[]): boolean {
+    if (events.some(({ type }) => FOLLOWS_A_MESSAGE[type])) return true
+    return this.streaming && this.#invocationId === undefined && events.some(isDelta)
+  }
+
+  addStored(events: readonly AdkEvent[]): void {
+    this.#invocationId ??= events.find(({ invocationId }) => invocationId)?.invocationId
+    // What the user said, or Lango in their name, went in; ADK tells what came out.
+    this.#waiting.push(...events.filter(({ author }) => author !== 'user'))
+  }
+
+  hear(event: RunEvent): void {
+    if (isDelta(event)) {
+      this.#heard += event.text.length
+      if (this.streaming) this.#ready.push(this.#partial(event))
+    }
+    this.#release(event.type === 'run-finish')
+  }
+
+  take(): AdkEvent[] {
+    return this.#ready.splice(0)
+  }
+
+  #release(isOver: boolean): void {
+    for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
+      const length = textLength(next)
+      if (!isOver && this.#told + length > this.#heard) return
+      this.#told += length
+      this.#ready.push(next)
+      this.#waiting.shift()
+    }
+  }
+
+  #partial(event: Delta): AdkEvent {
+    const thought = event.type === 'reasoning-delta' ? { thought: true } : {}
+    return {
+      id: randomUUID(),
+      invocationId: this.#invocationId ?? '',
+      author: event.author,
+      partial: true,
+      content: { role: 'model', parts: [{ text: event.text, ...thought }] },
+      actions: {
+        stateDelta: {},
+        artifactDelta: {},
+        requestedAuthConfigs: {},
+        requestedToolConfirmations: {},
+      },
+      longRunningToolIds: [],
+      timestamp: Date.now(),
+    }
+  }
+}
+
+type Delta = Extract<RunEvent, { type: 'text-delta' | 'reasoning-delta' }>
+
+/** Which run events follow a message that was stored. */
+const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
+  'run-start': false,
+  'text-delta': false,
+  'reasoning-delta': false,
+  'tool-call': true,
+  'tool-result': true,
+  'agent-transfer': true,
+  'turn-warning': false,
+  'wrap-up': false,
+  repair: false,
+  'history-cut': false,
+  'approval-request': true,
+  'approval-answer': false,
+  usage: true,
+  error: false,
+  'run-finish': true,
+}
+
+function isDelta(event: RunEvent): event is Delta {
+  return event.type === 'text-delta' || event.type === 'reasoning-delta'
+}
+
+function textLength({ content }: AdkEvent): number {
+  return (content?.parts ?? []).reduce((length, { text = '' }) => length + text.length, 0)
 }

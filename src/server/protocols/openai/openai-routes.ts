@@ -1,19 +1,33 @@
 /** OpenAI's Chat Completions, for clients that take a base URL. */
-import type { Context } from 'hono'
-import { Hono } from 'hono'
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Context, Hono } from 'hono'
 import { AgentError } from '../../../errors.js'
 import type { RunInput } from '../../../runtime/runtime.js'
 import type { Message, SessionKey } from '../../../session/message.js'
+import type { Problem, RunUsage } from '../../chat-protocol.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
+import { DONE, dataFrames, type StreamChunk, streamResponse } from '../../sse.js'
 import { readBody } from '../read-body.js'
 import { runHeaders, startRun, startStreamedRun } from '../start-run.js'
-import { type SortedMessages, sortMessages, textOf } from './completion-messages.js'
-import { CompletionRequest, modelOf, refuseUnsupported } from './completion-request.js'
-import { CompletionRun } from './completion-run.js'
-import { openaiErrorResponse, openaiProblemResponse, UnknownModel } from './openai-error.js'
-import { mountModels } from './openai-models.js'
-import { streamCompletion, wholeCompletion } from './send-completion.js'
-import { fillSession, throwAway, throwawayId } from './throwaway.js'
+import {
+  agentNames,
+  CompletionRequest,
+  modelOf,
+  refuseUnsupported,
+  type SortedMessages,
+  sortMessages,
+  textOf,
+} from './completion-request.js'
+import {
+  type CompletionFinish,
+  CompletionRun,
+  type CompletionStep,
+  fillSession,
+  throwAway,
+  throwawayId,
+} from './completion-run.js'
+import { openaiErrorResponse, openaiProblemResponse, toOpenaiError, UnknownModel } from './openai-error.js'
 
 /** The routes under `/v1`, with errors as OpenAI's clients read them. */
 export function openaiRoutes(context: ServerContext): Hono<ServerEnv> {
@@ -108,4 +122,198 @@ function answerHeaders(run: CompletionRun): Record<string, string> {
   if (run.isThrowaway) return { 'x-lango-run': runId }
   // The caller's message is in the session now: a client that tries again by itself would say it twice.
   return { ...session, 'x-lango-run': runId, 'x-should-retry': 'false' }
+}
+
+interface ModelLine {
+  id: string
+  object: 'model'
+  created: number
+  owned_by: string
+}
+
+/** `GET /v1/models`: the agent itself first, then every model that a key was found for. */
+function mountModels(app: Hono<ServerEnv>, context: ServerContext): void {
+  app.get('/v1/models', async c => c.json({ object: 'list', data: await lines(context) }))
+  app.get('/v1/models/:model{.+}', async c => {
+    const id = c.req.param('model')
+    const found = (await lines(context)).find(line => line.id === id)
+    if (found) return c.json(found)
+    throw new UnknownModel(id)
+  })
+}
+
+async function lines({ runtime, info }: ServerContext): Promise<ModelLine[]> {
+  const models = (await runtime.models()).filter(({ keyPresent }) => keyPresent)
+  return [
+    ...agentNames(info).map(id => line(id, 'lango')),
+    ...models.map(({ reference, provider }) => line(reference, provider)),
+  ]
+}
+
+function line(id: string, owner: string): ModelLine {
+  return { id, object: 'model', created: 0, owned_by: owner }
+}
+
+/** The whole answer, or why there is none. */
+async function wholeCompletion(
+  run: CompletionRun,
+  created: number,
+): Promise<{ completion: object } | { problem: Problem }> {
+  let text = ''
+  let reasoning = ''
+  for await (const step of run.steps()) {
+    if (step.type === 'text') text += step.text
+    else if (step.type === 'reasoning') reasoning += step.text
+    else if (step.type === 'problem') return step
+    else if (step.type === 'end') {
+      const { finish, usage } = step
+      return { completion: toCompletion(run, { created, text, reasoning, finish, usage }) }
+    }
+  }
+  // Nobody is there to read it.
+  return { completion: {} }
+}
+
+interface StreamedCompletion {
+  context: ServerContext
+  run: CompletionRun
+  headers: Record<string, string>
+  created: number
+  includeUsage: boolean
+}
+
+/**
+ * The answer in chunks. A run that fails at once, as with a wrong key, is answered with a status that says so:
+ * the stream begins when there is something to tell, or when the silence has lasted.
+ */
+async function streamCompletion(
+  c: Context<ServerEnv>,
+  { context, run, headers, created, includeUsage }: StreamedCompletion,
+): Promise<Response> {
+  // The place that the stream will take is kept meanwhile: the run has begun, and a refusal would come too late.
+  const leave = context.streams.enter(context.userOf(c))
+  const steps = run.steps()
+  const next = steps.next()
+  const first = await orSilence(next, context.limits.heartbeatMs).finally(leave)
+  if (first?.done === false && first.value.type === 'problem') {
+    return openaiProblemResponse(first.value.problem, headers)
+  }
+  const writer = new ChunkWriter(run, { created, includeUsage })
+  return streamResponse(c, context, {
+    headers,
+    source: signal => {
+      run.leaveOn(signal)
+      return frames(next, steps, writer)
+    },
+  })
+}
+
+async function orSilence<T>(next: Promise<T>, silenceMs: number): Promise<T | undefined> {
+  const timer = new AbortController()
+  const silence = sleep(silenceMs, undefined, { signal: timer.signal, ref: false }).catch(() => undefined)
+  return Promise.race([next, silence]).finally(() => timer.abort())
+}
+
+async function* frames(
+  first: Promise<IteratorResult<CompletionStep>>,
+  others: AsyncGenerator<CompletionStep>,
+  writer: ChunkWriter,
+): AsyncGenerator<StreamChunk> {
+  yield dataFrames([writer.first()])
+  for (let next = await first; !next.done; next = await others.next()) {
+    const step = next.value
+    if (step.type === 'text') yield dataFrames([writer.text(step.text)])
+    else if (step.type === 'reasoning') yield dataFrames([writer.reasoning(step.text)])
+    else if (step.type === 'problem') {
+      yield dataFrames([toOpenaiError(step.problem)])
+      return
+    } else if (step.type === 'end') {
+      yield dataFrames(writer.end(step.finish, step.usage))
+      yield DONE
+      return
+    }
+  }
+}
+
+/** Completions as OpenAI writes them, whole or in chunks. */
+/** What stands in every chunk and in the whole answer. */
+function identity(run: CompletionRun, created: number) {
+  return { id: `chatcmpl-${run.started.runId}`, created, model: run.model }
+}
+
+interface WholeAnswer {
+  created: number
+  text: string
+  reasoning: string
+  finish: CompletionFinish
+  usage: RunUsage
+}
+
+/** The answer to a request that does not stream. */
+function toCompletion(run: CompletionRun, answer: WholeAnswer): object {
+  const { created, text, reasoning, finish, usage } = answer
+  const message = {
+    role: 'assistant',
+    content: text,
+    refusal: null,
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+  }
+  return {
+    ...identity(run, created),
+    object: 'chat.completion',
+    choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
+    usage: toUsage(usage),
+  }
+}
+
+interface ChunkOptions {
+  created: number
+  /** Whether a last chunk tells the usage; then all others say that they do not. */
+  includeUsage: boolean
+}
+
+/** Makes the chunks of one streamed answer. */
+class ChunkWriter {
+  constructor(
+    private readonly run: CompletionRun,
+    private readonly options: ChunkOptions,
+  ) {}
+
+  first(): object {
+    return this.#chunk({ role: 'assistant', content: '' })
+  }
+
+  text(text: string): object {
+    return this.#chunk({ content: text })
+  }
+
+  /** The name that most compatible servers use for what a model thinks. */
+  reasoning(text: string): object {
+    return this.#chunk({ reasoning_content: text })
+  }
+
+  end(finish: CompletionFinish, usage: RunUsage): object[] {
+    const last = this.#chunk({}, finish)
+    if (!this.options.includeUsage) return [last]
+    return [last, { ...this.#chunk({}), choices: [], usage: toUsage(usage) }]
+  }
+
+  #chunk(delta: object, finish: CompletionFinish | null = null): object {
+    return {
+      ...identity(this.run, this.options.created),
+      object: 'chat.completion.chunk',
+      choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
+      ...(this.options.includeUsage ? { usage: null } : {}),
+    }
+  }
+}
+
+function toUsage(usage: RunUsage): object {
+  return {
+    prompt_tokens: usage.inputTokens,
+    completion_tokens: usage.outputTokens,
+    total_tokens: usage.totalTokens,
+    prompt_tokens_details: { cached_tokens: usage.cachedInputTokens },
+    completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+  }
 }

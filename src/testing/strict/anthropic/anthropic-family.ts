@@ -1,6 +1,17 @@
-import type { Family, Route } from '../family.js'
-import { estimateTokens, type JsonObject } from '../json.js'
-import { applyRules, type Rule } from '../violation.js'
+import {
+  type Answer,
+  type AnswerPlan,
+  type AnswerRequest,
+  type Family,
+  type Frame,
+  type HttpError,
+  type Route,
+  splitEvery,
+} from '../family.js'
+import { estimateTokens, isObject, type JsonObject, listOf, objectOf, textOf } from '../json.js'
+import type { Fault, RequestSummary, SummaryMessage } from '../script.js'
+import { freshNonce, freshToken } from '../seal.js'
+import { applyRules, type Rule, type Violation } from '../violation.js'
 import {
   cacheMarks,
   callIdsUnique,
@@ -8,14 +19,18 @@ import {
   endsWell,
   fitsWindow,
   messagesNotEmpty,
+  promptTooLong,
   resultsHaveCalls,
   resultsSingle,
   startsWithUser,
   textNotBlank,
+  thinkingGenuine,
+  thinkingLeads,
+  thinkingOptions,
+  thinkingUnmodified,
   toolsDefined,
 } from './conversation-rules.js'
-import { anthropicError, anthropicFault, anthropicRefusal } from './errors.js'
-import { anthropicFrame, renderAnthropic } from './render.js'
+import { type ReadMessage, readMessages } from './messages.js'
 import {
   blocksKnown,
   hasFields,
@@ -27,8 +42,7 @@ import {
   rolesKnown,
   toolsKnown,
 } from './shape-rules.js'
-import { summarizeAnthropic } from './summarize.js'
-import { thinkingGenuine, thinkingLeads, thinkingOptions, thinkingUnmodified } from './thinking-rules.js'
+import { mintRedactedData, mintThinkingSignature } from './signature.js'
 
 /** The order in which Anthropic checks: fields, blocks, options, shape of the conversation, thinking, size. */
 const RULES: readonly Rule[] = [
@@ -89,4 +103,238 @@ function routeAnthropic(method: string, path: string): Route | undefined {
 
 function describe(model: string): JsonObject {
   return { type: 'model', id: model, display_name: model, created_at: '2026-01-01T00:00:00Z' }
+}
+
+/** Anthropic's error bodies. */
+function anthropicError(
+  status: number,
+  type: string,
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): HttpError {
+  const requestId = `req_${freshToken(24)}`
+  return {
+    status,
+    body: { type: 'error', error: { type, message }, request_id: requestId },
+    headers: { 'request-id': requestId, ...headers },
+  }
+}
+
+function anthropicRefusal(violation: Violation): HttpError {
+  return anthropicError(violation.status, 'invalid_request_error', violation.message)
+}
+
+/** The HTTP error of a fault, or nothing when the fault is not one. */
+function anthropicFault(fault: Fault, contextWindow: number): HttpError | undefined {
+  const wait: Record<string, string> =
+    fault.retryAfter === undefined ? {} : { 'retry-after': String(fault.retryAfter) }
+  switch (fault.kind) {
+    case '429':
+      return anthropicError(
+        429,
+        'rate_limit_error',
+        "This request would exceed your organization's rate limit of 50,000 input tokens per minute (org: strict, model: claude). For details, refer to: https://docs.claude.com/en/api/rate-limits.",
+        {
+          'retry-after': String(fault.retryAfter ?? 1),
+          'anthropic-ratelimit-input-tokens-limit': '50000',
+          'anthropic-ratelimit-input-tokens-remaining': '0',
+        },
+      )
+    case 'quota':
+      return anthropicError(
+        402,
+        'billing_error',
+        'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.',
+      )
+    case '500':
+      return anthropicError(500, 'api_error', 'Internal server error')
+    case '503':
+      return anthropicError(503, 'api_error', 'Service temporarily unavailable', wait)
+    case '529':
+      return anthropicError(529, 'overloaded_error', 'Overloaded', wait)
+    case 'auth':
+      return anthropicError(401, 'authentication_error', 'invalid x-api-key')
+    case 'context-overflow':
+      return anthropicRefusal(promptTooLong(contextWindow + 13_462, contextWindow))
+    default:
+      return undefined
+  }
+}
+
+function summarizeAnthropic(body: JsonObject): RequestSummary {
+  const messages = readMessages(body)
+  const lastUser = messages
+    .filter(message => message.role === 'user' && blockText(message.blocks) !== '')
+    .at(-1)
+  return {
+    model: textOf(body.model),
+    stream: body.stream === true,
+    system: typeof body.system === 'string' ? body.system : blockText(listOf(body.system).map(objectOf)),
+    messages: messages.map(summarizeMessage),
+    lastUserText: blockText(lastUser?.blocks ?? []),
+    tools: listOf(body.tools).flatMap(tool => {
+      const { name, input_schema: parameters } = objectOf(tool)
+      return parameters === undefined ? [] : [{ name: textOf(name), parameters }]
+    }),
+    toolChoice: toolChoiceOf(body.tool_choice),
+    body,
+  }
+}
+
+function summarizeMessage(message: ReadMessage): SummaryMessage {
+  const results = message.blocks.filter(block => block.type === 'tool_result')
+  const calls = message.blocks.filter(block => block.type === 'tool_use')
+  return {
+    role: results.length > 0 ? 'tool' : message.role === 'assistant' ? 'assistant' : 'user',
+    text: blockText(message.blocks),
+    toolCalls: calls.map(block => ({ id: textOf(block.id), name: textOf(block.name), args: block.input })),
+    toolResults: results.map(block => ({
+      id: textOf(block.tool_use_id),
+      content: resultText(block.content),
+    })),
+  }
+}
+
+function resultText(content: unknown): string {
+  return typeof content === 'string' ? content : blockText(listOf(content).map(objectOf))
+}
+
+function blockText(blocks: readonly JsonObject[]): string {
+  return blocks.map(block => (block.type === 'text' ? textOf(block.text) : '')).join('')
+}
+
+function toolChoiceOf(choice: unknown): RequestSummary['toolChoice'] {
+  if (!isObject(choice)) return 'auto'
+  if (choice.type === 'none') return 'none'
+  if (choice.type === 'any') return 'required'
+  return choice.type === 'tool' ? { name: textOf(choice.name) } : 'auto'
+}
+
+/** A message: whole, and as named events. */
+interface Block {
+  readonly whole: JsonObject
+  readonly start: JsonObject
+  readonly deltas: readonly JsonObject[]
+}
+
+function renderAnthropic(request: AnswerRequest): Answer {
+  const { plan, summary } = request
+  const blocks = plan.finish === 'blocked' ? [] : blocksOf(plan)
+  const head = { id: `msg_01${freshToken(22)}`, type: 'message', role: 'assistant', model: summary.model }
+  const whole = {
+    ...head,
+    content: blocks.map(block => block.whole),
+    stop_sequence: null,
+    usage: usageOf(plan),
+  }
+  return {
+    json: { ...whole, stop_reason: stopReason(plan) },
+    unfinished: { ...whole, stop_reason: null },
+    frames: framesOf(head, blocks, plan),
+  }
+}
+
+function blocksOf(plan: AnswerPlan): Block[] {
+  const turn = freshNonce()
+  const count = (plan.thinking === '' ? 0 : 1) + (plan.redactedThinking ? 1 : 0)
+  const blocks: Block[] = []
+  if (plan.thinking !== '') blocks.push(thinkingBlock(plan.thinking, { turn, index: 0, count }))
+  if (plan.redactedThinking) {
+    const data = mintRedactedData({ turn, index: blocks.length, count })
+    const whole = { type: 'redacted_thinking', data }
+    blocks.push({ whole, start: whole, deltas: [] })
+  }
+  if (plan.text !== '') blocks.push(textBlock(plan))
+  for (const call of plan.toolCalls) blocks.push(callBlock(call, plan.finish === 'malformed-call'))
+  return blocks
+}
+
+function thinkingBlock(thinking: string, place: { turn: string; index: number; count: number }): Block {
+  const signature = mintThinkingSignature(thinking, place)
+  return {
+    whole: { type: 'thinking', thinking, signature },
+    start: { type: 'thinking', thinking: '', signature: '' },
+    deltas: [
+      ...splitEvery(thinking, 16).map(piece => ({ type: 'thinking_delta', thinking: piece })),
+      { type: 'signature_delta', signature },
+    ],
+  }
+}
+
+function textBlock(plan: AnswerPlan): Block {
+  return {
+    whole: { type: 'text', text: plan.text },
+    start: { type: 'text', text: '' },
+    deltas: plan.deltas.map(text => ({ type: 'text_delta', text })),
+  }
+}
+
+function callBlock(call: AnswerPlan['toolCalls'][number], broken: boolean): Block {
+  const head = { type: 'tool_use', id: call.id ?? `toolu_01${freshToken(22)}`, name: call.name }
+  const text = JSON.stringify(call.args)
+  const sent = broken ? text.slice(0, Math.max(1, text.length - 2)) : text
+  return {
+    // A whole message cannot hold half an object.
+    whole: { ...head, input: broken ? {} : call.args },
+    start: { ...head, input: {} },
+    deltas: ['', ...splitEvery(sent, 8)].map(piece => ({ type: 'input_json_delta', partial_json: piece })),
+  }
+}
+
+function stopReason(plan: AnswerPlan): string {
+  switch (plan.finish) {
+    case 'stop':
+      return 'end_turn'
+    case 'tool-calls':
+      return 'tool_use'
+    case 'blocked':
+      return 'refusal'
+    default:
+      return 'max_tokens'
+  }
+}
+
+/** Tokens that were read from the cache are not part of `input_tokens`. */
+function usageOf({ usage }: AnswerPlan): JsonObject {
+  return {
+    input_tokens: Math.max(0, usage.input - usage.cached),
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: usage.cached,
+    output_tokens: usage.output,
+    service_tier: 'standard',
+  }
+}
+
+function framesOf(head: JsonObject, blocks: readonly Block[], plan: AnswerPlan): Frame[] {
+  const usage = usageOf(plan)
+  const begun = {
+    ...head,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { ...usage, output_tokens: 1 },
+  }
+  const events: JsonObject[] = [{ type: 'message_start', message: begun }]
+  blocks.forEach((block, index) => {
+    events.push({ type: 'content_block_start', index, content_block: block.start })
+    if (index === 0) events.push({ type: 'ping' })
+    for (const delta of block.deltas) events.push({ type: 'content_block_delta', index, delta })
+    events.push({ type: 'content_block_stop', index })
+  })
+  const ending: JsonObject[] = [
+    {
+      type: 'message_delta',
+      delta: { stop_reason: stopReason(plan), stop_sequence: null },
+      usage,
+    },
+    { type: 'message_stop' },
+  ]
+  return [
+    ...events.map(event => ({ text: anthropicFrame(event), terminal: false })),
+    ...ending.map(event => ({ text: anthropicFrame(event), terminal: true })),
+  ]
+}
+
+function anthropicFrame(event: JsonObject): string {
+  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 }

@@ -1,7 +1,33 @@
-import type { Family, Route } from '../family.js'
-import { estimateTokens, type JsonObject } from '../json.js'
+import {
+  type Answer,
+  type AnswerPlan,
+  type AnswerRequest,
+  type Family,
+  type Frame,
+  type Route,
+  splitEvery,
+} from '../family.js'
+import { estimateTokens, type JsonObject, objectOf } from '../json.js'
 import type { StrictProfile } from '../profile.js'
+import type { Quirk } from '../script.js'
+import { freshNonce, freshToken } from '../seal.js'
 import { applyRules, type Rule } from '../violation.js'
+import {
+  deepseekDeserializes,
+  deepseekPairs,
+  deepseekReasoning,
+  groqProperties,
+  groqRequest,
+  ollamaArguments,
+  ollamaContent,
+  ollamaImages,
+  ollamaRequest,
+  ollamaToolText,
+  vllmAlternates,
+  vllmArguments,
+  vllmImages,
+  vllmRequest,
+} from './compatible-rules.js'
 import {
   callsPaired,
   contentPresent,
@@ -9,9 +35,7 @@ import {
   imagesFromUser,
   toolMessagesNamed,
 } from './conversation-rules.js'
-import { deepseekDeserializes, deepseekPairs, deepseekReasoning } from './deepseek-rules.js'
 import { chatFault, chatNotFound, chatRefusal, chatStreamError, overflowOf } from './errors.js'
-import { groqProperties, groqRequest } from './groq-rules.js'
 import {
   mistralAssistantContent,
   mistralCallForms,
@@ -23,14 +47,6 @@ import {
   mistralWindow,
 } from './mistral-rules.js'
 import {
-  ollamaArguments,
-  ollamaContent,
-  ollamaImages,
-  ollamaRequest,
-  ollamaToolText,
-} from './ollama-rules.js'
-import { renderChat } from './render.js'
-import {
   hasMessages,
   hasModel,
   keysKnown,
@@ -40,7 +56,6 @@ import {
   toolTypes,
 } from './shape-rules.js'
 import { summarizeChat } from './summarize.js'
-import { vllmAlternates, vllmArguments, vllmImages, vllmRequest } from './vllm-rules.js'
 
 const windowOf: Rule = (body, context) => {
   const tokens = estimateTokens(body)
@@ -118,4 +133,206 @@ export function routeModels(method: string, path: string): Route | undefined {
 
 export function describeModel(model: string): JsonObject {
   return { id: model, object: 'model', created: 1_767_225_600, owned_by: 'strict-server' }
+}
+
+/** A chat completion: whole, and as `data:` frames that end with `[DONE]`, with every quirk that is asked for. */
+interface Call {
+  readonly index: number
+  readonly id: string
+  readonly name: string
+  readonly arguments: string
+}
+
+interface Writing {
+  readonly request: AnswerRequest
+  readonly quirks: ReadonlySet<Quirk>
+  readonly calls: readonly Call[]
+  readonly head: JsonObject
+  readonly finish: string
+  readonly usage: JsonObject
+}
+
+/** How each server differs without being asked to. */
+const HABITS: Partial<Readonly<Record<StrictProfile, readonly Quirk[]>>> = {
+  mistral: ['calls-with-finish', 'usage-on-finish'],
+  'deepseek-thinking': ['usage-on-finish'],
+  groq: ['whole-arguments'],
+  ollama: ['whole-arguments'],
+}
+
+function renderChat(request: AnswerRequest): Answer {
+  const { plan, summary, context } = request
+  const habits = HABITS[context.profile] ?? []
+  const writing: Writing = {
+    request,
+    quirks: new Set([...habits, ...request.quirks]),
+    calls: callsOf(request),
+    head: {
+      id: `chatcmpl-${freshToken(29)}`,
+      created: Math.floor(Date.now() / 1000),
+      model: summary.model,
+    },
+    finish: finishReason(request),
+    usage: usageOf(plan),
+  }
+  return {
+    json: wholeAnswer(writing, writing.finish),
+    unfinished: wholeAnswer(writing, null),
+    frames: frames(writing),
+  }
+}
+
+function callsOf({ plan, context }: AnswerRequest): Call[] {
+  return plan.toolCalls.map((call, index) => {
+    const text = JSON.stringify(call.args)
+    return {
+      index,
+      id: call.id ?? callId(context.profile),
+      name: call.name,
+      // The model stopped in the middle of its call.
+      arguments: plan.finish === 'malformed-call' ? text.slice(0, Math.max(1, text.length - 2)) : text,
+    }
+  })
+}
+
+function callId(profile: StrictProfile): string {
+  switch (profile) {
+    case 'mistral':
+      return freshToken(9)
+    case 'vllm':
+      return `chatcmpl-tool-${freshNonce(32)}`
+    case 'ollama':
+      return `call_${freshToken(8).toLowerCase()}`
+    case 'deepseek-thinking':
+      return `call_00_${freshToken(24)}`
+    default:
+      return `call_${freshToken(24)}`
+  }
+}
+
+/** A call that was forced by name ends with `stop` at OpenAI, although there is a call. */
+function finishReason({ plan, summary, context }: AnswerRequest): string {
+  switch (plan.finish) {
+    case 'tool-calls':
+      return typeof summary.toolChoice === 'object' && context.profile === 'openai-chat'
+        ? 'stop'
+        : 'tool_calls'
+    case 'malformed-call':
+      return plan.toolCalls.length > 0 ? 'tool_calls' : 'stop'
+    case 'blocked':
+      return 'content_filter'
+    default:
+      return plan.finish
+  }
+}
+
+function usageOf({ usage }: AnswerPlan): JsonObject {
+  return {
+    prompt_tokens: usage.input,
+    completion_tokens: usage.output,
+    total_tokens: usage.input + usage.output,
+    prompt_tokens_details: { cached_tokens: usage.cached, audio_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning, audio_tokens: 0 },
+  }
+}
+
+function reasoningField({ context, plan }: AnswerRequest): string | undefined {
+  if (plan.thinking === '') return undefined
+  if (context.profile === 'deepseek-thinking' || context.profile === 'vllm') return 'reasoning_content'
+  return context.profile === 'ollama' || context.profile === 'groq' ? 'reasoning' : undefined
+}
+
+function wholeAnswer({ request, head, calls, usage }: Writing, finish: string | null): JsonObject {
+  const { plan } = request
+  const reasoning = reasoningField(request)
+  const message = {
+    role: 'assistant',
+    content: plan.text === '' && calls.length > 0 ? null : plan.text,
+    ...(reasoning === undefined ? {} : { [reasoning]: plan.thinking }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls.map(wholeCall) }),
+    ...(request.context.profile === 'openai-chat' ? { refusal: null } : {}),
+  }
+  const choice = { index: 0, message, logprobs: null, finish_reason: finish }
+  return { ...head, object: 'chat.completion', choices: [choice], usage, system_fingerprint: 'fp_strict' }
+}
+
+function wholeCall(call: Call): JsonObject {
+  return { id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments } }
+}
+
+function frames(writing: Writing): Frame[] {
+  const { quirks, request, finish } = writing
+  const body = deltas(writing).map(delta => chunk(writing, delta, null))
+  if (quirks.has('empty-choices')) body.splice(1, 0, { ...chunk(writing, {}, null), choices: [] })
+  const last = quirks.has('calls-with-finish') && writing.calls.length > 0
+  const ending = chunk(
+    writing,
+    last ? { tool_calls: writing.calls.map(call => callDelta(call)) } : {},
+    finish,
+  )
+  const endings: JsonObject[] = [
+    quirks.has('usage-on-finish') ? { ...ending, usage: writing.usage } : ending,
+    ...(quirks.has('finish-twice') ? [chunk(writing, {}, finish)] : []),
+  ]
+  const wantsUsage = objectOf(request.body.stream_options).include_usage === true
+  if (wantsUsage && !quirks.has('usage-on-finish')) {
+    endings.push({ ...ending, choices: [], usage: writing.usage })
+  }
+  const written = [
+    ...body.map(value => frame(value, false, quirks)),
+    ...endings.map(value => frame(value, true, quirks)),
+  ]
+  if (!quirks.has('no-done')) written.push({ text: 'data: [DONE]\n\n', terminal: true })
+  return written
+}
+
+function deltas(writing: Writing): JsonObject[] {
+  const { request, quirks, calls } = writing
+  const reasoning = reasoningField(request)
+  const role = { role: 'assistant', content: calls.length > 0 ? null : '' }
+  const parts: JsonObject[] = [
+    role,
+    ...(reasoning === undefined ? [] : [{ [reasoning]: request.plan.thinking }]),
+    ...request.plan.deltas.map(content => ({ content })),
+    ...(quirks.has('calls-with-finish') ? [] : calls.flatMap(call => callDeltas(call, quirks))),
+  ]
+  return quirks.has('role-in-every-delta') ? parts.map(part => ({ role: 'assistant', ...part })) : parts
+}
+
+/** The first delta names the call; the later ones bring its arguments in pieces. */
+function callDeltas(call: Call, quirks: ReadonlySet<Quirk>): JsonObject[] {
+  if (quirks.has('whole-arguments')) return [{ tool_calls: [quirky(callDelta(call), call, quirks, true)] }]
+  const first = { ...callDelta(call), function: { name: call.name, arguments: '' } }
+  const pieces = splitEvery(call.arguments, 8).map(piece => ({
+    index: call.index,
+    function: { arguments: piece },
+  }))
+  return [first, ...pieces].map((delta, at) => ({ tool_calls: [quirky(delta, call, quirks, at === 0)] }))
+}
+
+function callDelta(call: Call): JsonObject {
+  return { index: call.index, ...wholeCall(call) }
+}
+
+function quirky(delta: JsonObject, call: Call, quirks: ReadonlySet<Quirk>, first: boolean): JsonObject {
+  const { index, id, ...rest } = delta
+  const place = quirks.has('index-missing') ? {} : { index: quirks.has('index-zero') ? 0 : index }
+  const named = quirks.has('id-missing') ? false : first || quirks.has('id-repeated')
+  return { ...place, ...(named ? { id: id ?? call.id } : {}), ...rest }
+}
+
+function chunk({ head, request }: Writing, delta: JsonObject, finish: string | null): JsonObject {
+  const wantsUsage = objectOf(request.body.stream_options).include_usage === true
+  return {
+    ...head,
+    object: 'chat.completion.chunk',
+    system_fingerprint: 'fp_strict',
+    choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
+    ...(wantsUsage ? { usage: null } : {}),
+  }
+}
+
+function frame(value: JsonObject, terminal: boolean, quirks: ReadonlySet<Quirk>): Frame {
+  const comment = quirks.has('comments') ? ': PROCESSING\n\n' : ''
+  return { text: `${comment}data: ${JSON.stringify(value)}\n\n`, terminal }
 }

@@ -1,0 +1,155 @@
+import {
+  type Component,
+  decodeKittyPrintable,
+  fuzzyFilter,
+  matchesKey,
+  SelectList,
+  truncateToWidth,
+  visibleWidth,
+} from '@earendil-works/pi-tui'
+import type { ApprovalAnswer } from '../../tool.js'
+import { plainLine, plainText } from '../plain-text.js'
+import { count } from '../wording.js'
+import type { ApprovalQuestion } from './chat-session.js'
+import { argumentEntries } from './format.js'
+import { clip, hanging } from './item-lines.js'
+import type { Choice } from './model-choices.js'
+import { selectTheme, type Theme } from './theme.js'
+
+/** Asks whether a tool may run, with everything that it was called with. */
+export class ApprovalPrompt implements Component {
+  onAnswer: (answer: ApprovalAnswer) => void = () => {}
+  #selected = 0
+  #isWhole = false
+  readonly #options: readonly (typeof OPTIONS)[number][]
+
+  constructor(
+    private readonly question: ApprovalQuestion,
+    private readonly theme: Theme,
+    private readonly rows: () => number,
+  ) {
+    this.#options = question.onceOnly ? OPTIONS.filter(({ answer }) => answer !== 'always') : OPTIONS
+  }
+
+  invalidate(): void {}
+
+  handleInput(data: string): void {
+    const key = (decodeKittyPrintable(data) ?? data).toLowerCase()
+    const named = this.#options.find(option => option.key === key)
+    if (named) this.onAnswer(named.answer)
+    else if (key === 'v') this.#isWhole = !this.#isWhole
+    else if (matchesKey(data, 'escape')) this.onAnswer('no')
+    else if (matchesKey(data, 'up') || matchesKey(data, 'left')) this.#move(-1)
+    else if (matchesKey(data, 'down') || matchesKey(data, 'right') || matchesKey(data, 'tab')) this.#move(1)
+    else if (matchesKey(data, 'enter')) this.onAnswer(this.#options[this.#selected]?.answer ?? 'no')
+  }
+
+  #move(by: number): void {
+    const count = this.#options.length
+    this.#selected = (this.#selected + by + count) % count
+  }
+
+  render(width: number): string[] {
+    const { theme, question } = this
+    const reason = question.reason === undefined ? '' : ` ${theme.dim(plainLine(question.reason))}`
+    return [
+      '',
+      clip(`  ${theme.notable('?')} Allow ${theme.bold(plainLine(question.name))}?${reason}`, width),
+      ...this.#arguments(width),
+      '',
+      ...this.#options.map((option, index) => this.#option(option, index === this.#selected, width)),
+    ]
+  }
+
+  #option({ key, label }: (typeof OPTIONS)[number], isSelected: boolean, width: number): string {
+    const { theme } = this
+    const text = `${isSelected ? '→' : ' '} ${key}  ${label}`
+    return clip(`    ${isSelected ? theme.accent(theme.bold(text)) : text}`, width)
+  }
+
+  /** All of it, or as much as leaves room for the answers; then it is said how much is missing. */
+  #arguments(width: number): string[] {
+    const entries = argumentEntries(this.question.args)
+    const column = Math.min(20, Math.max(0, ...entries.map(({ name }) => visibleWidth(plainLine(name)))))
+    const lines = entries.flatMap(({ name, text }) => {
+      const label = plainLine(name)
+      const sign = `      ${this.theme.dim(label)}${' '.repeat(Math.max(0, column - visibleWidth(label)))}  `
+      const body = plainText(text)
+      return hanging(sign, body === '' ? '(empty)' : body, width, part => part)
+    })
+    const room = Math.max(3, this.rows() - 14)
+    if (this.#isWhole || lines.length <= room) return lines
+    const more = `… ${count(lines.length - room, 'more line')}: v shows all`
+    return [...lines.slice(0, room), clip(`      ${this.theme.notable(more)}`, width)]
+  }
+}
+
+const OPTIONS = [
+  { key: 'o', answer: 'once', label: 'once' },
+  { key: 'a', answer: 'always', label: 'always, in this session' },
+  { key: 'n', answer: 'no', label: 'no' },
+] as const
+
+/** A list to choose from; typing narrows it. */
+export class Picker implements Component {
+  onDone: (value: string | undefined) => void = () => {}
+  readonly #choices: readonly Choice[]
+  #filter = ''
+  #list: SelectList
+
+  constructor(
+    private readonly title: string,
+    choices: readonly Choice[],
+    private readonly theme: Theme,
+    private readonly rows: number,
+  ) {
+    this.#choices = choices.map(choice => ({ ...choice, label: plainLine(choice.label) }))
+    this.#list = this.#makeList()
+  }
+
+  invalidate(): void {}
+
+  handleInput(data: string): void {
+    const typed = decodeKittyPrintable(data) ?? data
+    if (matchesKey(data, 'backspace')) this.#narrow([...this.#filter].slice(0, -1).join(''))
+    else if (/^[^\p{Cc}]+$/u.test(typed)) this.#narrow(this.#filter + typed)
+    else this.#list.handleInput(data)
+  }
+
+  render(width: number): string[] {
+    const { theme } = this
+    const keys = this.#filter === '' ? 'type to narrow, Enter takes, Esc leaves' : plainLine(this.#filter)
+    return [
+      '',
+      clip(`  ${theme.bold(this.title)} ${theme.dim(`· ${keys}`)}`, width),
+      ...this.#lines(Math.max(8, width - 2)).map(line => clip(`  ${line}`, width)),
+    ]
+  }
+
+  #lines(width: number): string[] {
+    return this.#list.getSelectedItem() === null
+      ? [this.theme.dim('  nothing matches')]
+      : this.#list.render(width)
+  }
+
+  #narrow(filter: string): void {
+    this.#filter = filter
+    this.#list = this.#makeList()
+  }
+
+  #makeList(): SelectList {
+    const found = fuzzyFilter(
+      [...this.#choices],
+      this.#filter,
+      ({ label, description = '' }) => `${label} ${description}`,
+    )
+    const list = new SelectList(found, Math.max(3, Math.min(12, this.rows - 10)), selectTheme(this.theme), {
+      minPrimaryColumnWidth: 16,
+      maxPrimaryColumnWidth: 44,
+      truncatePrimary: ({ text, maxWidth }) => truncateToWidth(text, maxWidth, '…'),
+    })
+    list.onSelect = item => this.onDone(item.value)
+    list.onCancel = () => this.onDone(undefined)
+    return list
+  }
+}

@@ -1,0 +1,120 @@
+import { own } from '../base/own.js'
+import { redact } from '../base/redact.js'
+import { AgentError } from '../errors.js'
+import { shortTokenWarning } from '../server/security/server-token.js'
+import type { Flags } from './command.js'
+import { type LoadedSettings, loadSettings, runtimeOptions } from './open-runtime.js'
+import { lineWidth, print, printJson, stylesOf, tableLines } from './output.js'
+import { plainLine } from './plain-text.js'
+
+/** `lango config show`. Keys are hidden. */
+export async function showConfig(flags: Flags): Promise<number> {
+  const { config, file, agentFile, model, sources, skipped } = await loadSettings(flags, { runs: false })
+  const shown = redact(config) as Record<string, unknown>
+  if (flags.json) {
+    await printJson({
+      file: file ?? null,
+      agentFile: agentFile ?? null,
+      model: model ?? null,
+      config: shown,
+      sources,
+      ...(skipped.length > 0 ? { skipped } : {}),
+    })
+    return 0
+  }
+  const { bold, dim } = stylesOf(process.stdout)
+  const rows = leavesOf(shown).map(([path, value]) => [
+    path,
+    valueText(value),
+    own(sources, path) || 'default',
+  ])
+  const columns = [
+    { title: 'KEY' },
+    { title: 'VALUE', flexible: true, least: 16 },
+    { title: 'FROM', least: 12 },
+  ]
+  const [titles = '', ...lines] = tableLines(columns, rows, lineWidth())
+  const places = [file === undefined ? 'No configuration file.' : `Read from ${file}.`]
+  if (agentFile !== undefined) places.push(`The agent is ${agentFile}.`)
+  await print(`${[bold(titles), ...lines].join('\n')}\n\n${dim(places.join(' '))}\n`)
+  return 0
+}
+
+/** Every value with its dotted path. Lists and empty objects are values. */
+function leavesOf(value: Record<string, unknown>, prefix = ''): (readonly [path: string, value: unknown])[] {
+  return Object.entries(value).flatMap(([key, child]) => {
+    if (child === undefined) return []
+    const isGroup = typeof child === 'object' && child !== null && !Array.isArray(child)
+    if (!isGroup || Object.keys(child).length === 0) return [[`${prefix}${key}`, child] as const]
+    return leavesOf(child as Record<string, unknown>, `${prefix}${key}.`)
+  })
+}
+
+function valueText(value: unknown): string {
+  return plainLine(typeof value === 'string' ? value : JSON.stringify(value))
+}
+
+/** `lango config check`: whatever `lango run` would stumble over before it asks a model. */
+export async function checkConfig(flags: Flags): Promise<number> {
+  try {
+    const loaded = await loadSettings(flags, { runs: false })
+    await checkRuntime(loaded)
+    if (flags.json) await printJson({ ok: true, ...places(loaded), warnings: warningsOf(loaded) })
+    else await print(okText(loaded))
+    return 0
+  } catch (error) {
+    if (!(flags.json && error instanceof AgentError)) throw error
+    const { problems = [{ path: '', message: error.message }] } = error.details
+    await printJson({ ok: false, code: error.code, message: error.message, problems })
+    return 1
+  }
+}
+
+/** What the schema cannot know: that the agent file exports an agent, and that every model has a provider. */
+async function checkRuntime(loaded: LoadedSettings): Promise<void> {
+  const [options, { checkModels, checkOptions }, { createRegistry }] = await Promise.all([
+    runtimeOptions(loaded),
+    import('../runtime/check-options.js'),
+    import('../provider/provider-registry.js'),
+  ])
+  checkOptions(options)
+  const registry = createRegistry(options.providers ?? {})
+  checkModels(options, registry)
+  if (loaded.model !== undefined) registry.resolve(loaded.model)
+}
+
+function warningsOf({ config }: LoadedSettings): string[] {
+  const warning = shortTokenWarning(config.server.tokens)
+  return warning ? [`${warning.message} ${warning.fix}`] : []
+}
+
+function places({ file, agentFile, model, sources, skipped }: LoadedSettings) {
+  const left = skipped.length > 0 ? { skipped } : {}
+  return { file: file ?? null, agentFile: agentFile ?? null, model: model ?? null, sources, ...left }
+}
+
+function okText(loaded: LoadedSettings): string {
+  const { green, yellow } = stylesOf(process.stdout)
+  const { file, agentFile, model, sources, skipped } = loaded
+  const why = sources['agent.model']?.startsWith('default: ') ? ` (${sources['agent.model'].slice(9)})` : ''
+  const lines = [
+    `${skipped.length === 0 ? green('ok') : yellow('part')}  ${file ?? 'no configuration file: the defaults hold'}`,
+    ...(agentFile === undefined ? [] : [`    agent  ${agentFile}`]),
+    ...(model === undefined ? [] : [`    model  ${model}${why}`]),
+    ...Object.entries(sources)
+      .filter(([, source]) => source.startsWith('the '))
+      .map(([path, source]) => `    ${path}  comes from ${source}`),
+    ...warningsOf(loaded).map(warning => `${yellow('warn')}  ${warning}`),
+    ...(skipped.length === 0
+      ? []
+      : [`    not checked, because not trusted  ${plainLine(skipped.join(', '))}`]),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** `lango config schema`. */
+export async function printConfigSchema(): Promise<number> {
+  const { configJsonSchema } = await import('../config/config.js')
+  await printJson(configJsonSchema())
+  return 0
+}

@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { type Column, Progress, tableLines } from './output.js'
+import { textWidth } from './plain-text.js'
+
+const COLUMNS: Column[] = [
+  { title: 'ID', least: 6 },
+  { title: 'N', align: 'right' },
+  { title: 'TEXT', flexible: true, least: 8 },
+]
+
+test('columns line up, whatever the width of their letters', () => {
+  const lines = tableLines(
+    COLUMNS,
+    [
+      ['a', '1', '漢字 text'],
+      ['bcd', '1,000', '😀 smile'],
+    ],
+    80,
+  )
+  expect(lines).toEqual(['ID       N  TEXT', 'a        1  漢字 text', 'bcd  1,000  😀 smile'])
+})
+
+test.each([80, 40, 30, 24])('no line is wider than %i columns', width => {
+  const rows = [['a-very-long-session-id-of-36-characters', '12', '漢字'.repeat(40)]]
+  for (const line of tableLines(COLUMNS, rows, width)) expect(textWidth(line)).toBeLessThanOrEqual(width)
+})
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+})
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Counts to 100, a quarter of a second each, and returns what was written. */
+function count(isTTY: boolean, steps: number): string[] {
+  const written: string[] = []
+  const stream = { isTTY, write: (text: string) => written.push(text) } as unknown as NodeJS.WriteStream
+  const progress = new Progress(stream)
+  for (let step = 1; step <= steps; step += 1) {
+    vi.advanceTimersByTime(250)
+    progress.tell(() => `step ${step}`)
+  }
+  progress.end()
+  return written
+}
+
+test('what is over soon says nothing', () => {
+  expect(count(true, 1)).toEqual([])
+})
+
+test('on a terminal one line is rewritten and wiped at the end', () => {
+  expect(count(true, 4)).toEqual(['\rstep 2\u001b[K', '\rstep 3\u001b[K', '\rstep 4\u001b[K', '\r\u001b[K'])
+})
+
+test('on a narrow terminal the line is cut, because a line that wraps cannot be written over', () => {
+  const written: string[] = []
+  const stream = { isTTY: true, columns: 12, write: (text: string) => written.push(text) }
+  const progress = new Progress(stream as unknown as NodeJS.WriteStream)
+  vi.advanceTimersByTime(1000)
+  progress.tell(() => 'exported 3,000 sessions')
+  expect(written).toEqual(['\rexported 3…\u001b[K'])
+})
+
+test('elsewhere a line is added every five seconds', () => {
+  expect(count(false, 45)).toEqual(['step 20\n', 'step 40\n'])
+})

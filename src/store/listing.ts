@@ -1,0 +1,94 @@
+/** Titles of sessions: short, on one line, and searchable in any language whatever the database can fold. */
+
+import { AgentError } from '../errors.js'
+import { type Message, normalizeRole } from '../session/message.js'
+import { isSynthetic } from '../session/token-budget-truncate.js'
+import { restoreText, storableText } from './storable-text.js'
+
+const MAX_TITLE = 200
+
+/** A title as it is kept: one line, at most 200 characters, `undefined` when nothing is left. */
+export function tidyTitle(title: unknown): string | undefined {
+  if (title === undefined) return undefined
+  if (typeof title !== 'string') {
+    throw new AgentError('invalid-argument', 'title must be a string', { details: { field: 'title' } })
+  }
+  const line = title
+    .slice(0, 4 * MAX_TITLE)
+    .replaceAll(/[\s\p{Cc}]+/gu, ' ')
+    .trim()
+  const whole = [...line].slice(0, MAX_TITLE).join('')
+  return whole === '' ? undefined : whole
+}
+
+/** The columns `title` and `search` of a session. */
+export function titleColumns(
+  title: string | undefined,
+  sessionId: string,
+): [title: string | null, search: string] {
+  const words = folded(title === undefined ? sessionId : `${title}\n${sessionId}`)
+  return [title === undefined ? null : storableText(title), words]
+}
+
+/** The title in a row, if it has one. */
+export function titleIn(stored: unknown): { title?: string } {
+  return typeof stored === 'string' ? { title: restoreText(stored) } : {}
+}
+
+/** Whether a search finds a session. */
+export function isFound(search: string, title: string | undefined, sessionId: string): boolean {
+  return titleColumns(title, sessionId)[1].includes(folded(search))
+}
+
+/** A search as a pattern for LIKE with the escape character `!`. */
+export function searchPattern(search: string): string {
+  return `%${folded(search).replaceAll(/[!%_]/g, '!$&')}%`
+}
+
+/** Case and width folded; halves of surrogate pairs, which databases refuse, become a question mark. */
+function folded(text: string): string {
+  return Buffer.from(text.normalize('NFKC').toLowerCase()).toString().replaceAll('\0', '')
+}
+
+const PREVIEW_LENGTH = 120
+
+/** How far back a preview is looked for: a list must stay cheap when a session ends in thousands of tool calls. */
+export const PREVIEW_WINDOW = 200
+
+/** Whether a person would read this message: words of a user or an assistant, not Lango's own. */
+export function isReadable(message: Message): boolean {
+  const role = normalizeRole(message.role)
+  return (role === 'user' || role === 'assistant') && message.content.trim() !== '' && !isSynthetic(message)
+}
+
+/** The beginning of a text, never half of a character. */
+export function previewOf(text: string): string {
+  const start = text.trimStart()
+  const end = /[\ud800-\udbff]/.test(start.charAt(PREVIEW_LENGTH - 1)) ? PREVIEW_LENGTH - 1 : PREVIEW_LENGTH
+  return start.slice(0, end).trimEnd()
+}
+
+/** Where a page of sessions ended: the next one starts behind it. */
+export interface PageCursor {
+  updatedAt: number
+  pk: number
+}
+
+/** A cursor as callers see it: opaque, and safe in a URL. */
+export function writeCursor({ updatedAt, pk }: PageCursor): string {
+  return Buffer.from(JSON.stringify([updatedAt, pk])).toString('base64url')
+}
+
+export function readCursor(text: string): PageCursor {
+  try {
+    const [updatedAt, pk] = JSON.parse(Buffer.from(text, 'base64url').toString()) as unknown[]
+    if (Number.isFinite(updatedAt) && Number.isSafeInteger(pk)) {
+      return { updatedAt: updatedAt as number, pk: pk as number }
+    }
+  } catch {
+    // Falls through: whatever cannot be read was not written here.
+  }
+  throw new AgentError('invalid-argument', 'cursor must be the nextCursor of an earlier page', {
+    details: { field: 'cursor' },
+  })
+}
