@@ -1,6 +1,6 @@
 /**
- * What callers hand to a store is checked once, here, and the error names the field. Inside, it is trusted.
- * Messages are the exception by design: any role, id or JSON is stored as it is; only their types count.
+ * The rules for what callers pass to a store; `checked-store.ts` applies them. Every error names the field. Of a
+ * message only the types are checked: any role, id or JSON is stored unchanged.
  */
 
 import { AgentError } from '../errors.js'
@@ -8,6 +8,7 @@ import type { Message, SessionKey, State } from '../session/message.js'
 import type {
   CreateOptions,
   LeaseOptions,
+  ListQuery,
   LoadOptions,
   ReadOptions,
   RunEventRecord,
@@ -40,9 +41,16 @@ export function checkName(field: string, name: unknown): asserts name is string 
   }
 }
 
-export function checkSearch(search: unknown): void {
+export function checkListQuery({ appName, userId, limit, search }: ListQuery): void {
+  checkName('appName', appName)
+  if (userId !== undefined) checkName('userId', userId)
+  if (limit !== undefined) checkInteger('limit', limit, 1)
   if (search === undefined || (typeof search === 'string' && search.length <= MAX_SEARCH)) return
   throw invalid('search', `must be a string of at most ${MAX_SEARCH} characters`, undefined)
+}
+
+export function checkTitle(title: unknown): void {
+  if (title !== undefined && typeof title !== 'string') throw invalid('title', 'must be a string', undefined)
 }
 
 export function checkMessage(message: Message): void {
@@ -67,7 +75,7 @@ export function checkMessage(message: Message): void {
 }
 
 /** The JSON of a value, or an error that names where it stood. */
-export function toJson(field: string, value: unknown): string {
+export function storableJson(field: string, value: unknown): string {
   let json: string | undefined
   try {
     json = JSON.stringify(value)

@@ -8,11 +8,8 @@ import { restoreText, storableText } from './storable-text.js'
 const MAX_TITLE = 200
 
 /** A title as it is kept: one line, at most 200 characters, `undefined` when nothing is left. */
-export function tidyTitle(title: unknown): string | undefined {
+export function tidyTitle(title: string | undefined): string | undefined {
   if (title === undefined) return undefined
-  if (typeof title !== 'string') {
-    throw new AgentError('invalid-argument', 'title must be a string', { details: { field: 'title' } })
-  }
   const line = title
     .slice(0, 4 * MAX_TITLE)
     .replaceAll(/[\s\p{Cc}]+/gu, ' ')

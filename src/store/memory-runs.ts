@@ -6,18 +6,7 @@ import type {
   RunStore,
   RunSummary,
 } from '../session/session-store.js'
-import {
-  checkEvents,
-  checkInteger,
-  checkKey,
-  checkName,
-  checkObservation,
-  checkRecord,
-  checkRunRange,
-  checkSignal,
-  toJson,
-} from './check-input.js'
-
+import { storableJson } from './check-input.js'
 import { finishOf } from './sql-runs.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
@@ -54,12 +43,9 @@ export class MemoryRuns implements RunStore {
 
   async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
     this.#assertOpen()
-    checkKey(key)
-    checkName('runId', runId)
-    checkEvents(events)
     const kept = events.map(event => ({
       seq: event.seq,
-      json: toJson('events', event),
+      json: storableJson('events', event),
       storedAt: Date.now(),
     }))
     if (this.#deleted.has(runId)) return
@@ -84,8 +70,6 @@ export class MemoryRuns implements RunStore {
     options: { afterSeq?: number; limit?: number } = {},
   ): Promise<RunEventRecord[]> {
     this.#assertOpen()
-    checkName('runId', runId)
-    checkRunRange(options)
     const { afterSeq = Number.NEGATIVE_INFINITY, limit = 1000 } = options
     return [...(this.#runs.get(runId)?.events ?? [])]
       .filter(([seq]) => seq > afterSeq)
@@ -96,15 +80,12 @@ export class MemoryRuns implements RunStore {
 
   async findRun(runId: string): Promise<RunSummary | undefined> {
     this.#assertOpen()
-    checkName('runId', runId)
     const run = this.#runs.get(runId)
     return run && summarize(runId, run)
   }
 
   async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
     this.#assertOpen()
-    checkKey(key)
-    if (options.limit !== undefined) checkInteger('limit', options.limit, 1)
     return [...this.#runs]
       .filter(([, { owner }]) => owner === ownerOf(key))
       .flatMap(([runId, run]) => summarize(runId, run) ?? [])
@@ -115,15 +96,12 @@ export class MemoryRuns implements RunStore {
 
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
     this.#assertOpen()
-    checkName('runId', runId)
-    checkRecord(step, record)
-    const json = toJson('record', record)
+    const json = storableJson('record', record)
     if (!this.#deleted.has(runId)) this.#run(runId).requests.set(step, { json, storedAt: Date.now() })
   }
 
   async readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
     this.#assertOpen()
-    checkName('runId', runId)
     return [...(this.#runs.get(runId)?.requests ?? [])]
       .sort(([one], [other]) => one - other)
       .map(([step, { json }]) => ({ step, record: JSON.parse(json) as Record<string, unknown> }))
@@ -131,14 +109,11 @@ export class MemoryRuns implements RunStore {
 
   async sendSignal(runId: string, signal: RunSignal): Promise<void> {
     this.#assertOpen()
-    checkName('runId', runId)
-    checkSignal(signal)
-    this.#run(runId).signals.push({ json: toJson('signal', signal), storedAt: Date.now() })
+    this.#run(runId).signals.push({ json: storableJson('signal', signal), storedAt: Date.now() })
   }
 
   async takeSignals(runId: string): Promise<RunSignal[]> {
     this.#assertOpen()
-    checkName('runId', runId)
     const waiting = this.#runs.get(runId)?.signals.splice(0) ?? []
     return waiting.map(({ json }) => JSON.parse(json) as RunSignal)
   }
@@ -149,7 +124,6 @@ export class MemoryRuns implements RunStore {
     before: number
   }): Promise<{ events: number; requests: number; signals: number }> {
     this.#assertOpen()
-    checkInteger('before', before, 0)
     const pruned = { events: 0, requests: 0, signals: 0 }
     for (const [runId, run] of this.#runs) {
       pruned.events += pruneMap(run.events, before)
@@ -200,14 +174,12 @@ export class MemoryCalibration implements CalibrationStore {
 
   async read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
     this.#assertOpen()
-    checkName('model', model)
     const found = this.#models.get(model)
     return found === undefined ? undefined : { ...found }
   }
 
   async record(model: string, bytes: number, tokens: number): Promise<void> {
     this.#assertOpen()
-    checkObservation(model, bytes, tokens)
     const sum = this.#models.get(model) ?? { bytes: 0, tokens: 0 }
     this.#models.set(model, { bytes: sum.bytes + bytes, tokens: sum.tokens + tokens })
   }

@@ -18,20 +18,7 @@ import type {
 } from '../session/session-store.js'
 import { tokenBudgetTruncate } from '../session/token-budget-truncate.js'
 import { countMessageTokens } from '../session/tokens.js'
-import {
-  checkFence,
-  checkInteger,
-  checkKey,
-  checkLeaseOptions,
-  checkLoadOptions,
-  checkMessage,
-  checkName,
-  checkNesting,
-  checkReadOptions,
-  checkSearch,
-  checkState,
-  toJson,
-} from './check-input.js'
+import { storableJson } from './check-input.js'
 import { LeaseHolder, type TicketDesk } from './hold-lease.js'
 import {
   isFound,
@@ -84,9 +71,6 @@ export class MemoryStore implements SessionStore {
 
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
     this.#assertOpen()
-    checkKey(key)
-    checkState('state', state)
-    checkNesting(key, options)
     const changes = splitDelta('state', state)
     if (this.#sessions.has(keyText(key))) throw sessionExists(key)
     const title = tidyTitle(options.title)
@@ -99,16 +83,12 @@ export class MemoryStore implements SessionStore {
 
   async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
     this.#assertOpen()
-    checkKey(key)
-    checkLoadOptions(options)
     const session = this.#sessions.get(keyText(key))
     return session === undefined ? undefined : this.#view(session, options)
   }
 
   async readMessages(key: SessionKey, options: ReadOptions = {}): Promise<StoredMessage[]> {
     this.#assertOpen()
-    checkKey(key)
-    checkReadOptions(options)
     const messages = this.#sessions.get(keyText(key))?.messages ?? []
     const { afterSeq = 0, beforeSeq = Number.POSITIVE_INFINITY, limit = 1000 } = options
     const range = messages.slice(afterSeq, Math.min(messages.length, Math.max(0, beforeSeq - 1)))
@@ -122,10 +102,8 @@ export class MemoryStore implements SessionStore {
     options: AppendOptions = {},
   ): Promise<{ seq: number }> {
     this.#assertOpen()
-    checkKey(key)
-    checkMessage(message)
     const copy = clone(message)
-    const changes = this.#checkDelta('stateDelta', options)
+    const changes = splitDelta('stateDelta', options.stateDelta)
     const session = this.#writable(key, options.fence)
     const seq = this.#place(session, copy.id)
     session.messages[seq - 1] = { ...copy, seq, tokens: countMessageTokens(copy) }
@@ -137,9 +115,7 @@ export class MemoryStore implements SessionStore {
 
   async updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
     this.#assertOpen()
-    checkKey(key)
-    checkState('delta', delta)
-    const changes = this.#checkDelta('delta', { ...options, stateDelta: delta })
+    const changes = splitDelta('delta', delta)
     const session = this.#writable(key, options.fence)
     this.#apply(session, changes)
     session.updatedAt = Date.now()
@@ -151,10 +127,7 @@ export class MemoryStore implements SessionStore {
     options: { throughSeq?: number } = {},
   ): Promise<Session> {
     this.#assertOpen()
-    checkKey(key)
-    checkName('newSessionId', newSessionId)
     const { throughSeq } = options
-    if (throughSeq !== undefined) checkInteger('throughSeq', throughSeq, 1)
     const newKey = { ...key, sessionId: newSessionId }
     const source = this.#sessions.get(keyText(key))
     if (source === undefined) throw sessionNotFound(key)
@@ -171,14 +144,12 @@ export class MemoryStore implements SessionStore {
 
   async describeSession(key: SessionKey): Promise<SessionSummary | undefined> {
     this.#assertOpen()
-    checkKey(key)
     const session = this.#sessions.get(keyText(key))
     return session && summarize(session)
   }
 
   async renameSession(key: SessionKey, title: string): Promise<void> {
     this.#assertOpen()
-    checkKey(key)
     const tidy = tidyTitle(title)
     const session = this.#sessions.get(keyText(key))
     if (session === undefined) throw sessionNotFound(key)
@@ -187,10 +158,6 @@ export class MemoryStore implements SessionStore {
 
   async listSessions(query: ListQuery): Promise<SessionPage> {
     this.#assertOpen()
-    checkName('appName', query.appName)
-    if (query.userId !== undefined) checkName('userId', query.userId)
-    if (query.limit !== undefined) checkInteger('limit', query.limit, 1)
-    checkSearch(query.search)
     const limit = Math.min(query.limit ?? 50, 1000)
     const after = query.cursor === undefined ? undefined : readCursor(query.cursor)
     const found = [...this.#sessions.values()]
@@ -207,7 +174,6 @@ export class MemoryStore implements SessionStore {
 
   async deleteSession(key: SessionKey): Promise<boolean> {
     this.#assertOpen()
-    checkKey(key)
     for (const { key: nested, nestedIn } of this.#sessions.values()) {
       const isOurs = nested.userId === key.userId && nested.sessionId === key.sessionId
       if (isOurs && nestedIn === key.appName) await this.deleteSession(nested)
@@ -219,8 +185,6 @@ export class MemoryStore implements SessionStore {
 
   async acquireLease(key: SessionKey, options: LeaseOptions = {}): Promise<Lease> {
     this.#assertOpen()
-    checkKey(key)
-    checkLeaseOptions(options)
     return this.#leases.acquire(key, options)
   }
 
@@ -232,12 +196,6 @@ export class MemoryStore implements SessionStore {
 
   #assertOpen(): void {
     if (this.#closed) throw storeClosed()
-  }
-
-  #checkDelta(field: string, { stateDelta, fence }: AppendOptions) {
-    checkFence(fence)
-    if (stateDelta !== undefined) checkState(field, stateDelta)
-    return splitDelta(field, stateDelta)
   }
 
   #newSession(key: SessionKey): MemorySession {
@@ -336,7 +294,7 @@ function keyText({ appName, userId, sessionId }: SessionKey): string {
 
 /** A message is JSON data: what JSON cannot say was never part of it. */
 function clone<T>(data: T): T {
-  return JSON.parse(toJson('message', data)) as T
+  return JSON.parse(storableJson('message', data)) as T
 }
 
 interface Ticket {

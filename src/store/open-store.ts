@@ -1,5 +1,6 @@
 import { AgentError } from '../errors.js'
 import type { SessionStore } from '../session/session-store.js'
+import { checkedStore } from './checked-store.js'
 import type { ForeignDatabase } from './sqlite.js'
 
 export type { ForeignDatabase }
@@ -13,21 +14,21 @@ export async function openStore(url: string): Promise<SessionStore> {
   switch (location.driver) {
     case 'memory': {
       const { MemoryStore } = await import('./memory-store.js')
-      return new MemoryStore()
+      return checkedStore(new MemoryStore())
     }
     case 'sqlite': {
       const [{ openSqlite }, { openSqlStore }] = await Promise.all([
         import('./sqlite.js'),
         import('./sql-store.js'),
       ])
-      return openSqlStore(await openSqlite(location))
+      return checkedStore(await openSqlStore(await openSqlite(location)))
     }
     case 'postgres': {
       const [{ openPostgres }, { openSqlStore }] = await Promise.all([
         import('./postgres.js'),
         import('./sql-store.js'),
       ])
-      return openSqlStore(await openPostgres(location))
+      return checkedStore(await openSqlStore(await openPostgres(location)))
     }
   }
 }

@@ -2,7 +2,7 @@ import { AgentError, messageOf } from '../errors.js'
 import type { Message, StoredMessage, ToolCall } from '../session/message.js'
 import { startsTurn } from '../session/token-budget-truncate.js'
 import { countMessageTokens, joinOutputs, repeatsOutputs } from '../session/tokens.js'
-import { toJson } from './check-input.js'
+import { storableJson } from './check-input.js'
 import { isReadable } from './listing.js'
 import { numberIn, type Row, type SqlValue, textIn } from './sql-database.js'
 import { restoreText, storableText } from './storable-text.js'
@@ -59,8 +59,8 @@ export function messageToRow(message: Message): MessageRow {
     optionalText(invocationId),
     optionalText(branch),
     isDerived ? null : storableText(content),
-    toolCalls === undefined ? null : toJson('message.toolCalls', toolCalls),
-    extra === undefined ? null : toJson('message.extra', extra),
+    toolCalls === undefined ? null : storableJson('message.toolCalls', toolCalls),
+    extra === undefined ? null : storableJson('message.extra', extra),
   ]
   return { flags, tokens, eventId, values }
 }

@@ -6,17 +6,7 @@ import type {
   RunStore,
   RunSummary,
 } from '../session/session-store.js'
-import {
-  checkEvents,
-  checkInteger,
-  checkKey,
-  checkName,
-  checkObservation,
-  checkRecord,
-  checkRunRange,
-  checkSignal,
-  toJson,
-} from './check-input.js'
+import { storableJson } from './check-input.js'
 import {
   numberIn,
   type Row,
@@ -41,10 +31,7 @@ export class SqlRuns implements RunStore {
   }
 
   async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
-    checkKey(key)
-    checkName('runId', runId)
-    checkEvents(events)
-    const rows = events.map(event => ({ seq: event.seq, json: toJson('events', event) }))
+    const rows = events.map(event => ({ seq: event.seq, json: storableJson('events', event) }))
     await this.#database.write(() => this.#appendTask(key, runId, rows))
   }
 
@@ -52,8 +39,6 @@ export class SqlRuns implements RunStore {
     runId: string,
     options: { afterSeq?: number; limit?: number } = {},
   ): Promise<RunEventRecord[]> {
-    checkName('runId', runId)
-    checkRunRange(options)
     const { afterSeq = -1, limit = 1000 } = options
     const rows = await this.#database.run(
       sql(
@@ -67,46 +52,37 @@ export class SqlRuns implements RunStore {
   }
 
   async findRun(runId: string): Promise<RunSummary | undefined> {
-    checkName('runId', runId)
     const [row] = await this.#database.run(findRunStatement(runId))
     return row && rowToSummary(row)
   }
 
   async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
-    checkKey(key)
-    if (options.limit !== undefined) checkInteger('limit', options.limit, 1)
     const names = [key.appName, key.userId, key.sessionId]
     const rows = await this.#database.run(listRunsStatement(names, options.limit ?? 50))
     return rows.map(rowToSummary)
   }
 
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
-    checkName('runId', runId)
-    checkRecord(step, record)
-    const json = toJson('record', record)
+    const json = storableJson('record', record)
     await this.#database.write(() => saveRequestTask(this.#database.dialect, runId, step, json))
   }
 
   async readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
-    checkName('runId', runId)
     const requests = await this.#database.read(() => readRequestsTask(runId))
     return requests.map(({ step, json }) => ({ step, record: JSON.parse(json) as Record<string, unknown> }))
   }
 
   async sendSignal(runId: string, signal: RunSignal): Promise<void> {
-    checkName('runId', runId)
-    checkSignal(signal)
     await this.#database.run(
       sql(
         `INSERT INTO lango_run_signals (run_id, stored_at, signal) VALUES (?, ${this.#now}, ?)`,
         runId,
-        toJson('signal', signal),
+        storableJson('signal', signal),
       ),
     )
   }
 
   async takeSignals(runId: string): Promise<RunSignal[]> {
-    checkName('runId', runId)
     // Most looks find nothing: reading first keeps them from taking the writer's place.
     const [waiting] = await this.#database.run(
       sql('SELECT id FROM lango_run_signals WHERE run_id = ? LIMIT 1', runId),
@@ -125,7 +101,6 @@ export class SqlRuns implements RunStore {
   }: {
     before: number
   }): Promise<{ events: number; requests: number; signals: number }> {
-    checkInteger('before', before, 0)
     const pruned = {
       events: await this.#pruneTable('lango_run_events', 'seq', before),
       requests: await this.#pruneTable('lango_run_requests', 'step', before),
@@ -197,7 +172,6 @@ export class SqlCalibration implements CalibrationStore {
   }
 
   async read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
-    checkName('model', model)
     const [row] = await this.#database.run(
       sql('SELECT bytes, tokens FROM lango_calibration WHERE model = ?', model),
     )
@@ -205,7 +179,6 @@ export class SqlCalibration implements CalibrationStore {
   }
 
   async record(model: string, bytes: number, tokens: number): Promise<void> {
-    checkObservation(model, bytes, tokens)
     await this.#database.run(
       sql(
         `INSERT INTO lango_calibration (model, bytes, tokens) VALUES (?, ?, ?) ON CONFLICT (model) DO UPDATE SET

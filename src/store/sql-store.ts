@@ -11,19 +11,6 @@ import type {
   SessionStore,
   SessionSummary,
 } from '../session/session-store.js'
-import {
-  checkFence,
-  checkInteger,
-  checkKey,
-  checkLeaseOptions,
-  checkLoadOptions,
-  checkMessage,
-  checkName,
-  checkNesting,
-  checkReadOptions,
-  checkSearch,
-  checkState,
-} from './check-input.js'
 import { LeaseHolder, type TicketDesk } from './hold-lease.js'
 import { migrate } from './migrations.js'
 import { messageToRow } from './rows.js'
@@ -73,22 +60,15 @@ class SqlStore implements SessionStore {
   }
 
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
-    checkKey(key)
-    checkState('state', state)
-    checkNesting(key, options)
     const changes = splitDelta('state', state)
     return this.#database.write(() => createTask(this.#database.dialect, key, changes, options))
   }
 
   async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
-    checkKey(key)
-    checkLoadOptions(options)
     return this.#database.read(() => loadTask(key, options))
   }
 
   async readMessages(key: SessionKey, options: ReadOptions = {}): Promise<StoredMessage[]> {
-    checkKey(key)
-    checkReadOptions(options)
     return readRows(await this.#database.run(readStatement(key, options)))
   }
 
@@ -97,20 +77,13 @@ class SqlStore implements SessionStore {
     message: Message,
     options: AppendOptions = {},
   ): Promise<{ seq: number }> {
-    checkKey(key)
-    checkMessage(message)
-    checkFence(options.fence)
     const { stateDelta, fence } = options
-    if (stateDelta !== undefined) checkState('stateDelta', stateDelta)
     const append = { key, row: messageToRow(message), changes: splitDelta('stateDelta', stateDelta), fence }
     const seq = await this.#appendInOneTrip(append)
     return { seq: seq ?? (await this.#database.write(() => this.#append.appendTask(append))) }
   }
 
   async updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
-    checkKey(key)
-    checkState('delta', delta)
-    checkFence(options.fence)
     const changes = splitDelta('delta', delta)
     await this.#database.write(() => this.#append.updateStateTask(key, changes, options.fence))
   }
@@ -120,43 +93,31 @@ class SqlStore implements SessionStore {
     newSessionId: string,
     options: { throughSeq?: number } = {},
   ): Promise<Session> {
-    checkKey(key)
-    checkName('newSessionId', newSessionId)
     const { throughSeq } = options
-    if (throughSeq !== undefined) checkInteger('throughSeq', throughSeq, 1)
     const newKey = { ...key, sessionId: newSessionId }
     return this.#database.write(() => forkTask(this.#database.dialect, key, newKey, throughSeq))
   }
 
   async describeSession(key: SessionKey): Promise<SessionSummary | undefined> {
-    checkKey(key)
     const rows = await this.#database.run(describeStatement(key))
     return toPage(rows, key.appName, 1).sessions[0]
   }
 
   async renameSession(key: SessionKey, title: string): Promise<void> {
-    checkKey(key)
     const [session] = await this.#database.run(renameStatement(key, title))
     if (session === undefined) throw sessionNotFound(key)
   }
 
   async listSessions(query: ListQuery): Promise<SessionPage> {
-    checkName('appName', query.appName)
-    if (query.userId !== undefined) checkName('userId', query.userId)
-    if (query.limit !== undefined) checkInteger('limit', query.limit, 1)
-    checkSearch(query.search)
     const limit = Math.min(query.limit ?? 50, 1000)
     return toPage(await this.#database.run(listStatement({ ...query, limit })), query.appName, limit)
   }
 
   async deleteSession(key: SessionKey): Promise<boolean> {
-    checkKey(key)
     return this.#database.write(() => deleteTask(this.#database.dialect, key))
   }
 
   async acquireLease(key: SessionKey, options: LeaseOptions = {}): Promise<Lease> {
-    checkKey(key)
-    checkLeaseOptions(options)
     return this.#leases.acquire(key, options)
   }
 

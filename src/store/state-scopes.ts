@@ -1,6 +1,6 @@
 import { invariant } from '../errors.js'
 import type { State } from '../session/message.js'
-import { toJson } from './check-input.js'
+import { storableJson } from './check-input.js'
 
 /** Who shares a piece of state. */
 export type StateScope = 'app' | 'user' | 'session'
@@ -21,7 +21,7 @@ export function splitDelta(field: string, delta: State | undefined): StateChange
   const changes: StateChange[] = []
   for (const [name, value] of Object.entries(delta)) {
     if (name.startsWith('temp:')) continue
-    const json = value === undefined ? undefined : toJson(`${field}[${JSON.stringify(name)}]`, value)
+    const json = value === undefined ? undefined : storableJson(`${field}[${JSON.stringify(name)}]`, value)
     changes.push({ ...scopeOf(name), json })
   }
   return changes.sort(byPlace)

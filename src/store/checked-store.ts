@@ -1,0 +1,267 @@
+/**
+ * Validates what callers pass to a store, once for every driver: drivers trust their arguments. An invalid argument
+ * rejects with `invalid-argument` and the name of the field, before the driver is called. What a driver has to parse
+ * or to serialize anyway (cursors, JSON) it refuses itself.
+ */
+import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
+import type {
+  AppendOptions,
+  CalibrationStore,
+  CreateOptions,
+  Lease,
+  LeaseOptions,
+  ListQuery,
+  LoadOptions,
+  ReadOptions,
+  RunEventRecord,
+  RunSignal,
+  RunStore,
+  RunSummary,
+  SessionPage,
+  SessionStore,
+  SessionSummary,
+} from '../session/session-store.js'
+import {
+  checkEvents,
+  checkFence,
+  checkInteger,
+  checkKey,
+  checkLeaseOptions,
+  checkListQuery,
+  checkLoadOptions,
+  checkMessage,
+  checkName,
+  checkNesting,
+  checkObservation,
+  checkReadOptions,
+  checkRecord,
+  checkRunRange,
+  checkSignal,
+  checkState,
+  checkTitle,
+} from './check-input.js'
+
+/** The store with its input validated. Closing it closes the store. */
+export function checkedStore(store: SessionStore): SessionStore {
+  return new CheckedStore(store)
+}
+
+/** Not `async`: that would add a promise to every call, the append included. */
+function checked<T>(check: () => void, call: () => Promise<T>): Promise<T> {
+  try {
+    check()
+  } catch (error) {
+    return Promise.reject(error)
+  }
+  return call()
+}
+
+class CheckedStore implements SessionStore {
+  readonly runs: RunStore
+  readonly calibration: CalibrationStore
+  readonly #store: SessionStore
+
+  constructor(store: SessionStore) {
+    this.#store = store
+    this.runs = new CheckedRuns(store.runs)
+    this.calibration = new CheckedCalibration(store.calibration)
+  }
+
+  createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
+    const check = () => {
+      checkKey(key)
+      checkState('state', state)
+      checkNesting(key, options)
+      checkTitle(options.title)
+    }
+    return checked(check, () => this.#store.createSession(key, state, options))
+  }
+
+  loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
+    const check = () => {
+      checkKey(key)
+      checkLoadOptions(options)
+    }
+    return checked(check, () => this.#store.loadSession(key, options))
+  }
+
+  readMessages(key: SessionKey, options: ReadOptions = {}): Promise<StoredMessage[]> {
+    const check = () => {
+      checkKey(key)
+      checkReadOptions(options)
+    }
+    return checked(check, () => this.#store.readMessages(key, options))
+  }
+
+  appendMessage(key: SessionKey, message: Message, options: AppendOptions = {}): Promise<{ seq: number }> {
+    const check = () => {
+      checkKey(key)
+      checkMessage(message)
+      checkFence(options.fence)
+      if (options.stateDelta !== undefined) checkState('stateDelta', options.stateDelta)
+    }
+    return checked(check, () => this.#store.appendMessage(key, message, options))
+  }
+
+  updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
+    const check = () => {
+      checkKey(key)
+      checkState('delta', delta)
+      checkFence(options.fence)
+    }
+    return checked(check, () => this.#store.updateState(key, delta, options))
+  }
+
+  forkSession(
+    key: SessionKey,
+    newSessionId: string,
+    options: { throughSeq?: number } = {},
+  ): Promise<Session> {
+    const check = () => {
+      checkKey(key)
+      checkName('newSessionId', newSessionId)
+      if (options.throughSeq !== undefined) checkInteger('throughSeq', options.throughSeq, 1)
+    }
+    return checked(check, () => this.#store.forkSession(key, newSessionId, options))
+  }
+
+  describeSession(key: SessionKey): Promise<SessionSummary | undefined> {
+    return checked(
+      () => checkKey(key),
+      () => this.#store.describeSession(key),
+    )
+  }
+
+  renameSession(key: SessionKey, title: string): Promise<void> {
+    const check = () => {
+      checkKey(key)
+      checkTitle(title)
+    }
+    return checked(check, () => this.#store.renameSession(key, title))
+  }
+
+  listSessions(query: ListQuery): Promise<SessionPage> {
+    return checked(
+      () => checkListQuery(query),
+      () => this.#store.listSessions(query),
+    )
+  }
+
+  deleteSession(key: SessionKey): Promise<boolean> {
+    return checked(
+      () => checkKey(key),
+      () => this.#store.deleteSession(key),
+    )
+  }
+
+  acquireLease(key: SessionKey, options: LeaseOptions = {}): Promise<Lease> {
+    const check = () => {
+      checkKey(key)
+      checkLeaseOptions(options)
+    }
+    return checked(check, () => this.#store.acquireLease(key, options))
+  }
+
+  close(): Promise<void> {
+    return this.#store.close()
+  }
+}
+
+class CheckedRuns implements RunStore {
+  readonly #runs: RunStore
+
+  constructor(runs: RunStore) {
+    this.#runs = runs
+  }
+
+  appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
+    const check = () => {
+      checkKey(key)
+      checkName('runId', runId)
+      checkEvents(events)
+    }
+    return checked(check, () => this.#runs.appendEvents(key, runId, events))
+  }
+
+  readEvents(runId: string, options: { afterSeq?: number; limit?: number } = {}): Promise<RunEventRecord[]> {
+    const check = () => {
+      checkName('runId', runId)
+      checkRunRange(options)
+    }
+    return checked(check, () => this.#runs.readEvents(runId, options))
+  }
+
+  findRun(runId: string): Promise<RunSummary | undefined> {
+    return checked(
+      () => checkName('runId', runId),
+      () => this.#runs.findRun(runId),
+    )
+  }
+
+  listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
+    const check = () => {
+      checkKey(key)
+      if (options.limit !== undefined) checkInteger('limit', options.limit, 1)
+    }
+    return checked(check, () => this.#runs.listRuns(key, options))
+  }
+
+  saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
+    const check = () => {
+      checkName('runId', runId)
+      checkRecord(step, record)
+    }
+    return checked(check, () => this.#runs.saveRequest(runId, step, record))
+  }
+
+  readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
+    return checked(
+      () => checkName('runId', runId),
+      () => this.#runs.readRequests(runId),
+    )
+  }
+
+  sendSignal(runId: string, signal: RunSignal): Promise<void> {
+    const check = () => {
+      checkName('runId', runId)
+      checkSignal(signal)
+    }
+    return checked(check, () => this.#runs.sendSignal(runId, signal))
+  }
+
+  takeSignals(runId: string): Promise<RunSignal[]> {
+    return checked(
+      () => checkName('runId', runId),
+      () => this.#runs.takeSignals(runId),
+    )
+  }
+
+  prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }> {
+    return checked(
+      () => checkInteger('before', options.before, 0),
+      () => this.#runs.prune(options),
+    )
+  }
+}
+
+class CheckedCalibration implements CalibrationStore {
+  readonly #calibration: CalibrationStore
+
+  constructor(calibration: CalibrationStore) {
+    this.#calibration = calibration
+  }
+
+  read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
+    return checked(
+      () => checkName('model', model),
+      () => this.#calibration.read(model),
+    )
+  }
+
+  record(model: string, bytes: number, tokens: number): Promise<void> {
+    return checked(
+      () => checkObservation(model, bytes, tokens),
+      () => this.#calibration.record(model, bytes, tokens),
+    )
+  }
+}
