@@ -3,8 +3,8 @@
  * `SqliteSessionService`) and sessions as JSON. The file is only read.
  */
 import { open, readFile } from 'node:fs/promises'
+import { parseJson } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
-import { parseJson } from '../session/json.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { ForeignDatabase } from '../store/open-store.js'
 import { eventsToMessages, type Fields, isFields } from './adk-events.js'

@@ -3,8 +3,8 @@
  * wire is odd in what comes out. Only a result's tool, which some wires do not name, is looked up.
  */
 
+import { parseJson } from '../base/json.js'
 import type { ProviderMessage, ProviderPart } from '../provider/provider.js'
-import { parseJson } from '../session/json.js'
 import { type Fields, isFields } from './adk-events.js'
 
 /** A neutral message, and where it stands in the body. */

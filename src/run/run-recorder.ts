@@ -1,6 +1,6 @@
+import { toJsonData } from '../base/json.js'
 import { messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
-import { toJsonData } from '../session/json.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunEventRecord, RunStore } from '../session/session-store.js'
 import type { RunEvent, RunEventBody } from './run-event.js'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { toJson } from '../../base/json.js'
 import { AgentError, messageOf } from '../../errors.js'
-import { toJson } from '../../session/json.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 import type { JsonSchema, StandardSchema, Tool, ToolContext, ToolParameters } from '../../tool.js'
 import { withoutInheritedNames } from '../inherited-names.js'

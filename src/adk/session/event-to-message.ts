@@ -1,4 +1,4 @@
-import { toJsonData } from '../../session/json.js'
+import { toJsonData } from '../../base/json.js'
 import type { Message } from '../../session/message.js'
 import type { Content, Event } from '../sdk.js'
 import type { LayoutEntry } from './message-parts.js'

@@ -10,7 +10,7 @@
  * field and stand in the layout whole.
  */
 
-import { parseJson, toJson } from '../../session/json.js'
+import { parseJson, toJson } from '../../base/json.js'
 import type { Message, ToolCall } from '../../session/message.js'
 import { toolCallKind } from '../../session/message.js'
 import { idsWithin } from '../call-id.js'

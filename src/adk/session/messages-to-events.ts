@@ -1,4 +1,4 @@
-import { parseJson } from '../../session/json.js'
+import { parseJson } from '../../base/json.js'
 import { type Message, normalizeRole, toolCallKind } from '../../session/message.js'
 import type { CallItem } from '../../session/pair-calls.js'
 import { isSyntheticMetadata, startsTurn } from '../../session/token-budget-truncate.js'

@@ -1,8 +1,8 @@
 /** `lango doctor --session ID` and `--all`: what is wrong in stored histories, and healed copies of them. */
 
 import { isDeepStrictEqual } from 'node:util'
+import { toJsonData } from '../../base/json.js'
 import { AgentError } from '../../errors.js'
-import { toJsonData } from '../../session/json.js'
 import type { Message, SessionKey, StoredMessage } from '../../session/message.js'
 import type { SessionStore } from '../../session/session-store.js'
 import type { Flags } from '../command.js'

@@ -1,9 +1,9 @@
 /** What a request for a chat completion may hold, and what it may not. */
 
 import { z } from 'zod'
+import { parseJson, toJson } from '../../../base/json.js'
 import { AgentError } from '../../../errors.js'
 import type { RuntimeInfo } from '../../../runtime/info.js'
-import { parseJson, toJson } from '../../../session/json.js'
 import type { Message, ToolCall } from '../../../session/message.js'
 import { badField, type InputPart, mediaPart } from '../read-body.js'
 
