@@ -1,4 +1,12 @@
 export { AgentError, type AgentErrorCode } from '../errors.js'
+export {
+  DEFAULT_BUDGET_TOKENS,
+  DEFAULT_MAX_MESSAGES,
+  OBSERVATIONAL_BUDGET_TOKENS,
+  type Truncated,
+  type TruncateOptions,
+  tokenBudgetTruncate,
+} from '../session/budget.js'
 export type {
   AnyRole,
   HistoryCut,
@@ -27,13 +35,5 @@ export type {
   SessionStore,
   SessionSummary,
 } from '../session/session-store.js'
-export {
-  DEFAULT_BUDGET_TOKENS,
-  DEFAULT_MAX_MESSAGES,
-  OBSERVATIONAL_BUDGET_TOKENS,
-  type Truncated,
-  type TruncateOptions,
-  tokenBudgetTruncate,
-} from '../session/token-budget-truncate.js'
 export { countMessageTokens } from '../session/tokens.js'
 export { openStore } from '../store/open-store.js'

@@ -1,5 +1,5 @@
 import type { Event } from '../adk/sdk.js'
-import { isToolError } from '../session/tool-error.js'
+import { isToolError } from '../session/message.js'
 import {
   emptyUsage,
   fromUsageMetadata,

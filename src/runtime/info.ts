@@ -1,8 +1,8 @@
 /** What a runtime says of itself: to the server, the command line and whoever shows it to people. */
 
 import type { RepairMode } from '../provider/provider.js'
+import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionKey } from '../session/message.js'
-import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/token-budget-truncate.js'
 import type { ModelPrice } from '../session/usage.js'
 import type { RuntimeOptions } from './options.js'
 

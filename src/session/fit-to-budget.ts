@@ -9,8 +9,9 @@
  * - The current turn (from the last user message on) is always kept. When it alone is over the budget, its
  *   largest tool outputs are shortened; only with `dropWithinTurn` are its oldest groups left out.
  */
-import { type CallGroups, type CallLens, groupCalls } from './call-groups.js'
+
 import type { HistoryCut, ShortenedOutput } from './message.js'
+import { type CallGroups, type CallLens, groupCalls } from './pair-calls.js'
 
 /** How `fitToBudget` looks at an item. */
 export interface BudgetLens<T> extends CallLens<T> {

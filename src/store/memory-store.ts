@@ -3,6 +3,7 @@
  * not be remembered. What goes in and comes out is copied, so nobody can change history from outside.
  */
 
+import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
   AppendOptions,
@@ -16,7 +17,6 @@ import type {
   SessionStore,
   SessionSummary,
 } from '../session/session-store.js'
-import { tokenBudgetTruncate } from '../session/token-budget-truncate.js'
 import { countMessageTokens } from '../session/tokens.js'
 import { storableJson } from './check-input.js'
 import { LeaseHolder, type TicketDesk } from './hold-lease.js'

@@ -1,6 +1,6 @@
 import { AgentError, messageOf } from '../errors.js'
+import { startsTurn } from '../session/budget.js'
 import type { Message, StoredMessage, ToolCall } from '../session/message.js'
-import { startsTurn } from '../session/token-budget-truncate.js'
 import { countMessageTokens, joinOutputs, repeatsOutputs } from '../session/tokens.js'
 import { storableJson } from './check-input.js'
 import { isReadable } from './listing.js'

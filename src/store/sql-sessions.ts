@@ -1,3 +1,4 @@
+import { effectiveLimits, type Truncated, tokenBudgetTruncate } from '../session/budget.js'
 import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
   CreateOptions,
@@ -7,7 +8,6 @@ import type {
   SessionPage,
   SessionSummary,
 } from '../session/session-store.js'
-import { effectiveLimits, type Truncated, tokenBudgetTruncate } from '../session/token-budget-truncate.js'
 import {
   type PageCursor,
   PREVIEW_WINDOW,

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { groupCalls } from '../../src/session/call-groups.js'
+import { startsTurn, tokenBudgetTruncate } from '../../src/session/budget.js'
 import { type BudgetLens, fitToBudget } from '../../src/session/fit-to-budget.js'
 import { type Message, type StoredMessage, toolCallKind } from '../../src/session/message.js'
-import { startsTurn, tokenBudgetTruncate } from '../../src/session/token-budget-truncate.js'
+import { groupCalls } from '../../src/session/pair-calls.js'
 import { countMessageTokens } from '../../src/session/tokens.js'
 
 const text = fc.nat({ max: 400 }).map(length => 'lorem ipsum '.repeat(40).slice(0, length))

@@ -6,8 +6,8 @@ import {
   type ProviderPart,
   type ToolDeclaration,
 } from '../../provider/provider.js'
+import { isToolError } from '../../session/message.js'
 import type { CallItem } from '../../session/pair-calls.js'
-import { isToolError } from '../../session/tool-error.js'
 import { type Identified, identifyCalls } from '../call-id.js'
 import type {
   Content,

@@ -5,10 +5,10 @@ import type {
   ToolDeclaration,
   ToolResultPart,
 } from '../../provider/provider.js'
+import { effectiveLimits } from '../../session/budget.js'
 import { type BudgetLens, fitToBudget } from '../../session/fit-to-budget.js'
 import type { HistoryCut, ShortenedOutput } from '../../session/message.js'
 import { shortenOutput } from '../../session/shorten-output.js'
-import { effectiveLimits } from '../../session/token-budget-truncate.js'
 import {
   BYTES_PER_TOKEN,
   CALL_TOKENS,

@@ -11,8 +11,8 @@
  */
 
 import { parseJson, toJson } from '../../base/json.js'
-import type { Message, ToolCall } from '../../session/message.js'
-import { toolCallKind } from '../../session/message.js'
+import { type Message, type ToolCall, toolCallKind } from '../../session/message.js'
+
 import { idsWithin } from '../call-id.js'
 import type { Part } from '../sdk.js'
 

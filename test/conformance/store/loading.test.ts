@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { tokenBudgetTruncate } from '../../../src/session/budget.js'
 import type { Message, SessionKey, StoredMessage } from '../../../src/session/message.js'
 import type { LoadOptions } from '../../../src/session/session-store.js'
-import { tokenBudgetTruncate } from '../../../src/session/token-budget-truncate.js'
 import { FAST_DRIVERS, newKey, type Place, useStore } from './drivers.js'
 
 /** Every message of a session, page by page. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isToolError } from './tool-error.js'
+import { isToolError } from './message.js'
 
 test.each<[string, unknown, boolean]>([
   ['a message under `error`', { error: 'no such file' }, true],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { DEFAULT_BUDGET_TOKENS, startsTurn, tokenBudgetTruncate } from './budget.js'
 import type { Message, ToolCall } from './message.js'
-import { DEFAULT_BUDGET_TOKENS, startsTurn, tokenBudgetTruncate } from './token-budget-truncate.js'
 import { countMessageTokens } from './tokens.js'
 
 /** Every plain message here costs 100 tokens: 4 for itself and 384 bytes. */
