@@ -9,7 +9,7 @@ const ROOMS = {
   base: [],
   session: [],
   store: ['^src/session/'],
-  provider: ['^src/session/(pair-calls|usage|tokens)[.]ts$'],
+  provider: ['^src/session/(pair-calls|turn|usage|tokens)[.]ts$'],
   tools: [],
   testing: ['^src/session/(message|usage)[.]ts$', '^src/provider/(provider|stream-event)[.]ts$'],
   adk: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$', '^src/provider/repair/'],

@@ -1,6 +1,6 @@
 import type { ProviderMessage } from '../provider/provider.js'
-import { isSynthetic } from '../session/budget.js'
 import { type Message, normalizeRole } from '../session/message.js'
+import { isSynthetic } from '../session/turn.js'
 import { convertContents } from './model/convert-messages.js'
 import { messagesToContents } from './session/messages-to-events.js'
 import { markWrittenBy } from './written-by.js'

@@ -4,10 +4,10 @@ import { convertContents } from '../adk/model/convert-messages.js'
 import type { Event } from '../adk/sdk.js'
 import { messagesToContents, restoreEvents } from '../adk/session/messages-to-events.js'
 import type { ProviderPart } from '../provider/provider.js'
-import { isSynthetic } from '../session/budget.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
 import type { ReadOptions, SessionStore } from '../session/session-store.js'
+import { isSynthetic } from '../session/turn.js'
 import { messageUsage, type PriceOf, type RunUsage, sessionUsage } from '../session/usage.js'
 
 /** A page of messages; without a bound, the newest. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { DEFAULT_BUDGET_TOKENS, startsTurn, tokenBudgetTruncate } from './budget.js'
+import { DEFAULT_BUDGET_TOKENS, tokenBudgetTruncate } from './budget.js'
 import type { Message, ToolCall } from './message.js'
 import { countMessageTokens } from './tokens.js'
+import { startsTurn } from './turn.js'
 
 /** Every plain message here costs 100 tokens: 4 for itself and 384 bytes. */
 const say = (role: string, label: string): Message => ({

@@ -11,6 +11,7 @@ import {
 import type { CallReference } from './pair-calls.js'
 import { shortenOutput } from './shorten-output.js'
 import { CALL_TOKENS, countMessageTokens, countTextTokens, joinOutputs, repeatsOutputs } from './tokens.js'
+import { startsTurn } from './turn.js'
 
 /** The budget when none is given, or 0. */
 export const DEFAULT_BUDGET_TOKENS = 32_000
@@ -52,7 +53,7 @@ export function tokenBudgetTruncate<M extends Message>(
       budgetTokens,
       maxMessages,
       preceding: options.preceding,
-      refillTo: options.steady === true ? steadyShare(messages, budgetTokens, options.preceding?.tokens) : 1,
+      steady: options.steady,
     },
     messageLens as BudgetLens<M>,
   )
@@ -72,36 +73,6 @@ export function effectiveLimits(
     return { budgetTokens: Number.POSITIVE_INFINITY, maxMessages: maxMessages ?? DEFAULT_MAX_MESSAGES }
   }
   return { budgetTokens: budget || DEFAULT_BUDGET_TOKENS, maxMessages }
-}
-
-/** A message by a person: not a tool's answer in the user's role, not one that Lango wrote in their name. */
-export function startsTurn(message: Message): boolean {
-  if (normalizeRole(message.role) !== 'user' || isSynthetic(message)) return false
-  return !(message.toolCalls ?? []).some(call => toolCallKind(call, message.role) !== 'call')
-}
-
-/** Written by Lango itself (a correction, a nudge): hidden in chats and previews. */
-export function isSynthetic(message: Message): boolean {
-  return isSyntheticMetadata(message.extra?.customMetadata)
-}
-
-/** Whether an event's `customMetadata` says that Lango wrote it. */
-export function isSyntheticMetadata(metadata: unknown): boolean {
-  if (typeof metadata !== 'object' || metadata === null) return false
-  const lango = (metadata as { lango?: unknown }).lango
-  return typeof lango === 'object' && lango !== null && (lango as { synthetic?: unknown }).synthetic === true
-}
-
-/**
- * How much of the budget to fill so that the cut point depends on the history's length in steps of a quarter
- * budget only: it stays where it is while the history grows by less than that.
- */
-function steadyShare(messages: readonly Message[], budgetTokens: number, precedingTokens = 0): number {
-  if (!Number.isFinite(budgetTokens)) return 1
-  const total = messages.reduce((all, message) => all + tokensOf(message), precedingTokens)
-  const step = budgetTokens / 4
-  const steps = Math.ceil(Math.max(0, total - budgetTokens) / step)
-  return (total - steps * step) / budgetTokens
 }
 
 const messageLens: BudgetLens<Message> = {

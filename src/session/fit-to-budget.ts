@@ -26,10 +26,8 @@ export interface FitOptions {
   /** `Infinity` for no budget. */
   budgetTokens: number
   maxMessages?: number | undefined
-  /** Where the last fit began (its `start`): the cut stays there while that fits, so that prompt caches hold. */
-  previousStart?: number | undefined
-  /** When the cut has to move, how much of the budget may be filled: 0.75 leaves room to grow. Default 1. */
-  refillTo?: number | undefined
+  /** The cut moves in steps of a quarter of the budget instead of with every item, so that prompt caches hold. */
+  steady?: boolean | undefined
   /** Leave out the oldest groups of the current turn if shortening was not enough. */
   dropWithinTurn?: boolean | undefined
   /** What lies before the first item and was never handed over. It counts as cut. */
@@ -38,8 +36,6 @@ export interface FitOptions {
 
 export interface Fit<T> {
   items: T[]
-  /** Index of the oldest item from which all were kept; hand it back as `previousStart`. */
-  start: number
   cut?: HistoryCut
   /** Whether a kept item answers a call that is not among the items: a caller who has older ones may add them. */
   missesCall: boolean
@@ -47,8 +43,8 @@ export interface Fit<T> {
 
 export function fitToBudget<T>(items: readonly T[], options: FitOptions, lens: BudgetLens<T>): Fit<T> {
   const history = new History(items, options, lens)
-  if (history.fitsWhole()) return { items: [...items], start: 0, missesCall: false }
-  const choice = history.keepPrevious() ?? history.choose()
+  if (history.fitsWhole()) return { items: [...items], missesCall: false }
+  const choice = history.choose()
   history.cleanHead(choice)
   const condensed = options.dropWithinTurn === true ? history.condenseTurn(choice) : []
   const shortened = history.shortenTurn(choice)
@@ -84,25 +80,13 @@ class History<T> {
   }
 
   fitsWhole(): boolean {
-    const before = this.#options.preceding ?? { messages: 0, tokens: 0 }
-    const total = before.tokens + sum(this.#tokens)
-    return total <= this.#options.budgetTokens && before.messages + this.#items.length <= this.#maxMessages()
-  }
-
-  /** The previous cut, if all that came after it still fits. */
-  keepPrevious(): Choice | undefined {
-    const start = this.#options.previousStart
-    if (start === undefined || start <= 0 || start >= this.#items.length) return undefined
-    const choice = this.#pinned()
-    for (let index = this.#items.length - 1; index >= start; index--) this.#take(choice, index)
-    choice.start = Math.min(choice.start, start)
-    const fits = choice.tokens <= this.#options.budgetTokens && choice.count <= this.#maxMessages()
-    return fits ? { ...choice, missesCall: this.#missesCall(choice) } : undefined
+    const messages = this.#items.length + (this.#options.preceding?.messages ?? 0)
+    return this.#totalTokens() <= this.#options.budgetTokens && messages <= this.#maxMessages()
   }
 
   /** From the newest to the oldest, group by group, until the next one does not fit. */
   choose(): Choice {
-    const budget = this.#options.budgetTokens * (this.#options.refillTo ?? 1)
+    const budget = this.#target()
     const choice = this.#pinned()
     let index = choice.start - 1
     for (; index >= 0; index--) {
@@ -115,7 +99,6 @@ class History<T> {
       if (choice.tokens + cost.tokens > budget) break
       this.#take(choice, index)
     }
-    choice.start = index + 1
     choice.missesCall = this.#missesCall(choice)
     return choice
   }
@@ -129,7 +112,6 @@ class History<T> {
       if (mayLead || this.#isPinned(group)) break
       this.#drop(choice, index)
     }
-    while (choice.start < this.#items.length && choice.kept[choice.start] === 0) choice.start++
   }
 
   /** When the current turn alone is too much, no output may cost more than a common limit. */
@@ -180,7 +162,7 @@ class History<T> {
       shortened,
     }
     const isCut = cut.messages > 0 || shortened.length > 0
-    return { items, start: choice.start, missesCall: choice.missesCall, ...(isCut ? { cut } : {}) }
+    return { items, missesCall: choice.missesCall, ...(isCut ? { cut } : {}) }
   }
 
   #shortenItem(choice: Choice, index: number, limit: number): readonly ShortenedOutput[] {
@@ -279,9 +261,29 @@ class History<T> {
     return this.#items[index] as T
   }
 
+  #totalTokens(): number {
+    return sum(this.#tokens) + (this.#options.preceding?.tokens ?? 0)
+  }
+
+  /** How many tokens to keep when something has to go. */
+  #target(): number {
+    const { budgetTokens, steady } = this.#options
+    return steady === true ? steadyTokens(this.#totalTokens(), budgetTokens) : budgetTokens
+  }
+
   #maxMessages(): number {
     return this.#options.maxMessages ?? Number.POSITIVE_INFINITY
   }
+}
+
+/**
+ * How much to keep of so many tokens: what is left out grows in steps of a quarter of the budget, so the cut stays
+ * where it is while the history grows by less.
+ */
+function steadyTokens(total: number, budgetTokens: number): number {
+  if (total <= budgetTokens) return total
+  const step = budgetTokens / 4
+  return total - Math.ceil((total - budgetTokens) / step) * step
 }
 
 /** No output is shortened below this: less than a beginning and an end says nothing. */

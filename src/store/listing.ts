@@ -1,8 +1,8 @@
 /** Titles of sessions: short, on one line, and searchable in any language whatever the database can fold. */
 
 import { AgentError } from '../errors.js'
-import { isSynthetic } from '../session/budget.js'
 import { type Message, normalizeRole } from '../session/message.js'
+import { isSynthetic } from '../session/turn.js'
 import { restoreText, storableText } from './storable-text.js'
 
 const MAX_TITLE = 200

@@ -1,7 +1,7 @@
 import { AgentError, messageOf } from '../errors.js'
-import { startsTurn } from '../session/budget.js'
 import type { Message, StoredMessage, ToolCall } from '../session/message.js'
 import { countMessageTokens, joinOutputs, repeatsOutputs } from '../session/tokens.js'
+import { startsTurn } from '../session/turn.js'
 import { storableJson } from './check-input.js'
 import { isReadable } from './listing.js'
 import { numberIn, type Row, type SqlValue, textIn } from './sql-database.js'

@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { startsTurn, tokenBudgetTruncate } from '../../src/session/budget.js'
+import { tokenBudgetTruncate } from '../../src/session/budget.js'
 import { type BudgetLens, fitToBudget } from '../../src/session/fit-to-budget.js'
 import { type Message, type StoredMessage, toolCallKind } from '../../src/session/message.js'
 import { groupCalls } from '../../src/session/pair-calls.js'
 import { countMessageTokens } from '../../src/session/tokens.js'
+import { startsTurn } from '../../src/session/turn.js'
 
 const text = fc.nat({ max: 400 }).map(length => 'lorem ipsum '.repeat(40).slice(0, length))
 const id = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', '')
@@ -218,23 +219,25 @@ describe('fitting before a model call', () => {
     )
   })
 
-  test('the cut stays while what follows it fits, and then leaves a quarter free', () => {
+  test('a steady cut stays while the history grows by less than a quarter of the budget', () => {
+    const plain = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1, maxLength: 60 })
     fc.assert(
-      fc.property(items, fc.integer({ min: 800, max: 3000 }), (all, budgetTokens) => {
-        let previousStart = 0
-        for (let length = 1; length <= all.length; length++) {
-          const history = all.slice(0, length)
-          const fit = fitToBudget(history, { budgetTokens, previousStart, refillTo: 0.75 }, itemLens)
-          const sum = fit.items.reduce((tokens, item) => tokens + item.tokens, 0)
-          if (fit.cut !== undefined && fit.start !== previousStart) {
-            const turnStart = history.findLastIndex(({ kind }) => kind === 'user')
-            const turn = history
-              .slice(turnStart === -1 ? -1 : turnStart)
-              .reduce((tokens, item) => tokens + item.tokens, 0)
-            expect(fit.start).toBeGreaterThan(previousStart)
-            expect(sum <= budgetTokens * 0.75 || turn > budgetTokens * 0.75 || turnStart === -1).toBe(true)
-          }
-          previousStart = fit.start
+      fc.property(plain, fc.integer({ min: 400, max: 3000 }), (sizes, budgetTokens) => {
+        const all = sizes.map((tokens, index): Item => ({ kind: 'text', tokens, id: `t${index}` }))
+        const firstBySteps = new Map<number, string | undefined>()
+        let sum = 0
+        for (const [index, { tokens }] of all.entries()) {
+          sum += tokens
+          const { items: kept } = fitToBudget(
+            all.slice(0, index + 1),
+            { budgetTokens, steady: true },
+            itemLens,
+          )
+          const steps = Math.max(0, Math.ceil((sum - budgetTokens) / (budgetTokens / 4)))
+          const first = kept[0]?.id
+          expect(firstBySteps.get(steps) ?? first).toBe(first)
+          firstBySteps.set(steps, first)
+          expect(kept.reduce((all, item) => all + item.tokens, 0)).toBeLessThanOrEqual(budgetTokens)
         }
       }),
     )

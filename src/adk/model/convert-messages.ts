@@ -8,6 +8,7 @@ import {
 } from '../../provider/provider.js'
 import { isToolError } from '../../session/message.js'
 import type { CallItem } from '../../session/pair-calls.js'
+import { isTurnStart } from '../../session/turn.js'
 import { type Identified, identifyCalls } from '../call-id.js'
 import type {
   Content,
@@ -65,7 +66,8 @@ function identifyParts(
   contents.forEach((content, at) => {
     if (!content) return
     const parts = content.parts ?? []
-    if (roleOf(content, at) === 'user' && writtenBy(content) === 'user' && parts.some(isWords)) turn += 1
+    const byProgram = writtenBy(content) === 'program'
+    if (isTurnStart({ role: roleOf(content, at), byProgram, speaks: parts.some(isWords) })) turn += 1
     for (const [place, part] of parts.entries()) {
       const { id, name } = part.functionCall ?? part.functionResponse ?? orphanOf(part) ?? {}
       if (!holdsCall(part)) continue

@@ -17,6 +17,7 @@ import {
   MESSAGE_TOKENS,
   utf8Length,
 } from '../../session/tokens.js'
+import { isTurnStart } from '../../session/turn.js'
 
 export interface RequestParts {
   system: ProviderMessage | undefined
@@ -57,8 +58,7 @@ export function fitRequest(request: RequestParts, budget: RequestBudget): Fitted
 export function fitTo(request: RequestParts, budgetTokens: number): FittedRequest {
   const { messages } = request
   const tokens = countAll(messages)
-  const refillTo = steadyTokens(tokens, budgetTokens) / budgetTokens
-  const fit = fitToBudget(messages, { budgetTokens, refillTo, dropWithinTurn: true }, lensFor(messages))
+  const fit = fitToBudget(messages, { budgetTokens, steady: true, dropWithinTurn: true }, lensFor(messages))
   const historyTokens = countAll(fit.items)
   return {
     messages: fit.items,
@@ -89,17 +89,13 @@ function countAll(messages: readonly ProviderMessage[]): number {
   return messages.reduce((all, message) => all + countProviderTokens(message), 0)
 }
 
-/** How much to keep of so many tokens: what is left out grows in steps of a quarter budget. */
-function steadyTokens(total: number, budgetTokens: number): number {
-  if (total <= budgetTokens) return total
-  const step = budgetTokens / 4
-  return total - Math.ceil((total - budgetTokens) / step) * step
-}
-
 /** The lens for a history. Where no message is known to be the user's, every one in the user's role counts as such. */
 export function lensFor(messages: readonly ProviderMessage[]): BudgetLens<ProviderMessage> {
   if (messages.some(startsTurn)) return providerMessageLens
-  return { ...providerMessageLens, startsTurn: hasUserWords }
+  return {
+    ...providerMessageLens,
+    startsTurn: message => isTurnStart({ role: message.role, byProgram: false, speaks: hasWords(message) }),
+  }
 }
 
 /** How a budget sees a neutral message: the same costs as those of stored messages. */
@@ -115,11 +111,15 @@ const providerMessageLens: BudgetLens<ProviderMessage> = {
 
 /** A message by the user: much that has the user's role was written by programs. */
 function startsTurn(message: ProviderMessage): boolean {
-  return message.writtenBy !== 'program' && hasUserWords(message)
+  return isTurnStart({
+    role: message.role,
+    byProgram: message.writtenBy === 'program',
+    speaks: hasWords(message),
+  })
 }
 
-function hasUserWords({ role, parts }: ProviderMessage): boolean {
-  return role === 'user' && parts.some(part => part.type === 'text' || part.type === 'media')
+function hasWords({ parts }: ProviderMessage): boolean {
+  return parts.some(part => part.type === 'text' || part.type === 'media')
 }
 
 /** What a message will roughly cost: UTF-8 bytes / 4 and a little for the message and each call. */

@@ -10,7 +10,7 @@
  * - an empty first text: the event and its results dropped → the empty text left out;
  * - a content without role: dropped → the author's role; without parts: sent empty → not sent.
  */
-import { isSyntheticMetadata } from '../../session/budget.js'
+import { isSyntheticMetadata } from '../../session/turn.js'
 import type { Content, Event, Part } from '../sdk.js'
 import { markWrittenBy } from '../written-by.js'
 

@@ -1,7 +1,7 @@
 import { parseJson } from '../../base/json.js'
-import { isSyntheticMetadata, startsTurn } from '../../session/budget.js'
 import { type Message, normalizeRole, toolCallKind } from '../../session/message.js'
 import type { CallItem } from '../../session/pair-calls.js'
+import { isSyntheticMetadata, startsTurn } from '../../session/turn.js'
 import { type Identified, identifyCalls } from '../call-id.js'
 import type { Content, Event, EventActions, Part } from '../sdk.js'
 import { type EventExtra, impliedRole, otherFields } from './event-to-message.js'

@@ -2,9 +2,9 @@
 
 import { messagesToProvider } from '../../adk/messages-to-provider.js'
 import type { ProviderPart } from '../../provider/provider.js'
-import { isSynthetic } from '../../session/budget.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../../session/message.js'
 import type { RunSummary, SessionStore } from '../../session/session-store.js'
+import { isSynthetic } from '../../session/turn.js'
 import { type PriceOf, sessionUsage } from '../../session/usage.js'
 import { count } from '../wording.js'
 import type { ChatItemBody, ToolItem } from './chat-item.js'

@@ -1,5 +1,6 @@
 /** Which result answers which call, by the rule of `pairCalls`. */
 import { type CallItem, pairCalls } from '../../session/pair-calls.js'
+import { isTurnStart } from '../../session/turn.js'
 import {
   type CallSite,
   type Entry,
@@ -41,7 +42,8 @@ export function matchResults(entries: readonly Entry[], { memo }: StepContext): 
 /** A message that a person sent, as far as the history shows it. */
 function startsTurn(entry: Entry): boolean {
   const { role, writtenBy } = entry.message
-  return role === 'user' && writtenBy !== 'program' && entry.made !== true && !hasResults(entry)
+  const byProgram = writtenBy === 'program' || entry.made === true
+  return isTurnStart({ role, byProgram, speaks: !hasResults(entry) })
 }
 
 /** True when every result answers a call of its own and has its id. */

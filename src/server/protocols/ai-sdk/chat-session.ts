@@ -6,9 +6,9 @@
 
 import { randomUUID } from 'node:crypto'
 import { AgentError } from '../../../errors.js'
-import { startsTurn } from '../../../session/budget.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { SessionStore } from '../../../session/session-store.js'
+import { startsTurn } from '../../../session/turn.js'
 import type { ChatMessage, ChatPart } from '../../chat-protocol.js'
 import { errorText } from './chat-stream.js'
 

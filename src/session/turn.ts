@@ -1,0 +1,40 @@
+/**
+ * Who spoke, and what starts a turn. Truncation, pairing, restoring and repair all decide it by this rule: from the
+ * role, the origin and the kind of content, never from the text.
+ */
+import { type Message, normalizeRole, toolCallKind } from './message.js'
+
+/** What a message of any shape states about itself. */
+export interface Speech {
+  role: string
+  /** Written by a program in the user's role: a correction by Lango, ADK's account of another agent's event. */
+  byProgram: boolean
+  /** It holds more than the answers of tools. */
+  speaks: boolean
+}
+
+/** Whether a message starts a turn: the user wrote it. */
+export function isTurnStart({ role, byProgram, speaks }: Speech): boolean {
+  return role === 'user' && !byProgram && speaks
+}
+
+/** Whether a stored message starts a turn. */
+export function startsTurn(message: Message): boolean {
+  return isTurnStart({
+    role: normalizeRole(message.role) ?? '',
+    byProgram: isSynthetic(message),
+    speaks: !(message.toolCalls ?? []).some(call => toolCallKind(call, message.role) !== 'call'),
+  })
+}
+
+/** Written by Lango itself (a correction, a nudge): hidden in chats and previews. */
+export function isSynthetic(message: Message): boolean {
+  return isSyntheticMetadata(message.extra?.customMetadata)
+}
+
+/** Whether the `customMetadata` of an event marks it as written by Lango. */
+export function isSyntheticMetadata(metadata: unknown): boolean {
+  if (typeof metadata !== 'object' || metadata === null) return false
+  const lango = (metadata as { lango?: unknown }).lango
+  return typeof lango === 'object' && lango !== null && (lango as { synthetic?: unknown }).synthetic === true
+}
