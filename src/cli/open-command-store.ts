@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { loadStoreSettings } from '../config/load-store-settings.js'
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
+import { sessionPages } from '../session/session-pages.js'
 import type { SessionStore } from '../session/session-store.js'
 import { inspectStore, openStore } from '../store/open-store.js'
 import type { Flags } from './command.js'
@@ -74,20 +75,14 @@ async function search(
 ): Promise<{ found: SessionKey[]; similar: string[] }> {
   const found: SessionKey[] = []
   const similar: string[] = []
-  let cursor: string | undefined
-  for (let searched = 0; searched < MOST_SEARCHED; searched += 1000) {
-    const page = await store.listSessions({
-      appName: app,
-      search: sessionId,
-      limit: 1000,
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    for (const { key } of page.sessions) {
+  let searched = 0
+  for await (const page of sessionPages(store, { appName: app, search: sessionId })) {
+    for (const { key } of page) {
       if (key.sessionId === sessionId) found.push(key)
       else if (key.sessionId.startsWith(sessionId) && similar.length < 3) similar.push(key.sessionId)
     }
-    cursor = page.nextCursor
-    if (cursor === undefined) break
+    searched += page.length
+    if (searched >= MOST_SEARCHED) break
   }
   return { found, similar }
 }

@@ -2,6 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { AgentError, messageOf } from '../errors.js'
 import { headerLine, messageLine } from '../formats/session-lines.js'
 import type { SessionKey } from '../session/message.js'
+import { messagePages, sessionPages } from '../session/session-pages.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
 import { type CommandStore, findSession, withStore } from './open-command-store.js'
@@ -65,16 +66,13 @@ async function writeSessions(
       if (session === undefined) continue
       await write(headerLine(session))
       const end = session.totalMessages + 1
-      for (let afterSeq = 0; afterSeq < session.totalMessages; ) {
-        const page = await store.readMessages(key, { afterSeq, beforeSeq: end, limit: PAGE })
-        const last = page.at(-1)
-        if (last === undefined) break
+      for await (const page of messagePages(store, key, { beforeSeq: end, pageSize: PAGE })) {
         await write(page.map(messageLine).join(''))
-        afterSeq = last.seq
+        const at = page.at(-1)?.seq ?? 0
         done.messages += page.length
         // Where it is within a session is news only when the session is long.
         const within =
-          end <= PAGE ? '' : `; at ${grouped(afterSeq)} of ${grouped(end - 1)} of ${plainLine(key.sessionId)}`
+          end <= PAGE ? '' : `; at ${grouped(at)} of ${grouped(end - 1)} of ${plainLine(key.sessionId)}`
         progress.tell(
           () => `exported ${count(done.sessions, 'session')}, ${count(done.messages, 'message')}${within}`,
         )
@@ -102,17 +100,8 @@ async function* allSessions(
   { store, app }: CommandStore,
   user: string | undefined,
 ): AsyncGenerator<SessionKey> {
-  let cursor: string | undefined
-  do {
-    const page = await store.listSessions({
-      appName: app,
-      limit: 1000,
-      ...(user === undefined ? {} : { userId: user }),
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    for (const { key } of page.sessions) yield key
-    cursor = page.nextCursor
-  } while (cursor !== undefined)
+  const query = { appName: app, ...(user === undefined ? {} : { userId: user }) }
+  for await (const page of sessionPages(store, query)) for (const { key } of page) yield key
 }
 
 /** The file appears when it is complete: what was there before is not lost to half an export. */

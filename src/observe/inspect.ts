@@ -5,6 +5,7 @@
 
 import type { RunFinishReason, RunRepair } from '../run/run-event.js'
 import type { HistoryCut } from '../session/message.js'
+import { runEventPages } from '../session/session-pages.js'
 import type { RunEventRecord, SessionStore } from '../session/session-store.js'
 import { type RunUsage, sumUsage } from '../session/usage.js'
 
@@ -83,17 +84,9 @@ interface SavedRequest {
   cuts?: HistoryCut[]
 }
 
-const PAGE = 1000
-/** A run of a million events is a loop that nothing has ended; reading stops there. */
-const MAXIMUM_PAGES = 1000
-
 async function readAll(store: SessionStore, runId: string): Promise<RunEventRecord[]> {
   const all: RunEventRecord[] = []
-  for (let page = 0; page < MAXIMUM_PAGES; page++) {
-    const events = await store.runs.readEvents(runId, { afterSeq: all.at(-1)?.seq ?? 0, limit: PAGE })
-    all.push(...events)
-    if (events.length < PAGE) break
-  }
+  for await (const page of runEventPages(store.runs, runId)) all.push(...page)
   return all
 }
 

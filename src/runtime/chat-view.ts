@@ -6,6 +6,7 @@ import { messagesToContents, restoreEvents } from '../adk/session/messages-to-ev
 import type { ProviderPart } from '../provider/provider.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
+import { messagePages } from '../session/session-pages.js'
 import type { ReadOptions, SessionStore } from '../session/session-store.js'
 import { isSynthetic } from '../session/turn.js'
 import { messageUsage, type PriceOf, type RunUsage, sessionUsage } from '../session/usage.js'
@@ -45,15 +46,10 @@ export function toChatMessages(messages: readonly StoredMessage[], priceOf: Pric
 /** What a session has used, read page by page. */
 export async function readUsage(store: SessionStore, key: SessionKey, priceOf: PriceOf): Promise<RunUsage> {
   const answers: StoredMessage[] = []
-  for (let afterSeq = 0; ; ) {
-    const page = await store.readMessages(key, { afterSeq, limit: PAGE })
+  for await (const page of messagePages(store, key))
     answers.push(...page.filter(({ extra }) => extra?.usageMetadata !== undefined))
-    afterSeq = page.at(-1)?.seq ?? afterSeq
-    if (page.length < PAGE) return sessionUsage(answers, priceOf)
-  }
+  return sessionUsage(answers, priceOf)
 }
-
-const PAGE = 1000
 
 function answerFacts(stored: StoredMessage, priceOf: PriceOf): Partial<ChatMessage> {
   const { extra } = stored
@@ -112,18 +108,10 @@ export interface EventOptions {
 export async function readAdkEvents(
   store: SessionStore,
   key: SessionKey,
-  { afterSeq = 0, limit = Number.MAX_SAFE_INTEGER }: EventOptions,
+  range: EventOptions,
   rootAgentName: string,
 ): Promise<Event[]> {
   const messages: StoredMessage[] = []
-  for (let cursor = afterSeq; messages.length < limit; ) {
-    const wanted = Math.min(EVENT_PAGE, limit - messages.length)
-    const page = await store.readMessages(key, { afterSeq: cursor, limit: wanted })
-    messages.push(...page)
-    cursor = page.at(-1)?.seq ?? cursor
-    if (page.length < wanted) break
-  }
+  for await (const page of messagePages(store, key, range)) messages.push(...page)
   return restoreEvents(messages, { rootAgentName })
 }
-
-const EVENT_PAGE = 1000

@@ -8,6 +8,7 @@ import type { Finding } from '../provider/repair/finding.js'
 import { lintHistory } from '../provider/repair/lint-history.js'
 import { PROFILES, resolveProfile } from '../provider/repair/profile.js'
 import { type Message, normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
+import { newestMessagePages } from '../session/session-pages.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { ProfileLint, SessionFinding, SessionLint } from './info.js'
 
@@ -89,19 +90,13 @@ async function readNewest(
   total: number,
   maxMessages: number,
 ): Promise<StoredMessage[]> {
-  const pages: StoredMessage[][] = []
-  let before = total + 1
-  let count = 0
+  const pages: (readonly StoredMessage[])[] = []
+  const range = { beforeSeq: total + 1, limit: maxMessages, pageSize: PAGE }
   let tokens = 0
-  while (before > 1 && count < maxMessages && tokens < MAX_TOKENS) {
-    const limit = Math.min(PAGE, maxMessages - count)
-    const page = await store.readMessages(key, { beforeSeq: before, limit })
-    const first = page[0]
-    if (!first) break
+  for await (const page of newestMessagePages(store, key, range)) {
     pages.push(page)
-    before = first.seq
-    count += page.length
     for (const message of page) tokens += message.tokens
+    if (tokens >= MAX_TOKENS) break
   }
   return pages.reverse().flat()
 }

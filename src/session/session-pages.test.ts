@@ -64,12 +64,18 @@ describe('newestMessagePages', () => {
   test.each([
     [2500, 1200, [range(1501, 2500), range(1301, 1500)]],
     [3, 10, [[1, 2, 3]]],
-    [0, 10, [[]]],
+    [0, 10, []],
     [3, 0, []],
   ])('of %i messages with a limit of %i', async (count, limit, expected) => {
     const store = messageStore(count)
     expect(await seqsOf(newestMessagePages(store, key, { limit }))).toEqual(expected)
-    expect(store.limits.length).toBe(expected.length)
+    expect(store.limits.length).toBe(limit === 0 ? 0 : Math.max(1, expected.length))
+  })
+
+  test('pages have the size that is asked for', async () => {
+    const store = messageStore(5)
+    expect(await seqsOf(newestMessagePages(store, key, { pageSize: 2 }))).toEqual([[4, 5], [2, 3], [1]])
+    expect(await seqsOf(messagePages(store, key, { pageSize: 5 }))).toEqual([[1, 2, 3, 4, 5]])
   })
 
   test('starts before the message that is named', async () => {

@@ -5,6 +5,7 @@ import type { SessionKey, StoredMessage } from './message.js'
 import type { ListQuery, RunEventRecord, RunStore, SessionStore, SessionSummary } from './session-store.js'
 
 const PAGE = 1000
+const ALL = Number.MAX_SAFE_INTEGER
 
 export interface MessageRange {
   /** Only messages after this one. */
@@ -13,43 +14,44 @@ export interface MessageRange {
   beforeSeq?: number
   /** At most so many messages over all pages. Default: all. */
   limit?: number
+  /** Default 1000. */
+  pageSize?: number
 }
 
 type Pages<Item> = AsyncGenerator<readonly Item[], void, undefined>
 
-/** Messages in order, oldest first. */
+/** Messages in order, oldest first. No page is empty. */
 export async function* messagePages(
   store: Pick<SessionStore, 'readMessages'>,
   key: SessionKey,
-  { afterSeq = 0, beforeSeq, limit = Number.MAX_SAFE_INTEGER }: MessageRange = {},
+  { afterSeq = 0, beforeSeq, limit = ALL, pageSize = PAGE }: MessageRange = {},
 ): Pages<StoredMessage> {
   let left = limit
   if (left < 1) return
-  yield* readPages<StoredMessage, number>(async (after = afterSeq) => {
-    const size = Math.min(PAGE, left)
+  const pages = readPages<StoredMessage, number>(async (after = afterSeq) => {
+    const size = Math.min(pageSize, left)
     const items = await store.readMessages(key, { afterSeq: after, limit: size, ...defined({ beforeSeq }) })
     left -= items.length
     return { items, next: items.length < size || left < 1 ? undefined : items.at(-1)?.seq }
   })
+  for await (const page of pages) if (page.length > 0) yield page
 }
 
-/** The newest page first; the messages of each page in order. */
+/** The newest page first; the messages of each page in order. No page is empty. */
 export async function* newestMessagePages(
   store: Pick<SessionStore, 'readMessages'>,
   key: SessionKey,
-  {
-    beforeSeq = Number.MAX_SAFE_INTEGER,
-    limit = Number.MAX_SAFE_INTEGER,
-  }: Omit<MessageRange, 'afterSeq'> = {},
+  { beforeSeq = ALL, limit = ALL, pageSize = PAGE }: Omit<MessageRange, 'afterSeq'> = {},
 ): Pages<StoredMessage> {
   let left = limit
   if (left < 1) return
-  yield* readPages<StoredMessage, number>(async (before = beforeSeq) => {
-    const items = await store.readMessages(key, { beforeSeq: before, limit: Math.min(PAGE, left) })
+  const pages = readPages<StoredMessage, number>(async (before = beforeSeq) => {
+    const items = await store.readMessages(key, { beforeSeq: before, limit: Math.min(pageSize, left) })
     left -= items.length
     const first = items[0]?.seq ?? 1
     return { items, next: first <= 1 || left < 1 ? undefined : first }
   })
+  for await (const page of pages) if (page.length > 0) yield page
 }
 
 /** The sessions that a query finds, newest first. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { AgentError } from '../../errors.js'
 import type { HistoryCut, Session, SessionKey } from '../../session/message.js'
+import { newestMessagePages, sessionPages } from '../../session/session-pages.js'
 import type { AppendOptions, LoadOptions, SessionStore, SessionSummary } from '../../session/session-store.js'
 import { withoutInheritedNames } from '../inherited-names.js'
 import {
@@ -151,17 +152,9 @@ export class SessionServiceAdapter extends BaseSessionService {
 
   async #summaries(request: ListSessionsRequest): Promise<SessionSummary[]> {
     const all: SessionSummary[] = []
-    let cursor: string | undefined
-    do {
-      const page = await this.#store.listSessions({
-        appName: request.appName,
-        ...(request.userId === undefined ? {} : { userId: request.userId }),
-        ...(cursor === undefined ? {} : { cursor }),
-        limit: 1000,
-      })
-      all.push(...page.sessions)
-      cursor = page.sessions.length === 0 ? undefined : page.nextCursor
-    } while (cursor !== undefined)
+    const { appName, userId } = request
+    const query = userId === undefined ? { appName } : { appName, userId }
+    for await (const page of sessionPages(this.#store, query)) all.push(...page)
     return all
   }
 
@@ -235,22 +228,24 @@ async function findCallEvents(
   const missing = missingCalls(session, event)
   const found: Event[] = []
   const key: SessionKey = { appName: session.appName, userId: session.userId, sessionId: session.id }
-  let beforeSeq: number | undefined = Number.MAX_SAFE_INTEGER
-  for (let page = 0; page < MAX_PAGES && missing.size > 0 && beforeSeq !== undefined; page += 1) {
-    const messages = await store.readMessages(key, { beforeSeq, limit: PAGE_SIZE })
+  if (missing.size === 0) return { found, missing: 0 }
+  for await (const messages of newestMessagePages(store, key, {
+    limit: FARTHEST_CALL,
+    pageSize: PAGE_SIZE,
+  })) {
     for (const message of messages.toReversed()) {
       const answered = message.toolCalls?.some(call => call.kind !== 'response' && missing.has(call.id))
       if (!answered) continue
       for (const call of message.toolCalls ?? []) missing.delete(call.id)
       found.unshift(...adkView(messagesToEvents([message], { rootAgentName }), { rootAgentName }))
     }
-    beforeSeq = messages.length < PAGE_SIZE ? undefined : messages[0]?.seq
+    if (missing.size === 0) break
   }
   return { found, missing: missing.size }
 }
 
 const PAGE_SIZE = 500
-const MAX_PAGES = 20
+const FARTHEST_CALL = 10_000
 
 function missingCalls(session: AdkSession, event: Event): Set<string> {
   const missing = new Set<string>()

@@ -3,6 +3,7 @@
 import { messagesToProvider } from '../../adk/messages-to-provider.js'
 import type { ProviderPart } from '../../provider/provider.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../../session/message.js'
+import { messagePages } from '../../session/session-pages.js'
 import type { RunSummary, SessionStore } from '../../session/session-store.js'
 import { isSynthetic } from '../../session/turn.js'
 import { type PriceOf, sessionUsage } from '../../session/usage.js'
@@ -52,14 +53,8 @@ export async function openSession(
 
 async function readTail(store: SessionStore, key: SessionKey, total: number): Promise<StoredMessage[]> {
   const messages: StoredMessage[] = []
-  let after = Math.max(0, total - READ)
-  for (let page = 0; page <= READ / PAGE; page++) {
-    const found = await store.readMessages(key, { afterSeq: after, limit: PAGE })
-    messages.push(...found)
-    const last = found.at(-1)
-    if (!last || found.length < PAGE) break
-    after = last.seq
-  }
+  const range = { afterSeq: Math.max(0, total - READ), limit: READ + PAGE }
+  for await (const page of messagePages(store, key, range)) messages.push(...page)
   return messages
 }
 

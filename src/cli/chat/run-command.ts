@@ -6,6 +6,7 @@ import { AgentError } from '../../errors.js'
 import { headerLine, messageLine } from '../../formats/session-lines.js'
 import type { InspectedStep, RunInspection } from '../../observe/inspect.js'
 import type { SessionKey, StoredMessage } from '../../session/message.js'
+import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import { plainLine } from '../plain-text.js'
 import { ago, count } from '../wording.js'
@@ -127,8 +128,6 @@ async function exportChat(chat: ChatSession, _ui: ChatUi, argument: string): Pro
 }
 
 /** Writes a session to a file: as `lango sessions import` reads it, or as a text for people. */
-const PAGE = 1_000
-
 /** Writes the session and returns where, and how many messages. A file that is there is not overwritten. */
 async function exportSession(
   store: SessionStore,
@@ -143,15 +142,9 @@ async function exportSession(
   try {
     if (!isText) await handle.appendFile(headerLine(session))
     let messages = 0
-    while (messages < session.totalMessages) {
-      const page = await store.readMessages(key, {
-        afterSeq: messages,
-        beforeSeq: session.totalMessages + 1,
-        limit: PAGE,
-      })
-      if (page.length === 0) break
+    for await (const page of messagePages(store, key, { beforeSeq: session.totalMessages + 1 })) {
       await handle.appendFile(isText ? markdownOf(page) : page.map(messageLine).join(''))
-      messages = page.at(-1)?.seq ?? session.totalMessages
+      messages += page.length
     }
     return { path, messages }
   } finally {

@@ -16,6 +16,7 @@ import { repairHistory } from '../../provider/repair/repair-history.js'
 import type { ProfileLint } from '../../runtime/info.js'
 import { lintMessages, lintSession } from '../../runtime/lint.js'
 import { type Message, normalizeRole, type SessionKey, type StoredMessage } from '../../session/message.js'
+import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import { addRefusal, type Problem, problemsOf, refusalWords } from '../lint-report.js'
 import { type Change, odditiesOf } from './oddities.js'
@@ -230,7 +231,6 @@ export interface Examination {
 /** A history is healed as a whole, so it must fit into memory. */
 const MOST_MESSAGES = 100_000
 const MOST_TOKENS = 25_000_000
-const PAGE = 500
 
 /** Looks at a session. Nothing is changed. */
 export async function examine(store: SessionStore, key: SessionKey): Promise<Examination> {
@@ -261,13 +261,12 @@ async function readAll(store: SessionStore, key: SessionKey): Promise<StoredMess
   if (session.totalMessages > MOST_MESSAGES) return undefined
   const messages: StoredMessage[] = []
   let tokens = 0
-  for (;;) {
-    const page = await store.readMessages(key, { afterSeq: messages.at(-1)?.seq ?? 0, limit: PAGE })
+  for await (const page of messagePages(store, key)) {
     messages.push(...page)
     for (const message of page) tokens += message.tokens
     if (tokens > MOST_TOKENS) return undefined
-    if (page.length < PAGE) return messages
   }
+  return messages
 }
 
 function whereOf({ seq, at }: { seq?: number; at: number }): string {

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { toJsonData } from '../../base/json.js'
 import { AgentError } from '../../errors.js'
 import type { Message, SessionKey, StoredMessage } from '../../session/message.js'
+import { messagePages, sessionPages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import type { Flags } from '../command.js'
 import { mappedLine, problemLines } from '../lint-report.js'
@@ -64,13 +65,11 @@ async function* sessionKeys(
   userId: string | undefined,
 ): AsyncGenerator<SessionKey> {
   const keys: SessionKey[] = []
-  let cursor: string | undefined
-  do {
-    const query = { appName: app, limit: 1000, ...(userId === undefined ? {} : { userId }) }
-    const page = await store.listSessions({ ...query, ...(cursor === undefined ? {} : { cursor }) })
-    keys.push(...page.sessions.map(({ key }) => key))
-    cursor = page.nextCursor
-  } while (cursor !== undefined && keys.length < MOST_SESSIONS)
+  const query = { appName: app, ...(userId === undefined ? {} : { userId }) }
+  for await (const page of sessionPages(store, query)) {
+    keys.push(...page.map(({ key }) => key))
+    if (keys.length >= MOST_SESSIONS) break
+  }
   yield* keys
 }
 
@@ -215,8 +214,6 @@ interface WrittenCopy {
   written: number
 }
 
-const PAGE = 500
-
 /** Writes the healed messages as a session of the same user. Throws `session-exists` for another session's name. */
 async function writeCopy(
   store: SessionStore,
@@ -241,15 +238,14 @@ async function writeCopy(
 /** How many messages, from the first on, the copy has in common with the healed history. */
 async function countSame(store: SessionStore, copy: SessionKey, healed: readonly Message[]): Promise<number> {
   let same = 0
-  for (;;) {
-    const page = await store.readMessages(copy, { afterSeq: same, limit: PAGE })
+  for await (const page of messagePages(store, copy)) {
     for (const message of page) {
       const expected = healed[same]
       if (!expected || !isSame(message, expected)) return same
       same += 1
     }
-    if (page.length < PAGE) return same
   }
+  return same
 }
 
 function isSame({ seq: _seq, tokens: _tokens, ...stored }: StoredMessage, expected: Message): boolean {

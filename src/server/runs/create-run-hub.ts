@@ -5,6 +5,7 @@ import type { Logger } from '../../logger.js'
 import type { RunEvent } from '../../run/run-event.js'
 import type { RunInput, Runtime } from '../../runtime/runtime.js'
 import type { SessionKey } from '../../session/message.js'
+import { runEventPages } from '../../session/session-pages.js'
 import type { RunStore, RunSummary } from '../../session/session-store.js'
 import type { RunItem, StartedRun } from '../chat-protocol.js'
 import type { Metrics } from '../metrics.js'
@@ -335,23 +336,15 @@ function isSameKey(one: SessionKey, other: SessionKey): boolean {
   return one.appName === other.appName && one.userId === other.userId && one.sessionId === other.sessionId
 }
 
-const PAGE = 1000
-/** Far more than a run has events. */
-const MAXIMUM_PAGES = 1000
-
 /** Whether a call of the run waits for somebody's word: it was asked for, and neither answered nor over. */
 async function hasOpenRequest(runs: RunStore, runId: string, callId: string): Promise<boolean> {
   let open = false
-  let afterSeq = 0
-  for (let page = 0; page < MAXIMUM_PAGES; page++) {
-    const events = await runs.readEvents(runId, { afterSeq, limit: PAGE })
+  for await (const events of runEventPages(runs, runId)) {
     for (const event of events) {
       if (event.type === 'approval-request' && event.id === callId) open = true
       if (event.type === 'approval-answer' && event.id === callId) open = false
       if (event.type === 'run-finish') return false
     }
-    if (events.length < PAGE) return open
-    afterSeq = events.at(-1)?.seq ?? afterSeq
   }
   return open
 }

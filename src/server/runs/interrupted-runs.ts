@@ -4,6 +4,7 @@
  */
 import { AgentError } from '../../errors.js'
 import type { RunEvent, RunEventBody } from '../../run/run-event.js'
+import { runEventPages } from '../../session/session-pages.js'
 import type { RunEventRecord, RunSummary, SessionStore } from '../../session/session-store.js'
 import { emptyUsage, type RunUsage, sumUsage } from '../../session/usage.js'
 
@@ -74,17 +75,7 @@ async function soFar(store: SessionStore, runId: string) {
   return { ...sum, usage: steps.length === 0 ? emptyUsage() : sumUsage(steps) }
 }
 
-const PAGE = 1000
-/** A run of a million events is a loop that nothing has ended. */
-const MAXIMUM_PAGES = 1000
-
 async function* storedEvents(store: SessionStore, runId: string): AsyncGenerator<RunEvent> {
-  let afterSeq = 0
-  for (let page = 0; page < MAXIMUM_PAGES; page++) {
-    const records = await store.runs.readEvents(runId, { afterSeq, limit: PAGE })
-    // The recorder of runs wrote them; a store returns what it was given.
-    yield* records as unknown as RunEvent[]
-    if (records.length < PAGE) return
-    afterSeq = records.at(-1)?.seq ?? afterSeq
-  }
+  // The recorder of runs wrote them; a store returns what it was given.
+  for await (const page of runEventPages(store.runs, runId)) yield* page as unknown as readonly RunEvent[]
 }

@@ -5,6 +5,7 @@ import { type Context, Hono } from 'hono'
 import { z } from 'zod'
 import type { RunInput, Runtime } from '../../../runtime/runtime.js'
 import type { Session, SessionKey, State } from '../../../session/message.js'
+import { sessionPages } from '../../../session/session-pages.js'
 import type { SessionSummary } from '../../../session/session-store.js'
 import type { Problem, RunEvent, StartedRun } from '../../chat-protocol.js'
 import { errorResponse } from '../../error-response.js'
@@ -193,17 +194,9 @@ async function whole(context: ServerContext, key: SessionKey): Promise<AdkSessio
 /** All of them, newest first, without state and events, as ADK lists sessions. */
 async function listAll({ runtime }: ServerContext, { appName, userId }: SessionKey): Promise<AdkSession[]> {
   const all: SessionSummary[] = []
-  let cursor: string | undefined
-  do {
-    const query = { appName, userId, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }
-    const page = await runtime.store.listSessions(query)
-    all.push(...page.sessions)
-    cursor = page.nextCursor
-  } while (cursor !== undefined)
+  for await (const page of sessionPages(runtime.store, { appName, userId })) all.push(...page)
   return all.map(({ key, updatedAt }) => toAdk({ key, state: {}, updatedAt }))
 }
-
-const PAGE = 1000
 
 interface Facts {
   key: SessionKey

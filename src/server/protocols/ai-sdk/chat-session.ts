@@ -7,6 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import { AgentError } from '../../../errors.js'
 import type { SessionKey } from '../../../session/message.js'
+import { messagePages } from '../../../session/session-pages.js'
 import type { SessionStore } from '../../../session/session-store.js'
 import { startsTurn } from '../../../session/turn.js'
 import type { ChatMessage, ChatPart } from '../../chat-protocol.js'
@@ -72,15 +73,10 @@ interface Turn {
 
 async function turnsOf(store: SessionStore, key: SessionKey): Promise<Turn[]> {
   const turns: Turn[] = []
-  for (let afterSeq = 0; ; ) {
-    const page = await store.readMessages(key, { afterSeq, limit: PAGE })
+  for await (const page of messagePages(store, key))
     turns.push(...page.filter(startsTurn).map(({ seq, content }) => ({ seq, text: content })))
-    afterSeq = page.at(-1)?.seq ?? afterSeq
-    if (page.length < PAGE) return turns
-  }
+  return turns
 }
-
-const PAGE = 1000
 
 function following(texts: readonly string[], turns: readonly Turn[]): number | undefined {
   if (texts.length === 0) return 0
