@@ -25,5 +25,5 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 report.finish()
-// ADK's service has no close(): its pool would keep the process alive for minutes.
+// ADK's service has no close(): its pool would keep the process running for minutes.
 process.exit()

@@ -7,7 +7,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Any value as JSON. What JSON cannot say (a BigInt, a loop) becomes a text instead of an error. */
+/** Any value as JSON. What JSON cannot express (a BigInt, a circular reference) becomes a text instead of an error. */
 export function toJson(value: unknown): string {
   try {
     return JSON.stringify(value) ?? 'null'
@@ -26,7 +26,7 @@ function withoutLoops(): (this: unknown, key: string, value: unknown) => unknown
   return function replace(this: unknown, _key, value) {
     if (typeof value === 'bigint') return value.toString()
     if (typeof value !== 'object' || value === null) return value
-    // `this` is the object that holds the value: whatever was entered after it has been left.
+    // `this` is the object that holds the value: everything entered after it has been left.
     while (ancestors.length > 0 && ancestors.at(-1) !== this) ancestors.pop()
     if (ancestors.includes(value)) return '[circular]'
     ancestors.push(value)

@@ -1,17 +1,17 @@
 /**
- * What must never be printed. Secrets are known by the name of their key and by their looks; both are asked,
- * because a key may stand in a message and a password in an address.
+ * What must never be printed. Secrets are recognised by the name of their key and by their pattern; both are checked,
+ * because a key may be part of a message and a password part of a URL.
  */
 
-/** Stands where a secret was. */
+/** Replaces a secret. */
 export const HIDDEN = '[hidden]'
 
-/** A copy for printing: keys, tokens, headers and passwords in addresses are hidden, live objects are named. */
+/** A copy for printing: keys, tokens, headers and passwords in URLs are hidden, class instances are replaced by their name. */
 export function redact(value: unknown): unknown {
   return redactAt(value, [], 0)
 }
 
-/** The same text without what looks like a key, a token or a password in an address. */
+/** The same text without what looks like a key, a token or a password in a URL. */
 export function redactText(text: string): string {
   let shown = text
   for (const [pattern, replacement] of PATTERNS) shown = shown.replace(pattern, replacement)
@@ -20,14 +20,14 @@ export function redactText(text: string): string {
 
 /** Whether a key of that name holds a secret. Numbers under such a name are counts, not secrets. */
 export function isSecretName(name: string): boolean {
-  const words = name
+  const hyphenated = name
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1-$2')
     .replaceAll(/[_.\s]/g, '-')
     .toLowerCase()
-  return SECRET_NAME.test(words)
+  return SECRET_NAME.test(hyphenated)
 }
 
-/** Whether the value at that place of a configuration must not be shown, whatever it looks like. */
+/** Whether the value at that path of a configuration must never be shown. */
 export function isSecretPath(path: readonly PropertyKey[]): boolean {
   const parent = path.at(-2)
   if (parent === 'headers' || parent === 'env' || parent === 'tokens') return true
@@ -49,7 +49,7 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\blango_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g, HIDDEN],
   [/\bAKIA[A-Z0-9]{12,}/g, HIDDEN],
   [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g, HIDDEN],
-  // A user's password may hold any character but those that end an address.
+  // A password may hold any character but those that end a URL's authority.
   [/\b([a-z][a-z0-9+.-]*:\/\/[^\s:/?#@]*):[^\s/?#]*@/gi, `$1:${HIDDEN}@`],
   [/([?&](?:api[-_]?key|key|token|access_token|password|secret|sig(?:nature)?)=)[^&\s#"']+/gi, `$1${HIDDEN}`],
 ]
@@ -62,7 +62,7 @@ function redactAt(value: unknown, path: readonly PropertyKey[], depth: number): 
   if (depth > MAXIMUM_DEPTH) return '[too deep]'
   if (Array.isArray(value)) return value.map((item, index) => redactAt(item, [...path, index], depth + 1))
   if (!isPlain(value)) return `[${value.constructor?.name ?? 'object'}]`
-  // Tokens are the keys of their object, and whose they are may be shown.
+  // Tokens are the keys of their object; the users they belong to may be shown.
   if (path.at(-1) === 'tokens') return Object.values(value).map(user => `${HIDDEN} of ${String(user)}`)
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [key, redactAt(item, [...path, key], depth + 1)]),

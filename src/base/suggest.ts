@@ -1,4 +1,4 @@
-/** The known name that was probably meant, or `undefined` when none is near. Case and hyphens do not count. */
+/** The most similar known name, or `undefined` when none is close. Case and hyphens are ignored. */
 export function suggest(name: string, known: readonly string[]): string | undefined {
   const wanted = plain(name)
   let best: string | undefined
@@ -13,7 +13,7 @@ export function suggest(name: string, known: readonly string[]): string | undefi
   return best
 }
 
-/** What to say of a key that is not among the known ones. */
+/** The message for an unknown key. */
 export function unknownKeyText(key: string, known: readonly string[]): string {
   const near = suggest(key, known)
   const fix = near === undefined ? `Known keys: ${known.join(', ')}.` : `Did you mean \`${near}\`?`
@@ -27,7 +27,7 @@ function plain(name: string): string {
     .slice(0, 64)
 }
 
-/** Letters to insert, remove or replace, two neighbours that changed places counting as one. */
+/** Letters to insert, remove or replace, two swapped neighbours counting as one. */
 function editDistance(left: string, right: string): number {
   let before: number[] = []
   let previous = Array.from({ length: right.length + 1 }, (_, column) => column)

@@ -45,7 +45,7 @@ describe('tokenBudgetTruncate', () => {
     expect(tokenBudgetTruncate(chat, 500)).toEqual({ messages: chat, missesCall: false })
   })
 
-  test('says what was left out and why', () => {
+  test('reports what was left out and why', () => {
     expect(tokenBudgetTruncate(chat, 300).cut).toEqual({
       reason: 'token-budget',
       messages: 2,
@@ -143,7 +143,7 @@ describe('tokenBudgetTruncate', () => {
     expect(tokenBudgetTruncate([...chat, ...pending], 130).messages).toEqual(pending)
   })
 
-  test('what Lango said in the name of the user does not start a turn', () => {
+  test('a message that Lango wrote in the role of the user does not start a turn', () => {
     const nudge: Message = {
       ...say('user', 'nudge'),
       extra: { customMetadata: { lango: { synthetic: true } } },

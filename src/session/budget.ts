@@ -1,3 +1,4 @@
+import { defined } from '../base/defined.js'
 import { AgentError } from '../errors.js'
 import { type BudgetLens, fitToBudget } from './fit-to-budget.js'
 import {
@@ -15,17 +16,17 @@ import { startsTurn } from './turn.js'
 
 /** The budget when none is given, or 0. */
 export const DEFAULT_BUDGET_TOKENS = 32_000
-/** The default with observational memory, which carries the older past by itself. */
+/** The default with observational memory, which keeps the older history itself. */
 export const OBSERVATIONAL_BUDGET_TOKENS = 8_000
-/** The limit that holds when token budgeting is `'off'`. */
+/** The limit that applies when token budgeting is `'off'`. */
 export const DEFAULT_MAX_MESSAGES = 100
 
 export interface TruncateOptions {
-  /** Also holds beside a budget. Default: none, or 100 when the budget is `'off'`. */
+  /** Also applies with a budget. Default: none, or 100 when the budget is `'off'`. */
   maxMessages?: number | undefined
   /** Moves the cut in steps of a quarter of the budget instead of with every message, so that prompt caches hold. */
   steady?: boolean | undefined
-  /** Older messages that were not handed over because they cannot fit. */
+  /** Older messages that were not passed in because they cannot fit. */
   preceding?: { messages: number; tokens: number } | undefined
 }
 
@@ -33,13 +34,12 @@ export interface Truncated<M extends Message> {
   messages: M[]
   /** What was left out and why; absent when nothing was. */
   cut?: HistoryCut
-  /** Whether a kept message answers a call that was not handed over. */
+  /** Whether a kept message answers a call that was not passed in. */
   missesCall: boolean
 }
 
 /**
- * The newest part of a history that fits. The laws stand with `fitToBudget`; the messages that were handed
- * in are never changed.
+ * The newest part of a history that fits, by the rules of `fitToBudget`. The messages passed in are never changed.
  */
 export function tokenBudgetTruncate<M extends Message>(
   messages: readonly M[],
@@ -57,7 +57,7 @@ export function tokenBudgetTruncate<M extends Message>(
     },
     messageLens as BudgetLens<M>,
   )
-  return { messages: items, missesCall, ...(cut === undefined ? {} : { cut }) }
+  return { messages: items, missesCall, ...defined({ cut }) }
 }
 
 /** What 0, absence and `'off'` mean. */
@@ -112,7 +112,7 @@ function outputsOf(message: Message): (ToolCall & { output: string })[] {
   return calls.filter((call): call is ToolCall & { output: string } => typeof call.output === 'string')
 }
 
-/** A tool's result that stands in the text: older rows have nothing else. */
+/** A tool's result in the text: older rows have nothing else. */
 function isToolText(message: Message): boolean {
   return normalizeRole(message.role) === 'tool' && !repeatsOutputs(message.content, message.toolCalls ?? [])
 }

@@ -1,6 +1,6 @@
 /**
  * One truncation for two shapes: stored messages when a session is opened, neutral messages before each
- * model call. What it guarantees, whatever goes in:
+ * model call. It guarantees, for any input:
  *
  * - When everything fits, nothing is touched, a trailing call without its answer included.
  * - Items are taken from the newest to the oldest until the budget is spent.
@@ -10,6 +10,7 @@
  *   largest tool outputs are shortened; only with `dropWithinTurn` are its oldest groups left out.
  */
 
+import { defined } from '../base/defined.js'
 import type { HistoryCut, ShortenedOutput } from './message.js'
 import { type CallGroups, type CallLens, groupCalls } from './pair-calls.js'
 
@@ -158,7 +159,7 @@ class History<T> {
       keptMessages: choice.count,
       keptTokens: choice.tokens,
       ...(Number.isFinite(budgetTokens) ? { budgetTokens } : {}),
-      ...(maxMessages === undefined ? {} : { maxMessages }),
+      ...defined({ maxMessages }),
       shortened,
     }
     const isCut = cut.messages > 0 || shortened.length > 0
@@ -286,15 +287,15 @@ function steadyTokens(total: number, budgetTokens: number): number {
   return total - Math.ceil((total - budgetTokens) / step) * step
 }
 
-/** No output is shortened below this: less than a beginning and an end says nothing. */
+/** No output is shortened below this: a shorter beginning and end would be useless. */
 const LEAST_OUTPUT_TOKENS = 64
 
-/** When a border moves, it moves so far that this share of the budget is used: the next groups find room. */
+/** When a border moves, it moves so far that this share of the budget is used: so that the next groups fit. */
 const REFILL = 0.75
 
 /**
  * Where a turn that grew group by group is cut: groups before `firstKept` are out, those before `firstWhole`
- * are stubs. `base` is what is kept besides.
+ * are stubs. `base` is the cost of everything else that is kept.
  */
 function replayTurn(
   full: readonly number[],

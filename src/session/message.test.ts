@@ -3,11 +3,11 @@ import { isToolError } from './message.js'
 
 test.each<[string, unknown, boolean]>([
   ['a message under `error`', { error: 'no such file' }, true],
-  ['an error beside data', { rows: [], error: 'timeout' }, true],
+  ['an error and data', { rows: [], error: 'timeout' }, true],
   ['an error as an object', { error: { code: 404 } }, true],
   ['error: true', { error: true }, true],
   ['a result in the shape of MCP that failed', { content: [], isError: true }, true],
-  ['error: null beside data', { rows: [1], error: null }, false],
+  ['error: null and data', { rows: [1], error: null }, false],
   ['error: null alone', { error: null }, false],
   ['error: undefined', { error: undefined }, false],
   ['an empty message', { error: '' }, false],

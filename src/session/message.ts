@@ -1,8 +1,10 @@
 /**
  * What a conversation is: plain data. A `Message` is one stored event. Its named fields are what a person
- * reads in the database; `extra` keeps, beside them and only when needed, what they cannot express, so that
+ * reads in the database; `extra` keeps, only when needed, what they cannot express, so that
  * restoring a message gives back the event that was stored.
  */
+import { isRecord } from '../base/is-record.js'
+import { own } from '../base/own.js'
 
 /** The roles that Lango writes. */
 export type Role = 'user' | 'assistant' | 'tool' | 'system'
@@ -107,7 +109,7 @@ const ROLES: ReadonlyMap<string, Role> = new Map([
   ['system', 'system'],
 ])
 
-/** Whether an entry of `toolCalls` asks, answers, or (in older rows) does both. */
+/** Whether an entry of `toolCalls` is a call, an answer, or (in older rows) both. */
 export function toolCallKind(call: ToolCall, role: AnyRole): 'call' | 'response' | 'both' {
   if (call.kind) return call.kind
   if (call.output !== undefined) return call.input === undefined ? 'response' : 'both'
@@ -116,11 +118,9 @@ export function toolCallKind(call: ToolCall, role: AnyRole): 'call' | 'response'
 }
 
 /**
- * Whether a tool's result says that the tool failed: `error` says something, or `isError` is true (the shape of
+ * Whether a tool's result reports a failure: `error` is truthy, or `isError` is true (the shape of
  * MCP results). Tools that return `{ rows, error: null }` have succeeded. Only the result's own fields count.
  */
 export function isToolError(result: unknown): boolean {
-  if (typeof result !== 'object' || result === null || Array.isArray(result)) return false
-  const own = (name: string): unknown => (Object.hasOwn(result, name) ? Reflect.get(result, name) : undefined)
-  return Boolean(own('error')) || own('isError') === true
+  return isRecord(result) && (Boolean(own(result, 'error')) || own(result, 'isError') === true)
 }

@@ -189,12 +189,12 @@ describe('groupCalls', () => {
       { joined: [[0, 1]], unanswered: [], orphans: [] },
     ],
     [
-      'an unknown id beside calls with ids',
+      'an unknown id among calls with ids',
       [call('a'), answer('z')],
       { joined: [], unanswered: [[0]], orphans: [1] },
     ],
     [
-      'a row that asks and answers',
+      'a row with a call and its answer',
       [{ ...call('a'), ...answer('a') }],
       { joined: [], unanswered: [], orphans: [] },
     ],

@@ -8,8 +8,8 @@
  *   same id is another call and never gets it.
  * - An answer without an id, or with an id that no call has, belongs by position to a call of the last turn
  *   with calls: to its own message's first, then to the newest step that has an open call of its name, there
- *   to the first. An answer without a name may belong to any, calls without a name first. Calls without an id come before calls with one,
- *   and an answer with an id of its own never belongs to a call with another.
+ *   to the first. An answer without a name may belong to any, calls without a name first. Calls without an id come
+ *   before calls with one, and an answer with an id of its own never belongs to a call with another.
  * - Ids are compared before positions: an answer without an id never takes a call that a later one names.
  */
 
@@ -178,7 +178,7 @@ export function fallbackId(name: string | undefined): string {
   return `call_${name || 'unknown'}`
 }
 
-/** Such an id says no more than the name does. */
+/** Such an id carries no more information than the name. */
 function isFallbackId(id: string, name: string | undefined): boolean {
   const made = fallbackId(name)
   return id === made || (id.startsWith(`${made}_`) && /^\d+$/.test(id.slice(made.length + 1)))
@@ -218,11 +218,11 @@ export interface CallGroups {
   readonly orphans: ReadonlySet<number>
 }
 
-/** What pairing asks of a history's items. */
+/** What pairing needs to know of an item. */
 export interface CallLens<T> {
   calls(item: T): readonly CallReference[]
   answers(item: T): readonly CallReference[]
-  /** A message by a person: not a tool's answer in the user's role, not one that Lango wrote. */
+  /** Whether the item starts a turn (`turn.ts`). */
   startsTurn(item: T): boolean
 }
 
@@ -250,7 +250,7 @@ export function groupCalls<T>(items: readonly T[], lens: CallLens<T>): CallGroup
   )
 }
 
-/** A message that asks and answers at once (older rows) answers itself. */
+/** A message with both a call and its answer (older rows) answers itself. */
 function referencesOf<T>(items: readonly T[], lens: CallLens<T>): CallItem[] {
   const references: CallItem[] = []
   let turn = 0

@@ -8,7 +8,7 @@ import type { Message, Session, SessionKey, State, StoredMessage } from './messa
  * - Any text is storable, NUL and lone surrogates included, in messages and in state.
  * - State keys that start with `app:` are shared by an app, with `user:` by a user of an app; `temp:` keys
  *   are never stored; all others belong to the session. A value of `undefined` removes its key.
- * - While a lease lives, only its holder may write to the session.
+ * - While a lease is held, only its holder may write to the session.
  */
 export interface SessionStore {
   /** Creates an empty session. Fails with `session-exists`. */
@@ -24,13 +24,13 @@ export interface SessionStore {
   forkSession(key: SessionKey, newSessionId: string, options?: { throughSeq?: number }): Promise<Session>
   /** A session's line in a list, or `undefined`. */
   describeSession(key: SessionKey): Promise<SessionSummary | undefined>
-  /** Gives a session a title for lists and searches; an empty one takes it away. `session-not-found`. */
+  /** Sets the title for lists and searches; an empty one removes it. `session-not-found`. */
   renameSession(key: SessionKey, title: string): Promise<void>
   /** Newest first. */
   listSessions(query: ListQuery): Promise<SessionPage>
-  /** Removes the session and all that belongs to it; `false` when there was none. */
+  /** Deletes the session and everything that belongs to it; `false` when it does not exist. */
   deleteSession(key: SessionKey): Promise<boolean>
-  /** Waits for its turn and returns the right to write. `session-busy` after `waitMs`, `aborted` by the signal. */
+  /** Waits in the queue and returns the right to write. `session-busy` after `waitMs`, `aborted` by the signal. */
   acquireLease(key: SessionKey, options?: LeaseOptions): Promise<Lease>
   readonly runs: RunStore
   readonly calibration: CalibrationStore
@@ -72,7 +72,7 @@ export interface ListQuery {
   appName: string
   userId?: string
   cursor?: string
-  /** Only sessions whose title or id contains this, in whatever case. */
+  /** Only sessions whose title or id contains this, ignoring case. */
   search?: string
   /** Default 50, at most 1000. */
   limit?: number
@@ -105,7 +105,7 @@ export interface LeaseOptions {
 export interface Lease {
   /** Grows with every lease of the session; handed to `appendMessage`. */
   readonly fence: number
-  /** Aborted when renewal failed or the lease expired: whoever holds it must stop writing. */
+  /** Aborted when renewal failed or the lease expired: its holder must stop writing. */
   readonly lost: AbortSignal
   release(): Promise<void>
 }
@@ -121,7 +121,7 @@ export type RunSignal =
   | { type: 'stop'; reason?: string }
   | { type: 'approval'; callId: string; answer: 'once' | 'always' | 'no' }
 
-/** What the store knows of a run without reading its events. */
+/** A run without its events. */
 export interface RunSummary {
   runId: string
   key: SessionKey
@@ -136,7 +136,7 @@ export interface RunSummary {
   finishReason?: string
 }
 
-/** What happened during runs: kept apart from the messages, and pruned. */
+/** Events, requests and signals of runs: stored apart from the messages, and pruned. */
 export interface RunStore {
   /**
    * Stores events by their `seq`; storing a number again changes nothing. A run ends once: what would come after
@@ -145,7 +145,7 @@ export interface RunStore {
   appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void>
   /** Events after `afterSeq`, in order. Default limit 1000. */
   readEvents(runId: string, options?: { afterSeq?: number; limit?: number }): Promise<RunEventRecord[]>
-  /** Whose run it is and how far it has come; `undefined` when the store does not know it. */
+  /** The session of a run and its progress; `undefined` when the run is unknown. */
   findRun(runId: string): Promise<RunSummary | undefined>
   /** The runs of a session, newest first. Default limit 50. */
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
@@ -153,13 +153,13 @@ export interface RunStore {
   saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void>
   readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]>
   sendSignal(runId: string, signal: RunSignal): Promise<void>
-  /** Takes the signals that wait, each exactly once, oldest first. */
+  /** Takes the pending signals, each exactly once, oldest first. */
   takeSignals(runId: string): Promise<RunSignal[]>
-  /** Forgets run events, requests and signals stored before that time (ms). Messages are never pruned. */
+  /** Deletes run events, requests and signals stored before that time (ms). Messages are never pruned. */
   prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }>
 }
 
-/** How many bytes a token of a model has, learnt from the usage that providers report. */
+/** How many bytes a token of a model has, measured from the usage that providers report. */
 export interface CalibrationStore {
   read(model: string): Promise<{ bytes: number; tokens: number } | undefined>
   /** Adds one observation: a request of that many bytes was counted as that many tokens. */

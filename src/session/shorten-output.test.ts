@@ -10,7 +10,7 @@ describe('shortenOutput', () => {
     expect(shortenOutput('{"a": 1}', 2)).toBe('{"a": 1}')
   })
 
-  test('keeps the beginning and the end of plain text, and says what is missing', () => {
+  test('keeps the beginning and the end of plain text, and states how much is missing', () => {
     const text = `BEGIN ${'x'.repeat(80_000)} END`
     const shorter = shortenOutput(text, 200)
     expect(shorter).toMatch(

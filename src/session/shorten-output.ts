@@ -4,7 +4,7 @@ import { countTextTokens } from './tokens.js'
  * Shortens a tool output to about `limitTokens`, keeping its beginning and its end and saying between them
  * how much is missing. JSON stays JSON, because it is parsed again on its way to a model: its longest string
  * is shortened in place when that is enough, otherwise the text as a whole becomes `{"output": …}`.
- * The marker ends with `note`, which may say where the whole text is.
+ * The marker ends with `note`, which may name the place of the whole text.
  */
 export function shortenOutput(text: string, limitTokens: number, note = ''): string {
   if (countTextTokens(text) <= limitTokens) return text
@@ -96,7 +96,7 @@ function longestString(json: string): { start: number; end: number } | undefined
   return longest
 }
 
-/** The index behind the closing quote of the string that opens at `start`. The text is valid JSON. */
+/** The index after the closing quote of the string that opens at `start`. The text is valid JSON. */
 function stringEnd(json: string, start: number): number {
   for (let end = json.indexOf('"', start + 1); end !== -1; end = json.indexOf('"', end + 1)) {
     let slashes = 0

@@ -54,7 +54,7 @@ describe('countMessageTokens', () => {
       MESSAGE_TOKENS + CALL_TOKENS,
     ],
     [
-      'text beside an output',
+      'text and an output',
       { content: 'text', toolCalls: [{ id: '', name: '', output: 'outp' }] },
       MESSAGE_TOKENS + CALL_TOKENS + 2,
     ],

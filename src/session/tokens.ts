@@ -69,7 +69,7 @@ function countedLength(text: string): number {
   return bytes
 }
 
-/** What `content` says of a tool result: its outputs, one per line. */
+/** The `content` of a tool result: its outputs, one per line. */
 export function joinOutputs(calls: readonly ToolCall[]): string | undefined {
   let joined: string | undefined
   for (const call of calls) {
@@ -92,7 +92,7 @@ function callBytes(call: ToolCall): number {
   return bytes
 }
 
-/** Fields of an event that tell its story but are no part of what a model reads. */
+/** Fields of an event that are never sent to a model. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
   'actions',
   'citationMetadata',
@@ -106,7 +106,7 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
 const SIGNATURES: ReadonlySet<string> = new Set(['signature', 'thoughtSignature', 'thought_signature'])
 const MEDIA: ReadonlySet<string> = new Set(['inlineData', 'fileData', 'inline_data', 'file_data'])
 
-/** Data deeper than this is not worth following: no event nests so far. */
+/** Deeper data is not counted: no event nests so far. */
 const MAX_DEPTH = 32
 
 function weigh(value: unknown, name: string, sum: { bytes: number; media: number }, depth: number): void {

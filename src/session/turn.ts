@@ -2,6 +2,7 @@
  * Who spoke, and what starts a turn. Truncation, pairing, restoring and repair all decide it by this rule: from the
  * role, the origin and the kind of content, never from the text.
  */
+import { isRecord } from '../base/is-record.js'
 import { type Message, normalizeRole, toolCallKind } from './message.js'
 
 /** What a message of any shape states about itself. */
@@ -34,7 +35,5 @@ export function isSynthetic(message: Message): boolean {
 
 /** Whether the `customMetadata` of an event marks it as written by Lango. */
 export function isSyntheticMetadata(metadata: unknown): boolean {
-  if (typeof metadata !== 'object' || metadata === null) return false
-  const lango = (metadata as { lango?: unknown }).lango
-  return typeof lango === 'object' && lango !== null && (lango as { synthetic?: unknown }).synthetic === true
+  return isRecord(metadata) && isRecord(metadata.lango) && metadata.lango.synthetic === true
 }

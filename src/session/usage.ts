@@ -2,9 +2,11 @@
  * Tokens and dollars: the one usage type, its sums and prices, and its form in ADK's events.
  *
  * - What was read from or written to a cache is part of the input; reasoning is part of the output.
- * - A sum has a cost only when all of its parts have one: a partial bill is a wrong bill.
+ * - A sum has a cost only when all of its parts have one: a partial sum would be wrong.
  * - What is stored reads back as it was reported: a session costs what its runs reported.
  */
+import { defined } from '../base/defined.js'
+import { isRecord } from '../base/is-record.js'
 import type { StoredMessage } from './message.js'
 
 /** Tokens of one model call as its provider reports them. A field that is absent was not reported. */
@@ -40,7 +42,7 @@ export interface ModelPrice {
 export type PriceOf = (reference: string) => ModelPrice | undefined
 
 /**
- * Usage in ADK's words, which are Gemini's: thoughts are counted apart from the answer. Gemini charges for
+ * Usage in ADK's fields, which are Gemini's: thoughts are counted apart from the answer. Gemini charges for
  * keeping a cache and not for writing it, so the last field is ours; ADK and the store keep it.
  */
 export interface UsageMetadata {
@@ -78,9 +80,11 @@ export function toUsageMetadata(usage: Usage): UsageMetadata {
   return {
     promptTokenCount: inputTokens,
     candidatesTokenCount: outputTokens - (reasoningTokens ?? 0),
-    ...(reasoningTokens === undefined ? {} : { thoughtsTokenCount: reasoningTokens }),
-    ...(cachedInputTokens === undefined ? {} : { cachedContentTokenCount: cachedInputTokens }),
-    ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokenCount: cacheWriteTokens }),
+    ...defined({
+      thoughtsTokenCount: reasoningTokens,
+      cachedContentTokenCount: cachedInputTokens,
+      cacheWriteTokenCount: cacheWriteTokens,
+    }),
     totalTokenCount: totalTokens,
   }
 }
@@ -121,7 +125,7 @@ export function withCost(usage: RunUsage, price: ModelPrice | undefined): RunUsa
   return price === undefined ? usage : { ...usage, cost: costOf(usage, price) }
 }
 
-/** The sum of steps or runs. Nothing at all costs nothing. */
+/** The sum of steps or runs. An empty sum costs 0. */
 export function sumUsage(all: readonly RunUsage[]): RunUsage {
   const sum = emptyUsage()
   let cost = 0
@@ -132,10 +136,10 @@ export function sumUsage(all: readonly RunUsage[]): RunUsage {
   return Number.isNaN(cost) ? sum : { ...sum, cost }
 }
 
-/** What a stored message says about its model call: the model, and the usage with its cost where that is known. */
+/** The usage that a stored message reports, with its cost where the price of its model is known. */
 export function messageUsage({ extra }: StoredMessage, priceOf: PriceOf): RunUsage | undefined {
   const reported = extra?.usageMetadata
-  if (typeof reported !== 'object' || reported === null) return undefined
+  if (!isRecord(reported)) return undefined
   const reference = extra?.modelVersion
   const price = typeof reference === 'string' ? priceOf(reference) : undefined
   return withCost(fromUsageMetadata(reported), price)

@@ -3,6 +3,7 @@
  * message only the types are checked: any role, id or JSON is stored unchanged.
  */
 
+import { isRecord } from '../base/is-record.js'
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type {
@@ -69,12 +70,12 @@ export function checkMessage(message: Message): void {
   }
   checkToolCalls(message.toolCalls)
   const { extra } = message
-  if (extra !== undefined && (typeof extra !== 'object' || extra === null || Array.isArray(extra))) {
+  if (extra !== undefined && !isRecord(extra)) {
     throw invalid('message.extra', 'must be an object', extra)
   }
 }
 
-/** The JSON of a value, or an error that names where it stood. */
+/** The JSON of a value, or an error that names the field. */
 export function storableJson(field: string, value: unknown): string {
   let json: string | undefined
   try {
@@ -89,7 +90,7 @@ export function storableJson(field: string, value: unknown): string {
 }
 
 export function checkState(field: string, state: State): void {
-  if (typeof state !== 'object' || state === null || Array.isArray(state)) {
+  if (!isRecord(state)) {
     throw invalid(field, 'must be an object', state)
   }
   for (const key of Object.keys(state)) {
@@ -134,7 +135,7 @@ function invalid(field: string, rule: string, value: unknown): AgentError {
   return new AgentError('invalid-argument', `${field} ${rule}${found}`, { details: { field } })
 }
 
-/** Says what kind of value it was without repeating long or secret text. */
+/** Describes the value without repeating long or secret text. */
 function describe(value: unknown): string {
   if (value === null) return 'null'
   if (value === '') return 'an empty string'
@@ -162,12 +163,12 @@ function hasLoneSurrogate(text: string): boolean {
   return /\p{Surrogate}/u.test(text)
 }
 
-/** A session cannot belong to itself. */
+/** A session cannot be nested in itself. */
 export function checkNesting(key: SessionKey, { nestedIn }: CreateOptions): void {
   if (nestedIn === undefined) return
   checkName('nestedIn', nestedIn)
   if (nestedIn === key.appName)
-    throw invalid('nestedIn', 'must name another app than the session is in', nestedIn)
+    throw invalid('nestedIn', "must name an app other than the session's own", nestedIn)
 }
 
 export function checkEvents(events: readonly RunEventRecord[]): void {
@@ -180,7 +181,7 @@ export function checkEvents(events: readonly RunEventRecord[]): void {
 }
 
 export function checkRunRange({ afterSeq, limit }: { afterSeq?: number; limit?: number }): void {
-  // -1 asks for all, number 0 included.
+  // -1 means all events, number 0 included.
   if (afterSeq !== undefined) checkInteger('afterSeq', afterSeq, -1)
   if (limit !== undefined) checkInteger('limit', limit, 1)
 }

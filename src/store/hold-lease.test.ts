@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { LeaseHolder, type TicketDesk } from './hold-lease.js'
+import { LeaseHolder, type TicketStore } from './hold-lease.js'
 
 const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
 
-/** A desk at which one ticket at a time is first. */
-class FakeDesk implements TicketDesk {
+/** A ticket store in memory, one ticket at a time being first. */
+class FakeDesk implements TicketStore {
   readonly tickets: number[] = []
   #last = 0
 
@@ -31,7 +31,7 @@ function never<T>(): Promise<T> {
   return new Promise(() => {})
 }
 
-/** Resolves when the signal fires; the fallback keeps the process alive, as a run would. */
+/** Resolves when the signal fires; the fallback keeps the process running, as a run would. */
 function outcomeOf(signal: AbortSignal): Promise<string> {
   return new Promise(resolve => {
     const timer = setTimeout(() => resolve('never told'), 5000)
@@ -44,11 +44,11 @@ function outcomeOf(signal: AbortSignal): Promise<string> {
 
 describe('a lease', () => {
   test('is lost when a renewal neither succeeds nor fails', async () => {
-    const desk = Object.assign(new FakeDesk(), { renew: () => never<boolean>() })
-    const lease = await new LeaseHolder(desk).acquire(key, { ttlMs: 60 })
+    const ticketStore = Object.assign(new FakeDesk(), { renew: () => never<boolean>() })
+    const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
     expect(await outcomeOf(lease.lost)).toContain('could not be renewed in time')
     // Whoever waits need not wait for a renewal whose answer alone was lost.
-    expect(desk.tickets).toEqual([])
+    expect(ticketStore.tickets).toEqual([])
     await lease.release()
   })
 
@@ -59,14 +59,14 @@ describe('a lease', () => {
     await lease.release()
   })
 
-  test('that cannot be given back ends all the same, wakes who waits, and may be released again', async () => {
-    const desk = new FakeDesk()
-    const giveBack = desk.giveBack.bind(desk)
-    const holder = new LeaseHolder(desk)
+  test('that cannot be returned ends anyway, wakes the waiters, and may be released again', async () => {
+    const ticketStore = new FakeDesk()
+    const giveBack = ticketStore.giveBack.bind(ticketStore)
+    const holder = new LeaseHolder(ticketStore)
     const lease = await holder.acquire(key, {})
     const next = holder.acquire(key, { waitMs: 60_000 })
-    desk.giveBack = async (givenKey, ticket) => {
-      desk.giveBack = giveBack
+    ticketStore.giveBack = async (givenKey, ticket) => {
+      ticketStore.giveBack = giveBack
       await giveBack(givenKey, ticket)
       throw new TypeError('the network is down')
     }
@@ -74,14 +74,14 @@ describe('a lease', () => {
     await lease.release()
     await (await next).release()
     let abandoned = 0
-    desk.giveBack = async () => void abandoned++
+    ticketStore.giveBack = async () => void abandoned++
     await holder.close()
     expect(abandoned).toBe(0)
   })
 
-  test('does not keep its store from closing when the desk does not answer', async () => {
-    const desk = Object.assign(new FakeDesk(), { giveBack: () => never<void>() })
-    const holder = new LeaseHolder(desk)
+  test('does not keep its store from closing when the ticket store does not answer', async () => {
+    const ticketStore = Object.assign(new FakeDesk(), { giveBack: () => never<void>() })
+    const holder = new LeaseHolder(ticketStore)
     const lease = await holder.acquire(key, {})
     await holder.close()
     expect(lease.lost.aborted).toBe(true)

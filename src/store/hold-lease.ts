@@ -1,33 +1,33 @@
 /**
- * Leases by tickets, the same on every store. Whoever wants to write takes a ticket; the lowest ticket that
- * has not expired holds the lease, and its number is the fence. Waiting tickets are renewed like held ones,
- * so a waiter that dies loses its place and nobody waits for the dead.
+ * Leases by tickets, for every store. A writer takes a ticket; the lowest ticket that has not expired holds the
+ * lease, and its number is the fence. Waiting tickets are renewed like held ones, so a crashed waiter's ticket
+ * expires and the queue keeps moving.
  */
 
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease, LeaseOptions } from '../session/session-store.js'
 
-/** Where tickets are kept. Every decision is made by the store's own clock. */
-export interface TicketDesk {
-  /** A new ticket, behind all that are there. */
+/** Where tickets are stored. Whether one has expired is decided by the store's own clock. */
+export interface TicketStore {
+  /** A new ticket, after all existing ones. */
   take(key: SessionKey, ttlMs: number): Promise<number>
-  /** Whether the ticket is the lowest that lives. */
+  /** Whether the ticket is the lowest that has not expired. */
   isFirst(key: SessionKey, ticket: number): Promise<boolean>
-  /** Prolongs a ticket that lives; `false` when it has expired or is gone. An expired ticket never comes back. */
+  /** Extends a ticket; `false` when it has expired or was deleted. An expired ticket is never valid again. */
   renew(key: SessionKey, ticket: number, ttlMs: number): Promise<boolean>
   giveBack(key: SessionKey, ticket: number): Promise<void>
 }
 
 /** The leases and waiters of one open store. */
 export class LeaseHolder {
-  readonly #desk: TicketDesk
+  readonly #tickets: TicketStore
   readonly #held = new Set<HeldLease>()
   readonly #wakers = new Set<() => void>()
   #closed = false
 
-  constructor(desk: TicketDesk) {
-    this.#desk = desk
+  constructor(tickets: TicketStore) {
+    this.#tickets = tickets
   }
 
   async acquire(key: SessionKey, options: LeaseOptions): Promise<Lease> {
@@ -35,38 +35,38 @@ export class LeaseHolder {
     const deadline = performance.now() + waitMs
     for (let attempt = 1; ; attempt++) {
       throwIfAborted(signal, key)
-      const ticket = await this.#desk.take(key, ttlMs)
-      const lease: HeldLease = new HeldLease(this.#desk, key, ticket, ttlMs, () => this.#forget(lease))
+      const ticket = await this.#tickets.take(key, ttlMs)
+      const lease: HeldLease = new HeldLease(this.#tickets, key, ticket, ttlMs, () => this.#forget(lease))
       this.#held.add(lease)
       try {
         if (await this.#untilFirst(lease, deadline, signal)) return lease
       } catch (error) {
-        // Should giving back fail as well, the ticket expires by itself; the first error is the one that tells.
+        // If that fails as well, the ticket expires by itself; the first error is the one to report.
         await lease.release().catch(() => {})
         throw error
       }
-      // The ticket expired while its owner could not renew it: back to the end of the line, if there is time.
-      // On a machine that stalls that can happen before anyone has looked, so it is not yet a refusal.
+      // The ticket expired before it could be renewed: take a new one at the end of the queue, if there is time.
+      // On a machine that stalls this can happen before the first check, so a few attempts are made in any case.
       if (attempt >= LEAST_ATTEMPTS && performance.now() >= deadline) throw busy(key, waitMs)
     }
   }
 
-  /** Gives every ticket back and wakes every waiter, which then fails. */
+  /** Returns every ticket and wakes every waiter, which then fails. */
   async close(): Promise<void> {
     this.#closed = true
     const given = Promise.allSettled(Array.from(this.#held, lease => lease.abandon()))
-    // A store that does not answer must not keep its owner from closing; the tickets expire by themselves.
-    await within(CLOSE_PATIENCE_MS, given)
+    // A store that does not answer must not block closing; the tickets expire by themselves.
+    await within(CLOSE_TIMEOUT_MS, given)
     this.#wakeAll()
   }
 
-  /** `false` when the ticket was lost on the way. */
+  /** `false` when the ticket was lost while waiting. */
   async #untilFirst(lease: HeldLease, deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
     const since = performance.now()
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       throwIfAborted(signal, lease.key)
       if (this.#closed) throw closedWhileWaiting(lease.key)
-      if (await this.#desk.isFirst(lease.key, lease.fence)) return true
+      if (await this.#tickets.isFirst(lease.key, lease.fence)) return true
       if (lease.lost.aborted) return false
       const leftMs = deadline - performance.now()
       if (leftMs <= 0) throw busy(lease.key, Math.round(performance.now() - since))
@@ -74,7 +74,7 @@ export class LeaseHolder {
     }
   }
 
-  /** Until the time is over, a lease of this store is released, or the signal fires. */
+  /** Resolves when the time is over, a lease of this store is released, or the signal fires. */
   #pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise(resolve => {
       const wake = () => {
@@ -102,12 +102,12 @@ export class LeaseHolder {
 const LEAST_ATTEMPTS = 3
 const FIRST_PAUSE_MS = 4
 const LONGEST_PAUSE_MS = 100
-const CLOSE_PATIENCE_MS = 2000
+const CLOSE_TIMEOUT_MS = 2000
 
 class HeldLease implements Lease {
   readonly key: SessionKey
   readonly fence: number
-  readonly #desk: TicketDesk
+  readonly #tickets: TicketStore
   readonly #ttlMs: number
   readonly #onEnd: () => void
   readonly #lost = new AbortController()
@@ -116,8 +116,8 @@ class HeldLease implements Lease {
   #deadline: NodeJS.Timeout | undefined
   #ended = false
 
-  constructor(desk: TicketDesk, key: SessionKey, ticket: number, ttlMs: number, onEnd: () => void) {
-    this.#desk = desk
+  constructor(tickets: TicketStore, key: SessionKey, ticket: number, ttlMs: number, onEnd: () => void) {
+    this.#tickets = tickets
     this.key = key
     this.fence = ticket
     this.#ttlMs = ttlMs
@@ -130,18 +130,18 @@ class HeldLease implements Lease {
     return this.#lost.signal
   }
 
-  /** Ends the lease here in any case: a ticket that could not be given back expires by itself. */
+  /** Ends the lease here in any case: a ticket that could not be returned expires by itself. */
   async release(): Promise<void> {
     if (this.#ended) return
     this.#end()
     try {
-      await this.#desk.giveBack(this.key, this.fence)
+      await this.#tickets.giveBack(this.key, this.fence)
     } finally {
       this.#onEnd()
     }
   }
 
-  /** As `release`, and tells the holder: its store is going away. */
+  /** As `release`, and aborts `lost`: the store is closing. */
   async abandon(): Promise<void> {
     this.#lose('its store was closed')
     await this.release()
@@ -149,21 +149,21 @@ class HeldLease implements Lease {
 
   #schedule(ms: number): void {
     this.#timer = setTimeout(() => void this.#renew(), Math.max(1, ms))
-    // A lease must not keep a process alive that has nothing else to do.
+    // A lease must not keep an otherwise idle process running.
     this.#timer.unref()
   }
 
-  /** A renewal may neither succeed nor fail: the holder is told on time all the same. */
+  /** A renewal may neither succeed nor fail: `lost` is aborted on time anyway. */
   #watch(): void {
     clearTimeout(this.#deadline)
     this.#deadline = setTimeout(
       () => {
-        // After a stall the answer to a renewal may be waiting: it is read first.
+        // After a stall the answer to a renewal may already be queued: it is handled first.
         setImmediate(() => {
           if (this.#ended || this.#leftMs() > 0) return
           this.#expire('it could not be renewed in time')
-          // The renewal may have arrived and only its answer be missing.
-          this.#desk.giveBack(this.key, this.fence).catch(() => {})
+          // The renewal may have succeeded with only its answer missing.
+          this.#tickets.giveBack(this.key, this.fence).catch(() => {})
         })
       },
       Math.max(1, Math.ceil(this.#leftMs())),
@@ -178,15 +178,15 @@ class HeldLease implements Lease {
   async #renew(): Promise<void> {
     const askedAt = performance.now()
     try {
-      const alive = await this.#desk.renew(this.key, this.fence, this.#ttlMs)
+      const renewed = await this.#tickets.renew(this.key, this.fence, this.#ttlMs)
       if (this.#ended) return
-      if (!alive) return this.#expire('it expired or was taken away')
+      if (!renewed) return this.#expire('it expired or was revoked')
       this.#renewedAt = askedAt
       this.#schedule(this.#ttlMs / 3)
       this.#watch()
     } catch {
       if (this.#ended) return
-      // The store may be back before the lease runs out; after that, another may hold it.
+      // The store may be available again before the lease expires; after that, another writer may hold it.
       const leftMs = this.#leftMs()
       if (leftMs <= 0) return this.#expire('it could not be renewed in time')
       this.#schedule(Math.min(this.#ttlMs / 10, leftMs))
@@ -239,7 +239,7 @@ function busy(key: SessionKey, waitMs: number): AgentError {
   )
 }
 
-/** Waits for the promise, but not longer than the time. */
+/** Waits for the promise, at most for the given time. */
 export function within(ms: number, promise: Promise<unknown>): Promise<void> {
   return new Promise(resolve => {
     const timer = setTimeout(resolve, ms)

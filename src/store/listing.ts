@@ -1,4 +1,4 @@
-/** Titles of sessions: short, on one line, and searchable in any language whatever the database can fold. */
+/** Titles of sessions: short, on one line, and searchable in any language, independent of the database's case folding. */
 
 import { AgentError } from '../errors.js'
 import { type Message, normalizeRole } from '../session/message.js'
@@ -23,8 +23,8 @@ export function titleColumns(
   title: string | undefined,
   sessionId: string,
 ): [title: string | null, search: string] {
-  const words = folded(title === undefined ? sessionId : `${title}\n${sessionId}`)
-  return [title === undefined ? null : storableText(title), words]
+  const search = folded(title === undefined ? sessionId : `${title}\n${sessionId}`)
+  return [title === undefined ? null : storableText(title), search]
 }
 
 /** The title in a row, if it has one. */
@@ -49,10 +49,10 @@ function folded(text: string): string {
 
 const PREVIEW_LENGTH = 120
 
-/** How far back a preview is looked for: a list must stay cheap when a session ends in thousands of tool calls. */
+/** How far back a preview is searched for: a list must stay cheap when a session ends in thousands of tool calls. */
 export const PREVIEW_WINDOW = 200
 
-/** Whether a person would read this message: words of a user or an assistant, not Lango's own. */
+/** Whether a person would read this message: text of a user or an assistant, not written by Lango. */
 export function isReadable(message: Message): boolean {
   const role = normalizeRole(message.role)
   return (role === 'user' || role === 'assistant') && message.content.trim() !== '' && !isSynthetic(message)
@@ -65,7 +65,7 @@ export function previewOf(text: string): string {
   return start.slice(0, end).trimEnd()
 }
 
-/** Where a page of sessions ended: the next one starts behind it. */
+/** The last session of a page: the next page starts after it. */
 export interface PageCursor {
   updatedAt: number
   pk: number
@@ -83,7 +83,7 @@ export function readCursor(text: string): PageCursor {
       return { updatedAt: updatedAt as number, pk: pk as number }
     }
   } catch {
-    // Falls through: whatever cannot be read was not written here.
+    // Falls through: a text that cannot be parsed is not a cursor of this store.
   }
   throw new AgentError('invalid-argument', 'cursor must be the nextCursor of an earlier page', {
     details: { field: 'cursor' },

@@ -1,3 +1,4 @@
+import { defined } from '../base/defined.js'
 import type { SessionKey } from '../session/message.js'
 import type {
   CalibrationStore,
@@ -22,7 +23,7 @@ interface MemoryRun {
   startedAt: number
   afterSeq?: number | undefined
   events: Map<number, Kept>
-  /** The highest number so far, whatever was pruned. */
+  /** The highest number so far, pruned events included. */
   lastSeq: number
   requests: Map<number, Kept>
   signals: Kept[]
@@ -33,7 +34,7 @@ export class MemoryRuns implements RunStore {
   readonly #assertOpen: () => void
   readonly #countMessages: (key: SessionKey) => number | undefined
   readonly #runs = new Map<string, MemoryRun>()
-  /** Runs whose session was deleted, and when: what they would still store is dropped. */
+  /** Runs whose session was deleted, and when: what they store afterwards is dropped. */
   readonly #deleted = new Map<string, number>()
 
   constructor(assertOpen: () => void, countMessages: (key: SessionKey) => number | undefined) {
@@ -136,7 +137,7 @@ export class MemoryRuns implements RunStore {
     return pruned
   }
 
-  /** Forgets everything about the runs of one session. */
+  /** Deletes everything about the runs of one session. */
   deleteRunsOf(key: SessionKey): void {
     const now = Date.now()
     for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
@@ -194,7 +195,7 @@ function summarize(runId: string, { key, startedAt, afterSeq, events }: MemoryRu
     runId,
     key: { ...key },
     startedAt,
-    ...(afterSeq === undefined ? {} : { afterSeq }),
+    ...defined({ afterSeq }),
     lastSeq,
     ...finishOf(events.get(lastSeq)?.json),
   }

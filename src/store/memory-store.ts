@@ -1,8 +1,9 @@
 /**
- * A store in plain objects, with the whole contract of the others: for tests, examples and runs that need
- * not be remembered. What goes in and comes out is copied, so nobody can change history from outside.
+ * A store in plain objects that implements the whole contract: for tests, examples and runs that need not be kept.
+ * Input and output are copied, so that callers cannot change stored data.
  */
 
+import { defined } from '../base/defined.js'
 import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
@@ -19,7 +20,7 @@ import type {
 } from '../session/session-store.js'
 import { countMessageTokens } from '../session/tokens.js'
 import { storableJson } from './check-input.js'
-import { LeaseHolder, type TicketDesk } from './hold-lease.js'
+import { LeaseHolder, type TicketStore } from './hold-lease.js'
 import {
   isFound,
   isReadable,
@@ -48,7 +49,7 @@ interface MemorySession {
   pk: number
   state: Map<string, string>
   messages: StoredMessage[]
-  /** Where each message id stands, so that an append need not search. */
+  /** The number of each message id, so that an append need not search. */
   seqById: Map<string, number>
   createdAt: number
   updatedAt: number
@@ -258,7 +259,7 @@ export class MemoryStore implements SessionStore {
       state: joinState(entries),
       messages: clone(messages),
       totalMessages: session.messages.length,
-      ...(cut === undefined ? {} : { cut }),
+      ...defined({ cut }),
       ...titled(session),
       createdAt: session.createdAt,
       updatedAt: session.updatedAt,
@@ -292,7 +293,7 @@ function keyText({ appName, userId, sessionId }: SessionKey): string {
   return JSON.stringify([appName, userId, sessionId])
 }
 
-/** A message is JSON data: what JSON cannot say was never part of it. */
+/** A message is JSON data: what JSON cannot express is not stored. */
 function clone<T>(data: T): T {
   return JSON.parse(storableJson('message', data)) as T
 }
@@ -303,7 +304,7 @@ interface Ticket {
 }
 
 /** Tickets in memory. The clock is monotonic: setting the wall clock must not end a lease. */
-class MemoryTickets implements TicketDesk {
+class MemoryTickets implements TicketStore {
   readonly #lines = new Map<string, Ticket[]>()
   #last = 0
 

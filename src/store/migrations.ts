@@ -5,7 +5,7 @@
 import { AgentError } from '../errors.js'
 import { type Dialect, numberIn, type SqlDatabase, sql, type Task } from './sql-database.js'
 
-/** Brings a database up to date, under a lock, so that any number of processes may start at once. */
+/** Migrates a database under a lock, so that any number of processes may start at once. */
 export async function migrate(database: SqlDatabase, upTo = MIGRATIONS.length): Promise<void> {
   const version = await database.read(() => readVersion(database.dialect))
   if (version > MIGRATIONS.length) throw newerSchema(version)
@@ -13,7 +13,7 @@ export async function migrate(database: SqlDatabase, upTo = MIGRATIONS.length): 
   await database.write(() => applyMissing(database.dialect, upTo))
 }
 
-/** Which version a database has, and the newest that this release knows. Nothing is changed. */
+/** The schema version of a database, and the newest that this release supports. Nothing is changed. */
 export async function schemaVersion(database: SqlDatabase): Promise<{ version: number; known: number }> {
   const version = await database.read(() => readVersion(database.dialect))
   return { version, known: MIGRATIONS.length }
@@ -41,7 +41,7 @@ function* applyMissing(dialect: Dialect, upTo: number): Task<void> {
 function newerSchema(version: number): AgentError {
   return new AgentError(
     'store-newer-schema',
-    `The database has schema version ${version}, written by a newer Lango; this one knows ${MIGRATIONS.length}. ` +
+    `The database has schema version ${version}, written by a newer Lango; this release supports up to ${MIGRATIONS.length}. ` +
       'Upgrade Lango, or open another database',
     { details: { version, known: MIGRATIONS.length } },
   )
@@ -167,7 +167,7 @@ function nestedSessions(): readonly string[] {
   ]
 }
 
-/** What the requests of a run share is stored once; deleted runs are known for a while; pruning finds what is old. */
+/** Parts that the requests of a run share are stored once; ids of deleted runs are kept for a while; indexes by age serve pruning. */
 function requestParts({ identity, integer }: Dialect): readonly string[] {
   return [
     `CREATE TABLE lango_run_parts (
@@ -180,7 +180,7 @@ function requestParts({ identity, integer }: Dialect): readonly string[] {
   ]
 }
 
-/** Sessions have a title that can be searched; runs say when they began and behind which message. */
+/** Sessions get a title that can be searched; runs record when they began and after which message. */
 function titlesAndRuns({ integer }: Dialect): readonly string[] {
   return [
     'ALTER TABLE lango_sessions ADD COLUMN title TEXT',

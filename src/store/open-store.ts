@@ -6,8 +6,8 @@ import type { ForeignDatabase } from './sqlite.js'
 export type { ForeignDatabase }
 
 /**
- * Opens the store that the URL names: `memory:`, `sqlite:path` (`?sync=normal` trades the last moments before
- * a power cut for speed) or `postgres://…` (`?pool=10`). A driver is loaded only when its store is opened.
+ * Opens the store that the URL names: `memory:`, `sqlite:path` (`?sync=normal` is faster and may lose the last
+ * writes in a power failure) or `postgres://…` (`?pool=10`). A driver is loaded only when its store is opened.
  */
 export async function openStore(url: string): Promise<SessionStore> {
   const location = parseStoreUrl(url)
@@ -33,24 +33,24 @@ export async function openStore(url: string): Promise<SessionStore> {
   }
 }
 
-/** Opens another program's SQLite file for reading only, to take sessions over from it. */
+/** Opens another program's SQLite file for reading only, to import sessions from it. */
 export async function openForeignSqlite(path: string): Promise<ForeignDatabase> {
   const { openForeignSqlite: open } = await import('./sqlite.js')
   return open(path)
 }
 
-/** What is found where a store is, or would be. */
+/** The state of a store, without opening it. */
 export interface StoreState {
   driver: 'memory' | 'sqlite' | 'postgres'
-  /** False when a file would have to be made first. */
+  /** False when the file does not exist yet. */
   exists: boolean
-  /** The version of the schema: 0 when the tables are not there yet. */
+  /** The version of the schema: 0 when the tables do not exist yet. */
   version: number
-  /** The newest version that this release knows. */
+  /** The newest version that this release supports. */
   known: number
 }
 
-/** Looks at a store without creating or migrating anything. Fails as opening it would. */
+/** Inspects a store without creating or migrating anything. Fails as opening it would. */
 export async function inspectStore(url: string): Promise<StoreState> {
   const location = parseStoreUrl(url)
   if (location.driver === 'memory') return { driver: 'memory', exists: true, version: 0, known: 0 }
@@ -87,7 +87,7 @@ export function parseStoreUrl(url: string): StoreLocation {
   if (scheme === 'memory') return parseMemory(url)
   if (scheme === 'sqlite') return parseSqlite(url)
   if (scheme === 'postgres' || scheme === 'postgresql') return parsePostgres(url)
-  throw badUrl(scheme === undefined ? 'it has no scheme' : `"${scheme}:" is no store that Lango knows`, '')
+  throw badUrl(scheme === undefined ? 'it has no scheme' : `"${scheme}:" is not a supported store`, '')
 }
 
 const FORMS = 'Use memory:, sqlite:./lango.db or postgres://user:password@host:5432/database'
@@ -100,7 +100,7 @@ function badUrl(why: string, hint: string): AgentError {
 }
 
 function parseMemory(url: string): StoreLocation {
-  if (!/^memory:(\/\/)?$/i.test(url)) throw badUrl('memory: takes nothing after the colon', '')
+  if (!/^memory:(\/\/)?$/i.test(url)) throw badUrl('memory: takes no path', '')
   return { driver: 'memory' }
 }
 
@@ -135,16 +135,16 @@ function parsePostgres(url: string): StoreLocation {
   const timeout = parsed.searchParams.get('query_timeout')
   const queryTimeoutMs = timeout === null ? 60_000 : Number(timeout || Number.NaN)
   if (!Number.isInteger(queryTimeoutMs) || queryTimeoutMs < 0 || queryTimeoutMs > MOST_TIMEOUT_MS) {
-    throw badUrl(`query_timeout is "${timeout}"`, 'query_timeout is in milliseconds; 0 waits for any time')
+    throw badUrl(`query_timeout is "${timeout}"`, 'query_timeout is in milliseconds; 0 disables it')
   }
-  // Every other option is the driver's own: sslmode, application_name and so on.
+  // All other options are passed to the driver: sslmode, application_name and so on.
   parsed.searchParams.delete('pool')
   parsed.searchParams.delete('query_timeout')
   const shownUrl = `postgres://${parsed.host}${parsed.pathname}`
   return { driver: 'postgres', connectionString: parsed.href, poolSize, queryTimeoutMs, shownUrl }
 }
 
-/** A day: timers cannot count further than 24 of them. */
+/** A day: timers are limited to about 24 days. */
 const MOST_TIMEOUT_MS = 86_400_000
 
 function split(text: string, separator: string): [string, string | undefined] {
@@ -164,6 +164,6 @@ function decode(path: string): string {
 function refuseUnknown(options: URLSearchParams, known: readonly string[]): void {
   for (const name of options.keys()) {
     if (!known.includes(name))
-      throw badUrl(`"${name}" is no option of this store`, `It knows: ${known.join(', ')}`)
+      throw badUrl(`"${name}" is not an option of this store`, `Options: ${known.join(', ')}`)
   }
 }

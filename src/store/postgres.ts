@@ -1,6 +1,6 @@
 /**
  * PostgreSQL through `pg`: a pool, named prepared statements, and SQL text with `?` turned into `$1`. A
- * transaction that the server gives up for the sake of another (deadlock, serialization) is run again.
+ * transaction that the server aborts (deadlock, serialization failure) is retried.
  */
 import type { Pool, PoolClient, PoolConfig } from 'pg'
 import { AgentError, messageOf } from '../errors.js'
@@ -17,7 +17,7 @@ export interface PostgresLocation {
   shownUrl: string
 }
 
-/** Connects once, so that a wrong address or password shows at opening and not in the middle of a run. */
+/** Connects once, so that a wrong address or password fails at opening and not during a run. */
 export async function openPostgres(location: PostgresLocation): Promise<SqlDatabase> {
   const driver = await loadDriver()
   const pool = new driver.Pool(poolConfig(location, driver))
@@ -75,10 +75,10 @@ class PostgresDatabase implements SqlDatabase {
     if (this.#closed) return
     this.#closed = true
     const ended = this.#pool.end()
-    await within(CLOSE_PATIENCE_MS, ended)
+    await within(CLOSE_TIMEOUT_MS, ended)
     // What still runs is cut off: a connection with a statement at work is dropped, and the statement fails.
     for (const client of this.#clients) void client.end()
-    await within(CLOSE_PATIENCE_MS, ended)
+    await within(CLOSE_TIMEOUT_MS, ended)
   }
 
   async #transaction<T>(begin: string, task: () => Task<T>): Promise<T> {
@@ -100,7 +100,7 @@ class PostgresDatabase implements SqlDatabase {
         client.release(failure)
       }
     }
-    // What broke before its commit has left nothing behind.
+    // A transaction that broke before its commit has changed nothing.
     return this.#retrying(attempt, () => !committing)
   }
 
@@ -120,7 +120,7 @@ class PostgresDatabase implements SqlDatabase {
         const again =
           RUN_AGAIN.has(codeOf(error) ?? '') || (isBroken(error) && !neverCame(error) && mayRepeat())
         if (!again || attempts === MOST_ATTEMPTS) throw toAgentError(error, this.#location)
-        // When a server drops its connections, the pool hears of each a moment later.
+        // When a server drops its connections, the pool notices each of them with a delay.
         await new Promise(resume => setTimeout(resume, 10 * attempts))
       }
     }
@@ -137,13 +137,13 @@ class PostgresDatabase implements SqlDatabase {
   }
 }
 
-/** Serialization failure and deadlock: the transaction left nothing behind and may simply run again. */
+/** Serialization failure and deadlock: the transaction changed nothing and may be retried. */
 const RUN_AGAIN: ReadonlySet<string> = new Set(['40001', '40P01'])
 const MOST_ATTEMPTS = 5
-const CLOSE_PATIENCE_MS = 2000
+const CLOSE_TIMEOUT_MS = 2000
 const MOST_CONNECT_MS = 10_000
-/** The server ends a statement that takes too long; this much later, one whose server is gone ends here. */
-const NETWORK_PATIENCE_MS = 5000
+/** The server cancels a statement that takes too long; if it does not answer, the client does so this much later. */
+const NETWORK_GRACE_MS = 5000
 
 const POSTGRES: Dialect = {
   name: 'postgres',
@@ -155,7 +155,7 @@ const POSTGRES: Dialect = {
   forUpdate: ' FOR UPDATE',
   forKeyShare: ' FOR KEY SHARE',
   versionTableExists: "SELECT count(to_regclass('lango_schema')) AS present",
-  // Two numbers of no meaning: the lock's name, the same in every release.
+  // Two arbitrary numbers identify the lock; they are the same in every release.
   migrationLock: 'SELECT pg_advisory_xact_lock(1280329301, 1)',
   ticketLock: 'SELECT pg_advisory_xact_lock(hashtextextended(?, 1280329301))',
   requestLock: 'SELECT pg_advisory_xact_lock_shared(1280329301, 2)',
@@ -194,7 +194,7 @@ function poolConfig(
     keepAliveInitialDelayMillis: 10_000,
     // 0 means no limit to both.
     statement_timeout: queryTimeoutMs,
-    query_timeout: queryTimeoutMs === 0 ? 0 : queryTimeoutMs + NETWORK_PATIENCE_MS,
+    query_timeout: queryTimeoutMs === 0 ? 0 : queryTimeoutMs + NETWORK_GRACE_MS,
     application_name: 'lango',
     // Counters and times stay far below 2^53, so bigints are read as numbers.
     types: {
@@ -246,17 +246,17 @@ function wrongEncoding(shownUrl: string, encoding: unknown): AgentError {
   )
 }
 
-/** The server's and the network's codes in Lango's words. Never shows the user or the password. */
+/** Maps the server's and the network's error codes to AgentErrors. Never shows the user or the password. */
 function toAgentError(error: unknown, { shownUrl, queryTimeoutMs }: PostgresLocation): unknown {
-  // An error of the program itself must not be blamed on the network.
+  // An error of the program itself is not reported as a network error.
   if (error instanceof AgentError || error instanceof TypeError || error instanceof RangeError) return error
   const code = codeOf(error) ?? ''
   const unavailable = (what: string, retryable: boolean) =>
     new AgentError('store-unavailable', `${shownUrl} ${what}`, { cause: error, retryable, details: { code } })
   if (code === '57014' || isReadTimeout(error)) {
     return unavailable(
-      `did not finish a statement (${messageOf(error)}), which may take ${queryTimeoutMs} ms: ` +
-        'look for locks and load, or allow more with ?query_timeout=ms in the URL',
+      `did not finish a statement within ${queryTimeoutMs} ms (${messageOf(error)}): ` +
+        'look for locks and load, or raise the limit with ?query_timeout=ms in the URL',
       true,
     )
   }
@@ -279,7 +279,7 @@ function toAgentError(error: unknown, { shownUrl, queryTimeoutMs }: PostgresLoca
   const isServersOwn = /^[0-9A-Z]{5}$/.test(code)
   if (!isServersOwn || code.startsWith('08') || code.startsWith('57P')) {
     return unavailable(
-      `cannot be reached (${reasonOf(error)}): check that the server runs and the address is right`,
+      `cannot be reached (${reasonOf(error)}): check that the server runs and the address is correct`,
       true,
     )
   }

@@ -7,7 +7,7 @@ import { isReadable } from './listing.js'
 import { numberIn, type Row, type SqlValue, textIn } from './sql-database.js'
 import { restoreText, storableText } from './storable-text.js'
 
-/** What a row's `flags` say, so that lists and loads need not read the text. */
+/** Bits of a row's `flags`, so that lists and loads need not read the text. */
 export const STARTS_TURN = 1
 export const READABLE = 2
 
@@ -38,7 +38,7 @@ export interface MessageRow {
   values: SqlValue[]
 }
 
-/** Indexes cannot hold entries of any length, so a very long id is indexed by its hash and kept beside it. */
+/** Indexes cannot hold entries of any length, so a very long id is indexed by its hash and stored in a column of its own. */
 const MAX_INDEXED_ID = 200
 
 export function messageToRow(message: Message): MessageRow {
@@ -87,7 +87,7 @@ export function rowToMessage(row: Row): StoredMessage {
 
 function indexedId(id: string): string {
   if (id.length <= MAX_INDEXED_ID) return storableText(id)
-  // Taken when it is needed: importing it would be a tenth of the time in which a command starts.
+  // Loaded on use: importing it would take a tenth of a command's start time.
   const { createHash } = process.getBuiltinModule('node:crypto')
   return `\u0001"sha256:${createHash('sha256').update(JSON.stringify(id)).digest('hex')}"`
 }

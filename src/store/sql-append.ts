@@ -121,8 +121,8 @@ function appendTexts(dialect: Dialect) {
 
 /**
  * Updating the session's row numbers the message and makes other appends to the session wait. The ticket is
- * held against deletion until the commit, and whoever takes over a lease first deletes the expired tickets
- * before it: so an append that was checked under a lease is committed before the next holder begins.
+ * locked against deletion until the commit, and the next holder of a lease first deletes the expired tickets
+ * before its own: so an append that was checked under a lease is committed before the next holder begins.
  */
 function oneStatementTexts(dialect: Dialect) {
   const { now, forKeyShare } = dialect
@@ -150,5 +150,5 @@ const TYPES: Partial<Record<(typeof MESSAGE_COLUMNS)[number], string>> = {
   timestamp: 'DOUBLE PRECISION',
 }
 
-/** In a SELECT the server cannot guess what a placeholder is. */
+/** In a SELECT the server cannot infer the type of a placeholder. */
 const CAST_PLACES = MESSAGE_COLUMNS.map(column => `CAST(? AS ${TYPES[column] ?? 'TEXT'})`).join(', ')

@@ -1,5 +1,5 @@
 /**
- * What the SQL store asks of a driver. A `Task` is a generator that yields statements and receives their
+ * What the SQL store requires of a driver. A `Task` is a generator that yields statements and receives their
  * rows: SQLite runs it synchronously, so that nothing can come between begin and commit, and PostgreSQL runs
  * the very same task over a connection. So each piece of SQL logic is written once.
  */
@@ -12,7 +12,7 @@ export type Row = Readonly<Record<string, SqlValue>>
 export interface Statement {
   readonly text: string
   readonly parameters: readonly SqlValue[]
-  /** A write that may run twice: sent again when the connection broke and nobody knows whether it arrived. */
+  /** A write that may run twice: sent again when the connection broke and it is unknown whether it arrived. */
   readonly repeatable?: boolean
 }
 
@@ -20,18 +20,18 @@ export type Task<T> = Generator<Statement, T, readonly Row[]>
 
 export interface SqlDatabase {
   readonly dialect: Dialect
-  /** Runs the task in one transaction. It may run again from the start if the database asks for it. */
+  /** Runs the task in one transaction. It may run again from the start if the database requires it. */
   write<T>(task: () => Task<T>): Promise<T>
   /** Runs the task over one consistent view of the data. */
   read<T>(task: () => Task<T>): Promise<T>
   /** Runs one statement by itself, in one round trip. */
   run(statement: Statement): Promise<readonly Row[]>
-  /** Whether the error says that a unique index already has the value. */
+  /** Whether the error reports a violated unique index. */
   isDuplicate(error: unknown): boolean
   close(): Promise<void>
 }
 
-/** Where the two databases speak differently. */
+/** Where the SQL of the two databases differs. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
   /** Milliseconds since 1970 by the database's clock. */
@@ -40,7 +40,7 @@ export interface Dialect {
   readonly identity: string
   readonly integer: string
   readonly real: string
-  /** Keeps space beside rows that change often. */
+  /** Reserves space next to rows that change often. */
   readonly roomForUpdates: string
   /** Locks the rows that are read. SQLite's write transactions are alone anyway. */
   readonly forUpdate: string
@@ -48,13 +48,13 @@ export interface Dialect {
   readonly forKeyShare: string
   /** Selects `present`: 1 when Lango's version table exists. */
   readonly versionTableExists: string
-  /** Taken first by whoever migrates; empty where the transaction is lock enough. */
+  /** Acquired first by a migration; empty where the transaction is enough. */
   readonly migrationLock: string
-  /** Orders everyone who takes a ticket for one key, given as the parameter; empty where nobody runs beside. */
+  /** Serializes taking tickets for one key, given as the parameter; empty where writers never run concurrently. */
   readonly ticketLock: string
-  /** Held together by all who store requests; empty where nobody runs beside. */
+  /** Shared by all writers of requests; empty where writers never run concurrently. */
   readonly requestLock: string
-  /** Keeps everyone from storing requests, so that nobody counts on parts that are going away. */
+  /** Excludes writers of requests, so that no request refers to parts that are being deleted. */
   readonly pruneLock: string
   /** The outputs of `tool_calls` as one text, for the readable view. */
   readonly joinedOutputs: string

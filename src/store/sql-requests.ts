@@ -30,7 +30,7 @@ export function* readRequestsTask(runId: string): Task<{ step: number; json: str
   })
 }
 
-/** Forgets runs that have nothing left, and parts that no request can name any more. */
+/** Deletes runs that have nothing left, and parts that no request refers to. */
 export function* forgetEmptyTask({ pruneLock }: Dialect): Task<void> {
   if (pruneLock !== '') yield sql(pruneLock)
   yield sql(`DELETE FROM lango_run_parts WHERE
@@ -49,7 +49,7 @@ export function findRun({ forUpdate }: Dialect, runId: string): Statement {
   )
 }
 
-/** Whether the session of the run was deleted while the run went on: nothing of it is stored any more. */
+/** Whether the session of the run was deleted during the run: nothing of the run is stored any more. */
 export function isDeleted(run: Row | undefined): boolean {
   return (run?.deleted_at ?? null) !== null
 }
@@ -120,14 +120,14 @@ export function splitRequest(json: string): string[] {
   return parts
 }
 
-/** What tells parts of one run apart. */
+/** Identifies a part within its run. */
 function digestOf(part: string): string {
   return builtIn('node:crypto').createHash('sha256').update(part).digest('base64url')
 }
 
 /**
  * A list of numbers as text: `5+3` for 5, 6, 7, 8 and `5+3*2` for 5, 7, 9, 11, as numbers mostly follow each other
- * with equal gaps. Behind a marker that no JSON begins with.
+ * with equal gaps. It starts with a marker that no JSON begins with.
  */
 export function writePartList(ids: readonly number[]): string {
   const series: { first: number; more: number; gap: number }[] = []
@@ -177,5 +177,5 @@ export function unpackPart(stored: string): string {
 const PACKED_MARKER = 'z'
 const PLAIN_MARKER = ' '
 
-/** Taken when it is needed: commands that only list sessions start sooner without these. */
+/** Loaded on use: commands that only list sessions start faster without these modules. */
 const builtIn = process.getBuiltinModule

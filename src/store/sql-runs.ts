@@ -20,7 +20,7 @@ import {
 import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
-/** What happened during runs, in tables of its own. */
+/** Run events, requests and signals in tables of their own. */
 export class SqlRuns implements RunStore {
   readonly #database: SqlDatabase
   readonly #now: string
@@ -83,7 +83,7 @@ export class SqlRuns implements RunStore {
   }
 
   async takeSignals(runId: string): Promise<RunSignal[]> {
-    // Most looks find nothing: reading first keeps them from taking the writer's place.
+    // Most polls find nothing: reading first avoids the write lock.
     const [waiting] = await this.#database.run(
       sql('SELECT id FROM lango_run_signals WHERE run_id = ? LIMIT 1', runId),
     )
@@ -110,7 +110,7 @@ export class SqlRuns implements RunStore {
     return pruned
   }
 
-  /** Some rows at a time, so that whoever writes beside waits for a moment only. */
+  /** A limited number of rows at a time, so that concurrent writers wait only briefly. */
   async #pruneTable(table: string, number: string, before: number): Promise<number> {
     for (let pruned = 0; ; ) {
       const rows = await this.#database.run(
@@ -191,7 +191,7 @@ export class SqlCalibration implements CalibrationStore {
   }
 }
 
-/** Whether a run is over, by its last event. One that has no events any more ended long ago. */
+/** Whether a run has ended, by its last event. A run without events has ended: they were pruned. */
 export function finishOf(lastEvent: unknown): Pick<RunSummary, 'finished' | 'finishReason'> {
   if (typeof lastEvent !== 'string') return { finished: true }
   const { type, finishReason } = JSON.parse(lastEvent) as { type?: unknown; finishReason?: unknown }
@@ -229,7 +229,7 @@ function rowToSummary(row: Row): RunSummary {
 
 const EVENTS = 'FROM lango_run_events e WHERE e.run_id = r.run_id'
 
-/** Runs of older releases do not say when they began; their first event does. */
+/** Runs of older releases have no start time; the time of their first event is used. */
 const SUMMARY = `SELECT r.run_id, r.app_name, r.user_id, r.session_id, r.after_seq,
     COALESCE(r.started_at, (SELECT min(e.stored_at) ${EVENTS}), 0) AS began,
     COALESCE((SELECT max(e.seq) ${EVENTS}), 0) AS last_seq,

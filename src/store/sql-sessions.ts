@@ -1,3 +1,4 @@
+import { defined } from '../base/defined.js'
 import { effectiveLimits, type Truncated, tokenBudgetTruncate } from '../session/budget.js'
 import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
@@ -118,7 +119,7 @@ export function listStatement(query: ListQuery & { limit: number }): Statement {
     conditions.push('updated_hour <= ? AND (updated_at, pk) < (?, ?)')
     parameters.push(Math.floor(updatedAt / HOUR_MS), updatedAt, pk)
   }
-  // One more than asked tells whether there is a next page.
+  // One row more than the limit shows whether there is a next page.
   return sql(LIST.replace('$conditions', conditions.join(' AND ')), '\u0001', ...parameters, limit + 1)
 }
 
@@ -140,7 +141,7 @@ export function* deleteTask(dialect: Dialect, key: SessionKey): Task<boolean> {
   return yield* deleteOne(dialect, key)
 }
 
-/** Tickets go first: an append holds its ticket before it locks the session, and the order must be one. */
+/** Tickets are deleted first: an append locks its ticket before the session, and the lock order must be the same. */
 function* deleteOne(dialect: Dialect, key: SessionKey): Task<boolean> {
   const names = [key.appName, key.userId, key.sessionId]
   yield sql(`DELETE FROM lango_leases WHERE ${SESSION_KEY}`, ...names)
@@ -153,8 +154,8 @@ function* deleteOne(dialect: Dialect, key: SessionKey): Task<boolean> {
 }
 
 /**
- * A run that goes on does not know that its session is gone. Its id, and nothing else, stays for a day, and what
- * the run would still store is dropped.
+ * A run may still be active when its session is deleted. Its id alone is kept for a day, so that what the run stores
+ * afterwards is dropped.
  */
 function* deleteRuns({ now }: Dialect, names: readonly string[]): Task<void> {
   yield sql(`DELETE FROM lango_runs WHERE deleted_at < ${now} - ${DAY_MS}`)
@@ -187,7 +188,7 @@ const COUNT_COPIED = `UPDATE lango_sessions SET
   turn_seq = (SELECT COALESCE(max(seq), 0) FROM lango_messages WHERE session_pk = ? AND flags & ${STARTS_TURN} <> 0)
   WHERE pk = ?`
 
-/** Text behind a marker must be read whole to be restored; of all other text the beginning is enough. */
+/** Text after a marker must be read whole to be restored; of all other text the beginning is enough. */
 const LIST = `SELECT pk, user_id, session_id, message_count, token_total, created_at, updated_at, title, (
     SELECT CASE WHEN substr(content, 1, 1) = ? THEN content ELSE substr(content, 1, 500) END
     FROM lango_messages WHERE session_pk = pk AND seq > message_count - ${PREVIEW_WINDOW} AND flags & ${READABLE} <> 0
@@ -195,7 +196,7 @@ const LIST = `SELECT pk, user_id, session_id, message_count, token_total, create
   ) AS preview
   FROM lango_sessions WHERE $conditions ORDER BY updated_hour DESC, updated_at DESC, pk DESC LIMIT ?`
 
-/** The clock is read once: a session that is new must not look as if it had been changed since. */
+/** The clock is read once: a new session must not look modified. */
 function* insertSession({ now }: Dialect, key: SessionKey, options: CreateOptions): Task<number> {
   const [row] = yield sql(
     `INSERT INTO lango_sessions
@@ -242,7 +243,7 @@ function* viewSession(key: SessionKey, row: Row, options: LoadOptions): Task<Ses
     state,
     messages,
     totalMessages,
-    ...(cut === undefined ? {} : { cut }),
+    ...defined({ cut }),
     ...titleIn(row.title),
     createdAt: numberIn(row, 'created_at'),
     updatedAt: numberIn(row, 'updated_at'),
@@ -266,7 +267,7 @@ function toCursor(row: Row): PageCursor {
   return { updatedAt: numberIn(row, 'updated_at'), pk: numberIn(row, 'pk') }
 }
 
-/** What the counters of a session's row say. */
+/** The counters of a session's row. */
 interface TailSource {
   pk: number
   totalMessages: number
@@ -277,8 +278,8 @@ interface TailSource {
 
 /**
  * The part of a history that fits, read from its end and no further than needed: until the budget or the
- * limit is surely spent, the current turn is whole, and every kept answer has its call. What a session of a
- * hundred thousand messages costs is what its last few cost.
+ * limit is exceeded, the current turn is complete, and every kept answer has its call. The cost does not depend on
+ * the length of the session.
  */
 function* readTail(source: TailSource, options: LoadOptions): Task<Truncated<StoredMessage>> {
   const limits = effectiveLimits(options.budgetTokens, options.maxMessages)
@@ -300,7 +301,7 @@ function* readTail(source: TailSource, options: LoadOptions): Task<Truncated<Sto
 
 const LARGEST_PAGE = 500
 
-/** How much further back the call of a late answer is looked for. Beyond that, repair treats it as lost. */
+/** How much further back the call of a late answer is searched for. Beyond that, repair treats it as missing. */
 const FARTHEST_CALL = 2000
 
 /** As many rows as the budget should take, going by the session's average. */
@@ -342,7 +343,7 @@ class Tail {
       this.#newestFirst.push(message)
       this.#tokens += message.tokens
     }
-    // A page without rows ends the search even if the counters promised more.
+    // A page without rows ends the search, even if the counters say that there are more.
     this.#oldestSeq = rows.length === 0 ? 1 : (this.#newestFirst.at(-1)?.seq ?? 1)
   }
 

@@ -3,7 +3,7 @@ import { type Statement, sql, type Task, textIn } from './sql-database.js'
 import { joinState, type StateChange, type StateScope } from './state-scopes.js'
 import { restoreText, storableText } from './storable-text.js'
 
-/** Changes state key by key, so that writers who touch different keys never undo each other. */
+/** Changes state key by key, so that writers of different keys never overwrite each other. */
 export function* applyState(key: SessionKey, pk: number, changes: readonly StateChange[]): Task<void> {
   for (const change of changes) yield changeStatement(key, pk, change)
 }

@@ -11,7 +11,7 @@ import type {
   SessionStore,
   SessionSummary,
 } from '../session/session-store.js'
-import { LeaseHolder, type TicketDesk } from './hold-lease.js'
+import { LeaseHolder, type TicketStore } from './hold-lease.js'
 import { migrate } from './migrations.js'
 import { messageToRow } from './rows.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
@@ -32,7 +32,7 @@ import {
 import { splitDelta } from './state-scopes.js'
 import { sessionNotFound } from './store-errors.js'
 
-/** Migrates the database and gives it the contract of a store. Closes it when that fails. */
+/** Migrates the database and returns a store over it. Closes the database when that fails. */
 export async function openSqlStore(database: SqlDatabase): Promise<SessionStore> {
   try {
     await migrate(database)
@@ -142,8 +142,8 @@ class SqlStore implements SessionStore {
   }
 }
 
-/** Tickets in a table, judged by the database's clock. */
-class SqlTickets implements TicketDesk {
+/** Tickets in a table; the database's clock decides when they expire. */
+class SqlTickets implements TicketStore {
   readonly #database: SqlDatabase
   readonly #texts: ReturnType<typeof ticketTexts>
 
@@ -173,7 +173,7 @@ class SqlTickets implements TicketDesk {
     await this.#database.run(repeatableSql(this.#texts.giveBack, ticket, ...namesOf(key)))
   }
 
-  /** Numbers must become visible in their order, so whoever takes one for the same key waits for the commit. */
+  /** Numbers must become visible in order, so taking another one for the same key waits for the commit. */
   *#takeTask(key: SessionKey, ttlMs: number): Task<number> {
     const { ticketLock } = this.#database.dialect
     if (ticketLock !== '') yield sql(ticketLock, JSON.stringify(namesOf(key)))
@@ -183,8 +183,8 @@ class SqlTickets implements TicketDesk {
   }
 
   /**
-   * Where writers run side by side, an append that was checked under an older lease, or before there was any,
-   * may still be on its way. Deleting the older tickets waits for the former, locking the session for the latter.
+   * Where writers run concurrently, an append that was checked under an older lease, or before there was any,
+   * may not be committed yet. Deleting the older tickets waits for the former, locking the session for the latter.
    */
   *#succeedTask(key: SessionKey, ticket: number): Task<boolean> {
     yield sql(this.#texts.deleteOlder, ticket, ...namesOf(key))

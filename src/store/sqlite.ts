@@ -57,7 +57,7 @@ export async function inspectSqlite<Version extends object>(
   }
 }
 
-/** Whether a file could be made there: the nearest folder that exists must be writable. */
+/** Whether a file could be created there: the nearest folder that exists must be writable. */
 async function checkPlace(file: string): Promise<void> {
   let folder = dirname(file)
   while (folder !== dirname(folder) && !(await stat(folder).catch(() => undefined))) folder = dirname(folder)
@@ -68,7 +68,7 @@ async function checkPlace(file: string): Promise<void> {
   }
 }
 
-/** A database of somebody else: it can be read, and nothing in it changes. */
+/** Another program's database: read only. */
 export interface ForeignDatabase {
   rows(text: string, ...parameters: (string | number)[]): Row[]
   close(): void
@@ -129,7 +129,7 @@ class SqliteDatabase implements SqlDatabase {
     if (this.#connection.isOpen) this.#connection.close()
   }
 
-  /** Synchronous from begin to commit: nothing of this process can come between. */
+  /** Synchronous from begin to commit: no other work of this process can run in between. */
   #transaction<T>(begin: string, task: () => Task<T>): T {
     if (!this.#connection.isOpen) throw storeClosed()
     try {
@@ -178,13 +178,13 @@ const SQLITE: Dialect = {
   joinedOutputs: `(SELECT group_concat(value ->> '$.output', char(10)) FROM json_each(m.tool_calls))`,
 }
 
-/** Folder by folder: Node's own way down never ends on file systems that say a parent is missing when it is not. */
+/** One folder at a time: Node's recursive mkdir does not return on file systems that report an existing parent as missing. */
 async function makeFolder(folder: string): Promise<void> {
   if (await isFolder(folder)) return
   const parent = dirname(folder)
   if (parent !== folder) await makeFolder(parent)
   await mkdir(folder).catch(async (error: unknown) => {
-    // Another process may have been faster.
+    // Another process may have created it meanwhile.
     if (!(await isFolder(folder))) throw error
   })
 }
@@ -210,7 +210,7 @@ async function prepareFile(file: string): Promise<void> {
       `${file} is a folder: name a file in it, such as sqlite:${file}/lango.db`,
     )
   }
-  // The superuser could write all the same, but whoever took the permission away did not mean that.
+  // The superuser could write anyway, but the file was made read-only on purpose.
   if ((found.mode & 0o222) === 0) throw readOnly(file, undefined)
 }
 
@@ -243,7 +243,7 @@ async function configure(connection: DatabaseSyncInstance, sync: 'full' | 'norma
 
 /**
  * A trigger is code that came with the file: it could approve tools or add messages to every new session. Lango
- * makes none, and one view.
+ * creates no trigger, and one view.
  */
 function refuseForeignCode(connection: DatabaseSyncInstance, file: string): void {
   connection.exec('PRAGMA trusted_schema = OFF')
@@ -256,7 +256,7 @@ function refuseForeignCode(connection: DatabaseSyncInstance, file: string): void
   if (!found) return
   throw new AgentError(
     'store-corrupt',
-    `${file} has the ${found.type} "${found.name}", which Lango did not make and which could change what is stored. Drop it if it is yours, or use another file`,
+    `${file} has the ${found.type} "${found.name}", which Lango did not create and which could change stored data. Drop it if it is yours, or use another file`,
     { details: { file, ...found } },
   )
 }
@@ -272,7 +272,7 @@ function isOlder(version: string, than: readonly number[]): boolean {
   return false
 }
 
-/** Changing the journal ignores the busy timeout, so processes that start together take turns here. */
+/** Changing the journal mode ignores the busy timeout, so processes that start together retry here. */
 async function switchToWal(connection: DatabaseSyncInstance): Promise<void> {
   const deadline = performance.now() + BUSY_TIMEOUT_MS
   for (;;) {
@@ -300,7 +300,7 @@ function isBusy(error: unknown): boolean {
   return primary === 5 || primary === 6
 }
 
-/** SQLite's codes in Lango's words. What is Lango's already stays as it is. */
+/** Maps SQLite's error codes to AgentErrors. An AgentError is returned unchanged. */
 function toAgentError(error: unknown, file: string): unknown {
   const code = errcodeOf(error)
   if (error instanceof AgentError || code === undefined) return error
@@ -308,8 +308,8 @@ function toAgentError(error: unknown, file: string): unknown {
     case 5:
     case 6:
       return unavailable(
-        `${file} is locked by another process for more than ${BUSY_TIMEOUT_MS / 1000} s: ` +
-          'end the process that holds it, or try again',
+        `${file} has been locked by another process for more than ${BUSY_TIMEOUT_MS / 1000} s: ` +
+          'stop the process that holds the lock, or try again',
         error,
         true,
       )

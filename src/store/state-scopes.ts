@@ -13,8 +13,7 @@ export interface StateChange {
 }
 
 /**
- * Splits a delta by who shares it, in a fixed order, so that two writers who touch the same keys cannot wait
- * for each other. `temp:` keys live only during a run and are dropped here.
+ * Splits a delta by who shares it, in a fixed order, so that two writers of the same keys cannot deadlock. `temp:` keys live only during a run and are dropped here.
  */
 export function splitDelta(field: string, delta: State | undefined): StateChange[] {
   if (delta === undefined) return []

@@ -1,6 +1,6 @@
 /**
  * Any JavaScript string in a text column. PostgreSQL refuses NUL and both databases lose half surrogate
- * pairs, so such texts are stored as a JSON literal behind a marker; all others as they are, readable.
+ * pairs, so such texts are stored as a JSON literal after a marker; all others unchanged and readable.
  */
 const MARKER = '\u0001'
 

@@ -3,7 +3,7 @@ import type { SessionKey } from '../session/message.js'
 import { nameOf } from './hold-lease.js'
 
 export function sessionNotFound(key: SessionKey): AgentError {
-  return new AgentError('session-not-found', `There is no ${nameOf(key)}: create it first`, {
+  return new AgentError('session-not-found', `No ${nameOf(key)} exists: create it first`, {
     details: { ...key },
   })
 }
@@ -11,7 +11,7 @@ export function sessionNotFound(key: SessionKey): AgentError {
 export function sessionExists(key: SessionKey): AgentError {
   return new AgentError(
     'session-exists',
-    `The ${nameOf(key)} exists already: load it, or choose another id`,
+    `The ${nameOf(key)} already exists: load it, or choose another id`,
     {
       details: { ...key },
     },
@@ -22,7 +22,7 @@ export function leaseLost(key: SessionKey, fence: number): AgentError {
   return new AgentError(
     'lease-lost',
     `Writing to ${nameOf(key)} was refused: the lease with fence ${fence} has expired or was released. ` +
-      'Stop this run, take a new lease and load the session again',
+      'Stop this run, acquire a new lease and load the session again',
     { details: { ...key, fence } },
   )
 }
@@ -43,9 +43,9 @@ export function throughSeqOutOfRange(throughSeq: number, total: number): AgentEr
   )
 }
 
-/** A process that stood still for long finds that another has ended its run meanwhile. */
+/** A process that stalled continues after another process has ended its run. */
 export function runHasEnded(runId: string): AgentError {
-  return new AgentError('run-interrupted', `The run "${runId}" has ended: nothing can come after its end`)
+  return new AgentError('run-interrupted', `Run "${runId}" has ended: no event can follow its end`)
 }
 
 export function runOfAnotherSession(runId: string): AgentError {
@@ -61,11 +61,11 @@ export function runOfAnotherSession(runId: string): AgentError {
 export function partMissing(runId: string, step: number): AgentError {
   return new AgentError(
     'store-corrupt',
-    `The request of step ${step} of run "${runId}" lacks a part: restore the database from a backup, or prune it`,
+    `The request of step ${step} of run "${runId}" is incomplete: restore the database from a backup, or prune it`,
     { details: { runId, step } },
   )
 }
 
 export function storeClosed(): AgentError {
-  return new AgentError('store-unavailable', 'The store was closed: open it again before using it')
+  return new AgentError('store-unavailable', 'The store is closed: open it again before using it')
 }

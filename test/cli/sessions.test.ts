@@ -401,9 +401,7 @@ test('stores that cannot be opened are told in one sentence', async () => {
     lango(['sessions', 'list', '--config', 'nowhere.json'], { cwd }),
   ])
   expect(broken.stderr).toMatch(/^lango: .*broken\.db is not a usable SQLite database.*\n$/)
-  expect(unknown.stderr).toMatch(
-    /^lango: The store URL cannot be used: "mysql:" is no store that Lango knows/,
-  )
+  expect(unknown.stderr).toMatch(/^lango: The store URL cannot be used: "mysql:" is not a supported store/)
   expect(unknown.stderr).not.toContain('secret')
   expect(noFile.stderr).toMatch(/^lango: There is no configuration file .*nowhere\.json/)
 })

@@ -21,11 +21,11 @@ async function exitOf(
   return { code, errors: child.errors() }
 }
 
-/** Opening fails with this code and these words, in the process and as a process. */
-async function refuses(url: string, code: string, ...words: string[]): Promise<void> {
+/** Opening fails with this code and these texts, in this process and in one of its own. */
+async function refuses(url: string, code: string, ...texts: string[]): Promise<void> {
   const failure = await failureOf(openStore(url))
   expect(failure.code).toBe(code)
-  for (const word of words) expect(failure.message).toContain(word)
+  for (const text of texts) expect(failure.message).toContain(text)
   const exit = await exitOf(url)
   expect(exit.code).toBe(1)
   expect(exit.errors).toContain(`${code}: ${failure.message.slice(0, 40)}`)
@@ -45,10 +45,10 @@ describe('opening', () => {
     ['postgres://user:s3cret@:bad:/x', 'not a valid URL'],
     ['postgres://user:s3cret@host/x?pool=0', 'pool is "0"'],
     ['postgres://user:s3cret@host/x?query_timeout=soon', 'query_timeout is "soon"'],
-  ])('refuses %j as a URL', async (url, word) => {
+  ])('refuses %j as a URL', async (url, text) => {
     const failure = await failureOf(openStore(url))
     expect(failure.code).toBe('invalid-argument')
-    expect(failure.message).toContain(word)
+    expect(failure.message).toContain(text)
     expect(failure.message).not.toContain('s3cret')
   })
 
@@ -116,7 +116,7 @@ describe('opening', () => {
     })
     const changed = (change: Partial<URL>) => Object.assign(new URL(url), change).href
 
-    test('a server that is not there', async () => {
+    test('a server that does not run', async () => {
       const closed = await new Promise<number>(resolve => {
         const server = createServer().listen(0, '127.0.0.1', () => {
           const { port } = server.address() as { port: number }
@@ -138,7 +138,7 @@ describe('opening', () => {
       expect((await failureOf(openStore(changed({ password: 'wr0ng' })))).message).not.toContain('wr0ng')
     })
 
-    test('a database that is not there', async () => {
+    test('a database that does not exist', async () => {
       await refuses(
         changed({ pathname: '/nowhere' }),
         'store-unavailable',

@@ -18,7 +18,7 @@ describe.each(DRIVERS)('leases in $name', driver => {
     return key
   }
 
-  test('while a lease lives only its holder writes', async () => {
+  test('while a lease is held only its holder writes', async () => {
     const key = await session()
     const lease = await place.store.acquireLease(key)
     const busy = await failureOf(place.store.appendMessage(key, message))
@@ -112,7 +112,7 @@ describe.each(DRIVERS)('leases in $name', driver => {
     await lease.release()
   })
 
-  test('a holder that stalls loses the lease, and is told', async () => {
+  test('a holder that stalls loses the lease, and its signal is aborted', async () => {
     const key = await session()
     const lease = await place.store.acquireLease(key, { ttlMs: 60 })
     const until = performance.now() + 200

@@ -20,7 +20,7 @@ describe.each(DRIVERS)('messages in $name', driver => {
     ...more,
   })
 
-  test('order is the order of appending, whatever the timestamps say', async () => {
+  test('messages are ordered by append, not by timestamp', async () => {
     const key = await session()
     const times = [7, 7, 7, 3, 99, 7, 0, -1, 1.5]
     for (const [index, timestamp] of times.entries()) {
@@ -179,7 +179,7 @@ describe.each(DRIVERS)('messages in $name', driver => {
     expect(await place.store.appendMessage(two, user('y'))).toEqual({ seq: 3 })
   })
 
-  test('appending to a session that is not there fails', async () => {
+  test('appending to a session that does not exist fails', async () => {
     const failure = await failureOf(
       place.store.appendMessage(newKey(), user('x'), { stateDelta: { 'app:a': 1 } }),
     )
@@ -235,7 +235,7 @@ describe.each(DRIVERS)('state in $name', driver => {
   const place = useStore(driver)
   const message: Message = { role: 'user', content: 'x', timestamp: 1 }
 
-  test('app, user and session keys have their own reach, and temp keys none', async () => {
+  test('app, user and session keys have their own scope, and temp keys are not stored', async () => {
     const key = newKey()
     const sameUser = { ...key, sessionId: 'two' }
     const otherUser = { ...key, userId: 'bob' }

@@ -22,7 +22,7 @@ test('a store survives a server that drops its connections, idle or at work', as
       ),
     )
     await dropAll()
-    // Whoever was cut off is told that trying again may help.
+    // The error of a dropped connection is retryable.
     for (const outcome of await Promise.all(writes)) expect(['stored', true]).toContain(outcome)
   }
   const messages = await store.readMessages(key)
@@ -36,7 +36,7 @@ test('a store survives a server that drops its connections, idle or at work', as
   await database.drop()
 })
 
-test('a user who may not create tables opens a store that is there, and is told when it is not', async () => {
+test('a user who may not create tables opens an existing store, and gets store-unavailable for a new one', async () => {
   const database = await createDatabase()
   await database.query("CREATE ROLE lango_guest LOGIN PASSWORD 'guest'")
   const guestUrl = Object.assign(new URL(database.url), { username: 'lango_guest', password: 'guest' }).href
@@ -68,7 +68,7 @@ test('a database that does not store text as UTF-8 is refused', async () => {
   await database.drop()
 })
 
-/** Holds the rows of every session until it is told to let go. */
+/** Locks the rows of every session until it is released. */
 async function lockSessions(url: string): Promise<() => Promise<void>> {
   const client = new pg.Client(url)
   await client.connect()
@@ -78,7 +78,7 @@ async function lockSessions(url: string): Promise<() => Promise<void>> {
 }
 
 test.each(['appendMessage', 'updateState'] as const)(
-  '%s ends when a row stays locked, and says how to wait longer',
+  '%s times out when a row stays locked, and the error names the setting',
   async method => {
     const database = await createDatabase()
     const store = await openStore(`${database.url}?query_timeout=200`)
@@ -117,7 +117,7 @@ test('closing does not wait for a statement that waits for a lock', async () => 
   await database.drop()
 })
 
-test('a server that takes connections and never answers is reported after one wait, not after five', async () => {
+test('a server that accepts connections and never answers is reported after one timeout, not after five', async () => {
   let connections = 0
   const server = createServer(() => {
     connections++

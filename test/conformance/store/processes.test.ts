@@ -66,7 +66,7 @@ describe.each(SHARED_DRIVERS)('processes that share $name', (driver: Driver) => 
     }
   })
 
-  test('of a writer that is killed in the middle every acknowledged message is there, without a hole', async () => {
+  test('of a writer that is killed in the middle every acknowledged message is there, without a gap', async () => {
     const key = newKey()
     await place.store.createSession(key)
     // It would go on for minutes: the kill always comes in the middle.
@@ -96,7 +96,7 @@ describe.each(SHARED_DRIVERS)('processes that share $name', (driver: Driver) => 
     }
   })
 
-  test('the lease of a killed process expires, and the next in line gets it', async () => {
+  test('the lease of a killed process expires, and the next waiter gets it', async () => {
     const key = newKey()
     await place.store.createSession(key)
     const holder = storeChild('hold', place.url, key.appName, key.sessionId, 500)
@@ -122,7 +122,7 @@ describe.each(SHARED_DRIVERS)('processes that share $name', (driver: Driver) => 
     await started.stop()
   })
 
-  test('a process that closed its store ends by itself, with a lease and a waiter left behind', async () => {
+  test('a process that closed its store ends by itself, with a lease held and a waiter pending', async () => {
     const { appName } = newKey()
     const child = storeChild('lease', place.url, appName, 's')
     await allSucceed([child])

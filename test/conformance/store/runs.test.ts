@@ -35,20 +35,20 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(await place.store.runs.readEvents(runId)).toEqual([{ seq: 1, first: true }, { seq: 2 }])
   })
 
-  test('a run ends once: what comes after its end is refused, and its end may be told again', async () => {
+  test('a run ends once: what comes after its end is refused, and its end may be stored again', async () => {
     const { key, runId } = await run()
-    const told = [
+    const stored = [
       { seq: 1, type: 'text-delta' },
       { seq: 2, type: 'run-finish' },
     ]
-    await place.store.runs.appendEvents(key, runId, told)
+    await place.store.runs.appendEvents(key, runId, stored)
     const late = [
       { seq: 2, type: 'text-delta' },
       { seq: 3, type: 'run-finish' },
     ]
     expect((await failureOf(place.store.runs.appendEvents(key, runId, late))).code).toBe('run-interrupted')
-    await place.store.runs.appendEvents(key, runId, told)
-    expect(await place.store.runs.readEvents(runId)).toEqual(told)
+    await place.store.runs.appendEvents(key, runId, stored)
+    expect(await place.store.runs.readEvents(runId)).toEqual(stored)
   })
 
   test('a run belongs to one session', async () => {
@@ -59,7 +59,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(failure.message).toContain(runId)
   })
 
-  test('a run says whose it is, behind which message it began and whether it is over', async () => {
+  test('a run summary has its session, the message after which it began and whether it has ended', async () => {
     const { key, runId } = await run()
     for (const content of ['one', 'two'])
       await place.store.appendMessage(key, { role: 'user', content, timestamp: 1 })
@@ -176,7 +176,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(requests.at(-1)?.step).toBe(99)
   })
 
-  test('a run whose session was deleted leaves nothing behind, whatever it still stores', async () => {
+  test('what a run stores after its session was deleted is dropped', async () => {
     const { key, runId } = await run()
     await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
     await place.store.runs.saveRequest(runId, 1, requestOf(4))

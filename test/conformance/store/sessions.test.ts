@@ -72,7 +72,7 @@ describe.each(DRIVERS)('sessions in $name', driver => {
     expect(sessions[0]?.title).toBe('ＷＩＤＥ text')
   })
 
-  test('a nested session is not listed, and goes with the session that it belongs to', async () => {
+  test('a nested session is not listed, and is deleted with the session that it belongs to', async () => {
     const key = newKey()
     const inner = { ...key, appName: `${key.appName}-inner` }
     const innermost = { ...key, appName: `${key.appName}-innermost` }
@@ -119,7 +119,7 @@ describe.each(DRIVERS)('sessions in $name', driver => {
     expect(new Set(sessions.map(({ key }) => key.sessionId))).toEqual(new Set(names))
   })
 
-  test('deleting removes messages, state, leases and runs, and says whether there was a session', async () => {
+  test('deleting removes messages, state, leases and runs, and returns whether there was a session', async () => {
     const key = newKey()
     await place.store.createSession(key, { mine: 1, 'user:ours': 2 })
     await place.store.appendMessage(key, { role: 'user', content: 'hello', timestamp: 1, id: 'e1' })
@@ -198,7 +198,7 @@ describe.each(DRIVERS)('forks in $name', driver => {
     expect(fork.state).toEqual({ topic: 'tea', 'user:name': 'Ann' })
   })
 
-  test('fork and original go separate ways', async () => {
+  test('fork and original are independent', async () => {
     const key = await conversation()
     await place.store.forkSession(key, 'two', { throughSeq: 2 })
     const forkKey = { ...key, sessionId: 'two' }
@@ -291,7 +291,7 @@ describe.each(DRIVERS)('lists of $name', driver => {
     }
   })
 
-  test('a preview is the beginning of the last words of a person or model, never half a character', async () => {
+  test('a preview is the beginning of the last text of a person or model, never half a character', async () => {
     const key = newKey()
     await place.store.createSession(key)
     const preview = async () =>
