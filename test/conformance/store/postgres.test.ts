@@ -91,7 +91,7 @@ test.each(['appendMessage', 'updateState'] as const)(
         : store.updateState(key, { a: 1 })
     const failure = await failureOf(write())
     expect(failure.code).toBe('store-unavailable')
-    expect(failure.message).toContain('may take 200 ms')
+    expect(failure.message).toContain('within 200 ms')
     expect(failure.message).toContain('?query_timeout=ms')
     await unlock()
     await write()
