@@ -58,7 +58,10 @@ export class MemoryRuns implements RunStore {
     }
     if (run.owner !== ownerOf(key)) throw runOfAnotherSession(runId)
     const last = run.events.get(run.lastSeq)
-    const isLate = kept.some(({ seq }) => seq > run.lastSeq)
+    // A number that holds another event belongs to an end that another process wrote.
+    const isLate = kept.some(
+      ({ seq, json }) => seq > run.lastSeq || (run.events.get(seq)?.json ?? json) !== json,
+    )
     if (last && isLate && finishOf(last.json).finished) throw runHasEnded(runId)
     for (const { seq, ...event } of kept) {
       if (!run.events.has(seq)) run.events.set(seq, event)

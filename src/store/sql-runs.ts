@@ -20,6 +20,11 @@ import {
 import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
+interface EventRow {
+  seq: number
+  json: string
+}
+
 /** Run events, requests and signals in tables of their own. */
 export class SqlRuns implements RunStore {
   readonly #database: SqlDatabase
@@ -127,7 +132,20 @@ export class SqlRuns implements RunStore {
     }
   }
 
-  *#appendTask(key: SessionKey, runId: string, rows: readonly { seq: number; json: string }[]): Task<void> {
+  /** An ended run accepts its own events again. A number that holds another event belongs to an end that another process wrote. */
+  *#checkEndedTask(runId: string, lastSeq: number, rows: readonly EventRow[]): Task<void> {
+    const stored = yield sql(
+      'SELECT seq, event FROM lango_run_events WHERE run_id = ? AND seq >= ? ORDER BY seq LIMIT ?',
+      runId,
+      Math.min(...rows.map(({ seq }) => seq)),
+      rows.length,
+    )
+    const events = new Map(stored.map(row => [numberIn(row, 'seq'), textIn(row, 'event')]))
+    const isLate = rows.some(({ seq, json }) => seq > lastSeq || (events.get(seq) ?? json) !== json)
+    if (isLate) throw runHasEnded(runId)
+  }
+
+  *#appendTask(key: SessionKey, runId: string, rows: readonly EventRow[]): Task<void> {
     const names = [key.appName, key.userId, key.sessionId]
     yield sql(
       `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq)
@@ -146,8 +164,8 @@ export class SqlRuns implements RunStore {
       'SELECT seq, event FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1',
       runId,
     )
-    if (last && finishOf(last.event).finished && rows.some(({ seq }) => seq > numberIn(last, 'seq')))
-      throw runHasEnded(runId)
+    if (last && rows.length > 0 && finishOf(last.event).finished)
+      yield* this.#checkEndedTask(runId, numberIn(last, 'seq'), rows)
     for (let start = 0; start < rows.length; start += EVENTS_PER_STATEMENT) {
       const some = rows.slice(start, start + EVENTS_PER_STATEMENT)
       const parameters = some.flatMap<SqlValue>(({ seq, json }) => [runId, seq, json])

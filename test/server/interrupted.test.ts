@@ -102,7 +102,7 @@ test('old run events are forgotten when the server starts, messages are not', as
 test('a run that stood still and was ended by another process ends once, for those who follow it here as well', async () => {
   const { url, client, runtime } = await startServer()
   const { runs } = runtime.store
-  const { runId } = await client.start('s1', { text: 'slow 20 20' })
+  const { runId } = await client.start('s1', { text: 'slow 100 20' })
   const followed = readEvents(url, runId)
   for await (const { type } of client.follow(runId)) if (type === 'text-delta') break
   const run = await runs.findRun(runId)

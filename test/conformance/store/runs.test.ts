@@ -51,6 +51,19 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(await place.store.runs.readEvents(runId)).toEqual(stored)
   })
 
+  test('events with the numbers of an end that another process wrote are refused, not counted as stored', async () => {
+    const { key, runId } = await run()
+    await place.store.runs.appendEvents(key, runId, [{ seq: 1, type: 'text-delta' }])
+    const end = [
+      { seq: 2, type: 'error' },
+      { seq: 3, type: 'run-finish' },
+    ]
+    await place.store.runs.appendEvents(key, runId, end)
+    const own = [{ seq: 2, type: 'text-delta' }]
+    expect((await failureOf(place.store.runs.appendEvents(key, runId, own))).code).toBe('run-interrupted')
+    expect(await place.store.runs.readEvents(runId, { afterSeq: 1 })).toEqual(end)
+  })
+
   test('a run belongs to one session', async () => {
     const { key, runId } = await run()
     await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
