@@ -19,7 +19,7 @@ import { mountDocs, mountHealthRoutes, mountInfoRoutes, mountMetrics } from './r
 import { mountLogin } from './routes/login.js'
 import { mountRunRoutes } from './routes/run-routes.js'
 import { mountSessionRoutes } from './routes/session-routes.js'
-import { createRunHub } from './runs/create-run-hub.js'
+import { createRunHub } from './runs/run-hub.js'
 import { AttemptLimit } from './security/attempt-limit.js'
 import { Authenticator } from './security/authenticate.js'
 import { isLoopback, type OriginRules } from './security/check-origin.js'

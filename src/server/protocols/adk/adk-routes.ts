@@ -3,18 +3,19 @@
 import { randomUUID } from 'node:crypto'
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
-import type { RunInput, Runtime } from '../../../runtime/runtime.js'
+import type { RunInput } from '../../../runtime/runtime.js'
 import type { Session, SessionKey, State } from '../../../session/message.js'
 import { sessionPages } from '../../../session/session-pages.js'
 import type { SessionSummary } from '../../../session/session-store.js'
-import type { Problem, RunEvent, StartedRun } from '../../chat-protocol.js'
+import type { StartedRun } from '../../chat-protocol.js'
 import { errorResponse } from '../../error-response.js'
 import { notFound, Refusal } from '../../refusal.js'
 import { clientState, JsonObject } from '../../routes/client-state.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { dataFrames, streamResponse } from '../../sse.js'
 import { badField, readBody } from '../read-body.js'
-import { brokenOff, runHeaders, runProblem, startRun, startStreamedRun } from '../start-run.js'
+import { runHeaders, startRun, startStreamedRun } from '../start-run.js'
+import { type AdkEvent, type AdkRunOptions, adkRunEvents } from './adk-run.js'
 
 /** The routes of ADK, with errors as its clients read them. */
 export function adkRoutes(context: ServerContext): Hono<ServerEnv> {
@@ -241,148 +242,4 @@ export async function adkError(error: unknown, { logger }: ServerContext): Promi
   const headers = new Headers(problem.headers)
   headers.set('content-type', 'application/json; charset=utf-8')
   return new Response(JSON.stringify({ error: detail, detail, code }), { status: problem.status, headers })
-}
-
-/** An event of ADK, as it goes over the wire. */
-type AdkEvent = Awaited<ReturnType<Runtime['events']>>[number]
-
-interface AdkRunOptions {
-  key: SessionKey
-  runId: string
-  /** Whether pieces of an answer are told before the answer. */
-  streaming: boolean
-  signal?: AbortSignal
-}
-
-/** What comes of a run: events of ADK in order, and at the end what went wrong, if anything did. */
-type AdkRunStep = { events: AdkEvent[] } | { problem: Problem }
-
-/**
- * A run as ADK tells it. What is told for good was read from the store; the run's own events only say when to
- * look, and give the pieces of text that ADK calls partial events.
- */
-async function* adkRunEvents(
-  { hub, runtime }: ServerContext,
-  { key, runId, streaming, signal }: AdkRunOptions,
-): AsyncGenerator<AdkRunStep> {
-  const teller = new AdkTeller(streaming)
-  let read = 0
-  let afterSeq: number | undefined
-  let hasBegun = false
-  let problem: Problem | undefined = brokenOff()
-  for await (const batch of hub.followBatches(runId, signal ? { signal } : {})) {
-    afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
-    hasBegun ||= batch.events.some(({ type }) => type === 'run-start')
-    // A run that waited for its session in vain has no messages; those that came meanwhile are another's.
-    if (hasBegun && teller.wantsStored(batch.events)) {
-      const stored = await runtime.events(key, { afterSeq: afterSeq + read })
-      // Every message of a run is one event: Lango wrote them itself.
-      read += stored.length
-      teller.addStored(stored)
-    }
-    for (const event of batch.events) {
-      if (event.type === 'error') problem = runProblem(event.error)
-      else if (event.type === 'run-finish' && event.finishReason !== 'error') problem = undefined
-      teller.hear(event)
-    }
-    const events = teller.take()
-    if (events.length > 0) yield { events }
-  }
-  if (problem && !signal?.aborted) yield { problem }
-}
-
-/**
- * Puts partial and stored events in one order. An answer is often in the store before its last pieces have been
- * told; it waits for them, so that a client never sees pieces of an answer that it has seen whole.
- */
-class AdkTeller {
-  readonly #waiting: AdkEvent[] = []
-  readonly #ready: AdkEvent[] = []
-  #invocationId: string | undefined
-  #heard = 0
-  #told = 0
-
-  constructor(private readonly streaming: boolean) {}
-
-  /** Whether there may be something new in the store. */
-  wantsStored(events: readonly RunEvent[]): boolean {
-    if (events.some(({ type }) => FOLLOWS_A_MESSAGE[type])) return true
-    return this.streaming && this.#invocationId === undefined && events.some(isDelta)
-  }
-
-  addStored(events: readonly AdkEvent[]): void {
-    this.#invocationId ??= events.find(({ invocationId }) => invocationId)?.invocationId
-    // What the user said, or Lango in their name, went in; ADK tells what came out.
-    this.#waiting.push(...events.filter(({ author }) => author !== 'user'))
-  }
-
-  hear(event: RunEvent): void {
-    if (isDelta(event)) {
-      this.#heard += event.text.length
-      if (this.streaming) this.#ready.push(this.#partial(event))
-    }
-    this.#release(event.type === 'run-finish')
-  }
-
-  take(): AdkEvent[] {
-    return this.#ready.splice(0)
-  }
-
-  #release(isOver: boolean): void {
-    for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
-      const length = textLength(next)
-      if (!isOver && this.#told + length > this.#heard) return
-      this.#told += length
-      this.#ready.push(next)
-      this.#waiting.shift()
-    }
-  }
-
-  #partial(event: Delta): AdkEvent {
-    const thought = event.type === 'reasoning-delta' ? { thought: true } : {}
-    return {
-      id: randomUUID(),
-      invocationId: this.#invocationId ?? '',
-      author: event.author,
-      partial: true,
-      content: { role: 'model', parts: [{ text: event.text, ...thought }] },
-      actions: {
-        stateDelta: {},
-        artifactDelta: {},
-        requestedAuthConfigs: {},
-        requestedToolConfirmations: {},
-      },
-      longRunningToolIds: [],
-      timestamp: Date.now(),
-    }
-  }
-}
-
-type Delta = Extract<RunEvent, { type: 'text-delta' | 'reasoning-delta' }>
-
-/** Which run events follow a message that was stored. */
-const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
-  'run-start': false,
-  'text-delta': false,
-  'reasoning-delta': false,
-  'tool-call': true,
-  'tool-result': true,
-  'agent-transfer': true,
-  'turn-warning': false,
-  'wrap-up': false,
-  repair: false,
-  'history-cut': false,
-  'approval-request': true,
-  'approval-answer': false,
-  usage: true,
-  error: false,
-  'run-finish': true,
-}
-
-function isDelta(event: RunEvent): event is Delta {
-  return event.type === 'text-delta' || event.type === 'reasoning-delta'
-}
-
-function textLength({ content }: AdkEvent): number {
-  return (content?.parts ?? []).reduce((length, { text = '' }) => length + text.length, 0)
 }

@@ -13,8 +13,8 @@ import { notFound, Refusal } from '../refusal.js'
 import type { RunHub } from '../server-context.js'
 import type { EventBatch } from './event-batch.js'
 import { markIfInterrupted } from './interrupted-runs.js'
-import type { RunFeed } from './run-feed.js'
-import { followRun, LocalRun, WatchedRun } from './watched-run.js'
+import { LocalRun, WatchedRun } from './live-runs.js'
+import { followRun, type RunFeed } from './run-feed.js'
 
 export interface HubParts {
   runtime: Runtime

@@ -1,131 +1,14 @@
+/** Runs that have not ended: those of this process, and those of other processes as the store shows them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AgentError, messageOf } from '../../errors.js'
 import type { Logger } from '../../logger.js'
 import type { RunEvent, RunEventBody } from '../../run/run-event.js'
 import type { RunInput, Runtime } from '../../runtime/runtime.js'
 import type { SessionKey } from '../../session/message.js'
-import type { RunEventRecord, RunStore, RunSummary, SessionStore } from '../../session/session-store.js'
+import type { RunEventRecord, RunSummary, SessionStore } from '../../session/session-store.js'
 import { emptyUsage } from '../../session/usage.js'
-import { EventBatch } from './event-batch.js'
 import { markIfInterrupted } from './interrupted-runs.js'
 import { RunFeed } from './run-feed.js'
-
-const SHORTEST_PAUSE_MS = 50
-const LONGEST_PAUSE_MS = 500
-/** How often a silent run's process is asked after. */
-const LIFE_CHECK_MS = 2000
-const PAGE = 500
-
-/**
- * A run of another process, seen through the store. However many follow it here, the store is asked once; it
- * is asked rarely while nothing happens, and not at all while nobody follows.
- */
-export class WatchedRun {
-  readonly feed: RunFeed
-  readonly #store: SessionStore
-  readonly #run: RunSummary
-  readonly #logger: Logger
-  #lifeCheckedAt = 0
-
-  constructor(store: SessionStore, run: RunSummary, logger: Logger) {
-    this.#store = store
-    this.#run = run
-    this.#logger = logger
-    this.feed = new RunFeed(run.runId, run.key, run.lastSeq)
-  }
-
-  /** Reads until the run ends or the signal fires. */
-  async watch(signal: AbortSignal): Promise<void> {
-    let pauseMs = SHORTEST_PAUSE_MS
-    while (!signal.aborted && !this.feed.ended) {
-      const found = await this.#read()
-      pauseMs = found ? SHORTEST_PAUSE_MS : Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)
-      if (!found) await this.#checkLife()
-      if (!this.feed.ended) await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {})
-    }
-  }
-
-  async #read(): Promise<boolean> {
-    try {
-      const { runId } = this.#run
-      const events = await this.#store.runs.readEvents(runId, { afterSeq: this.feed.lastSeq, limit: PAGE })
-      // The recorder of runs wrote them; a store returns what it was given.
-      this.feed.add(events as unknown as RunEvent[])
-      return events.length > 0
-    } catch (error) {
-      // The store may be back soon; followers only see a pause.
-      this.#logger.warn('A run could not be followed', { runId: this.#run.runId, error: messageOf(error) })
-      return false
-    }
-  }
-
-  async #checkLife(): Promise<void> {
-    if (Date.now() - this.#lifeCheckedAt < LIFE_CHECK_MS) return
-    this.#lifeCheckedAt = Date.now()
-    try {
-      const run = await this.#store.runs.findRun(this.#run.runId)
-      // Deleted with its session, or pruned: there will be nothing to read.
-      if (!run || run.lastSeq === 0) this.feed.end()
-      else await markIfInterrupted(this.#store, run)
-    } catch (error) {
-      this.#logger.warn('A run could not be looked after', {
-        runId: this.#run.runId,
-        error: messageOf(error),
-      })
-    }
-  }
-}
-
-/** A page is held in memory for each follower that is behind, and events may be large. */
-const EVENT_PAGE = 100
-
-interface FollowParts {
-  runs: RunStore
-  runId: string
-  /** Of a run that goes on; without one everything is in the store. */
-  feed: RunFeed | undefined
-  after: number
-  signal: AbortSignal
-}
-
-/**
- * The events of a run after a number: each once, in order, none left out. What is no longer in memory is read
- * from the store page by page; the cursor alone says what was seen, so it does not matter where a batch is from.
- */
-export async function* followRun({
-  runs,
-  runId,
-  feed,
-  after,
-  signal,
-}: FollowParts): AsyncGenerator<EventBatch> {
-  let cursor = after
-  while (!signal.aborted) {
-    const isNear = feed?.covers(cursor) === true
-    const batch = isNear ? feed.next(cursor) : await readBatch(runs, runId, cursor)
-    if (batch) {
-      cursor = batch.lastSeq
-      yield batch
-      if (batch.endsRun) return
-    } else if (!feed) return
-    // Events that the store has lost or pruned cannot be waited for.
-    else if (!isNear) cursor = Math.max(cursor, feed.firstKept - 1)
-    else if (!feed.ended) await feed.wait(signal)
-    else {
-      // A run that could not store its end has told none; another process may have ended it meanwhile.
-      const rest = await readBatch(runs, runId, cursor).catch(() => undefined)
-      if (!rest) return
-      cursor = rest.lastSeq
-      yield rest
-    }
-  }
-}
-
-async function readBatch(runs: RunStore, runId: string, afterSeq: number): Promise<EventBatch | undefined> {
-  const events = await runs.readEvents(runId, { afterSeq, limit: EVENT_PAGE })
-  // The recorder of runs wrote them; a store returns what it was given.
-  return events.length > 0 ? new EventBatch(events as unknown as RunEvent[]) : undefined
-}
 
 type Answer = 'once' | 'always' | 'no'
 
@@ -238,4 +121,70 @@ function failedStart(key: SessionKey, runId: string, error: unknown): RunEvent[]
   }
   const bodies: RunEventBody[] = isStopped ? [finish] : [{ type: 'error', error: known.toJSON() }, finish]
   return bodies.map((body, index) => ({ ...body, sessionId: key.sessionId, runId, seq: index + 1 }))
+}
+
+const SHORTEST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 500
+/** How often a silent run's process is asked after. */
+const LIFE_CHECK_MS = 2000
+const PAGE = 500
+
+/**
+ * A run of another process, seen through the store. However many follow it here, the store is asked once; it
+ * is asked rarely while nothing happens, and not at all while nobody follows.
+ */
+export class WatchedRun {
+  readonly feed: RunFeed
+  readonly #store: SessionStore
+  readonly #run: RunSummary
+  readonly #logger: Logger
+  #lifeCheckedAt = 0
+
+  constructor(store: SessionStore, run: RunSummary, logger: Logger) {
+    this.#store = store
+    this.#run = run
+    this.#logger = logger
+    this.feed = new RunFeed(run.runId, run.key, run.lastSeq)
+  }
+
+  /** Reads until the run ends or the signal fires. */
+  async watch(signal: AbortSignal): Promise<void> {
+    let pauseMs = SHORTEST_PAUSE_MS
+    while (!signal.aborted && !this.feed.ended) {
+      const found = await this.#read()
+      pauseMs = found ? SHORTEST_PAUSE_MS : Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)
+      if (!found) await this.#checkLife()
+      if (!this.feed.ended) await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
+
+  async #read(): Promise<boolean> {
+    try {
+      const { runId } = this.#run
+      const events = await this.#store.runs.readEvents(runId, { afterSeq: this.feed.lastSeq, limit: PAGE })
+      // The recorder of runs wrote them; a store returns what it was given.
+      this.feed.add(events as unknown as RunEvent[])
+      return events.length > 0
+    } catch (error) {
+      // The store may be back soon; followers only see a pause.
+      this.#logger.warn('A run could not be followed', { runId: this.#run.runId, error: messageOf(error) })
+      return false
+    }
+  }
+
+  async #checkLife(): Promise<void> {
+    if (Date.now() - this.#lifeCheckedAt < LIFE_CHECK_MS) return
+    this.#lifeCheckedAt = Date.now()
+    try {
+      const run = await this.#store.runs.findRun(this.#run.runId)
+      // Deleted with its session, or pruned: there will be nothing to read.
+      if (!run || run.lastSeq === 0) this.feed.end()
+      else await markIfInterrupted(this.#store, run)
+    } catch (error) {
+      this.#logger.warn('A run could not be looked after', {
+        runId: this.#run.runId,
+        error: messageOf(error),
+      })
+    }
+  }
 }
