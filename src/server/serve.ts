@@ -19,7 +19,7 @@ import { mountDocs, mountHealthRoutes, mountInfoRoutes, mountMetrics } from './r
 import { mountLogin } from './routes/login.js'
 import { mountRunRoutes } from './routes/run-routes.js'
 import { mountSessionRoutes } from './routes/session-routes.js'
-import { createRunHub } from './runs/run-hub.js'
+import { RunHub } from './runs/run-hub.js'
 import { AttemptLimit } from './security/attempt-limit.js'
 import { Authenticator } from './security/authenticate.js'
 import { isLoopback, type OriginRules } from './security/check-origin.js'
@@ -73,7 +73,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const info = await runtime.info()
   const metrics = new Metrics()
-  const hub = createRunHub({ runtime, appName: info.app, logger, metrics, runsPerUser: limits.runsPerUser })
+  const hub = new RunHub({ runtime, appName: info.app, logger, metrics, runsPerUser: limits.runsPerUser })
   let closing = false
   const context: ServerContext = {
     runtime,

@@ -1,16 +1,13 @@
 import type { RunEvent } from '../../run/run-event.js'
 import { publicError } from '../error-response.js'
 
-/**
- * Events that were stored together, and their bytes on the wire. The bytes are made once, however many
- * streams send them.
- */
+/** Events that were stored together, and their bytes on the wire, which are encoded once for all streams. */
 export class EventBatch {
   #frames: Buffer | undefined
   readonly events: readonly RunEvent[]
 
   constructor(events: readonly RunEvent[]) {
-    this.events = events.map(forOutsiders)
+    this.events = events.map(withoutInternals)
   }
 
   get firstSeq(): number {
@@ -31,13 +28,13 @@ export class EventBatch {
     return this.#frames
   }
 
-  /** Roughly what it costs to keep. Deltas are small; what tools take and give may be anything. */
+  /** Approximate memory. Deltas are small; arguments and results of tools have any size. */
   get weightBytes(): number {
     const isLarge = this.events.some(({ type }) => type === 'tool-result' || type === 'tool-call')
     return isLarge ? this.frames.length : this.events.length * DELTA_BYTES
   }
 
-  /** The part after a number. The whole batch, when all of it comes after. */
+  /** The events after a number. The batch itself, when that is all of them. */
   after(seq: number): EventBatch {
     return seq < this.firstSeq ? this : new EventBatch(this.events.filter(event => event.seq > seq))
   }
@@ -45,8 +42,8 @@ export class EventBatch {
 
 const DELTA_BYTES = 300
 
-/** Runs tell their errors in full, for whoever runs them at home; what leaves the house names nothing in it. */
-function forOutsiders(event: RunEvent): RunEvent {
+/** Stored errors are complete; those that leave the server name no files, hosts or settings of the machine. */
+function withoutInternals(event: RunEvent): RunEvent {
   return event.type === 'error' ? { ...event, error: publicError(event.error) } : event
 }
 

@@ -7,10 +7,9 @@ import type { RunInput, Runtime } from '../../runtime/runtime.js'
 import type { SessionKey } from '../../session/message.js'
 import type { RunEventRecord, RunSummary, SessionStore } from '../../session/session-store.js'
 import { emptyUsage } from '../../session/usage.js'
+import type { ApprovalAnswer } from '../../tool.js'
 import { markIfInterrupted } from './interrupted-runs.js'
 import { RunFeed } from './run-feed.js'
-
-type Answer = 'once' | 'always' | 'no'
 
 interface LocalRunParts {
   runtime: Runtime
@@ -20,16 +19,16 @@ interface LocalRunParts {
   logger: Logger
 }
 
-/** A run that goes on in this process, whoever watches. */
+/** A run of this process. It does not depend on its followers. */
 export class LocalRun {
   readonly feed: RunFeed
-  /** Resolves once the first event is stored; rejects with what kept the run from beginning. */
+  /** Resolves once the first event is stored; rejects with the error of a run that could not begin. */
   readonly begun: Promise<void>
-  /** Resolves when nothing of the run goes on. Never rejects. */
+  /** Resolves when the run has ended. Never rejects. */
   readonly over: Promise<void>
   readonly #parts: LocalRunParts
   readonly #abort = new AbortController()
-  readonly #asked = new Map<string, (answer: Answer) => void>()
+  readonly #asked = new Map<string, (answer: ApprovalAnswer) => void>()
   #hasBegun = false
   #begin: () => void = () => {}
   #isAwaited = true
@@ -51,8 +50,8 @@ export class LocalRun {
     return this.#hasBegun
   }
 
-  /** Nobody waits for `begun` any more: should the run fail to begin, its events have to say so. */
-  letGo(): void {
+  /** `begun` is no longer awaited: a run that then fails to begin reports it with events. */
+  detach(): void {
     this.#isAwaited = false
   }
 
@@ -60,12 +59,12 @@ export class LocalRun {
     this.#abort.abort(reason)
   }
 
-  /** Answers a request of this process; `false` when nobody asked. */
-  answer(callId: string, answer: Answer): boolean {
-    const tell = this.#asked.get(callId)
+  /** Answers an approval request of this run; `false` when there is none with that id. */
+  answer(callId: string, answer: ApprovalAnswer): boolean {
+    const resolve = this.#asked.get(callId)
     this.#asked.delete(callId)
-    tell?.(answer)
-    return tell !== undefined
+    resolve?.(answer)
+    return resolve !== undefined
   }
 
   async #run(): Promise<void> {
@@ -80,7 +79,7 @@ export class LocalRun {
       onStored: stored => this.#stored(stored),
     })
     for await (const event of events) {
-      // What an answer from elsewhere has settled is not waited for here any more.
+      // It may have been answered through another process.
       if (event.type === 'approval-answer') this.#asked.delete(event.id)
     }
   }
@@ -91,18 +90,18 @@ export class LocalRun {
     this.#begin()
   }
 
-  /** A run that waited in vain ends as a run: with events that tell why, for those who were promised one. */
+  /** The caller of a detached run was answered with its id, so its failure to begin is stored as events. */
   async #neverBegan(error: unknown): Promise<void> {
     const { key, runId, logger, runtime } = this.#parts
     if (this.#hasBegun) logger.error('A run failed outside its events', { runId, error: messageOf(error) })
     if (this.#hasBegun || this.#isAwaited) return
     const events = failedStart(key, runId, error)
     try {
-      // Another process was sent the same request and was first: the run's events are its own.
+      // Another process received the same request and started the run: its events are the run's.
       if (await runtime.store.runs.findRun(runId)) return
       await runtime.store.runs.appendEvents(key, runId, events as unknown as RunEventRecord[])
     } catch (failure) {
-      logger.warn('The end of a run could not be stored', { runId, error: messageOf(failure) })
+      logger.warn('The failed start of a run could not be stored', { runId, error: messageOf(failure) })
     }
     this.feed.add(events)
   }
@@ -125,13 +124,13 @@ function failedStart(key: SessionKey, runId: string, error: unknown): RunEvent[]
 
 const SHORTEST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 500
-/** How often a silent run's process is asked after. */
+/** How often it is checked that the process of a run without new events still runs. */
 const LIFE_CHECK_MS = 2000
 const PAGE = 500
 
 /**
- * A run of another process, seen through the store. However many follow it here, the store is asked once; it
- * is asked rarely while nothing happens, and not at all while nobody follows.
+ * A run of another process, read from the store. All followers in this process share one reader; it polls less
+ * often while there are no new events, and stops when the last follower leaves.
  */
 export class WatchedRun {
   readonly feed: RunFeed
@@ -166,8 +165,11 @@ export class WatchedRun {
       this.feed.add(events as unknown as RunEvent[])
       return events.length > 0
     } catch (error) {
-      // The store may be back soon; followers only see a pause.
-      this.#logger.warn('A run could not be followed', { runId: this.#run.runId, error: messageOf(error) })
+      // Retried: to followers a store that is unavailable for a while is a pause.
+      this.#logger.warn('The events of a run could not be read', {
+        runId: this.#run.runId,
+        error: messageOf(error),
+      })
       return false
     }
   }
@@ -177,11 +179,11 @@ export class WatchedRun {
     this.#lifeCheckedAt = Date.now()
     try {
       const run = await this.#store.runs.findRun(this.#run.runId)
-      // Deleted with its session, or pruned: there will be nothing to read.
+      // Deleted with its session, or pruned: no more events follow.
       if (!run || run.lastSeq === 0) this.feed.end()
       else await markIfInterrupted(this.#store, run)
     } catch (error) {
-      this.#logger.warn('A run could not be looked after', {
+      this.#logger.warn('The state of a run could not be checked', {
         runId: this.#run.runId,
         error: messageOf(error),
       })

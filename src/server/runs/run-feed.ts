@@ -3,13 +3,13 @@ import type { SessionKey } from '../../session/message.js'
 import type { RunStore } from '../../session/session-store.js'
 import { EventBatch } from './event-batch.js'
 
-/** How much of a run is kept in memory for those who follow closely; others read the store. */
+/** Followers that need older events than these read the store. */
 const MAXIMUM_BATCHES = 256
 const MAXIMUM_BYTES = 2 * 1024 * 1024
 
 /**
- * The newest stored events of a run that goes on, and those who wait for more. What is in here is in the
- * store; a follower that falls behind what is kept reads there until it has caught up.
+ * The newest stored events of a running run, and the followers that wait for more. Every event in a feed is in
+ * the store; a follower that needs older ones reads them there until it has caught up.
  */
 export class RunFeed {
   #batches: EventBatch[] = []
@@ -18,15 +18,15 @@ export class RunFeed {
   #ended = false
   readonly #waiting = new Set<() => void>()
   #finishReason: string | undefined
+  readonly runId: string
+  readonly key: SessionKey
   readonly startedAt = Date.now()
   followers = 0
 
-  constructor(
-    readonly runId: string,
-    readonly key: SessionKey,
-    /** Everything up to this number is in the store only. */
-    lastSeq = 0,
-  ) {
+  /** Events up to `lastSeq` are in the store only. */
+  constructor(runId: string, key: SessionKey, lastSeq = 0) {
+    this.runId = runId
+    this.key = key
     this.#lastSeq = lastSeq
   }
 
@@ -34,24 +34,24 @@ export class RunFeed {
     return this.#lastSeq
   }
 
-  /** Nothing more will come. */
+  /** Whether the feed is complete. */
   get ended(): boolean {
     return this.#ended
   }
 
-  /** Known once the last event has come. */
+  /** Known after the last event. */
   get finishReason(): string | undefined {
     return this.#finishReason
   }
 
-  /** Takes events that have been stored. Numbers that are known already are left out. */
+  /** Adds events that have been stored. Numbers that were added before are skipped. */
   add(events: readonly RunEvent[]): void {
     const batch = new EventBatch(events.filter(event => event.seq > this.#lastSeq))
     if (batch.events.length === 0) return
     this.#batches.push(batch)
     this.#bytes += batch.weightBytes
     this.#lastSeq = batch.lastSeq
-    this.#forgetOldest()
+    this.#dropOldest()
     const last = batch.events.at(-1)
     if (last?.type === 'run-finish') {
       this.#ended = true
@@ -65,22 +65,22 @@ export class RunFeed {
     this.#wakeAll()
   }
 
-  /** The number of the oldest event that is kept, or that would be. */
+  /** The number of the oldest event in memory, or of the next one when there is none. */
   get firstKept(): number {
     return this.#batches[0]?.firstSeq ?? this.#lastSeq + 1
   }
 
-  /** Whether all that comes after that number is kept here. */
+  /** Whether every event after that number is in memory. */
   covers(after: number): boolean {
     return after >= this.firstKept - 1
   }
 
-  /** The next events after that number; `undefined` when there are none yet. */
+  /** The next events after that number, or `undefined` when there are none yet. */
   next(after: number): EventBatch | undefined {
     return this.#batches.find(batch => batch.lastSeq > after)?.after(after)
   }
 
-  /** Resolves when there may be more, or the signal fires. */
+  /** Resolves when events were added, when the feed has ended, and when the signal fires. */
   wait(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve()
     return new Promise(resolve => {
@@ -94,9 +94,9 @@ export class RunFeed {
     })
   }
 
-  #forgetOldest(): void {
+  #dropOldest(): void {
     const isTooMuch = () => this.#batches.length > MAXIMUM_BATCHES || this.#bytes > MAXIMUM_BYTES
-    // The newest batch stays, however large: those who follow closely are waiting for it.
+    // The newest batch is kept at any size: followers that are up to date wait for it.
     while (this.#batches.length > 1 && isTooMuch()) this.#bytes -= this.#batches.shift()?.weightBytes ?? 0
   }
 
@@ -105,21 +105,18 @@ export class RunFeed {
   }
 }
 
-/** A page is held in memory for each follower that is behind, and events may be large. */
-const EVENT_PAGE = 100
-
 interface FollowParts {
   runs: RunStore
   runId: string
-  /** Of a run that goes on; without one everything is in the store. */
+  /** The feed of a running run; without one, all events are in the store. */
   feed: RunFeed | undefined
   after: number
   signal: AbortSignal
 }
 
 /**
- * The events of a run after a number: each once, in order, none left out. What is no longer in memory is read
- * from the store page by page; the cursor alone says what was seen, so it does not matter where a batch is from.
+ * The events of a run after a number: each once, in order, without gaps. Events that are not in memory are read
+ * from the store page by page. Only the cursor decides what comes next, so feed and store can alternate.
  */
 export async function* followRun({
   runs,
@@ -137,11 +134,11 @@ export async function* followRun({
       yield batch
       if (batch.endsRun) return
     } else if (!feed) return
-    // Events that the store has lost or pruned cannot be waited for.
+    // Events that were pruned from the store are skipped.
     else if (!isNear) cursor = Math.max(cursor, feed.firstKept - 1)
     else if (!feed.ended) await feed.wait(signal)
     else {
-      // A run that could not store its end has told none; another process may have ended it meanwhile.
+      // A run that could not store its end adds none to the feed; another process may have written one.
       const rest = await readBatch(runs, runId, cursor).catch(() => undefined)
       if (!rest) return
       cursor = rest.lastSeq
@@ -149,6 +146,9 @@ export async function* followRun({
     }
   }
 }
+
+/** Each follower that reads the store holds one page in memory, and events may be large. */
+const EVENT_PAGE = 100
 
 async function readBatch(runs: RunStore, runId: string, afterSeq: number): Promise<EventBatch | undefined> {
   const events = await runs.readEvents(runId, { afterSeq, limit: EVENT_PAGE })
