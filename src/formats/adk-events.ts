@@ -53,12 +53,17 @@ const PRESERVED = new Set([
   'route',
 ])
 
+/** A name in snake_case, in camelCase. */
+export function camelCase(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())
+}
+
 function toCamelCase(value: unknown, path: string): unknown {
   if (Array.isArray(value)) return value.map(item => toCamelCase(item, path))
   if (!isFields(value)) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => {
-      const name = key.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())
+      const name = camelCase(key)
       const place = path === '' ? name : `${path}.${name}`
       return [name, PRESERVED.has(place) ? item : toCamelCase(item, place)]
     }),

@@ -1,33 +1,34 @@
 /**
- * Streams that cannot fill memory. Nothing is taken from the source before the client has taken what went
- * before, so a client that does not read holds one chunk and the socket's own buffer; after a while of that
- * it is let go, and comes back with the number of the last event that it saw.
+ * Streams with back-pressure. The source is read only when the client has received everything before, so a client
+ * that does not read occupies one chunk and the socket's buffer. After `stalledMs` its stream is closed; it can
+ * reconnect with the number of its last event.
  */
 
 import type { Context } from 'hono'
 import { messageOf } from '../errors.js'
+import { orTimeout } from './or-timeout.js'
 import type { ServerContext, ServerEnv } from './server-context.js'
 
-/** Some bytes, and how many events they are, for the count. */
+/** Bytes to send, and the number of events in them, for the metrics. */
 export interface StreamChunk {
   bytes: Uint8Array
   events: number
 }
 
 export interface StreamOptions {
-  /** Where the chunks come from; ends early when the signal fires. */
+  /** The chunks; ends early when the signal fires. */
   source(signal: AbortSignal): AsyncIterable<StreamChunk>
-  /** Sent first: a hint, a comment. */
+  /** Sent first. */
   hello?: string
-  /** Sent when the source ended because the server ends. */
+  /** Sent last when the server shuts down. */
   farewell?: string
-  /** Sent on a silent stream. Default: an SSE comment. */
+  /** Sent while there are no chunks. Default: an SSE comment. */
   heartbeat?: string
   contentType?: string
   headers?: Record<string, string>
 }
 
-/** Answers with a stream. Takes one of the caller's places for as long as it is open. */
+/** Answers with a stream, which counts as one of the caller's until it is closed. */
 export function streamResponse(
   c: Context<ServerEnv>,
   context: ServerContext,
@@ -35,12 +36,12 @@ export function streamResponse(
 ): Response {
   const headers = {
     'content-type': options.contentType ?? 'text/event-stream; charset=utf-8',
-    // Neither kept nor changed on the way: a proxy that compresses would also hold back.
+    // A proxy that caches or compresses the stream would also delay it.
     'cache-control': 'no-cache, no-store, no-transform',
     'x-accel-buffering': 'no',
     ...options.headers,
   }
-  // A body that nobody will take must not be begun: it would hold its place for ever.
+  // The body of an answer to HEAD is never read, so its stream would never close.
   if (c.req.raw.method === 'HEAD') return new Response(null, { headers })
   const leave = context.streams.enter(context.userOf(c))
   const pump = new StreamPump(context, options, leave, () => c.env.outgoing.destroy())
@@ -59,97 +60,87 @@ class StreamPump {
   readonly #chunks: AsyncIterator<StreamChunk>
   #next: Promise<IteratorResult<StreamChunk>> | undefined
   #stalled: NodeJS.Timeout | undefined
-  #greeted = false
-  #over = false
+  #helloSent = false
+  #isOver = false
+  readonly #context: ServerContext
+  readonly #options: StreamOptions
+  readonly #leave: () => void
+  readonly #disconnect: () => void
 
-  constructor(
-    private readonly context: ServerContext,
-    private readonly options: StreamOptions,
-    private readonly leave: () => void,
-    private readonly drop: () => void,
-  ) {
+  constructor(context: ServerContext, options: StreamOptions, leave: () => void, disconnect: () => void) {
+    this.#context = context
+    this.#options = options
+    this.#leave = leave
+    this.#disconnect = disconnect
     this.#chunks = options.source(this.#abort.signal)[Symbol.asyncIterator]()
     this.#watch()
   }
 
-  /** Called when the client has taken everything so far. */
+  /** Called when the client has received everything so far. */
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     clearTimeout(this.#stalled)
     try {
       const bytes = await this.#take()
-      if (this.#over) return
+      if (this.#isOver) return
       if (bytes) controller.enqueue(bytes)
       else this.#finish(controller)
     } catch (error) {
-      // The status is long sent. The client sees the stream end, comes back, and is told then.
-      this.context.logger.warn('A stream broke off', { error: messageOf(error) })
-      if (!this.#over) this.#finish(controller)
+      // The status was sent before. The client sees the stream end, reconnects, and receives the error.
+      this.#context.logger.warn('A stream failed', { error: messageOf(error) })
+      if (!this.#isOver) this.#finish(controller)
     }
-    if (!this.#over) this.#watch()
+    if (!this.#isOver) this.#watch()
   }
 
   cancel(): void {
-    if (this.#over) return
+    if (this.#isOver) return
     this.#end()
     this.#abort.abort()
     void Promise.resolve(this.#chunks.return?.()).catch(() => {})
   }
 
   async #take(): Promise<Uint8Array | undefined> {
-    const { hello } = this.options
-    if (!this.#greeted) {
-      this.#greeted = true
+    const { hello } = this.#options
+    if (!this.#helloSent) {
+      this.#helloSent = true
       if (hello !== undefined) return Buffer.from(hello)
     }
     this.#next ??= this.#chunks.next()
-    const winner = await orSilence(this.#next, this.context.limits.heartbeatMs)
-    if (winner === 'silence') return Buffer.from(this.options.heartbeat ?? ': still here\n\n')
+    const next = await orTimeout(this.#next, this.#context.limits.heartbeatMs)
+    if (next === 'timeout') return Buffer.from(this.#options.heartbeat ?? ': still here\n\n')
     this.#next = undefined
-    if (winner.done) return undefined
-    this.context.metrics.eventsSent(winner.value.events)
-    return winner.value.bytes
+    if (next.done) return undefined
+    this.#context.metrics.eventsSent(next.value.events)
+    return next.value.bytes
   }
 
-  /** Whoever takes nothing for long enough is not there any more, or means no good. */
+  /** Closes the stream of a client that has stopped reading. */
   #watch(): void {
-    const { limits, metrics, logger } = this.context
+    const { limits, metrics, logger } = this.#context
     this.#stalled = setTimeout(() => {
       metrics.streamDropped()
       logger.info('A stream was closed because its client did not read')
       this.cancel()
-      this.drop()
+      this.#disconnect()
     }, limits.stalledMs)
     this.#stalled.unref()
   }
 
   #finish(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    const { farewell } = this.options
-    if (farewell !== undefined && this.context.isClosing()) controller.enqueue(Buffer.from(farewell))
+    const { farewell } = this.#options
+    if (farewell !== undefined && this.#context.isClosing()) controller.enqueue(Buffer.from(farewell))
     this.#end()
     controller.close()
   }
 
   #end(): void {
-    this.#over = true
+    this.#isOver = true
     clearTimeout(this.#stalled)
-    this.leave()
+    this.#leave()
   }
 }
 
-async function orSilence<T>(waiting: Promise<T>, silenceMs: number): Promise<T | 'silence'> {
-  let timer: NodeJS.Timeout | undefined
-  const silence = new Promise<'silence'>(resolve => {
-    timer = setTimeout(resolve, silenceMs, 'silence')
-    timer.unref()
-  })
-  try {
-    return await Promise.race([waiting, silence])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/** Frames for a stream of server-sent events that carry data alone. */
+/** Server-sent events without id and type. */
 export function dataFrames(values: readonly unknown[]): StreamChunk {
   const text = values.map(value => `data: ${JSON.stringify(value)}\n\n`).join('')
   return { bytes: Buffer.from(text), events: values.length }

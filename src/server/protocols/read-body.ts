@@ -1,11 +1,12 @@
 import type { Context } from 'hono'
 import type { z } from 'zod'
+import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { RunInput } from '../../runtime/runtime.js'
 import { clientJson } from '../routes/client-state.js'
 import type { ServerEnv } from '../server-context.js'
 
-/** The body of a request, checked. What is wrong is said with the path of the field, also in `details.field`. */
+/** The body of a request, checked. An error names the path of the field, also in `details.field`. */
 export async function readBody<S extends z.ZodType>(c: Context<ServerEnv>, schema: S): Promise<z.infer<S>> {
   const result = schema.safeParse(await readJson(c))
   if (result.success) return result.data
@@ -20,38 +21,38 @@ async function readJson(c: Context<ServerEnv>): Promise<unknown> {
   return text === '' ? {} : clientJson(text)
 }
 
-/** A request that cannot be done as it was asked, with the field that is to blame. */
+/** The error of a request with an invalid field. */
 export function badField(field: string, message: string): AgentError {
   return new AgentError('invalid-argument', message, { details: { field } })
 }
 
-/** A part of a message, as a run takes it. */
+/** A part of a message, as `runtime.run` accepts it. */
 export type InputPart = NonNullable<RunInput['parts']>[number]
 
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w-]+=[^;,]*)*;base64,([A-Za-z0-9+/]*={0,2})$/
 
 interface Media {
   url: string
-  /** What it is, when the URL does not say. */
+  /** Used when the URL does not contain a type. */
   mimeType: string
   name?: string | undefined
-  /** The field to blame. */
+  /** The field that errors name. */
   field: string
 }
 
-/** A file that came as a data URL, or one that the model's provider fetches from where it is. */
+/** A file as a data URL, or as a URL that the model's provider fetches. */
 export function mediaPart({ url, mimeType, name, field }: Media): InputPart {
-  const named = name === undefined ? {} : { displayName: name }
+  const named = defined({ displayName: name })
   if (url.startsWith('data:')) {
     const [, type = mimeType, data = ''] = DATA_URL.exec(url) ?? []
-    if (data === '') throw badField(field, `${field} is a data URL that cannot be read: base64 is needed.`)
+    if (data === '') throw badField(field, `${field} is a data URL that cannot be read: it must be base64.`)
     return { inlineData: { mimeType: type, data, ...named } }
   }
   if (!/^https?:\/\//i.test(url)) throw badField(field, `${field} must be a data: or an https: URL.`)
   return { fileData: { fileUri: url, mimeType: typeByEnding(url) ?? mimeType, ...named } }
 }
 
-/** Some providers want to know what they are about to fetch. */
+/** Some providers require the type of a file before they fetch it. */
 function typeByEnding(url: string): string | undefined {
   const ending = /\.([a-z0-9]+)$/i.exec(url.split(/[?#]/, 1)[0] ?? '')?.[1]?.toLowerCase()
   return TYPES.get(ending ?? '')

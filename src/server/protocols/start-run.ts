@@ -7,7 +7,7 @@ import { toProblem } from '../error-response.js'
 import { Refusal } from '../refusal.js'
 import type { ServerContext, ServerEnv } from '../server-context.js'
 
-/** Starts a run of the caller's own. */
+/** Starts a run of the caller. */
 export function startRun(
   c: Context<ServerEnv>,
   context: ServerContext,
@@ -17,8 +17,8 @@ export function startRun(
 }
 
 /**
- * As `startRun`, for an answer that is a stream. A caller who has no place left for a stream is told so before
- * the run begins; the place is free again when this resolves, and must be taken at once.
+ * As `startRun`, for an answer that is a stream. A caller at the limit of open streams is refused before the run
+ * begins. The place is released when this resolves, and the stream must enter it in the same tick.
  */
 export async function startStreamedRun(
   c: Context<ServerEnv>,
@@ -33,34 +33,34 @@ export async function startStreamedRun(
   }
 }
 
-/** Headers by which a caller finds the session and the run again. */
+/** Headers that name the session and the run of an answer. */
 export function runHeaders({ sessionId, runId }: StartedRun): Record<string, string> {
   return { 'x-lango-session': headerText(sessionId), 'x-lango-run': runId }
 }
 
-/** Headers hold ASCII only; whatever else a session id has is written as in a URL, and read so again. */
+/** Headers hold ASCII only: other session ids are percent-encoded, and decoded when they are sent back. */
 function headerText(text: string): string {
   return /^[\x21-\x24\x26-\x7e]+$/.test(text)
     ? text
     : encodeURIComponent(text.replaceAll(/\p{Surrogate}/gu, '?'))
 }
 
-/** The failure of a run as the problem that a caller may read: the same words and status as in the native API. */
+/** The error of a run as a problem document, with the text and status of the native API. */
 export function runProblem(error: AgentError | AgentErrorJson): Problem {
   const { code, message, retryable, details } = error
   return toProblem(new AgentError(code, message, { retryable, details }))
 }
 
-/** What a caller is told when a run could not be followed to its end. */
-export function brokenOff(): Problem {
-  const message = 'The answer broke off before its end. What there is of it is in the session.'
+/** The problem of a run that could not be followed to its end. */
+export function streamTruncated(): Problem {
+  const message = 'The answer was truncated. The part that was stored is in the session.'
   return toProblem(new Refusal('shutting-down', message))
 }
 
-/** Why the model ended its last answer, where clients have a word for it. */
+/** Why the model ended its last answer, as far as clients distinguish it. */
 export type ModelFinish = 'stop' | 'length' | 'content-filter'
 
-/** A run that ended well may still end with an answer that the model had to cut: the stored answer says so. */
+/** A run without an error may end with an answer that the model truncated: the stored answer has the reason. */
 export async function modelFinish({ runtime }: ServerContext, key: SessionKey): Promise<ModelFinish> {
   const [last] = await runtime.store.readMessages(key, { beforeSeq: Number.MAX_SAFE_INTEGER, limit: 1 })
   const reason = last?.extra?.finishReason

@@ -280,7 +280,7 @@ describe('useChat', () => {
     expect(textOf(await chat.last())).toBe('Let me look.|I found pears.')
     await chat.send('')
     const { error } = await chat.state()
-    expect(error).toBe('The last message says nothing: it needs text or a file.')
+    expect(error).toBe('The last message is empty: it needs text or a file.')
   })
 
   test('a login link is enough, and users with the same chat id have chats of their own', async () => {

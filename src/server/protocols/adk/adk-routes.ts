@@ -3,6 +3,9 @@
 import { randomUUID } from 'node:crypto'
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
+import { defined } from '../../../base/defined.js'
+import { isRecord } from '../../../base/is-record.js'
+import { camelCase } from '../../../formats/adk-events.js'
 import type { RunInput } from '../../../runtime/runtime.js'
 import type { Session, SessionKey, State } from '../../../session/message.js'
 import { sessionPages } from '../../../session/session-pages.js'
@@ -27,7 +30,16 @@ export function adkRoutes(context: ServerContext): Hono<ServerEnv> {
   return app
 }
 
-/** `/run` and `/run_sse`. The run goes on when the caller leaves; what came of it is in the session. */
+/** ADK's clients for JavaScript read `error`, those for Python `detail`: both hold the same text. */
+export async function adkError(error: unknown, { logger }: ServerContext): Promise<Response> {
+  const problem = errorResponse(error, logger)
+  const { detail, code } = (await problem.json()) as { detail: string; code: string }
+  const headers = new Headers(problem.headers)
+  headers.set('content-type', 'application/json; charset=utf-8')
+  return new Response(JSON.stringify({ error: detail, detail, code }), { status: problem.status, headers })
+}
+
+/** `/run` and `/run_sse`. The run continues when the caller disconnects; its result is in the session. */
 function mountAdkRuns(app: Hono<ServerEnv>, context: ServerContext): void {
   app.post('/run', async c => {
     const { key, input } = await readRun(c, context)
@@ -58,17 +70,12 @@ const RunBody = z.object({
   stateDelta: JsonObject.nullish(),
 })
 
-/** ADK for Python also takes the names with underscores. */
-const RunRequest = z.preprocess(withoutUnderscores, RunBody)
+/** ADK for Python also accepts the names in snake_case. */
+const RunRequest = z.preprocess(camelCaseKeys, RunBody)
 
-function withoutUnderscores(body: unknown): unknown {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body
-  return Object.fromEntries(
-    Object.entries(body).map(([name, value]) => [
-      name.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase()),
-      value,
-    ]),
-  )
+function camelCaseKeys(body: unknown): unknown {
+  if (!isRecord(body)) return body
+  return Object.fromEntries(Object.entries(body).map(([name, value]) => [camelCase(name), value]))
 }
 
 async function readRun(
@@ -81,7 +88,7 @@ async function readRun(
   if (!request.newMessage) throw badField('newMessage', 'A run needs a message: send `newMessage`.')
   const input: RunInput = {
     sessionId: key.sessionId,
-    // A part is whatever ADK's content may hold; the runtime checks what it is given.
+    // Any part of ADK's content; the runtime checks it.
     parts: request.newMessage.parts as NonNullable<RunInput['parts']>,
     whenBusy: 'queue',
     ...(request.stateDelta ? { stateDelta: clientState(request.stateDelta) } : {}),
@@ -138,11 +145,11 @@ function mountAdkSessions(app: Hono<ServerEnv>, context: ServerContext): void {
     refuseEvents(events)
     return c.json(await create(context, keyIn(c, context, sessionId ?? randomUUID()), state ?? {}))
   })
-  app.get(SESSION, async c => c.json(await whole(context, keyIn(c, context))))
+  app.get(SESSION, async c => c.json(await sessionWithEvents(context, keyIn(c, context))))
   app.post(SESSION, async c => {
     const body = await readBody(c, JsonObject)
     const key = keyIn(c, context)
-    // ADK for JavaScript takes { state }, ADK for Python also the state by itself.
+    // ADK for JavaScript accepts { state }, ADK for Python also the state itself.
     const { state, events } = NewSession.safeParse(body).data ?? {}
     refuseEvents(events)
     return c.json(await create(context, key, 'state' in body ? (state ?? {}) : body))
@@ -152,7 +159,7 @@ function mountAdkSessions(app: Hono<ServerEnv>, context: ServerContext): void {
     const key = keyIn(c, context)
     await ownSession(context, key)
     await store.updateState(key, clientState(stateDelta))
-    return c.json(await whole(context, key))
+    return c.json(await sessionWithEvents(context, key))
   })
   app.delete(SESSION, async c => {
     const key = keyIn(c, context)
@@ -179,7 +186,8 @@ function keyIn(c: Context<ServerEnv>, context: ServerContext, id?: string): Sess
 }
 
 function refuseEvents(events: readonly unknown[] | null | undefined): void {
-  if (events && events.length > 0) throw badField('events', 'A new session cannot be given events here.')
+  if (events && events.length > 0)
+    throw badField('events', 'A new session cannot be created with events here.')
 }
 
 async function create(context: ServerContext, key: SessionKey, state: State): Promise<AdkSession> {
@@ -187,26 +195,26 @@ async function create(context: ServerContext, key: SessionKey, state: State): Pr
   return toAdk({ key, state: session.state, updatedAt: session.updatedAt })
 }
 
-async function whole(context: ServerContext, key: SessionKey): Promise<AdkSession> {
+async function sessionWithEvents(context: ServerContext, key: SessionKey): Promise<AdkSession> {
   const { state, updatedAt } = await ownSession(context, key)
   return toAdk({ key, state, updatedAt, events: await context.runtime.events(key) })
 }
 
-/** All of them, newest first, without state and events, as ADK lists sessions. */
+/** All sessions of the user, newest first, without state and events, as ADK lists them. */
 async function listAll({ runtime }: ServerContext, { appName, userId }: SessionKey): Promise<AdkSession[]> {
   const all: SessionSummary[] = []
   for await (const page of sessionPages(runtime.store, { appName, userId })) all.push(...page)
   return all.map(({ key, updatedAt }) => toAdk({ key, state: {}, updatedAt }))
 }
 
-interface Facts {
+interface SessionFacts {
   key: SessionKey
   state: State
   updatedAt: number
   events?: AdkEvent[]
 }
 
-function toAdk({ key, state, updatedAt, events = [] }: Facts): AdkSession {
+function toAdk({ key, state, updatedAt, events = [] }: SessionFacts): AdkSession {
   const { sessionId: id, appName, userId } = key
   return { id, appName, userId, state, events, lastUpdateTime: updatedAt }
 }
@@ -217,13 +225,13 @@ interface AdkNames {
   sessionId: string
 }
 
-/** The session that a request names. Another app is not here, and another user's sessions are not the caller's. */
+/** The session that a request names. It must be of this app and of the caller. */
 function ownKey(c: Context<ServerEnv>, context: ServerContext, names: AdkNames): SessionKey {
   if (names.appName !== context.info.app) {
     throw notFound(`app "${names.appName}"; this server serves "${context.info.app}"`)
   }
   if (names.userId !== context.userOf(c)) {
-    throw new Refusal('forbidden', `These sessions are not yours: you are the user "${context.userOf(c)}".`)
+    throw new Refusal('forbidden', `These sessions belong to another user: you are "${context.userOf(c)}".`)
   }
   return context.keyOf(c, names.sessionId)
 }
@@ -233,13 +241,4 @@ async function ownSession({ runtime }: ServerContext, key: SessionKey): Promise<
   const session = await runtime.store.loadSession(key, { maxMessages: 1 })
   if (!session) throw notFound(`session "${key.sessionId}": create it first`)
   return session
-}
-
-/** ADK's clients for JavaScript read `error`, those for Python `detail`: both say the same. */
-export async function adkError(error: unknown, { logger }: ServerContext): Promise<Response> {
-  const problem = errorResponse(error, logger)
-  const { detail, code } = (await problem.json()) as { detail: string; code: string }
-  const headers = new Headers(problem.headers)
-  headers.set('content-type', 'application/json; charset=utf-8')
-  return new Response(JSON.stringify({ error: detail, detail, code }), { status: problem.status, headers })
 }

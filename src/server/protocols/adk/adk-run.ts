@@ -5,85 +5,89 @@ import type { Runtime } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { Problem, RunEvent } from '../../chat-protocol.js'
 import type { ServerContext } from '../../server-context.js'
-import { brokenOff, runProblem } from '../start-run.js'
+import { runProblem, streamTruncated } from '../start-run.js'
 
-/** An event of ADK, as it goes over the wire. */
+/** An event of ADK on the wire. */
 export type AdkEvent = Awaited<ReturnType<Runtime['events']>>[number]
 
 export interface AdkRunOptions {
   key: SessionKey
   runId: string
-  /** Whether pieces of an answer are told before the answer. */
+  /** Whether parts of an answer are sent before the answer, as partial events. */
   streaming: boolean
   signal?: AbortSignal
 }
 
-/** What comes of a run: events of ADK in order, and at the end what went wrong, if anything did. */
-type AdkRunStep = { events: AdkEvent[] } | { problem: Problem }
+/** Events of ADK in order, and last the problem of a run that failed. */
+export type AdkRunStep = { events: AdkEvent[] } | { problem: Problem }
 
 /**
- * A run as ADK tells it. What is told for good was read from the store; the run's own events only say when to
- * look, and give the pieces of text that ADK calls partial events.
+ * A run as ADK reports it. Complete events are read from the store; run events only trigger that read, and become
+ * the partial events of text.
  */
 export async function* adkRunEvents(
   { hub, runtime }: ServerContext,
   { key, runId, streaming, signal }: AdkRunOptions,
 ): AsyncGenerator<AdkRunStep> {
-  const teller = new AdkTeller(streaming)
+  const order = new AdkOrder(streaming)
   let read = 0
   let afterSeq: number | undefined
   let hasBegun = false
-  let problem: Problem | undefined = brokenOff()
+  let problem: Problem | undefined = streamTruncated()
   for await (const batch of hub.followBatches(runId, signal ? { signal } : {})) {
     afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
     hasBegun ||= batch.events.some(({ type }) => type === 'run-start')
-    // A run that waited for its session in vain has no messages; those that came meanwhile are another's.
-    if (hasBegun && teller.wantsStored(batch.events)) {
+    // A run that timed out in the queue has no messages; those that were stored meanwhile are another run's.
+    if (hasBegun && order.needsStored(batch.events)) {
       const stored = await runtime.events(key, { afterSeq: afterSeq + read })
-      // Every message of a run is one event: Lango wrote them itself.
+      // Lango stored them, one message for each event.
       read += stored.length
-      teller.addStored(stored)
+      order.addStored(stored)
     }
     for (const event of batch.events) {
       if (event.type === 'error') problem = runProblem(event.error)
       else if (event.type === 'run-finish' && event.finishReason !== 'error') problem = undefined
-      teller.hear(event)
+      order.add(event)
     }
-    const events = teller.take()
+    const events = order.take()
     if (events.length > 0) yield { events }
   }
   if (problem && !signal?.aborted) yield { problem }
 }
 
 /**
- * Puts partial and stored events in one order. An answer is often in the store before its last pieces have been
- * told; it waits for them, so that a client never sees pieces of an answer that it has seen whole.
+ * Puts partial and stored events in one order. An answer is often in the store before its last partial events were
+ * sent; it waits for them, so that no partial event follows the complete one.
  */
-class AdkTeller {
+class AdkOrder {
   readonly #waiting: AdkEvent[] = []
   readonly #ready: AdkEvent[] = []
+  readonly #streaming: boolean
   #invocationId: string | undefined
-  #heard = 0
-  #told = 0
+  /** Characters of the deltas so far, and of the complete events that were released. */
+  #deltaLength = 0
+  #releasedLength = 0
 
-  constructor(private readonly streaming: boolean) {}
+  constructor(streaming: boolean) {
+    this.#streaming = streaming
+  }
 
-  /** Whether there may be something new in the store. */
-  wantsStored(events: readonly RunEvent[]): boolean {
+  /** Whether the store may hold a new message. */
+  needsStored(events: readonly RunEvent[]): boolean {
     if (events.some(({ type }) => FOLLOWS_A_MESSAGE[type])) return true
-    return this.streaming && this.#invocationId === undefined && events.some(isDelta)
+    return this.#streaming && this.#invocationId === undefined && events.some(isDelta)
   }
 
   addStored(events: readonly AdkEvent[]): void {
     this.#invocationId ??= events.find(({ invocationId }) => invocationId)?.invocationId
-    // What the user said, or Lango in their name, went in; ADK tells what came out.
+    // ADK returns only what the agent produced.
     this.#waiting.push(...events.filter(({ author }) => author !== 'user'))
   }
 
-  hear(event: RunEvent): void {
+  add(event: RunEvent): void {
     if (isDelta(event)) {
-      this.#heard += event.text.length
-      if (this.streaming) this.#ready.push(this.#partial(event))
+      this.#deltaLength += event.text.length
+      if (this.#streaming) this.#ready.push(this.#partial(event))
     }
     this.#release(event.type === 'run-finish')
   }
@@ -95,8 +99,8 @@ class AdkTeller {
   #release(isOver: boolean): void {
     for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
       const length = textLength(next)
-      if (!isOver && this.#told + length > this.#heard) return
-      this.#told += length
+      if (!isOver && this.#releasedLength + length > this.#deltaLength) return
+      this.#releasedLength += length
       this.#ready.push(next)
       this.#waiting.shift()
     }
@@ -124,7 +128,7 @@ class AdkTeller {
 
 type Delta = Extract<RunEvent, { type: 'text-delta' | 'reasoning-delta' }>
 
-/** Which run events follow a message that was stored. */
+/** Run events that are emitted after a message was stored. */
 const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
   'run-start': false,
   'text-delta': false,

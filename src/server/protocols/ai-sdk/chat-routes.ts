@@ -36,10 +36,19 @@ export function chatRoutes(context: ServerContext): Hono<ServerEnv> {
   return app
 }
 
-/** How many stored messages a chat that is opened again begins with, at most. */
+/** The AI SDK shows the body of an error as it is, so it is one sentence of plain text. */
+export async function chatError(error: unknown, { logger }: ServerContext): Promise<Response> {
+  const answer = errorResponse(error, logger)
+  const { detail } = (await answer.json()) as Problem
+  const headers = new Headers(answer.headers)
+  headers.set('content-type', 'text/plain; charset=utf-8')
+  return new Response(detail, { status: answer.status, headers })
+}
+
+/** The most stored messages that a chat begins with when it is opened again. */
 const SHOWN = 500
 
-/** What was said so far. The answer of a run that goes on is left out: the stream tells it from its beginning. */
+/** The history. The answer of a running run is left out: the stream sends it from its beginning. */
 async function historyOf(context: ServerContext, key: SessionKey): Promise<UiHistoryMessage[]> {
   const run = await runningIn(context, key)
   const messages = await context.runtime.messages(key, { limit: SHOWN, beforeSeq: Number.MAX_SAFE_INTEGER })
@@ -50,7 +59,7 @@ async function historyOf(context: ServerContext, key: SessionKey): Promise<UiHis
 async function chat(c: Context<ServerEnv>, context: ServerContext): Promise<Response> {
   const request = await readBody(c, ChatRequest)
   const ask = askOf(request)
-  if (ask.kind === 'go-on') return goOn(c, context, ask.message)
+  if (ask.kind === 'resume') return resume(c, context, ask.message)
   const parts = inputOf(ask.message)
   const { store } = context.runtime
   const own = context.keyOf(c, request.id)
@@ -64,29 +73,29 @@ async function chat(c: Context<ServerEnv>, context: ServerContext): Promise<Resp
   return streamChat(c, context, { key, runId })
 }
 
-/** Whoever wants a turn again has no use for the answer that is under way. */
+/** A turn that is regenerated or edited replaces the running answer. */
 async function stopRun(context: ServerContext, key: SessionKey): Promise<void> {
   const run = await runningIn(context, key)
   if (!run) return
   await context.hub.stop(run.runId)
   for await (const _batch of context.hub.followBatches(run.runId)) {
-    // Only its end is waited for.
+    // Wait for its end.
   }
 }
 
-/** Passes on what the user said to the calls that wait, and goes on with the answer where the client left it. */
-async function goOn(c: Context<ServerEnv>, context: ServerContext, message: UiMessage): Promise<Response> {
+/** Passes the user's approvals to the waiting calls, and resumes the answer after the client's last event. */
+async function resume(c: Context<ServerEnv>, context: ServerContext, message: UiMessage): Promise<Response> {
   const answers = answersIn(message)
   const place = placeIn(message)
   if (answers.length === 0 || !place) {
-    const advice = 'Its last message is the agent’s, and no approval in it was answered.'
-    throw new AgentError('invalid-argument', `There is nothing to go on with. ${advice}`)
+    const reason = 'The last message is the agent’s, and no approval in it was answered.'
+    throw new AgentError('invalid-argument', `There is nothing to resume. ${reason}`)
   }
   const { runId, seq } = place
   const run = await context.hub.find(runId)
-  if (run?.key.userId !== context.userOf(c)) throw new Refusal('not-found', 'There is no such run any more.')
+  if (run?.key.userId !== context.userOf(c)) throw new Refusal('not-found', 'The run no longer exists.')
   if (seq >= run.item.lastSeq && run.item.status === 'finished') {
-    throw new AgentError('run-interrupted', 'The run is over, and nothing waits for this answer any more.')
+    throw new AgentError('run-interrupted', 'The run has ended, so this approval has no effect.')
   }
   for (const { callId, approved } of answers) {
     await context.hub.approve(runId, callId, approved ? 'once' : 'no').catch(ignoreNotFound)
@@ -95,7 +104,7 @@ async function goOn(c: Context<ServerEnv>, context: ServerContext, message: UiMe
   return streamChat(c, context, { key: run.key, runId, after: seq, answered })
 }
 
-/** The answer came from elsewhere, or too late: the events of the run tell what became of the call. */
+/** The request was answered by another client, or has timed out: the run's events have the outcome. */
 function ignoreNotFound(error: unknown): void {
   if (!(error instanceof Refusal && error.code === 'not-found')) throw error
 }
@@ -104,7 +113,6 @@ async function runningIn({ hub }: ServerContext, key: SessionKey): Promise<RunIt
   return (await hub.list(key, 20)).find(({ status }) => status === 'running')
 }
 
-/** What the AI SDK's `DefaultChatTransport` posts, and what of it is new. */
 const Part = z.looseObject({ type: z.string() })
 
 const UiMessage = z.object({
@@ -114,36 +122,36 @@ const UiMessage = z.object({
   metadata: z.unknown().optional(),
 })
 
-/** The body of `POST /api/chat`. */
+/** The body of `POST /api/chat`, as the AI SDK's `DefaultChatTransport` sends it. */
 const ChatRequest = z.object({
   id: z.string().min(1).max(256),
   messages: z.array(UiMessage).min(1),
   trigger: z.enum(['submit-message', 'regenerate-message']).nullish(),
   messageId: z.string().nullish(),
-  /** Not of the AI SDK: a model for this run, given as `body` of the transport. */
+  /** Lango's own: the model of this run, passed as `body` of the transport. */
   model: z.string().min(1).max(256).nullish(),
 })
 
 type ChatRequest = z.infer<typeof ChatRequest>
 type UiMessage = z.infer<typeof UiMessage>
 
-/** What is asked for: a message, the same turn again, another message in its place, or to go on after approvals. */
+/** What a request asks for: a new message, a turn again, an edited message, or to resume after approvals. */
 type ChatAsk =
   | { kind: 'message' | 'again' | 'edit'; message: UiMessage }
-  | { kind: 'go-on'; message: UiMessage }
+  | { kind: 'resume'; message: UiMessage }
 
-/** Reads what a request means from its trigger and its last message. */
+/** Derives it from the trigger and the last message. */
 function askOf({ messages, trigger, messageId }: ChatRequest): ChatAsk {
   const named = messages.find(({ id }) => id === messageId)
-  if (named?.role === 'assistant') return { kind: 'go-on', message: named }
+  if (named?.role === 'assistant') return { kind: 'resume', message: named }
   const last = messages.at(-1)
-  if (last?.role === 'assistant') return { kind: 'go-on', message: last }
+  if (last?.role === 'assistant') return { kind: 'resume', message: last }
   if (last?.role !== 'user') throw badField('messages', 'The last message must be the user’s.')
   if (trigger === 'regenerate-message') return { kind: 'again', message: last }
   return { kind: messageId === last.id ? 'edit' : 'message', message: last }
 }
 
-/** What the user says. Files are data URLs, or URLs that the model's provider can read. */
+/** The message as input of a run. Files are data URLs, or URLs that the model's provider fetches. */
 function inputOf({ parts }: UiMessage): InputPart[] {
   const input = parts.flatMap((part, index): InputPart[] => {
     if (part.type === 'text' && typeof part.text === 'string')
@@ -153,12 +161,11 @@ function inputOf({ parts }: UiMessage): InputPart[] {
     const name = typeof part.filename === 'string' ? part.filename : undefined
     return [mediaPart({ url: part.url, mimeType, name, field: `parts.${index}.url` })]
   })
-  if (input.length === 0)
-    throw badField('messages', 'The last message says nothing: it needs text or a file.')
+  if (input.length === 0) throw badField('messages', 'The last message is empty: it needs text or a file.')
   return input
 }
 
-/** The words of the user's messages, in order. */
+/** The texts of the user's messages, in order. */
 function userTexts(messages: readonly UiMessage[]): string[] {
   return messages.flatMap(({ role, parts }) =>
     role === 'user'
@@ -180,16 +187,7 @@ const Metadata = z.object({
   lango: z.object({ runId: z.uuid(), seq: z.number().int().min(0) }),
 })
 
-/** Where the stream of an answer stopped, as the server told it with the answer. */
+/** The run and the last event of an answer, from the metadata that the server sent with it. */
 function placeIn({ metadata }: UiMessage): { runId: string; seq: number } | undefined {
   return Metadata.safeParse(metadata).data?.lango
-}
-
-/** The AI SDK shows the body of a refusal as it is, so it is a sentence and nothing else. */
-export async function chatError(error: unknown, { logger }: ServerContext): Promise<Response> {
-  const answer = errorResponse(error, logger)
-  const { detail } = (await answer.json()) as Problem
-  const headers = new Headers(answer.headers)
-  headers.set('content-type', 'text/plain; charset=utf-8')
-  return new Response(detail, { status: answer.status, headers })
 }

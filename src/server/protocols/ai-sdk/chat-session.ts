@@ -1,10 +1,11 @@
 /**
- * Which session a chat is. Stored messages are never changed, so a turn that is done again, or a message that is
- * edited, goes to a copy of the session up to there; the chat keeps its id, and its session remembers which copy
- * it is now.
+ * The session of a chat, and its history as the AI SDK's messages. Stored messages are never changed: a turn that is
+ * regenerated, or a message that is edited, continues in a copy of the session up to that turn. The chat keeps its
+ * id, and the state of its session names the copy.
  */
 
 import { randomUUID } from 'node:crypto'
+import { defined } from '../../../base/defined.js'
 import { AgentError } from '../../../errors.js'
 import type { SessionKey } from '../../../session/message.js'
 import { messagePages } from '../../../session/session-pages.js'
@@ -16,7 +17,7 @@ import { errorText } from './chat-stream.js'
 /** A key that no client can set. */
 const CONTINUED_AS = 'lango:chat'
 
-/** The session that a chat goes on in. */
+/** The session in which a chat continues. */
 export async function sessionOfChat(store: SessionStore, chat: SessionKey): Promise<SessionKey> {
   const session = await store.loadSession(chat, { maxMessages: 1 })
   const sessionId = session?.state[CONTINUED_AS]
@@ -26,13 +27,13 @@ export async function sessionOfChat(store: SessionStore, chat: SessionKey): Prom
 }
 
 export interface TurnQuestion {
-  /** What the user said in the client's view of the chat, in order. */
+  /** The user's messages in the client's copy of the chat, in order. */
   texts: readonly string[]
   /** `again`: the turn of the last text. `edit`: the turn after those before it. */
   kind: 'again' | 'edit'
 }
 
-/** Turns the chat back to before a turn: a copy of its session ends there, and the chat goes on in it. */
+/** Forks the session of the chat before a turn; the chat continues in the copy. */
 export async function turnBack(
   store: SessionStore,
   chat: SessionKey,
@@ -40,12 +41,12 @@ export async function turnBack(
 ): Promise<SessionKey> {
   const current = await sessionOfChat(store, chat)
   const session = await store.loadSession(current, { maxMessages: 1 })
-  // Nothing was stored yet: there is nothing to turn back.
+  // Nothing is stored yet, so there is nothing to fork.
   if (!session) return chat
   const turns = await turnsOf(store, current)
   const index = kind === 'again' ? lastMatch(texts, turns) : following(texts.slice(0, -1), turns)
   const turn = index === undefined ? undefined : turns[index]
-  if (!turn) throw notThere()
+  if (!turn) throw turnNotFound()
   const copy = { ...chat, sessionId: randomUUID() }
   if (turn.seq === 1) await store.createSession(copy, {}, session.title ? { title: session.title } : {})
   else await store.forkSession(current, copy.sessionId, { throughSeq: turn.seq - 1 })
@@ -54,7 +55,7 @@ export async function turnBack(
   return copy
 }
 
-/** A run that was stopped a moment ago may still hold the session. */
+/** Waits for the lease: a run that was just stopped may still hold it. */
 async function pointTo(store: SessionStore, chat: SessionKey, sessionId: string): Promise<void> {
   const lease = await store.acquireLease(chat, { waitMs: WAIT_MS })
   try {
@@ -85,8 +86,8 @@ function following(texts: readonly string[], turns: readonly Turn[]): number | u
 }
 
 /**
- * The stored turn that the client's last text is. A client may know the end of a long chat only, and people say
- * the same thing twice: the turn with the most agreement before it wins, then the one at the same place.
+ * The stored turn of the client's last text. A client may have only the end of a long chat, and a text may occur
+ * twice: the turn with the most equal texts before it is taken, then the one at the same position.
  */
 export function lastMatch(texts: readonly string[], turns: readonly Turn[]): number | undefined {
   let best: { index: number; agreed: number } | undefined
@@ -107,12 +108,11 @@ function agreement(texts: readonly string[], turns: readonly Turn[], end: number
   return agreed
 }
 
-function notThere(): AgentError {
-  const message = 'The turn to do again was not found in the session. Load the messages of the chat again.'
+function turnNotFound(): AgentError {
+  const message = 'The turn to regenerate was not found in the session. Load the messages of the chat again.'
   return new AgentError('invalid-argument', message)
 }
 
-/** Stored messages as the AI SDK's messages, for a chat that is opened again. */
 /** A message of the AI SDK, as far as Lango writes one. */
 export interface UiHistoryMessage {
   id: string
@@ -126,19 +126,19 @@ interface UiHistoryPart {
 }
 
 /**
- * What a person and the agent have said. All that the agent did between two messages of the user is one message,
- * as it was when it was streamed; a history that begins in the middle of one begins with the next.
+ * Stored messages as the AI SDK's, for a chat that is opened again. Everything between two messages of the user is
+ * one message of the agent, as it was streamed; one whose beginning is missing is left out.
  */
 export function toUiMessages(messages: readonly ChatMessage[]): UiHistoryMessage[] {
   const history: UiHistoryMessage[] = []
   for (const message of messages) {
     if (message.synthetic || message.role === 'system') continue
     const last = history.at(-1)
-    if (message.role === 'user') history.push({ id: idOf(message), role: 'user', parts: said(message) })
+    if (message.role === 'user') history.push({ id: idOf(message), role: 'user', parts: partsOf(message) })
     else if (message.role === 'tool') answer(last?.parts ?? [], message.parts)
-    else if (last?.role === 'assistant') last.parts.push({ type: 'step-start' }, ...said(message))
+    else if (last?.role === 'assistant') last.parts.push({ type: 'step-start' }, ...partsOf(message))
     else if (last) {
-      const parts = [{ type: 'step-start' }, ...said(message)]
+      const parts = [{ type: 'step-start' }, ...partsOf(message)]
       history.push({ id: idOf(message), role: 'assistant', parts })
     }
   }
@@ -149,7 +149,7 @@ function idOf({ seq }: ChatMessage): string {
   return `message-${seq}`
 }
 
-function said({ parts }: ChatMessage): UiHistoryPart[] {
+function partsOf({ parts }: ChatMessage): UiHistoryPart[] {
   return parts.flatMap(toParts)
 }
 
@@ -173,10 +173,10 @@ function toParts(part: ChatPart): UiHistoryPart[] {
 
 function fileOf({ mimeType, name, data, url }: Extract<ChatPart, { type: 'media' }>): UiHistoryPart {
   const place = url ?? `data:${mimeType};base64,${data ?? ''}`
-  return { type: 'file', mediaType: mimeType, url: place, ...(name === undefined ? {} : { filename: name }) }
+  return { type: 'file', mediaType: mimeType, url: place, ...defined({ filename: name }) }
 }
 
-/** Gives each call its result. The newest call of an id is meant: ids come back in long chats. */
+/** Gives each call its result. Ids repeat in long chats: the newest call with the id is the right one. */
 function answer(calls: UiHistoryPart[], results: readonly ChatPart[]): void {
   for (const result of results) {
     if (result.type !== 'tool-result') continue

@@ -1,16 +1,104 @@
 /** A run as the AI SDK's UI message stream: run events in, chunks out. */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from 'hono'
 import type { SessionKey } from '../../../session/message.js'
 import type { RunEvent } from '../../chat-protocol.js'
+import { orTimeout } from '../../or-timeout.js'
 import type { EventBatch } from '../../runs/event-batch.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, type StreamChunk, streamResponse } from '../../sse.js'
-import { brokenOff, type ModelFinish, modelFinish, runHeaders, runProblem } from '../start-run.js'
+import { type ModelFinish, modelFinish, runHeaders, runProblem, streamTruncated } from '../start-run.js'
+
+interface ChatStreamOptions {
+  key: SessionKey
+  runId: string
+  /** The number of the last event that the client has. Default 0: none. */
+  after?: number
+  /** Calls whose approval the client has just answered. */
+  answered?: ReadonlySet<string>
+}
+
+/** Answers with the events of a run as a UI message stream. */
+export function streamChat(
+  c: Context<ServerEnv>,
+  context: ServerContext,
+  options: ChatStreamOptions,
+): Response {
+  const { key, runId } = options
+  return streamResponse(c, context, {
+    headers: {
+      ...runHeaders({ sessionId: key.sessionId, runId }),
+      'x-vercel-ai-ui-message-stream': 'v1',
+    },
+    source: signal => frames(context, options, signal),
+  })
+}
+
+/** The error of a tool as one text: the AI SDK has no other field for it. */
+export function errorText(result: unknown): string {
+  const error = (result as { error?: unknown } | null)?.error
+  return typeof error === 'string' ? error : JSON.stringify(error ?? result)
+}
+
+async function* frames(
+  context: ServerContext,
+  { key, runId, after = 0, answered = new Set() }: ChatStreamOptions,
+  signal: AbortSignal,
+): AsyncGenerator<StreamChunk> {
+  const writer = new UiChunkWriter({ sessionId: key.sessionId, runId }, answered)
+  const ended = new AbortController()
+  const batches = context.hub.followBatches(runId, { signal: AbortSignal.any([signal, ended.signal]) })
+  yield dataFrames([writer.start()])
+  let hasEnded = false
+  try {
+    for (let batch = await batches.next(); !batch.done; ) {
+      const chunks = await chunksOf(context, { key, batch: batch.value, after, writer })
+      if (chunks.length > 0) yield dataFrames(chunks)
+      hasEnded = batch.value.endsRun
+      const waiting = batches.next()
+      const next = writer.isWaiting ? await orTimeout(waiting, QUIET_MS) : await waiting
+      if (next === 'timeout') {
+        waiting.catch(() => {})
+        yield dataFrames(writer.pause())
+        hasEnded = true
+        break
+      }
+      batch = next
+    }
+  } finally {
+    ended.abort()
+  }
+  if (!hasEnded && !signal.aborted) yield dataFrames([{ type: 'error', errorText: streamTruncated().detail }])
+  yield DONE
+}
+
+interface WrittenBatch {
+  key: SessionKey
+  batch: EventBatch
+  after: number
+  writer: UiChunkWriter
+}
+
+/** Events that the client has are written again, so that the writer knows what is open, and not sent. */
+async function chunksOf(
+  context: ServerContext,
+  { key, batch, after, writer }: WrittenBatch,
+): Promise<UiChunk[]> {
+  const chunks: UiChunk[] = []
+  for (const event of batch.events) {
+    const finish = event.type === 'run-finish' ? await modelFinish(context, key) : 'stop'
+    const written = writer.write(event, finish)
+    if (event.seq > after) chunks.push(...written)
+    else if (event.seq === after) writer.pause()
+  }
+  return chunks
+}
+
+/** Parallel calls request approval one after the other; the stream ends after this long without another event. */
+const QUIET_MS = 300
 
 /** A chunk of the stream: its type, and what belongs to it. */
-export interface UiChunk {
+interface UiChunk {
   type: string
   [field: string]: unknown
 }
@@ -18,8 +106,8 @@ export interface UiChunk {
 type Of<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
 
 /**
- * Says what a run event means to a chat. Keeps which texts, steps and calls are open, because the AI SDK wants
- * each of them closed. One writer hears a run from its first event, also where the answer begins later.
+ * Converts run events to chunks. Tracks which texts, steps and calls are open, because the AI SDK requires each of
+ * them to be closed. A writer needs all events from the first one, also when the answer begins later.
  */
 class UiChunkWriter {
   #open: { kind: 'text' | 'reasoning'; id: string } | undefined
@@ -28,33 +116,35 @@ class UiChunkWriter {
   #seq = 0
   /** Calls without a result. */
   readonly #calls = new Set<string>()
-  /** Calls that wait for the user's word. */
+  /** Calls that wait for approval. */
   readonly #asked = new Set<string>()
   readonly #denied = new Set<string>()
+  readonly #place: { sessionId: string; runId: string }
+  /** Calls whose approval was just answered, although the run may not have received it yet. */
+  readonly #answered: ReadonlySet<string>
 
-  constructor(
-    private readonly place: { sessionId: string; runId: string },
-    /** Calls whose approval has just been answered, although the run may not have heard it yet. */
-    private readonly answered: ReadonlySet<string>,
-  ) {}
+  constructor(place: { sessionId: string; runId: string }, answered: ReadonlySet<string>) {
+    this.#place = place
+    this.#answered = answered
+  }
 
-  /** Whether the run waits for the user, so that a client must be let go to answer. */
+  /** Whether the run waits for the user: the client can answer only after the stream has ended. */
   get isWaiting(): boolean {
     return this.#asked.size > 0
   }
 
-  /** The first chunk: which message it is, and where it comes from. */
+  /** The first chunk: the id of the message, the session and the run. */
   start(): UiChunk {
-    return { type: 'start', messageId: this.place.runId, messageMetadata: this.#metadata() }
+    return { type: 'start', messageId: this.#place.runId, messageMetadata: this.#metadata() }
   }
 
-  hear(event: RunEvent, finish: ModelFinish = 'stop'): UiChunk[] {
+  write(event: RunEvent, finish: ModelFinish = 'stop'): UiChunk[] {
     this.#seq = event.seq
     switch (event.type) {
       case 'text-delta':
-        return this.#say('text', event.text)
+        return this.#text('text', event.text)
       case 'reasoning-delta':
-        return this.#say('reasoning', event.text)
+        return this.#text('reasoning', event.text)
       case 'tool-call':
         return this.#call(event)
       case 'tool-result':
@@ -75,13 +165,13 @@ class UiChunkWriter {
     }
   }
 
-  /** Ends the answer for now: the client is asked, and comes back with what the user said. */
+  /** Ends the stream while the run waits for approval: the client sends the answers with its next request. */
   pause(): UiChunk[] {
     const closed = this.#closeStep()
     return [...closed, { type: 'finish', finishReason: 'tool-calls', messageMetadata: this.#metadata() }]
   }
 
-  #say(kind: 'text' | 'reasoning', delta: string): UiChunk[] {
+  #text(kind: 'text' | 'reasoning', delta: string): UiChunk[] {
     if (delta === '') return []
     const chunks = this.#openStep()
     if (this.#open?.kind !== kind) {
@@ -96,7 +186,7 @@ class UiChunkWriter {
   #call({ id, name, args }: Of<'tool-call'>): UiChunk[] {
     const chunks = [...this.#openStep(), ...this.#closeText()]
     this.#calls.add(id)
-    // The agent runs its tools: the client is not to call anything, and cannot know them beforehand.
+    // The agent executes its tools: the client calls none, and does not know them beforehand.
     const facts = { toolCallId: id, toolName: name, providerExecuted: true, dynamic: true }
     return [...chunks, { type: 'tool-input-available', ...facts, input: args }]
   }
@@ -113,7 +203,7 @@ class UiChunkWriter {
 
   #ask({ id }: Of<'approval-request'>): UiChunk[] {
     if (!this.#calls.has(id)) return []
-    if (!this.answered.has(id)) this.#asked.add(id)
+    if (!this.#answered.has(id)) this.#asked.add(id)
     return [{ type: 'tool-approval-request', approvalId: id, toolCallId: id }]
   }
 
@@ -138,7 +228,7 @@ class UiChunkWriter {
     return [...chunks, { type: 'finish', finishReason: reason, messageMetadata }]
   }
 
-  /** A step is one answer of the model and what its tools gave back. */
+  /** A step is one answer of the model and the results of its tools. */
   #openStep(): UiChunk[] {
     if (this.#step === 'open') return []
     const closed = this.#step === 'answered' ? this.#closeStep() : []
@@ -160,109 +250,13 @@ class UiChunkWriter {
   }
 
   #metadata(more: object = {}): object {
-    return { lango: { ...this.place, seq: this.#seq, ...more } }
+    return { lango: { ...this.#place, seq: this.#seq, ...more } }
   }
 }
 
 type Notice = Of<'agent-transfer' | 'turn-warning' | 'wrap-up' | 'repair' | 'history-cut'>
 
-/** What else happens is told as data, under the name of the event. */
+/** Other events are sent as data, under the name of the event. */
 function noticeOf({ sessionId: _sessionId, runId: _runId, seq, type, ...data }: Notice): UiChunk {
   return { type: `data-${type}`, id: `${type}-${seq}`, data }
-}
-
-/** Questions of calls that were made side by side come together; then the client is let go to answer them. */
-const QUIET_MS = 300
-
-interface ChatStreamOptions {
-  key: SessionKey
-  runId: string
-  /** The client has seen everything up to this event. Default: nothing. */
-  after?: number
-  /** Calls whose approval the client has just answered. */
-  answered?: ReadonlySet<string>
-}
-
-/** Answers with the events of a run, as the AI SDK reads them. */
-export function streamChat(
-  c: Context<ServerEnv>,
-  context: ServerContext,
-  options: ChatStreamOptions,
-): Response {
-  const { key, runId } = options
-  return streamResponse(c, context, {
-    headers: {
-      ...runHeaders({ sessionId: key.sessionId, runId }),
-      'x-vercel-ai-ui-message-stream': 'v1',
-    },
-    source: signal => frames(context, options, signal),
-  })
-}
-
-async function* frames(
-  context: ServerContext,
-  { key, runId, after = 0, answered = new Set() }: ChatStreamOptions,
-  signal: AbortSignal,
-): AsyncGenerator<StreamChunk> {
-  const writer = new UiChunkWriter({ sessionId: key.sessionId, runId }, answered)
-  const left = new AbortController()
-  const batches = context.hub.followBatches(runId, { signal: AbortSignal.any([signal, left.signal]) })
-  yield dataFrames([writer.start()])
-  let hasEnded = false
-  try {
-    for (let batch = await batches.next(); !batch.done; ) {
-      const chunks = await chunksOf(context, { key, batch: batch.value, after, writer })
-      if (chunks.length > 0) yield dataFrames(chunks)
-      hasEnded = batch.value.endsRun
-      const next = await orQuiet(batches.next(), writer.isWaiting)
-      if (next === 'quiet') {
-        yield dataFrames(writer.pause())
-        hasEnded = true
-        break
-      }
-      batch = next
-    }
-  } finally {
-    left.abort()
-  }
-  if (!hasEnded && !signal.aborted) yield dataFrames([{ type: 'error', errorText: brokenOff().detail }])
-  yield DONE
-}
-
-interface Heard {
-  key: SessionKey
-  batch: EventBatch
-  after: number
-  writer: UiChunkWriter
-}
-
-/** What the client has seen already is heard again, so that the writer knows what is open, but not told. */
-async function chunksOf(context: ServerContext, { key, batch, after, writer }: Heard): Promise<UiChunk[]> {
-  const chunks: UiChunk[] = []
-  for (const event of batch.events) {
-    const finish = event.type === 'run-finish' ? await modelFinish(context, key) : 'stop'
-    const heard = writer.hear(event, finish)
-    if (event.seq > after) chunks.push(...heard)
-    else if (event.seq === after) writer.pause()
-  }
-  return chunks
-}
-
-async function orQuiet<T>(next: Promise<T>, isWaiting: boolean): Promise<T | 'quiet'> {
-  if (!isWaiting) return next
-  const timer = new AbortController()
-  const quiet = sleep(QUIET_MS, 'quiet' as const, { signal: timer.signal, ref: false })
-  quiet.catch(() => {})
-  try {
-    return await Promise.race([next, quiet])
-  } finally {
-    timer.abort()
-    next.catch(() => {})
-  }
-}
-
-/** What a tool's error says, as the one text that the AI SDK has room for. */
-export function errorText(result: unknown): string {
-  const error = (result as { error?: unknown } | null)?.error
-  return typeof error === 'string' ? error : JSON.stringify(error ?? result)
 }

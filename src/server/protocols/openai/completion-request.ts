@@ -1,6 +1,7 @@
-/** What a request for a chat completion may hold, and what it may not. */
+/** The request of a chat completion: its schema, what is refused, and its messages as Lango stores them. */
 
 import { z } from 'zod'
+import { isRecord } from '../../../base/is-record.js'
 import { parseJson, toJson } from '../../../base/json.js'
 import { AgentError } from '../../../errors.js'
 import type { RuntimeInfo } from '../../../runtime/info.js'
@@ -64,7 +65,7 @@ export type CompletionRequest = z.infer<typeof CompletionRequest>
 export type CompletionMessage = CompletionRequest['messages'][number]
 export type TextContent = z.infer<typeof Text>
 
-/** Refuses what a client would wait for in vain. */
+/** Refuses options that would have no effect. */
 export function refuseUnsupported(request: CompletionRequest): void {
   for (const field of ['tools', 'functions'] as const) {
     if ((request[field]?.length ?? 0) > 0) {
@@ -72,14 +73,14 @@ export function refuseUnsupported(request: CompletionRequest): void {
       throw unsupported(field, `Tools of the client are not supported. ${advice}`)
     }
   }
-  if ((request.n ?? 1) !== 1) throw unsupported('n', 'Only one answer can be asked for: leave `n` out, or 1.')
+  if ((request.n ?? 1) !== 1) throw unsupported('n', 'Only one answer is supported: omit `n`, or send 1.')
   const format = request.response_format?.type ?? 'text'
   if (format !== 'text') {
-    throw unsupported('response_format', 'The agent answers with text: leave `response_format` out.')
+    throw unsupported('response_format', 'The agent answers with text: omit `response_format`.')
   }
-  if (request.logprobs) throw unsupported('logprobs', 'There are no log probabilities: leave `logprobs` out.')
+  if (request.logprobs) throw unsupported('logprobs', 'Log probabilities are not supported: omit `logprobs`.')
   if (request.modalities?.some(modality => modality !== 'text')) {
-    throw unsupported('modalities', 'The agent answers with text: leave `modalities` out.')
+    throw unsupported('modalities', 'The agent answers with text: omit `modalities`.')
   }
 }
 
@@ -88,29 +89,29 @@ function unsupported(field: string, message: string): AgentError {
   return new AgentError('invalid-argument', message, { details })
 }
 
-/** The model that a run is given: none for the names by which clients mean the agent itself. */
+/** The model of the run: `undefined` for the names of the agent itself. */
 export function modelOf({ model = '' }: CompletionRequest, info: RuntimeInfo): string | undefined {
   return agentNames(info).includes(model) || model === '' ? undefined : model
 }
 
-/** Names that mean the agent with its own model. */
+/** Names of the agent with its own model. */
 export function agentNames({ agent, app }: RuntimeInfo): string[] {
   return [...new Set(['lango', agent, app])]
 }
 
-/** The messages of a request: which are new, and how the others are stored. */
+/** The messages of a request, divided into stored ones and new ones. */
 export interface SortedMessages {
-  /** What was said before, to be stored in a new session. */
+  /** Earlier messages, to be stored in a new session. */
   earlier: Message[]
-  /** Instructions that came with the new message. */
+  /** Instructions that were sent with the new message. */
   instructions: Message[]
   /** The new message. */
   parts: InputPart[]
 }
 
 /**
- * Takes the messages of a request apart. What follows the last answer is new and must be the user's; instructions
- * among it are new as well.
+ * Divides the messages of a request. Those after the last answer are new, and one of them must be the user's;
+ * instructions among them are new as well.
  */
 export function sortMessages(messages: readonly CompletionMessage[]): SortedMessages {
   const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant' || role === 'tool')
@@ -127,8 +128,8 @@ export function sortMessages(messages: readonly CompletionMessage[]): SortedMess
   return { earlier, instructions, parts }
 }
 
-/** The words of the user, for the title of a session. */
-export function textOf(parts: readonly InputPart[]): string {
+/** The text of the parts, for the title of a session. */
+export function titleOf(parts: readonly InputPart[]): string {
   return parts.flatMap(({ text }) => (text === undefined ? [] : [text])).join(' ')
 }
 
@@ -139,8 +140,8 @@ function isInstruction(message: CompletionMessage): message is Instruction {
 }
 
 /**
- * An agent has one instruction, its own. Those of a client are kept in the history, where they stand, in words
- * that no model takes for the user's.
+ * An agent has its own instruction. Those of a client are stored at their position in the history, marked so that
+ * no model reads them as the user's.
  */
 function instruction({ content }: Instruction): Message {
   const text = `[System: ${flat(content)}]`
@@ -179,9 +180,7 @@ function stored(message: CompletionMessage, names: ReadonlyMap<string, string>, 
 /** A result is an object in every vendor's shape but this one. */
 function outputOf(content: string): string {
   const value = parseJson(content)
-  return toJson(
-    typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { result: value },
-  )
+  return toJson(isRecord(value) ? value : { result: value })
 }
 
 /** A result names its call by id alone. */
@@ -216,7 +215,7 @@ function toPart(part: Exclude<UserMessage['content'], string>[number], field: st
   }
 }
 
-/** Parts as a stored message keeps them: the words to read, and where the rest stands among them. */
+/** Parts as a message stores them: the text, and the positions of the other parts in it. */
 function fields(parts: readonly InputPart[]): Pick<Message, 'content' | 'extra'> {
   const content = parts.map(({ text = '' }) => text).join('')
   if (parts.length === 1 && parts[0]?.text !== undefined) return { content }

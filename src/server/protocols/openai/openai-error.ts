@@ -3,12 +3,12 @@ import { errorResponse } from '../../error-response.js'
 import { Refusal } from '../../refusal.js'
 import type { ServerContext } from '../../server-context.js'
 
-/** An error as OpenAI writes it. */
+/** An error in OpenAI's format. */
 export interface OpenaiError {
   error: { message: string; type: string; param: string | null; code: string }
 }
 
-/** A problem in OpenAI's words. */
+/** A problem document in OpenAI's format. */
 export function toOpenaiError({ detail, status, code, details }: Problem): OpenaiError {
   const field = details?.field
   return {
@@ -28,14 +28,17 @@ const TYPES: ReadonlyMap<number, string> = new Map([
   [429, 'rate_limit_error'],
 ])
 
-/** A model that a request names and that is not there. */
+/** A request names a model that does not exist. */
 export class UnknownModel extends Refusal {
   constructor(model: string) {
-    super('not-found', `There is no model "${model}". See GET /v1/models; "lango" is the agent with its own.`)
+    super(
+      'not-found',
+      `Model "${model}" not found. GET /v1/models lists the models; "lango" is the agent with its own model.`,
+    )
   }
 }
 
-/** Any error as an answer of OpenAI's kind. */
+/** Any error as a response in OpenAI's format. */
 export async function openaiErrorResponse(error: unknown, { logger }: ServerContext): Promise<Response> {
   const answer = errorResponse(error, logger)
   const problem = (await answer.json()) as Problem
@@ -45,8 +48,8 @@ export async function openaiErrorResponse(error: unknown, { logger }: ServerCont
 }
 
 /**
- * The failure of a run as an answer. The message of the caller is stored by then, so a client that sends it again
- * would say it twice: OpenAI's clients are told not to, unless the session is thrown away anyway.
+ * The problem of a run as a response. The message is stored by then, so a retry would store it twice: the headers
+ * disable retries of OpenAI's clients, unless the session is a throwaway.
  */
 export function openaiProblemResponse(problem: Problem, headers: Record<string, string>): Response {
   const answer = new Response(null, { status: problem.status, headers })

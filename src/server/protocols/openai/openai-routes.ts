@@ -1,11 +1,11 @@
 /** OpenAI's Chat Completions, for clients that take a base URL. */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Context, Hono } from 'hono'
 import { AgentError } from '../../../errors.js'
 import type { RunInput } from '../../../runtime/runtime.js'
 import type { Message, SessionKey } from '../../../session/message.js'
 import type { Problem, RunUsage } from '../../chat-protocol.js'
+import { orTimeout } from '../../or-timeout.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, type StreamChunk, streamResponse } from '../../sse.js'
 import { readBody } from '../read-body.js'
@@ -17,7 +17,7 @@ import {
   refuseUnsupported,
   type SortedMessages,
   sortMessages,
-  textOf,
+  titleOf,
 } from './completion-request.js'
 import {
   type CompletionFinish,
@@ -56,7 +56,7 @@ async function complete(c: Context<ServerEnv>, context: ServerContext): Promise<
   return streamCompletion(c, { context, run, headers, created, includeUsage })
 }
 
-/** Starts the run in the session that the header names, or in one that is thrown away afterwards. */
+/** Starts the run in the session that the header names, or in one that is deleted afterwards. */
 async function begin(
   c: Context<ServerEnv>,
   context: ServerContext,
@@ -90,13 +90,13 @@ function sessionIn(c: Context<ServerEnv>): string | undefined {
     const sessionId = decodeURIComponent(header)
     if (sessionId.length <= 256) return sessionId
   } catch {
-    // Said below.
+    // Refused below.
   }
   const message = 'The header x-lango-session must be the id of a session, at most 256 characters.'
   throw new AgentError('invalid-argument', message)
 }
 
-/** Instructions that are new to the session are stored before the message that they came with. */
+/** New instructions are stored before the message that they were sent with. */
 async function addInstructions(
   { runtime: { store } }: ServerContext,
   key: SessionKey,
@@ -104,12 +104,12 @@ async function addInstructions(
 ): Promise<void> {
   if (instructions.length === 0) return
   if (!(await store.loadSession(key, { maxMessages: 1 }))) {
-    await store.createSession(key, {}, { title: textOf(parts) })
+    await store.createSession(key, {}, { title: titleOf(parts) })
   }
   for (const message of instructions) await store.appendMessage(key, message satisfies Message)
 }
 
-/** OpenAI's clients know a word for a model that is not there. */
+/** OpenAI's clients expect the code `model_not_found`. */
 function asUnknownModel(error: unknown, model: string | undefined): unknown {
   const isRefused = error instanceof AgentError && model !== undefined && error.message.includes(model)
   if (!isRefused || (error.code !== 'invalid-config' && error.code !== 'invalid-argument')) return error
@@ -118,9 +118,9 @@ function asUnknownModel(error: unknown, model: string | undefined): unknown {
 
 function answerHeaders(run: CompletionRun): Record<string, string> {
   const { 'x-lango-run': runId = '', ...session } = runHeaders(run.started)
-  // A session that is thrown away is not one to come back to.
+  // A throwaway session is deleted, so its id is not sent.
   if (run.isThrowaway) return { 'x-lango-run': runId }
-  // The caller's message is in the session now: a client that tries again by itself would say it twice.
+  // The message is stored: an automatic retry of the client would store it twice.
   return { ...session, 'x-lango-run': runId, 'x-should-retry': 'false' }
 }
 
@@ -131,7 +131,7 @@ interface ModelLine {
   owned_by: string
 }
 
-/** `GET /v1/models`: the agent itself first, then every model that a key was found for. */
+/** `GET /v1/models`: the agent first, then every model with a key. */
 function mountModels(app: Hono<ServerEnv>, context: ServerContext): void {
   app.get('/v1/models', async c => c.json({ object: 'list', data: await lines(context) }))
   app.get('/v1/models/:model{.+}', async c => {
@@ -154,7 +154,7 @@ function line(id: string, owner: string): ModelLine {
   return { id, object: 'model', created: 0, owned_by: owner }
 }
 
-/** The whole answer, or why there is none. */
+/** The complete answer, or the problem of the run. */
 async function wholeCompletion(
   run: CompletionRun,
   created: number,
@@ -170,7 +170,7 @@ async function wholeCompletion(
       return { completion: toCompletion(run, { created, text, reasoning, finish, usage }) }
     }
   }
-  // Nobody is there to read it.
+  // The caller has disconnected.
   return { completion: {} }
 }
 
@@ -183,19 +183,19 @@ interface StreamedCompletion {
 }
 
 /**
- * The answer in chunks. A run that fails at once, as with a wrong key, is answered with a status that says so:
- * the stream begins when there is something to tell, or when the silence has lasted.
+ * The answer in chunks. The stream begins with the first step, or after one heartbeat interval without one: a run
+ * that fails at once, as with a wrong key, is answered with an error status.
  */
 async function streamCompletion(
   c: Context<ServerEnv>,
   { context, run, headers, created, includeUsage }: StreamedCompletion,
 ): Promise<Response> {
-  // The place that the stream will take is kept meanwhile: the run has begun, and a refusal would come too late.
+  // The stream's place is held meanwhile: the run has begun, so it is too late to refuse.
   const leave = context.streams.enter(context.userOf(c))
   const steps = run.steps()
   const next = steps.next()
-  const first = await orSilence(next, context.limits.heartbeatMs).finally(leave)
-  if (first?.done === false && first.value.type === 'problem') {
+  const first = await orTimeout(next, context.limits.heartbeatMs).finally(leave)
+  if (first !== 'timeout' && !first.done && first.value.type === 'problem') {
     return openaiProblemResponse(first.value.problem, headers)
   }
   const writer = new ChunkWriter(run, { created, includeUsage })
@@ -206,12 +206,6 @@ async function streamCompletion(
       return frames(next, steps, writer)
     },
   })
-}
-
-async function orSilence<T>(next: Promise<T>, silenceMs: number): Promise<T | undefined> {
-  const timer = new AbortController()
-  const silence = sleep(silenceMs, undefined, { signal: timer.signal, ref: false }).catch(() => undefined)
-  return Promise.race([next, silence]).finally(() => timer.abort())
 }
 
 async function* frames(
@@ -235,8 +229,7 @@ async function* frames(
   }
 }
 
-/** Completions as OpenAI writes them, whole or in chunks. */
-/** What stands in every chunk and in the whole answer. */
+/** The fields of every chunk and of a complete answer. */
 function identity(run: CompletionRun, created: number) {
   return { id: `chatcmpl-${run.started.runId}`, created, model: run.model }
 }
@@ -268,16 +261,19 @@ function toCompletion(run: CompletionRun, answer: WholeAnswer): object {
 
 interface ChunkOptions {
   created: number
-  /** Whether a last chunk tells the usage; then all others say that they do not. */
+  /** Whether a last chunk has the usage; then all others have `usage: null`. */
   includeUsage: boolean
 }
 
-/** Makes the chunks of one streamed answer. */
+/** Builds the chunks of one streamed answer. */
 class ChunkWriter {
-  constructor(
-    private readonly run: CompletionRun,
-    private readonly options: ChunkOptions,
-  ) {}
+  readonly #run: CompletionRun
+  readonly #options: ChunkOptions
+
+  constructor(run: CompletionRun, options: ChunkOptions) {
+    this.#run = run
+    this.#options = options
+  }
 
   first(): object {
     return this.#chunk({ role: 'assistant', content: '' })
@@ -287,23 +283,23 @@ class ChunkWriter {
     return this.#chunk({ content: text })
   }
 
-  /** The name that most compatible servers use for what a model thinks. */
+  /** `reasoning_content` is the field of most compatible servers. */
   reasoning(text: string): object {
     return this.#chunk({ reasoning_content: text })
   }
 
   end(finish: CompletionFinish, usage: RunUsage): object[] {
     const last = this.#chunk({}, finish)
-    if (!this.options.includeUsage) return [last]
+    if (!this.#options.includeUsage) return [last]
     return [last, { ...this.#chunk({}), choices: [], usage: toUsage(usage) }]
   }
 
   #chunk(delta: object, finish: CompletionFinish | null = null): object {
     return {
-      ...identity(this.run, this.options.created),
+      ...identity(this.#run, this.#options.created),
       object: 'chat.completion.chunk',
       choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
-      ...(this.options.includeUsage ? { usage: null } : {}),
+      ...(this.#options.includeUsage ? { usage: null } : {}),
     }
   }
 }
