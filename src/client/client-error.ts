@@ -1,10 +1,22 @@
 import type { Problem } from '../server/chat-protocol.js'
 
-/** What the server refused, or why it could not be reached. */
+/**
+ * A request that the server refused, or that did not reach it. `status` is 0 when the server could not be reached.
+ *
+ * ```ts
+ * import { ClientError, createClient } from 'lango/client'
+ * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+ * const session = await client.session('trip').catch((error: unknown) => {
+ *   if (error instanceof ClientError && error.code === 'session-not-found') return undefined
+ *   throw error
+ * })
+ * console.log(session?.title)
+ * ```
+ */
 export class ClientError extends Error {
   override readonly name = 'ClientError'
   readonly problem: Problem
-  /** Seconds after which the server asks to be tried again. */
+  /** The server's Retry-After, in seconds. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(problem: Problem, options: { retryAfterSeconds?: number | undefined; cause?: unknown } = {}) {
@@ -28,12 +40,12 @@ export class ClientError extends Error {
 
 /** The server could not be reached, or the connection broke before it answered. */
 export function unreachable(cause: unknown): ClientError {
-  const detail = 'The server cannot be reached. Is it running, and is the network there?'
+  const detail = 'The server cannot be reached. Check that it is running and that the network is available.'
   const problem = { type: 'about:blank', title: 'Unreachable', status: 0, detail, retryable: true }
   return new ClientError({ ...problem, code: 'internal' }, { cause })
 }
 
-/** The error that an answer tells of. Proxies answer with pages of their own, so anything may stand in it. */
+/** The error of a response. Proxies answer with pages of their own, so the body may be anything. */
 export async function errorOf(response: Response): Promise<ClientError> {
   const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
   const options = Number.isFinite(retryAfter) ? { retryAfterSeconds: retryAfter } : {}
@@ -41,7 +53,7 @@ export async function errorOf(response: Response): Promise<ClientError> {
     const problem: unknown = await response.json()
     if (isProblem(problem)) return new ClientError(problem, options)
   } catch {
-    // Not JSON: the status has to tell.
+    // Not JSON: the status decides.
   }
   const { status } = response
   const detail = `The server answered with status ${status}.`

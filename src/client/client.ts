@@ -1,6 +1,6 @@
 /**
  * The typed client of Lango's server: fetch only, for browsers and Node. Every method throws a `ClientError`
- * that carries the server's problem document.
+ * with the server's problem document.
  */
 import type {
   ApprovalReply,
@@ -22,43 +22,216 @@ import type {
 } from '../server/chat-protocol.js'
 
 export interface ClientOptions {
-  /** Where the server is. Default: the page's own origin. */
+  /** The server's address. Default: the page's own origin. */
   baseUrl?: string
-  /** A bearer token, when the server asks for one and there is no cookie. */
+  /** A bearer token, when the server requires one and there is no cookie. */
   token?: string
+  /** Default: the global `fetch`. */
   fetch?: typeof globalThis.fetch
 }
 
 export interface LangoClient {
+  /**
+   * What is served, and the caller's user name.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { agent, model, user } = await client.info()
+   * console.log(`${agent} (${model}) for ${user}`)
+   * ```
+   */
   info(): Promise<ServerInfo>
+  /**
+   * The models for runs, those with a key first.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { models } = await client.models()
+   * console.log(models.map(({ reference }) => reference))
+   * ```
+   */
   models(): Promise<ModelList>
+  /**
+   * A page of the caller's sessions, newest first. `nextCursor` is the `cursor` of the next page.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const page = await client.sessions({ search: 'trip', limit: 20 })
+   * for (const { sessionId, title } of page.sessions) console.log(sessionId, title)
+   * ```
+   */
   sessions(query?: { search?: string; cursor?: string; limit?: number }): Promise<SessionList>
+  /**
+   * Creates an empty session. Without a `sessionId` the server chooses one.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { sessionId } = await client.createSession({ title: 'A trip to the sea' })
+   * console.log(sessionId)
+   * ```
+   */
   createSession(session?: NewSession): Promise<SessionItem>
+  /**
+   * A session with its usage, its running run and its newest run.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { usage, activeRun } = await client.session('trip')
+   * console.log(usage.totalTokens, activeRun?.runId)
+   * ```
+   */
   session(sessionId: string): Promise<SessionDetail>
+  /**
+   * Changes the title of a session.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * await client.renameSession('trip', 'A trip to the hills')
+   * ```
+   */
   renameSession(sessionId: string, title: string): Promise<SessionItem>
+  /**
+   * Deletes a session with its messages. A running run is stopped first.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * await client.deleteSession('trip')
+   * ```
+   */
   deleteSession(sessionId: string): Promise<void>
+  /**
+   * Messages in order; without a bound, the newest. `beforeSeq` and `afterSeq` select older and newer ones.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { messages } = await client.messages('trip', { limit: 50 })
+   * const oldest = messages[0]
+   * if (oldest) console.log(await client.messages('trip', { beforeSeq: oldest.seq, limit: 50 }))
+   * ```
+   */
   messages(
     sessionId: string,
     range?: { beforeSeq?: number; afterSeq?: number; limit?: number },
   ): Promise<MessagePage>
+  /**
+   * Copies a session up to and including message `throughSeq`; without it, the whole session.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const copy = await client.fork('trip', { throughSeq: 4, title: 'Another way' })
+   * console.log(copy.sessionId)
+   * ```
+   */
   fork(sessionId: string, request?: ForkRequest): Promise<SessionItem>
+  /**
+   * What each provider would reject if the history were sent unrepaired. `profile`: one or several, with commas.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { profiles } = await client.lint('trip', 'anthropic')
+   * console.log(profiles.map(({ findings }) => findings.length))
+   * ```
+   */
   lint(sessionId: string, profile?: string): Promise<SessionLint>
+  /**
+   * The runs of a session, newest first. Default 50, at most 500.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { runs } = await client.runs('trip', { limit: 5 })
+   * console.log(runs.map(({ runId, status }) => `${runId} ${status}`))
+   * ```
+   */
   runs(sessionId: string, query?: { limit?: number }): Promise<RunList>
+  /**
+   * A run: its status, and the number of its newest stored event.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { runs } = await client.runs('trip')
+   * if (runs[0]) console.log((await client.run(runs[0].runId)).status)
+   * ```
+   */
   run(runId: string): Promise<RunItem>
+  /**
+   * Inspects a run: per model call what was stored, truncated, repaired and sent.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { runs } = await client.runs('trip')
+   * if (runs[0]) console.log((await client.inspect(runs[0].runId)).steps.length)
+   * ```
+   */
   inspect(runId: string): Promise<RunInspection>
+  /**
+   * Starts a run with a message and returns once it has begun or is queued. The session is created if it does not exist.
+   * The run continues when the client disconnects. With a `runId`, sending the request again does not start a second run.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { runId } = await client.start('trip', { text: 'Find me a quiet beach.', whenBusy: 'queue' })
+   * console.log(runId)
+   * ```
+   */
   start(sessionId: string, request: RunRequest): Promise<StartedRun>
   /**
-   * The events of a run after number `after` (default 0: from the beginning). Reconnects by itself, with
-   * growing pauses, without a gap or a double, until `run-finish` or until the signal is aborted.
+   * The events of a run after number `after` (default 0: from the beginning). Reconnects with increasing pauses, without
+   * missing or repeated events, until `run-finish` or until the signal is aborted.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { runId } = await client.start('trip', { text: 'Find me a quiet beach.' })
+   * for await (const event of client.follow(runId)) {
+   *   if (event.type === 'text-delta') console.log(event.text)
+   * }
+   * ```
    */
   follow(runId: string, options?: FollowOptions): AsyncGenerator<RunEvent, void, undefined>
+  /**
+   * Requests a run to stop, in whichever process it is. Its `run-finish` has the reason `aborted`.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { activeRun } = await client.session('trip')
+   * if (activeRun) await client.stop(activeRun.runId)
+   * ```
+   */
   stop(runId: string): Promise<void>
+  /**
+   * Answers the approval request of a tool call.
+   *
+   * ```ts
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { runId } = await client.start('trip', { text: 'Book it.' })
+   * for await (const event of client.follow(runId)) {
+   *   if (event.type === 'approval-request') await client.approve(runId, event.id, 'once')
+   * }
+   * ```
+   */
   approve(runId: string, callId: string, answer: ApprovalReply['answer']): Promise<void>
 }
 
 export interface FollowOptions {
+  /** The number of the last event that the caller has. */
   after?: number
   signal?: AbortSignal
-  /** Hears when the connection is lost and when it is back. */
+  /** Called when the connection is lost and when it is open again. */
   onConnection?: (state: 'open' | 'lost') => void
 }

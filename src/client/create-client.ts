@@ -3,13 +3,28 @@ import type { ApprovalReply, ForkRequest, NewSession, RunEvent, RunRequest } fro
 import type { ClientOptions, FollowOptions, LangoClient } from './client.js'
 import { ClientError, errorOf, unreachable } from './client-error.js'
 
-/** A client of one server, for browsers and Node. */
+/**
+ * A client of one server, for browsers and Node.
+ *
+ * ```ts
+ * import { ClientError, createClient } from 'lango/client'
+ * const client = createClient({ baseUrl: 'http://127.0.0.1:18789', token: process.env.LANGO_TOKEN ?? '' })
+ * try {
+ *   const { runId } = await client.start('trip', { text: 'Find me a quiet beach.' })
+ *   for await (const event of client.follow(runId)) {
+ *     if (event.type === 'text-delta') process.stdout.write(event.text)
+ *   }
+ * } catch (error) {
+ *   if (error instanceof ClientError) console.error(error.code, error.message)
+ * }
+ * ```
+ */
 export function createClient(options: ClientOptions = {}): LangoClient {
   const call = caller(options)
   return { ...sessionCalls(call), ...runCalls(call) }
 }
 
-/** Sends a request and returns the answer's JSON. */
+/** Sends a request and returns the JSON of the answer. */
 interface Call {
   <T>(method: string, path: string, body?: unknown): Promise<T>
   stream(path: string, signal: AbortSignal): Promise<Response>
@@ -22,7 +37,7 @@ function caller({ baseUrl = '', token, fetch = globalThis.fetch }: ClientOptions
     const json = body === undefined ? {} : { 'content-type': 'application/json' }
     let response: Response
     try {
-      // Called without a receiver: a browser's fetch refuses to be the method of anything else.
+      // Called without a receiver: a browser's fetch throws when it is called as a method.
       response = await fetch(`${root}${path}`, {
         method,
         headers: { accept: 'application/json', ...headers, ...json },
@@ -32,7 +47,7 @@ function caller({ baseUrl = '', token, fetch = globalThis.fetch }: ClientOptions
       throw unreachable(error)
     }
     if (!response.ok) throw await errorOf(response)
-    // The server is of the same release as the types.
+    // The types belong to the server's release.
     return (response.status === 204 ? undefined : await response.json()) as T
   }
   const stream = (path: string, signal: AbortSignal) =>
@@ -96,7 +111,7 @@ function search(query: Record<string, string | number | undefined>): string {
 
 const SHORTEST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 10_000
-/** A stream that is silent for longer than three heartbeats is broken, whatever the network says. */
+/** A stream without data for more than three heartbeats has lost its connection. */
 const SILENCE_MS = 50_000
 
 interface FollowParts {
@@ -106,8 +121,8 @@ interface FollowParts {
 }
 
 /**
- * The events of a run, over as many connections as it takes. The number of the last event is all that has to be
- * remembered: whatever comes twice is left out, and what was missed is asked for.
+ * The events of a run, over as many connections as needed. The number of the last event is the only state: repeated
+ * events are skipped, and missed ones are requested.
  */
 async function* followRun({ open, options }: FollowParts): AsyncGenerator<RunEvent, void, undefined> {
   const { signal, onConnection = () => {} } = options
@@ -118,7 +133,7 @@ async function* followRun({ open, options }: FollowParts): AsyncGenerator<RunEve
     const connection = new Connection(signal)
     try {
       const response = await connection.open(abort => open(after, abort))
-      // Nothing comes after that number, now or later.
+      // No event follows, now or later.
       if (response.status === 204) return
       if (!isOpen) onConnection('open')
       isOpen = true
@@ -143,7 +158,7 @@ async function* followRun({ open, options }: FollowParts): AsyncGenerator<RunEve
   }
 }
 
-/** One connection. It is closed with the caller's signal, and when nothing has come for too long. */
+/** One connection. It is closed by the caller's signal, and after too long without data. */
 class Connection {
   readonly #abort = new AbortController()
   readonly #signal: AbortSignal | undefined
@@ -156,7 +171,7 @@ class Connection {
   }
 
   async open(fetchEvents: (signal: AbortSignal) => Promise<Response>): Promise<Response> {
-    this.#alive()
+    this.#restartTimer()
     let response: Response
     try {
       response = await fetchEvents(this.#abort.signal)
@@ -170,7 +185,7 @@ class Connection {
   async *events(response: Response): AsyncGenerator<RunEvent, void, undefined> {
     if (!response.body) return
     try {
-      for await (const { event, data } of readServerEvents(response.body, () => this.#alive())) {
+      for await (const { event, data } of readServerEvents(response.body, () => this.#restartTimer())) {
         if (event === 'message') yield JSON.parse(data) as RunEvent
       }
     } catch (error) {
@@ -184,7 +199,7 @@ class Connection {
     this.#abort.abort()
   }
 
-  #alive(): void {
+  #restartTimer(): void {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => this.#abort.abort(), SILENCE_MS)
   }
@@ -208,10 +223,10 @@ export interface ServerEvent {
   data: string
 }
 
-/** The longest event that is read: a tool's result may be large, a broken stream may be endless. */
+/** The longest event that is read: the result of a tool may be large, a broken stream may never end. */
 const MAXIMUM_LENGTH = 64 * 1024 * 1024
 
-/** Reads server-sent events. Ends when the stream does; an event that was cut off is left out. */
+/** Reads server-sent events until the stream ends. A truncated last event is skipped. */
 export async function* readServerEvents(
   body: ReadableStream<Uint8Array>,
   onBytes: () => void = () => {},
@@ -223,7 +238,7 @@ export async function* readServerEvents(
   const parser = createParser({
     maxBufferSize: MAXIMUM_LENGTH,
     onEvent: ({ event = 'message', data }) => found.push({ event, data }),
-    // Fields that are unknown or cannot be read are ignored, as the standard asks.
+    // Unknown and invalid fields are ignored, as the standard requires.
     onError: ({ type }: ParseError) => {
       tooLong ||= type === 'max-buffer-size-exceeded'
     },
@@ -242,10 +257,10 @@ export async function* readServerEvents(
   }
 }
 
-/** Asking again would bring the same event again, so this is not retried. */
+/** Not retryable: a new request would return the same event. */
 function eventTooLong(): ClientError {
   const megabytes = MAXIMUM_LENGTH / 1024 / 1024
-  const detail = `An event of the run is longer than ${megabytes} MB and was not read. Read the session's messages instead.`
-  const problem = { type: 'about:blank', title: 'Too large', status: 0, detail, retryable: false }
+  const detail = `An event of the run is larger than ${megabytes} MB and was not read. Read the session's messages instead.`
+  const problem = { type: 'about:blank', title: 'Event too large', status: 0, detail, retryable: false }
   return new ClientError({ ...problem, code: 'too-large' })
 }

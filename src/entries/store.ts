@@ -1,3 +1,16 @@
+/**
+ * `lango/store`: sessions and their stores, usable alone.
+ *
+ * ```ts
+ * import { openStore } from 'lango/store'
+ * const store = await openStore('memory:')
+ * const key = { appName: 'app', userId: 'ann', sessionId: 'trip' }
+ * await store.createSession(key)
+ * await store.appendMessage(key, { role: 'user', content: 'Hello', timestamp: Date.now() })
+ * console.log((await store.loadSession(key))?.totalMessages)
+ * await store.close()
+ * ```
+ */
 export { AgentError, type AgentErrorCode } from '../errors.js'
 export {
   DEFAULT_BUDGET_TOKENS,

@@ -1,3 +1,19 @@
+/**
+ * `lango/testing`: a scripted model, and servers that judge requests as strictly as the vendors do.
+ *
+ * ```ts
+ * import { createRuntime } from 'lango'
+ * import { ScriptedProvider } from 'lango/testing'
+ * const provider = new ScriptedProvider([{ text: 'Hello.' }])
+ * const runtime = await createRuntime({
+ *   store: 'memory:',
+ *   providers: { play: provider },
+ *   agent: { name: 'root', model: 'play/model' },
+ * })
+ * for await (const event of runtime.run({ sessionId: 's1', text: 'Hi' })) console.log(event.type)
+ * await runtime.close()
+ * ```
+ */
 export { AgentError, type AgentErrorCode } from '../errors.js'
 export {
   type Script,

@@ -1,10 +1,10 @@
 /**
- * The native API under `/api`, as types: what the server answers and what `lango/client` and the web chat read.
+ * The native API under `/api`, as types: what the server answers, and what `lango/client` and the web chat read.
  *
- * A run is started by a call that returns at once; its events are a stream of their own, which may be opened by
- * anyone who may see the session, as often as they like, from any number. Each server-sent event has the
- * event's `seq` as its id and the JSON of a `RunEvent` as its data; reconnecting with `Last-Event-ID` (or
- * `?after=`) gives exactly what was missed and then the live rest. The stream ends after `run-finish`.
+ * The call that starts a run returns at once; its events are a separate stream, which every client of the user can
+ * open, any number of times, from any event number. Each server-sent event has the event's `seq` as its id and the
+ * JSON of a `RunEvent` as its data. Reconnecting with `Last-Event-ID` (or `?after=`) returns exactly the missed
+ * events, then the live ones. The stream ends after `run-finish`.
  */
 import type { AgentErrorCode } from '../errors.js'
 import type { InspectedStep, RunInspection } from '../observe/inspect.js'
@@ -12,6 +12,7 @@ import type { RunEvent } from '../run/run-event.js'
 import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint } from '../runtime/info.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import type { RunUsage } from '../session/usage.js'
+import type { ApprovalAnswer } from '../tool.js'
 
 export type {
   ChatMessage,
@@ -29,12 +30,12 @@ export type {
 /** Tokens and cost of one model answer. */
 export type ChatUsage = RunUsage
 
-/** `GET /api/info`: what is served, and to whom. */
+/** `GET /api/info`: what is served, and the caller's user name. */
 export interface ServerInfo extends RuntimeInfo {
   version: string
-  /** Who the server takes the caller for. */
+  /** The caller's user name. */
   user: string
-  /** With the demo model: the line that sets a key. */
+  /** With the demo model: the shell command that sets a key. */
   keyHint?: string
   /** The largest request body in bytes: attachments must fit. */
   maxBodyBytes: number
@@ -55,7 +56,7 @@ export interface SessionItem {
   totalTokens: number
   createdAt: number
   updatedAt: number
-  /** An answer is being written, by the server that was asked. */
+  /** A run of the session is running, as far as this server process knows. */
   running?: true
 }
 
@@ -69,7 +70,7 @@ export interface SessionList {
 export interface SessionDetail extends SessionItem {
   /** Over all stored answers. */
   usage: RunUsage
-  /** The run that goes on, if there is one: follow its events from the beginning. */
+  /** The running run, if there is one: follow its events from the beginning. */
   activeRun?: RunItem
   /** The newest run, finished or not. */
   lastRun?: RunItem
@@ -112,7 +113,7 @@ export interface RunItem {
   finishReason?: string
 }
 
-/** `GET /api/sessions/{id}/runs?limit=`, newest first: 50, or up to 500 when asked for. */
+/** `GET /api/sessions/{id}/runs?limit=`, newest first; default 50, at most 500. */
 export interface RunList {
   runs: RunItem[]
 }
@@ -126,11 +127,11 @@ export interface RunRequest {
   stateDelta?: Record<string, unknown>
   /** Default `reject`: 409 `session-busy` while another run works on the session. */
   whenBusy?: 'queue' | 'reject'
-  /** Chosen by the caller, a UUID: sending the same request twice starts one run. */
+  /** A UUID chosen by the caller: sending the same request twice starts one run. */
   runId?: string
 }
 
-/** 202: the run has begun, or waits for its turn. */
+/** 202: the run has begun or is queued. */
 export interface StartedRun {
   runId: string
   sessionId: string
@@ -138,7 +139,7 @@ export interface StartedRun {
 
 /** `POST /api/runs/{runId}/approvals/{callId}`. */
 export interface ApprovalReply {
-  answer: 'once' | 'always' | 'no'
+  answer: ApprovalAnswer
 }
 
 /** Every error: RFC 9457, media type `application/problem+json`. */

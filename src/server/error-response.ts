@@ -1,13 +1,13 @@
-/** The one place where errors become HTTP: problem documents (RFC 9457), and nothing that an outsider must not see. */
+/** The one place where errors become HTTP: problem documents (RFC 9457). Internal errors are logged, not returned. */
 import { AgentError, type AgentErrorCode, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Problem } from './chat-protocol.js'
 import { Refusal, type RefusalCode } from './refusal.js'
 
-/** The problem that tells of an error, as an answer. An error that nobody expected is logged, not shown. */
+/** An error as a response. The text of an internal error goes to the log only. */
 export function errorResponse(error: unknown, logger: Logger): Response {
   const problem = toProblem(error)
-  if (problem.status === 500 || (error instanceof AgentError && isHouseMatter(error))) {
+  if (problem.status === 500 || (error instanceof AgentError && isInternal(error))) {
     logger.error('A request failed', { error: messageOf(error) })
   }
   const headers = new Headers({
@@ -28,7 +28,7 @@ export function toProblem(error: unknown): Problem {
   }
   if (error instanceof AgentError) {
     const [status, title] = FAILURES[error.code]
-    const detail = isHouseMatter(error) ? HOUSE_MATTER : error.message
+    const detail = isInternal(error) ? INTERNAL : error.message
     const details = publicDetails(error)
     return {
       ...problem({ code: error.code, status, title, detail, retryable: error.retryable }),
@@ -44,18 +44,18 @@ export function toProblem(error: unknown): Problem {
   })
 }
 
-const UNEXPECTED = 'Something failed that should not have. The log of the server tells more.'
-const HOUSE_MATTER = 'The server has a problem of its own. Its log tells more; try again later.'
+const UNEXPECTED = 'Unexpected error. The server’s log has the details.'
+const INTERNAL = 'The server has an internal problem. Its log has the details; try again later.'
 
-/** Errors whose words name files, hosts or settings of this machine: those stay in the log. */
-function isHouseMatter({ code }: { code: string }): boolean {
+/** Errors whose messages name files, hosts or settings of this machine. */
+function isInternal({ code }: { code: string }): boolean {
   return code === 'internal' || code === 'invalid-config' || code.startsWith('store-')
 }
 
-/** What went wrong in a run, as outsiders may read it: the same rule as for answers. The log has the rest. */
+/** The error of a run as clients may read it: the rule of responses. */
 export function publicError<E extends { code: string; message: string }>(error: E): E {
-  if (!isHouseMatter(error)) return error
-  return { ...error, message: HOUSE_MATTER, ...('details' in error ? { details: {} } : {}) }
+  if (!isInternal(error)) return error
+  return { ...error, message: INTERNAL, ...('details' in error ? { details: {} } : {}) }
 }
 
 function problem(facts: Omit<Problem, 'type'>): Problem {
@@ -86,20 +86,20 @@ const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
   'history-illegal': [422, 'The history is not legal'],
   'context-overflow': [422, 'The context is too long'],
   'provider-auth': [502, 'The model provider refused the key'],
-  'provider-rate-limit': [429, 'The model provider asks to slow down'],
+  'provider-rate-limit': [429, 'The model provider limits the request rate'],
   'provider-quota': [502, 'The quota at the model provider is used up'],
   'provider-overloaded': [503, 'The model provider is overloaded'],
   'provider-unavailable': [502, 'The model provider cannot be reached'],
   'provider-rejected': [502, 'The model provider refused the request'],
   'provider-blocked': [422, 'The model provider blocked the content'],
-  'provider-stream': [502, 'The answer of the model broke off'],
+  'provider-stream': [502, 'The answer of the model was truncated'],
   'run-interrupted': [409, 'The run was interrupted'],
   aborted: [409, 'Stopped'],
   internal: [500, 'Internal error'],
 }
 
 function publicDetails(error: AgentError): Record<string, unknown> | undefined {
-  if (isHouseMatter(error) || Object.keys(error.details).length === 0) return undefined
+  if (isInternal(error) || Object.keys(error.details).length === 0) return undefined
   return { ...error.details }
 }
 

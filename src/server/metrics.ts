@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Counter, Gauge, Registry } from 'prom-client'
 
-/** What is true at the moment of asking. */
+/** Current values. */
 export interface Gauges {
   runsRunning: number
   streamsOpen: number
@@ -19,11 +19,11 @@ export class Metrics {
     'Runs that ended in this process, by reason.',
     ['reason'],
   )
-  readonly #runsRunning = this.#gauge('lango_runs_running', 'Runs that go on in this process.')
+  readonly #runsRunning = this.#gauge('lango_runs_running', 'Running runs of this process.')
   readonly #streamsOpen = this.#gauge('lango_streams_open', 'Open event streams.')
   readonly #streamsDropped = this.#counter(
     'lango_streams_dropped_total',
-    'Streams closed because nobody read.',
+    'Streams closed because the client did not read.',
   )
   readonly #eventsSent = this.#counter('lango_events_sent_total', 'Run events written to streams.')
   readonly #requests = this.#counter('lango_http_requests_total', 'Requests by class of route and status.', [
@@ -37,7 +37,7 @@ export class Metrics {
   readonly #p99Lag = this.#gauge('lango_event_loop_lag_p99_seconds', '99th percentile of it.')
   readonly #memory = this.#gauge('process_resident_memory_bytes', 'Resident memory.')
   readonly #heap = this.#gauge('nodejs_heap_size_used_bytes', 'Heap in use.')
-  readonly #uptime = this.#gauge('process_uptime_seconds', 'Seconds since the process began.')
+  readonly #uptime = this.#gauge('process_uptime_seconds', 'Seconds since the process started.')
   readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
 
   constructor() {
@@ -56,7 +56,7 @@ export class Metrics {
     this.#eventsSent.inc(count)
   }
 
-  /** A client took nothing for too long and was let go. */
+  /** A stream was closed because its client did not read. */
   streamDropped(): void {
     this.#streamsDropped.inc()
   }
@@ -79,7 +79,7 @@ export class Metrics {
     this.#memory.set(rss)
     this.#heap.set(heapUsed)
     this.#uptime.set(process.uptime())
-    // Without the empty lines between metrics, which some readers of the format do not expect.
+    // Some parsers do not accept the empty lines between metrics.
     return (await this.#registry.metrics()).replaceAll('\n\n', '\n')
   }
 
@@ -94,10 +94,10 @@ export class Metrics {
 
 const LAG_RESOLUTION_MS = 20
 
-/** The histogram measures from one look to the next, so the time between two looks is no delay. */
+/** The histogram measures from one sample to the next, so the sampling interval is subtracted. */
 function lagSeconds(nanoseconds: number): number {
   return Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - LAG_RESOLUTION_MS / 1000) : 0
 }
 
-/** Routes are counted by class: a label for each path would grow without end. */
+/** Routes are counted by class: the number of paths is not bounded. */
 export type RouteClass = 'api' | 'stream' | 'protocol' | 'page' | 'health' | 'login'

@@ -31,26 +31,26 @@ import { DEFAULT_WEB_ROOT, isPage, mountStaticFiles } from './static-files.js'
 import { StreamGate } from './stream-gate.js'
 
 export interface ServeOptions {
-  /** Stays the caller's: `close` of the server does not close it. */
+  /** Not closed by the server's `close`. */
   runtime: Runtime
-  /** 0 takes any that is free. */
+  /** 0: any free port. */
   port: number
   host: string
-  /** Token, plain or hashed (`hashToken`) → user. Empty or absent: everybody is `user`, which only loopback allows. */
+  /** Token, plain or hashed (`hashToken`) → user. Empty or absent: every caller is `user`, allowed on loopback only. */
   tokens?: Readonly<Record<string, string>> | undefined
   /** Pages of other origins that may call the API, such as `https://chat.example.com`. */
   allowedOrigins?: readonly string[] | undefined
-  /** Names under which the server is reached besides its address, such as `chat.example.com`. */
+  /** Host names of the server besides its address, such as `chat.example.com`. */
   allowedHosts?: readonly string[] | undefined
-  /** Proxies, as addresses or ranges, whose X-Forwarded-For says where a request comes from. */
+  /** Proxies, as addresses or ranges, whose X-Forwarded-For is trusted. */
   trustedProxies?: readonly string[] | undefined
-  /** Where the built web chat is. */
+  /** The folder of the built web chat. */
   webRoot?: string | undefined
   logger: Logger
   version: string
-  /** How long running runs may take to finish when the server ends. Default 10 s. */
+  /** How long running runs may take to finish when the server closes. Default 10 s. */
   graceMs?: number | undefined
-  /** How long run events are kept. Default 30 days; messages are kept for ever. */
+  /** How long run events are kept. Default 30 days; messages are never deleted. */
   keepRunsMs?: number | undefined
   limits?: Partial<ServerLimits> | undefined
 }
@@ -58,11 +58,13 @@ export interface ServeOptions {
 export interface RunningServer {
   url: string
   port: number
-  /** Refuses new runs, lets running ones finish within the grace time, tells streams to come back, and ends. */
+  /** Refuses new runs, lets running ones finish within `graceMs`, sends streams a reconnect event, and closes. */
   close(): Promise<void>
 }
 
-const THIRTY_DAYS_MS = 30 * 24 * 3_600_000
+const HOUR_MS = 3_600_000
+const THIRTY_DAYS_MS = 30 * 24 * HOUR_MS
+const CLOSE_MS = 500
 
 /** Serves a runtime over HTTP: the native API, the protocols and the web chat. */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
@@ -127,7 +129,10 @@ function originRules({ host, allowedOrigins = [], allowedHosts = [] }: ServeOpti
 function checkTokens(host: string, tokens: Readonly<Record<string, string>>): void {
   if (!isLoopback(host) && Object.keys(tokens).length === 0) {
     const advice = 'Set server.tokens to { "<a long random token>": "<user>" }, or listen on 127.0.0.1.'
-    throw new AgentError('invalid-config', `Whoever reaches "${host}" could use this server. ${advice}`)
+    throw new AgentError(
+      'invalid-config',
+      `Listening on "${host}" without tokens lets anyone on the network use this server. ${advice}`,
+    )
   }
   for (const [token, user] of Object.entries(tokens)) {
     const problem = tokenProblem(token) ?? (user === '' ? 'must have a user that is not empty' : undefined)
@@ -144,16 +149,13 @@ function attemptLimit({ attemptsPerAddress, attemptWindowMs }: ServerLimits, log
   })
 }
 
-/** What one protocol makes, every other must be able to name: in a path, and within the limits of the native API. */
+/** Every protocol must be able to name a session: in a path, and within the limits of the native API. */
 function checkSessionId(sessionId: string): void {
   if (sessionId.length <= 256 && sessionId !== '.' && sessionId !== '..') return
-  throw new AgentError(
-    'invalid-argument',
-    'The id of a session has at most 256 characters and is not "." or "..".',
-  )
+  throw new AgentError('invalid-argument', 'A session id has at most 256 characters and is not "." or "..".')
 }
 
-/** Node's own guards against clients that send slowly, or too much, are set before the first byte of a request. */
+/** Node's limits for clients that send slowly or send too much apply before any route. */
 function httpServer(fetch: (request: Request) => unknown, limits: ServerLimits): Server {
   const server = createAdaptorServer({
     fetch,
@@ -175,7 +177,7 @@ function listen(server: Server, port: number, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', error => {
       const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-      const advice = isTaken ? 'Another program uses it: choose another port.' : messageOf(error)
+      const advice = isTaken ? 'Another program uses the port: choose another one.' : messageOf(error)
       reject(new AgentError('invalid-config', `The server cannot listen on ${host}:${port}. ${advice}`))
     })
     server.listen(port, host, () => {
@@ -185,10 +187,10 @@ function listen(server: Server, port: number, host: string): Promise<number> {
   })
 }
 
-/** Streams have been told to come back; whoever still holds a connection after a moment is let go. */
+/** Streams were sent a reconnect event; connections that are still open after a moment are closed. */
 function closeServer(server: Server): Promise<void> {
   return new Promise(resolve => {
-    const force = setTimeout(() => server.closeAllConnections(), FAREWELL_MS)
+    const force = setTimeout(() => server.closeAllConnections(), CLOSE_MS)
     server.close(() => {
       clearTimeout(force)
       resolve()
@@ -197,18 +199,14 @@ function closeServer(server: Server): Promise<void> {
   })
 }
 
-const FAREWELL_MS = 500
-
-const HOUR_MS = 3_600_000
-
-/** Forgets old run events now and every hour; messages are never touched. Returns what ends it. */
+/** Deletes old run events now and every hour; messages stay. Returns a function that stops it. */
 function pruneRuns(runs: RunStore, keepMs: number, logger: Logger): () => void {
   const prune = async () => {
     try {
       const { events } = await runs.prune({ before: Math.max(0, Date.now() - keepMs) })
-      if (events > 0) logger.info('Old run events were forgotten', { events })
+      if (events > 0) logger.info('Old run events were deleted', { events })
     } catch (error) {
-      logger.warn('Old run events could not be forgotten', { error: messageOf(error) })
+      logger.warn('Old run events could not be deleted', { error: messageOf(error) })
     }
   }
   void prune()
@@ -217,7 +215,6 @@ function pruneRuns(runs: RunStore, keepMs: number, logger: Logger): () => void {
   return () => clearInterval(timer)
 }
 
-/** The routes in their order: what everybody may ask, the page included, then what needs a name. */
 interface AppParts {
   context: ServerContext
   authenticator: Authenticator
@@ -226,6 +223,7 @@ interface AppParts {
   webRoot: string
 }
 
+/** The routes in order: public ones, the page included, then those that need a user. */
 function createApp({ context, authenticator, addressOf, origins, webRoot }: AppParts): ApiApp {
   const app = new OpenAPIHono<ServerEnv>()
   const answer = (path: string, error: unknown) =>
@@ -236,10 +234,7 @@ function createApp({ context, authenticator, addressOf, origins, webRoot }: AppP
     if (methods.length === 0) return answer(c.req.path, notFound('such page'))
     const allow = methods.join(', ')
     if (c.req.method === 'OPTIONS') return c.body(null, 204, { allow })
-    const response = await answer(
-      c.req.path,
-      new Refusal('wrong-method', `This address takes ${allow} only.`),
-    )
+    const response = await answer(c.req.path, new Refusal('wrong-method', `This path accepts ${allow} only.`))
     response.headers.set('allow', allow)
     return response
   })
@@ -247,7 +242,7 @@ function createApp({ context, authenticator, addressOf, origins, webRoot }: AppP
   mountHealthRoutes(app, context)
   mountLogin(app, authenticator, addressOf)
   mountStaticFiles(app, webRoot)
-  // From here on nothing is answered to strangers, not even that it does not exist.
+  // From here on requests without a user are refused, also for paths that do not exist.
   app.use(userGuard(authenticator, addressOf), bodyGuard(context.limits.maxBodyBytes))
   mountMetrics(app, context)
   mountDocs(app, context.version)
@@ -258,7 +253,7 @@ function createApp({ context, authenticator, addressOf, origins, webRoot }: AppP
   return app
 }
 
-/** The methods that a path has routes for, besides the page's own, which takes every path. */
+/** The methods that a path has routes for, without the page's route, which matches every path. */
 function methodsOf(app: ApiApp, path: string): string[] {
   return ['GET', 'POST', 'PATCH', 'DELETE'].filter(method =>
     app.router
@@ -299,7 +294,7 @@ function mountProtocols(app: Hono<ServerEnv>, context: ServerContext): void {
 
 type ErrorAnswer = (error: unknown, context: ServerContext) => Promise<Response>
 
-/** How a protocol tells errors that arise before its routes: a wrong token, a path that is not there. */
+/** How a protocol formats errors from before its routes, such as a wrong token or an unknown path. */
 function protocolErrorOf(path: string): ErrorAnswer | undefined {
   if (path.startsWith('/v1/')) return openaiErrorResponse
   if (/^\/api\/chat(\/|$)/.test(path)) return chatError

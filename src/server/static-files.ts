@@ -1,6 +1,6 @@
 /**
- * The web chat's files. Only names that were found in the folder when it was read are served, so there is no
- * path to climb out by. Names with a hash in them never change; the page itself is asked for every time.
+ * The web chat's files. Only names that were listed from the folder are served, so no path can leave it. Files with
+ * a hash in their name are cached; the page itself is revalidated every time.
  */
 
 import { readdir, readFile } from 'node:fs/promises'
@@ -13,13 +13,13 @@ import type { ServerEnv } from './server-context.js'
 /** Where the build puts the page. */
 export const DEFAULT_WEB_ROOT = fileURLToPath(new URL('../../dist/web', import.meta.url))
 
-/** Serves the page under `/` and `/s/…`, and its files; all else is left to the next route. */
+/** Serves the page under `/` and `/s/…`, and its files; other paths go to the next route. */
 export function mountStaticFiles(app: Hono<ServerEnv>, webRoot: string): void {
   let files: Promise<Map<string, StaticFile>> | undefined
   const load = async () => {
     files ??= listFiles(webRoot)
     const found = await files
-    // Not built yet: look again next time.
+    // Not built yet: list the folder again next time.
     if (found.size === 0) files = undefined
     return found
   }
@@ -36,7 +36,7 @@ export function mountStaticFiles(app: Hono<ServerEnv>, webRoot: string): void {
 interface StaticFile {
   name: string
   path: string
-  /** Files beside it that hold the same, compressed. */
+  /** Compressed copies in the same folder. */
   compressed: { encoding: 'br' | 'gzip'; path: string }[]
 }
 
@@ -71,7 +71,7 @@ function fileName(path: string): string {
   }
 }
 
-/** Addresses inside the page, which it reads by itself. */
+/** Paths that the page routes itself. */
 export function isPage(path: string): boolean {
   return path === '/' || path === '/index.html' || path.startsWith('/s/') || path === '/s'
 }

@@ -13,11 +13,11 @@ export class StreamGate {
     return [...this.#open.values()].reduce((all, count) => all + count, 0)
   }
 
-  /** Takes a place and returns what gives it back, once. */
+  /** Counts a stream and returns the function that uncounts it. */
   enter(user: string): () => void {
     const count = this.#open.get(user) ?? 0
     if (count >= this.#limit) {
-      const message = `${count} streams are open already, and no more are allowed. Close one, then try again.`
+      const message = `Too many open streams (limit ${this.#limit}). Close one, then try again.`
       throw new Refusal('too-many', message, { retryAfterSeconds: 5 })
     }
     this.#open.set(user, count + 1)

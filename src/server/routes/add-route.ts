@@ -1,6 +1,7 @@
-/** A route of the native API: described once, and the description is both checked and published. */
+/** A route of the native API: one description validates requests and generates the OpenAPI document. */
 import type { OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { ServerEnv } from '../server-context.js'
 import { clientJson } from './client-state.js'
@@ -22,12 +23,12 @@ export interface RouteFacts<P extends AnyObject, Q extends AnyObject, B extends 
   /** The body may be left out; then it is `{}`. */
   bodyOptional?: boolean
   answer: { status: number; schema?: z.ZodType; description: string; mediaType?: string }
-  /** Further answers that are no problems, and headers that mean something: for the description only. */
+  /** Other successful answers, and request headers: for the OpenAPI document only. */
   otherAnswers?: Readonly<Record<number, string>>
   headers?: AnyObject
 }
 
-/** What a handler is given, checked. */
+/** The validated input of a handler. */
 export interface RouteInput<P extends AnyObject, Q extends AnyObject, B extends AnyObject> {
   params: z.infer<P>
   query: z.infer<Q>
@@ -49,7 +50,7 @@ export function addRoute<P extends AnyObject, Q extends AnyObject, B extends Any
     const params = check('path', facts.params, c.req.param())
     const query = check('query', facts.query, c.req.query())
     const body = check('body', facts.body, facts.body ? await readJson(c, facts.bodyOptional) : {})
-    // Without a schema the type is never looked at.
+    // Handlers of routes without a schema do not read that part.
     return handler(c, { params, query, body } as RouteInput<P, Q, B>)
   })
 }
@@ -77,9 +78,7 @@ function describe<P extends AnyObject, Q extends AnyObject, B extends AnyObject>
     summary,
     operationId: operationId(method, path),
     request: {
-      ...(headers ? { headers } : {}),
-      ...(params ? { params } : {}),
-      ...(query ? { query } : {}),
+      ...defined({ headers, params, query }),
       ...(body
         ? { body: { required: !bodyOptional, content: { 'application/json': { schema: body } } } }
         : {}),
@@ -97,7 +96,7 @@ function describe<P extends AnyObject, Q extends AnyObject, B extends AnyObject>
   }
 }
 
-/** What generators of clients call the operation: `get /api/runs/{runId}/events` is `getRunsByRunIdEvents`. */
+/** The operation's name in generated clients: `get /api/runs/{runId}/events` is `getRunsByRunIdEvents`. */
 function operationId(method: string, path: string): string {
   const words = path.split('/').slice(2)
   const names = words.map(word => (word.startsWith('{') ? `By${capital(word.slice(1, -1))}` : capital(word)))

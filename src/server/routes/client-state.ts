@@ -1,19 +1,17 @@
 import { z } from 'zod'
+import { isRecord } from '../../base/is-record.js'
 import { AgentError } from '../../errors.js'
 import type { State } from '../../session/message.js'
 
 const REFUSED_PREFIXES = ['lango:', 'app:']
 const MAXIMUM_DEPTH = 50
 
-/** An object with any keys. Zod's own record leaves out `__proto__` silently. */
-export const JsonObject = z.custom<Record<string, unknown>>(
-  value => typeof value === 'object' && value !== null && !Array.isArray(value),
-  'Invalid input: expected an object',
-)
+/** An object with any keys. Zod's own record drops `__proto__` silently. */
+export const JsonObject = z.custom<Record<string, unknown>>(isRecord, 'Invalid input: expected an object')
 
 /**
- * State that a client may set. Lango's own keys hold what was approved, and an app's keys are everybody's:
- * neither is a client's to write. `__proto__` is refused at any depth, because an assignment under this name
+ * State that a client may set. Lango's own keys hold approvals, and an app's keys are shared by all users: a client
+ * may write neither. `__proto__` is refused at any depth, because an assignment under this name
  * changes an object instead of adding to it; `constructor` and all other names are ordinary keys.
  */
 export function clientState(delta: Readonly<Record<string, unknown>>): State {
@@ -36,7 +34,7 @@ function hasPrototypeKey(value: unknown): boolean {
   return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasPrototypeKey)
 }
 
-/** The JSON of a body, as it was sent. What nests too deeply to be walked is refused. */
+/** The JSON of a body. Deeper nesting than the limit is refused. */
 export function clientJson(text: string): unknown {
   let value: unknown
   try {

@@ -12,7 +12,7 @@ export function mountInfoRoutes(api: ApiApp, context: ServerContext): void {
     {
       method: 'get',
       path: '/api/info',
-      summary: 'What is served, and to whom',
+      summary: 'What is served, and the caller’s user name',
       answer: { status: 200, schema: schemas.ServerInfo, description: 'The server' },
     },
     c => {
@@ -31,7 +31,7 @@ export function mountInfoRoutes(api: ApiApp, context: ServerContext): void {
     {
       method: 'get',
       path: '/api/models',
-      summary: 'Models that a run can be given, those with a key first',
+      summary: 'Models for runs, those with a key first',
       answer: { status: 200, schema: schemas.ModelList, description: 'The models' },
     },
     async c => {
@@ -43,7 +43,7 @@ export function mountInfoRoutes(api: ApiApp, context: ServerContext): void {
 
 const KEY_HINT = `${process.platform === 'win32' ? 'set' : 'export'} OPENAI_API_KEY=…   (or GEMINI_API_KEY, ANTHROPIC_API_KEY, MISTRAL_API_KEY, DEEPSEEK_API_KEY), then start again`
 
-/** Whether the process lives, and whether it can work: for whoever starts, stops and routes to it. */
+/** Liveness and readiness, for supervisors and load balancers. */
 export function mountHealthRoutes(api: ApiApp, context: ServerContext): void {
   addRoute(
     api,
@@ -51,7 +51,7 @@ export function mountHealthRoutes(api: ApiApp, context: ServerContext): void {
       method: 'get',
       path: '/api/health',
       summary: 'The process answers',
-      answer: { status: 200, schema: schemas.Health, description: 'It lives' },
+      answer: { status: 200, schema: schemas.Health, description: 'The process is alive' },
     },
     c => c.json({ status: 'ok' }),
   )
@@ -61,7 +61,7 @@ export function mountHealthRoutes(api: ApiApp, context: ServerContext): void {
       method: 'get',
       path: '/api/ready',
       summary: 'The store answers and the agent is built; 503 while shutting down',
-      answer: { status: 200, schema: schemas.Health, description: 'It can work' },
+      answer: { status: 200, schema: schemas.Health, description: 'The server is ready' },
     },
     async c => {
       if (context.isClosing()) throw new Refusal('shutting-down', 'The server is shutting down.')
@@ -72,7 +72,7 @@ export function mountHealthRoutes(api: ApiApp, context: ServerContext): void {
   )
 }
 
-/** Counts for Prometheus. */
+/** Metrics for Prometheus. */
 export function mountMetrics(app: Hono<ServerEnv>, context: ServerContext): void {
   app.get('/metrics', async c => {
     const gauges = { runsRunning: context.hub.running(), streamsOpen: context.streams.size }
@@ -81,22 +81,21 @@ export function mountMetrics(app: Hono<ServerEnv>, context: ServerContext): void
   })
 }
 
-/** The API described: as an OpenAPI 3.1 document for programs, and as one plain page for people. */
-/** Serves both. The document is made on the first request, from all routes that were added. */
+/** The API as an OpenAPI 3.1 document and as one HTML page, generated from all added routes on the first request. */
 export function mountDocs(api: ApiApp, version: string): void {
   let document: ApiDocument | undefined
   api.openAPIRegistry.registerComponent('securitySchemes', 'token', { type: 'http', scheme: 'bearer' })
   const load = () => {
-    // The library's type allows references everywhere; what is read here is what `addRoute` has put in.
+    // The library's type allows references everywhere; `addRoute` writes none where this file reads.
     document ??= api.getOpenAPI31Document({
       openapi: '3.1.0',
       info: {
         title: 'Lango',
         version,
         description:
-          'Sessions, messages and runs. A run goes on whoever watches; its events are a stream of their own that may be opened at any number.',
+          'Sessions, messages and runs. A run continues when its clients disconnect; its events are a separate stream that can be opened at any event number.',
       },
-      // On loopback without tokens nobody has to say who they are.
+      // On loopback without tokens no credentials are needed.
       security: [{ token: [] }, {}],
     }) as unknown as ApiDocument
     return document

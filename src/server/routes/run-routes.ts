@@ -1,5 +1,6 @@
 import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { RunInput } from '../../runtime/runtime.js'
 import type { RunItem, RunList } from '../chat-protocol.js'
@@ -11,12 +12,12 @@ import { type ApiApp, addRoute } from './add-route.js'
 import { clientState } from './client-state.js'
 import * as schemas from './schemas.js'
 
-/** Runs: start, look, follow, stop, answer, inspect. */
+/** Runs: start, read, follow, stop, approve, inspect. */
 export function mountRunRoutes(api: ApiApp, context: ServerContext): void {
   mountStarting(api, context)
-  mountLooking(api, context)
+  mountReading(api, context)
   mountEvents(api, context)
-  mountSpeaking(api, context)
+  mountSignals(api, context)
 }
 
 function mountStarting(api: ApiApp, context: ServerContext): void {
@@ -33,7 +34,7 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
       answer: {
         status: 200,
         schema: schemas.RunList,
-        description: 'At most 50 runs, or as many as asked for',
+        description: 'At most 50 runs, or `limit`',
       },
     },
     async (c, { params: { sessionId }, query: { limit } }) => {
@@ -49,7 +50,7 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
       summary: 'Start a run with a message; the session is created if it does not exist',
       params,
       body: schemas.RunRequest,
-      answer: { status: 202, schema: schemas.StartedRun, description: 'It has begun, or waits for its turn' },
+      answer: { status: 202, schema: schemas.StartedRun, description: 'It has begun or is queued' },
     },
     async (c, { params: { sessionId }, body }) => {
       const input = { ...toInput(body), sessionId, userId: context.userOf(c) }
@@ -61,19 +62,17 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
 function toInput(request: z.infer<typeof schemas.RunRequest>): RunInput {
   const { text, files, model, stateDelta, whenBusy = 'reject', runId } = request
   const parts = files?.map(({ mimeType, data, name }) => ({
-    inlineData: { mimeType, data, ...(name === undefined ? {} : { displayName: name }) },
+    inlineData: { mimeType, data, ...defined({ displayName: name }) },
   }))
   return {
     text,
     model,
     whenBusy,
-    ...(parts ? { parts } : {}),
-    ...(runId === undefined ? {} : { runId }),
-    ...(stateDelta ? { stateDelta: clientState(stateDelta) } : {}),
+    ...defined({ parts, runId, stateDelta: stateDelta && clientState(stateDelta) }),
   }
 }
 
-function mountLooking(api: ApiApp, context: ServerContext): void {
+function mountReading(api: ApiApp, context: ServerContext): void {
   const params = schemas.RunParameter
   addRoute(
     api,
@@ -91,21 +90,21 @@ function mountLooking(api: ApiApp, context: ServerContext): void {
     {
       method: 'get',
       path: '/api/runs/{runId}/inspect',
-      summary: 'What became of a run: per model call what was stored, cut, repaired and sent',
+      summary: 'Inspect a run: per model call what was stored, truncated, repaired and sent',
       params,
       answer: { status: 200, schema: schemas.RunInspection, description: 'The run, step by step' },
     },
     async (c, { params: { runId } }) => {
       await ownRun(c, context, runId)
       const inspection = await context.runtime.inspect(runId)
-      if (!inspection) throw notFound('such run any more')
+      if (!inspection) throw notFound('such run')
       const { error } = inspection
       return c.json(error ? { ...inspection, error: publicError(error) } : inspection)
     },
   )
 }
 
-/** How soon a client comes back, and what it is told when the server goes. */
+/** The reconnect delay of clients, and the event that is sent when the server shuts down. */
 const HELLO = 'retry: 1000\n\n'
 const FAREWELL = 'event: reconnect\nretry: 1000\ndata: {}\n\n'
 
@@ -125,12 +124,12 @@ function mountEvents(api: ApiApp, context: ServerContext): void {
         mediaType: 'text/event-stream',
       },
       headers: schemas.EventHeaders,
-      otherAnswers: { 204: 'Nothing more will ever come' },
+      otherAnswers: { 204: 'No event follows' },
     },
     async (c, { params: { runId }, query }) => {
       const after = lastEventId(c.req.header('last-event-id')) ?? query.after ?? 0
       const run = await ownRun(c, context, runId)
-      // The one status that tells every client of event streams not to come back.
+      // 204 is the status after which an EventSource does not reconnect.
       if (run.status === 'finished' && after >= run.lastSeq) return c.body(null, 204)
       return streamResponse(c, context, {
         hello: HELLO,
@@ -158,15 +157,15 @@ function lastEventId(header: string | undefined): number | undefined {
   throw new AgentError('invalid-argument', 'The header Last-Event-ID must be the number of an event.')
 }
 
-function mountSpeaking(api: ApiApp, context: ServerContext): void {
+function mountSignals(api: ApiApp, context: ServerContext): void {
   addRoute(
     api,
     {
       method: 'post',
       path: '/api/runs/{runId}/stop',
-      summary: 'Ask a run to stop, in whichever process it is',
+      summary: 'Stop a run, in whichever process it is',
       params: schemas.RunParameter,
-      answer: { status: 202, schema: schemas.RunItem, description: 'It was asked' },
+      answer: { status: 202, schema: schemas.RunItem, description: 'The run was requested to stop' },
     },
     async (c, { params: { runId } }) => {
       const run = await ownRun(c, context, runId)
@@ -192,7 +191,7 @@ function mountSpeaking(api: ApiApp, context: ServerContext): void {
   )
 }
 
-/** The run, if it is the caller's: otherwise it does not exist for them. */
+/** The run, if it is the caller's; otherwise `not-found`. */
 async function ownRun(c: Context<ServerEnv>, context: ServerContext, runId: string): Promise<RunItem> {
   const found = await context.hub.find(runId)
   const isOwn = found?.key.userId === context.userOf(c) && found.key.appName === context.info.app

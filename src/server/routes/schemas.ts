@@ -1,4 +1,4 @@
-/** The native API in schemas: requests are checked by them, and the OpenAPI document is made of them. */
+/** The schemas of the native API, for validation and for the OpenAPI document. */
 
 import { z } from '@hono/zod-openapi'
 import { JsonObject } from './client-state.js'
@@ -7,7 +7,7 @@ const count = z.number().int().min(0)
 const sessionId = z.string().min(1).max(256)
 
 export const SessionParameter = z.object({ sessionId })
-/** Runs are kept under small letters, whatever letters their caller chose them in. */
+/** Run ids are stored in lower case. */
 const runId = z.uuid().toLowerCase()
 export const RunParameter = z.object({ runId })
 export const CallParameter = z.object({ runId, callId: z.string().min(1).max(512) })
@@ -26,7 +26,7 @@ export const MessageQuery = z.object({
 
 export const RunQuery = z.object({ limit: z.coerce.number().int().min(1).max(500).optional() })
 export const EventQuery = z.object({ after: z.coerce.number().int().min(0).optional() })
-/** Read by its own rule, because browsers send it by themselves. */
+/** Validated by its route, because browsers send it by themselves. */
 export const EventHeaders = z.object({ 'last-event-id': z.string().optional() })
 export const LintQuery = z.object({ profile: z.string().max(200).optional() })
 

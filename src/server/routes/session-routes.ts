@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { SessionKey } from '../../session/message.js'
 import type { SessionStore, SessionSummary } from '../../session/session-store.js'
@@ -7,7 +8,7 @@ import type { ServerContext } from '../server-context.js'
 import { type ApiApp, addRoute } from './add-route.js'
 import * as schemas from './schemas.js'
 
-/** Sessions: list, make, read, rename, copy, judge, delete. All of the caller's own. */
+/** Sessions of the caller: list, create, read, rename, copy, lint, delete. */
 export function mountSessionRoutes(api: ApiApp, context: ServerContext): void {
   mountList(api, context)
   mountOne(api, context)
@@ -32,7 +33,7 @@ function mountList(api: ApiApp, context: ServerContext): void {
       const running = context.hub.runningSessions(appName, userId)
       const list: SessionList = {
         sessions: page.sessions.map(session => toItem(session, running)),
-        ...(page.nextCursor === undefined ? {} : { nextCursor: page.nextCursor }),
+        ...defined({ nextCursor: page.nextCursor }),
       }
       return c.json(list)
     },
@@ -91,9 +92,9 @@ function mountOne(api: ApiApp, context: ServerContext): void {
     {
       method: 'delete',
       path,
-      summary: 'Delete a session and all that belongs to it; its run is stopped',
+      summary: 'Delete a session with its messages; its run is stopped',
       params,
-      answer: { status: 204, description: 'It is gone' },
+      answer: { status: 204, description: 'The session was deleted' },
     },
     async (c, { params: { sessionId } }) => {
       const key = context.keyOf(c, sessionId)
@@ -132,7 +133,7 @@ function mountReading(api: ApiApp, context: ServerContext): void {
     {
       method: 'get',
       path: '/api/sessions/{sessionId}/lint',
-      summary: 'What each provider would say of the history, were it sent unrepaired',
+      summary: 'What each provider would reject if the history were sent unrepaired',
       params,
       query: schemas.LintQuery,
       answer: { status: 200, schema: schemas.SessionLint, description: 'Findings by profile' },
@@ -169,7 +170,7 @@ function mountFork(api: ApiApp, context: ServerContext): void {
   )
 }
 
-/** As the session was before its first message: what it was given at birth stays, what belongs to others is shared anyway. */
+/** A copy without messages. It keeps the title; state of the user and the app is shared anyway. */
 async function emptyCopy(store: SessionStore, key: SessionKey, copy: SessionKey): Promise<void> {
   const source = await store.loadSession(key, { maxMessages: 1 })
   if (!source) throw noSession(key)
@@ -183,7 +184,7 @@ async function detailOf(context: ServerContext, key: SessionKey): Promise<Sessio
   return { ...item, usage, ...defined({ activeRun, lastRun: runs[0] }) }
 }
 
-/** A session as a line of the list. Fails when there is none. */
+/** A session as an item of the list. Fails when it does not exist. */
 async function itemOf({ runtime, hub }: ServerContext, key: SessionKey): Promise<SessionItem> {
   const summary = await runtime.store.describeSession(key)
   if (!summary) throw noSession(key)
@@ -204,11 +205,5 @@ function toItem(session: SessionSummary, running: ReadonlySet<string>): SessionI
 }
 
 function noSession({ sessionId }: SessionKey): AgentError {
-  return new AgentError('session-not-found', `There is no session "${sessionId}".`)
-}
-
-/** The same without what is undefined: an option that is absent is not one that is `undefined`. */
-function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  const entries = Object.entries(value).filter(([, entry]) => entry !== undefined)
-  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> }
+  return new AgentError('session-not-found', `Session "${sessionId}" not found.`)
 }

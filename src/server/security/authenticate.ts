@@ -6,7 +6,7 @@ import { cookieFor, digestOfCookie, digestOfEntry, digestOfToken, isSafeToken } 
 /** The user of requests without a token, on a server without tokens. */
 const DEFAULT_USER = 'user'
 export const COOKIE_NAME = 'lango'
-/** Behind TLS. Browsers accept a cookie of such a name from this host only, so no neighbouring site can set one. */
+/** Over TLS. Browsers accept a cookie of this name from this host only, so no sibling domain can set one. */
 export const SECURE_COOKIE_NAME = `__Host-${COOKIE_NAME}`
 
 export interface Credentials {
@@ -72,7 +72,7 @@ export class Authenticator {
 
   /**
    * The entry of a credential. At a limited address only what was accepted there before is accepted, and only when
-   * it is too long to be guessed: others behind the same address stay signed in, and a guess learns nothing.
+   * it is too long to be guessed: other users of the address stay signed in, and a guess reveals nothing.
    */
   #check(digest: Buffer, address: string): Entry | undefined {
     const entry = this.#find(digest)

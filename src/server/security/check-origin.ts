@@ -1,7 +1,7 @@
 /**
- * Keeps other people's web pages out. A page on the internet can make a browser send requests to this machine,
- * also under a name of its own that it lets point here; so the name that was asked for must be ours, and a page
- * that asks must be ours or one that was allowed.
+ * Protects against requests from foreign web pages. A page on the internet can make a browser send requests to this
+ * machine, also under a host name that it resolves to this address; so the host must be one of the server's names,
+ * and the origin must be the server's or an allowed one.
  */
 import { isIP } from 'node:net'
 import { Refusal } from '../refusal.js'
@@ -9,10 +9,10 @@ import { Refusal } from '../refusal.js'
 export interface OriginRules {
   /** Whether the server listens on loopback only. */
   loopbackOnly: boolean
-  /** The host that it was told to listen on. */
+  /** The configured host. */
   host: string
   allowedOrigins: readonly string[]
-  /** Further names under which the server is reached. */
+  /** Other host names of the server. */
   allowedHosts: readonly string[]
 }
 
@@ -28,7 +28,7 @@ export interface Asked {
 export function checkOrigin(rules: OriginRules, asked: Asked): string | undefined {
   if (!isOurName(rules, hostnameOf(asked.host))) {
     const advice = 'Use localhost or the address itself, or add the name to server.allowedHosts.'
-    throw new Refusal('forbidden', `This server does not answer under that name. ${advice}`)
+    throw new Refusal('forbidden', `This host name is not allowed. ${advice}`)
   }
   if (asked.origin !== undefined) {
     if (isSameOrigin(asked.origin, asked.host)) return undefined
@@ -43,7 +43,7 @@ export function checkOrigin(rules: OriginRules, asked: Asked): string | undefine
 
 /** Whether a host name or address means this machine and no other. */
 export function isLoopback(host: string): boolean {
-  const name = host.replace(/^\[|\]$/g, '').toLowerCase()
+  const name = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()
   if (name === 'localhost' || name === '::1') return true
   return isIP(name) === 4 && name.startsWith('127.')
 }
@@ -63,7 +63,7 @@ function isOurName(rules: OriginRules, name: string | undefined): boolean {
 }
 
 function hostPart(origin: string): string {
-  return origin.replace(/^https?:\/\//, '')
+  return URL.canParse(origin) ? new URL(origin).host : origin
 }
 
 /** The name without its port, in small letters; `undefined` for what is no name. */
@@ -72,7 +72,7 @@ function hostnameOf(host: string | undefined): string | undefined {
   return (found?.[1] ?? found?.[2])?.toLowerCase()
 }
 
-/** Behind a proxy that ends TLS the scheme is not known here, so either is taken. */
+/** A proxy may terminate TLS, so the scheme is unknown and both are accepted. */
 export function isSameOrigin(origin: string, host: string | undefined): boolean {
   const name = host?.toLowerCase()
   return origin.toLowerCase() === `http://${name}` || origin.toLowerCase() === `https://${name}`

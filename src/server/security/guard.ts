@@ -1,4 +1,4 @@
-/** What every request passes before a route sees it, in this order: headers, origin, who it is, content type, size. */
+/** Checks before any route, in this order: headers, origin, user, content type, size. */
 import type { IncomingMessage } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
 import { AgentError } from '../../errors.js'
@@ -8,7 +8,7 @@ import type { Authenticator } from './authenticate.js'
 import { checkOrigin, type OriginRules } from './check-origin.js'
 import type { AddressReader } from './client-address.js'
 
-/** Headers for all answers. Pages of this server load nothing from elsewhere, and nobody may frame them. */
+/** Headers of all answers. Pages of this server load nothing from other hosts and cannot be framed. */
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': [
     "default-src 'self'",
@@ -38,7 +38,7 @@ export function securityHeaders(): MiddlewareHandler<ServerEnv> {
   }
 }
 
-/** Refuses requests for other names and from other pages; answers CORS for those that were allowed. */
+/** Refuses foreign host names and origins; adds CORS headers for allowed origins. */
 export function originGuard(rules: OriginRules): MiddlewareHandler<ServerEnv> {
   return async (c, next) => {
     const allowed = checkOrigin(rules, {
@@ -59,17 +59,17 @@ export function originGuard(rules: OriginRules): MiddlewareHandler<ServerEnv> {
   }
 }
 
-/** A request may name its host twice; then the name in its target is the one that counts. */
+/** A request may name its host twice: the one in an absolute target takes precedence. */
 function askedHost(c: Context<ServerEnv>): string | undefined {
   const target = c.env.incoming.url ?? ''
   if (target.startsWith('/')) return c.req.header('host')
   return URL.canParse(target) ? new URL(target).host : undefined
 }
 
-/** What a page may read. Without the last one, the `openai` client in a page would say a message twice. */
+/** Headers that a page may read. Without the last one, the `openai` client in a page would retry a stored message. */
 const EXPOSED_HEADERS = 'retry-after, x-lango-session, x-lango-run, x-should-retry'
 
-/** What our own client, browsers and the `openai` client in a page send. */
+/** Headers that Lango's client, browsers and the `openai` client send. */
 const ALLOWED_HEADERS = [
   'authorization',
   'content-type',
@@ -95,7 +95,7 @@ function preflight(origin: string): Response {
   })
 }
 
-/** Says who the caller is, or refuses. */
+/** Sets the user of the request, or refuses it. */
 export function userGuard(
   authenticator: Authenticator,
   addressOf: AddressReader,
@@ -107,7 +107,7 @@ export function userGuard(
   }
 }
 
-/** Bodies are JSON and no longer than allowed. A form of another page can send neither. */
+/** Bodies must be JSON within the size limit. A form of another page cannot send JSON. */
 export function bodyGuard(maxBodyBytes: number): MiddlewareHandler<ServerEnv> {
   return async (c, next) => {
     const isChunked = c.req.header('transfer-encoding') !== undefined
@@ -120,10 +120,10 @@ export function bodyGuard(maxBodyBytes: number): MiddlewareHandler<ServerEnv> {
     if (hasBody && !/^(identity)?$/i.test(c.req.header('content-encoding') ?? '')) {
       throw new AgentError('invalid-argument', 'Send the body as it is, without a content-encoding.')
     }
-    // A length that was announced is kept to by Node; one that was not has to be counted.
+    // Node enforces a content-length; a chunked body is counted here.
     if (hasBody && isChunked) {
       const text = await readAtMost(c.env.incoming, maxBodyBytes)
-      // What hono looks for when a route asks for the body; its type leaves out that it is a promise.
+      // Where hono looks for the body; its type omits that it is a promise.
       Reflect.set(c.req.bodyCache, 'text', Promise.resolve(text))
     }
     await next()
@@ -134,7 +134,7 @@ export function bodyGuard(maxBodyBytes: number): MiddlewareHandler<ServerEnv> {
 export async function readAtMost(incoming: IncomingMessage, maxBodyBytes: number): Promise<string> {
   const chunks: Buffer[] = []
   let length = 0
-  // Left open when too much came: the refusal still has to be sent on the same connection.
+  // Not destroyed when too large: the refusal is sent on the same connection.
   for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
     length += chunk.length
     if (length > maxBodyBytes) throw tooLarge(maxBodyBytes)
@@ -144,5 +144,5 @@ export async function readAtMost(incoming: IncomingMessage, maxBodyBytes: number
 }
 
 function tooLarge(maxBodyBytes: number): Refusal {
-  return new Refusal('too-large', `The request is larger than the ${maxBodyBytes} bytes that are allowed.`)
+  return new Refusal('too-large', `The request body is larger than the limit of ${maxBodyBytes} bytes.`)
 }
