@@ -47,7 +47,7 @@ test('lango serve refuses what would be open to everybody, and ports that are no
   const open = await lango(['serve', '--host', '0.0.0.0', '--port', '0', '--store', 'memory:'], { cwd })
   expect(open.code).toBe(1)
   expect(open.stderr).toMatch(
-    /^lango: Whoever reaches "0\.0\.0\.0" could use this server\. Set server\.tokens/,
+    /^lango: Listening on "0\.0\.0\.0" without tokens lets anyone on the network use this server\. Set server\.tokens/,
   )
   const port = await lango(['serve', '--port', '99999'], { cwd })
   expect(port).toMatchObject({ code: 1, stderr: expect.stringContaining('from 0 to 65535') })

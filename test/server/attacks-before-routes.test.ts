@@ -33,7 +33,7 @@ test('a body that was compressed is not taken for JSON', async () => {
   expect([answer.status, answer.json().code]).toEqual([400, 'invalid-argument'])
 })
 
-test('a wrong method is told which ones there are', async () => {
+test('a wrong method is answered with 405 and the allowed ones', async () => {
   const { url } = await startServer()
   const answer = await rawRequest(url, '/api/sessions/s1/messages', { method: 'DELETE' })
   expect([answer.status, answer.headers.allow, answer.json().code]).toEqual([405, 'GET', 'wrong-method'])
@@ -43,7 +43,7 @@ test('a wrong method is told which ones there are', async () => {
   expect((await rawRequest(url, '/api/nothing', { method: 'POST' })).status).toBe(404)
 })
 
-test('each protocol hears of a wrong token and of a wrong path in its own words', async () => {
+test('each protocol formats a wrong token and a wrong path in its own way', async () => {
   const { url } = await startServer({ tokens: TOKENS })
   const ann = { authorization: 'Bearer token-of-ann-0123456789' }
   const openai = await rawRequest(url, '/v1/models')
@@ -78,7 +78,7 @@ test.each(['.', '..', 'x'.repeat(257)])('no protocol makes a session that has no
   expect((await client.sessions()).sessions).toEqual([])
 })
 
-test('behind TLS the cookie is one that no neighbouring site can plant', async () => {
+test('over TLS the cookie is one that no sibling domain can set', async () => {
   const { url } = await startServer({ tokens: TOKENS })
   const login = '/login?token=token-of-ann-0123456789'
   const answer = await rawRequest(url, login, {
@@ -93,7 +93,7 @@ test('behind TLS the cookie is one that no neighbouring site can plant', async (
   expect(left.headers['set-cookie']).toHaveLength(2)
 })
 
-test('a run that fails for the store tells nobody where the store is', async () => {
+test('a run that fails because of the store does not reveal its address', async () => {
   const { url, client, runtime } = await startServer()
   const message = 'postgres://db.internal:5432/lango cannot be reached'
   const failing = runtime.store.appendMessage

@@ -50,7 +50,7 @@ test('following ends with its signal, and with a run that is not there', async (
   await expect(missing).rejects.toMatchObject({ code: 'not-found', status: 404 })
 })
 
-test('a server that is not there, and a proxy that answers with a page, are told as errors', async () => {
+test('an unreachable server, and a proxy that answers with a page, are ClientErrors', async () => {
   const proxy = createServer((_request, answer) => {
     answer.writeHead(502, { 'content-type': 'text/html', 'retry-after': '7' }).end('<h1>Bad gateway</h1>')
   })

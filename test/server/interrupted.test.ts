@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/temporary-folder.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's1' }
 
-/** What a process leaves behind that died in the middle of an answer. */
+/** The events of a run whose process crashed in the middle of an answer. */
 async function abandonedRun(store: SessionStore): Promise<string> {
   const runId = randomUUID()
   const tokens = { inputTokens: 5, outputTokens: 2, cachedInputTokens: 0, cacheWriteTokens: 0 }
@@ -33,7 +33,7 @@ async function start() {
   return { ...server, store: server.runtime.store }
 }
 
-test('a run whose process is gone gets its last two events from whoever opens the session', async () => {
+test('a run whose process is gone gets its last two events when the session is read', async () => {
   const { store, client, url } = await start()
   const runId = await abandonedRun(store)
   expect((await client.session('s1')).lastRun).toMatchObject({ status: 'finished', finishReason: 'error' })
@@ -52,7 +52,7 @@ test('a run whose process is gone gets its last two events from whoever opens th
   ])
 })
 
-test('a run whose session is held goes on for all that anyone knows', async () => {
+test('a run whose session is leased counts as running', async () => {
   const { store, client } = await start()
   const lease = await store.acquireLease(KEY)
   const runId = await abandonedRun(store)
@@ -65,7 +65,7 @@ test('a run that was followed by another is over, although the session is held',
   const { store, client } = await start()
   const runId = await abandonedRun(store)
   const lease = await store.acquireLease(KEY)
-  // Runs are told apart by the millisecond in which they began.
+  // Runs are ordered by the millisecond in which they began.
   await expect.poll(async () => Date.now() > (await store.runs.findRun(runId))!.startedAt).toBe(true)
   const later = await abandonedRun(store)
   expect(await client.run(runId)).toMatchObject({ status: 'finished', finishReason: 'error' })
@@ -73,7 +73,7 @@ test('a run that was followed by another is over, although the session is held',
   await lease.release()
 })
 
-test('the next message ends a dead run and goes on', async () => {
+test('the next message ends an interrupted run and starts its own', async () => {
   const { store, client, url } = await start()
   const runId = await abandonedRun(store)
   const next = await client.start('s1', { text: 'say 1' })
@@ -81,14 +81,14 @@ test('the next message ends a dead run and goes on', async () => {
   expect((await store.runs.findRun(runId))?.finished).toBe(true)
 })
 
-test('many who find a dead run at once end it once', async () => {
+test('concurrent requests end an interrupted run once', async () => {
   const { store, client, url } = await start()
   const runId = await abandonedRun(store)
   await Promise.all(Array.from({ length: 10 }, () => client.run(runId)))
   expect((await readEvents(url, runId)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 })
 
-test('old run events are forgotten when the server starts, messages are not', async () => {
+test('old run events are deleted when the server starts, messages are not', async () => {
   const folder = await temporaryFolder()
   const store = `sqlite:${folder}/lango.db`
   const first = await startServer({ store })
@@ -99,7 +99,7 @@ test('old run events are forgotten when the server starts, messages are not', as
   expect((await second.client.messages('s1')).totalMessages).toBe(2)
 })
 
-test('a run that stood still and was ended by another process ends once, for those who follow it here as well', async () => {
+test('a stalled run that another process has ended ends once, also for followers in its own process', async () => {
   const { url, client, runtime } = await startServer()
   const { runs } = runtime.store
   const { runId } = await client.start('s1', { text: 'slow 100 20' })

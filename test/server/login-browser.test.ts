@@ -2,9 +2,12 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { launchBrowser } from '../support/browser.js'
 import { startServer } from '../support/start-server.js'
+
+// Starting processes takes long on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
 
 const TOKEN = 'token-of-mallory-0123456789'
 let browser: Browser

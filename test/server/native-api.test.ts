@@ -21,7 +21,7 @@ async function until(client: LangoClient, runId: string, type: RunEvent['type'])
   for await (const event of client.follow(runId)) if (event.type === type) return
 }
 
-test('tells what is served, to whom, and with which models', async () => {
+test('returns what is served, the user, and the models', async () => {
   const { client } = await startServer()
   expect(await client.info()).toMatchObject({
     app: 'lango',

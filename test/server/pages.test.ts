@@ -75,7 +75,7 @@ test('health, readiness and counts are true statements', async () => {
     expect(line).toMatch(/^(# (HELP|TYPE) |[a-z_0-9]+(\{[^}]*\})? [\d.e-]+$)/)
 })
 
-test('what does not exist is told as a problem', async () => {
+test('a path that does not exist is answered with a problem document', async () => {
   const { url } = await startServer()
   const answer = await rawRequest(url, '/api/nothing')
   expect(answer.status).toBe(404)

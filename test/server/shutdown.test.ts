@@ -1,10 +1,13 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createClient } from '../../src/client/create-client.js'
 import { silentLogger } from '../../src/logger.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { serve } from '../../src/server/serve.js'
 import { createTestRuntime, startServer, startServerProcess } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+
+// Starting processes takes long on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
 
 test('a run that can finish in time does, and its followers see the end', async () => {
   const server = await startServer({ graceMs: 10_000 })
@@ -26,7 +29,7 @@ test('a run that can finish in time does, and its followers see the end', async 
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
 })
 
-test('a stream of a run that goes on elsewhere is told to come back', async () => {
+test('a stream of a run of another process gets a reconnect event', async () => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
   const [near, far] = [await startServer({ store, graceMs: 5000 }), await startServerProcess(store)]
   const { runId } = await far.client.start('s1', { text: 'hang' })
@@ -36,7 +39,7 @@ test('a stream of a run that goes on elsewhere is told to come back', async () =
   expect(text).toMatch(/event: reconnect\nretry: 1000\ndata: \{\}\n\n$/)
 })
 
-test('a run that cannot finish in time is interrupted, and its session goes on', async () => {
+test('a run that cannot finish in time is interrupted, and its session accepts the next message', async () => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
   const first = await startServer({ store, graceMs: 20 })
   const { runId } = await first.client.start('s1', { text: 'hang' })
@@ -44,9 +47,9 @@ test('a run that cannot finish in time is interrupted, and its session goes on',
   const second = await startServer({ store })
   const run = await second.client.run(runId)
   expect(run).toMatchObject({ status: 'finished', finishReason: 'error' })
-  const told: RunEvent[] = []
-  for await (const event of second.client.follow(runId)) told.push(event)
-  expect(told.at(-2)).toMatchObject({ type: 'error', error: { code: 'run-interrupted', retryable: true } })
+  const events: RunEvent[] = []
+  for await (const event of second.client.follow(runId)) events.push(event)
+  expect(events.at(-2)).toMatchObject({ type: 'error', error: { code: 'run-interrupted', retryable: true } })
   const next = await second.client.start('s1', { text: 'say 2' })
   for await (const event of second.client.follow(next.runId)) {
     if (event.type === 'run-finish') expect(event.finishReason).toBe('stop')

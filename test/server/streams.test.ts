@@ -35,7 +35,7 @@ test('200 open streams on one process lose and double nothing', async () => {
   expect(await metric(url, 'lango_events_sent_total')).toBe(200 * 103)
 })
 
-test('a follower that falls far behind reads the store and misses nothing', async () => {
+test('a slow follower reads the store and misses no event', async () => {
   const runtime = await createTestRuntime('memory:')
   const metrics = new Metrics()
   const hub = new RunHub({ runtime, appName: 'lango', logger: silentLogger, metrics, runsPerUser: 8 })

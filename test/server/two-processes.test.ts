@@ -1,9 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { LangoClient } from '../../src/client/client.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createDatabase, type TestDatabase } from '../support/postgres.js'
 import { numbers } from '../support/read-events.js'
 import { startServerProcess } from '../support/start-server.js'
+
+// Starting processes takes long on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
 
 let database: TestDatabase
 beforeAll(async () => {

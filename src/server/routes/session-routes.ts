@@ -205,5 +205,5 @@ function toItem(session: SessionSummary, running: ReadonlySet<string>): SessionI
 }
 
 function noSession({ sessionId }: SessionKey): AgentError {
-  return new AgentError('session-not-found', `Session "${sessionId}" not found.`)
+  return new AgentError('session-not-found', `There is no session "${sessionId}".`)
 }

@@ -46,7 +46,7 @@ test('lets large results go early, but keeps the newest', () => {
   expect(feed.next(4)?.frames.length).toBeGreaterThan(1_500_000)
 })
 
-test('whoever waits is woken by an event, by the end, and by their own signal', async () => {
+test('a waiting follower is woken by an event, by the end, and by its own signal', async () => {
   const feed = new RunFeed('r', KEY)
   const left = new AbortController()
   const waiting = [feed.wait(left.signal), feed.wait(new AbortController().signal)]

@@ -43,7 +43,7 @@ test.each([
 ])('%o answers for %s: %s', (rules, host, isAnswered) => {
   const check = () => checkOrigin(rules, asked({ host }))
   if (isAnswered) expect(check()).toBeUndefined()
-  else expect(check).toThrowError('does not answer under that name')
+  else expect(check).toThrowError('host name is not allowed')
 })
 
 test.each<[Partial<Asked>, 'own' | 'allowed' | 'refused']>([

@@ -2,7 +2,7 @@
 import type { UIMessage } from 'ai'
 import type { Browser, Page } from 'playwright-core'
 import { build } from 'vite'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { launchBrowser } from '../../support/browser.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 import { searchTool } from '../../support/tools.js'
@@ -16,6 +16,9 @@ import {
   until,
 } from './support.js'
 import type { ChatWindow } from './use-chat-page/chat-window.js'
+
+// Starting processes takes long on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
 
 let browser: Browser
 let webRoot = ''
