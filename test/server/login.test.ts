@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { hashToken, newToken } from '../../src/server/security/server-token.js'
 import { type RawAnswer, rawRequest } from '../support/raw-request.js'
 import { startServer } from '../support/start-server.js'
+
+// The first server of a file loads its modules, which takes long on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
 
 const ANN = 'token-of-ann-0123456789'
 const BOB = 'token-of-bob-0123456789'
