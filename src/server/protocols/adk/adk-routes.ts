@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
-import { defined } from '../../../base/defined.js'
 import { isRecord } from '../../../base/is-record.js'
 import { camelCase } from '../../../formats/adk-events.js'
 import type { RunInput } from '../../../runtime/runtime.js'
