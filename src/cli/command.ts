@@ -97,6 +97,8 @@ const SHARED_OPTIONS: Readonly<Record<SharedOption, OptionSpec>> = {
   app: { flags: '--app <name>', description: 'the name under which sessions are kept' },
 }
 
+export const JSON_OPTION: OptionSpec = { flags: '--json', description: 'JSON, for scripts' }
+
 /** Options that every command has. */
 export const COMMON_OPTIONS: readonly OptionSpec[] = [
   { flags: '--debug', description: 'show the stack of an error' },

@@ -1,10 +1,7 @@
 /** The commands, as a table. Each loads its code when it is called: help must not wait for anything. */
-import type { CommandSpec, OptionSpec } from './command.js'
-import { CONFIG_COMMANDS } from './config-commands.js'
-import { SESSION_COMMANDS } from './session-commands.js'
-import { TOKEN_COMMANDS } from './token-commands.js'
 
-const JSON_OPTION: OptionSpec = { flags: '--json', description: 'JSON, for scripts' }
+import { type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
+import { SESSION_COMMANDS } from './session-commands.js'
 
 const MODEL_OPTION: OptionSpec = {
   flags: '-m, --model <provider/model>',
@@ -139,7 +136,7 @@ const CARE: readonly CommandSpec[] = [
       [1, 'a check failed'],
       [3, 'a session has problems'],
     ],
-    run: async (_words, flags) => (await import('./doctor.js')).doctor(flags),
+    run: async (_words, flags) => (await import('./doctor/doctor.js')).doctor(flags),
   },
   {
     name: 'strict',
@@ -233,6 +230,78 @@ const SETUP: readonly CommandSpec[] = [
     run: async ([shell = '']) => (await import('./completion.js')).completion(shell, LANGO),
   },
 ]
+
+/** `lango config`: what the configuration says, and whether it is right. */
+const CONFIG_COMMANDS: CommandSpec = {
+  name: 'config',
+  summary: 'check and show the configuration',
+  description: 'Checks and shows the configuration. "lango config" alone shows it.',
+  fallback: 'show',
+  examples: [
+    ['lango config check', 'is it right?'],
+    ['lango config show', 'what holds, and where it comes from'],
+  ],
+  commands: [
+    {
+      name: 'check',
+      summary: 'say what is wrong, all at once, or "ok"',
+      description: 'Says what is wrong with the configuration, all at once, or "ok" and where it comes from.',
+      options: [JSON_OPTION],
+      shared: ['config', 'trust', 'store'],
+      examples: [
+        ['lango config check', 'the configuration of this folder'],
+        ['lango config check --config other.config.json', 'another one'],
+      ],
+      exitCodes: [
+        [0, 'nothing is wrong'],
+        [1, 'something is'],
+      ],
+      run: async (_words, flags) => (await import('./config.js')).checkConfig(flags),
+    },
+    {
+      name: 'show',
+      summary: 'show what holds and where each value comes from',
+      description:
+        'Shows the configuration with its defaults, and where each value comes from. Keys are never shown.',
+      options: [JSON_OPTION],
+      shared: ['config', 'trust', 'store'],
+      examples: [['lango config show --json | jq .config.store', 'one value, in a script']],
+      run: async (_words, flags) => (await import('./config.js')).showConfig(flags),
+    },
+    {
+      name: 'schema',
+      summary: 'print the JSON schema of lango.config.json',
+      description: 'Prints the JSON schema of lango.config.json and lango.config.yaml, for editors.',
+      examples: [
+        ['lango config schema > lango.schema.json', 'then name it as "$schema" in lango.config.json'],
+      ],
+      run: async () => (await import('./config.js')).printConfigSchema(),
+    },
+  ],
+}
+
+/** `lango token`: tokens for the server. */
+const TOKEN_COMMANDS: CommandSpec = {
+  name: 'token',
+  summary: 'generate a token for the server',
+  description: 'Generates tokens for the server. "lango token" alone generates one.',
+  fallback: 'new',
+  examples: [['lango token new', 'a token, and what to write into the configuration']],
+  commands: [
+    {
+      name: 'new',
+      summary: 'print a new token once, and its hashed form',
+      description:
+        'Prints a new random token and its hashed form. The token is for the person or program that uses the server;\nthe hashed form is a key of server.tokens in the configuration. Neither is stored: the token cannot be shown again.',
+      options: [{ flags: '--json', description: 'JSON, for scripts' }],
+      examples: [
+        ['lango token new', 'for a person to read'],
+        ['lango token new --json | jq -r .hash', 'the hashed form, in a script'],
+      ],
+      run: async (_words, flags) => (await import('./token-new.js')).tokenNew(flags),
+    },
+  ],
+}
 
 /** The whole command line, in the order of its help. */
 export const LANGO: CommandSpec = {

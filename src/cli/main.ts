@@ -27,12 +27,12 @@ export async function main(args: readonly string[]): Promise<number> {
 }
 
 async function help(words: readonly string[]): Promise<number> {
-  const [{ LANGO }, { helpText }] = await Promise.all([import('./commands.js'), import('./program.js')])
+  const [{ LANGO }, { helpText }] = await Promise.all([import('./commands.js'), import('./command-line.js')])
   const asked = (words[0] === 'help' ? words.slice(1) : words).filter(word => !word.startsWith('-'))
   const { command, path } = findCommand(LANGO, asked)
   const stray = asked[path.split(' ').length - 1]
   if (command.commands && stray !== undefined && !words[0]?.startsWith('-')) {
-    const { unknownCommand } = await import('./program.js')
+    const { unknownCommand } = await import('./command-line.js')
     throw unknownCommand({ command, path }, stray)
   }
   process.stdout.write(helpText(command, path, lineWidth()))
@@ -42,7 +42,7 @@ async function help(words: readonly string[]): Promise<number> {
 async function run(args: readonly string[]): Promise<number> {
   const [{ LANGO }, { parseCommandLine }] = await Promise.all([
     import('./commands.js'),
-    import('./program.js'),
+    import('./command-line.js'),
   ])
   const { command, words, flags } = parseCommandLine(LANGO, args)
   if (flags.color === false) (await import('./output.js')).forbidColor()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { LoadedConfig } from '../config/load-config.js'
-import { loadConfig } from '../config/load-config.js'
+import { type LoadedConfig, loadConfig } from '../config/load-config.js'
+
 import { runtimeOptions } from './open-runtime.js'
 
 async function loadedWith(rootAgent: object | undefined, model: string): Promise<LoadedConfig> {

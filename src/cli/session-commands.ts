@@ -1,6 +1,4 @@
-import type { CommandSpec, OptionSpec } from './command.js'
-
-const JSON_OPTION: OptionSpec = { flags: '--json', description: 'JSON, for scripts' }
+import { type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
 
 const YES_OPTION: OptionSpec = { flags: '-y, --yes', description: 'do not ask' }
 

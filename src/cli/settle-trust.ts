@@ -6,7 +6,7 @@
 
 import { isSecretPath, redactText } from '../base/redact.js'
 import { changedFiles, type FolderNeeds, folderNeeds, type NeededSetting } from '../config/folder-needs.js'
-import { isSecretVariable } from '../config/secret-places.js'
+import { isSecretVariable } from '../config/substitute.js'
 import { changeTrust, readTrust, type TrustRecord, trustFile } from '../config/trust-record.js'
 import { AgentError } from '../errors.js'
 import { ask, canAsk } from './ask.js'

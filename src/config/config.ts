@@ -7,27 +7,26 @@ import type { Tool } from '../tool.js'
 import {
   adkAgent,
   adkSchema,
-  anyFunction,
-  environment,
-  logger,
-  profileSchema,
-  toolSchema,
-  tracerProvider,
-} from './code-parts.js'
-import {
   amount,
+  anyFunction,
   anyText,
+  environment,
   flag,
   group,
   list,
   live,
+  logger,
   oneOf,
+  profileSchema,
   storeAddress,
   text,
   textsByName,
+  toolSchema,
+  tracerProvider,
   webAddress,
   wholeNumber,
 } from './schema-parts.js'
+
 import { serverSchema } from './server-config.js'
 
 /** A configuration as a person writes it: every key may be left out. */

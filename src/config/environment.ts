@@ -1,5 +1,5 @@
 import { isPlain } from '../base/redact.js'
-import type { PlaceKind } from './schema-paths.js'
+import type { PlaceKind } from './schema-walk.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

@@ -11,7 +11,7 @@ import type { Environment } from './environment.js'
 import { executedFiles } from './executed-files.js'
 import { findAgentFile, findConfigFile, isDataFile } from './find-config.js'
 import { isInside, sortSettings } from './harmless-settings.js'
-import { readData } from './import-file.js'
+import { readDataFile } from './import-file.js'
 import type { TrustedFolder } from './trust-record.js'
 
 export interface NeedsOptions {
@@ -156,7 +156,7 @@ async function addConfig(file: string, needs: Needs): Promise<Record<string, unk
     needs.addCode(file)
     return {}
   }
-  const data = await readData(file)
+  const data = await readDataFile(file)
   const folder = dirname(file)
   const { guarded } = await sortWithSchema(data, folder)
   const leaves = guarded.flatMap(({ path, value }) => leavesOf(path, value))
@@ -174,7 +174,7 @@ async function addConfig(file: string, needs: Needs): Promise<Record<string, unk
 /** What a configuration sets without trust: nothing when it is a program or a link to a file elsewhere. */
 export async function readHarmless(file: string): Promise<unknown> {
   if (!isDataFile(file) || isForeignLink(file)) return {}
-  return (await sortWithSchema(await readData(file), dirname(file))).harmless
+  return (await sortWithSchema(await readDataFile(file), dirname(file))).harmless
 }
 
 /** The schema is loaded only when something needs trust: a key that does not exist is a mistake and no danger. */
@@ -183,7 +183,7 @@ async function sortWithSchema(data: unknown, folder: string): Promise<ReturnType
   if (sorted.guarded.length === 0) return sorted
   const [{ configSchema }, { knownKeys }] = await Promise.all([
     import('./config.js'),
-    import('./schema-paths.js'),
+    import('./schema-walk.js'),
   ])
   const knows = (path: readonly string[]) =>
     knownKeys(configSchema, path.slice(0, -1))?.includes(path.at(-1) ?? '') ?? true

@@ -19,7 +19,7 @@ export async function importModule(file: string): Promise<Record<string, unknown
 }
 
 /** The data in a JSON or YAML file. An empty YAML file is an empty object. */
-export async function readData(file: string): Promise<unknown> {
+export async function readDataFile(file: string): Promise<unknown> {
   try {
     const text = await readFile(file, 'utf8')
     if (extname(file) === '.json') return JSON.parse(text.replace(/^\uFEFF/, '')) as unknown

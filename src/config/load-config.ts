@@ -2,6 +2,7 @@
  * From files, environment and options to one checked configuration. Options win over the environment, the
  * environment over the file, the file over defaults. Zod and the schema are loaded only when this is called.
  */
+
 import { basename, dirname, resolve } from 'node:path'
 import { own } from '../base/own.js'
 import { isPlain } from '../base/redact.js'
@@ -16,10 +17,8 @@ import {
   valueFor,
 } from './environment.js'
 import { absoluteStore, findAgentFile, findConfigFile, isDataFile, readEnv } from './find-config.js'
-import { importModule, readData } from './import-file.js'
-
-import { misplacedSecret } from './secret-places.js'
-import { substitute } from './substitute.js'
+import { importModule, readDataFile } from './import-file.js'
+import { misplacedSecret, substitute } from './substitute.js'
 
 export interface LoadConfigOptions {
   /** Where the file, `.env` and `agent.ts` are looked for. Default: the process's folder. */
@@ -61,7 +60,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
   const [{ configSchema }, { parseConfig }, { kindsAt }] = await Promise.all([
     import('./config.js'),
     import('./parse-config.js'),
-    import('./schema-paths.js'),
+    import('./schema-walk.js'),
   ])
   const place: PlaceReader = path => kindsAt(configSchema, path)
   const written = file === undefined ? {} : fillIn(await readConfigFile(file, trusted), file, env, place)
@@ -111,7 +110,7 @@ async function readConfigFile(file: string, trusted: boolean): Promise<unknown> 
     const { readHarmless } = await import('./folder-needs.js')
     return readHarmless(file)
   }
-  if (isDataFile(file)) return readData(file)
+  if (isDataFile(file)) return readDataFile(file)
   const module = await importModule(file)
   // A CommonJS file that was compiled from ESM carries its default one level deeper.
   const found = isRecord(module.default) && isRecord(module.default.default) ? module.default : module
@@ -254,4 +253,9 @@ function withoutUndefined<Value extends object>(value: Value): Record<string, un
 
 function invalid(message: string, details: Record<string, unknown>): AgentError {
   return new AgentError('invalid-config', message, { details })
+}
+
+/** Types a configuration file: `export default defineConfig({ … })`. The object is returned as it is. */
+export function defineConfig<const Config extends LangoConfigInput>(config: Config): Config {
+  return config
 }

@@ -59,11 +59,13 @@ async function readWritten(
   trusted: boolean,
 ): Promise<Partial<StoreSettings> | undefined> {
   if (trusted && !isDataFile(file)) return undefined
-  const [{ readData }, { substitute }] = await Promise.all([
+  const [{ readDataFile }, { substitute }] = await Promise.all([
     import('./import-file.js'),
     import('./substitute.js'),
   ])
-  const data = trusted ? await readData(file) : await (await import('./folder-needs.js')).readHarmless(file)
+  const data = trusted
+    ? await readDataFile(file)
+    : await (await import('./folder-needs.js')).readHarmless(file)
   if (!isPlain(data)) return undefined
   const { value, missing, misplaced } = substitute({ app: data.app, store: data.store }, env)
   if (missing.length > 0 || misplaced.length > 0 || !isPlain(value)) return undefined

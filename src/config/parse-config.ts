@@ -1,7 +1,16 @@
 /** Checks a configuration and fills in its defaults. */
 
-import { configSchema, type LangoConfig, PROVIDER_TYPE_NAMES } from './config.js'
+import { z } from 'zod'
+import {
+  agentSchemaWith,
+  configSchema,
+  type LangoConfig,
+  PROVIDER_TYPE_NAMES,
+  refuseTwoAgents,
+  sharedKeys,
+} from './config.js'
 import { type ConfigProblem, invalidConfig, pathText, readData } from './read-data.js'
+import { group, live, logger, made, storeAddress, text } from './schema-parts.js'
 
 export interface ParseOptions {
   /** What is checked, such as a file's name. */
@@ -111,3 +120,31 @@ function nameOf(tool: unknown): string | undefined {
   if (typeof tool !== 'object' || tool === null || !('name' in tool)) return undefined
   return typeof tool.name === 'string' ? tool.name : undefined
 }
+
+/** The options of `createRuntime`: the configuration's schema, with what only a program can give. */
+const MODEL_ERROR = 'must be a model such as "openai/gpt-5.2", or a model of ADK'
+const STORE_ERROR =
+  'must be an address that begins with sqlite:, postgres:// or memory:, or a store made in code'
+
+const agentModel = z.union([text(), live<object>('generateContentAsync', MODEL_ERROR)], {
+  error: MODEL_ERROR,
+})
+
+const store = z.union(
+  [
+    storeAddress(),
+    made<object>(['createSession', 'loadSession', 'appendMessage', 'acquireLease', 'close'], STORE_ERROR),
+  ],
+  { error: STORE_ERROR },
+)
+
+export const optionsSchema = group({
+  ...sharedKeys,
+  store: store.optional(),
+  agent: agentSchemaWith(agentModel).optional(),
+  model: text('must be a model such as "openai/gpt-5.2"').optional(),
+  logger: logger.optional(),
+}).superRefine(refuseTwoAgents)
+
+/** Options as the schema sees them; `RuntimeOptions` says more of what is made in code. */
+export type OptionsInput = z.input<typeof optionsSchema>

@@ -7,8 +7,7 @@ import { HIDDEN, isPlain, isSecretPath, redactText } from '../base/redact.js'
 import { suggest } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import { TOOL_KEYS } from '../tool.js'
-import { type Misfit, prepareData } from './prepare-data.js'
-import { knownKeys, placesOf } from './schema-paths.js'
+import { knownKeys, type Misfit, placesOf, prepareData } from './schema-walk.js'
 
 /** One thing that is wrong. */
 export interface ConfigProblem {

@@ -1,5 +1,7 @@
 /** The small schemas that the configuration is made of, each with its words for what would be right. */
+
 import { z } from 'zod'
+import { type Tool, toolProblems } from '../tool.js'
 
 /** A text that is not empty. */
 export const text = (error = 'must be a text that is not empty') => z.string({ error }).min(1, { error })
@@ -61,4 +63,115 @@ export function live<Value extends object>(method: string, error: string) {
     value => typeof value === 'object' && value !== null && typeof Reflect.get(value, method) === 'function',
     { error },
   )
+}
+
+/** What only a program can hold: values that are checked for their kind and handed on as they are. */
+const TOOL_ERROR = 'must be the name of a tool, or a tool made in code'
+
+/** A tool of Lango's own, whose keys are checked, or a tool or toolset of ADK. */
+const madeTool = z.custom<Tool | object>().superRefine((value, context) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    context.addIssue({ code: 'custom', message: TOOL_ERROR })
+    return
+  }
+  if (hasMethods(value, ['runAsync']) || hasMethods(value, ['getTools'])) return
+  for (const { key, expected } of toolProblems(value)) {
+    if (expected !== undefined) context.addIssue({ code: 'custom', path: [key], message: expected })
+    else context.addIssue({ code: 'unrecognized_keys', keys: [key] })
+  }
+})
+
+/** A tool by its name, or one that was made in code. */
+export const toolSchema = z.union([text(), madeTool], { error: TOOL_ERROR })
+
+/** A value with all of these methods. */
+export function made<Value extends object>(methods: readonly string[], error: string) {
+  return z.custom<Value>(value => hasMethods(value, methods), { error })
+}
+
+/** A function, kept as it is. */
+export const anyFunction = <Value extends (...args: never[]) => unknown>() =>
+  z.custom<Value>(value => typeof value === 'function', { error: 'must be a function' })
+
+export const adkAgent = z.custom<object>(
+  value => hasMethods(value, ['runAsync']) && Array.isArray(Reflect.get(value as object, 'subAgents')),
+  { error: 'must be an agent of ADK' },
+)
+
+/** Variables, read when they are needed: the object is kept, because its owner may change it. */
+export const environment = z.custom<Readonly<Record<string, string | undefined>>>(
+  value =>
+    isObject(value) && Object.values(value).every(text => text === undefined || typeof text === 'string'),
+  { error: 'must be an object of texts' },
+)
+
+export const logger = made<object>(
+  ['debug', 'info', 'warn', 'error'],
+  'must be a logger with the methods debug, info, warn and error',
+)
+
+export const tracerProvider = live<object>('getTracer', 'must be a tracer provider of OpenTelemetry')
+
+const PROFILE_ERROR = 'must be the name of a repair profile, or a profile'
+
+/** A repair profile by its name, or as an object. */
+export const profileSchema = z.union(
+  [
+    text(),
+    z.custom<object>(value => isObject(value) && 'vendor' in value && 'names' in value && 'ids' in value, {
+      error: PROFILE_ERROR,
+    }),
+  ],
+  { error: PROFILE_ERROR },
+)
+
+/** What ADK reads itself, and Lango hands on. */
+const adkObject = z.custom<object>(isObject, { error: 'must be an object' })
+
+/** The settings of one run of ADK's: each is ADK's own, so only its kind is checked. */
+const runConfigSchema = group({
+  speechConfig: adkObject.optional().describe('For live agents.'),
+  responseModalities: list(anyText).optional().describe('For live agents.'),
+  saveInputBlobsAsArtifacts: flag.optional().describe('Keep files of a message in the artifact service.'),
+  supportCfc: flag.optional().describe('Compositional function calling, which is experimental in ADK.'),
+  streamingMode: oneOf(['sse', 'none']).optional().describe('Default `sse`.'),
+  outputAudioTranscription: adkObject.optional().describe('For live agents.'),
+  inputAudioTranscription: adkObject.optional().describe('For live agents.'),
+  enableAffectiveDialog: flag.optional().describe('For live agents.'),
+  proactivity: adkObject.optional().describe('For live agents.'),
+  realtimeInputConfig: adkObject.optional().describe('For live agents.'),
+  contextWindowCompression: adkObject.optional().describe('For live agents.'),
+  maxLlmCalls: z
+    .int({ error: 'must be a whole number' })
+    .optional()
+    .describe('Model calls of one run; 0 or less for no limit. Default: 500 and the limits of the agent.'),
+  pauseOnToolCalls: flag.optional().describe('End the run at every tool call.'),
+  plainTextToolConfirmation: flag.optional().describe('Let "yes" or "no" answer a confirmation of ADK’s.'),
+  allowRemoteToolConfirmation: flag.optional().describe('Let a peer over A2A answer a confirmation.'),
+  remoteDelivered: flag.optional().describe('Set by ADK’s A2A executor.'),
+})
+
+/** What is handed to ADK's runner. */
+export const adkSchema = group({
+  plugins: list(live<object>('beforeRunCallback', 'must be a plugin of ADK'))
+    .optional()
+    .describe('Plugins, called after Lango’s own.'),
+  artifactService: made<object>(['saveArtifact', 'loadArtifact'], 'must be an artifact service of ADK')
+    .optional()
+    .describe('Where files are kept.'),
+  memoryService: made<object>(['addSessionToMemory', 'searchMemory'], 'must be a memory service of ADK')
+    .optional()
+    .describe('What agents remember beyond a session.'),
+  credentialService: made<object>(['loadCredential', 'saveCredential'], 'must be a credential service of ADK')
+    .optional()
+    .describe('Where tools keep credentials.'),
+  runConfig: runConfigSchema.optional().describe('ADK’s own settings of a run.'),
+})
+
+function hasMethods(value: unknown, methods: readonly string[]): boolean {
+  return isObject(value) && methods.every(method => typeof Reflect.get(value, method) === 'function')
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

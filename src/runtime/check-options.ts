@@ -3,8 +3,8 @@
  * configuration files have. It needs Zod, so `createRuntime` imports this file when it is called.
  */
 
-import { optionsSchema } from '../config/options-schema.js'
-import { furtherProblems } from '../config/parse-config.js'
+import { furtherProblems, optionsSchema } from '../config/parse-config.js'
+
 import { type ConfigProblem, invalidConfig, readData } from '../config/read-data.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { RuntimeOptions } from './options.js'

@@ -7,9 +7,14 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { redact } from '../../src/base/redact.js'
 import type { LangoConfigInput } from '../../src/config/config.js'
-import { defineConfig } from '../../src/config/define-config.js'
 import { ENVIRONMENT_VARIABLES } from '../../src/config/environment.js'
-import { type LoadConfigOptions, loadConfig, loadRootAgent } from '../../src/config/load-config.js'
+import {
+  defineConfig,
+  type LoadConfigOptions,
+  loadConfig,
+  loadRootAgent,
+} from '../../src/config/load-config.js'
+
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 const run = promisify(execFile)

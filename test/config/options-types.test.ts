@@ -2,7 +2,7 @@
 import { expectTypeOf, test } from 'vitest'
 import type { RunConfig } from '../../src/adk/sdk.js'
 import type { LangoConfigInput } from '../../src/config/config.js'
-import type { OptionsInput } from '../../src/config/options-schema.js'
+import type { OptionsInput } from '../../src/config/parse-config.js'
 import type { RetryPolicy } from '../../src/provider/retry.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isSecretVariable, mayHoldSecret } from './secret-places.js'
+import { isSecretVariable, mayHoldSecret } from './substitute.js'
 
 test.each([
   'OPENAI_API_KEY',

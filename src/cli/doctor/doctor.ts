@@ -1,6 +1,6 @@
 /** `lango doctor`: is the installation in order, and what is wrong with a session. */
-import { AgentError } from '../errors.js'
-import type { Flags } from './command.js'
+import { AgentError } from '../../errors.js'
+import type { Flags } from '../command.js'
 
 /**
  * Checks the installation, or explains sessions. The exit code is 0 when all is well or healed, 1 when a check
@@ -9,14 +9,14 @@ import type { Flags } from './command.js'
 export async function doctor(flags: Flags): Promise<number> {
   refuseContradictions(flags)
   if (flags.session !== undefined) {
-    const { treatSession } = await import('./doctor/sessions.js')
+    const { treatSession } = await import('./treat-sessions.js')
     return treatSession(flags.session, flags)
   }
   if (flags.all) {
-    const { treatAll } = await import('./doctor/sessions.js')
+    const { treatAll } = await import('./treat-sessions.js')
     return treatAll(flags)
   }
-  const { checkInstallation } = await import('./doctor/installation.js')
+  const { checkInstallation } = await import('./check-installation.js')
   return checkInstallation(flags)
 }
 
