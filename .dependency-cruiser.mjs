@@ -14,7 +14,7 @@ const ROOMS = {
   testing: ['^src/session/(message|usage)[.]ts$', '^src/provider/(provider|stream-event)[.]ts$'],
   adk: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$', '^src/provider/repair/'],
   run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/agent/adk-failure[.]ts$'],
-  config: ['^src/server/security/(client-address|server-token)[.]ts$'],
+  config: ['^src/server/security/(client-address|server-token)[.]ts$', '^src/tools/tool-names[.]ts$'],
   formats: [
     '^src/session/',
     '^src/provider/(provider|repair/profile(-for-model)?)[.]ts$',
@@ -35,7 +35,7 @@ const ROOMS = {
     '^src/(runtime|observe|transcript|formats)/',
     '^src/adk/(messages-to-provider|session/event-to-message|session/messages-to-events)[.]ts$',
     '^src/provider/(provider|model-catalog|provider-registry|openai/compatible-servers)[.]ts$',
-    '^src/tools/sandbox[.]ts$',
+    '^src/tools/(sandbox|tool-names)[.]ts$',
     '^src/run/run-event[.]ts$',
     '^src/session/',
     '^src/config/',

@@ -1,6 +1,7 @@
 /** From words to a command: Node's own parser reads them by the table, and what is wrong is said in a sentence. */
 
 import { parseArgs } from 'node:util'
+import { defined } from '../base/defined.js'
 import { suggest } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import {
@@ -15,6 +16,7 @@ import {
   shortName,
   takesValue,
 } from './command.js'
+import { wrapped } from './plain-text.js'
 
 /** A command line that was understood. */
 export interface Invocation extends NamedCommand {
@@ -46,6 +48,47 @@ export function unknownCommand({ command, path }: NamedCommand, word: string): A
   return invalid(`There is no command "${called}". ${meant(word, known) ?? help}`)
 }
 
+/** The help of a command. `path` is how it is called, as in `lango sessions list`. */
+export function helpText(command: CommandSpec, path: string, columns = MOST_COLUMNS): string {
+  const width = Math.min(columns, MOST_COLUMNS)
+  const { description, arguments: words = [], commands = [], examples, exitCodes = [] } = command
+  const isRoot = path === command.name
+  const options = [
+    ...optionsOf(command).map(({ flags, description: text }) => [flags, text] as const),
+    ...COMMON_OPTIONS.map(({ flags, description: text }) => [flags, text] as const),
+    ...(isRoot ? [['-v, --version', 'the version'] as const] : []),
+  ]
+  const sections = [
+    wrapped(description.replaceAll('\n', ' '), '', width).join('\n'),
+    `Usage: ${usage(command, path)}`,
+    section(
+      'Commands',
+      listed(
+        commands.map(({ name, summary }) => [name, summary] as const),
+        width,
+      ),
+    ),
+    section(
+      'Arguments',
+      listed(
+        words.map(({ name, description: text }) => [name, text] as const),
+        width,
+      ),
+    ),
+    section('Options', listed(options, width)),
+    section(
+      'Exit codes',
+      listed(
+        exitCodes.map(([code, meaning]) => [String(code), meaning] as const),
+        width,
+      ),
+    ),
+    section('Examples', exampleLines(examples, width)),
+    commands.length > 0 ? `"${path} <command> --help" tells about a command.` : '',
+  ]
+  return `${sections.filter(text => text !== '').join('\n\n')}\n`
+}
+
 interface OptionToken {
   kind: 'option'
   name: string
@@ -63,7 +106,7 @@ function tokensOf(root: CommandSpec, args: readonly string[]): readonly Token[] 
   for (const option of [...everyOption(root), ...COMMON_OPTIONS]) {
     const short = shortName(option)
     const type = takesValue(option) ? 'string' : 'boolean'
-    options[longName(option).slice(2)] = { type, multiple: true, ...(short === undefined ? {} : { short }) }
+    options[longName(option).slice(2)] = { type, multiple: true, ...defined({ short }) }
   }
   return parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true }).tokens
 }
@@ -129,47 +172,6 @@ function invalid(message: string): AgentError {
 /** Longer lines are hard to read, however wide the terminal is. */
 const MOST_COLUMNS = 100
 
-/** The help of a command. `path` is how it is called, as in `lango sessions list`. */
-export function helpText(command: CommandSpec, path: string, columns = MOST_COLUMNS): string {
-  const width = Math.min(columns, MOST_COLUMNS)
-  const { description, arguments: words = [], commands = [], examples, exitCodes = [] } = command
-  const isRoot = path === command.name
-  const options = [
-    ...optionsOf(command).map(({ flags, description: text }) => [flags, text] as const),
-    ...COMMON_OPTIONS.map(({ flags, description: text }) => [flags, text] as const),
-    ...(isRoot ? [['-v, --version', 'the version'] as const] : []),
-  ]
-  const sections = [
-    wrapped(description.replaceAll('\n', ' '), width).join('\n'),
-    `Usage: ${usage(command, path)}`,
-    section(
-      'Commands',
-      listed(
-        commands.map(({ name, summary }) => [name, summary] as const),
-        width,
-      ),
-    ),
-    section(
-      'Arguments',
-      listed(
-        words.map(({ name, description: text }) => [name, text] as const),
-        width,
-      ),
-    ),
-    section('Options', listed(options, width)),
-    section(
-      'Exit codes',
-      listed(
-        exitCodes.map(([code, meaning]) => [String(code), meaning] as const),
-        width,
-      ),
-    ),
-    section('Examples', exampleLines(examples, width)),
-    commands.length > 0 ? `"${path} <command> --help" tells about a command.` : '',
-  ]
-  return `${sections.filter(text => text !== '').join('\n\n')}\n`
-}
-
 function usage({ commands, arguments: words = [] }: CommandSpec, path: string): string {
   if (commands) return `${path} <command> [options]`
   return [path, ...words.map(({ name }) => name), '[options]'].join(' ')
@@ -183,7 +185,9 @@ function section(title: string, lines: readonly string[]): string {
 function listed(rows: readonly (readonly [name: string, text: string])[], columns: number): string[] {
   const width = Math.max(0, ...rows.map(([name]) => name.length)) + 2
   return rows.flatMap(([name, text]) =>
-    wrapped(text, columns - width - 2).map((line, index) => (index === 0 ? name : '').padEnd(width) + line),
+    wrapped(text, '', columns - width - 2).map(
+      (line, index) => (index === 0 ? name : '').padEnd(width) + line,
+    ),
   )
 }
 
@@ -194,18 +198,4 @@ function exampleLines(examples: CommandSpec['examples'], columns: number): strin
   if (width + longest + 4 <= columns)
     return examples.map(([line, meaning]) => `${line.padEnd(width)}# ${meaning}`)
   return examples.flatMap(([line, meaning]) => [`# ${meaning}`, line])
-}
-
-function wrapped(text: string, width: number): string[] {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > width) {
-      lines.push(line)
-      line = word
-    } else {
-      line = line === '' ? word : `${line} ${word}`
-    }
-  }
-  return [...lines, line]
 }

@@ -1,5 +1,7 @@
 /** Scripts that complete the command line in a shell. They are made from the table of commands. */
+
 import { own } from '../base/own.js'
+import { DEFAULT_STORE } from '../config/find-config.js'
 import { AgentError } from '../errors.js'
 import { STRICT_PROFILES } from '../testing/strict/profile.js'
 import {
@@ -54,7 +56,7 @@ function wordsAt({ command }: Place): string[] {
 
 /** Values that follow an option and can be foretold. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
-  '--store': ['sqlite:./lango.db', 'memory:', 'postgres://'],
+  '--store': [DEFAULT_STORE, 'memory:', 'postgres://'],
   '--profile': STRICT_PROFILES,
   '--provider': [
     'gemini',

@@ -40,20 +40,6 @@ export async function showConfig(flags: Flags): Promise<number> {
   return 0
 }
 
-/** Every value with its dotted path. Lists and empty objects are values. */
-function leavesOf(value: Record<string, unknown>, prefix = ''): (readonly [path: string, value: unknown])[] {
-  return Object.entries(value).flatMap(([key, child]) => {
-    if (child === undefined) return []
-    const isGroup = typeof child === 'object' && child !== null && !Array.isArray(child)
-    if (!isGroup || Object.keys(child).length === 0) return [[`${prefix}${key}`, child] as const]
-    return leavesOf(child as Record<string, unknown>, `${prefix}${key}.`)
-  })
-}
-
-function valueText(value: unknown): string {
-  return plainLine(typeof value === 'string' ? value : JSON.stringify(value))
-}
-
 /** `lango config check`: whatever `lango run` would stumble over before it asks a model. */
 export async function checkConfig(flags: Flags): Promise<number> {
   try {
@@ -68,6 +54,27 @@ export async function checkConfig(flags: Flags): Promise<number> {
     await printJson({ ok: false, code: error.code, message: error.message, problems })
     return 1
   }
+}
+
+/** `lango config schema`. */
+export async function printConfigSchema(): Promise<number> {
+  const { configJsonSchema } = await import('../config/config.js')
+  await printJson(configJsonSchema())
+  return 0
+}
+
+/** Every value with its dotted path. Lists and empty objects are values. */
+function leavesOf(value: Record<string, unknown>, prefix = ''): (readonly [path: string, value: unknown])[] {
+  return Object.entries(value).flatMap(([key, child]) => {
+    if (child === undefined) return []
+    const isGroup = typeof child === 'object' && child !== null && !Array.isArray(child)
+    if (!isGroup || Object.keys(child).length === 0) return [[`${prefix}${key}`, child] as const]
+    return leavesOf(child as Record<string, unknown>, `${prefix}${key}.`)
+  })
+}
+
+function valueText(value: unknown): string {
+  return plainLine(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
 /** What the schema cannot know: that the agent file exports an agent, and that every model has a provider. */
@@ -110,11 +117,4 @@ function okText(loaded: LoadedSettings): string {
       : [`    not checked, because not trusted  ${plainLine(skipped.join(', '))}`]),
   ]
   return `${lines.join('\n')}\n`
-}
-
-/** `lango config schema`. */
-export async function printConfigSchema(): Promise<number> {
-  const { configJsonSchema } = await import('../config/config.js')
-  await printJson(configJsonSchema())
-  return 0
 }

@@ -2,6 +2,7 @@
  * What `lango init` writes. Types are imported and nothing else, so that the files run wherever `lango` runs, also
  * when it is installed for the whole machine and not in the folder.
  */
+import { READING_TOOL_NAMES } from '../tools/tool-names.js'
 
 export type InitFormat = 'ts' | 'js' | 'json'
 
@@ -41,7 +42,7 @@ function jsonConfig({ name, model, store }: InitAnswers): string {
       name,
       ...(model === 'auto' ? {} : { model }),
       instruction: INSTRUCTION,
-      tools: ['current_time', 'list_files', 'read_file', 'search_files'],
+      tools: [...READING_TOOL_NAMES].sort(),
     },
   }
   return `${JSON.stringify(config, null, 2)}\n`

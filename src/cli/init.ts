@@ -1,7 +1,9 @@
 /** `lango init`: three questions, three files, and an agent that runs. */
+
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { basename, dirname, join, relative, resolve } from 'node:path'
+import { DEFAULT_STORE } from '../config/find-config.js'
+import { canReadTypeScript, nodeReadsTypeScript } from '../config/import-file.js'
 import { AgentError, messageOf } from '../errors.js'
 import { canAsk } from './ask.js'
 import type { Flags } from './command.js'
@@ -51,26 +53,14 @@ async function trustOwn(config: string, runsOtherCode: boolean): Promise<void> {
 }
 
 function usesOwnTsx(target: string, format: InitFormat): boolean {
-  if (format !== 'ts' || (process.features as { typescript?: unknown }).typescript) return false
+  if (format !== 'ts' || nodeReadsTypeScript()) return false
   return existsSync(join(target, 'node_modules/tsx'))
 }
 
 function chooseFormat(flags: Flags, target: string): InitFormat {
   const asked = (['ts', 'js', 'json'] as const).filter(format => flags[format])
   if (asked.length > 1) throw invalid(`Choose one of --${asked.join(', --')}.`)
-  return asked[0] ?? (readsTypeScript(target) ? 'ts' : 'js')
-}
-
-/** Newer versions of Node read TypeScript themselves; others need tsx, in the project or beside Lango. */
-function readsTypeScript(target: string): boolean {
-  if ((process.features as { typescript?: unknown }).typescript) return true
-  return [join(target, 'index.js'), import.meta.url].some(from => {
-    try {
-      return Boolean(createRequire(from).resolve('tsx/package.json'))
-    } catch {
-      return false
-    }
-  })
+  return asked[0] ?? (canReadTypeScript(join(target, 'index.js')) ? 'ts' : 'js')
 }
 
 const TAKEN = /^(lango\.config\.(ts|mts|js|mjs|json|ya?ml)|agent\.(ts|mts|js|mjs)|tools)$/
@@ -103,7 +93,7 @@ async function answersFor(flags: Flags, target: string): Promise<InitAnswers | u
   const defaults: InitAnswers = {
     name: flags.name ?? nameFrom(target),
     model: flags.model ?? 'auto',
-    store: flags.store ?? 'sqlite:./lango.db',
+    store: flags.store ?? DEFAULT_STORE,
   }
   if (flags.yes) return defaults
   if (!canAsk())
@@ -144,7 +134,7 @@ function writeNew(file: string, text: string): void {
 function farewell(target: string, paths: readonly string[], format: InitFormat): string {
   const place = relative(process.cwd(), target)
   const enter = place === '' ? '' : `cd ${quoted(place)}\n  `
-  const tsx = format === 'ts' && !readsTypeScript(target)
+  const tsx = format === 'ts' && !canReadTypeScript(join(target, 'index.js'))
   const needed = tsx ? '\nThis version of Node does not read TypeScript: npm install --save-dev tsx\n' : ''
   return `Wrote ${paths.map(path => join(place, path)).join(', ')}.
 ${needed}

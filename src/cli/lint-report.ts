@@ -1,12 +1,12 @@
 /** Findings in words: one verdict per profile, then what is wrong, who refuses it how, and what repair does. */
 
+import { defined } from '../base/defined.js'
 import { own } from '../base/own.js'
 import { PROFILES, type Profile } from '../provider/repair/profile.js'
 import { REFUSALS } from '../provider/repair/refusals.js'
 import type { ProfileLint, SessionFinding } from '../runtime/info.js'
 import type { Styles } from './output.js'
-import { plainLine, plainText, textWidth } from './plain-text.js'
-
+import { plainLine, wrapped } from './plain-text.js'
 import { count } from './wording.js'
 
 /** One thing that is wrong in one place, whoever minds it. */
@@ -60,7 +60,7 @@ export function refusalWords(profile: string, code: string): string | undefined 
 export function addRefusal(problem: Pick<Problem, 'code' | 'refusals'>, profile: string): void {
   const words = refusalWords(profile, problem.code)
   const same = problem.refusals.find(refusal => refusal.words === words)
-  if (!same) problem.refusals.push({ ...(words === undefined ? {} : { words }), profiles: [profile] })
+  if (!same) problem.refusals.push({ ...defined({ words }), profiles: [profile] })
   else if (!same.profiles.includes(profile)) same.profiles.push(profile)
 }
 
@@ -113,18 +113,4 @@ export function problemLines(problems: readonly Problem[], width: number, styles
     }),
     ...repairs.flatMap(repair => wrapped(styles.dim(`repair: ${plainLine(repair)}`), '    ', width)),
   ])
-}
-
-/** A text in lines of at most that width, each indented; words that are longer stand alone. */
-export function wrapped(text: string, indent: string, width: number): string[] {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    const longer = line === '' ? word : `${line} ${word}`
-    if (line !== '' && textWidth(indent + plainText(longer)) > width) {
-      lines.push(indent + line)
-      line = word
-    } else line = longer
-  }
-  return [...lines, indent + line]
 }

@@ -1,4 +1,6 @@
 import { existsSync } from 'node:fs'
+import { defined } from '../base/defined.js'
+import { readPages } from '../base/read-pages.js'
 import { loadStoreSettings } from '../config/load-store-settings.js'
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
@@ -46,6 +48,23 @@ async function isAbsentFile(url: string): Promise<boolean> {
   return !(await inspectStore(url)).exists
 }
 
+/** The keys of an app's sessions, newest first, a page at a time. */
+export async function* sessionKeys(
+  { store, app }: CommandStore,
+  { userId, search }: { userId?: string | undefined; search?: string | undefined } = {},
+): AsyncGenerator<SessionKey> {
+  const query = { appName: app, limit: PAGE, ...defined({ userId, search }) }
+  const pages = readPages(async (cursor: string | undefined) => {
+    const { sessions, nextCursor } = await store.listSessions({ ...query, ...defined({ cursor }) })
+    return { items: sessions, next: nextCursor }
+  })
+  for await (const sessions of pages) {
+    for (const { key } of sessions) yield key
+  }
+}
+
+const PAGE = 1000
+
 /** Sessions that are looked through for an id; beyond that the user has to be named. */
 const MOST_SEARCHED = 100_000
 
@@ -70,19 +89,16 @@ export async function findSession(
 }
 
 async function search(
-  { store, app }: CommandStore,
+  opened: CommandStore,
   sessionId: string,
 ): Promise<{ found: SessionKey[]; similar: string[] }> {
   const found: SessionKey[] = []
   const similar: string[] = []
   let searched = 0
-  for await (const page of sessionPages(store, { appName: app, search: sessionId })) {
-    for (const { key } of page) {
-      if (key.sessionId === sessionId) found.push(key)
-      else if (key.sessionId.startsWith(sessionId) && similar.length < 3) similar.push(key.sessionId)
-    }
-    searched += page.length
-    if (searched >= MOST_SEARCHED) break
+  for await (const key of sessionKeys(opened, { search: sessionId })) {
+    if (key.sessionId === sessionId) found.push(key)
+    else if (key.sessionId.startsWith(sessionId) && similar.length < 3) similar.push(key.sessionId)
+    if (++searched >= MOST_SEARCHED) break
   }
   return { found, similar }
 }

@@ -2,6 +2,7 @@
  * From command-line flags to a runtime: the configuration is found and checked, and what it says is handed to
  * `createRuntime`. Without a configuration and an agent file there is still a useful agent.
  */
+import { defined } from '../base/defined.js'
 import type { LangoConfig, LangoConfigInput } from '../config/config.js'
 import type { LoadedConfig } from '../config/load-config.js'
 import { AgentError } from '../errors.js'
@@ -54,10 +55,7 @@ export async function loadSettings(
     import('./settle-trust.js'),
   ])
   const skipped = await settleTrust(flags, { cwd, runs })
-  const overrides: LangoConfigInput = {
-    ...(flags.store === undefined ? {} : { store: flags.store }),
-    ...(flags.app === undefined ? {} : { app: flags.app }),
-  }
+  const overrides: LangoConfigInput = defined({ store: flags.store, app: flags.app })
   const trusted = skipped.length === 0
   const loaded = { ...(await loadConfig({ cwd, file: flags.config, overrides, trusted })), skipped }
   const { agent } = loaded.config
@@ -68,8 +66,7 @@ export async function loadSettings(
       throw new AgentError('invalid-argument', `There is no agent file ${flags.agent}. Check the path.`)
     const { agent: _replaced, rootAgent: _other, ...config } = loaded.config
     const { model: _chosen, ...rest } = loaded
-    const model = flags.model === undefined ? {} : { model: flags.model }
-    return { ...rest, config: config as LangoConfig, agentFile, ...model }
+    return { ...rest, config: config as LangoConfig, agentFile, ...defined({ model: flags.model }) }
   }
   if (flags.model === undefined) return loaded
   if (!agent) return { ...loaded, model: flags.model }
@@ -83,14 +80,14 @@ export async function loadSettings(
 /** What `createRuntime` takes, from a configuration. */
 export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Promise<RuntimeOptions> {
   const { server: _server, log: _log, $schema: _schema, ...config } = loaded.config
-  const options: RuntimeOptions = { ...(config as RuntimeOptions), ...(logger ? { logger } : {}) }
+  const options: RuntimeOptions = { ...(config as RuntimeOptions), ...defined({ logger }) }
   if (loaded.agentFile !== undefined) {
     const { loadRootAgent } = await import('../config/load-config.js')
     // What the file exports is checked by `createRuntime`.
     options.rootAgent = (await loadRootAgent(loaded.agentFile)) as NonNullable<RuntimeOptions['rootAgent']>
   } else if (loaded.file === undefined && config.tools.builtIn.length === 0) {
     // Writing and running commands ask first.
-    const { BUILT_IN_TOOL_NAMES } = await import('../config/config.js')
+    const { BUILT_IN_TOOL_NAMES } = await import('../tools/tool-names.js')
     options.tools = { ...options.tools, builtIn: BUILT_IN_TOOL_NAMES }
     if (options.agent && options.agent.instruction === undefined) {
       options.agent = { ...options.agent, instruction: DEFAULT_INSTRUCTION }

@@ -40,7 +40,7 @@ function count(isTTY: boolean, steps: number): string[] {
   const progress = new Progress(stream)
   for (let step = 1; step <= steps; step += 1) {
     vi.advanceTimersByTime(250)
-    progress.tell(() => `step ${step}`)
+    progress.report(() => `step ${step}`)
   }
   progress.end()
   return written
@@ -59,7 +59,7 @@ test('on a narrow terminal the line is cut, because a line that wraps cannot be 
   const stream = { isTTY: true, columns: 12, write: (text: string) => written.push(text) }
   const progress = new Progress(stream as unknown as NodeJS.WriteStream)
   vi.advanceTimersByTime(1000)
-  progress.tell(() => 'exported 3,000 sessions')
+  progress.report(() => 'exported 3,000 sessions')
   expect(written).toEqual(['\rexported 3…\u001b[K'])
 })
 

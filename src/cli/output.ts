@@ -1,6 +1,5 @@
+/** Standard output and standard error: colours only on a terminal, tables, progress, and closed pipes. */
 import { fitText, padText, textWidth } from './plain-text.js'
-
-/** What goes to standard output and standard error: colours only where they are seen, and no noise from pipes. */
 
 let colorAllowed = true
 let whenPipeCloses = (): void => {
@@ -13,8 +12,8 @@ export function forbidColor(): void {
 }
 
 /**
- * A reader that has seen enough (`| head`) closes its pipe. That is no error: the command ends quietly, or does
- * what `onClosedPipe` said.
+ * Handles a reader that closes its pipe early (`| head`). That is no error: the process exits with 0, or runs what
+ * `onClosedPipe` has set.
  */
 export function guardPipes(): void {
   process.stdout.on('error', error => {
@@ -26,7 +25,7 @@ export function guardPipes(): void {
   })
 }
 
-/** Called when the reader of standard output has gone, instead of ending the process. */
+/** Sets what to do instead of exiting when the reader of standard output closes its pipe. */
 export function onClosedPipe(action: () => void): void {
   whenPipeCloses = action
 }
@@ -50,7 +49,7 @@ export function printJson(value: unknown): Promise<void> {
   return print(`${JSON.stringify(value, null, 2)}\n`)
 }
 
-/** A line on standard error: what a person wants to know and a pipe must not get. */
+/** A line on standard error, for what a person wants to know and a pipe must not get. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`)
 }
@@ -63,7 +62,7 @@ export interface Styles {
   red(text: string): string
 }
 
-/** How text is emphasised on a stream; on anything but a terminal it stays as it is. */
+/** Text styles for a stream; without effect on anything but a terminal. */
 export function stylesOf(stream: { isTTY?: boolean }): Styles {
   const shown = colorAllowed && stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
   const style = (on: number, off: number) => (text: string) =>
@@ -77,23 +76,23 @@ export function stylesOf(stream: { isTTY?: boolean }): Styles {
   }
 }
 
-/** How wide a line may be. What is not a terminal has no edge, but tables have to end somewhere. */
+/** The width of a line: the terminal's, COLUMNS, or 120. */
 export function lineWidth(): number {
   const width = process.stdout.columns ?? Number(process.env.COLUMNS)
   return Number.isFinite(width) && width > 0 ? Math.max(40, width) : 120
 }
 
 function isClosedPipe(error: Error & { code?: unknown }): boolean {
-  // EIO is what a terminal says that has been closed.
+  // A closed terminal reports EIO.
   return error.code === 'EPIPE' || error.code === 'EIO' || error.code === 'ERR_STREAM_DESTROYED'
 }
 
 export interface Column {
   title: string
   align?: 'right'
-  /** Takes what room is left; the others are as wide as their widest cell. */
+  /** Shrinks first; the others are as wide as their widest cell. */
   flexible?: boolean
-  /** The least that a column may be squeezed to when the terminal is narrow. */
+  /** The minimum width on a narrow terminal. */
   least?: number
 }
 
@@ -134,7 +133,7 @@ function columnWidths(
     natural[index] = (natural[index] ?? 0) - cut
     excess -= cut
   }
-  // The flexible column gives first, then those that allow it, the widest first.
+  // The flexible column shrinks first, then those with a minimum, from left to right.
   for (const [index, { flexible, least = 8 }] of columns.entries()) if (flexible) squeeze(index, least)
   for (const [index, { flexible, least }] of columns.entries()) {
     if (!flexible && least !== undefined) squeeze(index, least)
@@ -146,29 +145,33 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0)
 }
 
-/** Says on standard error how far a long task is; a task that is over soon says nothing. */
+/** Reports the progress of a long task on standard error. A task that ends within half a second reports nothing. */
 export class Progress {
-  private readonly startedAt = Date.now()
-  private toldAt = Date.now()
-  private shown = false
+  readonly #stream: NodeJS.WriteStream
+  readonly #startedAt = Date.now()
+  #reportedAt = Date.now()
+  #isShown = false
 
-  /** `describe` words the state of things, as in "exported 1,000 of 5,000 messages". */
-  constructor(private readonly stream: NodeJS.WriteStream = process.stderr) {}
-
-  tell(describe: () => string): void {
-    const now = Date.now()
-    const pause = this.stream.isTTY ? 100 : 5000
-    if (now - this.startedAt < FIRST_AFTER_MS || now - this.toldAt < pause) return
-    this.toldAt = now
-    this.shown = true
-    // A line that wraps cannot be written over.
-    const fitting = () => fitText(describe(), (this.stream.columns ?? 80) - 1)
-    this.stream.write(this.stream.isTTY ? `\r${fitting()}\u001b[K` : `${describe()}\n`)
+  constructor(stream: NodeJS.WriteStream = process.stderr) {
+    this.#stream = stream
   }
 
-  /** Wipes the line, so that what follows stands alone. */
+  /** `describe` returns the state of the task, as in "exported 1,000 of 5,000 messages". */
+  report(describe: () => string): void {
+    const now = Date.now()
+    const isTerminal = this.#stream.isTTY
+    const intervalMs = isTerminal ? 100 : 5000
+    if (now - this.#startedAt < FIRST_AFTER_MS || now - this.#reportedAt < intervalMs) return
+    this.#reportedAt = now
+    this.#isShown = true
+    // A line that wraps cannot be overwritten.
+    const fitting = () => fitText(describe(), (this.#stream.columns ?? 80) - 1)
+    this.#stream.write(isTerminal ? `\r${fitting()}\u001b[K` : `${describe()}\n`)
+  }
+
+  /** Clears the line, so that the next output starts on an empty one. */
   end(): void {
-    if (this.shown && this.stream.isTTY) this.stream.write('\r\u001b[K')
+    if (this.#isShown && this.#stream.isTTY) this.#stream.write('\r\u001b[K')
   }
 }
 

@@ -1,14 +1,16 @@
 /**
- * Text from models, tools and databases is shown on a terminal, where a few bytes can move the cursor, set the
- * clipboard or rename the window. Every such text passes here before it is shown:
+ * Text from models, tools and databases, made safe for a terminal, where a few bytes can move the cursor, set the
+ * clipboard or rename the window:
  *
- * - whole control sequences (CSI, OSC, DCS, APC and kin) are removed with what they carry;
- * - any control character that is left, an incomplete sequence's first byte included, is removed;
- * - marks that reverse the direction of reading are removed: with them a command can look like another;
- * - half of a character becomes the replacement sign, because nobody knows how wide it is.
+ * - whole control sequences (CSI, OSC, DCS, APC and the like) are removed with their parameters;
+ * - any control character that is left, the first byte of an incomplete sequence included, is removed;
+ * - bidirectional marks are removed: with them one command can look like another;
+ * - half of a surrogate pair becomes the replacement character, because its width is undefined.
+ *
+ * And text measured in columns of a terminal: width, fitting, padding and wrapping.
  */
 
-/** The text with nothing in it that a terminal would obey. Line breaks stay; tabs become spaces. */
+/** The text without control characters. Line breaks stay; tabs become four spaces. */
 export function plainText(text: string): string {
   return text
     .replace(SEQUENCES, '')
@@ -18,30 +20,12 @@ export function plainText(text: string): string {
     .replace(/\p{Surrogate}/gu, '\ufffd')
 }
 
-/** The same in one line: breaks and runs of blanks become one blank. */
+/** The same in one line: each run of white space becomes one space. */
 export function plainLine(text: string): string {
   return plainText(text).replace(/\s+/g, ' ').trim()
 }
 
-// Strings end at BEL or ST. One without an end is not swallowed with all that follows: it only loses its start.
-const SEQUENCES = new RegExp(
-  [
-    '(?:\\u001b[\\]PX^_]|[\\u009d\\u0090\\u0098\\u009e\\u009f])[^\\u0007\\u001b\\u0090\\u0098\\u009c-\\u009f]*(?:\\u0007|\\u001b\\\\|\\u009c)',
-    '(?:\\u001b\\[|\\u009b)[0-?]*[ -/]*[@-~]',
-    '\\u001b[ -/]*[0-Z\\\\^-~]',
-  ].join('|'),
-  'g',
-)
-
-const CONTROLS = /(?!\n)\p{Cc}|[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
-
-/** How many columns of a terminal a text takes: two for CJK and emoji, none for marks that join a letter. */
-
-/** Letters of Latin, Greek and Cyrillic, punctuation and arrows: one column each, and no need for `Intl`. */
-const PLAIN = /^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2190-\u2193]*$/
-
-let segmenter: Intl.Segmenter | undefined
-
+/** How many columns of a terminal a text takes: two for CJK and emoji, none for combining marks. */
 export function textWidth(text: string): number {
   if (PLAIN.test(text)) return text.length
   let width = 0
@@ -49,14 +33,7 @@ export function textWidth(text: string): number {
   return width
 }
 
-/** What a reader takes for one character. The segmenter takes a while to make, so it waits for its first use. */
-function* graphemes(text: string): Generator<string> {
-  if (PLAIN.test(text)) return yield* text
-  segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
-  for (const { segment } of segmenter.segment(text)) yield segment
-}
-
-/** The text in at most `width` columns; an ellipsis says that something is missing. */
+/** The text in at most `width` columns; a shortened one ends in an ellipsis. */
 export function fitText(text: string, width: number): string {
   if (textWidth(text) <= width) return text
   let shown = ''
@@ -70,17 +47,50 @@ export function fitText(text: string, width: number): string {
   return width < 1 ? '' : `${shown}…`
 }
 
-/** The text followed by as many spaces as the column has left. */
+/** The text padded with spaces to `width` columns. */
 export function padText(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - textWidth(text)))
 }
 
-const WIDE =
-  /^[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{17000}-\u{18cff}\u{1b000}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u
-const EMOJI = /\p{Emoji_Presentation}|\p{Extended_Pictographic}\ufe0f|^[0-9#*]\ufe0f?\u20e3/u
-const INVISIBLE = /^(?:[\p{Mn}\p{Me}\p{Cf}\p{Cc}]|[\u1160-\u11ff])$/u
+/** The text in indented lines of at most `width` columns; a longer word has a line of its own. */
+export function wrapped(text: string, indent: string, width: number): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`
+    if (line !== '' && textWidth(indent + plainText(longer)) > width) {
+      lines.push(indent + line)
+      line = word
+    } else line = longer
+  }
+  return [...lines, indent + line]
+}
 
-/** An emoji is one picture, however many points it is made of; in all other scripts the points add up. */
+// Strings end at BEL or ST. Of one without an end only the first byte is removed, not all that follows.
+const SEQUENCES = new RegExp(
+  [
+    '(?:\\u001b[\\]PX^_]|[\\u009d\\u0090\\u0098\\u009e\\u009f])[^\\u0007\\u001b\\u0090\\u0098\\u009c-\\u009f]*(?:\\u0007|\\u001b\\\\|\\u009c)',
+    '(?:\\u001b\\[|\\u009b)[0-?]*[ -/]*[@-~]',
+    '\\u001b[ -/]*[0-Z\\\\^-~]',
+  ].join('|'),
+  'g',
+)
+
+const CONTROLS = /(?!\n)\p{Cc}|[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
+
+/** Latin, Greek, Cyrillic, punctuation and arrows: one column each, without `Intl`. */
+const PLAIN = /^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2190-\u2193]*$/
+
+let segmenter: Intl.Segmenter | undefined
+
+/** Grapheme clusters. The segmenter is slow to create, so it is created on first use. */
+function* graphemes(text: string): Generator<string> {
+  if (PLAIN.test(text)) return yield* text
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+  for (const { segment } of segmenter.segment(text)) yield segment
+}
+
+/** An emoji takes two columns, however many code points it has; in all other scripts the widths add up. */
 function graphemeWidth(segment: string): number {
   if (PLAIN.test(segment)) return segment.length
   if (EMOJI.test(segment)) return 2
@@ -88,3 +98,10 @@ function graphemeWidth(segment: string): number {
   for (const point of segment) width += INVISIBLE.test(point) ? 0 : WIDE.test(point) ? 2 : 1
   return width
 }
+
+const WIDE =
+  /^[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{17000}-\u{18cff}\u{1b000}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u
+
+const EMOJI = /\p{Emoji_Presentation}|\p{Extended_Pictographic}\ufe0f|^[0-9#*]\ufe0f?\u20e3/u
+
+const INVISIBLE = /^(?:[\p{Mn}\p{Me}\p{Cf}\p{Cc}]|[\u1160-\u11ff])$/u

@@ -260,67 +260,70 @@ type Happening = Exclude<RunEvent, { type: 'run-start' | 'text-delta' | 'run-fin
 
 /** Shows a run to a person: the answer on standard output, everything else on standard error. */
 class RunPrinter {
-  private readonly styles: Styles = stylesOf(process.stderr)
-  private readonly startedAt = new Map<string, number>()
-  private atLineStart = true
-  private wrote = false
+  readonly #options: PrinterOptions
+  readonly #styles: Styles = stylesOf(process.stderr)
+  readonly #startedAt = new Map<string, number>()
+  #atLineStart = true
+  #wrote = false
 
-  constructor(private readonly options: PrinterOptions) {}
+  constructor(options: PrinterOptions) {
+    this.#options = options
+  }
 
   show(event: RunEvent): void {
     switch (event.type) {
       case 'run-start':
-        if (event.demo) this.notice(this.options.demoNotice)
+        if (event.demo) this.#notice(this.#options.demoNotice)
         return
       case 'text-delta':
-        if (this.options.streams) this.text(event.text)
+        if (this.#options.streams) this.#text(event.text)
         return
       case 'run-finish':
-        this.finish(event.text)
+        this.#finish(event.text)
         return
       case 'error':
-        this.endLine()
+        this.#endLine()
         note(`lango: ${plainLine(event.error.message)}`)
         return
       default: {
-        const words = this.wordsFor(event)
-        if (words !== undefined) this.notice(words)
+        const words = this.#wordsFor(event)
+        if (words !== undefined) this.#notice(words)
       }
     }
   }
 
-  private finish(answer: string): void {
-    if (!this.options.streams && answer !== '') this.text(answer)
-    this.endLine()
+  #finish(answer: string): void {
+    if (!this.#options.streams && answer !== '') this.#text(answer)
+    this.#endLine()
   }
 
-  private text(text: string): void {
-    const shown = this.options.isTerminal ? plainText(text) : text
+  #text(text: string): void {
+    const shown = this.#options.isTerminal ? plainText(text) : text
     if (shown === '') return
-    this.options.write(shown)
-    this.wrote = true
-    this.atLineStart = shown.endsWith('\n')
+    this.#options.write(shown)
+    this.#wrote = true
+    this.#atLineStart = shown.endsWith('\n')
   }
 
-  private endLine(): void {
-    if (this.wrote && !this.atLineStart) this.options.write('\n')
-    this.atLineStart = true
+  #endLine(): void {
+    if (this.#wrote && !this.#atLineStart) this.#options.write('\n')
+    this.#atLineStart = true
   }
 
-  private notice(words: string): void {
-    if (this.options.quiet) return
+  #notice(words: string): void {
+    if (this.#options.quiet) return
     // A notice between two pieces of text must not stand in the middle of a line.
-    if (this.options.isTerminal) this.endLine()
-    note(this.styles.dim(fitText(plainLine(words), 400)))
+    if (this.#options.isTerminal) this.#endLine()
+    note(this.#styles.dim(fitText(plainLine(words), 400)))
   }
 
-  private wordsFor(event: Happening): string | undefined {
+  #wordsFor(event: Happening): string | undefined {
     switch (event.type) {
       case 'tool-call':
-        this.startedAt.set(event.id, Date.now())
+        this.#startedAt.set(event.id, Date.now())
         return `→ ${event.name} ${fitText(JSON.stringify(event.args), 200)}`
       case 'tool-result':
-        return `← ${event.name}${event.isError ? ' failed' : ''} ${this.timeOf(event.id)} ${fitText(shown(event.result), 160)}`
+        return `← ${event.name}${event.isError ? ' failed' : ''} ${this.#timeOf(event.id)} ${fitText(shown(event.result), 160)}`
       case 'agent-transfer':
         return `${event.from} hands over to ${event.to}`
       case 'turn-warning':
@@ -345,9 +348,9 @@ class RunPrinter {
     }
   }
 
-  private timeOf(callId: string): string {
-    const startedAt = this.startedAt.get(callId)
-    this.startedAt.delete(callId)
+  #timeOf(callId: string): string {
+    const startedAt = this.#startedAt.get(callId)
+    this.#startedAt.delete(callId)
     return startedAt === undefined ? '' : `(${((Date.now() - startedAt) / 1000).toFixed(1)} s)`
   }
 }

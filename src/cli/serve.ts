@@ -1,4 +1,5 @@
 /** `lango serve`: the server with the web chat, until it is told to end. */
+import { defined } from '../base/defined.js'
 import { redactText } from '../base/redact.js'
 import { AgentError } from '../errors.js'
 import type { RuntimeInfo } from '../runtime/info.js'
@@ -22,6 +23,7 @@ export async function serve(flags: Flags): Promise<number> {
   const logger = await createLogger({ ...log, level, destination: log.file })
   const runtime = await createRuntime(await runtimeOptions(loaded, logger))
   const tokens = Object.keys(server.tokens)
+  const { runsPerUser, streamsPerUser, maxBodyBytes } = server
   try {
     const running = await listen({
       runtime,
@@ -35,11 +37,7 @@ export async function serve(flags: Flags): Promise<number> {
       tokens: tokensOf(server.tokens),
       host: flags.host ?? server.host,
       port: flags.port === undefined ? server.port : portOf(flags.port),
-      limits: {
-        ...(server.runsPerUser === undefined ? {} : { runsPerUser: server.runsPerUser }),
-        ...(server.streamsPerUser === undefined ? {} : { streamsPerUser: server.streamsPerUser }),
-        ...(server.maxBodyBytes === undefined ? {} : { maxBodyBytes: server.maxBodyBytes }),
-      },
+      limits: defined({ runsPerUser, streamsPerUser, maxBodyBytes }),
     })
     const facts = { url: running.url, store: loaded.config.store, hasTokens: tokens.length > 0 }
     const warning = shortTokenWarning(server.tokens)

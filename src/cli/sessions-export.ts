@@ -5,7 +5,7 @@ import type { SessionKey } from '../session/message.js'
 import { messagePages, sessionPages } from '../session/session-pages.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
-import { type CommandStore, findSession, withStore } from './open-command-store.js'
+import { type CommandStore, findSession, sessionKeys, withStore } from './open-command-store.js'
 import { note, Progress, print } from './output.js'
 import { plainLine } from './plain-text.js'
 
@@ -30,7 +30,7 @@ async function exportFrom(
   { ids, flags, signal }: { ids: readonly string[]; flags: Flags; signal: AbortSignal },
 ): Promise<number> {
   const { output, all, user } = flags
-  const keys = all ? allSessions(opened, user) : namedSessions(opened, ids, user)
+  const keys = all ? sessionKeys(opened, { userId: user }) : namedSessions(opened, ids, user)
   const writeTo = (write: Write) =>
     writeSessions(opened, keys, text => {
       signal.throwIfAborted()
@@ -72,8 +72,8 @@ async function writeSessions(
         done.messages += page.length
         // Where it is within a session is news only when the session is long.
         const within =
-          end <= PAGE ? '' : `; at ${grouped(at)} of ${grouped(end - 1)} of ${plainLine(key.sessionId)}`
-        progress.tell(
+          end <= PAGE ? '' : `; at ${grouped(afterSeq)} of ${grouped(end - 1)} of ${plainLine(key.sessionId)}`
+        progress.report(
           () => `exported ${count(done.sessions, 'session')}, ${count(done.messages, 'message')}${within}`,
         )
       }
@@ -94,14 +94,6 @@ async function* namedSessions(
   const keys: SessionKey[] = []
   for (const id of ids) keys.push(await findSession(opened, id, user))
   yield* keys
-}
-
-async function* allSessions(
-  { store, app }: CommandStore,
-  user: string | undefined,
-): AsyncGenerator<SessionKey> {
-  const query = { appName: app, ...(user === undefined ? {} : { userId: user }) }
-  for await (const page of sessionPages(store, query)) for (const { key } of page) yield key
 }
 
 /** The file appears when it is complete: what was there before is not lost to half an export. */

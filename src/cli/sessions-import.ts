@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { addAbortSignal } from 'node:stream'
+import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
 import { readSessionLines } from '../formats/session-lines.js'
 import type { Message, SessionKey, State } from '../session/message.js'
@@ -58,7 +59,7 @@ async function importInto(
       const stored = await storeSession(store, { ...session, key }, () => {
         signal.throwIfAborted()
         messages += 1
-        progress.tell(() => `imported ${count(imported.length, 'session')}, ${count(messages, 'message')}`)
+        progress.report(() => `imported ${count(imported.length, 'session')}, ${count(messages, 'message')}`)
       })
       imported.push({ ...key, messages: stored })
     }
@@ -159,11 +160,7 @@ async function createSession(
 ): Promise<void> {
   const own = Object.entries(state).filter(([name]) => !isShared(name))
   try {
-    const created = await store.createSession(
-      key,
-      Object.fromEntries(own),
-      title === undefined ? {} : { title },
-    )
+    const created = await store.createSession(key, Object.fromEntries(own), defined({ title }))
     const missing = Object.entries(state).filter(
       ([name]) => isShared(name) && !Object.hasOwn(created.state, name),
     )

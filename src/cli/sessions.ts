@@ -1,3 +1,4 @@
+import { defined } from '../base/defined.js'
 import { AgentError } from '../errors.js'
 import { messageLine } from '../formats/session-lines.js'
 import {
@@ -25,9 +26,6 @@ import {
 import { fitText, plainLine, plainText } from './plain-text.js'
 import { ago, count, grouped, localTime } from './wording.js'
 
-/** The most that a store gives at once. */
-const CHUNK = 1000
-
 /** `lango sessions list`. */
 export async function listSessions(flags: Flags): Promise<number> {
   const limit = wholeNumber('--limit', flags.limit, 1) ?? 50
@@ -35,8 +33,7 @@ export async function listSessions(flags: Flags): Promise<number> {
   return withStore(flags, async opened => {
     const query = {
       appName: opened.app,
-      ...(flags.user === undefined ? {} : { userId: flags.user }),
-      ...(flags.search === undefined ? {} : { search: flags.search }),
+      ...defined({ userId: flags.user, search: flags.search }),
     }
     const start = await skip(opened, query, (pageNumber - 1) * limit, flags.cursor)
     const page = start === 'past the end' ? { sessions: [] } : await take(opened, query, limit, start)
@@ -45,6 +42,49 @@ export async function listSessions(flags: Flags): Promise<number> {
     return 0
   })
 }
+
+/** `lango sessions show`. */
+export async function showSession([id = '']: readonly string[], flags: Flags): Promise<number> {
+  const limit = wholeNumber('--limit', flags.limit, 1) ?? 20
+  const before = wholeNumber('--before', flags.before, 1)
+  return withStore(flags, async opened => {
+    const key = await findSession(opened, id, flags.user)
+    const session = await opened.store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
+    const beforeSeq = before ?? Number.MAX_SAFE_INTEGER
+    const messages = await opened.store.readMessages(key, { beforeSeq, limit })
+    if (flags.raw) await print(messages.map(messageLine).join(''))
+    else if (flags.json) await printJson({ ...session, messages })
+    else if (session) await showText({ ...session, messages }, flags)
+    return 0
+  })
+}
+
+/** `lango sessions delete`. */
+export async function deleteSessions(ids: readonly string[], flags: Flags): Promise<number> {
+  if (flags.yes !== true && (flags.json === true || !canAsk())) {
+    throw new AgentError('invalid-argument', 'Deleting cannot be undone, and nobody can be asked: say --yes.')
+  }
+  return withStore(flags, async opened => {
+    const { keys, missing } = await lookUp(opened, [...new Set(ids)], flags.user)
+    for (const message of missing.values()) if (!flags.json) note(`lango: ${message}`)
+    if (keys.length > 0 && flags.yes !== true && !(await isMeant(keys))) {
+      note('Nothing was deleted.')
+      return 1
+    }
+    const deleted: string[] = []
+    for (const key of keys) {
+      if (await opened.store.deleteSession(key)) deleted.push(key.sessionId)
+      else missing.set(key.sessionId, 'It was deleted meanwhile.')
+    }
+    if (flags.json) await printJson({ deleted, missing: [...missing.keys()] })
+    else if (deleted.length > 0)
+      await print(`Deleted ${count(deleted.length, 'session')}: ${deleted.join(', ')}.\n`)
+    return missing.size > 0 ? 1 : 0
+  })
+}
+
+/** The most that a store gives at once. */
+const CHUNK = 1000
 
 /** The cursor behind so many sessions. */
 async function skip(
@@ -56,7 +96,7 @@ async function skip(
   let at = cursor
   for (let left = number; left > 0; left -= CHUNK) {
     const limit = Math.min(left, CHUNK)
-    const page = await store.listSessions({ ...query, limit, ...(at === undefined ? {} : { cursor: at }) })
+    const page = await store.listSessions({ ...query, limit, ...defined({ cursor: at }) })
     if (page.nextCursor === undefined) return 'past the end'
     at = page.nextCursor
   }
@@ -76,13 +116,13 @@ async function take(
     const page = await store.listSessions({
       ...query,
       limit: wanted,
-      ...(at === undefined ? {} : { cursor: at }),
+      ...defined({ cursor: at }),
     })
     sessions.push(...page.sessions)
     at = page.nextCursor
     if (at === undefined) break
   }
-  return { sessions, ...(at === undefined ? {} : { nextCursor: at }) }
+  return { sessions, ...defined({ nextCursor: at }) }
 }
 
 async function show({ sessions, nextCursor }: SessionPage, app: string, flags: Flags): Promise<void> {
@@ -94,7 +134,7 @@ async function show({ sessions, nextCursor }: SessionPage, app: string, flags: F
   const withUser = flags.user === undefined && sessions.some(({ key }) => key.userId !== 'user')
   const [titles = '', ...lines] = sessionTable(sessions, withUser, lineWidth())
   await print(`${[bold(titles), ...lines].join('\n')}\n`)
-  if (nextCursor !== undefined) note(`There are more: ${await nextCommand(flags, nextCursor)}`)
+  if (nextCursor !== undefined) note(`There are more: ${nextCommand(flags, nextCursor)}`)
 }
 
 function nothingFound(app: string, { page, cursor, search }: Flags): string {
@@ -102,9 +142,8 @@ function nothingFound(app: string, { page, cursor, search }: Flags): string {
   return search === undefined ? `No sessions in the app "${app}" yet.` : `No session is called "${search}".`
 }
 
-async function nextCommand(flags: Flags, cursor: string): Promise<string> {
+function nextCommand(flags: Flags, cursor: string): string {
   const { page } = flags
-  const { called, givenFlags } = await import('./next-command.js')
   const options = givenFlags(flags, ['limit', 'search', 'user', 'app', 'store', 'config', 'trust'])
   const place = page === undefined ? `--cursor ${cursor}` : `--page ${Number(page) + 1}`
   return `${called('sessions list')}${options} ${place}`
@@ -138,22 +177,6 @@ export function sessionTable(
   return tableLines(columns, rows, width)
 }
 
-/** `lango sessions showText`. */
-export async function showSession([id = '']: readonly string[], flags: Flags): Promise<number> {
-  const limit = wholeNumber('--limit', flags.limit, 1) ?? 20
-  const before = wholeNumber('--before', flags.before, 1)
-  return withStore(flags, async opened => {
-    const key = await findSession(opened, id, flags.user)
-    const session = await opened.store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
-    const beforeSeq = before ?? Number.MAX_SAFE_INTEGER
-    const messages = await opened.store.readMessages(key, { beforeSeq, limit })
-    if (flags.raw) await print(messages.map(messageLine).join(''))
-    else if (flags.json) await printJson({ ...session, messages })
-    else if (session) await showText({ ...session, messages }, flags)
-    return 0
-  })
-}
-
 async function showText(session: Session, flags: Flags): Promise<void> {
   const styles = stylesOf(process.stdout)
   const { key, messages, totalMessages } = session
@@ -172,7 +195,7 @@ async function showText(session: Session, flags: Flags): Promise<void> {
   const [first] = messages
   if (first && first.seq > 1) {
     const options = givenFlags(flags, ['limit', 'user', 'app', 'store', 'config'])
-    const command = `${called('sessions showText')} ${quoted(key.sessionId)}${options} --before ${first.seq}`
+    const command = `${called('sessions show')} ${quoted(key.sessionId)}${options} --before ${first.seq}`
     note(styles.dim(`\nEarlier messages: ${command}`))
   }
 }
@@ -182,9 +205,6 @@ function stateLines({ state }: Session): string[] {
   if (names.length === 0) return []
   return [`state ${fitText(plainLine(JSON.stringify(state)), SHOWN_CHARACTERS)}`]
 }
-
-const SHOWN_CHARACTERS = 300
-const SHOWN_LINES = 40
 
 /** One message for people: who, when, what was said, and which tools were called. */
 export function messageText(message: StoredMessage, styles: Styles): string {
@@ -216,35 +236,9 @@ function shortened(text: string): string {
   return lines.length > SHOWN_LINES ? `${cut}\n… ${count(lines.length - SHOWN_LINES, 'more line')}` : cut
 }
 
-/** `lango sessions delete`. */
-export async function deleteSessions(ids: readonly string[], flags: Flags): Promise<number> {
-  if (flags.yes !== true && (flags.json === true || !canAsk())) {
-    throw new AgentError('invalid-argument', 'Deleting cannot be undone, and nobody can be asked: say --yes.')
-  }
-  return withStore(flags, async opened => {
-    const { keys, missing } = await lookUp(opened, [...new Set(ids)], flags.user)
-    for (const message of missing.values()) if (!flags.json) note(`lango: ${message}`)
-    if (keys.length > 0 && flags.yes !== true && !(await isMeant(keys))) {
-      note('Nothing was deleted.')
-      return 1
-    }
-    const deleted: string[] = []
-    for (const key of keys) {
-      if (await opened.store.deleteSession(key)) deleted.push(key.sessionId)
-      else missing.set(key.sessionId, 'It was deleted meanwhile.')
-    }
-    if (flags.json) await printJson({ deleted, missing: [...missing.keys()] })
-    else if (deleted.length > 0)
-      await print(`Deleted ${count(deleted.length, 'session')}: ${deleted.join(', ')}.\n`)
-    return missing.size > 0 ? 1 : 0
-  })
-}
+const SHOWN_CHARACTERS = 300
 
-async function isMeant(keys: readonly SessionKey[]): Promise<boolean> {
-  const names = keys.map(({ sessionId }) => sessionId).join(', ')
-  const answer = await ask(`Delete ${count(keys.length, 'session')} for good (${names})? [y/N] `)
-  return answer === 'y' || answer === 'yes'
-}
+const SHOWN_LINES = 40
 
 async function lookUp(
   opened: CommandStore,
@@ -262,4 +256,10 @@ async function lookUp(
     }
   }
   return { keys, missing }
+}
+
+async function isMeant(keys: readonly SessionKey[]): Promise<boolean> {
+  const names = keys.map(({ sessionId }) => sessionId).join(', ')
+  const answer = await ask(`Delete ${count(keys.length, 'session')} for good (${names})? [y/N] `)
+  return answer === 'y' || answer === 'yes'
 }

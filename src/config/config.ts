@@ -2,8 +2,11 @@
  * Everything that can be configured, as one schema. Descriptions become `docs/configuration.md`; the `error`
  * texts finish the sentence "`key` is value, but …", so each says what would be right.
  */
+
 import { z } from 'zod'
 import type { Tool } from '../tool.js'
+import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from '../tools/tool-names.js'
+import { DEFAULT_STORE } from './find-config.js'
 import {
   adkAgent,
   adkSchema,
@@ -53,17 +56,6 @@ export interface SubAgentConfig<Model = string> {
 export type ToolConfig = string | Tool | object
 
 export const PROVIDER_TYPE_NAMES = ['gemini', 'openai', 'anthropic', 'openai-compatible', 'demo'] as const
-
-export const BUILT_IN_TOOL_NAMES = [
-  'read_file',
-  'list_files',
-  'search_files',
-  'write_file',
-  'edit_file',
-  'run_command',
-  'fetch_url',
-  'current_time',
-] as const
 
 const agentName = z
   .string({ error: 'must be a name' })
@@ -195,7 +187,7 @@ const historySchema = group({
 
 const approvalFlags = Object.fromEntries(
   BUILT_IN_TOOL_NAMES.map(name => [name, flag.optional().describe(`Ask before \`${name}\` is run.`)]),
-) as Record<(typeof BUILT_IN_TOOL_NAMES)[number], z.ZodOptional<z.ZodBoolean>>
+) as Record<BuiltInToolName, z.ZodOptional<z.ZodBoolean>>
 
 const PRIVATE_ERROR = 'must be true, false, or a list of addresses and ranges'
 
@@ -321,7 +313,7 @@ export const configSchema = group({
   $schema: z.string().optional().describe('The address of the JSON schema, for editors.'),
   app,
   store: storeAddress()
-    .default('sqlite:./lango.db')
+    .default(DEFAULT_STORE)
     .describe('Where sessions are kept: `sqlite:…`, `postgres://…` or `memory:`.'),
   providers,
   agent: agentSchemaWith(modelName)

@@ -5,11 +5,13 @@
  * Packages below `node_modules` are not followed: what is installed there is known by `package.json` and by the
  * lock files, which belong to the list.
  */
+
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { dirname, extname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isPlain } from '../base/redact.js'
+import { withoutBom } from '../base/without-bom.js'
 import { AgentError } from '../errors.js'
 
 /** Files that are run, and files that decide which files those are. All are real paths. */
@@ -192,7 +194,7 @@ function readSettings(file: string): Record<string, unknown> {
     .replaceAll(/("(?:[^"\\\n]|\\.)*")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, '$1')
     .replaceAll(/("(?:[^"\\\n]|\\.)*")|,(?=\s*[}\]])/g, '$1')
   try {
-    const data: unknown = JSON.parse(plain.replace(/^\uFEFF/, ''))
+    const data: unknown = JSON.parse(withoutBom(plain))
     return isPlain(data) ? data : {}
   } catch {
     return {}

@@ -10,6 +10,12 @@ const CONFIG_FILES = ['ts', 'mts', 'js', 'mjs', 'json', 'yaml', 'yml'].map(
   extension => `lango.config.${extension}`,
 )
 
+/** The database of the default store. */
+export const DEFAULT_DATABASE = 'lango.db'
+
+/** Where sessions are kept when nothing names a store. */
+export const DEFAULT_STORE = `sqlite:./${DEFAULT_DATABASE}`
+
 const AGENT_FILES = ['agent.ts', 'agent.mts', 'agent.js', 'agent.mjs']
 
 /** Whether a configuration is data; otherwise it is a program. */

@@ -9,7 +9,7 @@ import { parseEnv } from 'node:util'
 import { isPlain } from '../base/redact.js'
 import type { Environment } from './environment.js'
 import { executedFiles } from './executed-files.js'
-import { findAgentFile, findConfigFile, isDataFile } from './find-config.js'
+import { DEFAULT_DATABASE, findAgentFile, findConfigFile, isDataFile } from './find-config.js'
 import { isInside, sortSettings } from './harmless-settings.js'
 import { readDataFile } from './import-file.js'
 import type { TrustedFolder } from './trust-record.js'
@@ -80,9 +80,6 @@ export function changedFiles(needs: FolderNeeds, trusted: TrustedFolder | undefi
     name => !(trusted && Object.hasOwn(trusted.files, name) && trusted.files[name] === needs.files[name]),
   )
 }
-
-/** The file of the default store. */
-export const DEFAULT_DATABASE = 'lango.db'
 
 class Needs {
   readonly #folders = new Map<string, FolderNeeds>()

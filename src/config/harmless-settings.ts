@@ -7,9 +7,11 @@
  * - read or write outside the folder, also through a symbolic link;
  * - read a variable: any text with `${…}` needs trust.
  */
+
 import { readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path'
 import { isPlain } from '../base/redact.js'
+import { BUILT_IN_TOOL_NAMES, READING_TOOL_NAMES } from '../tools/tool-names.js'
 
 /** A setting that needs trust. */
 export interface GuardedSetting {
@@ -36,9 +38,6 @@ export function sortSettings(data: unknown, options: SortOptions): SortedSetting
   const harmless = sort(data, SETTINGS, { ...options, path: [], guarded })
   return { harmless: harmless === GUARDED ? {} : harmless, guarded }
 }
-
-/** Where sessions are kept when nothing names a store. */
-export const DEFAULT_STORE = 'sqlite:./lango.db'
 
 /** Whether a SQLite address or `memory:` stays inside the folder. */
 export function isLocalStore(store: unknown, folder: string): boolean {
@@ -99,24 +98,19 @@ const oneOf =
   value =>
     values.includes(value)
 
-/** They read inside the workspace, or nothing at all. */
-const READING_TOOLS = ['read_file', 'list_files', 'search_files', 'current_time']
-
 const AGENT_KEYS: Record<string, Allowed> = {
   name: any,
   model: any,
   description: any,
   instruction: any,
   templating: any,
-  tools: allOf(READING_TOOLS),
+  tools: allOf(READING_TOOL_NAMES),
   multiAgent: any,
   maxTurns: any,
   maxDelegations: any,
 }
 const AGENT: Allowed = { keys: AGENT_KEYS }
 AGENT_KEYS.subAgents = { items: AGENT }
-
-const APPROVALS = ['read_file', 'list_files', 'search_files', 'write_file', 'edit_file', 'run_command']
 
 const SETTINGS: Allowed = {
   keys: {
@@ -129,15 +123,13 @@ const SETTINGS: Allowed = {
     },
     tools: {
       keys: {
-        builtIn: allOf(READING_TOOLS),
+        builtIn: allOf(READING_TOOL_NAMES),
         workspace: isInside,
         allowPrivateNetwork: oneOf(false),
         commandTimeoutMs: any,
         sandbox: oneOf('auto', 'required'),
         needsApproval: {
-          keys: Object.fromEntries(
-            [...APPROVALS, 'fetch_url', 'current_time'].map(name => [name, oneOf(true)]),
-          ),
+          keys: Object.fromEntries(BUILT_IN_TOOL_NAMES.map(name => [name, oneOf(true)])),
         },
         approvalTimeoutMs: any,
         outputLimitTokens: any,

@@ -1,15 +1,18 @@
 /** Loads what a user wrote: programs in TypeScript or JavaScript, JSON and YAML. */
+
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, extname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { withoutBom } from '../base/without-bom.js'
 import { AgentError, messageOf } from '../errors.js'
 
 /** The exports of a program. TypeScript is read by Node where it can, otherwise by tsx where it is installed. */
 export async function importModule(file: string): Promise<Record<string, unknown>> {
   const url = pathToFileURL(file).href
   try {
-    if (!/\.[cm]?ts$/.test(file) || readsTypeScript()) return (await import(url)) as Record<string, unknown>
+    if (!/\.[cm]?ts$/.test(file) || nodeReadsTypeScript())
+      return (await import(url)) as Record<string, unknown>
     const tsImport = await findTsImport(file)
     return await tsImport(url, { parentURL: import.meta.url })
   } catch (error) {
@@ -22,7 +25,7 @@ export async function importModule(file: string): Promise<Record<string, unknown
 export async function readDataFile(file: string): Promise<unknown> {
   try {
     const text = await readFile(file, 'utf8')
-    if (extname(file) === '.json') return JSON.parse(text.replace(/^\uFEFF/, '')) as unknown
+    if (extname(file) === '.json') return JSON.parse(withoutBom(text)) as unknown
     const { parse } = await import('yaml')
     return (parse(text) as unknown) ?? {}
   } catch (error) {
@@ -30,32 +33,35 @@ export async function readDataFile(file: string): Promise<unknown> {
   }
 }
 
-/** Newer versions of Node strip types themselves. */
-function readsTypeScript(): boolean {
+/** Whether Node itself strips types, as newer versions do. */
+export function nodeReadsTypeScript(): boolean {
   return Boolean((process.features as { typescript?: unknown }).typescript)
 }
 
-type TsImport = (url: string, options: { parentURL: string }) => Promise<Record<string, unknown>>
+/** Whether TypeScript can be imported by a file at `from` or by Lango: by Node itself, or by tsx. */
+export function canReadTypeScript(from: string): boolean {
+  return nodeReadsTypeScript() || [from, import.meta.url].some(place => findTsx(place) !== undefined)
+}
 
-/** Named apart from its use: tsx is found if the user has it and is no package of ours. */
-const LOADER_FACTS = 'tsx/package.json'
+type TsImport = (url: string, options: { parentURL: string }) => Promise<Record<string, unknown>>
 
 interface TsxPackage {
   exports: { './esm/api': { import: { default: string } } }
 }
 
-/** tsx of the user's project, or one that Lango can see. It is no dependency, so it is looked up by name. */
+/** Imports tsx of the user's project, or one that Lango can see. It is no dependency, so it is looked up by name. */
 async function findTsImport(file: string): Promise<TsImport> {
   for (const from of [file, import.meta.url]) {
+    const facts = findTsx(from)
+    if (facts === undefined) continue
     try {
-      const require = createRequire(from)
       // `resolve` would name the CommonJS build, whose loader Node cannot register.
-      const { exports } = require(LOADER_FACTS) as TsxPackage
-      const path = join(dirname(require.resolve(LOADER_FACTS)), exports['./esm/api'].import.default)
+      const { exports } = createRequire(from)(facts) as TsxPackage
+      const path = join(dirname(facts), exports['./esm/api'].import.default)
       const module = (await import(pathToFileURL(path).href)) as { tsImport: TsImport }
       return module.tsImport
     } catch {
-      // Not installed here; the next place may have it, and the error below says what to do.
+      // Another version without that export; the next place may have one, and the error below says what to do.
     }
   }
   throw new AgentError(
@@ -63,6 +69,15 @@ async function findTsImport(file: string): Promise<TsImport> {
     `Could not read ${basename(file)}: this version of Node does not read TypeScript. Install tsx (npm install --save-dev tsx), use Node 22.18 or newer, or write the file as .mjs, .json or .yaml.`,
     { details: { file } },
   )
+}
+
+/** The `package.json` of the tsx that a file at `from` would import. */
+function findTsx(from: string): string | undefined {
+  try {
+    return createRequire(from).resolve('tsx/package.json')
+  } catch {
+    return undefined
+  }
 }
 
 function unreadable(file: string, error: unknown): AgentError {

@@ -4,6 +4,7 @@
  */
 
 import { basename, dirname, resolve } from 'node:path'
+import { defined } from '../base/defined.js'
 import { own } from '../base/own.js'
 import { isPlain } from '../base/redact.js'
 import { AgentError } from '../errors.js'
@@ -16,7 +17,14 @@ import {
   readEnvironment,
   valueFor,
 } from './environment.js'
-import { absoluteStore, findAgentFile, findConfigFile, isDataFile, readEnv } from './find-config.js'
+import {
+  absoluteStore,
+  DEFAULT_STORE,
+  findAgentFile,
+  findConfigFile,
+  isDataFile,
+  readEnv,
+} from './find-config.js'
 import { importModule, readDataFile } from './import-file.js'
 import { misplacedSecret, substitute } from './substitute.js'
 
@@ -80,9 +88,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
   })
   return {
     config: withAbsolutePaths(config, { cwd, file, sources }),
-    ...(file === undefined ? {} : { file }),
-    ...(agentFile === undefined ? {} : { agentFile }),
-    ...(model === undefined ? {} : { model }),
+    ...defined({ file, agentFile, model }),
     sources,
     env,
   }
@@ -91,11 +97,11 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
 /** The agent that a file exports, as ADK's own loader expects: `rootAgent`, or `rootAgent` of `app` or `rootApp`. */
 export async function loadRootAgent(agentFile: string): Promise<object> {
   const module = await importModule(agentFile)
-  const exported = isRecord(module.default) ? [module, module.default] : [module]
+  const exported = isObject(module.default) ? [module, module.default] : [module]
   for (const names of exported) {
     for (const holder of [names, names.app, names.rootApp]) {
-      const agent = isRecord(holder) ? holder.rootAgent : undefined
-      if (isRecord(agent)) return agent
+      const agent = isObject(holder) ? holder.rootAgent : undefined
+      if (isObject(agent)) return agent
     }
   }
   throw new AgentError(
@@ -113,7 +119,7 @@ async function readConfigFile(file: string, trusted: boolean): Promise<unknown> 
   if (isDataFile(file)) return readDataFile(file)
   const module = await importModule(file)
   // A CommonJS file that was compiled from ESM carries its default one level deeper.
-  const found = isRecord(module.default) && isRecord(module.default.default) ? module.default : module
+  const found = isObject(module.default) && isObject(module.default.default) ? module.default : module
   const config = found.default ?? found.config
   if (config === undefined) {
     throw invalid(`${file} exports no configuration. Write: export default defineConfig({ … })`, { file })
@@ -149,7 +155,7 @@ function fillIn(raw: unknown, file: string, env: Environment, place: PlaceReader
 
 /** The default database, unless a link leads it out of the folder. */
 async function storeWithoutTrust(cwd: string): Promise<Record<string, unknown>> {
-  const { DEFAULT_STORE, isLocalStore } = await import('./harmless-settings.js')
+  const { isLocalStore } = await import('./harmless-settings.js')
   return isLocalStore(DEFAULT_STORE, cwd) ? {} : { store: 'memory:' }
 }
 
@@ -234,13 +240,13 @@ function withAbsolutePaths(config: LangoConfig, { cwd, file, sources }: PathBase
 function setIn(target: unknown, path: readonly PropertyKey[], value: unknown): void {
   const parent = path
     .slice(0, -1)
-    .reduce<unknown>((place, step) => (isRecord(place) ? own(place, step as string) : undefined), target)
+    .reduce<unknown>((place, step) => (isObject(place) ? own(place, step as string) : undefined), target)
   const last = path.at(-1)
-  if (isRecord(parent) && last !== undefined && Object.hasOwn(parent, last))
+  if (isObject(parent) && last !== undefined && Object.hasOwn(parent, last))
     Object.defineProperty(parent, last, { value })
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 

@@ -3,11 +3,13 @@
  * schema, which takes longer to load than such a command to run; what is not plainly right is left to
  * `loadConfig`, which says what is wrong.
  */
+
 import { dirname, resolve } from 'node:path'
+import { defined } from '../base/defined.js'
 import { isPlain } from '../base/redact.js'
 import { ENVIRONMENT_VARIABLES, type Environment } from './environment.js'
-import { absoluteStore, findConfigFile, isDataFile, readEnv } from './find-config.js'
-import { DEFAULT_STORE, isLocalStore } from './harmless-settings.js'
+import { absoluteStore, DEFAULT_STORE, findConfigFile, isDataFile, readEnv } from './find-config.js'
+import { isLocalStore } from './harmless-settings.js'
 
 export interface StoreSettings {
   app: string
@@ -71,7 +73,7 @@ async function readWritten(
   if (missing.length > 0 || misplaced.length > 0 || !isPlain(value)) return undefined
   const { app, store } = value
   if (!isTextOrAbsent(app) || !isTextOrAbsent(store)) return undefined
-  return { ...(app === undefined ? {} : { app }), ...(store === undefined ? {} : { store }) }
+  return defined({ app, store })
 }
 
 function isTextOrAbsent(value: unknown): value is string | undefined {

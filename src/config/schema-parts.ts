@@ -1,6 +1,7 @@
 /** The small schemas that the configuration is made of, each with its words for what would be right. */
 
 import { z } from 'zod'
+import { isRecord } from '../base/is-record.js'
 import { type Tool, toolProblems } from '../tool.js'
 
 /** A text that is not empty. */
@@ -70,7 +71,7 @@ const TOOL_ERROR = 'must be the name of a tool, or a tool made in code'
 
 /** A tool of Lango's own, whose keys are checked, or a tool or toolset of ADK. */
 const madeTool = z.custom<Tool | object>().superRefine((value, context) => {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!isRecord(value)) {
     context.addIssue({ code: 'custom', message: TOOL_ERROR })
     return
   }
@@ -101,7 +102,7 @@ export const adkAgent = z.custom<object>(
 /** Variables, read when they are needed: the object is kept, because its owner may change it. */
 export const environment = z.custom<Readonly<Record<string, string | undefined>>>(
   value =>
-    isObject(value) && Object.values(value).every(text => text === undefined || typeof text === 'string'),
+    isRecord(value) && Object.values(value).every(text => text === undefined || typeof text === 'string'),
   { error: 'must be an object of texts' },
 )
 
@@ -118,7 +119,7 @@ const PROFILE_ERROR = 'must be the name of a repair profile, or a profile'
 export const profileSchema = z.union(
   [
     text(),
-    z.custom<object>(value => isObject(value) && 'vendor' in value && 'names' in value && 'ids' in value, {
+    z.custom<object>(value => isRecord(value) && 'vendor' in value && 'names' in value && 'ids' in value, {
       error: PROFILE_ERROR,
     }),
   ],
@@ -126,7 +127,7 @@ export const profileSchema = z.union(
 )
 
 /** What ADK reads itself, and Lango hands on. */
-const adkObject = z.custom<object>(isObject, { error: 'must be an object' })
+const adkObject = z.custom<object>(isRecord, { error: 'must be an object' })
 
 /** The settings of one run of ADK's: each is ADK's own, so only its kind is checked. */
 const runConfigSchema = group({
@@ -169,9 +170,5 @@ export const adkSchema = group({
 })
 
 function hasMethods(value: unknown, methods: readonly string[]): boolean {
-  return isObject(value) && methods.every(method => typeof Reflect.get(value, method) === 'function')
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isRecord(value) && methods.every(method => typeof Reflect.get(value, method) === 'function')
 }

@@ -3,7 +3,9 @@
  * case, with times in milliseconds or in seconds, and bytes in either alphabet of base64. What comes out is an
  * event as ADK for TypeScript has it, and then the message that Lango stores for it.
  */
+
 import { eventToMessage } from '../adk/session/event-to-message.js'
+import { isRecord } from '../base/is-record.js'
 import type { Message } from '../session/message.js'
 
 export type Fields = Record<string, unknown>
@@ -12,7 +14,7 @@ export type Fields = Record<string, unknown>
 export function eventsToMessages(events: readonly unknown[]): Message[] {
   const seen = new Set<string>()
   return events.flatMap(raw => {
-    const message = isFields(raw) ? toMessage(raw) : undefined
+    const message = isRecord(raw) ? toMessage(raw) : undefined
     if (!message) return []
     // Storing an id again would replace the message that has it.
     const isNew = message.id !== undefined && message.id !== '' && !seen.has(message.id)
@@ -29,8 +31,8 @@ function toMessage(raw: Fields): Message | undefined {
   if (partial === true) return undefined
   const complete = {
     ...others,
-    ...(isFields(content) ? { content: withPlainBase64(content) } : {}),
-    ...(isFields(actions) ? { actions: withoutNull(actions) } : {}),
+    ...(isRecord(content) ? { content: withPlainBase64(content) } : {}),
+    ...(isRecord(actions) ? { actions: withoutNull(actions) } : {}),
     ...(Array.isArray(longRunningToolIds) ? { longRunningToolIds } : {}),
     timestamp: toMilliseconds(event.timestamp),
   }
@@ -60,7 +62,7 @@ export function camelCase(name: string): string {
 
 function toCamelCase(value: unknown, path: string): unknown {
   if (Array.isArray(value)) return value.map(item => toCamelCase(item, path))
-  if (!isFields(value)) return value
+  if (!isRecord(value)) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => {
       const name = camelCase(key)
@@ -85,12 +87,12 @@ const LATEST_SECOND = 100_000_000_000
 function withPlainBase64(content: Fields): Fields {
   if (!Array.isArray(content.parts)) return withoutNull(content)
   const parts = content.parts.map(part => {
-    if (!isFields(part)) return part
+    if (!isRecord(part)) return part
     const { thoughtSignature, inlineData, ...rest } = withoutNull(part)
     return {
       ...rest,
       ...(thoughtSignature === undefined ? {} : { thoughtSignature: plain(thoughtSignature) }),
-      ...(isFields(inlineData)
+      ...(isRecord(inlineData)
         ? { inlineData: { ...withoutNull(inlineData), data: plain(inlineData.data) } }
         : {}),
     }
@@ -106,8 +108,4 @@ function withoutNull(fields: Fields): Fields {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== null && value !== undefined),
   )
-}
-
-export function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

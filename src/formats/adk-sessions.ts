@@ -2,12 +2,15 @@
  * Sessions of ADK: its SQLite databases (`DatabaseSessionService` of TypeScript and of Python, Python's
  * `SqliteSessionService`) and sessions as JSON. The file is only read.
  */
+
 import { open, readFile } from 'node:fs/promises'
 import { parseJson } from '../base/json.js'
+import { isRecord } from '../base/is-record.js'
+import { withoutBom } from '../base/without-bom.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { ForeignDatabase } from '../store/open-store.js'
-import { eventsToMessages, type Fields, isFields } from './adk-events.js'
+import { eventsToMessages, type Fields } from './adk-events.js'
 
 /** A session as another program stored it, in Lango's shape. */
 export interface ForeignSession {
@@ -52,14 +55,14 @@ export function readAdkSession(session: Fields): ForeignSession {
       userId: String(session.userId ?? session.user_id ?? 'user'),
       sessionId: String(session.id ?? session.sessionId ?? session.session_id ?? ''),
     },
-    state: isFields(session.state) ? withoutTemporary(session.state) : {},
+    state: isRecord(session.state) ? withoutTemporary(session.state) : {},
     messages: eventsToMessages(Array.isArray(events) ? events : []),
   }
 }
 
 /** Whether parsed JSON is a session of ADK. */
 export function isAdkSession(data: unknown): data is Fields {
-  if (!isFields(data) || !Array.isArray(data.events)) return false
+  if (!isRecord(data) || !Array.isArray(data.events)) return false
   return typeof (data.id ?? data.sessionId ?? data.session_id) === 'string'
 }
 
@@ -160,7 +163,7 @@ const JSON_COLUMNS = /^(content|.*_metadata|.*_transcription)$/
 
 function jsonOf(value: unknown): Fields {
   const parsed = typeof value === 'string' ? parseJson(value) : value
-  return isFields(parsed) ? parsed : {}
+  return isRecord(parsed) ? parsed : {}
 }
 
 function text(value: unknown): string {
@@ -170,7 +173,7 @@ function text(value: unknown): string {
 /** Exports of Lango may be larger than memory, so their beginning is enough to leave them alone. */
 async function readJson(file: string): Promise<unknown> {
   if (/^\uFEFF?\s*\{"lango":/.test(await beginningOf(file, 100))) return undefined
-  return parseJson((await readFile(file, 'utf8')).replace(/^\uFEFF/, ''))
+  return parseJson(withoutBom(await readFile(file, 'utf8')))
 }
 
 function sessionsIn(data: unknown): Fields[] {

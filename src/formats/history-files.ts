@@ -1,11 +1,14 @@
 /** Histories in files, told apart by what is in them: Lango's exports, ADK's sessions, and bodies of requests. */
+
 import { readFile, stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
+import { isRecord } from '../base/is-record.js'
+import { withoutBom } from '../base/without-bom.js'
 import { AgentError, messageOf } from '../errors.js'
 import { PROFILES } from '../provider/repair/profile.js'
 import { profileForModel } from '../provider/repair/profile-for-model.js'
 import type { Message } from '../session/message.js'
-import { type Fields, isFields } from './adk-events.js'
+import type { Fields } from './adk-events.js'
 import { isAdkSession, readAdkSession, readForeignSessions } from './adk-sessions.js'
 import { readSessionLines } from './session-lines.js'
 import { readAnthropic, readChat, readGemini, readResponses, type WireMessage } from './wire-messages.js'
@@ -75,7 +78,7 @@ async function readDatabase(file: string): Promise<HistoryFile> {
 }
 
 async function readText(written: string, source: string): Promise<HistoryFile> {
-  const text = written.replace(/^\uFEFF/, '').trim()
+  const text = withoutBom(written).trim()
   if (text === '') throw invalid(`${source} is empty.`)
   if (/^\{"lango":/.test(text)) return readExport(text, source)
   let data: unknown
@@ -129,10 +132,10 @@ const READERS: Readonly<Record<RequestFormat, (body: Fields) => WireMessage[]>> 
 
 /** A bare list of messages or contents counts as the body that holds it. */
 function bodyOf(data: unknown): Fields | undefined {
-  if (isFields(data)) return data
+  if (isRecord(data)) return data
   if (!Array.isArray(data)) return undefined
   const [first] = data
-  if (!isFields(first)) return undefined
+  if (!isRecord(first)) return undefined
   if ('parts' in first) return { contents: data }
   return 'content' in first || 'tool_calls' in first ? { messages: data } : undefined
 }
@@ -147,12 +150,12 @@ const CHAT_ROLES = new Set(['tool', 'function', 'developer'])
 const CLAUDE_BLOCKS = new Set(['tool_use', 'tool_result', 'thinking', 'redacted_thinking', 'document'])
 
 function isAnthropic(body: Fields, messages: readonly unknown[]): boolean {
-  const rows = messages.filter(isFields)
-  const blocks = rows.flatMap(({ content }) => (Array.isArray(content) ? content.filter(isFields) : []))
+  const rows = messages.filter(isRecord)
+  const blocks = rows.flatMap(({ content }) => (Array.isArray(content) ? content.filter(isRecord) : []))
   if (blocks.some(({ type }) => CLAUDE_BLOCKS.has(String(type)))) return true
   if (rows.some(row => Array.isArray(row.tool_calls) || CHAT_ROLES.has(String(row.role)))) return false
   if (body.system !== undefined || body.anthropic_version !== undefined) return true
-  const tools = Array.isArray(body.tools) ? body.tools.filter(isFields) : []
+  const tools = Array.isArray(body.tools) ? body.tools.filter(isRecord) : []
   return tools.some(tool => 'input_schema' in tool) || /claude/i.test(String(body.model ?? ''))
 }
 

@@ -2,7 +2,11 @@
  * Sessions as lines of JSON, without loss: a header line, then one stored message per line. Several sessions may
  * follow each other. JSON keeps NUL and half surrogate pairs as escapes, so any text survives.
  */
+
 import { StringDecoder } from 'node:string_decoder'
+import { defined } from '../base/defined.js'
+import { isRecord } from '../base/is-record.js'
+import { withoutBom } from '../base/without-bom.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 
@@ -28,7 +32,7 @@ export function headerLine({ key, state, title, createdAt, totalMessages }: Sess
     version: 1,
     key: { appName, userId, sessionId },
     state: Object.fromEntries(Object.entries(state).sort(([one], [other]) => (one < other ? -1 : 1))),
-    ...(title === undefined ? {} : { title }),
+    ...defined({ title }),
     createdAt,
     messages: totalMessages,
   }
@@ -71,7 +75,7 @@ async function* linesOf(input: AsyncIterable<Uint8Array>, source: string): Async
     const text = [...pieces, last].join('')
     pieces = []
     waiting = 0
-    const whole = isFirst ? text.replace(/^\uFEFF/, '') : text
+    const whole = isFirst ? withoutBom(text) : text
     isFirst = false
     return whole
   }
@@ -99,8 +103,7 @@ function parseLine(text: string, source: string, line: number): Record<string, u
       `Line ${line} of ${source} is not JSON (${messageOf(error).slice(0, 120)}): it is no export of Lango, or it was cut off.`,
     )
   }
-  if (typeof data === 'object' && data !== null && !Array.isArray(data))
-    return data as Record<string, unknown>
+  if (isRecord(data)) return data
   throw invalid(`Line ${line} of ${source} is not an object: it is no export of Lango.`)
 }
 
@@ -114,7 +117,7 @@ function checkHeader(data: Record<string, unknown>, source: string, line: number
   const names = [header.key?.appName, header.key?.userId, header.key?.sessionId]
   if (
     names.some(name => typeof name !== 'string') ||
-    !isState(header.state ?? {}) ||
+    !isRecord(header.state ?? {}) ||
     !isTitle(header.title)
   ) {
     throw invalid(`Line ${line} of ${source} is no session header: key and state are needed.`)
@@ -124,10 +127,6 @@ function checkHeader(data: Record<string, unknown>, source: string, line: number
 
 function isTitle(title: unknown): boolean {
   return title === undefined || typeof title === 'string'
-}
-
-function isState(state: unknown): boolean {
-  return typeof state === 'object' && state !== null && !Array.isArray(state)
 }
 
 function invalid(message: string): AgentError {

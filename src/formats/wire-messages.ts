@@ -3,9 +3,10 @@
  * wire is odd in what comes out. Only a result's tool, which some wires do not name, is looked up.
  */
 
+import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
 import type { ProviderMessage, ProviderPart } from '../provider/provider.js'
-import { type Fields, isFields } from './adk-events.js'
+import type { Fields } from './adk-events.js'
 
 /** A neutral message, and where it stands in the body. */
 export interface WireMessage extends ProviderMessage {
@@ -22,7 +23,7 @@ export function readGemini(body: Fields): WireMessage[] {
     ...leadingSystem(instruction, 'systemInstruction', partsOf(instruction)),
     ...contents.map((content, index) => {
       const place = `contents[${index}]`
-      const role = isFields(content) ? content.role : undefined
+      const role = isRecord(content) ? content.role : undefined
       const parts = partsOf(content)
       if (role === 'user' || role === undefined) return { role: 'user', parts, place }
       if (role === 'model') return { role: 'assistant', parts, place }
@@ -36,7 +37,7 @@ export function readGemini(body: Fields): WireMessage[] {
 /** Reads the messages of an OpenAI Chat Completions request. */
 export function readChat(body: Fields): WireMessage[] {
   const messages = listOf(body.messages).map((message, index): WireMessage => {
-    const fields = isFields(message) ? message : {}
+    const fields = isRecord(message) ? message : {}
     const place = `messages[${index}]`
     const role = String(fields.role ?? '')
     if (role === 'tool' || role === 'function') {
@@ -70,7 +71,7 @@ export function readResponses(body: Fields): WireMessage[] {
   const items = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : listOf(body.input)
   let growing: { role: string; parts: ProviderPart[] } | undefined
   for (const [index, item] of items.entries()) {
-    const { role, parts, joins } = responsesItem(isFields(item) ? item : {})
+    const { role, parts, joins } = responsesItem(isRecord(item) ? item : {})
     if (joins && growing?.role === role) {
       growing.parts.push(...parts)
       continue
@@ -86,7 +87,7 @@ export function readResponses(body: Fields): WireMessage[] {
 export function readAnthropic(body: Fields): WireMessage[] {
   const system = leadingSystem(body.system, 'system', wireParts(body.system, anthropicPart))
   const messages = listOf(body.messages).map((message, index): WireMessage => {
-    const fields = isFields(message) ? message : {}
+    const fields = isRecord(message) ? message : {}
     const role = String(fields.role ?? '')
     const read = { role, parts: wireParts(fields.content, anthropicPart), place: `messages[${index}]` }
     const wrong = role === 'tool' || role === 'system'
@@ -101,25 +102,25 @@ function leadingSystem(given: unknown, place: string, parts: ProviderPart[]): Wi
 
 function partsOf(content: unknown): ProviderPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
-  return isFields(content) ? listOf(content.parts).map(geminiPart) : []
+  return isRecord(content) ? listOf(content.parts).map(geminiPart) : []
 }
 
 function geminiPart(part: unknown): ProviderPart {
-  const fields = isFields(part) ? part : {}
+  const fields = isRecord(part) ? part : {}
   const signature = fields.thoughtSignature ?? fields.thought_signature
   const signed = typeof signature === 'string' ? { signature, origin: { vendor: 'gemini' } } : {}
   const call = fields.functionCall ?? fields.function_call
-  if (isFields(call)) {
+  if (isRecord(call)) {
     return { type: 'tool-call', id: text(call.id), name: text(call.name), args: call.args ?? {}, ...signed }
   }
   const response = fields.functionResponse ?? fields.function_response
-  if (isFields(response)) {
+  if (isRecord(response)) {
     const { id, name, response: result = {} } = response
     return { type: 'tool-result', id: text(id), name: text(name), result }
   }
   if (fields.thought === true) return { type: 'reasoning', text: text(fields.text), ...signed }
   const data = fields.inlineData ?? fields.inline_data
-  if (isFields(data)) {
+  if (isRecord(data)) {
     return {
       type: 'media',
       mimeType: text(data.mimeType ?? data.mime_type),
@@ -128,7 +129,7 @@ function geminiPart(part: unknown): ProviderPart {
     }
   }
   const file = fields.fileData ?? fields.file_data
-  if (isFields(file)) {
+  if (isRecord(file)) {
     const url = text(file.fileUri ?? file.file_uri)
     return { type: 'media', mimeType: text(file.mimeType ?? file.mime_type), url, ...signed }
   }
@@ -141,8 +142,8 @@ function geminiPart(part: unknown): ProviderPart {
 }
 
 function chatCall(call: unknown): ProviderPart {
-  const fields = isFields(call) ? call : {}
-  const called = isFields(fields.function) ? fields.function : {}
+  const fields = isRecord(call) ? call : {}
+  const called = isRecord(fields.function) ? fields.function : {}
   return {
     type: 'tool-call',
     id: text(fields.id),
@@ -160,14 +161,14 @@ function chatPart(part: Fields): ProviderPart | undefined {
   if (part.type === 'refusal') return { type: 'text', text: text(part.refusal) }
   if (part.type === 'image_url' || part.type === 'input_image') {
     const image = part.image_url
-    return mediaFrom(text(isFields(image) ? image.url : image), 'image/png')
+    return mediaFrom(text(isRecord(image) ? image.url : image), 'image/png')
   }
   if (part.type === 'file' || part.type === 'input_file') {
-    const file = isFields(part.file) ? part.file : part
+    const file = isRecord(part.file) ? part.file : part
     return mediaFrom(text(file.file_data ?? file.file_url), 'application/pdf')
   }
   if (part.type === 'input_audio') {
-    const audio = isFields(part.input_audio) ? part.input_audio : {}
+    const audio = isRecord(part.input_audio) ? part.input_audio : {}
     return { type: 'media', mimeType: `audio/${text(audio.format) || 'wav'}`, data: text(audio.data) }
   }
   return undefined
@@ -197,7 +198,7 @@ function responsesItem(item: Fields): ResponsesItem {
       return { role: 'tool', parts: [part], joins: true }
     }
     case 'reasoning': {
-      const summary = listOf(item.summary).map(entry => (isFields(entry) ? text(entry.text) : ''))
+      const summary = listOf(item.summary).map(entry => (isRecord(entry) ? text(entry.text) : ''))
       const sealed = typeof item.encrypted_content === 'string' ? item.encrypted_content : undefined
       return { role: 'assistant', parts: [reasoningPart(summary.join('\n'), sealed, 'openai')], joins: true }
     }
@@ -233,7 +234,7 @@ function anthropicPart(block: Fields): ProviderPart | undefined {
       return { ...reasoningPart('', textOr(block.data), 'anthropic'), redacted: true } as ProviderPart
     case 'image':
     case 'document': {
-      const source = isFields(block.source) ? block.source : {}
+      const source = isRecord(block.source) ? block.source : {}
       const mimeType = text(source.media_type) || (block.type === 'image' ? 'image/png' : 'application/pdf')
       if (source.type === 'url') return { type: 'media', mimeType, url: text(source.url) }
       return { type: 'media', mimeType, data: text(source.data) || 'file' }
@@ -247,7 +248,7 @@ function anthropicPart(block: Fields): ProviderPart | undefined {
 function wireParts(content: unknown, read: (part: Fields) => ProviderPart | undefined): ProviderPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   return listOf(content).map(part => {
-    const fields = isFields(part) ? part : {}
+    const fields = isRecord(part) ? part : {}
     const isText =
       typeof fields.text === 'string' && /^(text|input_text|output_text|undefined)$/.test(String(fields.type))
     if (isText) return { type: 'text', text: text(fields.text) }
@@ -270,7 +271,7 @@ function mediaFrom(address: string, fallback: string): ProviderPart {
 function plainText(content: unknown): unknown {
   if (!Array.isArray(content)) return content ?? ''
   return content
-    .flatMap(part => (isFields(part) && typeof part.text === 'string' ? [part.text] : []))
+    .flatMap(part => (isRecord(part) && typeof part.text === 'string' ? [part.text] : []))
     .join('\n')
 }
 

@@ -66,7 +66,10 @@ async function makeBuiltIn(
   options: Parameters<typeof import('../tools/built-in-tools.js').builtInTools>[1],
 ): Promise<Tool[]> {
   if (configured.length + named.length === 0) return []
-  const { BUILT_IN_TOOL_NAMES, builtInTools } = await import('../tools/built-in-tools.js')
+  const [{ builtInTools }, { BUILT_IN_TOOL_NAMES }] = await Promise.all([
+    import('../tools/built-in-tools.js'),
+    import('../tools/tool-names.js'),
+  ])
   const known: readonly string[] = BUILT_IN_TOOL_NAMES
   return builtInTools([...configured, ...named.filter(name => known.includes(name))], options)
 }

@@ -7,6 +7,7 @@ import { readFileTool } from './read-file.js'
 import { runCommandTool } from './run-command.js'
 import type { SandboxMode } from './sandbox.js'
 import { searchFilesTool } from './search-files.js'
+import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from './tool-names.js'
 import { editFileTool, writeFileTool } from './write-file.js'
 
 export interface BuiltInToolOptions {
@@ -24,22 +25,19 @@ export interface BuiltInToolOptions {
   needsApproval?: Readonly<Partial<Record<BuiltInToolName, boolean>>> | undefined
 }
 
-const MAKERS = {
+const MAKERS: Readonly<
+  Record<BuiltInToolName, (options: Omit<BuiltInToolOptions, 'needsApproval'>) => Tool>
+> = {
   read_file: readFileTool,
   list_files: listFilesTool,
   search_files: searchFilesTool,
   write_file: writeFileTool,
   edit_file: editFileTool,
-  run_command: ({ workspace, commandTimeoutMs, env, sandbox }: BuiltInToolOptions) =>
+  run_command: ({ workspace, commandTimeoutMs, env, sandbox }) =>
     runCommandTool({ workspace, timeoutMs: commandTimeoutMs, env, sandbox }),
-  fetch_url: ({ allowPrivateNetwork }: BuiltInToolOptions) => fetchUrlTool({ allowPrivateNetwork }),
+  fetch_url: ({ allowPrivateNetwork }) => fetchUrlTool({ allowPrivateNetwork }),
   current_time: () => currentTimeTool(),
 }
-
-export type BuiltInToolName = keyof typeof MAKERS
-
-/** The names that `builtInTools` knows. */
-export const BUILT_IN_TOOL_NAMES = Object.keys(MAKERS) as readonly BuiltInToolName[]
 
 /** The tools of these names. None is there unless it is named. */
 export function builtInTools(names: readonly string[], options: BuiltInToolOptions): Tool[] {

@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
 import { type ProcessTree, spawnTree } from './process-tree.js'
 
@@ -39,27 +40,37 @@ class ProcessTransport implements Transport {
   #tree: ProcessTree | undefined
   #ended: Promise<void> = Promise.resolve()
 
+  readonly #server: McpProcess
+  readonly #onLine: (line: string) => void
+  readonly #buffer: MessageBuffer
+  readonly #serialize: (message: JSONRPCMessage) => string
+
   constructor(
-    private readonly server: McpProcess,
-    private readonly onLine: (line: string) => void,
-    private readonly buffer: MessageBuffer,
-    private readonly serialize: (message: JSONRPCMessage) => string,
-  ) {}
+    server: McpProcess,
+    onLine: (line: string) => void,
+    buffer: MessageBuffer,
+    serialize: (message: JSONRPCMessage) => string,
+  ) {
+    this.#server = server
+    this.#onLine = onLine
+    this.#buffer = buffer
+    this.#serialize = serialize
+  }
 
   async start(): Promise<void> {
-    const { command, args = [], env = {}, cwd } = this.server
+    const { command, args = [], env = {}, cwd } = this.#server
     const tree = spawnTree(command, args, {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: safeEnvironment(env),
       windowsHide: true,
-      ...(cwd === undefined ? {} : { cwd }),
+      ...defined({ cwd }),
     })
     this.#tree = tree
     const { child } = tree
     child.stdin?.on('error', error => this.onerror?.(error))
     child.stdout?.on('data', chunk => this.#read(chunk))
     if (child.stderr)
-      createInterface({ input: child.stderr as Readable }).on('line', line => this.onLine(line))
+      createInterface({ input: child.stderr as Readable }).on('line', line => this.#onLine(line))
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve)
       child.once('error', error => reject(notStarted(command, error)))
@@ -73,7 +84,7 @@ class ProcessTransport implements Transport {
     const stdin = this.#tree?.child.stdin
     if (!stdin?.writable) throw hasEnded()
     await new Promise<void>((resolve, reject) => {
-      stdin.write(this.serialize(message), error => (error ? reject(hasEnded(error)) : resolve()))
+      stdin.write(this.#serialize(message), error => (error ? reject(hasEnded(error)) : resolve()))
     })
   }
 
@@ -110,7 +121,7 @@ class ProcessTransport implements Transport {
   /** A line that is not a message (servers print all sorts of things) is reported and passed by. */
   #read(chunk: Buffer): void {
     try {
-      this.buffer.append(chunk)
+      this.#buffer.append(chunk)
     } catch (error) {
       this.onerror?.(asError(error))
       this.#tree?.kill()
@@ -118,7 +129,7 @@ class ProcessTransport implements Transport {
     }
     for (;;) {
       try {
-        const message = this.buffer.readMessage()
+        const message = this.#buffer.readMessage()
         if (message === null) return
         this.onmessage?.(message)
       } catch (error) {

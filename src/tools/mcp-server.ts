@@ -1,5 +1,6 @@
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { JsonSchema } from '../tool.js'
@@ -53,19 +54,23 @@ export class McpServer {
   #lastLines: string[] = []
   readonly #closing = new AbortController()
 
-  constructor(
-    readonly name: string,
-    private readonly source: McpProcess | McpUrl,
-    private readonly options: McpServerOptions,
-  ) {}
+  readonly #source: McpProcess | McpUrl
+  readonly #options: McpServerOptions
+  readonly name: string
+
+  constructor(name: string, source: McpProcess | McpUrl, options: McpServerOptions) {
+    this.name = name
+    this.#source = source
+    this.#options = options
+  }
 
   get tools(): readonly McpToolFacts[] {
     return this.#tools
   }
 
   get status(): McpServerStatus {
-    const problem = this.#problem === undefined ? {} : { problem: this.#problem + this.#lastWords() }
-    return { name: this.name, state: this.#state, tools: this.#tools.length, ...problem }
+    const problem = this.#problem && this.#problem + this.#lastWords()
+    return { name: this.name, state: this.#state, tools: this.#tools.length, ...defined({ problem }) }
   }
 
   /** Connects for the first time. A server that does not come is reported and tried again like one that died. */
@@ -143,15 +148,15 @@ export class McpServer {
 
   /** A signal of its own for each request: the SDK never takes its listeners away. */
   #limits(): RequestLimits {
-    return { timeout: this.options.startTimeoutMs, signal: AbortSignal.any([this.#closing.signal]) }
+    return { timeout: this.#options.startTimeoutMs, signal: AbortSignal.any([this.#closing.signal]) }
   }
 
   async #transport(): Promise<Transport> {
-    if (!('url' in this.source)) return processTransport(this.source, line => this.#heard(line))
+    if (!('url' in this.#source)) return processTransport(this.#source, line => this.#heard(line))
     const { StreamableHTTPClientTransport } = await import(
       '@modelcontextprotocol/sdk/client/streamableHttp.js'
     )
-    const { url, headers = {} } = this.source
+    const { url, headers = {} } = this.#source
     // The SDK's types were not written for exactOptionalPropertyTypes; the class is a Transport.
     return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }) as Transport
   }
@@ -189,18 +194,18 @@ export class McpServer {
     if (this.#state === 'closed') return
     this.#problem = messageOf(error)
     this.#state = 'restarting'
-    this.options.logger.warn('An MCP server is not there', { server: this.name, problem: this.#problem })
+    this.#options.logger.warn('An MCP server is not there', { server: this.name, problem: this.#problem })
     this.#await(this.#restart())
   }
 
   async #restart(): Promise<void> {
     while (this.#restarts < MAX_RESTARTS && !this.#closing.signal.aborted) {
-      await pause(this.options.restartDelayMs * 2 ** this.#restarts, this.#closing.signal)
+      await pause(this.#options.restartDelayMs * 2 ** this.#restarts, this.#closing.signal)
       this.#restarts++
       if (this.#closing.signal.aborted) return
       try {
         await this.#connect()
-        this.options.logger.info('An MCP server was started again', { server: this.name })
+        this.#options.logger.info('An MCP server was started again', { server: this.name })
         return
       } catch (error) {
         this.#problem = messageOf(error)
@@ -209,13 +214,13 @@ export class McpServer {
     if (this.#closing.signal.aborted) return
     this.#state = 'failed'
     const facts = { server: this.name, problem: this.#problem, attempts: this.#restarts }
-    this.options.logger.error('An MCP server was given up', facts)
+    this.#options.logger.error('An MCP server was given up', facts)
   }
 
   /** What a failed call says about the connection. */
   async #fateOf(client: Client, error: unknown): Promise<'fine' | 'lost' | 'forgotten'> {
     if (this.#client !== client) return 'lost'
-    if (!('url' in this.source)) return 'fine'
+    if (!('url' in this.#source)) return 'fine'
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     const isForgotten = code === 404 || (code === 400 && client.transport?.sessionId !== undefined)
     // Errors that the server itself answered with have numbers below zero.
@@ -227,8 +232,8 @@ export class McpServer {
 
   /** A broken stream may be the end of an HTTP server: calls that wait for it would wait for their timeout. */
   #noticed(client: Client, error: Error): void {
-    this.options.logger.debug('An MCP connection reports', { server: this.name, problem: error.message })
-    if (!('url' in this.source) || this.#client !== client || this.#isChecking) return
+    this.#options.logger.debug('An MCP connection reports', { server: this.name, problem: error.message })
+    if (!('url' in this.#source) || this.#client !== client || this.#isChecking) return
     // A check that fails reports again: it must not lead to another one.
     this.#isChecking = true
     client
@@ -242,7 +247,7 @@ export class McpServer {
   #heard(line: string): void {
     const text = line.slice(0, MAX_LINE_CHARACTERS)
     this.#lastLines = [...this.#lastLines, text].slice(-5)
-    this.options.logger.debug('An MCP server says', { server: this.name, line: text })
+    this.#options.logger.debug('An MCP server says', { server: this.name, line: text })
   }
 
   #lastWords(): string {
@@ -272,7 +277,7 @@ async function listTools(client: Client, limits: () => RequestLimits): Promise<M
   const facts: McpToolFacts[] = []
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page++) {
-    const { tools, nextCursor } = await client.listTools(cursor === undefined ? {} : { cursor }, limits())
+    const { tools, nextCursor } = await client.listTools(defined({ cursor }), limits())
     for (const { name, description, title, inputSchema, annotations = {} } of tools) {
       const { readOnlyHint: readOnly = false, idempotentHint: idempotent = false } = annotations
       facts.push({ name, description: description ?? title ?? name, inputSchema, readOnly, idempotent })

@@ -74,10 +74,14 @@ class LinePage {
   #atEnd = false
   readonly #lines: string[] = []
 
-  constructor(private readonly options: PageOptions) {}
+  readonly #options: PageOptions
+
+  constructor(options: PageOptions) {
+    this.#options = options
+  }
 
   get isFull(): boolean {
-    return this.#lines.length >= this.options.maxLines || this.#size >= MAX_PAGE_BYTES
+    return this.#lines.length >= this.#options.maxLines || this.#size >= MAX_PAGE_BYTES
   }
 
   add(text: string): void {
@@ -97,7 +101,7 @@ class LinePage {
   }
 
   result() {
-    const { firstLine } = this.options
+    const { firstLine } = this.#options
     const lastLine = firstLine + this.#lines.length - 1
     const text = this.#lines.join('\n')
     if (this.#atEnd && this.#lines.length === 0) {
@@ -119,7 +123,7 @@ class LinePage {
   }
 
   #endLine(): void {
-    if (this.#lineNumber >= this.options.firstLine) {
+    if (this.#lineNumber >= this.#options.firstLine) {
       const missing = this.#lineLength - this.#line.length
       const note = missing > 0 ? `… [shortened by Lango: ${missing} characters of this line left out]` : ''
       this.#lines.push(this.#line + note)

@@ -74,22 +74,26 @@ class CommandRun {
   readonly #output = new BoundedOutput(MAX_OUTPUT_BYTES)
   #stopReason: string | undefined
 
-  constructor(
-    private readonly tree: ProcessTree,
-    private readonly limitMs: number,
-    private readonly signal: AbortSignal,
-  ) {}
+  readonly #tree: ProcessTree
+  readonly #limitMs: number
+  readonly #signal: AbortSignal
+
+  constructor(tree: ProcessTree, limitMs: number, signal: AbortSignal) {
+    this.#tree = tree
+    this.#limitMs = limitMs
+    this.#signal = signal
+  }
 
   async result() {
-    const { child } = this.tree
+    const { child } = this.#tree
     for (const stream of [child.stdout, child.stderr]) stream?.on('data', chunk => this.#take(chunk))
     const timer = setTimeout(
-      () => this.#stop(`The command did not end within ${this.limitMs} ms`),
-      timerMs(this.limitMs),
+      () => this.#stop(`The command did not end within ${this.#limitMs} ms`),
+      timerMs(this.#limitMs),
     )
     const aborted = () => this.#stop('The run was stopped')
-    this.signal.addEventListener('abort', aborted, { once: true })
-    if (this.signal.aborted) aborted()
+    this.#signal.addEventListener('abort', aborted, { once: true })
+    if (this.#signal.aborted) aborted()
     try {
       const { code, signal } = await this.#ended()
       const reason = this.#stopReason
@@ -101,7 +105,7 @@ class CommandRun {
       }
     } finally {
       clearTimeout(timer)
-      this.signal.removeEventListener('abort', aborted)
+      this.#signal.removeEventListener('abort', aborted)
     }
   }
 
@@ -109,7 +113,7 @@ class CommandRun {
     this.#output.add(chunk)
     if (this.#output.totalBytes > RUNAWAY_BYTES && !this.#stopReason) {
       this.#stopReason = `The command wrote more than ${RUNAWAY_BYTES} bytes`
-      this.tree.kill()
+      this.#tree.kill()
     }
   }
 
@@ -117,13 +121,13 @@ class CommandRun {
   #stop(reason: string): void {
     if (this.#stopReason) return
     this.#stopReason = reason
-    this.tree.signal('SIGTERM')
-    setTimeout(() => this.tree.kill(), GRACE_MS)
+    this.#tree.signal('SIGTERM')
+    setTimeout(() => this.#tree.kill(), GRACE_MS)
   }
 
   /** Waits for the command, then ends what it left behind, then reads the last of the output. */
   async #ended(): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
-    const { child } = this.tree
+    const { child } = this.#tree
     const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
     const end = await new Promise<{ code: number | null; signal: NodeJS.Signals | null }>(
       (resolve, reject) => {
@@ -132,7 +136,7 @@ class CommandRun {
       },
     )
     await within(closed, DRAIN_MS)
-    this.tree.kill()
+    this.#tree.kill()
     await within(closed, GRACE_MS)
     child.stdout?.destroy()
     child.stderr?.destroy()

@@ -54,10 +54,13 @@ class Search {
   #bytes = 0
   #limit: string | undefined
 
-  constructor(
-    private readonly maxMatches: number,
-    private readonly find: (text: string, limit: number) => LineMatch[],
-  ) {}
+  readonly #maxMatches: number
+  readonly #find: (text: string, limit: number) => LineMatch[]
+
+  constructor(maxMatches: number, find: (text: string, limit: number) => LineMatch[]) {
+    this.#maxMatches = maxMatches
+    this.#find = find
+  }
 
   /** Searches one file. False when a limit is reached. */
   async visit(entry: WalkEntry): Promise<boolean> {
@@ -73,9 +76,9 @@ class Search {
     }
     this.#bytes += text.length
     // One more than asked for shows whether there are more.
-    for (const match of this.find(text, this.maxMatches - this.#matches.length + 1)) {
-      if (this.#matches.length === this.maxMatches) {
-        this.#limit = `There are more: only the first ${this.maxMatches} matches are listed.`
+    for (const match of this.#find(text, this.#maxMatches - this.#matches.length + 1)) {
+      if (this.#matches.length === this.#maxMatches) {
+        this.#limit = `There are more: only the first ${this.#maxMatches} matches are listed.`
         return false
       }
       this.#matches.push({ path: entry.path, ...match })

@@ -28,12 +28,16 @@ import { AgentError } from '../errors.js'
 
 /** A folder that stays the same folder while it is open, whatever happens to its name. */
 export class OpenFolder {
-  private constructor(
-    private readonly handle: FileHandle,
-    /** The real path at the time of opening. */
-    readonly path: string,
-    private readonly hasDescriptorPaths: boolean,
-  ) {}
+  /** The real path at the time of opening. */
+  readonly path: string
+  readonly #handle: FileHandle
+  readonly #hasDescriptorPaths: boolean
+
+  private constructor(handle: FileHandle, path: string, hasDescriptorPaths: boolean) {
+    this.#handle = handle
+    this.path = path
+    this.#hasDescriptorPaths = hasDescriptorPaths
+  }
 
   /** The workspace itself. Its own path may contain links: it is the owner's choice. */
   static async root(workspace: string, hasDescriptorPaths = HAS_DESCRIPTOR_PATHS): Promise<OpenFolder> {
@@ -48,7 +52,7 @@ export class OpenFolder {
   async folder(name: string): Promise<OpenFolder> {
     const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
     const handle = await this.#open(name, flags)
-    return new OpenFolder(handle, join(this.path, name), this.hasDescriptorPaths)
+    return new OpenFolder(handle, join(this.path, name), this.#hasDescriptorPaths)
   }
 
   /** A plain file in this folder, never through a link. Pipes and devices, which could block, are refused. */
@@ -87,13 +91,13 @@ export class OpenFolder {
   }
 
   close(): Promise<void> {
-    return this.handle.close()
+    return this.#handle.close()
   }
 
   async #open(name: string, flags: number): Promise<FileHandle> {
     await this.#unmoved()
     const handle = await open(this.#at(name), flags, 0o666)
-    if (this.hasDescriptorPaths) return handle
+    if (this.#hasDescriptorPaths) return handle
     if (await isAt(handle, join(this.path, name))) return handle
     await handle.close()
     throw refusal(`"${name}" was replaced while it was opened.`)
@@ -101,12 +105,12 @@ export class OpenFolder {
 
   /** Where names are bound to paths, the path must still lead to this very folder. */
   async #unmoved(): Promise<void> {
-    if (this.hasDescriptorPaths || (await isAt(this.handle, this.path))) return
+    if (this.#hasDescriptorPaths || (await isAt(this.#handle, this.path))) return
     throw refusal(`The folder "${this.path}" was replaced while it was used.`)
   }
 
   #at(name: string): string {
-    return this.hasDescriptorPaths ? `/proc/self/fd/${this.handle.fd}/${name}` : join(this.path, name)
+    return this.#hasDescriptorPaths ? `/proc/self/fd/${this.#handle.fd}/${name}` : join(this.path, name)
   }
 }
 

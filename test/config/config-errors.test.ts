@@ -1,6 +1,6 @@
 // Every way in which a configuration can be wrong, and the sentence that says so.
 import { describe, expect, test } from 'vitest'
-import { BUILT_IN_TOOL_NAMES, configJsonSchema, PROVIDER_TYPE_NAMES } from '../../src/config/config.js'
+import { configJsonSchema, PROVIDER_TYPE_NAMES } from '../../src/config/config.js'
 import { KEYED_PROVIDERS } from '../../src/config/default-model.js'
 import { parseConfig } from '../../src/config/parse-config.js'
 import type { ConfigProblem } from '../../src/config/read-data.js'
@@ -8,7 +8,7 @@ import { AgentError } from '../../src/errors.js'
 import { describeModel } from '../../src/provider/model-catalog.js'
 import { createRegistry } from '../../src/provider/provider-registry.js'
 import { PROVIDER_TYPES } from '../../src/provider/provider-settings.js'
-import { BUILT_IN_TOOL_NAMES as TOOL_NAMES } from '../../src/tools/built-in-tools.js'
+import { BUILT_IN_TOOL_NAMES } from '../../src/tools/tool-names.js'
 
 function problemsOf(input: unknown): string[] {
   try {
@@ -231,9 +231,8 @@ test('no secret is in a message, wherever it was put', () => {
 })
 
 describe('the schema', () => {
-  test('knows the providers, models and tools that there are', () => {
+  test('lists every provider type, and every default model is in the catalogue', () => {
     expect(PROVIDER_TYPE_NAMES).toEqual(PROVIDER_TYPES)
-    expect([...BUILT_IN_TOOL_NAMES].sort()).toEqual([...TOOL_NAMES].sort())
     const registry = createRegistry()
     for (const { name, model } of KEYED_PROVIDERS) {
       expect(registry.resolve(`${name}/${model}`).provider.describeModel(model).known, name).toBe(true)

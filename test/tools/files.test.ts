@@ -2,7 +2,8 @@ import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Tool } from '../../src/tool.js'
-import { BUILT_IN_TOOL_NAMES, type BuiltInToolName, builtInTools } from '../../src/tools/built-in-tools.js'
+import { builtInTools } from '../../src/tools/built-in-tools.js'
+import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from '../../src/tools/tool-names.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { useTool } from './use-tool.js'
 

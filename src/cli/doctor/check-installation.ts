@@ -1,5 +1,6 @@
 /** `lango doctor` without a session: one line for each thing that must be in place, with the fix. */
 
+import { defined } from '../../base/defined.js'
 import { own } from '../../base/own.js'
 import { redactText } from '../../base/redact.js'
 import type { LoadedConfig } from '../../config/load-config.js'
@@ -11,11 +12,19 @@ import { shortTokenWarning } from '../../server/security/server-token.js'
 import { inspectStore } from '../../store/open-store.js'
 import { hasBubblewrap } from '../../tools/sandbox.js'
 import type { Flags } from '../command.js'
-import { wrapped } from '../lint-report.js'
 import { loadSettings } from '../open-runtime.js'
 import { lineWidth, print, printJson, stylesOf } from '../output.js'
-import { plainLine } from '../plain-text.js'
+import { plainLine, wrapped } from '../plain-text.js'
 import { keyHint } from '../wording.js'
+
+/** What one check of the installation found. */
+interface Check {
+  name: string
+  status: 'ok' | 'warn' | 'fail'
+  message: string
+  /** What to do about it. */
+  fix?: string
+}
 
 /** Checks Node, configuration, keys, store, providers, port, tokens and sandbox. The exit code is 1 when one fails. */
 export async function checkInstallation(flags: Flags): Promise<number> {
@@ -38,14 +47,6 @@ export async function checkInstallation(flags: Flags): Promise<number> {
   return shown.some(({ status }) => status === 'fail') ? 1 : 0
 }
 
-/** Whatever a message repeats, a key is not part of it. */
-function hidden(check: Check): Check {
-  const fix = check.fix === undefined ? {} : { fix: redactText(check.fix) }
-  return { ...check, message: redactText(check.message), ...fix }
-}
-
-const OLDEST_NODE = [20, 19] as const
-
 /** Whether a version of Node is new enough. */
 export function checkNode(version: string): Check {
   const [major = 0, minor = 0] = version.split('.').map(Number)
@@ -54,6 +55,8 @@ export function checkNode(version: string): Check {
   const fix = `Install Node ${OLDEST_NODE.join('.')} or newer: https://nodejs.org`
   return { name: 'node', status: 'fail', message: `Node ${version} is too old.`, fix }
 }
+
+const OLDEST_NODE = [20, 19] as const
 
 async function readConfiguration(flags: Flags): Promise<{ check: Check; loaded?: LoadedConfig }> {
   try {
@@ -74,64 +77,6 @@ async function readConfiguration(flags: Flags): Promise<{ check: Check; loaded?:
     const fix = "Correct it, then see 'lango config check'. The other checks wait for it."
     return { check: { name: 'configuration', status: 'fail', message: messageOf(error), fix } }
   }
-}
-
-/** Says nothing where the server needs no token. */
-function checkTokens({ tokens }: LoadedConfig['config']['server']): Check[] {
-  const name = 'tokens'
-  const count = Object.keys(tokens).length
-  if (count === 0) return []
-  const warning = shortTokenWarning(tokens)
-  if (warning) return [{ name, status: 'warn', ...warning }]
-  const message = `${count === 1 ? '1 token is' : `${count} tokens are`} hashed or long enough`
-  return [{ name, status: 'ok', message }]
-}
-
-async function checkPort({ port, host }: { port: number; host: string }): Promise<Check> {
-  const name = 'port'
-  if (port === 0) return { name, status: 'ok', message: 'Any free port is taken' }
-  const { createServer } = await import('node:net')
-  const failure = await new Promise<NodeJS.ErrnoException | undefined>(resolve => {
-    const server = createServer()
-    server.once('error', resolve)
-    server.listen(port, host, () => server.close(() => resolve(undefined)))
-  })
-  if (!failure) return { name, status: 'ok', message: `${host}:${port} is free for the server` }
-  if (failure.code === 'EADDRINUSE') {
-    const fix = "End what uses it, or take another: 'lango serve --port 0'."
-    return {
-      name,
-      status: 'warn',
-      message: `${host}:${port} is in use, perhaps by a Lango that runs already.`,
-      fix,
-    }
-  }
-  const fix = 'Correct server.host and server.port in the configuration.'
-  return {
-    name,
-    status: 'fail',
-    message: `${host}:${port} cannot be listened on: ${messageOf(failure)}`,
-    fix,
-  }
-}
-
-function report(checks: readonly Check[]): string {
-  const styles = stylesOf(process.stdout)
-  const paint = { ok: styles.green, warn: styles.yellow, fail: styles.red }
-  const width = Math.max(...checks.map(({ name }) => name.length))
-  const indent = ' '.repeat(width + 8)
-  const lines = checks.flatMap(({ name, status, message, fix }) => {
-    const [first = '', ...rest] = message
-      .split('\n')
-      .flatMap(line => wrapped(plainLine(line), indent, lineWidth()))
-    const head = `${paint[status](status.padEnd(4))}  ${name.padEnd(width)}  ${first.trimStart()}`
-    const help = fix === undefined ? [] : wrapped(plainLine(fix), indent, lineWidth()).map(styles.dim)
-    return [head, ...rest, ...help]
-  })
-  const failed = checks.filter(({ status }) => status === 'fail').length
-  const verdict =
-    failed === 0 ? 'Everything that Lango needs is in place.' : `${failed} of ${checks.length} checks failed.`
-  return `${lines.join('\n')}\n\n${verdict}\n`
 }
 
 /** Keys that are there, never what they are, and whether somebody answers at the address of a provider. */
@@ -164,6 +109,31 @@ function chosenProvider({ model }: LoadedConfig): string | undefined {
   if (model === undefined) return undefined
   const { provider, model: bare } = parseModelReference(model)
   return provider ?? (bare.startsWith('gemini-') ? 'gemini' : bare)
+}
+
+/** Whether sessions can be kept where the configuration says. Nothing is created or migrated. */
+export async function checkStore(url: string): Promise<Check> {
+  const name = 'store'
+  const shown = redactText(url)
+  try {
+    const { driver, exists, version, known } = await inspectStore(url)
+    if (driver === 'memory') {
+      const fix = 'Set store to sqlite:./lango.db to keep sessions.'
+      return { name, status: 'warn', message: 'memory: forgets everything when the process ends.', fix }
+    }
+    if (version > known) {
+      const message = `${shown} has schema version ${version}, but this Lango knows ${known}.`
+      return { name, status: 'fail', message, fix: 'Update Lango, or name another store.' }
+    }
+    if (!exists) return { name, status: 'ok', message: `${shown} is made when the first session begins` }
+    const older = version < known ? `; it is brought to ${known} when it is opened` : ''
+    return { name, status: 'ok', message: `${shown} answers, schema version ${version}${older}` }
+  } catch (error) {
+    const fix = 'Start the database, or set store to another address: sqlite:./lango.db needs no server.'
+    const why = messageOf(error)
+    const message = why.includes(shown) ? why : `${shown} cannot be used: ${why}`
+    return { name, status: 'fail', message, fix }
+  }
 }
 
 /** Asks the address of each provider that is in use, without a key: any answer will do. */
@@ -239,6 +209,45 @@ function shownAddress(address: string): string {
   }
 }
 
+async function checkPort({ port, host }: { port: number; host: string }): Promise<Check> {
+  const name = 'port'
+  if (port === 0) return { name, status: 'ok', message: 'Any free port is taken' }
+  const { createServer } = await import('node:net')
+  const failure = await new Promise<NodeJS.ErrnoException | undefined>(resolve => {
+    const server = createServer()
+    server.once('error', resolve)
+    server.listen(port, host, () => server.close(() => resolve(undefined)))
+  })
+  if (!failure) return { name, status: 'ok', message: `${host}:${port} is free for the server` }
+  if (failure.code === 'EADDRINUSE') {
+    const fix = "End what uses it, or take another: 'lango serve --port 0'."
+    return {
+      name,
+      status: 'warn',
+      message: `${host}:${port} is in use, perhaps by a Lango that runs already.`,
+      fix,
+    }
+  }
+  const fix = 'Correct server.host and server.port in the configuration.'
+  return {
+    name,
+    status: 'fail',
+    message: `${host}:${port} cannot be listened on: ${messageOf(failure)}`,
+    fix,
+  }
+}
+
+/** Says nothing where the server needs no token. */
+function checkTokens({ tokens }: LoadedConfig['config']['server']): Check[] {
+  const name = 'tokens'
+  const count = Object.keys(tokens).length
+  if (count === 0) return []
+  const warning = shortTokenWarning(tokens)
+  if (warning) return [{ name, status: 'warn', ...warning }]
+  const message = `${count === 1 ? '1 token is' : `${count} tokens are`} hashed or long enough`
+  return [{ name, status: 'ok', message }]
+}
+
 /** Whether commands of tools can be locked in, as far as the configuration asks for it. */
 async function checkSandbox(mode: 'auto' | 'off' | 'required' = 'auto'): Promise<Check> {
   const name = 'sandbox'
@@ -258,36 +267,27 @@ async function checkSandbox(mode: 'auto' | 'off' | 'required' = 'auto'): Promise
   return { name, status: 'warn', message: 'No sandbox: approved commands run with your own rights.', fix }
 }
 
-/** Whether sessions can be kept where the configuration says. Nothing is created or migrated. */
-export async function checkStore(url: string): Promise<Check> {
-  const name = 'store'
-  const shown = redactText(url)
-  try {
-    const { driver, exists, version, known } = await inspectStore(url)
-    if (driver === 'memory') {
-      const fix = 'Set store to sqlite:./lango.db to keep sessions.'
-      return { name, status: 'warn', message: 'memory: forgets everything when the process ends.', fix }
-    }
-    if (version > known) {
-      const message = `${shown} has schema version ${version}, but this Lango knows ${known}.`
-      return { name, status: 'fail', message, fix: 'Update Lango, or name another store.' }
-    }
-    if (!exists) return { name, status: 'ok', message: `${shown} is made when the first session begins` }
-    const older = version < known ? `; it is brought to ${known} when it is opened` : ''
-    return { name, status: 'ok', message: `${shown} answers, schema version ${version}${older}` }
-  } catch (error) {
-    const fix = 'Start the database, or set store to another address: sqlite:./lango.db needs no server.'
-    const why = messageOf(error)
-    const message = why.includes(shown) ? why : `${shown} cannot be used: ${why}`
-    return { name, status: 'fail', message, fix }
-  }
+/** Whatever a message repeats, a key is not part of it. */
+function hidden(check: Check): Check {
+  const fix = check.fix && redactText(check.fix)
+  return { ...check, message: redactText(check.message), ...defined({ fix }) }
 }
 
-/** What one check of the installation found. */
-interface Check {
-  name: string
-  status: 'ok' | 'warn' | 'fail'
-  message: string
-  /** What to do about it. */
-  fix?: string
+function report(checks: readonly Check[]): string {
+  const styles = stylesOf(process.stdout)
+  const paint = { ok: styles.green, warn: styles.yellow, fail: styles.red }
+  const width = Math.max(...checks.map(({ name }) => name.length))
+  const indent = ' '.repeat(width + 8)
+  const lines = checks.flatMap(({ name, status, message, fix }) => {
+    const [first = '', ...rest] = message
+      .split('\n')
+      .flatMap(line => wrapped(plainLine(line), indent, lineWidth()))
+    const head = `${paint[status](status.padEnd(4))}  ${name.padEnd(width)}  ${first.trimStart()}`
+    const help = fix === undefined ? [] : wrapped(plainLine(fix), indent, lineWidth()).map(styles.dim)
+    return [head, ...rest, ...help]
+  })
+  const failed = checks.filter(({ status }) => status === 'fail').length
+  const verdict =
+    failed === 0 ? 'Everything that Lango needs is in place.' : `${failed} of ${checks.length} checks failed.`
+  return `${lines.join('\n')}\n\n${verdict}\n`
 }

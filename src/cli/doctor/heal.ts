@@ -8,22 +8,14 @@
  * 3. Honest: every change is listed, and what a user or a tool said is kept, if need be as text.
  */
 
-import { AgentError } from '../../errors.js'
 import type { ProviderMessage, ToolCallPart } from '../../provider/provider.js'
 import { findingsOf } from '../../provider/repair/finding.js'
-import { PROFILES, type Profile } from '../../provider/repair/profile.js'
+import type { Profile } from '../../provider/repair/profile.js'
 import { repairHistory } from '../../provider/repair/repair-history.js'
-import type { ProfileLint } from '../../runtime/info.js'
-import { lintMessages, lintSession } from '../../runtime/lint.js'
-import { type Message, normalizeRole, type SessionKey, type StoredMessage } from '../../session/message.js'
-import { messagePages } from '../../session/session-pages.js'
-import type { SessionStore } from '../../session/session-store.js'
-import { addRefusal, type Problem, problemsOf, refusalWords } from '../lint-report.js'
+import { type Message, normalizeRole } from '../../session/message.js'
 import { type Change, odditiesOf } from './oddities.js'
 import { type View, type ViewPart, viewOf } from './view.js'
 import { type Piece, piecesOf, writeBack } from './write-back.js'
-
-export type { Change }
 
 export interface Healed {
   /** The very list that was given when nothing had to be changed. */
@@ -44,43 +36,6 @@ export function heal(messages: readonly Message[]): Healed {
 }
 
 const MAX_ROUNDS = 4
-
-function healOnce(messages: readonly Message[]): Healed {
-  const view = viewOf(messages)
-  const changes = odditiesOf(messages, view)
-  const odd = new Set(changes.map(change => change.index))
-  const { messages: repaired, repairs } = repairHistory(view.messages, HEALTHY, { next: 'user' })
-  changes.push(...changesOf(repairs, view))
-  const distinct = tellApart(repaired, view, changes)
-  const pieces = withoutLoneThoughts(joinNeighbours(piecesOf(distinct, view), messages, changes), changes)
-  if (changes.length === 0) return { messages, changes }
-  const unique = [...new Map(changes.map(change => [`${change.index} ${change.code}`, change])).values()]
-  return {
-    messages: writeBack(messages, pieces, view, odd),
-    changes: unique.sort((left, right) => left.index - right.index),
-  }
-}
-
-/** Thoughts that lead to what another agent says lead, for their own, to nothing. */
-function withoutLoneThoughts(pieces: readonly Piece[], changes: Change[]): Piece[] {
-  return pieces.filter(({ message, index }) => {
-    if (!message.parts.every(part => part.type === 'reasoning')) return true
-    const remedy = 'It is left out.'
-    changes.push({
-      code: 'reasoning-without-follower',
-      index,
-      problem: 'Reasoning leads to nothing.',
-      remedy,
-    })
-    return false
-  })
-}
-
-function changesOf(repairs: ReturnType<typeof repairHistory>['repairs'], view: View): Change[] {
-  return findingsOf(repairs, HEALTHY).map(({ code, at, message, repair }) => {
-    return { code, index: view.origins[at] ?? 0, problem: message, remedy: repair }
-  })
-}
 
 /**
  * What every provider accepts, as one profile: each rule is the strictest that any of them has. What satisfies
@@ -106,6 +61,87 @@ const HEALTHY: Profile = {
   media: { types: /^/, inResult: true, inAssistant: true, remote: true },
   vendorParts: true,
   toolsRequired: false,
+}
+
+function healOnce(messages: readonly Message[]): Healed {
+  const view = viewOf(messages)
+  const changes = odditiesOf(messages, view)
+  const odd = new Set(changes.map(change => change.index))
+  const { messages: repaired, repairs } = repairHistory(view.messages, HEALTHY, { next: 'user' })
+  changes.push(...changesOf(repairs, view))
+  const distinct = tellApart(repaired, view, changes)
+  const pieces = withoutLoneThoughts(joinNeighbours(piecesOf(distinct, view), messages, changes), changes)
+  if (changes.length === 0) return { messages, changes }
+  const unique = [...new Map(changes.map(change => [`${change.index} ${change.code}`, change])).values()]
+  return {
+    messages: writeBack(messages, pieces, view, odd),
+    changes: unique.sort((left, right) => left.index - right.index),
+  }
+}
+
+function changesOf(repairs: ReturnType<typeof repairHistory>['repairs'], view: View): Change[] {
+  return findingsOf(repairs, HEALTHY).map(({ code, at, message, repair }) => {
+    return { code, index: view.origins[at] ?? 0, problem: message, remedy: repair }
+  })
+}
+
+/**
+ * Two calls that share an id cannot be told apart by every provider. The first keeps it; a later one gets the
+ * id with a number, exactly as a session is restored (`search`, `search_2`), and its result with it.
+ */
+/** Numbers repeated ids. Results stand right behind their calls and in their order: the pipeline saw to it. */
+function tellApart(
+  history: readonly ProviderMessage[],
+  view: View,
+  changes: Change[],
+): readonly ProviderMessage[] {
+  const real = (id: string) => view.realIds.get(id) ?? id
+  const calls = history.flatMap(({ parts }) => parts.filter(isCall))
+  const taken = new Set(calls.map(call => real(call.id)))
+  if (taken.size === calls.length) return history
+  const used = new Set<string>()
+  const numbers = new Map<string, number>()
+  let ids: string[] | undefined
+  return history.map(message => {
+    if (message.parts.some(isCall)) ids = undefined
+    const given = ids ?? []
+    const parts = message.parts.map((part: ViewPart, place) => {
+      if (part.type === 'tool-result') return { ...part, id: given[place] ?? part.id }
+      if (part.type !== 'tool-call') return part
+      const id = real(part.id)
+      const free = used.has(id) ? firstFree(id, taken, numbers) : part.id
+      used.add(real(free))
+      taken.add(real(free))
+      ids = [...(ids ?? []), free]
+      if (free === part.id) return part
+      changes.push(changeOf(part, id, free, view))
+      return { ...part, id: free }
+    })
+    return parts.every((part, place) => sameId(part, message.parts[place])) ? message : { ...message, parts }
+  })
+}
+
+function isCall(part: ViewPart): part is ToolCallPart {
+  return part.type === 'tool-call'
+}
+
+/** `numbers` remembers where to go on, so that many stay cheap. */
+function firstFree(id: string, taken: ReadonlySet<string>, numbers: Map<string, number>): string {
+  let number = numbers.get(id) ?? 2
+  // At most `taken.size` candidates are refused.
+  while (taken.has(`${id}_${number}`)) number += 1
+  numbers.set(id, number + 1)
+  return `${id}_${number}`
+}
+
+function changeOf(part: ViewPart & ToolCallPart, id: string, free: string, view: View): Change {
+  const index = part.from === undefined ? 0 : (view.sources[part.from]?.index ?? 0)
+  const problem = `A call of ${part.name || 'a tool'} shares its id "${id}" with an earlier one.`
+  return { code: 'duplicate-id', index, problem, remedy: `The call and its result get the id "${free}".` }
+}
+
+function sameId(part: ViewPart, before: ViewPart | undefined): boolean {
+  return part === before || ('id' in part && before !== undefined && 'id' in before && part.id === before.id)
 }
 
 /** Two messages of one role in a row are refused by some; they become one where the same author said both. */
@@ -149,161 +185,17 @@ function speaker({ message, made }: Piece, stored: Message): string | undefined 
   return stored.author === 'user' ? undefined : stored.author
 }
 
-/**
- * Two calls that share an id cannot be told apart by every provider. The first keeps it; a later one gets the
- * id with a number, exactly as a session is restored (`search`, `search_2`), and its result with it.
- */
-/** Numbers repeated ids. Results stand right behind their calls and in their order: the pipeline saw to it. */
-function tellApart(
-  history: readonly ProviderMessage[],
-  view: View,
-  changes: Change[],
-): readonly ProviderMessage[] {
-  const real = (id: string) => view.realIds.get(id) ?? id
-  const calls = history.flatMap(({ parts }) => parts.filter(isCall))
-  const taken = new Set(calls.map(call => real(call.id)))
-  if (taken.size === calls.length) return history
-  const used = new Set<string>()
-  const numbers = new Map<string, number>()
-  let ids: string[] | undefined
-  return history.map(message => {
-    if (message.parts.some(isCall)) ids = undefined
-    const given = ids ?? []
-    const parts = message.parts.map((part: ViewPart, place) => {
-      if (part.type === 'tool-result') return { ...part, id: given[place] ?? part.id }
-      if (part.type !== 'tool-call') return part
-      const id = real(part.id)
-      const free = used.has(id) ? firstFree(id, taken, numbers) : part.id
-      used.add(real(free))
-      taken.add(real(free))
-      ids = [...(ids ?? []), free]
-      if (free === part.id) return part
-      changes.push(changeOf(part, id, free, view))
-      return { ...part, id: free }
+/** Thoughts that lead to what another agent says lead, for their own, to nothing. */
+function withoutLoneThoughts(pieces: readonly Piece[], changes: Change[]): Piece[] {
+  return pieces.filter(({ message, index }) => {
+    if (!message.parts.every(part => part.type === 'reasoning')) return true
+    const remedy = 'It is left out.'
+    changes.push({
+      code: 'reasoning-without-follower',
+      index,
+      problem: 'Reasoning leads to nothing.',
+      remedy,
     })
-    return parts.every((part, place) => sameId(part, message.parts[place])) ? message : { ...message, parts }
+    return false
   })
-}
-
-function isCall(part: ViewPart): part is ToolCallPart {
-  return part.type === 'tool-call'
-}
-
-function sameId(part: ViewPart, before: ViewPart | undefined): boolean {
-  return part === before || ('id' in part && before !== undefined && 'id' in before && part.id === before.id)
-}
-
-/** `numbers` remembers where to go on, so that many stay cheap. */
-function firstFree(id: string, taken: ReadonlySet<string>, numbers: Map<string, number>): string {
-  let number = numbers.get(id) ?? 2
-  // At most `taken.size` candidates are refused.
-  while (taken.has(`${id}_${number}`)) number += 1
-  numbers.set(id, number + 1)
-  return `${id}_${number}`
-}
-
-function changeOf(part: ViewPart & ToolCallPart, id: string, free: string, view: View): Change {
-  const index = part.from === undefined ? 0 : (view.sources[part.from]?.index ?? 0)
-  const problem = `A call of ${part.name || 'a tool'} shares its id "${id}" with an earlier one.`
-  return { code: 'duplicate-id', index, problem, remedy: `The call and its result get the id "${free}".` }
-}
-
-/** What is wrong with one stored session, and what a healed copy would be. */
-/** A problem of a stored session, and what the copy has instead. */
-export interface SessionProblem extends Problem {
-  /** True when Lango sends it right as it is: only a client that sends the rows unchanged would be refused. */
-  harmless: boolean
-  /** What the healed copy has instead; absent when only the repair on every send can help. */
-  remedy?: string
-}
-
-export interface Examination {
-  key: SessionKey
-  messages: number
-  profiles: ProfileLint[]
-  problems: SessionProblem[]
-  /** The healed history, when healing changes anything. */
-  healed?: readonly Message[]
-  /** Set when the session is too long to be healed: only its newest messages were looked at. */
-  truncated?: { skipped: number }
-}
-
-/** A history is healed as a whole, so it must fit into memory. */
-const MOST_MESSAGES = 100_000
-const MOST_TOKENS = 25_000_000
-
-/** Looks at a session. Nothing is changed. */
-export async function examine(store: SessionStore, key: SessionKey): Promise<Examination> {
-  const messages = await readAll(store, key)
-  if (!messages) return examineNewest(store, key)
-  const profiles = lintMessages(messages)
-  const { messages: healed, changes } = heal(messages)
-  const problems = withChanges(problemsOf(profiles, whereOf), changes, messages)
-  return {
-    key,
-    messages: messages.length,
-    profiles,
-    problems,
-    ...(changes.length > 0 ? { healed: healed.map(withoutPlace) } : {}),
-  }
-}
-
-async function examineNewest(store: SessionStore, key: SessionKey): Promise<Examination> {
-  const { messages, profiles, truncated } = await lintSession(store, key)
-  const problems = problemsOf(profiles, whereOf).map(problem => ({ ...problem, harmless: false }))
-  return { key, messages, profiles, problems, truncated: truncated ?? { skipped: 0 } }
-}
-
-/** All messages, or `undefined` when they are too many. */
-async function readAll(store: SessionStore, key: SessionKey): Promise<StoredMessage[] | undefined> {
-  const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
-  if (!session) throw new AgentError('session-not-found', `There is no session "${key.sessionId}".`)
-  if (session.totalMessages > MOST_MESSAGES) return undefined
-  const messages: StoredMessage[] = []
-  let tokens = 0
-  for await (const page of messagePages(store, key)) {
-    messages.push(...page)
-    for (const message of page) tokens += message.tokens
-    if (tokens > MOST_TOKENS) return undefined
-  }
-  return messages
-}
-
-function whereOf({ seq, at }: { seq?: number; at: number }): string {
-  return `Message ${seq ?? at + 1}`
-}
-
-/** Adds what healing does about each problem, and what it changes that no provider gets to see. */
-function withChanges(
-  problems: readonly Problem[],
-  changes: readonly Change[],
-  messages: readonly StoredMessage[],
-): SessionProblem[] {
-  const remedies = new Map(
-    changes.map(change => [
-      `Message ${messages[change.index]?.seq ?? change.index + 1} ${change.code}`,
-      change,
-    ]),
-  )
-  const known = problems.map((problem): SessionProblem => {
-    const change = remedies.get(`${problem.where} ${problem.code}`)
-    remedies.delete(`${problem.where} ${problem.code}`)
-    return { ...problem, harmless: false, ...(change ? { remedy: change.remedy } : {}) }
-  })
-  const others = [...remedies].map(([key, change]) => {
-    const where = key.slice(0, key.lastIndexOf(' '))
-    const { code, problem, remedy, nativeTo } = change
-    const added: SessionProblem = { where, code, problem, refusals: [], repairs: [], harmless: true, remedy }
-    for (const { name, vendor } of Object.values(PROFILES)) {
-      if (vendor !== nativeTo && refusalWords(name, code) !== undefined) addRefusal(added, name)
-    }
-    return added
-  })
-  const place = ({ where }: SessionProblem) => Number(where.replace(/\D/g, ''))
-  return [...known, ...others].sort((left, right) => place(left) - place(right))
-}
-
-function withoutPlace(message: Message): Message {
-  const { seq: _seq, tokens: _tokens, ...rest } = message as StoredMessage
-  return rest
 }

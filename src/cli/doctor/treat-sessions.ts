@@ -1,7 +1,7 @@
 /** `lango doctor --session ID` and `--all`: what is wrong in stored histories, and healed copies of them. */
 
 import { isDeepStrictEqual } from 'node:util'
-import { toJsonData } from '../../base/json.js'
+import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { Message, SessionKey, StoredMessage } from '../../session/message.js'
 import { messagePages, sessionPages } from '../../session/session-pages.js'
@@ -9,22 +9,11 @@ import type { SessionStore } from '../../session/session-store.js'
 import type { Flags } from '../command.js'
 import { mappedLine, problemLines } from '../lint-report.js'
 import { called, givenFlags, quoted } from '../next-command.js'
-import { type CommandStore, findSession, withStore } from '../open-command-store.js'
+import { type CommandStore, findSession, sessionKeys, withStore } from '../open-command-store.js'
 import { lineWidth, Progress, print, printJson, stylesOf } from '../output.js'
 import { plainLine } from '../plain-text.js'
 import { count } from '../wording.js'
-import { type Examination, examine, type SessionProblem } from './heal.js'
-
-const HEALTHY = 0
-const PROBLEMS = 3
-
-/** One session as it was found, and its copy if one was asked for. */
-interface Treated {
-  found: Examination
-  copy?: WrittenCopy
-  /** Why no copy could be written, when many sessions are treated: one must not stop the others. */
-  failure?: string
-}
+import { type Examination, examine, type SessionProblem } from './examine.js'
 
 /** Explains one session; with `--fix` also writes a healed copy. */
 export async function treatSession(sessionId: string, flags: Flags): Promise<number> {
@@ -43,9 +32,9 @@ export async function treatAll(flags: Flags): Promise<number> {
     const all: Treated[] = []
     const progress = new Progress()
     let looked = 0
-    for await (const key of sessionKeys(opened, flags.user)) {
+    for (const key of await listKeys(opened, flags.user)) {
       looked += 1
-      progress.tell(() => `looked at ${count(looked, 'session')}`)
+      progress.report(() => `looked at ${count(looked, 'session')}`)
       const treated = await treatOneOfMany(opened, key, flags)
       if (treated.found.problems.length === 0) continue
       all.push(treated)
@@ -59,21 +48,37 @@ export async function treatAll(flags: Flags): Promise<number> {
   })
 }
 
-/** Listed before any copy is written, a page at a time: copies would otherwise be looked at as well. */
-async function* sessionKeys(
-  { store, app }: CommandStore,
-  userId: string | undefined,
-): AsyncGenerator<SessionKey> {
+const HEALTHY = 0
+
+const PROBLEMS = 3
+
+/** One session as it was found, and its copy if one was asked for. */
+interface Treated {
+  found: Examination
+  copy?: WrittenCopy
+  /** Why no copy could be written, when many sessions are treated: one must not stop the others. */
+  failure?: string
+}
+
+/** All keys are listed before the first copy is written: copies would otherwise be examined as well. */
+async function listKeys(opened: CommandStore, userId: string | undefined): Promise<SessionKey[]> {
   const keys: SessionKey[] = []
-  const query = { appName: app, ...(userId === undefined ? {} : { userId }) }
-  for await (const page of sessionPages(store, query)) {
-    keys.push(...page.map(({ key }) => key))
-    if (keys.length >= MOST_SESSIONS) break
+  for await (const key of sessionKeys(opened, { userId })) {
+    if (keys.push(key) >= MOST_SESSIONS) break
   }
-  yield* keys
+  return keys
 }
 
 const MOST_SESSIONS = 100_000
+
+async function treatOneOfMany(opened: CommandStore, key: SessionKey, flags: Flags): Promise<Treated> {
+  try {
+    return await treat(opened, key, flags)
+  } catch (error) {
+    if (!(error instanceof AgentError) || !flags.fix) throw error
+    return { found: await examine(opened.store, key), failure: error.message }
+  }
+}
 
 async function treat({ store }: CommandStore, key: SessionKey, flags: Flags): Promise<Treated> {
   const found = await examine(store, key)
@@ -89,33 +94,13 @@ async function treat({ store }: CommandStore, key: SessionKey, flags: Flags): Pr
   return { found, copy }
 }
 
-async function treatOneOfMany(opened: CommandStore, key: SessionKey, flags: Flags): Promise<Treated> {
-  try {
-    return await treat(opened, key, flags)
-  } catch (error) {
-    if (!(error instanceof AgentError) || !flags.fix) throw error
-    return { found: await examine(opened.store, key), failure: error.message }
-  }
-}
-
 function exitCode({ found, copy }: Treated): number {
   return copy || found.problems.every(({ harmless }) => harmless) ? HEALTHY : PROBLEMS
 }
 
 function asJson({ found, copy, failure }: Treated): object {
   const { healed, ...rest } = found
-  const done = { ...(copy ? { copy } : {}), ...(failure === undefined ? {} : { failure }) }
-  return { ...rest, healable: healed !== undefined, ...done }
-}
-
-function summaryLine({ found, copy, failure }: Treated): string {
-  const { sessionId, userId } = found.key
-  const refused = found.profiles.filter(profile => profile.refused).length
-  const verdict =
-    refused === 0 ? 'odd, but no provider minds' : `${refused} of ${found.profiles.length} profiles refuse it`
-  const problems = count(found.problems.length, 'problem')
-  const done = copy ? `; ${copyWords(copy)}` : failure === undefined ? '' : `; not healed: ${failure}`
-  return plainLine(`${sessionId} of ${userId}: ${problems}, ${verdict}${done}`)
+  return { ...rest, healable: healed !== undefined, ...defined({ copy, failure }) }
 }
 
 function explain({ found, copy }: Treated, flags: Flags): string {
@@ -147,7 +132,15 @@ function explain({ found, copy }: Treated, flags: Flags): string {
   return `${lines.join('\n')}\n`
 }
 
-const MOST_SHOWN = 30
+function summaryLine({ found, copy, failure }: Treated): string {
+  const { sessionId, userId } = found.key
+  const refused = found.profiles.filter(profile => profile.refused).length
+  const verdict =
+    refused === 0 ? 'odd, but no provider minds' : `${refused} of ${found.profiles.length} profiles refuse it`
+  const problems = count(found.problems.length, 'problem')
+  const done = copy ? `; ${copyWords(copy)}` : failure === undefined ? '' : `; not healed: ${failure}`
+  return plainLine(`${sessionId} of ${userId}: ${problems}, ${verdict}${done}`)
+}
 
 function verdict(profiles: Examination['profiles']): string {
   const names = (refused: boolean) =>
@@ -158,6 +151,8 @@ function verdict(profiles: Examination['profiles']): string {
   const who = accepted.length > refused.length ? refused.join(', ') : `all but ${accepted.join(', ')}`
   return `Sent as it is, it would be refused by ${who}.`
 }
+
+const MOST_SHOWN = 30
 
 function sessionProblemLines(problem: SessionProblem, styles: ReturnType<typeof stylesOf>): string[] {
   const said = problem.harmless
@@ -183,8 +178,8 @@ function goOn({ sessionId }: WrittenCopy, key: SessionKey, flags: Flags): string
 /** What another command has to be told to find the same session. */
 function whose({ userId, appName }: SessionKey, { app, store, config }: Flags): string {
   const place = {
-    ...(userId === 'user' ? {} : { user: userId }),
-    ...(app === undefined ? {} : { app: appName }),
+    user: userId === 'user' ? undefined : userId,
+    app: app === undefined ? undefined : appName,
     store,
     config,
   }

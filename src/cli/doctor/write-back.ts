@@ -3,7 +3,9 @@
  * given. Of the others the first piece keeps identity and metadata; what a message carried besides its words
  * (usage, actions, errors) survives even when its words moved elsewhere.
  */
+
 import { eventToMessage } from '../../adk/session/event-to-message.js'
+import { defined } from '../../base/defined.js'
 import type { ProviderMessage } from '../../provider/provider.js'
 import { isRequestToPerson } from '../../runtime/lint.js'
 import { type Message, normalizeRole } from '../../session/message.js'
@@ -108,9 +110,7 @@ function rewritten(piece: Piece, stored: Message | undefined, isFirst: boolean, 
   const event = {
     ...(isFirst ? others : {}),
     ...(piece.made ? { customMetadata: { lango: { synthetic: true } } } : {}),
-    ...(author === undefined ? {} : { author }),
-    ...(stored?.invocationId === undefined ? {} : { invocationId: stored.invocationId }),
-    ...(stored?.branch === undefined ? {} : { branch: stored.branch }),
+    ...defined({ author, invocationId: stored?.invocationId, branch: stored?.branch }),
     timestamp: stored?.timestamp ?? 0,
     content: { role: role === 'assistant' ? 'model' : 'user', parts },
     ...(isFirst && actions ? { actions } : {}),
@@ -119,7 +119,7 @@ function rewritten(piece: Piece, stored: Message | undefined, isFirst: boolean, 
   const message = eventToMessage(event as unknown as Parameters<typeof eventToMessage>[0])
   const { id: _id, ...rest } = message as Message
   const id = isFirst ? stored?.id : undefined
-  return { ...rest, role: role === 'system' ? role : rest.role, ...(id === undefined ? {} : { id }) }
+  return { ...rest, role: role === 'system' ? role : rest.role, ...defined({ id }) }
 }
 
 /** Who says it: a role that healing gave cannot be kept by an author of another. */
