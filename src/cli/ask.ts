@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 
-/** Whether somebody sits at a terminal who can be asked and can answer. */
+/** Whether input and error output are a terminal, so that a question can be asked. */
 export function canAsk(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true
 }
@@ -15,7 +15,7 @@ export function ask(question: string, signal?: AbortSignal): Promise<string> {
       signal?.removeEventListener('abort', end)
       resolve(answer.trim().toLowerCase())
     })
-    // While a line is read the terminal hands over Ctrl-C instead of raising a signal.
+    // While readline reads a line, Ctrl-C is an event and raises no signal.
     terminal.on('SIGINT', () => {
       end()
       process.kill(process.pid, 'SIGINT')

@@ -1,4 +1,4 @@
-/** From words to a command: Node's own parser reads them by the table, and what is wrong is said in a sentence. */
+/** Parses a command line by the command table, with Node's parser, and renders the help of each command. */
 
 import { parseArgs } from 'node:util'
 import { defined } from '../base/defined.js'
@@ -18,13 +18,13 @@ import {
 } from './command.js'
 import { wrapped } from './plain-text.js'
 
-/** A command line that was understood. */
+/** A parsed command line. */
 export interface Invocation extends NamedCommand {
   words: string[]
   flags: Flags
 }
 
-/** Finds the command that is meant and reads its options. Throws `invalid-argument` in one sentence. */
+/** Finds the command and reads its options. Throws `invalid-argument` with one sentence. */
 export function parseCommandLine(root: CommandSpec, args: readonly string[]): Invocation {
   const tokens = tokensOf(root, args)
   const words = tokens.flatMap(token => (token.kind === 'positional' ? [token.value] : []))
@@ -32,7 +32,7 @@ export function parseCommandLine(root: CommandSpec, args: readonly string[]): In
   const place = withFallback(named, words)
   const flags: Record<string, string | boolean | string[]> = {}
   for (const token of tokens) {
-    // Whoever wrote no command is told about what was written.
+    // Errors name the command as it was typed, without the fallback.
     if (token.kind === 'option') setFlag(flags, token, { ...place, path: named.path })
   }
   const own = words.slice(named.path.split(' ').length - 1)
@@ -40,15 +40,15 @@ export function parseCommandLine(root: CommandSpec, args: readonly string[]): In
   return { ...place, words: own, flags: flags as Flags }
 }
 
-/** A word in the place of a command that is none. */
+/** The error for an unknown command. */
 export function unknownCommand({ command, path }: NamedCommand, word: string): AgentError {
   const known = (command.commands ?? []).map(({ name }) => name)
   const called = `${path} ${word}`.replace(/^lango /, '')
   const help = `'${path} --help' lists the commands.`
-  return invalid(`There is no command "${called}". ${meant(word, known) ?? help}`)
+  return invalid(`Unknown command "${called}". ${meant(word, known) ?? help}`)
 }
 
-/** The help of a command. `path` is how it is called, as in `lango sessions list`. */
+/** The help of a command. `path` is its full name, as in `lango sessions list`. */
 export function helpText(command: CommandSpec, path: string, columns = MOST_COLUMNS): string {
   const width = Math.min(columns, MOST_COLUMNS)
   const { description, arguments: words = [], commands = [], examples, exitCodes = [] } = command
@@ -56,7 +56,7 @@ export function helpText(command: CommandSpec, path: string, columns = MOST_COLU
   const options = [
     ...optionsOf(command).map(({ flags, description: text }) => [flags, text] as const),
     ...COMMON_OPTIONS.map(({ flags, description: text }) => [flags, text] as const),
-    ...(isRoot ? [['-v, --version', 'the version'] as const] : []),
+    ...(isRoot ? [['-v, --version', 'print the version'] as const] : []),
   ]
   const sections = [
     wrapped(description.replaceAll('\n', ' '), '', width).join('\n'),
@@ -84,7 +84,7 @@ export function helpText(command: CommandSpec, path: string, columns = MOST_COLU
       ),
     ),
     section('Examples', exampleLines(examples, width)),
-    commands.length > 0 ? `"${path} <command> --help" tells about a command.` : '',
+    commands.length > 0 ? `Run "${path} <command> --help" for the help of a command.` : '',
   ]
   return `${sections.filter(text => text !== '').join('\n\n')}\n`
 }
@@ -100,7 +100,7 @@ interface OptionToken {
 
 type Token = OptionToken | { kind: 'positional'; value: string } | { kind: 'option-terminator' }
 
-/** Options are cut apart by all commands' tables together, because they may stand before the command. */
+/** Tokenized with the options of all commands together, because options may precede the command. */
 function tokensOf(root: CommandSpec, args: readonly string[]): readonly Token[] {
   const options: Record<string, { type: 'string' | 'boolean'; multiple: true; short?: string }> = {}
   for (const option of [...everyOption(root), ...COMMON_OPTIONS]) {
@@ -115,7 +115,7 @@ function everyOption(command: CommandSpec): OptionSpec[] {
   return [...optionsOf(command), ...(command.commands ?? []).flatMap(everyOption)]
 }
 
-/** A group that is called alone means its fallback; a word in its place is a command that does not exist. */
+/** A group without a command runs its fallback; any other word is an unknown command. */
 function withFallback(named: NamedCommand, words: readonly string[]): NamedCommand {
   const { command, path } = named
   if (!command.commands) return named
@@ -132,15 +132,15 @@ function setFlag(
 ): void {
   const known = [...optionsOf(command), ...COMMON_OPTIONS]
   const option = known.find(each => longName(each) === `--${name}`)
-  const more = `'${path} --help' tells more.`
+  const more = `See '${path} --help'.`
   if (!option)
-    throw invalid(`'${path}' has no option ${rawName}. ${meant(rawName, known.map(longName)) ?? more}`)
+    throw invalid(`Unknown option ${rawName} of '${path}'. ${meant(rawName, known.map(longName)) ?? more}`)
   if (!takesValue(option)) {
     if (value !== undefined) throw invalid(`${rawName} takes no value. ${more}`)
     flags[name.replace(/^no-/, '')] = !name.startsWith('no-')
     return
   }
-  // A value that looks like an option is one that was forgotten, unless it was tied on with "=".
+  // A value that looks like an option means that the value was forgotten, unless it was given with "=".
   if (value === undefined || value.trim() === '' || (!inlineValue && /^-./.test(value)))
     throw invalid(`${rawName} needs a value. ${more}`)
   if (!option.repeats) flags[name] = value
@@ -149,15 +149,14 @@ function setFlag(
 
 function checkWords({ command, path }: NamedCommand, words: readonly string[]): void {
   const takes = command.arguments ?? []
-  const more = `'${path} --help' tells more.`
+  const more = `See '${path} --help'.`
   const missing = takes.filter(({ name }) => name.startsWith('<'))[words.length]
   if (missing)
     throw invalid(`'${path}' needs ${missing.name.replace('...', '')}: ${missing.description}. ${more}`)
   if (takes.some(({ name }) => name.includes('...')) || words.length <= takes.length) return
-  const allowed = takes.length === 0 ? 'no words' : `${takes.length} word${takes.length === 1 ? '' : 's'}`
-  throw invalid(
-    `'${path}' takes ${allowed} beside its options, but "${words[takes.length]}" was given. ${more}`,
-  )
+  const allowed =
+    takes.length === 0 ? 'no arguments' : `at most ${takes.length} argument${takes.length === 1 ? '' : 's'}`
+  throw invalid(`'${path}' takes ${allowed}, but got "${words[takes.length]}". ${more}`)
 }
 
 function meant(word: string, known: readonly string[]): string | undefined {
@@ -169,7 +168,7 @@ function invalid(message: string): AgentError {
   return new AgentError('invalid-argument', message)
 }
 
-/** Longer lines are hard to read, however wide the terminal is. */
+/** The widest help, on any terminal: longer lines are hard to read. */
 const MOST_COLUMNS = 100
 
 function usage({ commands, arguments: words = [] }: CommandSpec, path: string): string {
@@ -181,7 +180,7 @@ function section(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : [`${title}:`, ...lines.map(line => `  ${line}`)].join('\n')
 }
 
-/** Two columns; the second is wrapped below itself. */
+/** Two columns; the second is wrapped. */
 function listed(rows: readonly (readonly [name: string, text: string])[], columns: number): string[] {
   const width = Math.max(0, ...rows.map(([name]) => name.length)) + 2
   return rows.flatMap(([name, text]) =>
@@ -191,7 +190,7 @@ function listed(rows: readonly (readonly [name: string, text: string])[], column
   )
 }
 
-/** What an example does stands beside it, or below when there is no room. */
+/** Each example with its comment after it, or above it when the line would be too long. */
 function exampleLines(examples: CommandSpec['examples'], columns: number): string[] {
   const width = Math.max(0, ...examples.map(([line]) => line.length)) + 2
   const longest = Math.max(0, ...examples.map(([, meaning]) => meaning.length))

@@ -1,8 +1,7 @@
+/** The types of the command table. Help, parsing and completion all read that table. */
 import { AgentError } from '../errors.js'
 
-/** What a command line is made of, as data: help, parsing and completion all read the same table. */
-
-/** Everything that a flag can say. Each command reads those that its table entry names. */
+/** The values of all flags. Each command reads those that its table entry names. */
 export interface Flags {
   config?: string
   store?: string
@@ -62,14 +61,14 @@ export interface ArgumentSpec {
   choices?: readonly string[]
 }
 
-/** Options that several commands share, by name. */
+/** Options that several commands share. */
 export type SharedOption = 'config' | 'trust' | 'store' | 'user' | 'app'
 
 export interface CommandSpec {
   name: string
   /** One line for lists. */
   summary: string
-  /** What it does and what to know, for its own help. */
+  /** For the command's own help. */
   description: string
   arguments?: readonly ArgumentSpec[]
   options?: readonly OptionSpec[]
@@ -78,32 +77,35 @@ export interface CommandSpec {
   examples: readonly (readonly [line: string, meaning: string])[]
   exitCodes?: readonly (readonly [code: number, meaning: string])[]
   commands?: readonly CommandSpec[]
-  /** The command of the group that is meant when none is named. */
+  /** The command of the group that runs when none is named. */
   fallback?: string
   run?: CommandAction
 }
 
 const SHARED_OPTIONS: Readonly<Record<SharedOption, OptionSpec>> = {
-  config: { flags: '--config <file>', description: 'the configuration, instead of the lango.config.* here' },
+  config: {
+    flags: '--config <file>',
+    description: 'the configuration file; default: lango.config.* in this folder',
+  },
   trust: {
     flags: '--trust',
-    description: 'trust the folder for this command; "lango trust" remembers it',
+    description: 'trust the folder for this command only; "lango trust" stores it',
   },
   store: {
     flags: '--store <url>',
-    description: 'where sessions are kept: sqlite:./lango.db, postgres://…, memory:',
+    description: 'where to store sessions: sqlite:./lango.db, postgres://…, memory:',
   },
-  user: { flags: '--user <id>', description: 'whose session it is' },
-  app: { flags: '--app <name>', description: 'the name under which sessions are kept' },
+  user: { flags: '--user <id>', description: 'the owner of the session' },
+  app: { flags: '--app <name>', description: 'the app that sessions belong to' },
 }
 
-export const JSON_OPTION: OptionSpec = { flags: '--json', description: 'JSON, for scripts' }
+export const JSON_OPTION: OptionSpec = { flags: '--json', description: 'print JSON' }
 
 /** Options that every command has. */
 export const COMMON_OPTIONS: readonly OptionSpec[] = [
-  { flags: '--debug', description: 'show the stack of an error' },
-  { flags: '--no-color', description: 'no colours; NO_COLOR does the same' },
-  { flags: '-h, --help', description: 'this text' },
+  { flags: '--debug', description: 'print the stack trace of an error' },
+  { flags: '--no-color', description: 'print without colours, as with NO_COLOR' },
+  { flags: '-h, --help', description: 'print this help' },
 ]
 
 /** All options of a command, its own first. */
@@ -125,7 +127,7 @@ export function takesValue({ flags }: OptionSpec): boolean {
   return /[<[]/.test(flags)
 }
 
-/** A command in the table and how it is called. */
+/** A command of the table and its full name, as in `lango sessions list`. */
 export interface NamedCommand {
   command: CommandSpec
   path: string

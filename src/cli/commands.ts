@@ -1,11 +1,11 @@
-/** The commands, as a table. Each loads its code when it is called: help must not wait for anything. */
+/** The commands, as a table. Each loads its code when it is called, so that help is fast. */
 
 import { type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
 import { SESSION_COMMANDS } from './session-commands.js'
 
 const MODEL_OPTION: OptionSpec = {
   flags: '-m, --model <provider/model>',
-  description: 'the model, as openai/gpt-5.2; default: the configured one, or one whose key is set',
+  description: 'the model, such as openai/gpt-5.2; default: the configured one, or one whose key is set',
 }
 
 const AGENT_OPTION: OptionSpec = {
@@ -16,30 +16,30 @@ const AGENT_OPTION: OptionSpec = {
 const TALK: readonly CommandSpec[] = [
   {
     name: 'chat',
-    summary: 'talk to an agent in the terminal (what plain "lango" does)',
+    summary: 'chat with an agent in the terminal (the default command)',
     description:
-      'Talks to an agent in the terminal. Without a key the offline demo model answers.\nCtrl-C stops an answer, twice it leaves; /help lists what can be typed.',
+      'Chats with an agent in the terminal. Without an API key the offline demo model answers.\nCtrl-C stops an answer; pressed twice it exits. /help lists the commands of the chat.',
     options: [
-      { flags: '-s, --session <id>', description: 'go on with a session; default: a new one' },
+      { flags: '-s, --session <id>', description: 'continue a session; default: a new one' },
       MODEL_OPTION,
       AGENT_OPTION,
     ],
     shared: ['config', 'trust', 'store', 'user', 'app'],
     examples: [
-      ['lango', 'talk to the agent of this folder'],
-      ['lango chat --session holiday', 'begin or go on with the session "holiday"'],
-      ['lango chat --model anthropic/claude-sonnet-4-6', 'with this model'],
+      ['lango', 'chat with the agent of this folder'],
+      ['lango chat --session holiday', 'start or continue the session "holiday"'],
+      ['lango chat --model anthropic/claude-sonnet-4-6', 'use this model'],
     ],
     run: async (_words, flags) => (await import('./chat/chat.js')).chat(flags),
   },
   {
     name: 'run',
-    summary: 'ask once and print the answer; for scripts',
+    summary: 'send one prompt and print the answer; for scripts',
     description:
-      'Asks once and prints the answer. Text that is piped in follows the prompt, or is the prompt.\nOnly the answer goes to standard output; tools and notices go to standard error. A pipe gets the answer when\nit is complete, a terminal as it comes. Tools that need approval are refused unless a terminal can be asked\nor --yes is given.',
-    arguments: [{ name: '[prompt...]', description: 'what to ask' }],
+      'Sends one prompt and prints the answer. Text from standard input is appended to the prompt, or is the prompt.\nOnly the answer goes to standard output; tool calls and notices go to standard error. A terminal shows the\nanswer as it streams, a pipe gets it when it is complete. Tools that need approval are refused unless a\nterminal can ask for it or --yes is given.',
+    arguments: [{ name: '[prompt...]', description: 'the prompt' }],
     options: [
-      { flags: '-s, --session <id>', description: 'go on with a session; default: a new one' },
+      { flags: '-s, --session <id>', description: 'continue a session; default: a new one' },
       MODEL_OPTION,
       AGENT_OPTION,
       {
@@ -48,21 +48,21 @@ const TALK: readonly CommandSpec[] = [
         repeats: true,
       },
       { flags: '-y, --yes', description: 'allow every tool call without asking' },
-      { flags: '--stream', description: 'stream all text as it comes, also into a pipe' },
-      { flags: '-q, --quiet', description: 'nothing on standard error but errors' },
-      { flags: '--json', description: 'one run event per line' },
+      { flags: '--stream', description: 'stream the text into a pipe, too' },
+      { flags: '-q, --quiet', description: 'print only errors to standard error' },
+      { flags: '--json', description: 'print one run event per line, as JSON' },
     ],
     shared: ['config', 'trust', 'store', 'user', 'app'],
     examples: [
       ['lango run "What is in this folder?"', 'ask the agent of this folder'],
-      ['git diff | lango run "Write a commit message"', 'the piped text follows the prompt'],
-      ['lango run --file chart.png "What does it show?"', 'with an attachment'],
-      ['lango run --session s1 --json "And now?" | jq -r .type', 'go on, and read the events'],
+      ['git diff | lango run "Write a commit message"', 'append text from a pipe to the prompt'],
+      ['lango run --file chart.png "What does it show?"', 'attach a file'],
+      ['lango run --session s1 --json "And now?" | jq -r .type', 'continue a session and read the events'],
     ],
     exitCodes: [
       [0, 'answered'],
       [1, 'an error'],
-      [2, 'ended by the turn limit or because it went in circles'],
+      [2, 'stopped at the turn limit or in a loop'],
       [130, 'interrupted'],
     ],
     run: async (words, flags) => (await import('./run.js')).runOnce(words, flags),
@@ -70,19 +70,21 @@ const TALK: readonly CommandSpec[] = [
   {
     name: 'serve',
     summary: 'start the server with the web chat',
-    description:
-      'Starts the server with the web chat. It listens on this machine only, unless tokens are configured.',
+    description: 'Starts the server with the web chat. Without tokens it listens on loopback only.',
     options: [
-      { flags: '-p, --port <number>', description: 'the port; 0 takes any free one' },
-      { flags: '--host <address>', description: 'the address to listen on; any but loopback needs a token' },
+      { flags: '-p, --port <number>', description: 'the port; 0 for any free one' },
+      {
+        flags: '--host <address>',
+        description: 'the address to listen on; other than loopback it needs a token',
+      },
       MODEL_OPTION,
       AGENT_OPTION,
-      { flags: '--json', description: 'one JSON line with the address' },
+      { flags: '--json', description: 'print the address as one line of JSON' },
     ],
     shared: ['config', 'trust', 'store', 'app'],
     examples: [
-      ['lango serve', 'at the configured port'],
-      ['lango serve --port 0 --store memory:', 'at any free port, remembering nothing'],
+      ['lango serve', 'listen on the configured port'],
+      ['lango serve --port 0 --store memory:', 'listen on any free port, without a database'],
     ],
     run: async (_words, flags) => (await import('./serve.js')).serve(flags),
   },
@@ -91,48 +93,48 @@ const TALK: readonly CommandSpec[] = [
 const CARE: readonly CommandSpec[] = [
   {
     name: 'lint',
-    summary: 'judge a history by the rules of every provider',
+    summary: 'check a history against the rules of every provider',
     description:
-      'Says which providers would refuse a history, and why. Reads an export of Lango, an ADK session, or a request\nbody for Gemini, OpenAI or Anthropic; "-" reads standard input.',
-    arguments: [{ name: '[file]', description: 'the history; not with --session' }],
+      'Reports which providers would reject a history, and why. Reads a Lango export, an ADK session, or a request\nbody for Gemini, OpenAI or Anthropic; "-" reads standard input.',
+    arguments: [{ name: '[file]', description: 'the history file; not with --session' }],
     options: [
       { flags: '-s, --session <id>', description: 'a stored session instead of a file' },
-      { flags: '--profile <name>', description: 'judge by one set of rules, or by all' },
+      { flags: '--profile <name>', description: 'check one profile only; "all" for every one' },
       JSON_OPTION,
     ],
     shared: ['config', 'trust', 'store', 'user', 'app'],
     examples: [
-      ['lango lint request.json', 'a request body that was refused'],
-      ['lango lint --session s1 --profile gemini-3', 'a stored session, by the rules of Gemini 3'],
+      ['lango lint request.json', 'check a request body that was rejected'],
+      ['lango lint --session s1 --profile gemini-3', 'check a stored session against Gemini 3'],
     ],
     exitCodes: [
-      [0, 'no provider would refuse it'],
+      [0, 'no provider would reject it'],
       [1, 'it could not be read'],
-      [3, 'it would be refused'],
+      [3, 'at least one provider would reject it'],
     ],
     run: async ([file], flags) => (await import('./lint.js')).lint(file, flags),
   },
   {
     name: 'doctor',
-    summary: 'check the installation, or explain and heal a session',
+    summary: 'check the installation, or diagnose and repair a session',
     description:
-      'Without a session, checks the installation. With one, says what is wrong in its history, which providers would\nrefuse it and with which error, and what the repair would do. --fix writes a healed copy; the original is never\ntouched.',
+      'Without a session, checks the installation. With one, reports what is wrong in its history, which providers\nwould reject it and with which error, and what the repair would change. --fix writes a repaired copy; the\noriginal is never changed.',
     options: [
-      { flags: '-s, --session <id>', description: 'the session to look at' },
-      { flags: '--all', description: 'every session' },
-      { flags: '--fix', description: 'write a healed copy' },
-      { flags: '--as <id>', description: 'the name of the copy; default: <id>-healed' },
-      { flags: '--offline', description: 'do not try to reach providers' },
+      { flags: '-s, --session <id>', description: 'the session to check' },
+      { flags: '--all', description: 'check every session' },
+      { flags: '--fix', description: 'write a repaired copy' },
+      { flags: '--as <id>', description: 'the id of the copy; default: <id>-healed' },
+      { flags: '--offline', description: 'do not connect to providers' },
       JSON_OPTION,
     ],
     shared: ['config', 'trust', 'store', 'user', 'app'],
     examples: [
-      ['lango doctor', 'is everything in place?'],
-      ['lango doctor --session s1', 'what is wrong with it?'],
-      ['lango doctor --session s1 --fix', 'make a healed copy, s1-healed'],
+      ['lango doctor', 'check the installation'],
+      ['lango doctor --session s1', 'diagnose a session'],
+      ['lango doctor --session s1 --fix', 'write the repaired copy s1-healed'],
     ],
     exitCodes: [
-      [0, 'all is well, or healed'],
+      [0, 'no problems, or repaired'],
       [1, 'a check failed'],
       [3, 'a session has problems'],
     ],
@@ -142,19 +144,22 @@ const CARE: readonly CommandSpec[] = [
     name: 'strict',
     summary: 'start a fake provider that enforces the real rules',
     description:
-      'Starts a fake provider that enforces the real rules of a model generation and refuses with the vendor’s real\nerror bodies. Point any framework at the base URL that it prints. Ctrl-C stops it; any key is accepted.',
+      'Starts a fake provider that enforces the real rules of a model generation and rejects requests with the\nvendor’s real error bodies. Point any framework at the base URL that it prints. Any key is accepted; Ctrl-C\nstops it.',
     options: [
-      { flags: '--profile <name>', description: 'whose rules: gemini-3, openai-chat, anthropic-4.6, …' },
-      { flags: '-p, --port <number>', description: 'the port; default 0: any free one' },
-      { flags: '--lenient', description: 'accept what has been seen to be accepted at least somewhere' },
+      {
+        flags: '--profile <name>',
+        description: 'the rules to enforce: gemini-3, openai-chat, anthropic-4.6, …',
+      },
+      { flags: '-p, --port <number>', description: 'the port; default 0, any free one' },
+      { flags: '--lenient', description: 'accept what at least one real server is known to accept' },
       {
         flags: '--json',
-        description: 'one JSON line with profile, baseUrl and port, then one per refused request',
+        description: 'print one line of JSON with profile, baseUrl and port, then one per rejected request',
       },
     ],
     examples: [
-      ['lango strict --profile gemini-3', 'the rules of Gemini 3, at any free port'],
-      ['lango strict --profile anthropic-4.6 --port 8089 --json', 'at this port, for a program'],
+      ['lango strict --profile gemini-3', 'the rules of Gemini 3, on any free port'],
+      ['lango strict --profile anthropic-4.6 --port 8089 --json', 'on this port, for a program'],
     ],
     run: async (_words, flags) => (await import('./strict.js')).strict(flags),
   },
@@ -163,43 +168,43 @@ const CARE: readonly CommandSpec[] = [
 const SETUP: readonly CommandSpec[] = [
   {
     name: 'init',
-    summary: 'write a configuration, an agent and a tool to begin with',
+    summary: 'create a configuration, an agent and a tool',
     description:
-      'Asks three questions and writes a configuration, an agent and a tool that work as they are. Never overwrites.',
-    arguments: [{ name: '[folder]', description: 'where; default: here' }],
+      'Asks three questions and creates a configuration, an agent and a tool that run as they are. Existing files are\nnever overwritten.',
+    arguments: [{ name: '[folder]', description: 'the target folder; default: the current one' }],
     options: [
       { flags: '--name <name>', description: 'the agent’s name' },
-      { flags: '-m, --model <provider/model>', description: 'its model; "auto" takes one whose key is set' },
-      { flags: '--store <url>', description: 'where sessions are kept' },
-      { flags: '--ts', description: 'write TypeScript (the default where it can be read)' },
+      { flags: '-m, --model <provider/model>', description: 'its model; "auto" for one whose key is set' },
+      { flags: '--store <url>', description: 'where to store sessions' },
+      { flags: '--ts', description: 'write TypeScript (the default where Node or tsx can run it)' },
       { flags: '--js', description: 'write JavaScript' },
-      { flags: '--json', description: 'write lango.config.json alone, with built-in tools' },
-      { flags: '-y, --yes', description: 'ask nothing, take the defaults' },
+      { flags: '--json', description: 'write only lango.config.json, with built-in tools' },
+      { flags: '-y, --yes', description: 'do not ask; use the defaults' },
     ],
     examples: [
-      ['lango init', 'ask, then write into this folder'],
-      ['lango init shop --name clerk --model openai/gpt-5.2 --yes', 'ask nothing'],
+      ['lango init', 'ask, then write to this folder'],
+      ['lango init shop --name clerk --model openai/gpt-5.2 --yes', 'do not ask'],
     ],
     run: async (words, flags) => (await import('./init.js')).init(words, flags),
   },
   {
     name: 'trust',
-    summary: 'trust this folder: let its files run and set addresses',
+    summary: 'trust a folder: let its files run and set addresses',
     description:
-      'Shows what a folder would run, which programs it would start and where it would send keys and messages, and\nasks. What is trusted is remembered by real path and content: a change asks again. Files that only set harmless\nthings need no trust.',
-    arguments: [{ name: '[folder]', description: 'which; default: this one' }],
+      'Shows which files of a folder would run, which programs they would start and where keys and messages would be\nsent, and asks for confirmation. Trust is stored by real path and content: a changed file asks again. Files\nthat only contain harmless settings need no trust.',
+    arguments: [{ name: '[folder]', description: 'the folder; default: the current one' }],
     options: [
       { flags: '--list', description: 'list trusted folders' },
-      { flags: '--forget', description: 'trust the folder no longer' },
+      { flags: '--forget', description: 'no longer trust the folder' },
       { flags: '-y, --yes', description: 'do not ask' },
-      { flags: '--json', description: 'with --list: JSON, for scripts' },
+      { flags: '--json', description: 'with --list: print JSON' },
       AGENT_OPTION,
     ],
     shared: ['config'],
     examples: [
-      ['lango trust', 'look at this folder, and decide'],
-      ['lango trust --list', 'which folders are trusted'],
-      ['lango trust --forget ../old', 'trust it no longer'],
+      ['lango trust', 'review this folder and decide'],
+      ['lango trust --list', 'list trusted folders'],
+      ['lango trust --forget ../old', 'no longer trust it'],
     ],
     run: async (words, flags) => (await import('./trust.js')).trust(words, flags),
   },
@@ -207,65 +212,65 @@ const SETUP: readonly CommandSpec[] = [
     name: 'models',
     summary: 'list models with their limits, prices and keys',
     description:
-      'Lists models that are known by name: window, output limit, dollars per million tokens, repair profile, and\nwhether a key is there. Other models work too; their figures are careful guesses.',
-    options: [{ flags: '--provider <name>', description: 'of one provider only' }, JSON_OPTION],
+      'Lists the models in the catalogue: context window, output limit, price in dollars per million tokens, repair\nprofile, and whether a key is set. Other models work too, with conservative defaults.',
+    options: [{ flags: '--provider <name>', description: 'list one provider only' }, JSON_OPTION],
     shared: ['config', 'trust'],
     examples: [
-      ['lango models', 'all of them'],
-      ['lango models --provider anthropic', 'those of one provider'],
+      ['lango models', 'list all models'],
+      ['lango models --provider anthropic', 'list one provider'],
     ],
     run: async (_words, flags) => (await import('./models.js')).models(flags),
   },
   {
     name: 'completion',
-    summary: 'print a script that completes commands in a shell',
+    summary: 'print a shell completion script',
     description:
-      'Prints a script for bash, zsh or fish. Once it is loaded, Tab completes commands and options.',
+      'Prints a completion script for bash, zsh or fish. Once it is loaded, Tab completes commands and options.',
     arguments: [{ name: '<shell>', description: 'bash, zsh or fish', choices: ['bash', 'zsh', 'fish'] }],
     examples: [
-      ['source <(lango completion bash)', 'in ~/.bashrc'],
-      ['source <(lango completion zsh)', 'in ~/.zshrc, after compinit'],
-      ['lango completion fish > ~/.config/fish/completions/lango.fish', 'once'],
+      ['source <(lango completion bash)', 'add to ~/.bashrc'],
+      ['source <(lango completion zsh)', 'add to ~/.zshrc, after compinit'],
+      ['lango completion fish > ~/.config/fish/completions/lango.fish', 'run once'],
     ],
     run: async ([shell = '']) => (await import('./completion.js')).completion(shell, LANGO),
   },
 ]
 
-/** `lango config`: what the configuration says, and whether it is right. */
+/** `lango config`: shows and checks the configuration. */
 const CONFIG_COMMANDS: CommandSpec = {
   name: 'config',
   summary: 'check and show the configuration',
   description: 'Checks and shows the configuration. "lango config" alone shows it.',
   fallback: 'show',
   examples: [
-    ['lango config check', 'is it right?'],
-    ['lango config show', 'what holds, and where it comes from'],
+    ['lango config check', 'check the configuration'],
+    ['lango config show', 'show every value and its source'],
   ],
   commands: [
     {
       name: 'check',
-      summary: 'say what is wrong, all at once, or "ok"',
-      description: 'Says what is wrong with the configuration, all at once, or "ok" and where it comes from.',
+      summary: 'report all problems at once, or "ok"',
+      description: 'Reports all problems of the configuration at once, or "ok" and the source of each value.',
       options: [JSON_OPTION],
       shared: ['config', 'trust', 'store'],
       examples: [
-        ['lango config check', 'the configuration of this folder'],
-        ['lango config check --config other.config.json', 'another one'],
+        ['lango config check', 'check the configuration of this folder'],
+        ['lango config check --config other.config.json', 'check another file'],
       ],
       exitCodes: [
-        [0, 'nothing is wrong'],
-        [1, 'something is'],
+        [0, 'the configuration is valid'],
+        [1, 'the configuration is not valid'],
       ],
       run: async (_words, flags) => (await import('./config.js')).checkConfig(flags),
     },
     {
       name: 'show',
-      summary: 'show what holds and where each value comes from',
+      summary: 'show every value and its source',
       description:
-        'Shows the configuration with its defaults, and where each value comes from. Keys are never shown.',
+        'Shows the configuration with its defaults, and the source of each value. Secrets are never shown.',
       options: [JSON_OPTION],
       shared: ['config', 'trust', 'store'],
-      examples: [['lango config show --json | jq .config.store', 'one value, in a script']],
+      examples: [['lango config show --json | jq .config.store', 'read one value, in a script']],
       run: async (_words, flags) => (await import('./config.js')).showConfig(flags),
     },
     {
@@ -273,7 +278,7 @@ const CONFIG_COMMANDS: CommandSpec = {
       summary: 'print the JSON schema of lango.config.json',
       description: 'Prints the JSON schema of lango.config.json and lango.config.yaml, for editors.',
       examples: [
-        ['lango config schema > lango.schema.json', 'then name it as "$schema" in lango.config.json'],
+        ['lango config schema > lango.schema.json', 'then set "$schema" in lango.config.json to it'],
       ],
       run: async () => (await import('./config.js')).printConfigSchema(),
     },
@@ -286,17 +291,17 @@ const TOKEN_COMMANDS: CommandSpec = {
   summary: 'generate a token for the server',
   description: 'Generates tokens for the server. "lango token" alone generates one.',
   fallback: 'new',
-  examples: [['lango token new', 'a token, and what to write into the configuration']],
+  examples: [['lango token new', 'generate a token and its configuration entry']],
   commands: [
     {
       name: 'new',
-      summary: 'print a new token once, and its hashed form',
+      summary: 'generate a token and print it with its hash',
       description:
-        'Prints a new random token and its hashed form. The token is for the person or program that uses the server;\nthe hashed form is a key of server.tokens in the configuration. Neither is stored: the token cannot be shown again.',
-      options: [{ flags: '--json', description: 'JSON, for scripts' }],
+        'Generates a random token and prints it with its hash. The token is for the client of the server; the hash is a\nkey of server.tokens in the configuration. Neither is stored: the token cannot be shown again.',
+      options: [JSON_OPTION],
       examples: [
-        ['lango token new', 'for a person to read'],
-        ['lango token new --json | jq -r .hash', 'the hashed form, in a script'],
+        ['lango token new', 'print both, with instructions'],
+        ['lango token new --json | jq -r .hash', 'read the hash, in a script'],
       ],
       run: async (_words, flags) => (await import('./token-new.js')).tokenNew(flags),
     },
@@ -311,9 +316,9 @@ export const LANGO: CommandSpec = {
   fallback: 'chat',
   commands: [...TALK, SESSION_COMMANDS, ...CARE, ...SETUP, CONFIG_COMMANDS, TOKEN_COMMANDS],
   examples: [
-    ['lango', 'talk to an agent; without a key, to the offline demo'],
-    ['lango run "Summarise this" < notes.txt', 'ask once, in a script'],
-    ['lango sessions list', 'what was talked about'],
-    ['lango doctor', 'is everything in place?'],
+    ['lango', 'chat with an agent; without a key, with the offline demo'],
+    ['lango run "Summarise this" < notes.txt', 'send one prompt, in a script'],
+    ['lango sessions list', 'list stored sessions'],
+    ['lango doctor', 'check the installation'],
   ],
 }

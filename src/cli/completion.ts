@@ -1,4 +1,4 @@
-/** Scripts that complete the command line in a shell. They are made from the table of commands. */
+/** Shell completion scripts, generated from the command table. */
 
 import { own } from '../base/own.js'
 import { DEFAULT_STORE } from '../config/find-config.js'
@@ -19,10 +19,7 @@ import { print } from './output.js'
 export async function completion(shell: string, root: CommandSpec): Promise<number> {
   const script = own(SCRIPTS, shell)
   if (!script) {
-    throw new AgentError(
-      'invalid-argument',
-      `There is no completion for "${shell}". Choose bash, zsh or fish.`,
-    )
+    throw new AgentError('invalid-argument', `No completion for the shell "${shell}". Use bash, zsh or fish.`)
   }
   await print(script(root))
   return 0
@@ -41,7 +38,7 @@ function places(command: CommandSpec, path = ''): Place[] {
   return [{ path, command }, ...children.flatMap(child => places(child, `${path} ${child.name}`.trim()))]
 }
 
-/** Without a command, the options of the fallback are meant. */
+/** A group alone takes the options of its fallback. */
 function optionsAt({ command }: Place): OptionSpec[] {
   const fallback = command.commands?.find(({ name }) => name === command.fallback)
   return [...optionsOf(fallback ?? command), ...COMMON_OPTIONS]
@@ -54,7 +51,7 @@ function wordsAt({ command }: Place): string[] {
   ]
 }
 
-/** Values that follow an option and can be foretold. */
+/** Options with known values. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   '--store': [DEFAULT_STORE, 'memory:', 'postgres://'],
   '--profile': STRICT_PROFILES,

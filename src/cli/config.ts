@@ -7,7 +7,7 @@ import { type LoadedSettings, loadSettings, runtimeOptions } from './open-runtim
 import { lineWidth, print, printJson, stylesOf, tableLines } from './output.js'
 import { plainLine } from './plain-text.js'
 
-/** `lango config show`. Keys are hidden. */
+/** `lango config show`. Secrets are hidden. */
 export async function showConfig(flags: Flags): Promise<number> {
   const { config, file, agentFile, model, sources, skipped } = await loadSettings(flags, { runs: false })
   const shown = redact(config) as Record<string, unknown>
@@ -35,12 +35,12 @@ export async function showConfig(flags: Flags): Promise<number> {
   ]
   const [titles = '', ...lines] = tableLines(columns, rows, lineWidth())
   const places = [file === undefined ? 'No configuration file.' : `Read from ${file}.`]
-  if (agentFile !== undefined) places.push(`The agent is ${agentFile}.`)
+  if (agentFile !== undefined) places.push(`Agent file: ${agentFile}.`)
   await print(`${[bold(titles), ...lines].join('\n')}\n\n${dim(places.join(' '))}\n`)
   return 0
 }
 
-/** `lango config check`: whatever `lango run` would stumble over before it asks a model. */
+/** `lango config check`: everything that `lango run` checks before it calls a model. */
 export async function checkConfig(flags: Flags): Promise<number> {
   try {
     const loaded = await loadSettings(flags, { runs: false })
@@ -77,7 +77,7 @@ function valueText(value: unknown): string {
   return plainLine(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
-/** What the schema cannot know: that the agent file exports an agent, and that every model has a provider. */
+/** What the schema does not check: that the agent file exports an agent, and that every model has a provider. */
 async function checkRuntime(loaded: LoadedSettings): Promise<void> {
   const [options, { checkModels, checkOptions }, { createRegistry }] = await Promise.all([
     runtimeOptions(loaded),
@@ -105,16 +105,16 @@ function okText(loaded: LoadedSettings): string {
   const { file, agentFile, model, sources, skipped } = loaded
   const why = sources['agent.model']?.startsWith('default: ') ? ` (${sources['agent.model'].slice(9)})` : ''
   const lines = [
-    `${skipped.length === 0 ? green('ok') : yellow('part')}  ${file ?? 'no configuration file: the defaults hold'}`,
+    `${skipped.length === 0 ? green('ok') : yellow('part')}  ${file ?? 'no configuration file; using defaults'}`,
     ...(agentFile === undefined ? [] : [`    agent  ${agentFile}`]),
     ...(model === undefined ? [] : [`    model  ${model}${why}`]),
     ...Object.entries(sources)
       .filter(([, source]) => source.startsWith('the '))
-      .map(([path, source]) => `    ${path}  comes from ${source}`),
+      .map(([path, source]) => `    ${path}  from ${source}`),
     ...warningsOf(loaded).map(warning => `${yellow('warn')}  ${warning}`),
     ...(skipped.length === 0
       ? []
-      : [`    not checked, because not trusted  ${plainLine(skipped.join(', '))}`]),
+      : [`    not checked (folder not trusted)  ${plainLine(skipped.join(', '))}`]),
   ]
   return `${lines.join('\n')}\n`
 }

@@ -1,6 +1,6 @@
 /**
- * What `lango init` writes. Types are imported and nothing else, so that the files run wherever `lango` runs, also
- * when it is installed for the whole machine and not in the folder.
+ * What `lango init` writes. The files import only types, so that they also run where `lango` is installed globally
+ * and not in the folder.
  */
 import { READING_TOOL_NAMES } from '../tools/tool-names.js'
 
@@ -25,7 +25,7 @@ export function initFiles(answers: InitAnswers, format: InitFormat): InitFile[] 
   const ending = format === 'ts' ? 'ts' : 'mjs'
   return [
     { path: `lango.config.${ending}`, text: configFile(answers, format) },
-    // Not agent.ts beside a configuration without an agent: that name is for agents of ADK.
+    // The configuration names the agent: an agent.ts next to one without an agent would be an ADK agent.
     { path: `agent.${ending}`, text: agentFile(answers, format) },
     { path: `tools/roll-dice.${ending}`, text: toolFile(format) },
   ]
@@ -100,16 +100,16 @@ export const agent = ${body}
 function toolFile(format: InitFormat): string {
   const head =
     format === 'ts'
-      ? "import type { Tool } from 'lango'\n\n/** A tool: what the model reads about it, and what is done. */\nexport const rollDice: Tool = "
+      ? "import type { Tool } from 'lango'\n\n/** A tool: what the model reads about it, and what it does. */\nexport const rollDice: Tool = "
       : "/** @type {import('lango').Tool} */\nexport const rollDice = "
   return `${head}{
   name: 'roll_dice',
-  description: 'Rolls a die and tells the number.',
+  description: 'Rolls a die and returns the number.',
   parameters: {
     type: 'object',
     properties: { sides: { type: 'integer', minimum: 2, maximum: 1000, description: 'How many sides it has' } },
   },
-  // Says that nothing outside changes: such a call may be repeated after a crash.
+  // The call changes nothing outside, so it may be repeated after a crash.
   effect: 'read',
   execute({ sides }) {
     const most = typeof sides === 'number' ? sides : 6

@@ -3,7 +3,7 @@ import { KEYED_PROVIDERS } from '../config/default-model.js'
 import type { Flags } from './command.js'
 import type { InitAnswers } from './init-files.js'
 
-/** Asks what no flag has answered. `undefined` when the person left. */
+/** Asks what no flag has answered. `undefined` when cancelled. */
 export async function askInit(defaults: InitAnswers, flags: Flags): Promise<InitAnswers | undefined> {
   intro('A new agent')
   const name = flags.name ?? (await askName(defaults.name))
@@ -12,23 +12,23 @@ export async function askInit(defaults: InitAnswers, flags: Flags): Promise<Init
   if (model === undefined) return left()
   const store = flags.store ?? (await askStore(defaults.store))
   if (store === undefined) return left()
-  outro('Thank you.')
+  outro('Done.')
   return { name, model, store }
 }
 
 function left(): undefined {
-  cancel('Left.')
+  cancel('Cancelled.')
   return undefined
 }
 
 async function askName(initialValue: string): Promise<string | undefined> {
   const answer = await text({
-    message: 'What is the agent called?',
+    message: 'Name of the agent?',
     initialValue,
     validate: value =>
       /^[A-Za-z_][A-Za-z0-9_-]*$/.test(value ?? '') && value !== 'user'
         ? undefined
-        : 'Letters, digits, underscores and hyphens, beginning with a letter.',
+        : 'Use letters, digits, underscores and hyphens, starting with a letter.',
   })
   return isCancel(answer) ? undefined : answer
 }
@@ -40,11 +40,11 @@ async function askModel(): Promise<string | undefined> {
     hint: variables.some(variable => process.env[variable]?.trim()) ? 'key is set' : `needs ${variables[0]}`,
   }))
   const answer = await select({
-    message: 'Which model answers?',
+    message: 'Which model?',
     options: [
-      { value: 'auto', label: 'Whichever has a key', hint: 'without one, the offline demo' },
+      { value: 'auto', label: 'Automatic', hint: 'a model whose key is set, otherwise the offline demo' },
       ...models,
-      { value: 'ollama/qwen3', label: 'ollama/qwen3', hint: 'on this machine, no key' },
+      { value: 'ollama/qwen3', label: 'ollama/qwen3', hint: 'runs locally, no key needed' },
     ],
   })
   return isCancel(answer) ? undefined : answer
@@ -52,11 +52,11 @@ async function askModel(): Promise<string | undefined> {
 
 async function askStore(file: string): Promise<string | undefined> {
   const answer = await select({
-    message: 'Where are sessions kept?',
+    message: 'Where to store sessions?',
     options: [
-      { value: file, label: file, hint: 'a file here' },
-      { value: '\u0024{DATABASE_URL}', label: 'PostgreSQL', hint: 'the address in DATABASE_URL' },
-      { value: 'memory:', label: 'memory:', hint: 'forgotten when the program ends' },
+      { value: file, label: file, hint: 'a file in this folder' },
+      { value: '\u0024{DATABASE_URL}', label: 'PostgreSQL', hint: 'the URL in DATABASE_URL' },
+      { value: 'memory:', label: 'memory:', hint: 'lost when the process exits' },
     ],
   })
   return isCancel(answer) ? undefined : answer

@@ -1,4 +1,4 @@
-/** `lango init`: three questions, three files, and an agent that runs. */
+/** `lango init`: asks three questions and writes an agent that runs. */
 
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
@@ -11,7 +11,7 @@ import { type InitAnswers, type InitFormat, initFiles } from './init-files.js'
 import { called, quoted } from './next-command.js'
 import { note, print } from './output.js'
 
-/** Asks, checks, writes; or says why not, and writes nothing. */
+/** Asks, checks and writes. Throws before anything is written. */
 export async function init([folder = '.']: readonly string[], flags: Flags): Promise<number> {
   const target = resolve(folder)
   const format = chooseFormat(flags, target)
@@ -26,7 +26,7 @@ export async function init([folder = '.']: readonly string[], flags: Flags): Pro
   for (const { path, text } of files) writeNew(join(target, path), text)
   await trustOwn(join(target, files[0]?.path ?? ''), usesOwnTsx(target, format))
   await print(
-    `${farewell(
+    `${nextSteps(
       target,
       files.map(({ path }) => path),
       format,
@@ -36,8 +36,8 @@ export async function init([folder = '.']: readonly string[], flags: Flags): Pro
 }
 
 /**
- * What init wrote is trusted as it was written. Other files of the folder are not, and where TypeScript is read by a
- * `tsx` of the folder's own, that is code that nobody has looked at: then the first run asks.
+ * Trusts the files that init wrote, and no others of the folder. Where TypeScript is loaded by a `tsx` from that
+ * folder, that code was not reviewed: then the first run asks.
  */
 async function trustOwn(config: string, runsOtherCode: boolean): Promise<void> {
   if (runsOtherCode) return
@@ -48,7 +48,7 @@ async function trustOwn(config: string, runsOtherCode: boolean): Promise<void> {
   try {
     await remember(await configNeeds(config))
   } catch (error) {
-    note(`The new files are not remembered as trusted: ${messageOf(error)}`)
+    note(`The new files could not be marked as trusted: ${messageOf(error)}`)
   }
 }
 
@@ -59,7 +59,7 @@ function usesOwnTsx(target: string, format: InitFormat): boolean {
 
 function chooseFormat(flags: Flags, target: string): InitFormat {
   const asked = (['ts', 'js', 'json'] as const).filter(format => flags[format])
-  if (asked.length > 1) throw invalid(`Choose one of --${asked.join(', --')}.`)
+  if (asked.length > 1) throw invalid(`Use only one of --${asked.join(', --')}.`)
   return asked[0] ?? (canReadTypeScript(join(target, 'index.js')) ? 'ts' : 'js')
 }
 
@@ -71,11 +71,11 @@ function refuseToOverwrite(target: string): void {
   if (found.length === 0) return
   const them = found.length === 1 ? 'it' : 'them'
   throw invalid(
-    `${found.join(', ')} ${found.length === 1 ? 'exists' : 'exist'} already in ${target}, and nothing is overwritten. Move ${them} away, or name another folder: lango init my-agent`,
+    `${found.join(', ')} already ${found.length === 1 ? 'exists' : 'exist'} in ${target}; nothing was written. Move ${them} away, or use another folder: lango init my-agent`,
   )
 }
 
-/** A folder of tools may be there, as long as none of its files is in the way. */
+/** A `tools` folder may exist, as long as the file to write does not. */
 function isFreeFolder(path: string): boolean {
   if (basename(path) !== 'tools') return false
   return !['ts', 'mjs'].some(ending => existsSync(join(path, `roll-dice.${ending}`)))
@@ -85,7 +85,7 @@ function readNames(target: string): string[] {
   try {
     return readdirSync(target)
   } catch (error) {
-    throw invalid(`${target} cannot be used (${messageOf(error)}): name another folder.`)
+    throw invalid(`Cannot use ${target} (${messageOf(error)}). Use another folder.`)
   }
 }
 
@@ -96,13 +96,12 @@ async function answersFor(flags: Flags, target: string): Promise<InitAnswers | u
     store: flags.store ?? DEFAULT_STORE,
   }
   if (flags.yes) return defaults
-  if (!canAsk())
-    throw invalid('There are three questions, and nobody can be asked: say --yes to take the defaults.')
+  if (!canAsk()) throw invalid('Cannot ask questions without a terminal. Pass --yes to use the defaults.')
   const { askInit } = await import('./init-questions.js')
   return askInit(defaults, flags)
 }
 
-/** The folder's name, as far as an agent may be called so. */
+/** The folder's name as a valid agent name. */
 function nameFrom(target: string): string {
   const name = basename(target)
     .replaceAll(/[^A-Za-z0-9_-]+/g, '-')
@@ -116,9 +115,9 @@ async function checkAnswers({ name, model, store }: InitAnswers): Promise<void> 
     import('../config/parse-config.js'),
     import('../provider/provider-registry.js'),
   ])
-  // An address from the environment is only known when the agent runs.
+  // A URL from the environment is known only when the agent runs.
   const address = store.startsWith('$') ? {} : { store }
-  parseConfig({ ...address, agent: { name } }, { where: 'What was answered' })
+  parseConfig({ ...address, agent: { name } }, { where: 'The answer' })
   if (model !== 'auto') createRegistry().resolve(model)
 }
 
@@ -127,18 +126,20 @@ function writeNew(file: string, text: string): void {
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text, { flag: 'wx' })
   } catch (error) {
-    throw invalid(`${file} cannot be written (${messageOf(error)}).`)
+    throw invalid(`Cannot write ${file} (${messageOf(error)}).`)
   }
 }
 
-function farewell(target: string, paths: readonly string[], format: InitFormat): string {
+function nextSteps(target: string, paths: readonly string[], format: InitFormat): string {
   const place = relative(process.cwd(), target)
   const enter = place === '' ? '' : `cd ${quoted(place)}\n  `
   const tsx = format === 'ts' && !canReadTypeScript(join(target, 'index.js'))
-  const needed = tsx ? '\nThis version of Node does not read TypeScript: npm install --save-dev tsx\n' : ''
+  const needed = tsx
+    ? '\nThis version of Node does not run TypeScript. Install tsx: npm install --save-dev tsx\n'
+    : ''
   return `Wrote ${paths.map(path => join(place, path)).join(', ')}.
 ${needed}
-Now:
+Next:
   ${enter}${called('run')} "What time is it?"
   ${called('chat')}`
 }

@@ -1,11 +1,11 @@
 import { AgentError } from '../errors.js'
 
-/** What a shell expects of a program that Ctrl-C has ended. */
+/** The exit code that shells expect after Ctrl-C. */
 const INTERRUPTED = 130
 
 /**
- * Runs work that leaves something half done when it is killed. Ctrl-C asks it to stop and to tidy up, which it
- * does by `signal.throwIfAborted()` where it can; a second one does not wait.
+ * Runs work that must clean up when it is interrupted. The first Ctrl-C aborts the signal, which the work checks
+ * with `signal.throwIfAborted()`; the second exits at once.
  */
 export async function interruptible(work: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const stop = new AbortController()

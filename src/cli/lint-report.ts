@@ -1,4 +1,4 @@
-/** Findings in words: one verdict per profile, then what is wrong, who refuses it how, and what repair does. */
+/** Findings as text: one verdict per profile, then each problem, who rejects it how, and what repair changes. */
 
 import { defined } from '../base/defined.js'
 import { own } from '../base/own.js'
@@ -9,25 +9,25 @@ import type { Styles } from './output.js'
 import { plainLine, wrapped } from './plain-text.js'
 import { count } from './wording.js'
 
-/** One thing that is wrong in one place, whoever minds it. */
+/** One problem in one place, for all profiles that reject it. */
 export interface Problem {
   /** `message 3` of a session, `messages[2]` of a request. */
   where: string
   code: string
   problem: string
-  /** What providers answer, and which of them. */
+  /** The errors of the providers, each with their profiles. */
   refusals: Refusal[]
-  /** What repair does about it, each in a sentence. */
+  /** What repair changes, each in a sentence. */
   repairs: string[]
 }
 
 export interface Refusal {
-  /** The provider's own words behind the label of `docs/strict-servers.md`; absent where none are known. */
+  /** The provider's error message with the label of `docs/strict-servers.md`; absent where none is known. */
   words?: string
   profiles: string[]
 }
 
-/** What breaks, by place; the same trouble in the same place is one problem. */
+/** What breaks, by place; findings with one code in one place are one problem. */
 export function problemsOf(
   profiles: readonly ProfileLint[],
   whereOf: (finding: SessionFinding) => string,
@@ -50,13 +50,13 @@ export function problemsOf(
   return [...found.values()].sort((left, right) => left.at - right.at).map(({ problem }) => problem)
 }
 
-/** What a provider of that profile answers to that trouble, where its words are known. */
+/** The error of a provider of that profile for that code, where it is known. */
 export function refusalWords(profile: string, code: string): string | undefined {
   const vendor = own<Profile>(PROFILES, profile)?.vendor ?? ''
   return own(own(REFUSALS, profile) ?? {}, code) ?? own(own(REFUSALS, vendor) ?? {}, code)
 }
 
-/** Adds a profile to those that refuse it with the same words. */
+/** Adds a profile to those that reject it with the same error. */
 export function addRefusal(problem: Pick<Problem, 'code' | 'refusals'>, profile: string): void {
   const words = refusalWords(profile, problem.code)
   const same = problem.refusals.find(refusal => refusal.words === words)
@@ -78,12 +78,12 @@ export function verdictLines(profiles: readonly ProfileLint[], styles: Styles): 
   const width = Math.max(...profiles.map(({ profile }) => profile.length))
   return profiles.map(({ profile, refused, breaks, mapped }) => {
     const rewritten = mapped === 0 ? '' : styles.dim(`, ${mapped} rewritten on every send`)
-    const verdict = refused ? styles.red(`refused, ${count(breaks, 'finding')}`) : styles.green('accepted')
+    const verdict = refused ? styles.red(`rejected, ${count(breaks, 'finding')}`) : styles.green('accepted')
     return `  ${profile.padEnd(width)}  ${verdict}${rewritten}`
   })
 }
 
-/** What is rewritten on every send, folded: the kinds and how often. */
+/** What is rewritten on every send, summarized: the kinds and how often. */
 export function mappedLine(profiles: readonly ProfileLint[]): string | undefined {
   const counts = new Map<string, number>()
   for (const { findings } of profiles) {
@@ -95,7 +95,7 @@ export function mappedLine(profiles: readonly ProfileLint[]): string | undefined
   }
   if (counts.size === 0) return undefined
   const kinds = [...counts].map(([code, times]) => (times === 1 ? code : `${code} (${times})`))
-  return `Rewritten on every send, no harm done: ${kinds.join(', ')}.`
+  return `Rewritten on every send, harmless: ${kinds.join(', ')}.`
 }
 
 /** Problems as paragraphs. */
@@ -106,7 +106,9 @@ export function problemLines(problems: readonly Problem[], width: number, styles
     ...refusals.flatMap(({ words, profiles }) => {
       const who = profiles.length === Object.keys(PROFILES).length ? 'every profile' : profiles.join(', ')
       return wrapped(
-        words === undefined ? `${who}: against the rules; no wording is recorded` : `${who}: ${words}`,
+        words === undefined
+          ? `${who}: violates the rules; the error text is not recorded`
+          : `${who}: ${words}`,
         '    ',
         width,
       )

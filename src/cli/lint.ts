@@ -1,4 +1,4 @@
-/** `lango lint`: says which providers would refuse a history, and why. Nothing is changed or sent. */
+/** `lango lint`: reports which providers would reject a history, and why. Nothing is changed or sent. */
 import { AgentError } from '../errors.js'
 import {
   type FileHistory,
@@ -20,12 +20,12 @@ import { count } from './wording.js'
 const CLEAN = 0
 const FINDINGS = 3
 
-/** Lints a file or a stored session. The exit code is 3 when a provider would refuse it. */
+/** Lints a file or a stored session. The exit code is 3 when a provider would reject it. */
 export async function lint(file: string | undefined, flags: Flags): Promise<number> {
   if ((file === undefined) === (flags.session === undefined)) {
     throw new AgentError(
       'invalid-argument',
-      "Name a file, '-' for standard input, or a session with --session: one of them. See 'lango lint --help'.",
+      "Pass either a file ('-' for standard input) or --session. See 'lango lint --help'.",
     )
   }
   return file === undefined ? lintStored(flags.session ?? '', flags) : lintFile(file, flags)
@@ -36,7 +36,7 @@ interface Judged {
   name: string
   messages: number
   profiles: ProfileLint[]
-  /** Older messages that were not looked at. */
+  /** Older messages that were not checked. */
   skipped?: number
   whereOf: (finding: SessionFinding) => string
 }
@@ -102,8 +102,8 @@ function judge(history: FileHistory, profiles: readonly string[], own: readonly 
 }
 
 /**
- * What Lango rewrites on every send stands in a request as it is. Where it is the vendor's own wire, and the vendor
- * is known to refuse it, it is a refusal.
+ * A request body contains as written what Lango rewrites on every send. On the vendor's own wire it counts as a
+ * rejection where the vendor is known to reject it.
  */
 const REFUSED_ON_THE_WIRE = new Set([
   'missing-signature',
@@ -115,7 +115,7 @@ const REFUSED_ON_THE_WIRE = new Set([
   'duplicate-id',
 ])
 
-/** A request is judged as it stands: nothing follows it. */
+/** A request body is checked as it is: nothing follows it. */
 function judgeRequest(messages: readonly WireMessage[], profile: Profile, isOwnWire: boolean): ProfileLint {
   const found = lintHistory(messages, profile, { next: 'none' }).map(finding =>
     isOwnWire && REFUSED_ON_THE_WIRE.has(finding.code) && refusalWords(profile.name, finding.code)
@@ -156,7 +156,7 @@ function report(heading: string, { profiles, skipped = 0, whereOf }: Judged): st
   const mapped = mappedLine(profiles)
   const lines = [
     heading,
-    ...(skipped > 0 ? [`The ${count(skipped, 'oldest message')} were not looked at.`] : []),
+    ...(skipped > 0 ? [`Not checked: the ${count(skipped, 'oldest message')}.`] : []),
     '',
     ...verdictLines(profiles, styles),
     ...problemLines(problems.slice(0, MOST_SHOWN), lineWidth(), styles),
@@ -165,7 +165,7 @@ function report(heading: string, { profiles, skipped = 0, whereOf }: Judged): st
       : []),
     ...(mapped === undefined ? [] : ['', ...[styles.dim(mapped)]]),
     ...(problems.length > 0
-      ? ['', styles.dim('Sent through Lango it is repaired; what is stored stays as it is.')]
+      ? ['', styles.dim('Lango repairs this when it sends the history; what is stored does not change.')]
       : []),
   ]
   return `${lines.join('\n')}\n`

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The command line. What is not asked for is not loaded: `--version` and `--help` need the table of commands and
- * nothing else, the parser comes with the first command, and each command brings its own code.
+ * The command line. Modules are loaded on demand: `--version` and `--help` need only the command table, and each
+ * command imports its own code.
  */
 import { AgentError, messageOf } from '../errors.js'
 import { findCommand } from './command.js'
@@ -21,7 +21,7 @@ export async function main(args: readonly string[]): Promise<number> {
       return await help(words)
     return await run(args)
   } catch (error) {
-    await tell(error, args)
+    await report(error, args)
     return 1
   }
 }
@@ -49,15 +49,15 @@ async function run(args: readonly string[]): Promise<number> {
   return (await command.run?.(words, flags)) ?? 0
 }
 
-/** One sentence for people, the same as data for programs; the stack only for those who look for a defect. */
-async function tell(error: unknown, args: readonly string[]): Promise<void> {
+/** Prints an error: one sentence, or JSON with `--json`; the stack trace only with `--debug`. */
+async function report(error: unknown, args: readonly string[]): Promise<void> {
   const known =
     error instanceof AgentError ? error : new AgentError('internal', messageOf(error), { cause: error })
-  // For `init` the flag names a format of files.
+  // For `init`, --json selects the file format.
   const asData = args.includes('--json') && args[0] !== 'init'
   const stack = args.includes('--debug') && error instanceof Error ? `\n${error.stack}` : ''
   const text = asData ? JSON.stringify({ error: known }) : `lango: ${known.message}`
-  // A message may quote a file or a server, and a terminal would obey what they contain.
+  // A message may quote a file or a server, with control characters in it.
   const { plainText } = await import('./plain-text.js')
   process.stderr.write(`${plainText(`${text}${stack}`)}\n`)
 }

@@ -13,7 +13,7 @@ export async function models(flags: Flags): Promise<number> {
     loadSettings(flags, { runs: false }),
     import('../runtime/models.js'),
   ])
-  // A provider that was made in code is one, whatever the schema calls it.
+  // The schema has checked it: options, or a provider made in code.
   const options = {
     providers: config.providers as NonNullable<Parameters<typeof listModels>[0]>['providers'],
     env,
@@ -23,8 +23,8 @@ export async function models(flags: Flags): Promise<number> {
   if (provider !== undefined && !providers.some(each => each.provider === provider)) {
     const names = providers.map(each => each.provider)
     const near = suggest(provider, names)
-    const fix = near === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${near}?`
-    throw new AgentError('invalid-argument', `There is no provider "${provider}". ${fix}`)
+    const fix = near === undefined ? `Known providers: ${names.join(', ')}.` : `Did you mean ${near}?`
+    throw new AgentError('invalid-argument', `Unknown provider "${provider}". ${fix}`)
   }
   const found = listModels(options).filter(each => provider === undefined || each.provider === provider)
   const shown = providers.filter(each => provider === undefined || each.provider === provider)
@@ -55,20 +55,22 @@ async function show(
       if (keyVariable === undefined) return `${provider} (no key needed)`
       return `${provider} (${keyVariable}${keyPresent ? ' is set' : ''})`
     })
-    await print(`Any model of these, as provider/model:\n${names.map(name => `  ${name}\n`).join('')}\n`)
+    await print(
+      `Any model of these providers, as provider/model:\n${names.map(name => `  ${name}\n`).join('')}\n`,
+    )
   }
-  const named = model ?? 'what the agent names'
+  const named = model ?? 'the model of the agent'
   const missing = providers.filter(({ provider }) =>
     found.some(each => each.provider === provider && !each.keyPresent),
   )
   if (missing.length > 0) {
     const variables = missing.map(({ keyVariable }) => keyVariable).join(', ')
-    await print(`Without a key: set ${variables}.\n`)
+    await print(`Missing keys: set ${variables}.\n`)
   }
-  await print(`${dim(`Dollars per million tokens. Used by default: ${named}.`)}\n`)
+  await print(`${dim(`Prices in $ per million tokens. Default model: ${named}.`)}\n`)
 }
 
-/** The lines of the table that people see. */
+/** The lines of the table. */
 export function modelTable(found: readonly ModelChoice[], width: number): string[] {
   const columns: Column[] = [
     { title: 'MODEL', least: 20 },
@@ -92,6 +94,6 @@ export function modelTable(found: readonly ModelChoice[], width: number): string
 }
 
 function keyWords({ keyPresent, keyVariable }: ModelChoice): string {
-  if (keyVariable === undefined) return 'none needed'
+  if (keyVariable === undefined) return 'not needed'
   return keyPresent ? 'yes' : 'no'
 }

@@ -1,9 +1,9 @@
-/** Commands that are suggested: whoever copies one gets to the same store, app and user. */
+/** Suggested commands, with the flags that lead to the same store, app and user. */
 import { redactText } from '../base/redact.js'
 import type { Flags } from './command.js'
 import { plainLine } from './plain-text.js'
 
-/** A command as whoever started this program can type it: `npx` and the scripts of a clone put no `lango` on the path. */
+/** How to type a command here: `npx` and the scripts of a clone put no `lango` on the path. */
 export function called(command: string, env: NodeJS.ProcessEnv = process.env): string {
   if (env.npm_lifecycle_event === 'chat' && command === 'chat') return 'npm run chat --'
   const byNpx = env.npm_command === 'exec' && /^'?lango\b/.test(env.npm_lifecycle_script ?? '')
@@ -11,7 +11,7 @@ export function called(command: string, env: NodeJS.ProcessEnv = process.env): s
   return byNpx || inClone ? `npx lango ${command}` : `lango ${command}`
 }
 
-/** Those of the flags that were given, each with a space in front; a password in an address is left out. */
+/** The given flags, each with a leading space; a password in a URL is hidden. */
 export function givenFlags(
   flags: Readonly<Partial<Record<keyof Flags, unknown>>>,
   names: readonly (keyof Flags)[],
@@ -26,7 +26,7 @@ export function givenFlags(
     .join('')
 }
 
-/** A word as a shell takes it. */
+/** A word quoted for a shell. */
 export function quoted(word: string): string {
   const plain = plainLine(word)
   return /^[\w@%+=:,./-]+$/.test(plain) ? plain : `'${plain.replaceAll("'", `'\\''`)}'`

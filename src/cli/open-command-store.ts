@@ -10,15 +10,15 @@ import { inspectStore, openStore } from '../store/open-store.js'
 import type { Flags } from './command.js'
 import { settleTrust } from './settle-trust.js'
 
-/** The store of a command, and the app whose sessions it is about. */
+/** The store of a command, and the app whose sessions it reads. */
 export interface CommandStore {
   store: SessionStore
   app: string
 }
 
 /**
- * Opens the store that flags, environment or configuration name, hands it to `work`, and closes it. A file that
- * is not there is made only for those who have something to put into it; to the others it is an empty store.
+ * Opens the store that flags, environment or configuration name, passes it to `work`, and closes it. A missing
+ * file is created only with `creates`; otherwise it is an empty store.
  */
 export async function withStore<Result>(
   flags: Flags,
@@ -41,7 +41,7 @@ export async function withStore<Result>(
   }
 }
 
-/** The path is read roughly first: only when nothing is found there is it worth to ask the store itself. */
+/** A quick check of the path first; the store itself is loaded only when nothing is found there. */
 async function isAbsentFile(url: string): Promise<boolean> {
   const path = /^sqlite:([^?]*)/.exec(url)?.[1]
   if (path === undefined || existsSync(path)) return false
@@ -65,10 +65,10 @@ export async function* sessionKeys(
 
 const PAGE = 1000
 
-/** Sessions that are looked through for an id; beyond that the user has to be named. */
+/** Sessions that are searched for an id; beyond that --user is needed. */
 const MOST_SEARCHED = 100_000
 
-/** The session with that id: the user's, or the only one that there is. Throws `session-not-found`. */
+/** The session with that id: the user's, or the only one of the app. Throws `session-not-found`. */
 export async function findSession(
   { store, app }: CommandStore,
   sessionId: string,
@@ -84,7 +84,7 @@ export async function findSession(
   const users = found.map(each => each.userId).join(', ')
   throw new AgentError(
     'invalid-argument',
-    `Several users have a session "${sessionId}": ${users}. Say whose with --user.`,
+    `Several users have a session "${sessionId}": ${users}. Choose one with --user.`,
   )
 }
 
@@ -107,6 +107,6 @@ function notFound(sessionId: string, where: string, similar: readonly string[]):
   const fix =
     similar.length > 0
       ? `Did you mean ${similar.join(' or ')}?`
-      : "'lango sessions list' lists what there is."
-  return new AgentError('session-not-found', `There is no session "${sessionId}" ${where}. ${fix}`)
+      : "Run 'lango sessions list' to list sessions."
+  return new AgentError('session-not-found', `No session "${sessionId}" ${where}. ${fix}`)
 }

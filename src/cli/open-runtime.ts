@@ -1,6 +1,6 @@
 /**
- * From command-line flags to a runtime: the configuration is found and checked, and what it says is handed to
- * `createRuntime`. Without a configuration and an agent file there is still a useful agent.
+ * From command-line flags to a runtime: finds and checks the configuration and passes it to `createRuntime`.
+ * Without a configuration and an agent file, a default agent with the built-in tools is used.
  */
 import { defined } from '../base/defined.js'
 import type { LangoConfig, LangoConfigInput } from '../config/config.js'
@@ -21,15 +21,15 @@ export interface CommonFlags {
   agent?: string | undefined
   /** A store address, instead of the configured one. */
   store?: string | undefined
-  /** The name under which sessions are kept, instead of the configured one. */
+  /** The app that sessions belong to, instead of the configured one. */
   app?: string | undefined
   /** Trust the folder for this command. */
   trust?: boolean | undefined
-  /** For scripts: then nobody is asked. */
+  /** For scripts: no questions are asked. */
   json?: boolean | undefined
 }
 
-/** Settings for a command, and what they lack because the folder is not trusted. */
+/** Settings for a command, and what was not loaded because the folder is not trusted. */
 export interface LoadedSettings extends LoadedConfig {
   skipped: readonly string[]
 }
@@ -37,14 +37,14 @@ export interface LoadedSettings extends LoadedConfig {
 export interface OpenedRuntime {
   runtime: Runtime
   config: LangoConfig
-  /** What runs use unless they name another: `undefined` when an agent from code brings its own. */
+  /** The default model of runs; `undefined` when an agent made in code has its own. */
   model: string | undefined
   loaded: LoadedConfig
 }
 
 /**
- * Loads the configuration with the flags on top. A command that runs an agent needs a trusted folder; one that reads
- * gets what holds without trust.
+ * Loads the configuration, overridden by the flags. A command that runs an agent needs a trusted folder; one that
+ * only reads gets the settings that need no trust.
  */
 export async function loadSettings(
   flags: CommonFlags,
@@ -63,7 +63,7 @@ export async function loadSettings(
     const [{ resolve }, { existsSync }] = await Promise.all([import('node:path'), import('node:fs')])
     const agentFile = resolve(cwd, flags.agent)
     if (!existsSync(agentFile))
-      throw new AgentError('invalid-argument', `There is no agent file ${flags.agent}. Check the path.`)
+      throw new AgentError('invalid-argument', `Agent file ${flags.agent} does not exist. Check the path.`)
     const { agent: _replaced, rootAgent: _other, ...config } = loaded.config
     const { model: _chosen, ...rest } = loaded
     return { ...rest, config: config as LangoConfig, agentFile, ...defined({ model: flags.model }) }
@@ -86,14 +86,14 @@ export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Pro
     // What the file exports is checked by `createRuntime`.
     options.rootAgent = (await loadRootAgent(loaded.agentFile)) as NonNullable<RuntimeOptions['rootAgent']>
   } else if (loaded.file === undefined && config.tools.builtIn.length === 0) {
-    // Writing and running commands ask first.
+    // The tools that write files or run commands need approval.
     const { BUILT_IN_TOOL_NAMES } = await import('../tools/tool-names.js')
     options.tools = { ...options.tools, builtIn: BUILT_IN_TOOL_NAMES }
     if (options.agent && options.agent.instruction === undefined) {
       options.agent = { ...options.agent, instruction: DEFAULT_INSTRUCTION }
     }
   }
-  // An agent that was made in code keeps its own model unless another was asked for.
+  // An agent made in code keeps its own model unless another was requested.
   if (options.rootAgent && loaded.model !== undefined) options.model = loaded.model
   return options
 }

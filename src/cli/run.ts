@@ -1,4 +1,4 @@
-/** `lango run`: one message, its answer, and an exit code that a script can use. */
+/** `lango run`: sends one prompt, prints the answer, and returns an exit code for scripts. */
 
 import { readFile, stat } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
@@ -14,7 +14,7 @@ import { note, onClosedPipe, type Styles, stylesOf } from './output.js'
 import { fitText, plainLine, plainText } from './plain-text.js'
 import { count, demoNotice } from './wording.js'
 
-/** Asks once and prints the answer. */
+/** Sends one prompt and prints the answer. */
 export async function runOnce(words: readonly string[], flags: Flags): Promise<number> {
   const stop = new AbortController()
   const release = stopOnSignals(stop)
@@ -26,7 +26,7 @@ export async function runOnce(words: readonly string[], flags: Flags): Promise<n
     return await answer({ text, parts, flags, stop })
   } catch (error) {
     if (!flags.json) throw error
-    // Whoever reads events gets this as one, too.
+    // A reader of events gets this error as an event.
     const known =
       error instanceof AgentError ? error : new AgentError('internal', messageOf(error), { cause: error })
     process.stdout.write(`${JSON.stringify({ type: 'error', error: known })}\n`)
@@ -63,7 +63,7 @@ async function answer({ text, parts, flags, stop }: Question): Promise<number> {
   }
   if (!flags.json && !flags.quiet && flags.session === undefined) {
     const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model', 'trust'])
-    note(`Go on with: ${called('run')} --session ${sessionId}${place} "…"`)
+    note(`Continue with: ${called('run')} --session ${sessionId}${place} "…"`)
   }
   return EXIT_CODES[finishReason]
 }
@@ -93,7 +93,7 @@ function presenter(flags: Flags, { loaded }: OpenedRuntime): (event: RunEvent) =
   return event => printer.show(event)
 }
 
-/** The words of the command line, and what is piped in below them. */
+/** The words of the command line, then the text from standard input. */
 async function readPrompt(words: readonly string[], signal: AbortSignal): Promise<string> {
   const piped = process.stdin.isTTY ? '' : await readInput(signal)
   return [words.join(' ').trim(), piped].filter(text => text !== '').join('\n\n')
@@ -101,7 +101,7 @@ async function readPrompt(words: readonly string[], signal: AbortSignal): Promis
 
 const MOST_INPUT_BYTES = 20 * 1024 * 1024
 
-/** Whoever started us may have left the input open without meaning to: then it is said what is waited for. */
+/** A parent process may have left the input open by mistake: after this time a note says what is awaited. */
 const SILENCE_MS = 3000
 
 async function readInput(signal: AbortSignal): Promise<string> {
@@ -110,18 +110,18 @@ async function readInput(signal: AbortSignal): Promise<string> {
   const leave = () => process.stdin.destroy()
   signal.addEventListener('abort', leave, { once: true })
   const reminder = setTimeout(() => {
-    if (bytes === 0) note('Waiting for the end of standard input; "< /dev/null" gives none.')
+    if (bytes === 0) note('Waiting for standard input; redirect it with "< /dev/null" if there is none.')
   }, SILENCE_MS)
   try {
     for await (const chunk of process.stdin) {
       chunks.push(Buffer.from(chunk as Uint8Array))
       bytes += chunk.length
       if (bytes > MOST_INPUT_BYTES) {
-        throw new AgentError('invalid-argument', 'More than 20 MB were piped in. Give a part of it.')
+        throw new AgentError('invalid-argument', 'stdin is larger than 20 MB; pipe in less.')
       }
     }
   } catch (error) {
-    // A program that was started without an input at all has none to read.
+    // Reading fails when the process was started without standard input.
     if (error instanceof AgentError) throw error
   } finally {
     clearTimeout(reminder)
@@ -138,8 +138,7 @@ interface Call {
 async function decide({ name, args }: Call, flags: Flags, signal: AbortSignal): Promise<ApprovalAnswer> {
   if (flags.yes) return 'once'
   if (flags.json || !canAsk()) {
-    if (!flags.quiet)
-      note(`${name} needs approval and nobody can be asked, so it is refused. --yes allows it.`)
+    if (!flags.quiet) note(`${name} needs approval and was refused: no terminal to ask on. --yes allows it.`)
     return 'no'
   }
   note(`${name} needs approval: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
@@ -148,7 +147,7 @@ async function decide({ name, args }: Call, flags: Flags, signal: AbortSignal): 
   return said.startsWith('o') || said.startsWith('y') ? 'once' : 'no'
 }
 
-/** The first Ctrl-C stops the run in good order; a second one does not wait for that. */
+/** The first Ctrl-C aborts the run; the second exits at once. */
 function stopOnSignals(stop: AbortController): () => void {
   const onSignal = () => {
     if (stop.signal.aborted) process.exit(130)
@@ -165,14 +164,14 @@ function stopOnSignals(stop: AbortController): () => void {
 function noPrompt(): AgentError {
   return new AgentError(
     'invalid-argument',
-    'There is nothing to ask: give a prompt, pipe text in, or attach a file. Example: lango run "What is new?"',
+    'No prompt. Pass one as an argument, pipe text in, or attach a file. Example: lango run "What is new?"',
   )
 }
 
 /** A part of a message, as `runtime.run` takes it. */
 type AttachedPart = { text: string } | { inlineData: { mimeType: string; data: string } }
 
-/** Larger requests are refused by every provider. */
+/** Every provider rejects larger requests. */
 const MOST_BYTES = 20 * 1024 * 1024
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
@@ -192,7 +191,7 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.mov': 'video/quicktime',
 }
 
-/** Files as parts of a message: text with its name above it, pictures and documents as they are. */
+/** Files as parts of a message: text with the file's name above it, media as they are. */
 function readAttachments(files: readonly string[]): Promise<AttachedPart[]> {
   return Promise.all(files.map(readAttachment))
 }
@@ -200,12 +199,12 @@ function readAttachments(files: readonly string[]): Promise<AttachedPart[]> {
 async function readAttachment(file: string): Promise<AttachedPart> {
   const bytes = await readBytes(file)
   const mimeType = own(MEDIA_TYPES, extname(file).toLowerCase())
-  if (bytes.length === 0) throw invalid(`${file} is empty: there is nothing to attach.`)
+  if (bytes.length === 0) throw invalid(`Cannot attach ${file}: it is empty.`)
   if (mimeType !== undefined) return { inlineData: { mimeType, data: bytes.toString('base64') } }
   const text = decode(bytes)
   if (text === undefined) {
     throw invalid(
-      `${file} is neither text in UTF-8 nor a known kind of picture, document, sound or film, so it cannot be attached.`,
+      `Cannot attach ${file}: it is neither UTF-8 text nor a known image, PDF, audio or video type.`,
     )
   }
   return { text: `${basename(file)}:\n\n${text}` }
@@ -215,19 +214,21 @@ async function readBytes(file: string): Promise<Buffer> {
   try {
     const { size } = await stat(file)
     if (size > MOST_BYTES)
-      throw invalid(`${file} has ${Math.ceil(size / 1024 / 1024)} MB, but at most 20 MB can be attached.`)
+      throw invalid(
+        `Cannot attach ${file}: it has ${Math.ceil(size / 1024 / 1024)} MB, and the limit is 20 MB.`,
+      )
     return await readFile(file)
   } catch (error) {
     if (error instanceof AgentError) throw error
-    throw invalid(`${file} cannot be attached: ${reasonOf(error)}.`)
+    throw invalid(`Cannot attach ${file}: ${reasonOf(error)}.`)
   }
 }
 
 function reasonOf(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException
-  if (code === 'ENOENT') return 'there is no such file; check its path'
-  if (code === 'EISDIR') return 'it is a folder; name the files in it'
-  if (code === 'EACCES') return 'it may not be read; check its permissions'
+  if (code === 'ENOENT') return 'no such file'
+  if (code === 'EISDIR') return 'it is a folder; attach its files'
+  if (code === 'EACCES') return 'permission denied'
   return messageOf(error)
 }
 
@@ -245,20 +246,20 @@ function invalid(message: string): AgentError {
 }
 
 interface PrinterOptions {
-  /** Text is shown as it comes; otherwise the answer alone, when it is complete. */
+  /** Text is printed as it streams; otherwise only the complete answer. */
   streams: boolean
   quiet: boolean
-  /** Text goes to a terminal, which obeys control sequences. */
+  /** The output is a terminal, so control sequences are removed. */
   isTerminal: boolean
   write(text: string): void
-  /** Said when the demo model answers. */
+  /** Printed when the demo model is used. */
   demoNotice: string
 }
 
-/** What is neither the answer nor the end of a run. */
-type Happening = Exclude<RunEvent, { type: 'run-start' | 'text-delta' | 'run-finish' | 'error' }>
+/** Events that are printed as notices. */
+type NoticeEvent = Exclude<RunEvent, { type: 'run-start' | 'text-delta' | 'run-finish' | 'error' }>
 
-/** Shows a run to a person: the answer on standard output, everything else on standard error. */
+/** Prints a run: the answer on standard output, everything else on standard error. */
 class RunPrinter {
   readonly #options: PrinterOptions
   readonly #styles: Styles = stylesOf(process.stderr)
@@ -312,12 +313,12 @@ class RunPrinter {
 
   #notice(words: string): void {
     if (this.#options.quiet) return
-    // A notice between two pieces of text must not stand in the middle of a line.
+    // A notice between two text deltas must start on a new line.
     if (this.#options.isTerminal) this.#endLine()
     note(this.#styles.dim(fitText(plainLine(words), 400)))
   }
 
-  #wordsFor(event: Happening): string | undefined {
+  #wordsFor(event: NoticeEvent): string | undefined {
     switch (event.type) {
       case 'tool-call':
         this.#startedAt.set(event.id, Date.now())
@@ -325,19 +326,19 @@ class RunPrinter {
       case 'tool-result':
         return `← ${event.name}${event.isError ? ' failed' : ''} ${this.#timeOf(event.id)} ${fitText(shown(event.result), 160)}`
       case 'agent-transfer':
-        return `${event.from} hands over to ${event.to}`
+        return `transferred from ${event.from} to ${event.to}`
       case 'turn-warning':
-        return `${event.turns} of ${event.maxTurns} turns are used`
+        return `${event.turns} of ${event.maxTurns} turns used`
       case 'wrap-up':
-        return `the limit is reached (${event.reason}): the model gets one last turn`
+        return `limit reached (${event.reason}): the model gets one last turn`
       case 'history-cut':
-        return `${count(event.cut.messages, 'older message')} left out to fit the budget`
+        return `${count(event.cut.messages, 'older message')} left out to fit the token budget`
       case 'repair':
-        return `the history was repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
+        return `history repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
       case 'approval-answer':
         return event.answer === 'once' || event.answer === 'always'
           ? undefined
-          : `${event.name} was not allowed`
+          : `${event.name} was not approved`
       case 'reasoning-delta':
       case 'usage':
       case 'approval-request':

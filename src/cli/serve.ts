@@ -1,4 +1,4 @@
-/** `lango serve`: the server with the web chat, until it is told to end. */
+/** `lango serve`: runs the server with the web chat until it is stopped. */
 import { defined } from '../base/defined.js'
 import { redactText } from '../base/redact.js'
 import { AgentError } from '../errors.js'
@@ -9,7 +9,7 @@ import { loadSettings, runtimeOptions } from './open-runtime.js'
 import { version } from './version.js'
 import { demoNotice } from './wording.js'
 
-/** Serves until SIGINT or SIGTERM. A second signal does not wait for running runs. */
+/** Serves until SIGINT or SIGTERM. A second signal exits without waiting for active runs. */
 export async function serve(flags: Flags): Promise<number> {
   const loaded = await loadSettings(flags, { runs: true })
   const { server, log } = loaded.config
@@ -18,7 +18,7 @@ export async function serve(flags: Flags): Promise<number> {
     import('../runtime/runtime.js'),
     import('../server/serve.js'),
   ])
-  // A terminal is for the one line that matters; whoever collects logs gets everything that was asked for.
+  // A terminal shows warnings only, unless a level is configured; a log collector gets the configured level.
   const level = loaded.sources['log.level'] === undefined && process.stderr.isTTY ? 'warn' : log.level
   const logger = await createLogger({ ...log, level, destination: log.file })
   const runtime = await createRuntime(await runtimeOptions(loaded, logger))
@@ -43,7 +43,7 @@ export async function serve(flags: Flags): Promise<number> {
     const warning = shortTokenWarning(server.tokens)
     if (warning) process.stderr.write(`Warning: ${warning.message} ${warning.fix}\n`)
     announce(facts, await runtime.info(), flags)
-    await untilTold(() => running.close())
+    await untilSignal(() => running.close())
     return 0
   } finally {
     await runtime.close()
@@ -63,22 +63,22 @@ function announce({ url, store: address, hasTokens }: Place, info: RuntimeInfo, 
     process.stdout.write(`${JSON.stringify({ url, agent, model, store, version: version() })}\n`)
     return
   }
-  const with_ = model === '' ? 'its own model' : model
-  // An address that means every address cannot be opened in a browser.
+  const modelName = model === '' ? 'its own model' : model
+  // The wildcard address cannot be opened in a browser.
   const shown = url.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//localhost')
-  process.stdout.write(`Lango serves ${agent} with ${with_} from ${redactText(address)} at ${shown}\n`)
+  process.stdout.write(`Serving ${agent} (${modelName}) at ${shown}, store ${redactText(address)}\n`)
   if (hasTokens) process.stderr.write(`Open ${shown}/login?token=… with one of the tokens.\n`)
   if (info.demo) process.stderr.write(`${demoNotice(flags.model !== undefined)}\n`)
 }
 
-/** Ends in good order on the first signal and at once on the second. */
-async function untilTold(close: () => Promise<void>): Promise<void> {
+/** Closes gracefully on the first signal and exits at once on the second. */
+async function untilSignal(close: () => Promise<void>): Promise<void> {
   await new Promise<void>(resolve => {
     for (const signal of SIGNALS) process.once(signal, resolve)
   })
   for (const signal of SIGNALS) process.once(signal, () => process.exit(130))
   if (process.stderr.isTTY)
-    process.stderr.write('Ending: running answers may finish; Ctrl-C again ends at once.\n')
+    process.stderr.write('Shutting down: waiting for active runs. Press Ctrl-C again to exit at once.\n')
   await close()
 }
 
@@ -86,7 +86,7 @@ const DAY_MS = 86_400_000
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
-/** A list of tokens is one user's. */
+/** All tokens of a list belong to the user `user`. */
 function tokensOf(tokens: Readonly<Record<string, string>> | readonly string[]): Record<string, string> {
   return Array.isArray(tokens)
     ? Object.fromEntries(tokens.map(token => [token, 'user']))

@@ -11,15 +11,15 @@ import { plainLine } from './plain-text.js'
 
 import { count, grouped } from './wording.js'
 
-/** Messages that are read at once. */
+/** Messages per page. */
 const PAGE = 500
 
 /** `lango sessions export`. */
 export async function exportSessions(ids: readonly string[], flags: Flags): Promise<number> {
   if (flags.all === true ? ids.length > 0 : ids.length === 0) {
     const message = flags.all
-      ? 'Give either session ids or --all, not both.'
-      : 'Say which session to export, or --all.'
+      ? 'Session ids and --all cannot be combined.'
+      : 'Pass the ids of sessions, or --all.'
     throw new AgentError('invalid-argument', message)
   }
   return interruptible(signal => withStore(flags, opened => exportFrom(opened, { ids, flags, signal })))
@@ -70,9 +70,11 @@ async function writeSessions(
         await write(page.map(messageLine).join(''))
         const at = page.at(-1)?.seq ?? 0
         done.messages += page.length
-        // Where it is within a session is news only when the session is long.
+        // The position within a session is shown only when the session is long.
         const within =
-          end <= PAGE ? '' : `; at ${grouped(afterSeq)} of ${grouped(end - 1)} of ${plainLine(key.sessionId)}`
+          end <= PAGE
+            ? ''
+            : `; message ${grouped(afterSeq)} of ${grouped(end - 1)} in ${plainLine(key.sessionId)}`
         progress.report(
           () => `exported ${count(done.sessions, 'session')}, ${count(done.messages, 'message')}${within}`,
         )
@@ -90,13 +92,13 @@ async function* namedSessions(
   ids: readonly string[],
   user: string | undefined,
 ): AsyncGenerator<SessionKey> {
-  // All are looked up before the first line is written: a typing error must not leave half an export.
+  // All are looked up before the first line is written: a mistyped id must not leave a partial export.
   const keys: SessionKey[] = []
   for (const id of ids) keys.push(await findSession(opened, id, user))
   yield* keys
 }
 
-/** The file appears when it is complete: what was there before is not lost to half an export. */
+/** Written to a temporary file and renamed: a failed export does not replace an existing file. */
 async function intoFile(file: string, work: (write: Write) => Promise<Exported>): Promise<Exported> {
   const { open, rename, rm } = await import('node:fs/promises')
   const partial = `${file}.${process.pid}.partial`
@@ -115,7 +117,7 @@ async function intoFile(file: string, work: (write: Write) => Promise<Exported>)
     if (error instanceof AgentError) throw error
     throw new AgentError(
       'invalid-argument',
-      `${file} cannot be written (${messageOf(error)}): choose another file.`,
+      `Cannot write ${file} (${messageOf(error)}). Choose another file.`,
       {
         cause: error,
       },

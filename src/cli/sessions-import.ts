@@ -13,12 +13,12 @@ import { note, Progress, print, printJson } from './output.js'
 
 import { count } from './wording.js'
 
-/** A session as a file holds it. Its messages are read while they are stored. */
+/** A session of a file. Its messages are read while they are stored. */
 interface ReadSession {
   key: SessionKey
   state: State
   title?: string | undefined
-  /** How many there must be, when the file says so. */
+  /** The number of messages, when the file states it. */
   expected?: number | undefined
   messages: AsyncIterable<Message> | Iterable<Message>
 }
@@ -48,7 +48,7 @@ async function importInto(
       if (flags.as !== undefined && imported.length > 0) {
         throw new AgentError(
           'invalid-argument',
-          `--as names one session, but ${file} holds several: the first was imported, the others were not. Leave --as out.`,
+          `--as is for one session, but ${file} contains several: only the first was imported. Omit --as.`,
         )
       }
       const key = {
@@ -77,7 +77,7 @@ async function checkFile(file: string): Promise<void> {
   const why = found ? 'is not a file' : 'does not exist'
   throw new AgentError(
     'invalid-argument',
-    `${file} ${why}. Name an export, an ADK database or an ADK session.`,
+    `${file} ${why}. Pass a Lango export, an ADK database or an ADK session.`,
   )
 }
 
@@ -90,11 +90,11 @@ async function* readSessions(file: string, signal: AbortSignal): AsyncGenerator<
     }
   }
   const input = file === '-' ? process.stdin : createReadStream(file)
-  // An input that stays open must not keep an interrupted import waiting.
+  // Aborted with the signal: an input that stays open would block an interrupted import.
   yield* readOurs(addAbortSignal(signal, input), file === '-' ? 'standard input' : file)
 }
 
-/** Sessions follow each other in one stream of lines: each is taken to its end before the next begins. */
+/** Sessions follow each other in one stream of lines; each is read completely before the next. */
 async function* readOurs(input: AsyncIterable<Uint8Array>, source: string): AsyncGenerator<ReadSession> {
   const lines = readSessionLines(input, source)
   let next = await lines.next()
@@ -103,12 +103,12 @@ async function* readOurs(input: AsyncIterable<Uint8Array>, source: string): Asyn
       yield next.value.message
     }
   }
-  if (next.done) throw new AgentError('invalid-argument', `${source} is empty: there is nothing to import.`)
+  if (next.done) throw new AgentError('invalid-argument', `${source} is empty.`)
   while (!next.done) {
     if (!('header' in next.value)) {
       throw new AgentError(
         'invalid-argument',
-        `Line ${next.value.line} of ${source} is no session header: it is no export of Lango, or its beginning is missing.`,
+        `Line ${next.value.line} of ${source} is not a session header: the file is not a Lango export, or its beginning is missing.`,
       )
     }
     const { key, state, title, messages } = next.value.header
@@ -116,7 +116,7 @@ async function* readOurs(input: AsyncIterable<Uint8Array>, source: string): Asyn
   }
 }
 
-/** All of a session or nothing of it. */
+/** Stores a session completely or not at all. */
 async function storeSession(
   store: SessionStore,
   { key, state, title, messages, expected }: ReadSession,
@@ -128,11 +128,11 @@ async function storeSession(
     for await (const message of messages) {
       const { seq } = await store.appendMessage(key, message)
       stored += 1
-      // A store takes a message of the same id for the same message and does not keep it twice.
+      // A store ignores a second message with the same id.
       if (seq !== stored) {
         throw new AgentError(
           'invalid-argument',
-          `Message ${stored} has the id of message ${seq} ("${message.id}"): the file was edited.`,
+          `Message ${stored} has the id of message ${seq} ("${message.id}"): the file was modified.`,
         )
       }
       onStored()
@@ -140,19 +140,19 @@ async function storeSession(
     if (expected !== undefined && stored !== expected) {
       throw new AgentError(
         'invalid-argument',
-        `The session "${key.sessionId}" should have ${count(expected, 'message')}, but the file holds ${stored}: it was cut off or edited.`,
+        `Session "${key.sessionId}" should have ${count(expected, 'message')}, but the file contains ${stored}: it was truncated or modified.`,
       )
     }
     return stored
   } catch (error) {
     await store.deleteSession(key)
     const code = error instanceof AgentError ? error.code : 'internal'
-    const message = `${messageOf(error).replace(/\.$/, '')}. Nothing of the session "${key.sessionId}" was kept.`
+    const message = `${messageOf(error).replace(/\.$/, '')}. Session "${key.sessionId}" was not imported.`
     throw new AgentError(code, message, { cause: error })
   }
 }
 
-/** State that is shared with other sessions is only added to: an old export must not turn it back. */
+/** State shared with other sessions is only added, never overwritten by an old export. */
 async function createSession(
   store: SessionStore,
   key: SessionKey,
@@ -169,7 +169,7 @@ async function createSession(
     if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
     throw new AgentError(
       'session-exists',
-      `The session "${key.sessionId}" of the user "${key.userId}" exists already. Import it under another id with --as.`,
+      `Session "${key.sessionId}" of user "${key.userId}" already exists. Import it under another id with --as.`,
     )
   }
 }
@@ -178,7 +178,7 @@ function isShared(name: string): boolean {
   return name.startsWith('app:') || name.startsWith('user:')
 }
 
-/** Sessions that are named in the report; --json names all. */
+/** Sessions listed in the report; --json lists all. */
 const MOST_NAMED = 10
 
 async function report(
@@ -189,9 +189,9 @@ async function report(
     await printJson({ imported })
     return
   }
-  if (imported.length === 0) note(`${file} holds no session.`)
+  if (imported.length === 0) note(`${file} contains no session.`)
   for (const { sessionId, userId, messages } of imported.slice(0, MOST_NAMED)) {
-    await print(`Imported ${sessionId} of the user ${userId}: ${count(messages, 'message')}.\n`)
+    await print(`Imported ${sessionId} of user ${userId}: ${count(messages, 'message')}.\n`)
   }
   if (imported.length > MOST_NAMED) {
     const others = imported.slice(MOST_NAMED)
@@ -201,7 +201,7 @@ async function report(
   const foreign = imported.find(({ appName }) => appName !== app)
   if (foreign) {
     note(
-      `They belong to the app "${foreign.appName}", not to "${app}": show them with --app ${foreign.appName}, or import them with --app ${app}.`,
+      `They belong to the app "${foreign.appName}", not "${app}". List them with --app ${foreign.appName}, or import them with --app ${app}.`,
     )
   }
 }

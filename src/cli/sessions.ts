@@ -62,19 +62,22 @@ export async function showSession([id = '']: readonly string[], flags: Flags): P
 /** `lango sessions delete`. */
 export async function deleteSessions(ids: readonly string[], flags: Flags): Promise<number> {
   if (flags.yes !== true && (flags.json === true || !canAsk())) {
-    throw new AgentError('invalid-argument', 'Deleting cannot be undone, and nobody can be asked: say --yes.')
+    throw new AgentError(
+      'invalid-argument',
+      'Deleting cannot be undone and there is no terminal to ask on. Pass --yes to confirm.',
+    )
   }
   return withStore(flags, async opened => {
     const { keys, missing } = await lookUp(opened, [...new Set(ids)], flags.user)
     for (const message of missing.values()) if (!flags.json) note(`lango: ${message}`)
-    if (keys.length > 0 && flags.yes !== true && !(await isMeant(keys))) {
+    if (keys.length > 0 && flags.yes !== true && !(await isConfirmed(keys))) {
       note('Nothing was deleted.')
       return 1
     }
     const deleted: string[] = []
     for (const key of keys) {
       if (await opened.store.deleteSession(key)) deleted.push(key.sessionId)
-      else missing.set(key.sessionId, 'It was deleted meanwhile.')
+      else missing.set(key.sessionId, 'It was deleted by another process.')
     }
     if (flags.json) await printJson({ deleted, missing: [...missing.keys()] })
     else if (deleted.length > 0)
@@ -83,10 +86,10 @@ export async function deleteSessions(ids: readonly string[], flags: Flags): Prom
   })
 }
 
-/** The most that a store gives at once. */
+/** The largest page of a store. */
 const CHUNK = 1000
 
-/** The cursor behind so many sessions. */
+/** The cursor after that many sessions. */
 async function skip(
   { store }: CommandStore,
   query: ListQuery,
@@ -134,12 +137,12 @@ async function show({ sessions, nextCursor }: SessionPage, app: string, flags: F
   const withUser = flags.user === undefined && sessions.some(({ key }) => key.userId !== 'user')
   const [titles = '', ...lines] = sessionTable(sessions, withUser, lineWidth())
   await print(`${[bold(titles), ...lines].join('\n')}\n`)
-  if (nextCursor !== undefined) note(`There are more: ${nextCommand(flags, nextCursor)}`)
+  if (nextCursor !== undefined) note(`More: ${nextCommand(flags, nextCursor)}`)
 }
 
 function nothingFound(app: string, { page, cursor, search }: Flags): string {
   if (page || cursor) return 'No more sessions.'
-  return search === undefined ? `No sessions in the app "${app}" yet.` : `No session is called "${search}".`
+  return search === undefined ? `No sessions in the app "${app}".` : `No session matches "${search}".`
 }
 
 function nextCommand(flags: Flags, cursor: string): string {
@@ -149,14 +152,14 @@ function nextCommand(flags: Flags, cursor: string): string {
   return `${called('sessions list')}${options} ${place}`
 }
 
-/** The lines of the table that people see. */
+/** The lines of the table. */
 export function sessionTable(
   sessions: readonly SessionSummary[],
   withUser: boolean,
   width: number,
   now = Date.now(),
 ): string[] {
-  // On a narrow terminal the tokens make room for the text; an id is only cut when it is longer than Lango's own.
+  // A narrow terminal shows no tokens; an id is shortened only when it is longer than a UUID.
   const withTokens = width >= 100
   const columns: Column[] = [
     { title: 'SESSION', least: 36 },
@@ -206,19 +209,20 @@ function stateLines({ state }: Session): string[] {
   return [`state ${fitText(plainLine(JSON.stringify(state)), SHOWN_CHARACTERS)}`]
 }
 
-/** One message for people: who, when, what was said, and which tools were called. */
+/** One message as text: author, time, content and tool calls. */
 export function messageText(message: StoredMessage, styles: Styles): string {
   const { seq, role, author, content, toolCalls = [], timestamp } = message
   const speaker = author === undefined || author === role ? role : `${role} ${author}`
   const head = `${styles.bold(plainLine(speaker))} ${styles.dim(`#${seq} · ${localTime(timestamp)}`)}`
-  // A tool's result stands in the calls; its content repeats it.
+  // A tool's result is shown with the call; the content repeats it.
   const isResult = toolCalls.some(call => toolCallKind(call, role) === 'response')
   const text = isResult ? '' : shortened(plainText(content))
   const calls = toolCalls.flatMap(call => callLines(call, message))
   const body = [...(text === '' ? [] : [text]), ...calls]
-  return [head, ...(body.length === 0 ? [styles.dim('(no text; --raw shows what is stored)')] : body)].join(
-    '\n',
-  )
+  return [
+    head,
+    ...(body.length === 0 ? [styles.dim('(no text; --raw shows the stored message)')] : body),
+  ].join('\n')
 }
 
 function callLines(call: ToolCall, { role }: StoredMessage): string[] {
@@ -258,8 +262,8 @@ async function lookUp(
   return { keys, missing }
 }
 
-async function isMeant(keys: readonly SessionKey[]): Promise<boolean> {
+async function isConfirmed(keys: readonly SessionKey[]): Promise<boolean> {
   const names = keys.map(({ sessionId }) => sessionId).join(', ')
-  const answer = await ask(`Delete ${count(keys.length, 'session')} for good (${names})? [y/N] `)
+  const answer = await ask(`Delete ${count(keys.length, 'session')} permanently (${names})? [y/N] `)
   return answer === 'y' || answer === 'yes'
 }

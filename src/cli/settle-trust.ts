@@ -1,7 +1,7 @@
 /**
- * Before anything of a folder is loaded: is it trusted? A folder that would run nothing and redirect nothing needs
- * no trust. A command that runs an agent asks a person at a terminal and refuses elsewhere; a command that reads
- * leaves out what needs trust and says so.
+ * Checks that a folder is trusted before anything of it is loaded. A folder that would run nothing and redirect
+ * nothing needs no trust. A command that runs an agent asks on a terminal and fails elsewhere; a command that only
+ * reads skips what needs trust and reports it.
  */
 
 import { isSecretPath, redactText } from '../base/redact.js'
@@ -28,7 +28,7 @@ export interface TrustOptions {
   runs: boolean
 }
 
-/** What is left out because the folder is not trusted; nothing when it is, or needs no trust. */
+/** What is not loaded because the folder is not trusted; empty when it is trusted or needs no trust. */
 export async function settleTrust(flags: TrustFlags, { cwd = process.cwd(), runs }: TrustOptions) {
   if (flags.trust || isTrustedByEnvironment(process.env)) return []
   const { needs, all, record } = await untrustedNeeds(flags, cwd)
@@ -41,25 +41,25 @@ export async function settleTrust(flags: TrustFlags, { cwd = process.cwd(), runs
   if (flags.json || !canAsk()) throw refusal(needs, record)
   note(needsText(needs, record))
   if (!(await ask('Trust it? [y/N]: ')).startsWith('y'))
-    throw untrusted('Nothing was run: the folder is not trusted.', needs)
+    throw untrusted('The folder is not trusted; nothing was run.', needs)
   await remember(needs)
   return []
 }
 
-/** LANGO_TRUST of the process, for containers and scripts. It is asked before any `.env` is read. */
+/** LANGO_TRUST of the process, for containers and scripts. It is read before any `.env`. */
 function isTrustedByEnvironment({ LANGO_TRUST }: NodeJS.ProcessEnv): boolean {
   return LANGO_TRUST === '1' || LANGO_TRUST === 'true'
 }
 
 export interface UntrustedNeeds {
-  /** Of folders that are not trusted, or not as they are now. */
+  /** Of folders that are not trusted, or have changed since. */
   needs: FolderNeeds[]
-  /** Those of trusted folders, too. */
+  /** Including those of trusted folders. */
   all: FolderNeeds[]
   record: TrustRecord
 }
 
-/** What a command would load that nobody has trusted as it is now. */
+/** What a command would load that is not trusted in its current state. */
 export async function untrustedNeeds(flags: TrustFlags, cwd: string): Promise<UntrustedNeeds> {
   const all = await folderNeeds({
     cwd,
@@ -72,13 +72,13 @@ export async function untrustedNeeds(flags: TrustFlags, cwd: string): Promise<Un
   const file = trustFile(process.env)
   const record = await readTrust(file)
   if (record.problem !== undefined) {
-    note(`${plainLine(`${file} cannot be read (${record.problem})`)}, so no folder counts as trusted.`)
+    note(`${plainLine(`${file} cannot be read (${record.problem})`)}; no folder is trusted.`)
   }
   const needs = all.filter(each => changedFiles(each, record.folders.get(each.folder)).length > 0)
   return { needs, all, record }
 }
 
-/** Trusts these files of these folders. */
+/** Stores that these files of these folders are trusted. */
 export async function remember(needs: readonly FolderNeeds[]): Promise<void> {
   const trustedAt = new Date().toISOString()
   const file = trustFile(process.env)
@@ -87,10 +87,11 @@ export async function remember(needs: readonly FolderNeeds[]): Promise<void> {
       folders.set(folder, { trustedAt, files: { ...folders.get(folder)?.files, ...files } })
     }
   })
-  if (before.problem !== undefined) note(`The old list of trusted folders is kept as ${file}.unreadable.`)
+  if (before.problem !== undefined)
+    note(`The unreadable list of trusted folders was moved to ${file}.unreadable.`)
 }
 
-/** All that a person has to know to decide. */
+/** The facts that a person needs to decide. */
 export function needsText(needs: readonly FolderNeeds[], { folders }: TrustRecord): string {
   return needs.flatMap(each => [headline(each, folders), ...factLines(each)]).join('\n')
 }
@@ -98,11 +99,11 @@ export function needsText(needs: readonly FolderNeeds[], { folders }: TrustRecor
 function headline(needs: FolderNeeds, folders: TrustRecord['folders']): string {
   const trusted = folders.get(needs.folder)
   const folder = plainLine(needs.folder)
-  if (!trusted) return `${folder} is not trusted yet.`
+  if (!trusted) return `${folder} is not trusted.`
   const changed = changedFiles(needs, trusted).map(name =>
     Object.hasOwn(trusted.files, name) ? `${name} changed` : `${name} is new`,
   )
-  return `${folder} is not as it was when it was trusted: ${plainLine(few(changed))}.`
+  return `${folder} has changed since it was trusted: ${plainLine(few(changed))}.`
 }
 
 function factLines({ runs, settings }: FolderNeeds): string[] {
@@ -112,9 +113,9 @@ function factLines({ runs, settings }: FolderNeeds): string[] {
   return [
     ...block('It would run:', runs),
     ...block('It would start programs:', servers.map(shown)),
-    ...block('It would send keys or messages by:', sends.map(shown)),
+    ...block('It would send keys or messages to:', sends.map(shown)),
     ...block('It would set:', others.map(shown)),
-    ...(runs.length > 0 ? ['What these files do and set is known only when they run: read them first.'] : []),
+    ...(runs.length > 0 ? ['What these files do is known only when they run. Read them first.'] : []),
   ]
 }
 
@@ -146,7 +147,7 @@ function shown({ from, path, value }: NeededSetting): string {
 
 function skippedLine(needs: readonly FolderNeeds[], skipped: readonly string[]): string {
   const where = needs.map(({ folder }) => folder).join(', ')
-  return `Left out, because ${where} is not trusted: ${few(skipped)}. '${called('trust')}' shows it and asks.`
+  return `Not loaded, because ${where} is not trusted: ${few(skipped)}. Run '${called('trust')}' to review and trust it.`
 }
 
 function refusal(needs: readonly FolderNeeds[], { folders }: TrustRecord): AgentError {
@@ -156,7 +157,7 @@ function refusal(needs: readonly FolderNeeds[], { folders }: TrustRecord): Agent
     : 'is not trusted'
   const what = few(needs.flatMap(({ skips }) => skips))
   return untrusted(
-    `${where} ${why}, and ${what} would run code or set where keys and messages go: look at it, then run '${called('trust')}' there, or add --trust.`,
+    `${where} ${why}, and ${what} would run code or redirect keys and messages. Review it and run '${called('trust')}' there, or add --trust.`,
     needs,
   )
 }

@@ -12,36 +12,36 @@ export async function strict(flags: Flags): Promise<number> {
     if (!messageOf(error).includes('EADDRINUSE')) throw error
     throw new AgentError(
       'invalid-argument',
-      `Port ${port} is taken by another program: choose another with --port, or 0 for any free one.`,
+      `Port ${port} is in use. Choose another with --port; 0 means any free port.`,
       { cause: error },
     )
   })
-  const say = (fact: object, words: string) =>
-    process.stdout.write(`${flags.json ? JSON.stringify(fact) : words}\n`)
-  say(
+  const write = (fact: object, text: string) =>
+    process.stdout.write(`${flags.json ? JSON.stringify(fact) : text}\n`)
+  write(
     { profile, baseUrl: server.baseUrl, port: server.port },
     `strict ${profile} at ${server.baseUrl} (Ctrl-C stops it; any key is accepted)`,
   )
-  let told = 0
-  const tell = () => {
-    for (const violation of server.violations.slice(told)) {
-      say(violation, `refused ${violation.code} (${violation.status}): ${violation.message}`)
+  let reported = 0
+  const report = () => {
+    for (const violation of server.violations.slice(reported)) {
+      write(violation, `rejected ${violation.code} (${violation.status}): ${violation.message}`)
     }
-    told = server.violations.length
+    reported = server.violations.length
   }
-  const watch = setInterval(tell, 100)
+  const watch = setInterval(report, 100)
   await new Promise<void>(resolve => {
     process.once('SIGINT', resolve)
     process.once('SIGTERM', resolve)
   })
   clearInterval(watch)
   await server.close()
-  tell()
+  report()
   return 0
 }
 
 function readProfile(profile: string | undefined): StrictProfile {
   if (STRICT_PROFILES.includes(profile as StrictProfile)) return profile as StrictProfile
-  const given = profile === undefined ? '--profile is missing.' : `There is no profile "${profile}".`
+  const given = profile === undefined ? '--profile is missing.' : `Unknown profile "${profile}".`
   throw new AgentError('invalid-argument', `${given} Choose one of: ${STRICT_PROFILES.join(', ')}.`)
 }

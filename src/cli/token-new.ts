@@ -10,10 +10,10 @@ export async function tokenNew(flags: Flags): Promise<number> {
     await printJson({ token, hash })
     return 0
   }
-  await print(`Token, shown only now: send it as "authorization: Bearer …", or open /login?token=… of the server.
+  await print(`Token, shown only once. Send it as "authorization: Bearer …", or open /login?token=… on the server.
   ${token}
 
-Hashed form, for the configuration; "user" is the name of the token's owner.
+Hash, for the configuration. "user" is the owner of the token.
   "server": { "tokens": { "${hash}": "user" } }
 `)
   return 0

@@ -1,11 +1,11 @@
-/** Numbers and times as people read them. */
+/** Numbers, times and notices as text. */
 
-/** 12,345 as people read it. */
+/** 12345 as `12,345`. */
 export function grouped(number: number): string {
   return String(Math.round(number)).replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** 128K, 1M: a number of tokens in few letters, counted as its maker counted. */
+/** A number of tokens as 128K or 1M, in units of 1024 where it is a multiple of it. */
 export function compact(number: number): string {
   const thousand = number % 1000 !== 0 && number % 1024 === 0 ? 1024 : 1000
   if (number < thousand) return String(number)
@@ -33,7 +33,7 @@ const UNITS = [
   ['min', 60],
 ] as const
 
-/** A time in the reader's own zone, to the second. */
+/** A local time, to the second. */
 export function localTime(time: number): string {
   const date = new Date(time)
   if (Number.isNaN(date.getTime())) return 'at an unknown time'
@@ -42,14 +42,14 @@ export function localTime(time: number): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
 }
 
-/** The line that makes a real model answer instead of the demo. */
+/** The shell command that sets a key. */
 export function keyHint(platform: string = process.platform): string {
   return platform === 'win32' ? 'set OPENAI_API_KEY=…' : 'export OPENAI_API_KEY=…'
 }
 
-/** What is said when the demo model answers. */
+/** The notice for the demo model. */
 export function demoNotice(isChosen: boolean): string {
   const others = 'or GEMINI_API_KEY, ANTHROPIC_API_KEY, MISTRAL_API_KEY, DEEPSEEK_API_KEY'
-  if (isChosen) return 'The offline demo model answers, as it was asked to.'
-  return `No key was found, so the offline demo model answers. Set one: ${keyHint()} (${others})`
+  if (isChosen) return 'Using the offline demo model, as requested.'
+  return `No API key found; using the offline demo model. Set one: ${keyHint()} (${others})`
 }

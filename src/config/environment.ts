@@ -8,42 +8,46 @@ export interface EnvironmentVariable {
   /** The key that it sets. */
   path: readonly string[]
   description: string
-  /** Values that are meant for someone else are left alone. */
+  /** False for values that are meant for another program. */
   accepts?: (value: string) => boolean
 }
 
 /** Variables that set a key. Where two set the same one, the earlier wins. */
 export const ENVIRONMENT_VARIABLES: readonly EnvironmentVariable[] = [
-  { name: 'LANGO_APP', path: ['app'], description: 'The name under which sessions are kept.' },
+  { name: 'LANGO_APP', path: ['app'], description: 'The app that sessions belong to.' },
   { name: 'LANGO_MODEL', path: ['agent', 'model'], description: 'The root agent’s model.' },
-  { name: 'LANGO_STORE', path: ['store'], description: 'Where sessions are kept.' },
+  { name: 'LANGO_STORE', path: ['store'], description: 'Where sessions are stored.' },
   {
     name: 'DATABASE_URL',
     path: ['store'],
-    description: 'The same, as platforms set it. Only a `postgres://` address counts.',
+    description: 'The same, as hosting platforms set it. Only a `postgres://` URL is used.',
     accepts: value => /^postgres(ql)?:\/\//i.test(value),
   },
-  { name: 'LANGO_MAX_TURNS', path: ['agent', 'maxTurns'], description: 'Turns with tool calls in one run.' },
+  {
+    name: 'LANGO_MAX_TURNS',
+    path: ['agent', 'maxTurns'],
+    description: 'Maximum number of turns with tool calls in one run.',
+  },
   {
     name: 'LANGO_TOKEN_BUDGET',
     path: ['history', 'maxMessageTokenBudget'],
-    description: 'Tokens of history that a model is sent, or `off`.',
+    description: 'Maximum number of history tokens sent to a model, or `off`.',
   },
   {
     name: 'LANGO_WORKSPACE',
     path: ['tools', 'workspace'],
-    description: 'The folder that tools are confined to.',
+    description: 'The folder that tools are restricted to.',
   },
   { name: 'LANGO_PORT', path: ['server', 'port'], description: 'The port to listen on.' },
-  { name: 'PORT', path: ['server', 'port'], description: 'The same, as platforms set it.' },
+  { name: 'PORT', path: ['server', 'port'], description: 'The same, as hosting platforms set it.' },
   { name: 'LANGO_HOST', path: ['server', 'host'], description: 'The address to listen on.' },
   {
     name: 'LANGO_TOKENS',
     path: ['server', 'tokens'],
     description: 'The server’s tokens, separated by commas.',
   },
-  { name: 'LANGO_LOG_LEVEL', path: ['log', 'level'], description: 'The least that is logged.' },
-  { name: 'LANGO_LOG_FILE', path: ['log', 'file'], description: 'Where the log is written.' },
+  { name: 'LANGO_LOG_LEVEL', path: ['log', 'level'], description: 'The minimum log level.' },
+  { name: 'LANGO_LOG_FILE', path: ['log', 'file'], description: 'The log file.' },
   {
     name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
     path: ['telemetry', 'endpoint'],
@@ -52,17 +56,17 @@ export const ENVIRONMENT_VARIABLES: readonly EnvironmentVariable[] = [
   {
     name: 'OTEL_SERVICE_NAME',
     path: ['telemetry', 'serviceName'],
-    description: 'The name of the spans’ service.',
+    description: 'The service name of the spans.',
   },
 ]
 
-/** What the environment sets, as a configuration, and which variable set which key. */
+/** The settings of the environment, and which variable sets which key. */
 export interface FromEnvironment {
   config: Record<string, unknown>
   variables: Record<string, string>
 }
 
-/** Reads the variables. A variable that is empty counts as absent. */
+/** Reads the variables. An empty variable counts as absent. */
 export function readEnvironment(env: Environment, place: PlaceReader): FromEnvironment {
   const config: Record<string, unknown> = {}
   const variables: Record<string, string> = {}
@@ -89,10 +93,10 @@ function setAt(target: Record<string, unknown>, path: readonly string[], value: 
   setAt(inner, rest, value)
 }
 
-/** Says which kinds of value a place of the configuration takes. */
+/** Returns the kinds of value that a place of the configuration takes. */
 export type PlaceReader = (path: readonly PropertyKey[]) => readonly PlaceKind[]
 
-/** A text from the environment as the kind of value that its place takes; otherwise the text as it is. */
+/** A text from the environment, converted to a kind of value that its place takes, or unchanged. */
 export function valueFor(place: PlaceReader, path: readonly PropertyKey[], text: string): unknown {
   const kinds = place(path)
   if (kinds.includes('number') && /^[+-]?\d+(\.\d+)?$/.test(text)) return Number(text)

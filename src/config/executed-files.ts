@@ -1,9 +1,8 @@
 /**
- * The local files that a program runs: the file itself and, transitively, every file that a text in it names.
- * Nothing is executed. Found are relative and absolute paths, `#names` of `package.json`, a package's own name,
- * and `paths` of `tsconfig.json`, as written in the source. Not found is what is put together at run time.
- * Packages below `node_modules` are not followed: what is installed there is known by `package.json` and by the
- * lock files, which belong to the list.
+ * The local files that a program runs: the file itself and, transitively, every file that a string literal in it
+ * names. Nothing is executed. Found are relative and absolute paths, `#names` of `package.json`, a package's own
+ * name, and `paths` of `tsconfig.json`, as written in the source. Paths built at run time are not found. Packages
+ * below `node_modules` are not followed: they are identified by `package.json` and the lock files, which are listed.
  */
 
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
@@ -14,7 +13,7 @@ import { isPlain } from '../base/redact.js'
 import { withoutBom } from '../base/without-bom.js'
 import { AgentError } from '../errors.js'
 
-/** Files that are run, and files that decide which files those are. All are real paths. */
+/** The files that run, and the files that decide which ones those are. All are real paths. */
 export interface ExecutedFiles {
   code: string[]
   /** `package.json`, `tsconfig.json`, lock files. */
@@ -72,7 +71,7 @@ function namedFiles(file: string): ExecutedFiles {
     ...candidates(literal, dirname(file)),
     ...aliases.flatMap(alias => expand(alias, literal)),
   ])
-  // TypeScript is read by tsx where Node cannot, and that may be a package of the folder.
+  // Where Node does not run TypeScript, tsx does, and that may be a package of the folder.
   const usesPackages = isTyped || [...text.matchAll(SPECIFIER)].some(([, name = '']) => isPackage(name))
   const locks = usesPackages && scope !== undefined ? LOCK_FILES.map(name => join(dirname(scope), name)) : []
   const resolution = [...(scope === undefined ? [] : [scope]), ...settings, ...locks.filter(isFile)]
@@ -84,7 +83,7 @@ function isPackage(specifier: string): boolean {
   return !builtinModules.includes(specifier)
 }
 
-/** Files that a loader may take for a path: as written, with an ending, `.js` for `.ts`, or a folder's index. */
+/** Files that a loader may resolve a path to: as written, with an extension, `.ts` for `.js`, or a folder's index. */
 function candidates(literal: string, from: string): string[] {
   const path = pathOf(literal, from)
   if (path === undefined) return []
@@ -110,7 +109,7 @@ function pathOf(literal: string, from: string): string | undefined {
   return /^\.{0,2}\//.test(path) || isAbsolute(path) ? resolve(from, path) : undefined
 }
 
-/** A name that stands for a path, with at most one `*` on both sides. */
+/** A name that maps to a path, with at most one `*` on both sides. */
 interface Alias {
   name: string
   targets: readonly string[]
@@ -125,7 +124,7 @@ function expand({ name, targets, from }: Alias, literal: string): string[] {
   return targets.flatMap(target => candidates(target.replaceAll('*', middle), from))
 }
 
-/** What `imports` says, and `exports` for a package that imports itself. */
+/** The aliases of `imports`, and of `exports` for a package that imports itself. */
 function packageAliases(file: string): Alias[] {
   const { name, imports, exports } = readSettings(file)
   const from = dirname(file)
@@ -187,7 +186,7 @@ function nearest(name: string, folder: string): string | undefined {
   return parent === folder ? undefined : nearest(name, parent)
 }
 
-/** JSON, also with comments and commas at the end as in `tsconfig.json`. What cannot be read says nothing. */
+/** JSON, also with comments and trailing commas as in `tsconfig.json`; empty when it cannot be parsed. */
 function readSettings(file: string): Record<string, unknown> {
   const text = readFileSync(file, 'utf8')
   const plain = text
@@ -217,7 +216,7 @@ function realOf(path: string): string {
 function tooMany(entries: readonly string[]): AgentError {
   return new AgentError(
     'invalid-config',
-    `${entries.join(', ')} would run more than ${MOST_FILES} local files, too many to remember as trusted. Look at them, then add --trust to each command.`,
+    `${entries.join(', ')} would run more than ${MOST_FILES} local files, too many to store as trusted. Review them and add --trust to each command.`,
     { details: { entries } },
   )
 }

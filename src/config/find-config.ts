@@ -1,4 +1,4 @@
-/** Where a configuration is, and what it is read against. Loads nothing that reads or checks one. */
+/** Finds the configuration file, the agent file and the environment. Loads no module that parses or checks them. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { extname, isAbsolute, resolve } from 'node:path'
@@ -18,7 +18,7 @@ export const DEFAULT_STORE = `sqlite:./${DEFAULT_DATABASE}`
 
 const AGENT_FILES = ['agent.ts', 'agent.mts', 'agent.js', 'agent.mjs']
 
-/** Whether a configuration is data; otherwise it is a program. */
+/** Whether a configuration file is data; otherwise it is code. */
 export function isDataFile(file: string): boolean {
   return /\.(json|ya?ml)$/.test(file)
 }
@@ -27,7 +27,7 @@ export function findAgentFile(folder: string): string | undefined {
   return AGENT_FILES.map(name => resolve(folder, name)).find(existsSync)
 }
 
-/** The environment and what `.env` adds to it. The `.env` of a folder that is not trusted adds nothing. */
+/** The environment with the variables of `.env`. The `.env` of an untrusted folder is not read. */
 export async function readEnv(
   cwd: string,
   given: Environment | undefined,
@@ -43,19 +43,20 @@ export async function readEnv(
   return process.env
 }
 
-/** The file that was named, or the one that is there. */
+/** The named file, or the one that exists in the folder. */
 export function findConfigFile(cwd: string, named: string | undefined): string | undefined {
   if (named !== undefined && named !== '') {
     const file = resolve(cwd, named)
-    if (!existsSync(file)) throw invalid(`There is no configuration file ${file}. Check the path.`, { file })
+    if (!existsSync(file))
+      throw invalid(`Configuration file ${file} does not exist. Check the path.`, { file })
     if (![...CONFIG_FILES].some(name => extname(name) === extname(file))) {
-      throw invalid(`${file} cannot be read: a configuration ends in ${endings()}.`, { file })
+      throw invalid(`${file} is not a configuration file: it must end in ${endings()}.`, { file })
     }
     return file
   }
   const found = CONFIG_FILES.filter(name => existsSync(resolve(cwd, name)))
   if (found.length > 1) {
-    throw invalid(`There are several configurations in ${cwd}: ${found.join(', ')}. Keep one of them.`, {
+    throw invalid(`Several configuration files in ${cwd}: ${found.join(', ')}. Keep one of them.`, {
       found,
     })
   }
@@ -66,7 +67,7 @@ function endings(): string {
   return CONFIG_FILES.map(extname).join(', ')
 }
 
-/** A store's address with a path that does not depend on the process's folder. */
+/** A store address with an absolute path. */
 export function absoluteStore(store: string, folder: string): string {
   const path = /^sqlite:(?:\/\/)?([^?]+)(\?.*)?$/i.exec(store)
   if (!path?.[1] || isAbsolute(path[1]) || folder === process.cwd()) return store

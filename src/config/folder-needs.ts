@@ -1,6 +1,6 @@
 /**
- * What a folder would run or redirect, found without running any of it: `.env`, the configuration, the agent file
- * and what they import. A folder in which nothing does so needs no trust.
+ * What a folder would run or redirect, determined without running any of it: `.env`, the configuration, the agent
+ * file and their imports. A folder without any of these needs no trust.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
@@ -26,7 +26,7 @@ export interface NeedsOptions {
   hasStore?: boolean | undefined
 }
 
-/** A setting that would hold. */
+/** A setting that would apply. */
 export interface NeededSetting {
   /** The file that sets it. */
   from: string
@@ -35,20 +35,20 @@ export interface NeededSetting {
   value: unknown
 }
 
-/** What one folder would do if it were trusted. */
+/** What one folder would do once it is trusted. */
 export interface FolderNeeds {
   /** Its real path. */
   folder: string
-  /** The hash of each file that counts, by its path from the folder; absolute when it is elsewhere. */
+  /** The hash of each relevant file by its path from the folder, or by its absolute path when it is elsewhere. */
   files: Record<string, string>
-  /** Files that would be run, by the same names. */
+  /** The files that would run, by the same names. */
   runs: string[]
   settings: NeededSetting[]
-  /** What is left out without trust, in few words. */
+  /** What is not loaded without trust, as short texts. */
   skips: string[]
 }
 
-/** The folders that need trust for a command; none when all is harmless. */
+/** The folders that need trust for a command; empty when everything is harmless. */
 export async function folderNeeds(options: NeedsOptions): Promise<FolderNeeds[]> {
   const { cwd, env } = options
   const needs = new Needs()
@@ -67,14 +67,14 @@ export async function folderNeeds(options: NeedsOptions): Promise<FolderNeeds[]>
   return needs.all()
 }
 
-/** What a configuration alone needs, without anything else in its folder: for one that Lango itself has written. */
+/** The needs of a configuration file alone, without the rest of its folder: for one that `lango init` wrote. */
 export async function configNeeds(file: string): Promise<FolderNeeds[]> {
   const needs = new Needs()
   await addConfig(file, needs)
   return needs.all()
 }
 
-/** Names of files that are new or different since a folder was trusted. */
+/** Files that are new or changed since a folder was trusted. */
 export function changedFiles(needs: FolderNeeds, trusted: TrustedFolder | undefined): string[] {
   return Object.keys(needs.files).filter(
     name => !(trusted && Object.hasOwn(trusted.files, name) && trusted.files[name] === needs.files[name]),
@@ -101,7 +101,7 @@ class Needs {
     needs.skips.push(basename(entry))
   }
 
-  /** A link is known by where it leads. */
+  /** A link is identified by its target. */
   addLink(path: string): void {
     const target = readlinkSync(path)
     const needs = this.addFile(path, `link to ${target}`, basename(path))
@@ -131,7 +131,7 @@ function readDotEnv(cwd: string, needs: Needs): Environment {
   return added
 }
 
-/** A `.env` that cannot be read is reported when it is loaded; here it only has to differ from any other. */
+/** An unreadable `.env` is reported when it is loaded; here its hash only has to differ from any other. */
 function contentOf(file: string): string {
   try {
     return readFileSync(file, 'utf8')
@@ -140,7 +140,7 @@ function contentOf(file: string): string {
   }
 }
 
-/** The file that `loadConfig` would take. One that only `.env` names counts when it exists. */
+/** The file that `loadConfig` would read, also one that only `.env` names, when it exists. */
 function configFile({ cwd, file, env }: NeedsOptions, added: Environment): string | undefined {
   const named = file ?? env.LANGO_CONFIG
   const hidden = added.LANGO_CONFIG
@@ -168,13 +168,13 @@ async function addConfig(file: string, needs: Needs): Promise<Record<string, unk
   return isPlain(data) ? data : {}
 }
 
-/** What a configuration sets without trust: nothing when it is a program or a link to a file elsewhere. */
+/** The settings that apply without trust: none when the file is code or a link to a file elsewhere. */
 export async function readHarmless(file: string): Promise<unknown> {
   if (!isDataFile(file) || isForeignLink(file)) return {}
   return (await sortWithSchema(await readDataFile(file), dirname(file))).harmless
 }
 
-/** The schema is loaded only when something needs trust: a key that does not exist is a mistake and no danger. */
+/** The schema is loaded only when something needs trust: an unknown key is a mistake, not a risk. */
 async function sortWithSchema(data: unknown, folder: string): Promise<ReturnType<typeof sortSettings>> {
   const sorted = sortSettings(data, { folder })
   if (sorted.guarded.length === 0) return sorted
@@ -187,7 +187,7 @@ async function sortWithSchema(data: unknown, folder: string): Promise<ReturnType
   return sortSettings(data, { folder, knows })
 }
 
-/** A configuration that is a link to a file elsewhere is not the folder's own. */
+/** Whether a configuration is a link to a file outside its folder. */
 function isForeignLink(file: string): boolean {
   return lstatSync(file).isSymbolicLink() && !isInside(basename(file), dirname(file))
 }
@@ -213,7 +213,7 @@ const RESOLUTION_FIELDS = [
   'overrides',
 ]
 
-/** Of `package.json` only what decides which code is found: a new version or script asks nothing. */
+/** Of `package.json` only the fields that decide which code is loaded: a new version or script needs no new trust. */
 function resolutionText(file: string): string {
   const text = readFileSync(file, 'utf8')
   if (basename(file) !== 'package.json') return text

@@ -1,9 +1,9 @@
 /**
- * Which settings of a configuration in data hold without trust. This is a list of what is allowed; every other
- * setting needs a trusted folder, new ones included. A setting is on the list when it cannot
+ * The settings of a data file that apply without trust. This is an allowlist: every other setting, new ones
+ * included, needs a trusted folder. A setting is on the list when it cannot
  *
- * - start a program or give the model a tool that acts without a question (`fetch_url`, writing, commands);
- * - name an address, header, proxy, token or origin that a key or a message passes;
+ * - start a program, or give the model a tool that acts without approval (`fetch_url`, writing, commands);
+ * - set an address, header, proxy, token or origin that keys or messages are sent to;
  * - read or write outside the folder, also through a symbolic link;
  * - read a variable: any text with `${…}` needs trust.
  */
@@ -20,19 +20,19 @@ export interface GuardedSetting {
 }
 
 export interface SortedSettings {
-  /** What holds without trust. */
+  /** The settings that apply without trust. */
   harmless: unknown
   guarded: GuardedSetting[]
 }
 
 export interface SortOptions {
-  /** The folder that paths are meant from and that they must not leave. */
+  /** The folder that paths are relative to and must not leave. */
   folder: string
-  /** False for a key that does not exist: it is kept, so that the check of the configuration reports it. */
+  /** False for an unknown key: it is kept, so that the check of the configuration reports it. */
   knows?: ((path: readonly string[]) => boolean) | undefined
 }
 
-/** Parts the settings of a file into those that hold without trust and those that need it. */
+/** Separates the settings of a file into those that apply without trust and those that need it. */
 export function sortSettings(data: unknown, options: SortOptions): SortedSettings {
   const guarded: GuardedSetting[] = []
   const harmless = sort(data, SETTINGS, { ...options, path: [], guarded })
@@ -44,7 +44,7 @@ export function isLocalStore(store: unknown, folder: string): boolean {
   if (typeof store !== 'string') return false
   if (/^memory:$/i.test(store)) return true
   const path = /^sqlite:(?:\/\/)?([^?]+)(\?sync=(normal|full))?$/i.exec(store)?.[1]
-  // A colon may start a URI of SQLite (`file:…`) or name a drive; `%2e` and a backslash may hide a way up.
+  // A colon may start a SQLite URI (`file:…`) or name a drive; `%2e` and a backslash may hide a `..`.
   return path !== undefined && !/[:%\\]/.test(path) && isInside(path, folder)
 }
 
@@ -57,8 +57,8 @@ export function isInside(path: unknown, folder: string): boolean {
 }
 
 /**
- * The real path, also of what does not exist yet: then that of the nearest folder that does. A link to a file that
- * does not exist counts as its target, where the file would be made.
+ * The real path, also of a file that does not exist yet: then below the real path of its nearest existing folder.
+ * A link to a missing file counts as its target, where the file would be created.
  */
 function realOf(path: string, links = 0): string {
   try {
@@ -159,7 +159,7 @@ interface Walk extends SortOptions {
   guarded: GuardedSetting[]
 }
 
-/** Keeps what is allowed. What has the wrong shape is kept too: the check of the configuration refuses it. */
+/** Keeps what is allowed. A value of the wrong shape is kept, too: the check of the configuration rejects it. */
 function sort(value: unknown, allowed: Allowed | undefined, walk: Walk): unknown {
   if (allowed === undefined) return walk.knows?.(walk.path) === false ? value : guard(value, walk)
   if (typeof allowed === 'function') {
@@ -179,7 +179,7 @@ function sort(value: unknown, allowed: Allowed | undefined, walk: Walk): unknown
   return Object.fromEntries(entries.filter(([, item]) => item !== GUARDED))
 }
 
-/** A value in the place of a group. A text could still become one by its variables. */
+/** A value in the place of a group. A text could still read variables. */
 function scalar(value: unknown, walk: Walk): unknown {
   return readsVariables(value) ? guard(value, walk) : value
 }

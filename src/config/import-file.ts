@@ -1,4 +1,4 @@
-/** Loads what a user wrote: programs in TypeScript or JavaScript, JSON and YAML. */
+/** Loads files of the user: TypeScript or JavaScript modules, JSON and YAML. */
 
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { withoutBom } from '../base/without-bom.js'
 import { AgentError, messageOf } from '../errors.js'
 
-/** The exports of a program. TypeScript is read by Node where it can, otherwise by tsx where it is installed. */
+/** The exports of a module. TypeScript is loaded by Node where it can, otherwise by tsx where it is installed. */
 export async function importModule(file: string): Promise<Record<string, unknown>> {
   const url = pathToFileURL(file).href
   try {
@@ -66,7 +66,7 @@ async function findTsImport(file: string): Promise<TsImport> {
   }
   throw new AgentError(
     'invalid-config',
-    `Could not read ${basename(file)}: this version of Node does not read TypeScript. Install tsx (npm install --save-dev tsx), use Node 22.18 or newer, or write the file as .mjs, .json or .yaml.`,
+    `Cannot load ${basename(file)}: this version of Node does not run TypeScript. Install tsx (npm install --save-dev tsx), use Node 22.18 or newer, or write the file as .mjs, .json or .yaml.`,
     { details: { file } },
   )
 }
@@ -81,7 +81,7 @@ function findTsx(from: string): string | undefined {
 }
 
 function unreadable(file: string, error: unknown): AgentError {
-  return new AgentError('invalid-config', `Could not read ${file}: ${messageOf(error)}`, {
+  return new AgentError('invalid-config', `Cannot read ${file}: ${messageOf(error)}`, {
     cause: error,
     details: { file },
   })

@@ -1,6 +1,6 @@
 /**
- * From files, environment and options to one checked configuration. Options win over the environment, the
- * environment over the file, the file over defaults. Zod and the schema are loaded only when this is called.
+ * From files, environment and options to one checked configuration. Options override the environment, the
+ * environment overrides the file, the file overrides defaults. Zod and the schema are loaded on the first call.
  */
 
 import { basename, dirname, resolve } from 'node:path'
@@ -29,18 +29,18 @@ import { importModule, readDataFile } from './import-file.js'
 import { misplacedSecret, substitute } from './substitute.js'
 
 export interface LoadConfigOptions {
-  /** Where the file, `.env` and `agent.ts` are looked for. Default: the process's folder. */
+  /** Where the file, `.env` and `agent.ts` are searched. Default: the process's folder. */
   cwd?: string | undefined
-  /** The configuration file, instead of looking for one. */
+  /** The configuration file, instead of searching for one. */
   file?: string | undefined
   /** Default: `process.env`, to which `.env` is then added as `process.loadEnvFile` would. */
   env?: Environment | undefined
-  /** What the caller's own options say; they win over everything. */
+  /** The caller's options; they override everything else. */
   overrides?: LangoConfigInput | undefined
   /**
-   * False: nothing of the folder is run or redirects anything. `.env`, a configuration in code and the agent file
-   * are left out, and of a configuration in data only harmless keys hold. Default true: a program that calls this
-   * trusts the folder.
+   * False: nothing of the folder runs or redirects anything. `.env`, a configuration in code and the agent file are
+   * not loaded, and of a data file only harmless keys apply. Default true: a program that calls this trusts the
+   * folder.
    */
   trusted?: boolean | undefined
 }
@@ -49,17 +49,17 @@ export interface LoadedConfig {
   config: LangoConfig
   /** The file that was read. */
   file?: string
-  /** An ADK agent beside the configuration, when the configuration itself has none. See `loadRootAgent`. */
+  /** An ADK agent file next to the configuration, when that has no agent. See `loadRootAgent`. */
   agentFile?: string
-  /** The model that was asked for, or chosen. Absent when an agent from code brings its own. */
+  /** The requested or chosen model. Absent when an agent made in code has its own. */
   model?: string
-  /** Where each key that is not a default comes from, by dotted path. */
+  /** The source of each key that is not a default, by dotted path. */
   sources: Readonly<Record<string, string>>
-  /** The environment with what `.env` adds. */
+  /** The environment with the variables of `.env`. */
   env: Environment
 }
 
-/** Finds, reads, merges and checks the configuration. Throws `invalid-config` with all that is wrong. */
+/** Finds, reads, merges and checks the configuration. Throws `invalid-config` with all problems. */
 export async function loadConfig(options: LoadConfigOptions = {}): Promise<LoadedConfig> {
   const cwd = resolve(options.cwd ?? '.')
   const { trusted = true } = options
@@ -122,7 +122,9 @@ async function readConfigFile(file: string, trusted: boolean): Promise<unknown> 
   const found = isObject(module.default) && isObject(module.default.default) ? module.default : module
   const config = found.default ?? found.config
   if (config === undefined) {
-    throw invalid(`${file} exports no configuration. Write: export default defineConfig({ … })`, { file })
+    throw invalid(`${file} exports no configuration. Export one: export default defineConfig({ … })`, {
+      file,
+    })
   }
   return config
 }
@@ -136,7 +138,7 @@ function fillIn(raw: unknown, file: string, env: Environment, place: PlaceReader
     })),
     ...missing.map(({ path, variable }) => ({
       path: path.join('.'),
-      message: `\`${path.join('.')}\` asks for the environment variable ${variable}, which is not set. Set it, or write \${${variable}:-default}.`,
+      message: `\`${path.join('.')}\` refers to the environment variable ${variable}, which is not set. Set it, or write \${${variable}:-default}.`,
     })),
   ]
   if (problems.length > 0) {
@@ -147,13 +149,13 @@ function fillIn(raw: unknown, file: string, env: Environment, place: PlaceReader
     )
   }
   if (!isPlain(value)) {
-    throw invalid(`${basename(file)} is not valid: it must hold an object of settings.`, { file })
+    throw invalid(`${basename(file)} is not valid: it must contain an object of settings.`, { file })
   }
   for (const { path, text } of whole) setIn(value, path, valueFor(place, path, text))
   return withoutUndefined(value)
 }
 
-/** The default database, unless a link leads it out of the folder. */
+/** The default database, unless it is a link out of the folder. */
 async function storeWithoutTrust(cwd: string): Promise<Record<string, unknown>> {
   const { isLocalStore } = await import('./harmless-settings.js')
   return isLocalStore(DEFAULT_STORE, cwd) ? {} : { store: 'memory:' }
@@ -163,7 +165,7 @@ function hasAgent(layer: Record<string, unknown>): boolean {
   return layer.agent !== undefined || layer.rootAgent !== undefined
 }
 
-/** An agent from code keeps what it was made with: variables that set keys of `agent` do not make another one. */
+/** An agent made in code keeps its settings: variables that set keys of `agent` do not apply to it. */
 function takeModel(fromEnv: FromEnvironment): string | undefined {
   const { agent } = fromEnv.config
   for (const path of Object.keys(fromEnv.variables)) {
@@ -173,7 +175,7 @@ function takeModel(fromEnv: FromEnvironment): string | undefined {
   return isPlain(agent) && typeof agent.model === 'string' ? agent.model : undefined
 }
 
-/** The configured agent's model, chosen by the keys that there are when it names none. */
+/** The configured agent's model; when it names none, one whose key is set. */
 function chooseModel(
   merged: Record<string, unknown>,
   env: Environment,
@@ -225,7 +227,7 @@ interface PathBase {
   sources: Readonly<Record<string, string>>
 }
 
-/** What a file says is meant from the file's folder; everything else from the folder that was asked for. */
+/** Paths of a file are relative to the file's folder, all others to `cwd`. */
 function withAbsolutePaths(config: LangoConfig, { cwd, file, sources }: PathBase): LangoConfig {
   const from = (key: string) => (file !== undefined && sources[key] === basename(file) ? dirname(file) : cwd)
   const { tools, log } = config

@@ -55,11 +55,11 @@ test('flags win over everything', async () => {
 })
 
 test.each([
-  [{ 'lango.config.json': '{"store":5}' }, /`store` is 5, but must begin with sqlite:/],
-  [{ 'lango.config.json': '{"store":"\u0024{NOWHERE}"}' }, /asks for the environment variable NOWHERE/],
-  [{ 'lango.config.json': '[]' }, /must hold an object of settings/],
-  [{ 'lango.config.json': '{' }, /Could not read .*lango\.config\.json/],
-  [{ 'lango.config.json': '{}', 'lango.config.yaml': '' }, /several configurations/],
+  [{ 'lango.config.json': '{"store":5}' }, /`store` is 5, but must start with sqlite:/],
+  [{ 'lango.config.json': '{"store":"\u0024{NOWHERE}"}' }, /refers to the environment variable NOWHERE/],
+  [{ 'lango.config.json': '[]' }, /must contain an object of settings/],
+  [{ 'lango.config.json': '{' }, /Cannot read .*lango\.config\.json/],
+  [{ 'lango.config.json': '{}', 'lango.config.yaml': '' }, /Several configuration files/],
 ])('%j is refused as by the whole configuration', async (files, message) => {
   const cwd = await folderWith(files)
   await expect(loadStoreSettings({ cwd, env: {} })).rejects.toThrow(message)

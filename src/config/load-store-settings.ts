@@ -1,7 +1,6 @@
 /**
- * Where sessions are kept, for commands that need nothing else. A configuration in data is read without its
- * schema, which takes longer to load than such a command to run; what is not plainly right is left to
- * `loadConfig`, which says what is wrong.
+ * The store settings, for commands that need nothing else. A data file is read without the schema, which takes
+ * longer to load than such a command to run; anything unusual is left to `loadConfig`, which reports it.
  */
 
 import { dirname, resolve } from 'node:path'
@@ -20,14 +19,14 @@ export interface LoadStoreOptions {
   cwd?: string | undefined
   file?: string | undefined
   env?: Environment | undefined
-  /** What flags say; they win over everything. */
+  /** The values of flags; they override everything else. */
   app?: string | undefined
   store?: string | undefined
   /** As in `loadConfig`. */
   trusted?: boolean | undefined
 }
 
-/** The same `app` and `store` as `loadConfig` gives. The rest of the configuration is not checked. */
+/** The `app` and `store` that `loadConfig` would return. The rest of the configuration is not checked. */
 export async function loadStoreSettings(options: LoadStoreOptions = {}): Promise<StoreSettings> {
   const cwd = resolve(options.cwd ?? '.')
   const { trusted = true } = options
@@ -49,12 +48,12 @@ export async function loadStoreSettings(options: LoadStoreOptions = {}): Promise
   }
 }
 
-/** Without trust, a link does not lead the database out of the folder: then there is none. */
+/** Without trust, a database that is a link out of the folder is not opened. */
 function defaultStore(cwd: string, trusted: boolean): string {
   return trusted || isLocalStore(DEFAULT_STORE, cwd) ? DEFAULT_STORE : 'memory:'
 }
 
-/** What a file of data says of the two keys; `undefined` when only the schema can tell. */
+/** The two keys of a data file; `undefined` when the schema is needed to check them. */
 async function readWritten(
   file: string,
   env: Environment,

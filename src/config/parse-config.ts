@@ -43,7 +43,6 @@ function withOrigin(problem: ConfigProblem, { originOf }: ParseOptions): ConfigP
     : { ...problem, message: `${problem.message} It comes from ${origin}.` }
 }
 
-/** Rules that concern names, or several places at once. They hold for files and for code. */
 /** As much of a configuration or of options as the rules need. */
 interface NamedParts {
   providers: Providers
@@ -68,12 +67,12 @@ function untypedProviders({ providers }: NamedParts): ConfigProblem[] {
     if (PROVIDER_TYPE_NAMES.some(type => type === name && type !== 'openai-compatible')) return []
     const path = pathText(['providers', name, 'type'])
     const types = PROVIDER_TYPE_NAMES.join(', ')
-    const message = `\`${path}\` is missing: it must be one of: ${types}. For a known server write type: openai-compatible and preset: ${name}.`
+    const message = `\`${path}\` is missing: it must be one of: ${types}. For a known server set type: openai-compatible and preset: ${name}.`
     return [{ path, message }]
   })
 }
 
-/** A provider whose name is a type need not repeat it. */
+/** Fills in the type of a provider whose name is a type. */
 function withProviderTypes(config: LangoConfig): LangoConfig {
   const providers = Object.entries(config.providers).map(([name, provider]) => {
     if ('generate' in provider || ('type' in provider && provider.type !== undefined)) return [name, provider]
@@ -98,7 +97,7 @@ function doubleNames({ agent }: NamedParts): ConfigProblem[] {
   return agents.problems
 }
 
-/** Names of which each may be given once. */
+/** Reports names that occur twice. */
 class Names {
   readonly #seen = new Map<string, string>()
 
@@ -110,21 +109,20 @@ class Names {
     const first = this.#seen.get(name)
     this.#seen.set(name, first ?? path)
     if (first === undefined) return
-    const message = `\`${path}\` is "${name}", but must be another name: \`${first}\` has it already.`
+    const message = `\`${path}\` is "${name}", but must be another name: \`${first}\` already has it.`
     this.problems.push({ path, message })
   }
 }
 
-/** The name of a tool made in code. A tool that is named twice as a text is the same tool. */
+/** The name of a tool made in code. Naming a tool twice is harmless. */
 function nameOf(tool: unknown): string | undefined {
   if (typeof tool !== 'object' || tool === null || !('name' in tool)) return undefined
   return typeof tool.name === 'string' ? tool.name : undefined
 }
 
-/** The options of `createRuntime`: the configuration's schema, with what only a program can give. */
-const MODEL_ERROR = 'must be a model such as "openai/gpt-5.2", or a model of ADK'
+const MODEL_ERROR = 'must be a model such as "openai/gpt-5.2", or an ADK model'
 const STORE_ERROR =
-  'must be an address that begins with sqlite:, postgres:// or memory:, or a store made in code'
+  'must be an address that starts with sqlite:, postgres:// or memory:, or a store made in code'
 
 const agentModel = z.union([text(), live<object>('generateContentAsync', MODEL_ERROR)], {
   error: MODEL_ERROR,

@@ -1,6 +1,6 @@
 /**
- * Checks data against a schema and says what is wrong with it, all at once, in sentences. What a file says and
- * what `createRuntime` is given are both read here.
+ * Checks data against a schema and reports all problems at once, in sentences. Both configuration files and the
+ * options of `createRuntime` are checked here.
  */
 import type { z } from 'zod'
 import { HIDDEN, isPlain, isSecretPath, redactText } from '../base/redact.js'
@@ -9,19 +9,19 @@ import { AgentError } from '../errors.js'
 import { TOOL_KEYS } from '../tool.js'
 import { knownKeys, type Misfit, placesOf, prepareData } from './schema-walk.js'
 
-/** One thing that is wrong. */
+/** One problem. */
 export interface ConfigProblem {
   /** The key, as in `agent.subAgents[0].name`; empty for the configuration as a whole. */
   path: string
   message: string
 }
 
-/** What is known of keys that belong elsewhere, by name: the sentence that follows "… is not a known key." */
+/** Notes on keys that belong elsewhere, by name: the sentence that follows "… is not a known key." */
 export type KeyNotes = ReadonlyMap<string, string>
 
 export interface ReadData<Output> {
   problems: ConfigProblem[]
-  /** What was given without keys set to `undefined`; values made in code are still themselves. */
+  /** The input without keys set to `undefined`; values made in code are not copied. */
   given: unknown
   /** With defaults filled in; absent when there are problems. */
   data?: Output
@@ -35,7 +35,7 @@ export function readData<Output>(
 ): ReadData<Output> {
   const { value: given, misfits } = prepareData(schema, input)
   const circle = misfits.find(({ kind }) => kind === 'circle')
-  // A schema would follow a circle without end.
+  // A schema would follow a cycle without end.
   if (circle) return { given, problems: [explainMisfit(circle, given)] }
   const structural = misfits.map(misfit => explainMisfit(misfit, given))
   const result = schema.safeParse(given)
@@ -76,14 +76,14 @@ function explainMisfit({ kind, path: steps, circle = [] }: Misfit, given: unknow
     return { path, message: `The name in \`${path}\` (${valueText(value, steps)}) must be another name.` }
   }
   const advice =
-    path === 'agent' && isObject(value) && 'runAsync' in value ? ' Give an agent of ADK as `rootAgent`.' : ''
+    path === 'agent' && isObject(value) && 'runAsync' in value ? ' Pass an ADK agent as `rootAgent`.' : ''
   const subject = path === '' ? 'It' : `\`${path}\``
   return { path, message: `${subject} is ${valueText(value, steps)}, but must be a plain object.${advice}` }
 }
 
 const DEFAULT_AGENT = 'lango-agent'
 
-/** A path as a person would write it. */
+/** A path as text, as in `agent.subAgents[0].name`. */
 export function pathText(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, step, index) => {
     if (typeof step === 'number') return `${text}[${step}]`
@@ -120,7 +120,7 @@ function unknownKey(issue: z.core.$ZodIssueUnrecognizedKeys, key: string, readin
   return { path: pathText(full), message }
 }
 
-/** The branch of a choice that the value was meant for: the one that took it for what it is. */
+/** The branch of a union that the value was meant for: the one that accepts its type. */
 function nearestBranch(issue: z.core.$ZodIssueInvalidUnion): readonly z.core.$ZodIssue[] | undefined {
   return issue.errors.find(branch => branch.length > 0 && branch.every(isWithin))
 }
@@ -164,14 +164,14 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
 
 const SHOWN_CHARACTERS = 60
 
-/** A value in few words, and never a secret's. */
+/** A short description of a value; never of a secret. */
 function valueText(value: unknown, path: readonly PropertyKey[]): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object')
     return isPlain(value) ? 'an object' : `an object of class ${className(value)}`
   if (typeof value === 'function') return 'a function'
-  if (typeof value === 'string' && isSecretPath(path)) return 'a secret that is not shown'
+  if (typeof value === 'string' && isSecretPath(path)) return 'a secret (not shown)'
   if (typeof value !== 'string') return String(value)
   const text = redactText(value)
   return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text)

@@ -37,11 +37,11 @@ test.each([
 test.each([
   [
     { tools: ['readfile'] },
-    '`agent.tools[0]` is "readfile", but there is no such tool. Did you mean "read_file"?',
+    '`agent.tools[0]` is "readfile", but no such tool exists. Did you mean "read_file"?',
   ],
   [
     { subAgents: [{ name: 'a', tools: ['git_*'] }] },
-    '`agent.subAgents[0].tools[0]` is "git_*", but there is no such tool. Known tools: read_file, files_list, files_get.',
+    '`agent.subAgents[0].tools[0]` is "git_*", but no such tool exists. Known tools: read_file, files_list, files_get.',
   ],
 ])('a tool that does not exist is told: %j', (agent, message) => {
   expect(() => resolveTools(agentOf(agent), AVAILABLE)).toThrow(message)

@@ -2,15 +2,15 @@ import { suggest } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import type { AgentConfig, SubAgentConfig, ToolConfig } from './config.js'
 
-/** An agent whose tools are tools and no longer names. */
+/** An agent whose tools are resolved. */
 export type ResolvedAgent<Agent extends AgentConfig | SubAgentConfig> = Omit<Agent, 'tools' | 'subAgents'> & {
   tools: object[]
   subAgents: ResolvedAgent<SubAgentConfig>[]
 }
 
 /**
- * Puts tools in the place of their names. `available` is all that built-in tools and MCP servers provide; the
- * root agent gets all of it when it names none. `name_*` takes every tool that begins so.
+ * Replaces the names of tools by the tools. `available` is all that built-in tools and MCP servers provide; the
+ * root agent gets all of it when it names none. `name_*` stands for every tool with that prefix.
  */
 export function resolveTools<Agent extends AgentConfig | SubAgentConfig>(
   agent: Agent,
@@ -29,7 +29,7 @@ export function resolveTools<Agent extends AgentConfig | SubAgentConfig>(
   }
 }
 
-/** Every tool that agents name, so that a built-in tool is switched on by naming it. */
+/** Every tool that agents name: naming a built-in tool enables it. */
 export function namedTools(agent: AgentConfig | SubAgentConfig | undefined): string[] {
   if (!agent) return []
   const own = (agent.tools ?? []).filter(tool => typeof tool === 'string')
@@ -45,7 +45,7 @@ function find(tool: ToolConfig, available: readonly { readonly name: string }[],
   const names = available.map(({ name }) => name)
   const near = suggest(tool, names)
   const fix = near === undefined ? `Known tools: ${names.join(', ') || 'none'}.` : `Did you mean "${near}"?`
-  throw new AgentError('invalid-config', `\`${path}\` is "${tool}", but there is no such tool. ${fix}`, {
+  throw new AgentError('invalid-config', `\`${path}\` is "${tool}", but no such tool exists. ${fix}`, {
     details: { path, tool },
   })
 }

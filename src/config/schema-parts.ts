@@ -1,13 +1,13 @@
-/** The small schemas that the configuration is made of, each with its words for what would be right. */
+/** The building blocks of the configuration schema, each with its error text. The later ones check values made in code. */
 
 import { z } from 'zod'
 import { isRecord } from '../base/is-record.js'
 import { type Tool, toolProblems } from '../tool.js'
 
-/** A text that is not empty. */
-export const text = (error = 'must be a text that is not empty') => z.string({ error }).min(1, { error })
+/** A non-empty text. */
+export const text = (error = 'must be a non-empty text') => z.string({ error }).min(1, { error })
 
-/** A text that may be empty, such as a value of an environment. */
+/** A text that may be empty, such as the value of a variable. */
 export const anyText = z.string({ error: 'must be a text' })
 
 /** True or false. */
@@ -31,15 +31,15 @@ export function amount(error = 'must be a number of at least 0') {
   return z.number({ error }).min(0, { error })
 }
 
-/** An address of the web. */
+/** A URL. */
 export function webAddress() {
-  const error = 'must be an address that begins with http:// or https://'
+  const error = 'must be a URL that starts with http:// or https://'
   return z.string({ error }).refine(value => /^https?:\/\//i.test(value) && URL.canParse(value), { error })
 }
 
 /** The address of a store. */
 export function storeAddress() {
-  const error = 'must begin with sqlite:, postgres:// or memory:'
+  const error = 'must start with sqlite:, postgres:// or memory:'
   return z.string({ error }).regex(/^(sqlite:.|postgres(ql)?:\/\/|memory:)/i, { error })
 }
 
@@ -58,7 +58,7 @@ export function list<Item extends z.ZodType>(item: Item) {
   return z.array(item, { error: 'must be a list' })
 }
 
-/** Things that only a program can hold: a tool, an agent or a provider that was made in code. */
+/** An object with that method: a tool, an agent or a provider made in code. */
 export function live<Value extends object>(method: string, error: string) {
   return z.custom<Value>(
     value => typeof value === 'object' && value !== null && typeof Reflect.get(value, method) === 'function',
@@ -66,10 +66,9 @@ export function live<Value extends object>(method: string, error: string) {
   )
 }
 
-/** What only a program can hold: values that are checked for their kind and handed on as they are. */
 const TOOL_ERROR = 'must be the name of a tool, or a tool made in code'
 
-/** A tool of Lango's own, whose keys are checked, or a tool or toolset of ADK. */
+/** A tool of Lango, whose keys are checked, or a tool or toolset of ADK. */
 const madeTool = z.custom<Tool | object>().superRefine((value, context) => {
   if (!isRecord(value)) {
     context.addIssue({ code: 'custom', message: TOOL_ERROR })
@@ -96,10 +95,10 @@ export const anyFunction = <Value extends (...args: never[]) => unknown>() =>
 
 export const adkAgent = z.custom<object>(
   value => hasMethods(value, ['runAsync']) && Array.isArray(Reflect.get(value as object, 'subAgents')),
-  { error: 'must be an agent of ADK' },
+  { error: 'must be an ADK agent' },
 )
 
-/** Variables, read when they are needed: the object is kept, because its owner may change it. */
+/** Environment variables. The object itself is kept: it is read later, and its owner may change it. */
 export const environment = z.custom<Readonly<Record<string, string | undefined>>>(
   value =>
     isRecord(value) && Object.values(value).every(text => text === undefined || typeof text === 'string'),
@@ -111,7 +110,7 @@ export const logger = made<object>(
   'must be a logger with the methods debug, info, warn and error',
 )
 
-export const tracerProvider = live<object>('getTracer', 'must be a tracer provider of OpenTelemetry')
+export const tracerProvider = live<object>('getTracer', 'must be an OpenTelemetry tracer provider')
 
 const PROFILE_ERROR = 'must be the name of a repair profile, or a profile'
 
@@ -126,15 +125,15 @@ export const profileSchema = z.union(
   { error: PROFILE_ERROR },
 )
 
-/** What ADK reads itself, and Lango hands on. */
+/** An object that is passed to ADK. */
 const adkObject = z.custom<object>(isRecord, { error: 'must be an object' })
 
-/** The settings of one run of ADK's: each is ADK's own, so only its kind is checked. */
+/** ADK's settings of a run. Only their types are checked. */
 const runConfigSchema = group({
   speechConfig: adkObject.optional().describe('For live agents.'),
   responseModalities: list(anyText).optional().describe('For live agents.'),
-  saveInputBlobsAsArtifacts: flag.optional().describe('Keep files of a message in the artifact service.'),
-  supportCfc: flag.optional().describe('Compositional function calling, which is experimental in ADK.'),
+  saveInputBlobsAsArtifacts: flag.optional().describe('Store files of a message in the artifact service.'),
+  supportCfc: flag.optional().describe('Compositional function calling; experimental in ADK.'),
   streamingMode: oneOf(['sse', 'none']).optional().describe('Default `sse`.'),
   outputAudioTranscription: adkObject.optional().describe('For live agents.'),
   inputAudioTranscription: adkObject.optional().describe('For live agents.'),
@@ -145,28 +144,32 @@ const runConfigSchema = group({
   maxLlmCalls: z
     .int({ error: 'must be a whole number' })
     .optional()
-    .describe('Model calls of one run; 0 or less for no limit. Default: 500 and the limits of the agent.'),
+    .describe(
+      'Maximum number of model calls in one run; 0 or less for no limit. Default: 500 and the limits of the agent.',
+    ),
   pauseOnToolCalls: flag.optional().describe('End the run at every tool call.'),
-  plainTextToolConfirmation: flag.optional().describe('Let "yes" or "no" answer a confirmation of ADK’s.'),
-  allowRemoteToolConfirmation: flag.optional().describe('Let a peer over A2A answer a confirmation.'),
+  plainTextToolConfirmation: flag
+    .optional()
+    .describe('Accept "yes" or "no" as the answer to an ADK confirmation.'),
+  allowRemoteToolConfirmation: flag.optional().describe('Accept answers to confirmations from an A2A peer.'),
   remoteDelivered: flag.optional().describe('Set by ADK’s A2A executor.'),
 })
 
-/** What is handed to ADK's runner. */
+/** Options of ADK's runner. */
 export const adkSchema = group({
-  plugins: list(live<object>('beforeRunCallback', 'must be a plugin of ADK'))
+  plugins: list(live<object>('beforeRunCallback', 'must be an ADK plugin'))
     .optional()
     .describe('Plugins, called after Lango’s own.'),
-  artifactService: made<object>(['saveArtifact', 'loadArtifact'], 'must be an artifact service of ADK')
+  artifactService: made<object>(['saveArtifact', 'loadArtifact'], 'must be an ADK artifact service')
     .optional()
-    .describe('Where files are kept.'),
-  memoryService: made<object>(['addSessionToMemory', 'searchMemory'], 'must be a memory service of ADK')
+    .describe('Stores files.'),
+  memoryService: made<object>(['addSessionToMemory', 'searchMemory'], 'must be an ADK memory service')
     .optional()
-    .describe('What agents remember beyond a session.'),
-  credentialService: made<object>(['loadCredential', 'saveCredential'], 'must be a credential service of ADK')
+    .describe('Memory of agents across sessions.'),
+  credentialService: made<object>(['loadCredential', 'saveCredential'], 'must be an ADK credential service')
     .optional()
-    .describe('Where tools keep credentials.'),
-  runConfig: runConfigSchema.optional().describe('ADK’s own settings of a run.'),
+    .describe('Stores credentials of tools.'),
+  runConfig: runConfigSchema.optional().describe('ADK’s settings of a run.'),
 })
 
 function hasMethods(value: unknown, methods: readonly string[]): boolean {

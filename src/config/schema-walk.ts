@@ -1,10 +1,10 @@
-/** Finding one's way in a Zod schema: which keys a place knows, and what kind of value it takes. */
+/** Walks a Zod schema: the known keys of a place, the kinds of value it takes, and data prepared along it. */
 
 import type { z } from 'zod'
 import { own } from '../base/own.js'
 import { isPlain } from '../base/redact.js'
 
-/** What a place takes, as far as a text can be turned into it. */
+/** The kinds of value that a text can be converted to. */
 export type PlaceKind = 'number' | 'boolean' | 'list' | 'text'
 
 /** The keys that are known at a place, or `undefined` when any key is. */
@@ -38,7 +38,7 @@ const KINDS: Readonly<Record<string, PlaceKind>> = {
   literal: 'text',
 }
 
-// The inner parts of Zod's definitions that are walked here; each kind of schema has some of them.
+// The parts of Zod's definitions that are walked here; each kind of schema has some of them.
 interface Definition {
   type: string
   innerType?: z.core.$ZodType
@@ -64,8 +64,8 @@ function schemaAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): z.core
   return places
 }
 
-/** The schema of what stands below a schema's values under a key or an index: one, or none. */
-export function childSchema(schema: z.core.$ZodType, step: PropertyKey): z.core.$ZodType[] {
+/** The schema of the value under a key or an index: one, or none. */
+function childSchema(schema: z.core.$ZodType, step: PropertyKey): z.core.$ZodType[] {
   const { element, valueType } = definitionOf(schema)
   if (element) return [element]
   if (valueType) return [valueType]
@@ -74,35 +74,35 @@ export function childSchema(schema: z.core.$ZodType, step: PropertyKey): z.core.
   return child ? [child] : []
 }
 
-/** The schema behind defaults and options, or those that it is a choice of. */
-export function openSchema(schema: z.core.$ZodType): z.core.$ZodType[] {
+/** The schema inside defaults and optionals, or the members of a union. */
+function openSchema(schema: z.core.$ZodType): z.core.$ZodType[] {
   const { innerType, in: before, options, getter } = definitionOf(schema)
   if (options) return options.flatMap(openSchema)
   const inner = innerType ?? before ?? getter?.()
   return inner ? openSchema(inner) : [schema]
 }
 
-/**
- * Readies data for its schema. The walk follows the schema, so values made in code are never entered or copied.
- *
- * 1. Keys set to `undefined` are left out.
- * 2. Objects that a schema would misread are reported: instances of classes where data belongs (a Map has no
- *    keys), the name `__proto__`, and agents that form a circle.
- */
-/** Something that a schema cannot report itself. */
+/** A problem that a schema cannot report itself. */
 export interface Misfit {
   kind: 'class' | 'name' | 'circle'
   path: readonly PropertyKey[]
-  /** For a circle: the objects on the way from the outermost one to the one that comes again. */
+  /** For a cycle: the objects from the outermost one to the repeated one. */
   circle?: readonly object[]
 }
 
 interface PreparedData {
-  /** New objects and lists; everything that was made in code is still itself. */
+  /** New objects and lists; values made in code are not copied. */
   value: unknown
   misfits: readonly Misfit[]
 }
 
+/**
+ * Prepares data for its schema. The walk follows the schema, so values made in code are never entered or copied.
+ *
+ * 1. Keys set to `undefined` are removed.
+ * 2. Objects that a schema would misread are reported: class instances where data is expected (a Map has no
+ *    keys), the name `__proto__`, and agents that form a cycle.
+ */
 export function prepareData(schema: z.core.$ZodType, input: unknown): PreparedData {
   const misfits: Misfit[] = []
   const value = prepare(input, schema, { path: [], above: [], misfits })

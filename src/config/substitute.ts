@@ -1,13 +1,17 @@
+/**
+ * Fills `${NAME}` in the texts of a configuration. A secret is filled in only where a field exists to hold one:
+ * anywhere else, in an address, a file name, an instruction or an argument, it would be sent, stored or logged.
+ */
 import { own } from '../base/own.js'
 import { isPlain } from '../base/redact.js'
 
-/** A variable that a text asks for and that is not set. */
+/** A variable that a text names and that is not set. */
 export interface MissingVariable {
   path: readonly PropertyKey[]
   variable: string
 }
 
-/** A text that was nothing but one variable, so it may mean a number or a flag. */
+/** A text that consisted of one variable, so it may be a number or a flag. */
 export interface SubstitutedText {
   path: readonly PropertyKey[]
   text: string
@@ -16,7 +20,7 @@ export interface SubstitutedText {
 export interface Substitution {
   value: unknown
   missing: MissingVariable[]
-  /** Secrets that a text asks for where none may be. They are not filled in. */
+  /** Secrets in places that must not hold one. They are not filled in. */
   misplaced: MissingVariable[]
   whole: SubstitutedText[]
 }
@@ -26,7 +30,7 @@ const WHOLE = /^\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}$/
 
 /**
  * Fills `${NAME}` and `${NAME:-default}` in all texts below a value. `$${` is a `${` that stays. As in a shell,
- * a variable that is set to nothing takes the default. Objects that were made in code are left alone.
+ * an empty variable takes the default. Objects made in code are not changed.
  */
 export function substitute(value: unknown, env: Readonly<Record<string, string | undefined>>): Substitution {
   const missing: MissingVariable[] = []
@@ -56,15 +60,10 @@ export function substitute(value: unknown, env: Readonly<Record<string, string |
   return { value: visit(value, []), missing, misplaced, whole }
 }
 
-/** A tool of `defineTool` is a plain object with functions: its texts are not ours to change. */
+/** A tool of `defineTool` is a plain object with functions: its texts are not changed. */
 function isLive(value: Record<string, unknown>): boolean {
   return Object.values(value).some(entry => typeof entry === 'function')
 }
-
-/**
- * Where `${NAME}` of a secret may be written: in a field that exists to hold one. Anywhere else, in an address, a
- * file's name, an instruction or an argument, the secret would be sent, stored or logged.
- */
 
 interface SecretUse {
   path: readonly PropertyKey[]
@@ -74,21 +73,21 @@ interface SecretUse {
   value: string | undefined
 }
 
-/** True for a variable that is no secret, and for a secret in a field of its own. */
+/** True for a variable that is no secret, and for a secret in a field that holds one. */
 export function mayHoldSecret({ path, text, variable, value }: SecretUse): boolean {
   if (!isSecretVariable(variable) || isCount(value)) return true
   if (isSecretField(path)) return true
-  // A database's password belongs into its address; a provider's key or a token does not.
+  // A database's password belongs in its URL; a provider's key or a token does not.
   return path[0] === 'store' && /^postgres(ql)?:/i.test(text) && PASSWORD.test(variable)
 }
 
-/** What is wrong with a secret in the wrong place, and what to do. */
+/** The message for a secret in the wrong place. */
 export function misplacedSecret(path: string, variable: string): string {
   const fix =
     path === 'store'
-      ? 'Put the whole address into one variable such as DATABASE_URL, or name the variable …_PASSWORD if it is the password of the database.'
-      : 'A secret belongs into `apiKey`, `headers`, `env` or `server.tokens`.'
-  return `\`${path}\` asks for ${variable}, which is a secret by its name, and a secret is not filled in there. ${fix}`
+      ? 'Put the whole URL in one variable such as DATABASE_URL, or name the variable …_PASSWORD if it is the password of the database.'
+      : 'Secrets are allowed in `apiKey`, `headers`, `env` and `server.tokens`.'
+  return `\`${path}\` refers to ${variable}, which is a secret by its name, and secrets are not filled in there. ${fix}`
 }
 
 /** Whether a variable of that name holds a key, a token, a password or the like. */
@@ -101,7 +100,7 @@ const SECRET =
 
 const PASSWORD = /(password|passwd|_pass|_pwd)(_?\d+)?$/i
 
-/** Numbers under such a name are counts, as in MAX_TOKENS. */
+/** A number under such a name is a count, as in MAX_TOKENS. */
 function isCount(value: string | undefined): boolean {
   return value !== undefined && /^\d{1,9}$/.test(value.trim())
 }

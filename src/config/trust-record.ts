@@ -1,7 +1,6 @@
 /**
- * Which folders a person trusts, and which files they saw: one JSON file of the user. A file that cannot be read
- * trusts nothing and is reported; it is set aside, not overwritten. Writers take turns by a lock file, and each
- * replaces the whole file at once.
+ * The trusted folders and the hashes of their files: one JSON file of the user. An unreadable file trusts nothing
+ * and is reported; it is renamed, not overwritten. Writers take a lock file, and each replaces the file atomically.
  */
 import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -11,7 +10,7 @@ import { isPlain } from '../base/redact.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Environment } from './environment.js'
 
-/** What was trusted in a folder. */
+/** The trusted files of a folder. */
 export interface TrustedFolder {
   /** ISO 8601. */
   trustedAt: string
@@ -26,7 +25,7 @@ export interface TrustRecord {
   problem?: string
 }
 
-/** Where the record is. Only the process's own environment counts, never a `.env`. */
+/** The path of the record. Only the process's own environment counts, never a `.env`. */
 export function trustFile(env: Environment, platform: string = process.platform): string {
   const named = env.LANGO_TRUST_FILE?.trim()
   if (named) return resolve(named)
@@ -50,7 +49,7 @@ export async function readTrust(file: string): Promise<TrustRecord> {
   }
 }
 
-/** Changes the record and returns what held before. */
+/** Changes the record and returns the previous one. */
 export async function changeTrust(
   file: string,
   change: (folders: Map<string, TrustedFolder>) => void,
@@ -72,7 +71,7 @@ export async function changeTrust(
     if (error instanceof AgentError) throw error
     throw new AgentError(
       'invalid-argument',
-      `Could not write the list of trusted folders to ${file}: ${messageOf(error)}. Set LANGO_TRUST_FILE to a file that can be written, or add --trust to the command.`,
+      `Cannot write the list of trusted folders to ${file}: ${messageOf(error)}. Set LANGO_TRUST_FILE to a writable file, or add --trust to the command.`,
       { cause: error, details: { file } },
     )
   }
@@ -80,7 +79,7 @@ export async function changeTrust(
 
 function parseRecord(data: unknown): Map<string, TrustedFolder> {
   if (!isPlain(data) || data.version !== 1 || !isPlain(data.folders)) {
-    throw new AgentError('invalid-config', 'it is not a list of trusted folders of this version')
+    throw new AgentError('invalid-config', 'it is not a list of trusted folders in a known version')
   }
   const folders = new Map<string, TrustedFolder>()
   for (const [folder, entry] of Object.entries(data.folders)) {
@@ -95,13 +94,16 @@ function parseRecord(data: unknown): Map<string, TrustedFolder> {
 
 const LOCK_WAIT_MS = 20
 const MOST_WAITS = 250
-/** A writer needs milliseconds; a lock of this age belongs to a process that ended. */
+/** A writer needs milliseconds; an older lock was left by a crashed process. */
 const STALE_LOCK_MS = 4000
 
 async function withLock<Result>(lock: string, work: () => Promise<Result>): Promise<Result> {
   for (let waits = 0; !(await take(lock)); waits += 1) {
     if (waits > MOST_WAITS)
-      throw new AgentError('invalid-argument', `${lock} is held by another process. Delete it if none runs.`)
+      throw new AgentError(
+        'invalid-argument',
+        `${lock} is held by another process. Delete it if there is none.`,
+      )
     const held = await stat(lock).catch(() => undefined)
     if (held && Date.now() - held.mtimeMs > STALE_LOCK_MS) await rm(lock, { force: true })
     else await wait(LOCK_WAIT_MS)

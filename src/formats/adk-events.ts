@@ -1,7 +1,7 @@
 /**
- * ADK's events as files hold them: TypeScript's ADK and Python's write the same fields, in camel or in snake
- * case, with times in milliseconds or in seconds, and bytes in either alphabet of base64. What comes out is an
- * event as ADK for TypeScript has it, and then the message that Lango stores for it.
+ * ADK events of files: ADK for TypeScript and for Python write the same fields, in camel or snake case, with times in
+ * milliseconds or seconds, and bytes in either base64 alphabet. Each is converted to an event of ADK for TypeScript,
+ * and then to the message that Lango stores for it.
  */
 
 import { eventToMessage } from '../adk/session/event-to-message.js'
@@ -10,7 +10,7 @@ import type { Message } from '../session/message.js'
 
 export type Fields = Record<string, unknown>
 
-/** The messages of a session's events, in order. Events that only set state leave none, as when they happen. */
+/** The messages of a session's events, in order. Events that only set state have none, as at run time. */
 export function eventsToMessages(events: readonly unknown[]): Message[] {
   const seen = new Set<string>()
   return events.flatMap(raw => {
@@ -27,7 +27,7 @@ export function eventsToMessages(events: readonly unknown[]): Message[] {
 function toMessage(raw: Fields): Message | undefined {
   const event = toCamelCase(raw, '') as Fields
   const { actions, longRunningToolIds, content, partial, ...others } = withoutNull(event)
-  // A partial event is a glimpse of one that follows whole.
+  // A partial event is followed by a complete one.
   if (partial === true) return undefined
   const complete = {
     ...others,
@@ -40,7 +40,7 @@ function toMessage(raw: Fields): Message | undefined {
   return eventToMessage(complete as unknown as Parameters<typeof eventToMessage>[0])
 }
 
-/** Where people's own keys begin: from there on nothing is renamed. The list is ADK's. */
+/** Below these paths keys belong to the user and are not renamed. The list is ADK's. */
 const PRESERVED = new Set([
   'actions.stateDelta',
   'actions.artifactDelta',
@@ -72,7 +72,7 @@ function toCamelCase(value: unknown, path: string): unknown {
   )
 }
 
-/** Seconds, milliseconds, or the time of day of a Python program; 0 when there is none. */
+/** Seconds, milliseconds, or a date text of Python; 0 when there is none. */
 function toMilliseconds(time: unknown): number {
   if (typeof time === 'number') return time < LATEST_SECOND ? Math.round(time * 1000) : time
   if (typeof time !== 'string') return 0
@@ -80,10 +80,10 @@ function toMilliseconds(time: unknown): number {
   return Number.isNaN(parsed) ? 0 : parsed
 }
 
-/** As milliseconds this is a day in 1973, as seconds one in 5138. */
+/** As milliseconds a day in 1973, as seconds one in 5138. */
 const LATEST_SECOND = 100_000_000_000
 
-/** Python writes bytes in the alphabet for addresses, which not every provider reads. The bytes are the same. */
+/** Python writes URL-safe base64, which not every provider accepts. The bytes are the same. */
 function withPlainBase64(content: Fields): Fields {
   if (!Array.isArray(content.parts)) return withoutNull(content)
   const parts = content.parts.map(part => {

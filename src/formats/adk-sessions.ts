@@ -12,7 +12,7 @@ import type { Message, SessionKey, State } from '../session/message.js'
 import type { ForeignDatabase } from '../store/open-store.js'
 import { eventsToMessages, type Fields } from './adk-events.js'
 
-/** A session as another program stored it, in Lango's shape. */
+/** A session of another program, converted to Lango's types. */
 export interface ForeignSession {
   key: SessionKey
   state: State
@@ -21,7 +21,7 @@ export interface ForeignSession {
 
 /** Whether the file is a database or JSON with sessions of ADK. False for Lango's own exports and anything unknown. */
 export async function isForeignFile(file: string): Promise<boolean> {
-  // Whatever is in a SQLite file, it is no export; which tables it lacks is said when they are read.
+  // A SQLite file is never a Lango export; missing tables are reported when it is read.
   if (await isSqlite(file)) return true
   const data = await readJson(file)
   return sessionsIn(data).length > 0
@@ -74,7 +74,7 @@ async function isSqlite(file: string): Promise<boolean> {
 
 async function beginningOf(file: string, bytes: number): Promise<string> {
   const handle = await open(file).catch(cause => {
-    throw new AgentError('invalid-argument', `${file} cannot be read: ${messageOf(cause)}`, { cause })
+    throw new AgentError('invalid-argument', `Cannot read ${file}: ${messageOf(cause)}`, { cause })
   })
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytes), 0, bytes, 0)
@@ -92,8 +92,8 @@ function* readDatabase(database: ForeignDatabase, file: string): Generator<Forei
   const tables = tablesOf(database)
   if (!tables.has('sessions') || !tables.has('events')) {
     const message = tables.has('lango_schema')
-      ? `${file} is a store of Lango already: use it with --store sqlite:${file}.`
-      : `${file} is a SQLite database, but not one of ADK: it has no tables "sessions" and "events".`
+      ? `${file} is a Lango store. Use it with --store sqlite:${file}.`
+      : `${file} is not an ADK database: it has no tables "sessions" and "events".`
     throw new AgentError('invalid-argument', message)
   }
   const columns = new Set(database.rows('PRAGMA table_info(events)').map(row => row.name))
@@ -112,7 +112,7 @@ function* readDatabase(database: ForeignDatabase, file: string): Generator<Forei
   }
 }
 
-/** State of app and user stand in tables of their own, without their prefix. */
+/** State of app and user is stored in separate tables, without the prefixes. */
 function stateOf(database: ForeignDatabase, { appName, userId }: SessionKey, own: unknown): State {
   const app = database.rows('SELECT state FROM app_states WHERE app_name = ?', appName)
   const user = database.rows(
@@ -142,8 +142,8 @@ function eventOfJson(row: Fields): Fields {
 }
 
 /**
- * Before version 1 each field had its column. The actions are a Python object that only Python can read: the
- * state that they set stands in the session's own, what else they said is not taken over.
+ * Before version 1 each field had its column. The actions are a pickled Python object that cannot be read here: the
+ * state that they set is in the session's state, the rest is not imported.
  */
 function eventOfColumns(row: Fields): Fields {
   const { actions: _actions, long_running_tool_ids_json: ids, ...others } = row
@@ -170,7 +170,7 @@ function text(value: unknown): string {
   return String(value ?? '')
 }
 
-/** Exports of Lango may be larger than memory, so their beginning is enough to leave them alone. */
+/** A Lango export may be larger than memory, so it is recognized by its beginning. */
 async function readJson(file: string): Promise<unknown> {
   if (/^\uFEFF?\s*\{"lango":/.test(await beginningOf(file, 100))) return undefined
   return parseJson(withoutBom(await readFile(file, 'utf8')))

@@ -1,4 +1,4 @@
-/** Histories in files, told apart by what is in them: Lango's exports, ADK's sessions, and bodies of requests. */
+/** Reads histories from files, recognized by content: Lango exports, ADK sessions, and request bodies. */
 
 import { readFile, stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
@@ -16,7 +16,7 @@ import { readAnthropic, readChat, readGemini, readResponses, type WireMessage } 
 /** What a file holds. */
 export type HistoryFormat = 'lango' | 'adk' | 'gemini' | 'openai-chat' | 'openai-responses' | 'anthropic'
 
-/** A stored session, or a request as it was about to be sent. */
+/** A stored session, or the body of a request. */
 export type FileHistory =
   | { kind: 'session'; name: string; messages: Message[] }
   | { kind: 'request'; name: string; messages: WireMessage[] }
@@ -24,14 +24,14 @@ export type FileHistory =
 export interface HistoryFile {
   format: HistoryFormat
   histories: FileHistory[]
-  /** The profiles that its requests are meant for; all, for sessions. */
+  /** The profiles that its requests are for; all, for sessions. */
   profiles: readonly string[]
 }
 
-/** What each format is called in a sentence. */
+/** The formats as text. */
 export const FORMAT_NAMES: Readonly<Record<HistoryFormat, string>> = {
-  lango: 'an export of Lango',
-  adk: 'a session of ADK',
+  lango: 'a Lango export',
+  adk: 'an ADK session',
   gemini: 'a Gemini request',
   'openai-chat': 'an OpenAI Chat Completions request',
   'openai-responses': 'an OpenAI Responses request',
@@ -40,13 +40,13 @@ export const FORMAT_NAMES: Readonly<Record<HistoryFormat, string>> = {
 
 const MOST_BYTES = 256 * 1024 * 1024
 
-/** Reads a file, or standard input for `-`, and says what it holds. Throws `invalid-argument`. */
+/** Reads a file, or standard input for `-`, and returns its format and histories. Throws `invalid-argument`. */
 export async function readHistoryFile(file: string): Promise<HistoryFile> {
   if (file === '-') return readText(await readInput(), 'standard input')
   const found = await stat(file).catch(() => undefined)
   if (!found?.isFile()) {
     const why = found ? 'is not a file' : 'does not exist'
-    throw invalid(`${file} ${why}. Name an export, an ADK session or the body of a request.`)
+    throw invalid(`${file} ${why}. Pass a Lango export, an ADK session or a request body.`)
   }
   if (found.size > MOST_BYTES) {
     throw invalid(
@@ -64,7 +64,7 @@ async function readInput(): Promise<string> {
   for await (const chunk of process.stdin) {
     chunks.push(Buffer.from(chunk))
     size += chunks.at(-1)?.length ?? 0
-    if (size > MOST_BYTES) throw invalid('Standard input is longer than 256 MB.')
+    if (size > MOST_BYTES) throw invalid('stdin is larger than 256 MB.')
   }
   return Buffer.concat(chunks).toString('utf8')
 }
@@ -113,7 +113,7 @@ function readData(data: unknown, source: string): HistoryFile {
   const format = body && formatOf(body)
   if (!body || !format) {
     throw invalid(
-      `${source} is none of these: an export of Lango, a session of ADK (with "events"), or a request body for ` +
+      `${source} has an unknown format. Expected a Lango export, an ADK session (with "events"), or a request body for ` +
         'Gemini ("contents"), OpenAI ("messages" or "input") or Anthropic ("messages").',
     )
   }

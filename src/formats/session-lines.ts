@@ -1,6 +1,6 @@
 /**
- * Sessions as lines of JSON, without loss: a header line, then one stored message per line. Several sessions may
- * follow each other. JSON keeps NUL and half surrogate pairs as escapes, so any text survives.
+ * Sessions as JSONL, without loss: a header line, then one stored message per line. A file may contain several
+ * sessions. JSON escapes NUL and lone surrogates, so any text survives.
  */
 
 import { StringDecoder } from 'node:string_decoder'
@@ -18,7 +18,7 @@ export interface SessionHeader {
   state: State
   title?: string
   createdAt: number
-  /** How many messages follow, so that a file that was cut off is noticed. */
+  /** The number of messages that follow, to detect a truncated file. */
   messages?: number
 }
 
@@ -62,10 +62,10 @@ export async function* readSessionLines(
   }
 }
 
-/** A single line may hold a large attachment, but not everything that there is. */
+/** A line may hold a large attachment; a longer one is not an export. */
 const MOST_CHARACTERS = 256 * 1024 * 1024
 
-/** Only a line feed ends a line: others that look like one may stand inside JSON text. */
+/** Only LF ends a line: other line separators may occur inside JSON text. */
 async function* linesOf(input: AsyncIterable<Uint8Array>, source: string): AsyncGenerator<string> {
   const decoder = new StringDecoder('utf8')
   let pieces: string[] = []
@@ -89,7 +89,7 @@ async function* linesOf(input: AsyncIterable<Uint8Array>, source: string): Async
     pieces.push(rest)
     waiting += rest.length
     if (waiting > MOST_CHARACTERS)
-      throw invalid(`A line of ${source} is longer than 256 MB: it is no export of Lango.`)
+      throw invalid(`A line of ${source} is longer than 256 MB: it is not a Lango export.`)
   }
   yield complete(decoder.end())
 }
@@ -100,17 +100,17 @@ function parseLine(text: string, source: string, line: number): Record<string, u
     data = JSON.parse(text)
   } catch (error) {
     throw invalid(
-      `Line ${line} of ${source} is not JSON (${messageOf(error).slice(0, 120)}): it is no export of Lango, or it was cut off.`,
+      `Line ${line} of ${source} is not JSON (${messageOf(error).slice(0, 120)}): it is not a Lango export, or it was truncated.`,
     )
   }
   if (isRecord(data)) return data
-  throw invalid(`Line ${line} of ${source} is not an object: it is no export of Lango.`)
+  throw invalid(`Line ${line} of ${source} is not an object: it is not a Lango export.`)
 }
 
 function checkHeader(data: Record<string, unknown>, source: string, line: number): SessionHeader {
   if (data.version !== 1) {
     throw invalid(
-      `Line ${line} of ${source} has version ${JSON.stringify(data.version)}, but this Lango reads version 1. Update Lango.`,
+      `Line ${line} of ${source} has version ${JSON.stringify(data.version)}, but this version of Lango reads version 1. Update Lango.`,
     )
   }
   const header = data as unknown as SessionHeader
@@ -120,7 +120,7 @@ function checkHeader(data: Record<string, unknown>, source: string, line: number
     !isRecord(header.state ?? {}) ||
     !isTitle(header.title)
   ) {
-    throw invalid(`Line ${line} of ${source} is no session header: key and state are needed.`)
+    throw invalid(`Line ${line} of ${source} is not a session header: it needs key and state.`)
   }
   return { ...header, state: header.state ?? {} }
 }

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
 
-/** What can be said of a file that is not text; `undefined` for text. */
+/** A description of a file that is not text; `undefined` for text. */
 export async function describeBinary(
   handle: FileHandle,
   bytes: number,
@@ -15,7 +15,7 @@ export async function describeBinary(
     : undefined
 }
 
-/** Text has no NUL, and hardly any bytes that are not UTF-8. */
+/** Text has no NUL, and few bytes that are not UTF-8. */
 export function isBinary(start: Uint8Array): boolean {
   if (start.includes(0)) return true
   const text = new TextDecoder('utf-8').decode(start, { stream: true })
@@ -37,6 +37,6 @@ function imageType(start: Buffer): string | undefined {
   const found = IMAGES.find(
     ([, offset, signature]) => start.toString('latin1', offset, offset + signature.length) === signature,
   )
-  // Words begin with BM as well; pictures have a NUL early on.
+  // Text may start with BM, too; bitmaps have a NUL in the header.
   return found && (found[0] !== 'image/bmp' || start.includes(0)) ? found[0] : undefined
 }

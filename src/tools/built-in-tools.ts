@@ -11,17 +11,17 @@ import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from './tool-names.js'
 import { editFileTool, writeFileTool } from './write-file.js'
 
 export interface BuiltInToolOptions {
-  /** The folder that the tools for files and commands work in, and never leave. */
+  /** The folder that file tools and commands are restricted to. */
   workspace: string
   /** Addresses outside the public internet for `fetch_url`: none (the default), all, or a list. */
   allowPrivateNetwork?: FetchUrlOptions['allowPrivateNetwork']
   /** Default 120,000. */
   commandTimeoutMs?: number | undefined
-  /** Added to the environment of commands, which has none of this process's keys. */
+  /** Added to the environment of commands, which contains none of this process's keys. */
   env?: Readonly<Record<string, string>> | undefined
-  /** Default `auto`: commands run in a sandbox where the machine has one. */
+  /** Default `auto`: commands run in a sandbox where one is available. */
   sandbox?: SandboxMode | undefined
-  /** Which tools ask a person first. Default: `write_file`, `edit_file` and `run_command`. */
+  /** Which tools require approval. Default: `write_file`, `edit_file` and `run_command`. */
   needsApproval?: Readonly<Partial<Record<BuiltInToolName, boolean>>> | undefined
 }
 
@@ -39,13 +39,13 @@ const MAKERS: Readonly<
   current_time: () => currentTimeTool(),
 }
 
-/** The tools of these names. None is there unless it is named. */
+/** The tools with these names. */
 export function builtInTools(names: readonly string[], options: BuiltInToolOptions): Tool[] {
   return [...new Set(names)].map(name => {
     if (!isBuiltIn(name)) {
       throw new AgentError(
         'invalid-config',
-        `There is no built-in tool "${name}". There are: ${BUILT_IN_TOOL_NAMES.join(', ')}.`,
+        `Unknown built-in tool "${name}". Known tools: ${BUILT_IN_TOOL_NAMES.join(', ')}.`,
         { details: { name } },
       )
     }
@@ -60,11 +60,11 @@ function isBuiltIn(name: string): name is BuiltInToolName {
   return Object.hasOwn(MAKERS, name)
 }
 
-/** Tells the time. `now` is the clock. */
+/** Returns the time. `now` is the clock. */
 function currentTimeTool({ now = Date.now }: { now?: () => number } = {}): Tool {
   return defineTool({
     name: 'current_time',
-    description: 'Tells the current date and time, in UTC and in a time zone.',
+    description: 'Returns the current date and time, in UTC and in a time zone.',
     parameters: z.object({
       time_zone: z.string().optional().describe('Such as "Asia/Seoul". Default: that of this machine.'),
     }),

@@ -15,7 +15,7 @@ export interface FetchUrlOptions {
   allowPrivateNetwork?: boolean | readonly string[] | undefined
   /** For the whole call, redirects included. Default 30,000. */
   timeoutMs?: number | undefined
-  /** Default 5,000,000. What is beyond is left out. */
+  /** Default 5,000,000. Longer responses are truncated. */
   maxBytes?: number | undefined
   /** Resolves names. Default: the system's resolver. */
   lookup?: Lookup | undefined
@@ -28,10 +28,10 @@ export function fetchUrlTool(options: FetchUrlOptions = {}): Tool {
   return defineTool({
     name: 'fetch_url',
     description:
-      'Fetches a web page or a text from a public http or https address. Pages come as readable text. Long texts come in pieces: go on with offset set to nextOffset.',
+      'Fetches a web page or a text from a public http or https address. Pages come as readable text. Long texts come in pieces: continue with offset set to nextOffset.',
     parameters: z.object({
       url: z.string().min(1).max(8_000),
-      offset: z.int().min(0).default(0).describe('The character of the text to begin with.'),
+      offset: z.int().min(0).default(0).describe('The character of the text to start with.'),
     }),
     effect: 'read',
     timeoutMs: timeoutMs + 5_000,
@@ -43,7 +43,7 @@ export function fetchUrlTool(options: FetchUrlOptions = {}): Tool {
   })
 }
 
-/** Less than what a result may have, whatever the script. */
+/** Below the limit of a result for any script. */
 const PIECE_CHARACTERS = 16_000
 
 function describe(response: GuardedResponse, offset: number) {
@@ -110,8 +110,8 @@ interface GuardedResponse {
 
 /**
  * A GET that connects only to allowed addresses. The name is resolved here, every address of it is checked, and
- * the connection goes to an address that was checked: a name that resolves differently the next time gains
- * nothing. Redirects are followed here too, each checked like the first address.
+ * the connection uses a checked address, so DNS rebinding has no effect. Redirects are followed here, too, each
+ * checked like the first address.
  */
 async function guardedGet(address: string, options: GuardedGetOptions): Promise<GuardedResponse> {
   let url = parse(address)
@@ -134,7 +134,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 function parse(address: string, base?: URL): URL {
   const url = URL.canParse(address, base?.href) ? new URL(address, base) : undefined
-  if (!url) throw refusal(`"${address}" is not a URL. Give a whole one, such as https://example.com/page.`)
+  if (!url) throw refusal(`"${address}" is not a URL. Pass a complete one, such as https://example.com/page.`)
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw refusal(`"${url.protocol}" is not allowed: only http and https are.`)
   }
@@ -145,7 +145,7 @@ function parse(address: string, base?: URL): URL {
 
 function send(url: URL, options: GuardedGetOptions): Promise<IncomingMessage> {
   const hostname = url.hostname.replaceAll(/^\[|\]$/g, '')
-  // An address in digits is connected to without a lookup, so it is checked beforehand.
+  // An IP address is connected to without a lookup, so it is checked first.
   if (isIP(hostname) !== 0 && !options.isAllowed(hostname)) throw notPublic(hostname)
   const request = url.protocol === 'https:' ? httpsRequest : httpRequest
   return new Promise((resolve, reject) => {
@@ -166,7 +166,7 @@ function send(url: URL, options: GuardedGetOptions): Promise<IncomingMessage> {
   })
 }
 
-/** Resolves a name and hands out its addresses only when every one of them is allowed. */
+/** Resolves a name and returns its addresses only when all of them are allowed. */
 function guardedLookup({ isAllowed, lookup = resolveAll }: GuardedGetOptions): LookupFunction {
   return (hostname, { all }, done) => {
     lookup(hostname).then(
@@ -189,7 +189,7 @@ function resolveAll(hostname: string): Promise<{ address: string; family: number
   })
 }
 
-/** Reads up to the limit, counted after unpacking: a small answer may unpack to a huge one. */
+/** Reads up to the limit, counted after decompression: a small response may decompress to a huge one. */
 async function readBody(
   response: IncomingMessage,
   maxBytes: number,
@@ -203,7 +203,7 @@ async function readBody(
       if (size > maxBytes) break
     }
   } catch (error) {
-    throw refusal(`The answer broke off: ${messageOf(error)}.`, error)
+    throw refusal(`The response ended early: ${messageOf(error)}.`, error)
   } finally {
     response.destroy()
   }
@@ -227,8 +227,8 @@ const UNPACKERS: Readonly<Record<string, () => ReturnType<typeof createGunzip>>>
 
 function asFailure(url: URL, error: Error, signal: AbortSignal): AgentError {
   if (error instanceof AgentError) return error
-  const reason = signal.aborted ? 'it took too long or was stopped' : messageOf(error)
-  return refusal(`${url.origin} could not be fetched: ${reason}.`, error)
+  const reason = signal.aborted ? 'it timed out or was aborted' : messageOf(error)
+  return refusal(`Cannot fetch ${url.origin}: ${reason}.`, error)
 }
 
 function notPublic(host: string): AgentError {
@@ -277,7 +277,7 @@ export function isPrivateAddress(address: string): boolean {
   return !publicIPv6.check(plain, 'ipv6') || privateIPv6.check(plain, 'ipv6')
 }
 
-/** Which private addresses may be used: all, none, or those in a list of addresses and ranges (`10.1.0.0/16`). */
+/** The check for private addresses: all, none, or those in a list of addresses and ranges (`10.1.0.0/16`) are allowed. */
 export function addressPolicy(allowPrivate: boolean | readonly string[]): (address: string) => boolean {
   if (allowPrivate === true) return () => true
   const allowed = listOf(allowPrivate === false ? [] : allowPrivate)

@@ -1,10 +1,11 @@
-/**
- * The readable text of a page: no scripts, styles or tags; blocks on lines of their own; links with their
- * addresses. It reads the page once from front to back, so that no page, however broken, takes long.
- */
 import { own } from '../base/own.js'
+
+/**
+ * The readable text of a page: without scripts, styles and tags; blocks on separate lines; links with their
+ * addresses. It reads the page once, from start to end, so that the time is linear for any input.
+ */
 export function htmlToText(html: string): string {
-  // Only ASCII: some other letters change their length, and places in both texts must agree.
+  // Only ASCII: other letters may change their length, and positions in both texts must agree.
   const lower = html.replaceAll(/[A-Z]+/g, letters => letters.toLowerCase())
   const out = new TextOutput()
   let position = 0
@@ -20,7 +21,7 @@ export function htmlToText(html: string): string {
   return out.result()
 }
 
-/** Handles the tag, comment or lone `<` at `open` and returns where the text goes on. */
+/** Handles the tag, comment or lone `<` at `open` and returns the position after it. */
 function skipMarkup(html: string, lower: string, open: number, out: TextOutput): number {
   if (html.startsWith('<!--', open)) return after(html, '-->', open + 4)
   const name = /^<(\/?)([a-z][a-z0-9]*)/.exec(lower.slice(open, open + MAX_NAME))
@@ -51,7 +52,7 @@ const BLOCKS = new Set(
   ),
 )
 
-/** Behind `mark`, and behind the `closing` that follows it; the end of the text when there is none. */
+/** The position after `mark` and the `closing` that follows it; the end of the text when there is none. */
 function after(text: string, mark: string, from: number, closing = ''): number {
   const at = text.indexOf(mark, from)
   if (at === -1) return text.length
@@ -60,7 +61,7 @@ function after(text: string, mark: string, from: number, closing = ''): number {
   return end === -1 ? text.length : end + closing.length
 }
 
-/** Behind the `>` that ends a tag. One within quotes does not end it, unless the quotes never close. */
+/** The position after the `>` that ends a tag. One within quotes does not end it, unless the quotes never close. */
 function tagEnd(html: string, open: number): number {
   const limit = Math.min(html.length, open + MAX_TAG)
   let quote = ''
@@ -79,11 +80,11 @@ function hrefOf(tag: string): string | undefined {
   return match?.[1] ?? match?.[2] ?? match?.[3]
 }
 
-/** Collects text, with one space where there was white space, and at most one empty line between blocks. */
+/** Collects text with collapsed white space, one line per block. */
 class TextOutput {
   readonly #lines: string[] = []
   #line = ''
-  /** Kept apart: to look at the end of a string that is being added to copies all of it. */
+  /** Stored separately: reading the end of a string under construction copies all of it. */
   #endsInSpace = false
   #href: string | undefined
   #linkStart = 0

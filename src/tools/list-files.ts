@@ -18,7 +18,7 @@ export function listFilesTool({ workspace }: { workspace: string }): Tool {
       const options = { workspace, path, depth, signal, ignoredFolders: IGNORED_FOLDERS }
       for await (const entry of walkFolder(options)) {
         if (entries.length === max_entries) {
-          return { entries, note: `There is more: only the first ${max_entries} entries are listed.` }
+          return { entries, note: `More entries exist: only the first ${max_entries} are listed.` }
         }
         entries.push(entry.path + SUFFIXES[entry.kind])
       }
@@ -31,5 +31,5 @@ const MAX_DEPTH = 20
 const MAX_ENTRIES = 2_000
 const SUFFIXES = { folder: '/', file: '', link: ' (link)', other: ' (not a plain file)' }
 
-/** Folders that are full of what nobody wrote by hand. */
+/** Folders of generated or installed files. */
 export const IGNORED_FOLDERS: ReadonlySet<string> = new Set(['node_modules', '.git'])

@@ -10,14 +10,14 @@ export interface McpProcess {
   /** The program that speaks MCP over its standard input and output. */
   command: string
   args?: readonly string[] | undefined
-  /** Added to the little that it gets of this process's environment. */
+  /** Added to the reduced environment that it gets. */
   env?: Readonly<Record<string, string>> | undefined
   cwd?: string | undefined
 }
 
 /**
- * The line to a server in a process of its own. The SDK's own does the same, but ends only the process that it
- * started: a server behind a launcher (`npx`, a shell) would stay.
+ * The transport to a server in a child process. The SDK's own ends only the process that it started: a server
+ * started by a launcher (`npx`, a shell) would keep running.
  */
 export async function processTransport(
   server: McpProcess,
@@ -27,7 +27,7 @@ export async function processTransport(
   return new ProcessTransport(server, onLine, new ReadBuffer(), serializeMessage)
 }
 
-/** What the SDK knows about messages on a stream. */
+/** The SDK's parser of messages on a stream. */
 interface MessageBuffer {
   append(chunk: Buffer): void
   readMessage(): JSONRPCMessage | null
@@ -88,20 +88,20 @@ class ProcessTransport implements Transport {
     })
   }
 
-  /** Closes its input, which tells a server to end; then asks; then ends it with all that it started. */
+  /** Closes stdin, which asks a server to exit; then sends SIGTERM; then kills it with all its processes. */
   async close(): Promise<void> {
     const tree = this.#tree
     if (!tree) return
     tree.child.stdin?.end()
-    if (await this.#endsWithin(POLITE_MS)) return
+    if (await this.#endsWithin(GRACE_MS)) return
     tree.signal('SIGTERM')
-    if (await this.#endsWithin(POLITE_MS)) return
+    if (await this.#endsWithin(GRACE_MS)) return
     tree.kill()
-    await this.#endsWithin(POLITE_MS)
+    await this.#endsWithin(GRACE_MS)
   }
 
   async #exited(tree: ProcessTree): Promise<void> {
-    // What the server said last may still be on its way.
+    // The last output of the server may still be in the pipe.
     await new Promise(resolve => setTimeout(resolve, DRAIN_MS))
     tree.kill()
     for (const stream of [tree.child.stdout, tree.child.stderr]) stream?.destroy()
@@ -118,7 +118,7 @@ class ProcessTransport implements Transport {
     return result
   }
 
-  /** A line that is not a message (servers print all sorts of things) is reported and passed by. */
+  /** A line that is not a message (some servers print other text) is reported and skipped. */
   #read(chunk: Buffer): void {
     try {
       this.#buffer.append(chunk)
@@ -139,7 +139,7 @@ class ProcessTransport implements Transport {
   }
 }
 
-const POLITE_MS = 2_000
+const GRACE_MS = 2_000
 const DRAIN_MS = 50
 
 function asError(error: unknown): Error {
@@ -147,25 +147,25 @@ function asError(error: unknown): Error {
 }
 
 function hasEnded(cause?: unknown): AgentError {
-  return new AgentError('internal', 'The server has ended.', { cause })
+  return new AgentError('internal', 'The server has exited.', { cause })
 }
 
 function notStarted(command: string, cause: unknown): AgentError {
-  return new AgentError('invalid-config', `"${command}" could not be started: ${messageOf(cause)}.`, {
+  return new AgentError('invalid-config', `Cannot start "${command}": ${messageOf(cause)}.`, {
     cause,
   })
 }
 
-/** Variables that programs need and that say nothing secret. */
+/** Variables that programs need and that contain no secrets. */
 const ALLOWED =
   /^(PATH|HOME|USER|USERNAME|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TERM|COLORTERM|TZ|TMPDIR|TEMP|TMP|EDITOR|PAGER|CI|NO_COLOR|FORCE_COLOR|XDG_[A-Z_]+|JAVA_HOME|GOPATH|GOROOT|CARGO_HOME|RUSTUP_HOME|NVM_DIR|NVM_BIN|VIRTUAL_ENV|PYTHONPATH|NODE_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|APPDATA|LOCALAPPDATA|PROGRAMFILES|USERPROFILE)$/i
 
-/** Names that look like secrets are left out even where the list above would let them through. */
+/** Names that look like secrets are excluded even where the list above would allow them. */
 const SECRET = /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|PRIVATE|SESSION_ID|DSN/i
 
 /**
- * The environment for a program that a model may control: what programs need, and what the owner adds by name.
- * API keys of this process are not in it.
+ * The environment for a program that a model may control: what programs need, and what the configuration adds.
+ * API keys of this process are not included.
  */
 export function safeEnvironment(
   added: Readonly<Record<string, string>> = {},

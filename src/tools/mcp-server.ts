@@ -25,7 +25,7 @@ export interface McpServerStatus {
   readonly name: string
   readonly state: 'starting' | 'ready' | 'restarting' | 'failed' | 'closed'
   readonly tools: number
-  /** Why it is not ready, with the last lines of a process: for people, since they may say anything. */
+  /** Why it is not ready, with the last lines of its stderr: for people, not for programs. */
   readonly problem?: string
 }
 
@@ -39,9 +39,9 @@ export interface McpServerOptions {
 const MAX_RESTARTS = 5
 
 /**
- * One server. When it dies it is started again after a while, each time later, at most five times in a row; an
- * answered call begins the count anew. After that it counts as failed, and only a call tries once more.
- * A call never throws: whatever goes wrong is a result.
+ * One server. After a crash it is restarted with a growing delay, at most five times in a row; a successful call
+ * resets the count. After that it is failed, and only a call tries once more. A call never throws: a failure is a
+ * result.
  */
 export class McpServer {
   #client: Client | undefined
@@ -69,11 +69,11 @@ export class McpServer {
   }
 
   get status(): McpServerStatus {
-    const problem = this.#problem && this.#problem + this.#lastWords()
+    const problem = this.#problem && this.#problem + this.#lastOutput()
     return { name: this.name, state: this.#state, tools: this.#tools.length, ...defined({ problem }) }
   }
 
-  /** Connects for the first time. A server that does not come is reported and tried again like one that died. */
+  /** Connects for the first time. A failure is reported and retried like a crash. */
   async start(): Promise<void> {
     try {
       await this.#connect()
@@ -101,10 +101,11 @@ export class McpServer {
       } catch (error) {
         if (signal.aborted) return { error: `The call of "${tool}" was stopped.` }
         const fate = await this.#fateOf(client, error)
-        // The server has forgotten the session and has not looked at the call: it is safe to repeat it.
+        // The server does not know the session and did not run the call: it is safe to repeat it.
         if (fate === 'forgotten' && attempt === 1) continue
         return {
-          error: fate === 'lost' ? this.#diedDuring(tool) : `MCP server "${this.name}": ${messageOf(error)}`,
+          error:
+            fate === 'lost' ? this.#exitedDuring(tool) : `MCP server "${this.name}": ${messageOf(error)}`,
         }
       }
     }
@@ -137,7 +138,7 @@ export class McpServer {
       throw error
     }
     if (this.#closing.signal.aborted) return endClient(client)
-    if (isOver) throw new AgentError('internal', 'The server ended at once.')
+    if (isOver) throw new AgentError('internal', 'The server exited immediately.')
     client.setNotificationHandler(ToolListChangedNotificationSchema, async () => {
       this.#tools = await listTools(client, () => this.#limits())
     })
@@ -146,13 +147,13 @@ export class McpServer {
     this.#problem = undefined
   }
 
-  /** A signal of its own for each request: the SDK never takes its listeners away. */
+  /** A separate signal for each request: the SDK never removes its listeners. */
   #limits(): RequestLimits {
     return { timeout: this.#options.startTimeoutMs, signal: AbortSignal.any([this.#closing.signal]) }
   }
 
   async #transport(): Promise<Transport> {
-    if (!('url' in this.#source)) return processTransport(this.#source, line => this.#heard(line))
+    if (!('url' in this.#source)) return processTransport(this.#source, line => this.#onLine(line))
     const { StreamableHTTPClientTransport } = await import(
       '@modelcontextprotocol/sdk/client/streamableHttp.js'
     )
@@ -161,7 +162,7 @@ export class McpServer {
     return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }) as Transport
   }
 
-  /** The connection, waited for while the server is being restarted; `undefined` when there is none. */
+  /** The connection, awaited while the server is being restarted; `undefined` when there is none. */
   async #ready(signal: AbortSignal): Promise<Client | undefined> {
     if (this.#state === 'failed' && !this.#coming) this.#await(this.#tryAgain())
     if (!this.#client && this.#coming) await Promise.race([this.#coming, aborted(signal)])
@@ -176,7 +177,7 @@ export class McpServer {
     }
   }
 
-  /** Calls wait for what is coming, until it has come or has not. */
+  /** Calls wait for the pending connection until it succeeds or fails. */
   #await(coming: Promise<void>): void {
     this.#coming = coming.finally(() => {
       if (this.#coming === mine) this.#coming = undefined
@@ -187,14 +188,14 @@ export class McpServer {
   #lost(client: Client): void {
     if (this.#client !== client) return
     this.#client = undefined
-    this.#failed(new AgentError('internal', 'The server ended.'))
+    this.#failed(new AgentError('internal', 'The server exited.'))
   }
 
   #failed(error: unknown): void {
     if (this.#state === 'closed') return
     this.#problem = messageOf(error)
     this.#state = 'restarting'
-    this.#options.logger.warn('An MCP server is not there', { server: this.name, problem: this.#problem })
+    this.#options.logger.warn('MCP server is not available', { server: this.name, problem: this.#problem })
     this.#await(this.#restart())
   }
 
@@ -205,7 +206,7 @@ export class McpServer {
       if (this.#closing.signal.aborted) return
       try {
         await this.#connect()
-        this.#options.logger.info('An MCP server was started again', { server: this.name })
+        this.#options.logger.info('MCP server restarted', { server: this.name })
         return
       } catch (error) {
         this.#problem = messageOf(error)
@@ -214,27 +215,27 @@ export class McpServer {
     if (this.#closing.signal.aborted) return
     this.#state = 'failed'
     const facts = { server: this.name, problem: this.#problem, attempts: this.#restarts }
-    this.#options.logger.error('An MCP server was given up', facts)
+    this.#options.logger.error('MCP server failed, no more restarts', facts)
   }
 
-  /** What a failed call says about the connection. */
+  /** What a failed call means for the connection. */
   async #fateOf(client: Client, error: unknown): Promise<'fine' | 'lost' | 'forgotten'> {
     if (this.#client !== client) return 'lost'
     if (!('url' in this.#source)) return 'fine'
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     const isForgotten = code === 404 || (code === 400 && client.transport?.sessionId !== undefined)
-    // Errors that the server itself answered with have numbers below zero.
+    // Errors that the server itself returned have negative codes.
     if (!isForgotten && typeof code === 'number') return 'fine'
     await endClient(client)
     this.#lost(client)
     return isForgotten ? 'forgotten' : 'lost'
   }
 
-  /** A broken stream may be the end of an HTTP server: calls that wait for it would wait for their timeout. */
+  /** A broken stream may mean that the HTTP server is gone: pending calls would wait for their timeout. */
   #noticed(client: Client, error: Error): void {
-    this.#options.logger.debug('An MCP connection reports', { server: this.name, problem: error.message })
+    this.#options.logger.debug('MCP connection error', { server: this.name, problem: error.message })
     if (!('url' in this.#source) || this.#client !== client || this.#isChecking) return
-    // A check that fails reports again: it must not lead to another one.
+    // A failing check reports an error, too, and must not start another check.
     this.#isChecking = true
     client
       .ping({ timeout: PING_TIMEOUT_MS })
@@ -244,18 +245,18 @@ export class McpServer {
       })
   }
 
-  #heard(line: string): void {
+  #onLine(line: string): void {
     const text = line.slice(0, MAX_LINE_CHARACTERS)
     this.#lastLines = [...this.#lastLines, text].slice(-5)
-    this.#options.logger.debug('An MCP server says', { server: this.name, line: text })
+    this.#options.logger.debug('MCP server output', { server: this.name, line: text })
   }
 
-  #lastWords(): string {
-    return this.#lastLines.length > 0 ? ` Its last words: ${this.#lastLines.join(' | ')}` : ''
+  #lastOutput(): string {
+    return this.#lastLines.length > 0 ? ` Its last output: ${this.#lastLines.join(' | ')}` : ''
   }
 
-  #diedDuring(tool: string): string {
-    return `MCP server "${this.name}" ended while "${tool}" was running. Whether it had any effect is not known.`
+  #exitedDuring(tool: string): string {
+    return `MCP server "${this.name}" exited while "${tool}" was running. Whether the call had an effect is unknown.`
   }
 
   #unavailable(tool: string): string {
@@ -288,7 +289,7 @@ async function listTools(client: Client, limits: () => RequestLimits): Promise<M
   return facts
 }
 
-/** Says goodbye to a session that has one, and closes, in bounded time. */
+/** Terminates the session if there is one, and closes, each with a timeout. */
 async function endClient(client: Client): Promise<void> {
   const { transport } = client
   if (transport && 'terminateSession' in transport) {
@@ -319,7 +320,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** What a server's tool answered, as far as it is looked at here. */
+/** A tool's answer, as far as it is read here. */
 interface McpAnswer {
   content?: unknown
   structuredContent?: unknown

@@ -9,7 +9,7 @@ export type { McpServerStatus } from './mcp-server.js'
 
 /** A server to take tools from: a program to start, or an address. */
 export type McpServerConfig = (McpProcess | McpUrl) & {
-  /** Whether a person is asked before each call. Default false. */
+  /** Whether each call requires approval. Default false. */
   needsApproval?: boolean | undefined
   /** For one call. Default 120,000. */
   timeoutMs?: number | undefined
@@ -21,20 +21,20 @@ export interface McpOptions {
   signal?: AbortSignal | undefined
   /** How long a server may take to start and list its tools. Default 30,000. */
   startTimeoutMs?: number | undefined
-  /** The pause before the first restart of a server that died. Default 250. */
+  /** The delay before the first restart of a crashed server. Default 250. */
   restartDelayMs?: number | undefined
 }
 
 export interface McpConnections {
-  /** The tools that the servers offer now. They go on working when their server is restarted. */
+  /** The current tools of the servers. They keep working when their server is restarted. */
   tools(): Tool[]
-  /** How each server is. */
+  /** The state of each server. */
   status(): McpServerStatus[]
-  /** Ends the connections, and the servers that were started here with all that they started. */
+  /** Closes the connections, and ends the servers that were started here with all their processes. */
   close(): Promise<void>
 }
 
-/** Connects to all servers at once. One that does not come is reported by `status` and the log, not thrown. */
+/** Connects to all servers in parallel. A failed connection is reported by `status` and the log, not thrown. */
 export async function connectMcpServers(
   servers: Readonly<Record<string, McpServerConfig>>,
   { logger = silentLogger, signal, startTimeoutMs = 30_000, restartDelayMs = 250 }: McpOptions = {},
@@ -73,7 +73,7 @@ function mcpTool(server: McpServer, facts: McpToolFacts, config: McpServerConfig
     parameters: facts.inputSchema,
     effect: readOnly ? 'read' : idempotent ? 'idempotent' : 'once',
     needsApproval,
-    // The call's own timeout comes first, because it tells the server to stop.
+    // The call's own timeout fires first, because it notifies the server.
     timeoutMs: timeoutMs + 5_000,
     execute: (args, { signal }) => server.call(facts.name, args, signal, timeoutMs),
   }
@@ -96,8 +96,8 @@ function invalid(message: string): AgentError {
 const MAX_LENGTH = 64
 
 /**
- * Names for the tools of servers, `server_tool`: made of what every vendor allows, at most 64 characters, each
- * given once. The same tools in the same order get the same names.
+ * Names for the tools of servers, `server_tool`: of characters that every vendor allows, at most 64 of them, each
+ * unique. The same tools in the same order get the same names.
  */
 export class McpNames {
   readonly #given = new Set<string>()
@@ -119,7 +119,7 @@ function legal(name: string): string {
   return /^[A-Za-z_]/.test(plain) ? plain : `_${plain}`
 }
 
-/** A name that is too long ends in a print of the whole one, so that two of them stay two. */
+/** A name that is too long ends in a hash of the whole one, so that names stay distinct. */
 function shortened(name: string, whole: string): string {
   if (name.length <= MAX_LENGTH) return name
   const print = createHash('sha256').update(whole).digest('hex').slice(0, 8)

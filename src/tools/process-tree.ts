@@ -1,7 +1,7 @@
 /**
- * Processes with everything that they start. A child leads a process group of its own, and carries a mark in
- * its environment that its descendants inherit: one that left the group (`setsid`, a daemon) is still found by
- * it on Linux. Whatever is left when this process exits is ended with it.
+ * Processes with all their descendants. A child leads its own process group and has a mark in its environment that
+ * descendants inherit: on Linux one that left the group (`setsid`, a daemon) is found by that mark. All remaining
+ * processes are killed when this process exits.
  */
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -9,9 +9,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 export interface ProcessTree {
   readonly child: ChildProcess
-  /** Sends a signal to all of it. */
+  /** Sends a signal to the whole group. */
   signal(signal: NodeJS.Signals): void
-  /** Kills all of it for good. To be called again when `child` has ended, for what outlived it. */
+  /** Kills the whole tree. Call it again when `child` has exited, for descendants that outlived it. */
   kill(): void
 }
 
@@ -19,7 +19,7 @@ const MARK = 'LANGO_PROCESS_MARK'
 const living = new Set<ProcessTree>()
 let listensForExit = false
 
-/** Starts a process that can be ended with all that it starts. `options.env` must be given. */
+/** Starts a process that can be killed with all its descendants. `options.env` is required. */
 export function spawnTree(
   command: string,
   args: readonly string[],
@@ -28,7 +28,7 @@ export function spawnTree(
   const mark = randomUUID()
   const child = spawn(command, args, {
     ...options,
-    // Windows has no groups; there a detached process would only get a window.
+    // Windows has no process groups; there a detached process would only open a window.
     detached: process.platform !== 'win32',
     env: { ...options.env, [MARK]: mark },
   })
@@ -36,7 +36,7 @@ export function spawnTree(
     child,
     signal: signal => signalGroup(child, signal),
     kill: () => {
-      // Once all of it has ended, its number may belong to somebody else.
+      // Once the tree has exited, its pid may belong to another process.
       if (!living.has(tree)) return
       const hasEnded = child.exitCode !== null || child.signalCode !== null
       signalGroup(child, 'SIGKILL')
@@ -44,7 +44,7 @@ export function spawnTree(
       if (hasEnded) living.delete(tree)
     },
   }
-  // A process that could not be started has no id, and nothing to end.
+  // A process that could not be started has no pid.
   if (child.pid !== undefined) remember(tree)
   return tree
 }
@@ -67,7 +67,7 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   send(-child.pid, signal)
 }
 
-/** Kills what carries the mark. A process may start another one meanwhile, so it looks again, a few times. */
+/** Kills processes with the mark. One may start another meanwhile, so the search is repeated a few times. */
 function killMarked(mark: string): void {
   if (process.platform !== 'linux') return
   for (let round = 0; round < 5; round++) {
@@ -83,7 +83,7 @@ function markedProcesses(mark: string): number[] {
     const pid = Number(name)
     if (!Number.isInteger(pid) || pid === process.pid) return []
     try {
-      // A process that has ended but was not yet waited for has an empty environment.
+      // A zombie has an empty environment.
       return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(entry) ? [pid] : []
     } catch {
       return []
@@ -95,6 +95,6 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It is gone already.
+    // It has already exited.
   }
 }

@@ -10,10 +10,10 @@ export function readFileTool({ workspace }: { workspace: string }): Tool {
   return defineTool({
     name: 'read_file',
     description:
-      'Reads a text file of the workspace. Long files come in pages: go on with first_line set to nextLine.',
+      'Reads a text file of the workspace. Long files come in pages: continue with first_line set to nextLine.',
     parameters: z.object({
       path: z.string().min(1).describe('The path, relative to the workspace.'),
-      first_line: z.int().min(1).default(1).describe('The line to begin with; 1 is the first.'),
+      first_line: z.int().min(1).default(1).describe('The line to start with; 1 is the first.'),
       max_lines: z.int().min(1).max(MAX_LINES).default(DEFAULT_LINES),
     }),
     effect: 'read',
@@ -35,7 +35,7 @@ export function readFileTool({ workspace }: { workspace: string }): Tool {
 
 const DEFAULT_LINES = 1_000
 const MAX_LINES = 5_000
-/** Less than what a result may have, whatever the script. */
+/** Below the limit of a result for any script. */
 const MAX_PAGE_BYTES = 48_000
 const MAX_LINE_CHARACTERS = 4_000
 const CHUNK_BYTES = 65_536
@@ -46,7 +46,7 @@ interface PageOptions {
   signal: AbortSignal
 }
 
-/** One page of lines. The file is read piece by piece and never held as a whole, however long its lines are. */
+/** One page of lines. The file is read in chunks and never held in memory as a whole, however long its lines are. */
 async function readLines(handle: FileHandle, options: PageOptions) {
   const page = new LinePage(options)
   const decoder = new StringDecoder('utf8')
@@ -65,7 +65,7 @@ async function readLines(handle: FileHandle, options: PageOptions) {
   return page.result()
 }
 
-/** Takes the text of a file piece by piece and keeps the lines that were asked for. */
+/** Takes the text of a file in chunks and keeps the requested lines. */
 class LinePage {
   #lineNumber = 1
   #line = ''

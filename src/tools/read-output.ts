@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTool, type Tool, type ToolContext } from '../tool.js'
 
 /**
- * Reads a part of an output that was kept whole: `length` characters from `offset`, and how many there are.
- * `undefined` when nothing is kept under that reference for this session.
+ * Reads a part of a stored output: `length` characters from `offset`, and the total number of characters.
+ * `undefined` when nothing is stored under that reference for this session.
  */
 export type ReadOutput = (
   reference: string,
@@ -12,21 +12,21 @@ export type ReadOutput = (
   context: ToolContext,
 ) => Promise<{ text: string; totalCharacters: number } | undefined>
 
-/** Pages through outputs that were too long for the model and are kept whole. */
+/** Pages through stored outputs that were too long for the model. */
 export function readOutputTool(read: ReadOutput): Tool {
   return defineTool({
     name: 'read_output',
     description:
-      'Reads on in the output of an earlier tool call that was shortened. The marker in the shortened output names the reference.',
+      'Reads more of the output of an earlier tool call that was shortened. The marker in the shortened output names the reference.',
     parameters: z.object({
       reference: z.string().describe('The reference from the marker.'),
-      offset: z.int().min(0).default(0).describe('The character to begin with; 0 is the first.'),
+      offset: z.int().min(0).default(0).describe('The character to start with; 0 is the first.'),
       length: z.int().min(1).max(MAX_LENGTH).default(DEFAULT_LENGTH).describe('How many characters.'),
     }),
     effect: 'read',
     execute: async ({ reference, offset, length }, context) => {
       const part = await read(reference, offset, length, context)
-      if (!part) return { error: `There is no kept output "${reference}" in this session.` }
+      if (!part) return { error: `No stored output "${reference}" in this session.` }
       const { text, totalCharacters } = part
       const end = offset + text.length
       return {

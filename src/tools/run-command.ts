@@ -12,11 +12,11 @@ export interface RunCommandOptions {
   workspace: string
   /** Default 120,000. */
   timeoutMs?: number | undefined
-  /** Added to the little that commands get of this process's environment. */
+  /** Added to the reduced environment of commands. */
   env?: Readonly<Record<string, string>> | undefined
   /** Default `auto`. */
   sandbox?: SandboxMode | undefined
-  /** Whether a person is asked first. Default true. */
+  /** Whether approval is required. Default true. */
   needsApproval?: boolean | undefined
 }
 
@@ -26,7 +26,7 @@ export function runCommandTool(options: RunCommandOptions): Tool {
   return defineTool({
     name: 'run_command',
     description:
-      'Runs a shell command in the workspace and returns its exit code and output. It gets no input, and what it leaves running in the background is ended with it.',
+      'Runs a shell command in the workspace and returns its exit code and output. It gets no input, and processes that it leaves in the background are killed when it exits.',
     parameters: z.object({
       command: z.string().min(1).max(100_000),
       timeout_seconds: z
@@ -37,7 +37,7 @@ export function runCommandTool(options: RunCommandOptions): Tool {
     }),
     effect: 'once',
     needsApproval,
-    // Its own timeout comes first: it tells more.
+    // Its own timeout fires first: its message says more.
     timeoutMs: timeoutMs + GRACE_MS + 15_000,
     execute: async ({ command, timeout_seconds }, { signal }) => {
       const limitMs = Math.min(timeoutMs, (timeout_seconds ?? Number.POSITIVE_INFINITY) * 1000)
@@ -49,7 +49,7 @@ export function runCommandTool(options: RunCommandOptions): Tool {
 
 const GRACE_MS = 1_000
 const MAX_OUTPUT_BYTES = 32_000
-/** Nobody reads that much: a command that writes more has gone wrong. */
+/** A command that writes more is out of control. */
 const RUNAWAY_BYTES = 64_000_000
 
 async function start(command: string, { workspace, env, sandbox = 'auto' }: RunCommandOptions) {
@@ -59,7 +59,7 @@ async function start(command: string, { workspace, env, sandbox = 'auto' }: RunC
   if (sandbox === 'required' && !isSandboxed) {
     throw new AgentError(
       'invalid-config',
-      'Commands need a sandbox here, and bubblewrap (bwrap) is missing or does not work. Install it, or allow commands without one.',
+      'A sandbox is required, but bubblewrap (bwrap) is missing or does not work. Install it, or set tools.sandbox to "auto" or "off".',
     )
   }
   const shell =
@@ -69,7 +69,7 @@ async function start(command: string, { workspace, env, sandbox = 'auto' }: RunC
   return { tree, sandbox: isSandboxed ? 'bubblewrap' : 'none' }
 }
 
-/** One command from its start to the end of all that it started. */
+/** One command, from its start until all its processes have exited. */
 class CommandRun {
   readonly #output = new BoundedOutput(MAX_OUTPUT_BYTES)
   #stopReason: string | undefined
@@ -117,7 +117,7 @@ class CommandRun {
     }
   }
 
-  /** Asks politely first. */
+  /** SIGTERM first, then SIGKILL. */
   #stop(reason: string): void {
     if (this.#stopReason) return
     this.#stopReason = reason
@@ -125,7 +125,7 @@ class CommandRun {
     setTimeout(() => this.#tree.kill(), GRACE_MS)
   }
 
-  /** Waits for the command, then ends what it left behind, then reads the last of the output. */
+  /** Waits for the command, kills the processes it left, then reads the rest of the output. */
   async #ended(): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
     const { child } = this.#tree
     const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
@@ -144,7 +144,7 @@ class CommandRun {
   }
 }
 
-/** How long the output of a command that has ended may take to arrive. */
+/** How long the output of a command may take to arrive after its exit. */
 const DRAIN_MS = 100
 
 async function within(promise: Promise<void>, timeoutMs: number): Promise<void> {
@@ -156,7 +156,7 @@ async function within(promise: Promise<void>, timeoutMs: number): Promise<void> 
   clearTimeout(timer)
 }
 
-/** The beginning and the end of an output, however long it is, in little memory. */
+/** The beginning and the end of an output of any length, in bounded memory. */
 export class BoundedOutput {
   readonly #halfBytes: number
   #head = Buffer.alloc(0)
@@ -184,7 +184,7 @@ export class BoundedOutput {
   text(): string {
     const left = this.#total - this.#head.length - this.#tail.length
     if (left === 0) return Buffer.concat([this.#head, this.#tail]).toString('utf8')
-    // Characters that the cut went through are left out with the rest.
+    // Characters that the cut splits are dropped.
     const head = new StringDecoder('utf8').write(this.#head)
     const start = this.#tail.findIndex(byte => (byte & 0xc0) !== 0x80)
     const tail = this.#tail.subarray(Math.max(0, start)).toString('utf8')

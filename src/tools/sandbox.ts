@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-/** `auto` uses a sandbox where the machine has one, `required` refuses to run without, `off` never uses one. */
+/** `auto` uses a sandbox where one is available, `required` fails without one, `off` never uses one. */
 export type SandboxMode = 'auto' | 'required' | 'off'
 
 const probes = new Map<string, Promise<boolean>>()
 
 /**
- * Whether bubblewrap is there and works. Many machines have it and forbid what it needs, so it is tried, once
- * for each search path.
+ * Whether bubblewrap is installed and works. Many machines have it but forbid user namespaces, so it is tried, once
+ * per search path.
  */
 export function hasBubblewrap(environment: Readonly<Record<string, string>>): Promise<boolean> {
   if (process.platform !== 'linux') return Promise.resolve(false)
@@ -28,9 +28,9 @@ export function hasBubblewrap(environment: Readonly<Record<string, string>>): Pr
 const PROBE_TIMEOUT_MS = 10_000
 
 /**
- * A command within bubblewrap: it sees the machine read-only, writes in the workspace and in an empty `/tmp`,
- * has no network and no other processes, and ends with whoever started it. Sockets of services and the places
- * where people keep keys are covered.
+ * A command inside bubblewrap: it sees the file system read-only, writes to the workspace and to an empty `/tmp`,
+ * has no network, sees no other processes, and is killed with its parent. Service sockets and the usual locations
+ * of keys are hidden.
  */
 export function bubblewrapCommand(workspace: string, command: readonly string[]): string[] {
   const atHome = (name: string) => join(homedir(), name)

@@ -46,7 +46,7 @@ const MAX_FILES = 20_000
 const MAX_FILE_BYTES = 4_000_000
 const MAX_TOTAL_BYTES = 200_000_000
 
-/** The state of one search: what was found and how much was read. */
+/** The state of one search: the matches and how much was read. */
 class Search {
   readonly #matches: { path: string; line: number; text: string }[] = []
   #files = 0
@@ -75,7 +75,7 @@ class Search {
       return true
     }
     this.#bytes += text.length
-    // One more than asked for shows whether there are more.
+    // One more than requested shows whether there are more.
     for (const match of this.#find(text, this.#maxMatches - this.#matches.length + 1)) {
       if (this.#matches.length === this.#maxMatches) {
         this.#limit = `There are more: only the first ${this.#maxMatches} matches are listed.`
@@ -125,8 +125,8 @@ interface LineQuery {
 }
 
 /**
- * Finds the lines of a text that match. A model's regular expression may take for ever on an unlucky line and
- * would hold up the whole process, so it runs where it can be interrupted.
+ * Finds the matching lines of a text. A regular expression of a model may backtrack without end and would block the
+ * event loop, so it runs where it can be interrupted.
  */
 function lineMatcher(query: LineQuery): (text: string, limit: number) => LineMatch[] {
   const pattern = patternOf(query)
@@ -140,14 +140,14 @@ function lineMatcher(query: LineQuery): (text: string, limit: number) => LineMat
     } catch (error) {
       throw new AgentError(
         'invalid-argument',
-        `The pattern ${query.query} takes too long to match. Make it simpler: avoid repetitions within repetitions.`,
+        `The pattern ${query.query} takes too long to match. Simplify it: avoid nested repetitions.`,
         { cause: error },
       )
     }
   }
 }
 
-/** Less than anything in the process that must not be late. */
+/** Shorter than the timers that must not be delayed. */
 const MATCH_TIMEOUT_MS = 500
 const MAX_TEXT_CHARACTERS = 300
 
@@ -157,7 +157,7 @@ function patternOf({ query, regex, case_sensitive }: LineQuery): RegExp {
   try {
     return new RegExp(query, flags)
   } catch (error) {
-    // Without the u flag JavaScript forgives needless backslashes, which other languages allow.
+    // Without the u flag JavaScript accepts unnecessary backslashes, which other languages allow.
     try {
       return new RegExp(query, flags.replace('u', ''))
     } catch {
@@ -181,7 +181,7 @@ function matchLines(text: string, pattern: RegExp, limit: number): LineMatch[] {
   return matches
 }
 
-/** The line, or as much of a long one as stands around the match. */
+/** The line, or the part of a long one around the match. */
 function excerpt(content: string, at: number): string {
   if (content.length <= MAX_TEXT_CHARACTERS) return content
   const start = Math.max(0, Math.min(at - 100, content.length - MAX_TEXT_CHARACTERS))

@@ -20,15 +20,15 @@ export interface WalkEntry {
 }
 
 /**
- * Everything beneath a folder, in the order of names, each folder before what is in it. Links are reported and
- * never followed, so the walk neither leaves the workspace nor goes round in circles.
+ * Everything below a folder, sorted by name, each folder before its contents. Links are reported and never followed,
+ * so the walk neither leaves the workspace nor loops.
  */
 export async function* walkFolder(options: WalkOptions): AsyncGenerator<WalkEntry, void, undefined> {
   const { names, folder } = await openAt(options)
   yield* walk(folder, names, options.depth, options)
 }
 
-/** Opens the folder anew, because a generator outlives the call that finds it. */
+/** Opens the folder again, because a generator outlives the call that finds it. */
 async function openAt({ workspace, path }: WalkOptions) {
   return inWorkspace(workspace, path, async ({ parent, name, path: found }) => ({
     folder: await parent.folder(name),
@@ -59,7 +59,7 @@ async function* walk(
   }
 }
 
-/** A folder that went away, became a link or may not be read is passed by. */
+/** A folder that was removed, became a link or is not readable is skipped. */
 async function openOrSkip(folder: OpenFolder, name: string): Promise<OpenFolder | undefined> {
   try {
     return await folder.folder(name)

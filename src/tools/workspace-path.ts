@@ -1,5 +1,5 @@
 /**
- * Files inside one folder and nowhere else, whatever a path says and whoever changes the folder meanwhile.
+ * Restricts file access to one folder, for any path, even when the folder is changed concurrently.
  *
  * 1. A path is resolved by its text: `..` and absolute paths that leave the workspace are refused.
  * 2. Links in it are resolved by the system (`realpath`): a link that leads outside is refused.
@@ -7,7 +7,7 @@
  *    and no link followed. A folder that is replaced by a link after step 2 makes the walk fail.
  *
  * Step 3 needs a way to open a name beneath an open folder. Linux has one in `/proc/self/fd`. Elsewhere the
- * real path is asked for again after opening, which leaves a gap only to whoever swaps a folder twice in time.
+ * real path is checked again after opening; only a folder that is swapped twice in that time is not detected.
  */
 
 import { constants, type Dirent, existsSync } from 'node:fs'
@@ -26,7 +26,7 @@ import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { own } from '../base/own.js'
 import { AgentError } from '../errors.js'
 
-/** A folder that stays the same folder while it is open, whatever happens to its name. */
+/** A folder by its handle: it stays the same folder while it is open, even when it is renamed. */
 export class OpenFolder {
   /** The real path at the time of opening. */
   readonly path: string
@@ -42,7 +42,7 @@ export class OpenFolder {
   /** The workspace itself. Its own path may contain links: it is the owner's choice. */
   static async root(workspace: string, hasDescriptorPaths = HAS_DESCRIPTOR_PATHS): Promise<OpenFolder> {
     const path = await realpath(workspace).catch(error => {
-      throw refusal(`The workspace "${workspace}" cannot be opened: ${reasonOf(error)}.`)
+      throw refusal(`Cannot open the workspace "${workspace}": ${reasonOf(error)}.`)
     })
     const handle = await open(path, constants.O_RDONLY | constants.O_DIRECTORY)
     return new OpenFolder(handle, path, hasDescriptorPaths)
@@ -119,7 +119,7 @@ export interface Located {
   readonly parent: OpenFolder
   /** `.` for the workspace itself. */
   readonly name: string
-  /** From the workspace, with `/` between names: what a model is told. */
+  /** From the workspace, with `/` between names, as models see it. */
   readonly path: string
 }
 
@@ -157,7 +157,7 @@ export interface LocateOptions {
 /** The names that lead from the workspace to the real place of a path, which need not exist yet. */
 async function realNames(root: string, asGiven: string, path: string): Promise<string[]> {
   if (path.includes('\0')) throw refusal('A path cannot contain a NUL character.')
-  // A workspace may be known by a path with links in it; a path that begins like it means the same place.
+  // The workspace may be given by a path with links in it; a path that starts with it means the same place.
   const inside = isAbsolute(path) && isWithin(asGiven, path) ? relative(asGiven, path) : path
   const wanted = resolve(root, inside)
   if (!isWithin(root, wanted)) throw outside(path)
@@ -168,7 +168,7 @@ async function realNames(root: string, asGiven: string, path: string): Promise<s
     .filter(name => name !== '')
 }
 
-/** The real path of whatever part of a path exists, with the rest behind it. */
+/** The real path of the existing part of a path, followed by the rest. */
 async function realPlace(path: string): Promise<string> {
   const missing: string[] = []
   for (let place = path; ; place = resolve(place, '..')) {
@@ -176,7 +176,7 @@ async function realPlace(path: string): Promise<string> {
       return join(await realpath(place), ...missing)
     } catch (error) {
       if (codeOf(error) !== 'ENOENT') throw error
-      // A link that leads nowhere exists all the same, and would be followed by whoever creates its target.
+      // A dangling link exists, and creating its target would follow it.
       if (await isLink(place)) throw refusal(`"${path}" leads through a link to nowhere.`)
       missing.unshift(relative(resolve(place, '..'), place))
     }
@@ -211,7 +211,7 @@ function outside(path: string): AgentError {
   return refusal(`"${path}" is outside the workspace. Use a path inside it, relative to its top.`)
 }
 
-/** The system's words about a path, without the path: it may be one that only we use. */
+/** The system's error for a path, without its text: that may name an internal path. */
 function asRefusal(error: unknown, path: string): unknown {
   if (codeOf(error) === undefined) return error
   return refusal(`"${path}": ${reasonOf(error)}.`, error)
@@ -236,7 +236,7 @@ function reasonOf(error: unknown): string {
 
 function codeOf(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
-  // Our own errors have codes as well, in small letters.
+  // Lango's own errors have codes, too, in lower case.
   return typeof code === 'string' && code === code.toUpperCase() ? code : undefined
 }
 

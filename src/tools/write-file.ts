@@ -7,7 +7,7 @@ import { inWorkspace, type OpenFolder } from './workspace-path.js'
 
 export interface WriteToolOptions {
   workspace: string
-  /** Whether a person is asked first. Default true. */
+  /** Whether approval is required. Default true. */
   needsApproval?: boolean | undefined
 }
 
@@ -40,7 +40,7 @@ export function writeFileTool({ workspace, needsApproval = true }: WriteToolOpti
 
 const MAX_CHARACTERS = 8_000_000
 
-/** Whether there is a file to replace; folders, pipes and devices are not replaced. */
+/** Whether a file exists that can be replaced; folders, pipes and devices cannot. */
 async function isReplaceable(folder: OpenFolder, name: string, path: string): Promise<boolean> {
   const facts = await folder.facts(name).catch(() => undefined)
   if (!facts) return false
@@ -49,9 +49,9 @@ async function isReplaceable(folder: OpenFolder, name: string, path: string): Pr
 }
 
 /**
- * Writes a file beside its place and moves it there: whoever reads sees the old content or the new, never half
- * of it; a link that stands in its place is replaced, not followed; and another name of the old file (a hard
- * link, perhaps outside the workspace) keeps the old content. `isUnchanged` is asked just before the move.
+ * Writes a temporary file and renames it: readers see the old content or the new, never a part of it; a link is
+ * replaced, not followed; and another name of the old file (a hard link, perhaps outside the workspace) keeps the
+ * old content. `isUnchanged` is called just before the rename.
  */
 async function replaceFile(
   folder: OpenFolder,
@@ -94,10 +94,13 @@ export function editFileTool({ workspace, needsApproval = true }: WriteToolOptio
   return defineTool({
     name: 'edit_file',
     description:
-      'Replaces a passage of a text file of the workspace. old_text must stand in the file exactly once, letter for letter, unless replace_all is true.',
+      'Replaces a passage of a text file of the workspace. old_text must occur in the file exactly once, character for character, unless replace_all is true.',
     parameters: z.object({
       path: z.string().min(1).describe('The path, relative to the workspace.'),
-      old_text: z.string().min(1).describe('The passage as it stands in the file, with enough around it.'),
+      old_text: z
+        .string()
+        .min(1)
+        .describe('The passage exactly as it is in the file, with enough context to be unique.'),
       new_text: z.string().describe('What to put in its place.'),
       replace_all: z.boolean().default(false),
     }),
@@ -113,7 +116,7 @@ export function editFileTool({ workspace, needsApproval = true }: WriteToolOptio
           const now = await parent.facts(name)
           return now.ino === before.ino && now.mtimeMs === before.mtimeMs && now.size === before.size
         })
-        if (!written) throw problem(`"${found}" was changed by somebody else meanwhile. Read it again.`)
+        if (!written) throw problem(`"${found}" was changed by another process. Read it again.`)
         return { path: found, replacements }
       }),
   })
@@ -121,7 +124,7 @@ export function editFileTool({ workspace, needsApproval = true }: WriteToolOptio
 
 const MAX_BYTES = 8_000_000
 
-/** The whole text of a file. What is not UTF-8 would be damaged by writing it back, and is refused. */
+/** The whole text of a file. Other encodings than UTF-8 would be damaged by writing, and are refused. */
 async function readWhole(folder: OpenFolder, name: string, path: string) {
   const handle = await folder.file(name)
   try {
@@ -154,16 +157,16 @@ function replacePassage(text: string, { path, oldText, newText, replaceAll }: Ed
   const places = placesOf(text, oldText)
   if (places.length === 0 && isCrlf(text) && !oldText.includes('\r')) {
     const [old, replacement] = [oldText, newText].map(part => part.replaceAll(/\r?\n/g, '\r\n'))
-    // Models write plain line ends; in a file with Windows line ends theirs mean the same.
+    // Models write LF; in a file with CRLF it means the same.
     if (old !== undefined && replacement !== undefined && old !== oldText && text.includes(old)) {
       return replacePassage(text, { path, oldText: old, newText: replacement, replaceAll })
     }
   }
-  if (places.length === 0) throw problem(`old_text does not stand in "${path}". ${hint(text, oldText)}`)
+  if (places.length === 0) throw problem(`old_text does not occur in "${path}". ${hint(text, oldText)}`)
   if (places.length > 1 && !replaceAll) {
     const lines = places.slice(0, 10).map(place => lineOf(text, place))
     throw problem(
-      `old_text stands in "${path}" ${places.length} times (lines ${lines.join(', ')}${places.length > 10 ? ', …' : ''}). Give more of what is around it, or set replace_all.`,
+      `old_text occurs in "${path}" ${places.length} times (lines ${lines.join(', ')}${places.length > 10 ? ', …' : ''}). Include more of the surrounding text, or set replace_all.`,
     )
   }
   return { text: text.split(oldText).join(newText), replacements: places.length }
@@ -187,7 +190,7 @@ function lineOf(text: string, place: number): number {
 function hint(text: string, oldText: string): string {
   const plain = (value: string) => value.replaceAll(/\s+/g, ' ').trim()
   return plain(text).includes(plain(oldText))
-    ? 'It does with other white space: copy the passage exactly, spaces, tabs and line ends included.'
+    ? 'It does with different white space: copy the passage exactly, including spaces, tabs and line breaks.'
     : 'Read the file again and copy the passage exactly.'
 }
 

@@ -54,7 +54,7 @@ test('a broken session is explained: where, who refuses it how, and what helps',
   const { code, text } = await captured(() => doctor({ store, session: 's1' }))
   expect(code).toBe(3)
   expect(text).toContain('Session s1 of user in lango: 3 messages, 1 problem.')
-  expect(text).toContain('refused by all but ollama')
+  expect(text).toContain('rejected by all but ollama')
   expect(text).toContain('Message 2: A call has no result.')
   expect(text).toContain('R1: “No tool output found for function call”')
   expect(text).toContain('lango doctor --session s1 --fix')
@@ -66,7 +66,7 @@ test('--fix writes a copy, leaves the original as it was, and does nothing the s
   const first = await captured(() => doctor({ store, session: 's1', fix: true }))
   expect(first).toMatchObject({
     code: 0,
-    text: expect.stringContaining('Healed copy: s1-healed (4 messages)'),
+    text: expect.stringContaining('Repaired copy: s1-healed (4 messages)'),
   })
   const copy = await sessionOf(store, 's1-healed')
   expect(copy?.state).toEqual({ cart: 1, 'user:name': 'Ann' })
@@ -77,10 +77,10 @@ test('--fix writes a copy, leaves the original as it was, and does nothing the s
   const second = await captured(() => doctor({ store, session: 's1', fix: true }))
   expect(second).toMatchObject({
     code: 0,
-    text: expect.stringContaining('healed before: the copy is s1-healed'),
+    text: expect.stringContaining('Already repaired: the copy is s1-healed'),
   })
   const healthy = await captured(() => doctor({ store, session: 's1-healed', fix: true }))
-  expect(healthy).toMatchObject({ code: 0, text: expect.stringContaining('Nothing is wrong') })
+  expect(healthy).toMatchObject({ code: 0, text: expect.stringContaining('No problems') })
   expect(await sessionOf(store, 's1-healed')).toEqual(copy)
   expect(await sessionOf(store, 's1-healed-healed')).toBeUndefined()
 })
@@ -88,7 +88,7 @@ test('--fix writes a copy, leaves the original as it was, and does nothing the s
 test('a copy that was left unfinished is completed, and one that goes on is left alone', async () => {
   const store = await storeWith(['s1', BROKEN], ['s1-healed', BROKEN.slice(0, 2)])
   const { text } = await captured(() => doctor({ store, session: 's1', fix: true }))
-  expect(text).toContain('Healed copy: s1-healed (4 messages)')
+  expect(text).toContain('Repaired copy: s1-healed (4 messages)')
   const opened = await openStore(store)
   await opened.appendMessage(
     { ...key, sessionId: 's1-healed' },
@@ -96,7 +96,7 @@ test('a copy that was left unfinished is completed, and one that goes on is left
   )
   await opened.close()
   const again = await captured(() => doctor({ store, session: 's1', fix: true }))
-  expect(again.text).toContain('healed before')
+  expect(again.text).toContain('Already repaired')
   expect((await sessionOf(store, 's1-healed'))?.totalMessages).toBe(5)
 })
 
@@ -126,7 +126,7 @@ test('what Lango sends right all the same is named, and healed in the copy', asy
   const { code, text } = await captured(() => doctor({ store, session: 's1', fix: true }))
   expect(code).toBe(0)
   expect(text).toContain(
-    'Message 2: The role "model" is one vendor\'s name for assistant. Lango sends it right',
+    'Message 2: The role "model" is one vendor\'s name for assistant. Lango sends it in a valid form',
   )
   expect(text.slice(0, text.indexOf('Message 3'))).not.toContain('G4')
   const copy = await sessionOf(store, 's1-healed')
@@ -142,7 +142,7 @@ test('--all lists the sessions that are not well', async () => {
   const { code, text } = await captured(() => doctor({ store, all: true }))
   expect(code).toBe(3)
   expect(text).toBe(
-    'bad of user: 1 problem, 11 of 12 profiles refuse it\n2 sessions looked at, 1 with problems.\n',
+    'bad of user: 1 problem, rejected by 11 of 12 profiles\n2 sessions checked, 1 with problems.\n',
   )
 })
 
@@ -177,10 +177,10 @@ test('sessions that Lango itself wrote are well: parallel calls, chains, thought
 })
 
 test.each([
-  [{ fix: true }, /--fix heals sessions/],
-  [{ session: 's1', all: true }, /not both/],
-  [{ session: 's1', as: 'x' }, /--as names the copy/],
-  [{ all: true, fix: true, as: 'x' }, /--as names the copy/],
+  [{ fix: true }, /--fix needs --session or --all/],
+  [{ session: 's1', all: true }, /cannot be combined/],
+  [{ session: 's1', as: 'x' }, /--as needs --session and --fix/],
+  [{ all: true, fix: true, as: 'x' }, /--as needs --session and --fix/],
 ])('%j is refused', async (flags, message) => {
   await expect(doctor(flags)).rejects.toThrow(message)
 })
@@ -229,10 +229,10 @@ test('an installation in order: every check says what it found', async () => {
   expect(code).toBe(0)
   expect(of('configuration')?.message).toMatch(/lango\.config\.json is valid/)
   expect(of('keys')).toMatchObject({ status: 'ok', message: expect.stringContaining('mine') })
-  expect(of('store')).toMatchObject({ status: 'ok', message: expect.stringContaining('is made when') })
+  expect(of('store')).toMatchObject({ status: 'ok', message: expect.stringContaining('will be created') })
   expect(of('provider')).toMatchObject({
     status: 'ok',
-    message: `mine answers at http://127.0.0.1:${port}/v1`,
+    message: `mine is reachable at http://127.0.0.1:${port}/v1`,
   })
   expect(text).not.toContain('never-shown')
 })
@@ -269,7 +269,7 @@ test('a store is looked at and not touched: older, newer, and not a database', a
   const path = join(folder, 'lango.db')
   await (await openStore(`sqlite:${path}`)).close()
   const current = await installation({ store: `sqlite:${path}` }, { offline: true })
-  expect(current.of('store')?.message).toMatch(/answers, schema version \d+$/)
+  expect(current.of('store')?.message).toMatch(/, schema version \d+$/)
 
   const { DatabaseSync } = await import('@photostructure/sqlite')
   const database = new DatabaseSync(path)
@@ -291,11 +291,11 @@ test('a PostgreSQL store is looked at without making its tables', async () => {
   const database = await createDatabase()
   onTestFinished(() => database.drop())
   expect((await checkStore(database.url)).message).toMatch(
-    /schema version 0; it is brought to \d+ when it is opened/,
+    /schema version 0; it is migrated to \d+ when it is opened/,
   )
   expect(await database.query("SELECT 1 FROM pg_tables WHERE tablename LIKE 'lango%'")).toEqual([])
   await (await openStore(database.url)).close()
-  expect((await checkStore(database.url)).message).toMatch(/answers, schema version [1-9]\d*$/)
+  expect((await checkStore(database.url)).message).toMatch(/, schema version [1-9]\d*$/)
 })
 
 test('a configuration that is wrong fails, and the checks that need it wait', async () => {

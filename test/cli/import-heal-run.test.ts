@@ -53,7 +53,7 @@ test('a bricked session from an ADK database imports, lints, heals and runs on e
   })
   expect(await lango(folder, 'doctor', ...session, 's1', '--fix')).toMatchObject({
     code: 0,
-    text: expect.stringContaining('Go on with: lango chat --session s1-healed --user ann --app lango'),
+    text: expect.stringContaining('Continue with: lango chat --session s1-healed --user ann --app lango'),
   })
   expect(await lango(folder, 'lint', ...session, 's1-healed')).toMatchObject({ code: 0 })
 

@@ -9,7 +9,7 @@ import { PROTOTYPE_NAMES } from '../support/prototype-names.js'
 
 test.each(PROTOTYPE_NAMES)('%s is no command and no option', async name => {
   for (const args of [[name], ['sessions', name], ['config', name]]) {
-    expect(() => parseCommandLine(LANGO, args)).toThrow(`There is no command "${args.join(' ')}".`)
+    expect(() => parseCommandLine(LANGO, args)).toThrow(`Unknown command "${args.join(' ')}".`)
   }
   for (const args of [
     [`--${name}`],
@@ -17,7 +17,7 @@ test.each(PROTOTYPE_NAMES)('%s is no command and no option', async name => {
     ['run', 'hi', `--${name}`, 'x'],
     ['models', `--no-${name}`],
   ]) {
-    expect(() => parseCommandLine(LANGO, args)).toThrow(/has no option --/)
+    expect(() => parseCommandLine(LANGO, args)).toThrow(/Unknown option --/)
   }
   await expect(completion(name, LANGO)).rejects.toMatchObject({
     code: 'invalid-argument',

@@ -28,7 +28,7 @@ test('without a key the demo answers on stdout, and stderr says how to set one',
   expect(answered.code).toBe(0)
   expect(answered.stdout).toMatch(/hello there[\s\S]*\n$/)
   expect(answered.stderr).toContain(
-    'No key was found, so the offline demo model answers. Set one: export OPENAI_API_KEY=',
+    'No API key found; using the offline demo model. Set one: export OPENAI_API_KEY=',
   )
   const quiet = await lango(['run', '--quiet', '--session', 's1', '--model', 'demo'], {
     cwd,
@@ -122,16 +122,18 @@ test('a failed run exits with 1 and one sentence, or the error as an event', asy
     code: 1,
     stderr: expect.stringContaining('Did you mean "openai/gpt-5.2"?'),
   })
-  expect(empty).toMatchObject({ code: 1, stderr: expect.stringMatching(/^lango: There is nothing to ask: /) })
+  expect(empty).toMatchObject({ code: 1, stderr: expect.stringMatching(/^lango: No prompt\. /) })
   expect(before.code).toBe(1)
   expect(eventsOf(before)).toMatchObject([{ type: 'error', error: { code: 'invalid-config' } }])
-  expect(noFile).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no such file') })
-  expect(folder.stderr).toBe('lango: . cannot be attached: it is a folder; name the files in it.\n')
-  expect(nothing.stderr).toBe('lango: empty.png is empty: there is nothing to attach.\n')
-  expect(noAgent.stderr).toBe('lango: There is no agent file nobody.ts. Check the path.\n')
+  expect(noFile).toMatchObject({ code: 1, stderr: expect.stringContaining('no such file') })
+  expect(folder.stderr).toBe('lango: Cannot attach .: it is a folder; attach its files.\n')
+  expect(nothing.stderr).toBe('lango: Cannot attach empty.png: it is empty.\n')
+  expect(noAgent.stderr).toBe('lango: Agent file nobody.ts does not exist. Check the path.\n')
 })
 
-test('Ctrl-C ends a run with 130, and the session goes on', async () => {
+test('Ctrl-C ends a run with exit code 130, and the session can be continued', {
+  timeout: 120_000,
+}, async () => {
   let asked = () => {}
   const isAsked = new Promise<void>(resolve => {
     asked = resolve
@@ -185,7 +187,7 @@ export const rootAgent = new LlmAgent({ name: 'echo', model: 'gemini-2.5-flash',
   ]
   const answered = await lango(args, { cwd })
   expect(answered).toMatchObject({ code: 0, stdout: expect.stringContaining('hi') })
-  expect(answered.stderr).toContain('The offline demo model answers, as it was asked to.')
+  expect(answered.stderr).toContain('Using the offline demo model, as requested.')
   const listed = await lango(['sessions', 'list', '--app', 'shop', '--json'], { cwd })
   expect(JSON.parse(listed.stdout).sessions).toHaveLength(1)
   expect(await readFile(join(cwd, 'lango.db'))).toBeInstanceOf(Buffer)

@@ -5,7 +5,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango, startLango } from './lango.js'
 
-test('lango serve says what it serves, remembers over a restart, and ends on a signal', async () => {
+test('lango serve prints agent, address and store, keeps sessions over a restart, and exits on a signal', {
+  timeout: 120_000,
+}, async () => {
   const cwd = await temporaryFolder()
   const start = async (...args: string[]) => {
     const child = startLango(['serve', '--port', '0', ...args], { cwd })
@@ -21,8 +23,7 @@ test('lango serve says what it serves, remembers over a restart, and ends on a s
   }
   const first = await start()
   const [, url = ''] =
-    /^Lango serves lango-agent with demo\/demo from sqlite:\.\/lango\.db at (http:\S+)$/.exec(first.line) ??
-    []
+    /^Serving lango-agent \(demo\/demo\) at (http:\S+), store sqlite:\.\/lango\.db$/.exec(first.line) ?? []
   const info = await (await fetch(`${url}/api/info`)).json()
   expect(info).toMatchObject({ agent: 'lango-agent', demo: true, user: 'user', store: 'sqlite' })
   const title = 'kept'
@@ -57,8 +58,8 @@ test('lango serve refuses what would be open to everybody, and ports that are no
   onTestFinished(() => void child.kill('SIGKILL'))
   const lines = createInterface({ input: child.stdout ?? process.stdin })[Symbol.asyncIterator]()
   const line: string = (await lines.next()).value ?? ''
-  expect(line).toMatch(/ at http:\/\/localhost:\d+$/)
-  const url = line.slice(line.indexOf('http:')).replace('localhost', '127.0.0.1')
+  expect(line).toMatch(/ at http:\/\/localhost:\d+, store memory:$/)
+  const url = (/http:\S+(?=,)/.exec(line)?.[0] ?? '').replace('localhost', '127.0.0.1')
   expect((await fetch(`${url}/api/info`)).status).toBe(401)
   const known = await fetch(`${url}/api/info`, { headers: { authorization: 'Bearer a-token-of-ann' } })
   expect(await known.json()).toMatchObject({ user: 'ann' })

@@ -73,8 +73,8 @@ describe('export and import', () => {
       stderr: `Exported 2 sessions with 4 messages to ${out}.\n`,
     })
     const imported = await lango(['sessions', 'import', out, '--store', 'sqlite:./two.db'], { cwd })
-    expect(imported.stdout).toContain('Imported s1 of the user user: 4 messages.\n')
-    expect(imported.stdout).toContain('Imported empty of the user ann: 0 messages.\n')
+    expect(imported.stdout).toContain('Imported s1 of user user: 4 messages.\n')
+    expect(imported.stdout).toContain('Imported empty of user ann: 0 messages.\n')
     const [first, second, piped] = [
       await readFile(out, 'utf8'),
       await lango(['sessions', 'export', 's1', 'empty', '--store', 'sqlite:./two.db'], { cwd }),
@@ -123,7 +123,7 @@ describe('export and import', () => {
     const first = await lango(['sessions', 'export', 's1', '--store', 'sqlite:./one.db'], { cwd })
     await writeFile(join(cwd, 'long.jsonl'), first.stdout)
     const args = ['sessions', 'import', 'long.jsonl', '--store', 'sqlite:./two.db?sync=normal']
-    expect((await lango(args, { cwd })).stdout).toBe('Imported s1 of the user user: 5,000 messages.\n')
+    expect((await lango(args, { cwd })).stdout).toBe('Imported s1 of user user: 5,000 messages.\n')
     const second = await lango(['sessions', 'export', 's1', '--store', 'sqlite:./two.db'], { cwd })
     expect(first.stdout.split('\n')).toHaveLength(5002)
     expect(withoutTimes(second.stdout)).toBe(withoutTimes(first.stdout))
@@ -152,7 +152,7 @@ describe('export and import', () => {
       'cut.jsonl':
         /^lango: Line 5 of cut\.jsonl is not JSON .* it was cut off\. Nothing of the session "s1" was kept\.\n$/,
       'short.jsonl': /should have 4 messages, but the file holds 2: it was cut off or edited\. Nothing/,
-      'headless.jsonl': /Line 1 of headless\.jsonl is no session header/,
+      'headless.jsonl': /Line 1 of headless\.jsonl is not a session header/,
       'newer.jsonl': /has version 2, but this Lango reads version 1\. Update Lango\./,
       'wrong.jsonl': /message\.role must be a string, not 5\. Nothing of the session/,
       'twice.jsonl':
@@ -184,7 +184,7 @@ describe('export and import', () => {
     expect(again).toMatchObject({
       code: 1,
       stderr:
-        'lango: The session "s1" of the user "user" exists already. Import it under another id with --as.\n',
+        'lango: The session "s1" of the user "user" already exists. Import it under another id with --as.\n',
     })
     const elsewhere = [
       'sessions',
@@ -270,8 +270,8 @@ describe('list, show and delete', () => {
       lango(['sessions', 'list'], { cwd }),
       lango(['sessions', 'show', 's1'], { cwd }),
     ])
-    expect(listed).toMatchObject({ code: 0, stderr: 'No sessions in the app "lango" yet.\n' })
-    expect(shown).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no session "s1"') })
+    expect(listed).toMatchObject({ code: 0, stderr: 'No sessions in the app "lango".\n' })
+    expect(shown).toMatchObject({ code: 1, stderr: expect.stringContaining('No session "s1"') })
     expect(await readdir(cwd)).toEqual([])
     const place = ['--app', 'shop', '--store', 'sqlite:./my sessions.db']
     for (const sessionId of ['s1', 's2'])
@@ -358,9 +358,9 @@ describe('list, show and delete', () => {
     ).toEqual([1, 2, 3, 4, 5])
     expect(wrong).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('There is no session "s1" of the user "bob".'),
+      stderr: expect.stringContaining('No session "s1" of the user "bob".'),
     })
-    expect(near.stderr).toContain('There is no session "s" in the app "lango". Did you mean s1?')
+    expect(near.stderr).toContain('No session "s" in the app "lango". Did you mean s1?')
     expect(list.stdout).toContain('Hölidays')
   })
 
@@ -403,5 +403,5 @@ test('stores that cannot be opened are told in one sentence', async () => {
   expect(broken.stderr).toMatch(/^lango: .*broken\.db is not a usable SQLite database.*\n$/)
   expect(unknown.stderr).toMatch(/^lango: The store URL cannot be used: "mysql:" is not a supported store/)
   expect(unknown.stderr).not.toContain('secret')
-  expect(noFile.stderr).toMatch(/^lango: There is no configuration file .*nowhere\.json/)
+  expect(noFile.stderr).toMatch(/^lango: Configuration file .*nowhere\.json does not exist/)
 })

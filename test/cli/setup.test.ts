@@ -30,7 +30,7 @@ describe('lango init', () => {
     const again = await lango(['init', 'shop', format, '--yes'], { cwd })
     expect(again).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^lango: .*nothing is overwritten/),
+      stderr: expect.stringMatching(/^lango: .*nothing was written/),
     })
     expect(await readFile(join(shop, files.find(name => name.startsWith('lango')) ?? ''), 'utf8')).toBe(
       before,
@@ -49,9 +49,9 @@ describe('lango init', () => {
     ])
     expect(model.stderr).toContain('Did you mean "openai/gpt-5.2"?')
     expect(name.stderr).toContain('`agent.name` is "it\'s bad"')
-    expect(store.stderr).toContain('must begin with sqlite:, postgres:// or memory:')
-    expect(two.stderr).toContain('Choose one of --ts, --js.')
-    expect(silent.stderr).toContain('nobody can be asked: say --yes')
+    expect(store.stderr).toContain('must start with sqlite:, postgres:// or memory:')
+    expect(two.stderr).toContain('Use only one of --ts, --js.')
+    expect(silent.stderr).toContain('Pass --yes to use the defaults')
     expect([model, name, store, two, silent].map(({ code }) => code)).toEqual([1, 1, 1, 1, 1])
     expect(await readdir(cwd)).toEqual([])
     const good = await lango([...args, '--model', 'ollama/qwen3', '--store', "sqlite:./it's.db"], { cwd })
@@ -153,7 +153,7 @@ test('lango models tells limits, prices and keys, and never a key itself', async
   expect(groq).toMatchObject({ code: 0, stdout: expect.stringContaining('groq (GROQ_API_KEY)') })
   expect(unknown).toMatchObject({
     code: 1,
-    stderr: 'lango: There is no provider "antropic". Did you mean anthropic?\n',
+    stderr: 'lango: Unknown provider "antropic". Did you mean anthropic?\n',
   })
 })
 
@@ -199,7 +199,7 @@ describe('completion', () => {
     expect(fish).toContain("complete -c lango -n '__fish_use_subcommand' -f -a sessions -d ")
     expect(fish).toContain("__fish_seen_subcommand_from list' -l limit -s n -r -d ")
     expect((await lango(['completion', 'tcsh'], { cwd: import.meta.dirname })).stderr).toBe(
-      'lango: There is no completion for "tcsh". Choose bash, zsh or fish.\n',
+      'lango: No completion for the shell "tcsh". Use bash, zsh or fish.\n',
     )
   })
 })

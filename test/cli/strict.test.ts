@@ -14,7 +14,7 @@ test('lango strict serves a profile, tells what it refused, and ends on a signal
     cwd: await temporaryFolder(),
   })
   expect(second.stderr).toBe(
-    `lango: Port ${started.port} is taken by another program: choose another with --port, or 0 for any free one.\n`,
+    `lango: Port ${started.port} is in use. Choose another with --port; 0 means any free port.\n`,
   )
   const response = await fetch(`${started.baseUrl}/chat/completions`, {
     method: 'POST',
@@ -31,12 +31,12 @@ test('lango strict serves a profile, tells what it refused, and ends on a signal
 
 test.each([
   [['strict'], /--profile is missing\. Choose one of: gemini-2, /],
-  [['strict', '--profile', 'gpt'], /There is no profile "gpt"\. Choose one of/],
+  [['strict', '--profile', 'gpt'], /Unknown profile "gpt"\. Choose one of/],
   [
     ['strict', '--profile', 'mistral', '--port', 'x'],
     /--port is "x", but must be a whole number from 0 to 65535\./,
   ],
-  [['strict', '--wrong'], /'lango strict' has no option --wrong\. 'lango strict --help' tells more\./],
+  [['strict', '--wrong'], /Unknown option --wrong of 'lango strict'\. See 'lango strict --help'\./],
 ])('lango %j is refused in one clear sentence', async (args, message) => {
   const { code, stderr } = await lango(args, { cwd: await temporaryFolder() })
   expect(code).toBe(1)

@@ -40,10 +40,10 @@ test('a terminal asks once, remembers a yes, and asks again with what changed', 
   const asked = open(here, args)
   await asked.waitFor('Trust it? [y/N]:')
   const shown = asked.all()
-  expect(shown).toContain('/project is not trusted yet.')
+  expect(shown).toContain('/project is not trusted.')
   expect(shown).toMatch(/It would run:\n +lango\.config\.mjs\n +name\.mjs\n/)
   expect(shown).toMatch(
-    /It would send keys or messages by:\n +\.env: OPENAI_BASE_URL = http:\/\/127\.0\.0\.1:9\/v1/,
+    /It would send keys or messages to:\n +\.env: OPENAI_BASE_URL = http:\/\/127\.0\.0\.1:9\/v1/,
   )
   expect(shown).toMatch(/It would set:\n +\.env: OPENAI_API_KEY = \(not shown\)/)
   expect(shown).not.toContain('not-to-be-shown')
@@ -60,7 +60,7 @@ test('a terminal asks once, remembers a yes, and asks again with what changed', 
   })
   const changed = open(here, args)
   await changed.waitFor('Trust it? [y/N]:')
-  expect(changed.all()).toContain('is not as it was when it was trusted: name.mjs changed.')
+  expect(changed.all()).toContain('has changed since it was trusted: name.mjs changed.')
   changed.key('ctrl-c')
   expect(await changed.ended()).not.toBe(0)
 })
@@ -119,7 +119,7 @@ test('an empty folder, a harmless configuration and the clone itself ask nothing
   const plain = await place({
     'lango.config.yaml': 'app: shop\nagent: { name: clerk, instruction: Be brief. }\n',
   })
-  expect((await lango(['sessions', 'list'], plain)).stderr).toBe('No sessions in the app "shop" yet.\n')
+  expect((await lango(['sessions', 'list'], plain)).stderr).toBe('No sessions in the app "shop".\n')
   const clone = fileURLToPath(new URL('../..', import.meta.url))
   expect(await folderNeeds({ cwd: clone, env: {} })).toEqual([])
 })
@@ -129,7 +129,7 @@ test('a database that a link leads out of the folder is not opened without trust
   await symlink('../outside.db', join(here.cwd, 'lango.db'))
   const [run, list] = await Promise.all([lango(['run', 'hi'], here), lango(['sessions', 'list'], here)])
   expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining('lango.db would') })
-  expect(list).toMatchObject({ code: 0, stderr: expect.stringContaining('Left out') })
+  expect(list).toMatchObject({ code: 0, stderr: expect.stringContaining('Not loaded') })
 })
 
 test('a list of trusted folders that cannot be read trusts nothing and is reported', async () => {
@@ -138,9 +138,9 @@ test('a list of trusted folders that cannot be read trusts nothing and is report
   await writeFile(file, 'not JSON')
   const list = await lango(['sessions', 'list'], here)
   expect(list.stderr).toContain('trust.json cannot be read')
-  expect(list.stderr).toContain('Left out')
+  expect(list.stderr).toContain('Not loaded')
   const trusted = await lango(['trust', '--yes'], here)
-  expect(trusted.stderr).toContain(`kept as ${file}.unreadable`)
+  expect(trusted.stderr).toContain(`moved to ${file}.unreadable`)
   expect(await readFile(`${file}.unreadable`, 'utf8')).toBe('not JSON')
-  expect((await lango(['sessions', 'list'], here)).stderr).not.toContain('Left out')
+  expect((await lango(['sessions', 'list'], here)).stderr).not.toContain('Not loaded')
 })

@@ -23,9 +23,9 @@ function problemsOf(input: unknown): string[] {
 }
 
 const TYPES = 'gemini, openai, anthropic, openai-compatible, demo'
-const NAME = 'must start with a letter or underscore and go on with letters, digits, underscores or hyphens'
-const ADDRESS = 'must be an address that begins with http:// or https://'
-const ONE_SERVER = 'must have either `command` (a program to start) or `url` (a server to call), and not both'
+const NAME = 'must start with a letter or underscore, followed by letters, digits, underscores or hyphens'
+const ADDRESS = 'must be a URL that starts with http:// or https://'
+const ONE_SERVER = 'must have either `command` (a program to start) or `url` (a server to call), not both'
 
 const WRONG: [input: unknown, message: string][] = [
   [7, 'It is 7, but must be an object.'],
@@ -36,15 +36,18 @@ const WRONG: [input: unknown, message: string][] = [
     { log: { zzzzzz: true } },
     '`log.zzzzzz` (true) is not a known key. Known keys here: level, content, file, pretty.',
   ],
-  [{ app: '' }, '`app` is "", but must be a text that is not empty.'],
-  [{ app: 3 }, '`app` is 3, but must be a text that is not empty.'],
+  [{ app: '' }, '`app` is "", but must be a non-empty text.'],
+  [{ app: 3 }, '`app` is 3, but must be a non-empty text.'],
   [
     { store: 'mysql://root:hunter2@db/x' },
-    '`store` is "mysql://root:[hidden]@db/x", but must begin with sqlite:, postgres:// or memory:.',
+    '`store` is "mysql://root:[hidden]@db/x", but must start with sqlite:, postgres:// or memory:.',
   ],
   [{ agent: 'helper' }, '`agent` is "helper", but must be an object.'],
   [{ agent: { name: 'a b' } }, `\`agent.name\` is "a b", but ${NAME}.`],
-  [{ agent: { name: 'user' } }, '`agent.name` is "user", but must be another name: "user" is the person.'],
+  [
+    { agent: { name: 'user' } },
+    '`agent.name` is "user", but must be another name: "user" is reserved for the person.',
+  ],
   [{ agent: { model: '' } }, '`agent.model` is "", but must be a model such as "openai/gpt-5.2".'],
   [{ agent: { instruction: 4 } }, '`agent.instruction` is 4, but must be a text.'],
   [{ agent: { templating: 'yes' } }, '`agent.templating` is "yes", but must be true or false.'],
@@ -65,12 +68,12 @@ const WRONG: [input: unknown, message: string][] = [
   ],
   [
     { agent: { name: 'a', subAgents: [{ name: 'b' }, { name: 'b' }] } },
-    '`agent.subAgents[1].name` is "b", but must be another name: `agent.subAgents[0].name` has it already.',
+    '`agent.subAgents[1].name` is "b", but must be another name: `agent.subAgents[0].name` already has it.',
   ],
-  [{ rootAgent: {} }, '`rootAgent` is an object, but must be an agent of ADK.'],
+  [{ rootAgent: {} }, '`rootAgent` is an object, but must be an ADK agent.'],
   [
     { agent: {}, rootAgent: { runAsync() {}, subAgents: [] } },
-    '`rootAgent` is an object, but must not stand beside `agent`: keep one of them.',
+    '`rootAgent` is an object, but cannot be combined with `agent`: keep one of them.',
   ],
   [{ providers: [] }, '`providers` is a list, but must be an object of providers.'],
   [
@@ -79,7 +82,7 @@ const WRONG: [input: unknown, message: string][] = [
   ],
   [
     { providers: { groq: {} } },
-    `\`providers.groq.type\` is missing: it must be one of: ${TYPES}. For a known server write type: openai-compatible and preset: groq.`,
+    `\`providers.groq.type\` is missing: it must be one of: ${TYPES}. For a known server set type: openai-compatible and preset: groq.`,
   ],
   [
     { providers: { x: { type: 'openia' } } },
@@ -87,11 +90,11 @@ const WRONG: [input: unknown, message: string][] = [
   ],
   [
     { providers: { openai: { apikey: 'letmein' } } },
-    '`providers.openai.apikey` (a secret that is not shown) is not a known key. Did you mean `providers.openai.apiKey`?',
+    '`providers.openai.apikey` (a secret (not shown)) is not a known key. Did you mean `providers.openai.apiKey`?',
   ],
   [
     { providers: { openai: { apiKey: '' } } },
-    '`providers.openai.apiKey` is a secret that is not shown, but must be a key that is not empty.',
+    '`providers.openai.apiKey` is a secret (not shown), but must be a non-empty key.',
   ],
   [
     { providers: { openai: { baseUrl: 'api.example.com' } } },
@@ -168,7 +171,7 @@ const WRONG: [input: unknown, message: string][] = [
   [{ mcpServers: { web: { url: 'nowhere' } } }, `\`mcpServers.web.url\` is "nowhere", but ${ADDRESS}.`],
   [
     { mcpServers: { 'my files': { command: 'a' } } },
-    'The name in `mcpServers["my files"]` (an object) must be a name of letters, digits, underscores and hyphens.',
+    'The name in `mcpServers["my files"]` (an object) must consist of letters, digits, underscores and hyphens.',
   ],
   [
     { mcpServers: { files: { command: 'a', env: { TOKEN: 5 } } } },
@@ -177,19 +180,19 @@ const WRONG: [input: unknown, message: string][] = [
   [{ server: { port: 99999 } }, '`server.port` is 99999, but must be a whole number from 0 to 65535.'],
   [
     { server: { host: '0.0.0.0' } },
-    '`server.host` is "0.0.0.0", but needs at least one entry in `server.tokens`, because others can reach that address.',
+    '`server.host` is "0.0.0.0", but needs at least one entry in `server.tokens`, because that address is reachable from other machines.',
   ],
   [
     { server: { tokens: ['short'] } },
-    '`server.tokens[0]` is a secret that is not shown, but must be at least 8 characters long.',
+    '`server.tokens[0]` is a secret (not shown), but must be at least 8 characters long.',
   ],
   [
     { server: { tokens: { short: 'ann' } } },
-    'The name in `server.tokens["[hidden]"]` (a secret that is not shown) must be at least 8 characters long.',
+    'The name in `server.tokens["[hidden]"]` (a secret (not shown)) must be at least 8 characters long.',
   ],
   [
     { server: { tokens: { 'a-token-that-is-long': '' } } },
-    '`server.tokens["[hidden]"]` is a secret that is not shown, but must be the name of a user.',
+    '`server.tokens["[hidden]"]` is a secret (not shown), but must be the name of a user.',
   ],
   [{ server: { allowedOrigins: ['*'] } }, `\`server.allowedOrigins[0]\` is "*", but ${ADDRESS}.`],
   [

@@ -86,6 +86,6 @@ test('a secret outside its own fields is an error that names the place', async (
   const cwd = await temporaryFolder()
   await writeFile(join(cwd, 'lango.config.yaml'), `log: { file: "./\${OPENAI_API_KEY}.log" }\n`)
   await expect(loadConfig({ cwd, env: { OPENAI_API_KEY: 'sk-1' } })).rejects.toThrow(
-    '`log.file` asks for OPENAI_API_KEY, which is a secret by its name',
+    '`log.file` refers to OPENAI_API_KEY, which is a secret by its name',
   )
 })

@@ -56,24 +56,28 @@ describe('files', () => {
     [
       'two of them',
       { 'lango.config.json': '{}', 'lango.config.yaml': '' },
-      /^There are several configurations in .*: lango\.config\.json, lango\.config\.yaml\. Keep one of them\.$/,
+      /^Several configuration files in .*: lango\.config\.json, lango\.config\.yaml\. Keep one of them\.$/,
     ],
     [
       'JSON that is none',
       { 'lango.config.json': '{ app: 1 }' },
-      /^Could not read .*lango\.config\.json: .*JSON/,
+      /^Cannot read .*lango\.config\.json: .*JSON/,
     ],
-    ['YAML that is none', { 'lango.config.yaml': 'a: [1' }, /^Could not read .*lango\.config\.yaml: /],
-    ['a list', { 'lango.config.json': '[1]' }, /^lango\.config\.json is not valid: it must hold an object/],
+    ['YAML that is none', { 'lango.config.yaml': 'a: [1' }, /^Cannot read .*lango\.config\.yaml: /],
+    [
+      'a list',
+      { 'lango.config.json': '[1]' },
+      /^lango\.config\.json is not valid: it must contain an object/,
+    ],
     [
       'a program without a configuration',
       { 'lango.config.mjs': 'export const x = 1' },
-      /exports no configuration\. Write: export default defineConfig/,
+      /exports no configuration\. Export one: export default defineConfig/,
     ],
     [
       'a program that fails',
       { 'lango.config.mjs': 'null.x' },
-      /^Could not read .*lango\.config\.mjs: Cannot read properties/,
+      /^Cannot read .*lango\.config\.mjs: Cannot read properties/,
     ],
     [
       'a wrong value',
@@ -83,7 +87,7 @@ describe('files', () => {
     [
       'a variable that is not set',
       { 'lango.config.yaml': 'providers:\n  openai:\n    apiKey: ${MY_KEY}' },
-      /^lango\.config\.yaml is not valid: `providers\.openai\.apiKey` asks for the environment variable MY_KEY, which is not set\. Set it, or write \$\{MY_KEY:-default\}\.$/,
+      /^lango\.config\.yaml is not valid: `providers\.openai\.apiKey` refers to the environment variable MY_KEY, which is not set\. Set it, or write \$\{MY_KEY:-default\}\.$/,
     ],
   ])('%s is refused', async (_name, files, message) => {
     await expect(load(files as Record<string, string>)).rejects.toThrow(message)
@@ -92,7 +96,7 @@ describe('files', () => {
 
   test('a file that was named must be there and be of a known kind', async () => {
     await expect(load({}, {}, { file: 'other.yaml' })).rejects.toThrow(
-      /^There is no configuration file .*other\.yaml/,
+      /^Configuration file .*other\.yaml does not exist/,
     )
     await expect(load({ 'x.toml': '' }, {}, { file: 'x.toml' })).rejects.toThrow(
       /a configuration ends in \.ts, /,

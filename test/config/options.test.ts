@@ -85,7 +85,7 @@ const TYPOS: [input: Nested, message: string][] = [
   ],
   [
     at('providers', { openai: { type: 'openai', apikey: 'letmein' } }),
-    unknown('providers.openai.apikey', 'a secret that is not shown', 'providers.openai.apiKey'),
+    unknown('providers.openai.apikey', 'a secret (not shown)', 'providers.openai.apiKey'),
   ],
   [
     at('providers', { openai: { retry: { maxAttempt: 1 } } }),
@@ -127,11 +127,11 @@ const WRONG: [input: Nested, message: string][] = [
   [agent({ subAgents: [{}] }), '`agent.subAgents[0].name` is missing: it must be a name.'],
   [
     agent({ name: 'a', subAgents: [{ name: 'a' }] }),
-    '`agent.subAgents[0].name` is "a", but must be another name: `agent.name` has it already.',
+    '`agent.subAgents[0].name` is "a", but must be another name: `agent.name` already has it.',
   ],
   [
     agent({ tools: [tool, tool] }),
-    '`agent.tools[1].name` is "a", but must be another name: `agent.tools[0].name` has it already.',
+    '`agent.tools[1].name` is "a", but must be another name: `agent.tools[0].name` already has it.',
   ],
   [agent({ tools: [3] }), '`agent.tools[0]` is 3, but must be the name of a tool, or a tool made in code.'],
   [agent({ tools: [{ ...tool, execute: 'x' }] }), '`agent.tools[0].execute` is "x", but must be a function.'],
@@ -143,7 +143,7 @@ const WRONG: [input: Nested, message: string][] = [
     agent({ tools: [{ ...tool, effect: 'raed' }] }),
     '`agent.tools[0].effect` is "raed", but must be one of: read, idempotent, once.',
   ],
-  [at('app', 3), '`app` is 3, but must be a text that is not empty.'],
+  [at('app', 3), '`app` is 3, but must be a non-empty text.'],
   [at('history', { maxMessages: 0 }), `\`history.maxMessages\` is 0, but ${WHOLE}.`],
   [
     at('history', { maxMessageTokenBudget: 10.5 }),
@@ -164,18 +164,18 @@ const WRONG: [input: Nested, message: string][] = [
   [at('telemetry', { content: 1 }), '`telemetry.content` is 1, but must be true or false.'],
   [
     at('telemetry', { tracerProvider: {} }),
-    '`telemetry.tracerProvider` is an object, but must be a tracer provider of OpenTelemetry.',
+    '`telemetry.tracerProvider` is an object, but must be an OpenTelemetry tracer provider.',
   ],
   [at('adk', { plugins: {} }), '`adk.plugins` is an object, but must be a list.'],
-  [at('adk', { plugins: [{}] }), '`adk.plugins[0]` is an object, but must be a plugin of ADK.'],
-  [at('adk', { memoryService: 'x' }), '`adk.memoryService` is "x", but must be a memory service of ADK.'],
+  [at('adk', { plugins: [{}] }), '`adk.plugins[0]` is an object, but must be an ADK plugin.'],
+  [at('adk', { memoryService: 'x' }), '`adk.memoryService` is "x", but must be an ADK memory service.'],
   [
     at('adk', { artifactService: {} }),
-    '`adk.artifactService` is an object, but must be an artifact service of ADK.',
+    '`adk.artifactService` is an object, but must be an ADK artifact service.',
   ],
   [
     at('adk', { credentialService: {} }),
-    '`adk.credentialService` is an object, but must be a credential service of ADK.',
+    '`adk.credentialService` is an object, but must be an ADK credential service.',
   ],
   [
     at('adk', { runConfig: { maxLlmCalls: Number.NaN } }),
@@ -183,11 +183,11 @@ const WRONG: [input: Nested, message: string][] = [
   ],
   [
     at('rootAgent', { runAsync() {}, subAgents: [] }),
-    '`rootAgent` is an object, but must not stand beside `agent`: keep one of them.',
+    '`rootAgent` is an object, but cannot be combined with `agent`: keep one of them.',
   ],
   [
     at('agent', new LlmAgent({ name: 'ada' })),
-    '`agent` is an object of class LlmAgent, but must be a plain object. Give an agent of ADK as `rootAgent`.',
+    '`agent` is an object of class LlmAgent, but must be a plain object. Pass an ADK agent as `rootAgent`.',
   ],
   [
     at('providers', JSON.parse('{ "__proto__": {} }')),
@@ -262,11 +262,11 @@ const CODE_ONLY: [input: unknown, message: string][] = [
   [at('log', {}), '`log` (an object) is not a known key. Give `logger: createLogger({ … })` instead.'],
   [
     at('store', {}),
-    '`store` is an object, but must be an address that begins with sqlite:, postgres:// or memory:, or a store made in code.',
+    '`store` is an object, but must be an address that starts with sqlite:, postgres:// or memory:, or a store made in code.',
   ],
   [
     at('store', Promise.resolve()),
-    '`store` is an object of class Promise, but must be an address that begins with sqlite:, postgres:// or memory:, or a store made in code.',
+    '`store` is an object of class Promise, but must be an address that starts with sqlite:, postgres:// or memory:, or a store made in code.',
   ],
   [
     at('logger', { info() {} }),
@@ -274,7 +274,7 @@ const CODE_ONLY: [input: unknown, message: string][] = [
   ],
   [
     agent({ model: {} }),
-    '`agent.model` is an object, but must be a model such as "openai/gpt-5.2", or a model of ADK.',
+    '`agent.model` is an object, but must be a model such as "openai/gpt-5.2", or an ADK model.',
   ],
 ]
 

@@ -186,6 +186,6 @@ describe('an output that is too long', () => {
     ).toBe(whole)
     expect(pages.map(page => page.nextOffset)).toEqual([16_000, 32_000, undefined, undefined, undefined])
     expect(pages[3]).toMatchObject({ text: '', totalCharacters: whole.length })
-    expect(pages[4]).toEqual({ error: 'There is no kept output "out-2" in this session.' })
+    expect(pages[4]).toEqual({ error: 'No stored output "out-2" in this session.' })
   })
 })

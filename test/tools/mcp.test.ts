@@ -160,10 +160,10 @@ describe('a server in a process', () => {
     expect(connections.status()).toMatchObject([{ state: 'ready' }])
     expect(log.entries.filter(({ level }) => level === 'warn' || level === 'info')).toMatchObject([
       {
-        message: 'An MCP server is not there',
+        message: 'MCP server is not available',
         fields: { server: 'fix', problem: 'The server ended.' },
       },
-      { message: 'An MCP server was started again' },
+      { message: 'MCP server restarted' },
     ])
   })
 
@@ -177,7 +177,7 @@ describe('a server in a process', () => {
     await until(() => connections.status()[0]?.state === 'failed')
     expect(connections.status()[0]?.problem).toContain('Its last words: fixture starts')
     expect(log.entries.filter(({ level }) => level === 'error')).toMatchObject([
-      { message: 'An MCP server was given up', fields: { server: 'fix', attempts: 5 } },
+      { message: 'MCP server failed, no more restarts', fields: { server: 'fix', attempts: 5 } },
     ])
     // Another call is worth another try.
     expect(await useTool(named(connections, 'fix_echo'), { word: 'back' })).toEqual({ result: 'back' })

@@ -1,4 +1,4 @@
-/** `lango doctor` without a session: one line for each thing that must be in place, with the fix. */
+/** `lango doctor` without a session: one line per check, with a fix where one is needed. */
 
 import { defined } from '../../base/defined.js'
 import { own } from '../../base/own.js'
@@ -17,7 +17,7 @@ import { lineWidth, print, printJson, stylesOf } from '../output.js'
 import { plainLine, wrapped } from '../plain-text.js'
 import { keyHint } from '../wording.js'
 
-/** What one check of the installation found. */
+/** The result of one check. */
 interface Check {
   name: string
   status: 'ok' | 'warn' | 'fail'
@@ -63,24 +63,21 @@ async function readConfiguration(flags: Flags): Promise<{ check: Check; loaded?:
     const loaded = await loadSettings(flags, { runs: false })
     const { file, agentFile, skipped } = loaded
     if (skipped.length > 0) {
-      const message = `Left out, because the folder is not trusted: ${skipped.join(', ')}`
-      const fix = "'lango trust' shows what they would do, and asks. The other checks are without them."
+      const message = `Not loaded, because the folder is not trusted: ${skipped.join(', ')}`
+      const fix = "Run 'lango trust' to review and trust them. The other checks ran without them."
       return { check: { name: 'configuration', status: 'warn', message, fix }, loaded }
     }
-    const agent = agentFile === undefined ? '' : `; the agent is ${agentFile}`
+    const agent = agentFile === undefined ? '' : `; agent file ${agentFile}`
     const message =
-      file === undefined
-        ? `No configuration file here: the defaults hold${agent}`
-        : `${file} is valid${agent}`
+      file === undefined ? `No configuration file; using defaults${agent}` : `${file} is valid${agent}`
     return { check: { name: 'configuration', status: 'ok', message }, loaded }
   } catch (error) {
-    const fix = "Correct it, then see 'lango config check'. The other checks wait for it."
+    const fix = "Correct it and run 'lango config check'. The other checks were skipped."
     return { check: { name: 'configuration', status: 'fail', message: messageOf(error), fix } }
   }
 }
 
-/** Keys that are there, never what they are, and whether somebody answers at the address of a provider. */
-/** Which keys there are, and whether the agent's model has one. */
+/** Which providers have a key, and whether the agent's model has one. */
 function checkKeys(loaded: LoadedConfig): Check {
   const name = 'keys'
   const providers = providersOf(loaded)
@@ -88,20 +85,25 @@ function checkKeys(loaded: LoadedConfig): Check {
   const names = present.map(({ provider }) => provider).join(', ')
   const chosen = chosenProvider(loaded)
   if (chosen === 'demo' && present.length === 0) {
-    return { name, status: 'warn', message: 'No key is set: the offline demo model answers.', fix: keyHint() }
+    return {
+      name,
+      status: 'warn',
+      message: 'No API key is set; the offline demo model is used.',
+      fix: keyHint(),
+    }
   }
   const own = providers.find(({ provider }) => provider === chosen)
   if (own && !own.keyPresent) {
-    const fix = `export ${own.keyVariable ?? 'its key'}=…, or choose another model with --model.`
-    return { name, status: 'fail', message: `The model ${loaded.model} has no key.`, fix }
+    const fix = `Set it with export ${own.keyVariable ?? 'its key'}=…, or choose another model with --model.`
+    return { name, status: 'fail', message: `No API key for the model ${loaded.model}.`, fix }
   }
-  const model = loaded.model === undefined ? '' : `; the model is ${loaded.model}`
-  const message = names === '' ? `None is needed${model}` : `Set for ${names}${model}`
+  const model = loaded.model === undefined ? '' : `; model ${loaded.model}`
+  const message = names === '' ? `None needed${model}` : `Set for ${names}${model}`
   return { name, status: 'ok', message }
 }
 
 function providersOf({ config, env }: LoadedConfig): ReturnType<typeof listProviders> {
-  // What the schema let through is what the registry takes: options, or a provider made in code.
+  // The schema has checked it: options, or a provider made in code.
   return listProviders({ providers: config.providers as ProvidersConfig, env })
 }
 
@@ -111,7 +113,7 @@ function chosenProvider({ model }: LoadedConfig): string | undefined {
   return provider ?? (bare.startsWith('gemini-') ? 'gemini' : bare)
 }
 
-/** Whether sessions can be kept where the configuration says. Nothing is created or migrated. */
+/** Whether the configured store can be used. Nothing is created or migrated. */
 export async function checkStore(url: string): Promise<Check> {
   const name = 'store'
   const shown = redactText(url)
@@ -119,15 +121,15 @@ export async function checkStore(url: string): Promise<Check> {
     const { driver, exists, version, known } = await inspectStore(url)
     if (driver === 'memory') {
       const fix = 'Set store to sqlite:./lango.db to keep sessions.'
-      return { name, status: 'warn', message: 'memory: forgets everything when the process ends.', fix }
+      return { name, status: 'warn', message: 'memory: sessions are lost when the process exits.', fix }
     }
     if (version > known) {
-      const message = `${shown} has schema version ${version}, but this Lango knows ${known}.`
-      return { name, status: 'fail', message, fix: 'Update Lango, or name another store.' }
+      const message = `${shown} has schema version ${version}; this version of Lango supports up to ${known}.`
+      return { name, status: 'fail', message, fix: 'Update Lango, or use another store.' }
     }
-    if (!exists) return { name, status: 'ok', message: `${shown} is made when the first session begins` }
-    const older = version < known ? `; it is brought to ${known} when it is opened` : ''
-    return { name, status: 'ok', message: `${shown} answers, schema version ${version}${older}` }
+    if (!exists) return { name, status: 'ok', message: `${shown} will be created with the first session` }
+    const older = version < known ? `; it is migrated to ${known} when it is opened` : ''
+    return { name, status: 'ok', message: `${shown}, schema version ${version}${older}` }
   } catch (error) {
     const fix = 'Start the database, or set store to another address: sqlite:./lango.db needs no server.'
     const why = messageOf(error)
@@ -136,10 +138,10 @@ export async function checkStore(url: string): Promise<Check> {
   }
 }
 
-/** Asks the address of each provider that is in use, without a key: any answer will do. */
+/** Connects to each provider that is in use, without a key: any response counts. */
 async function checkProviders(loaded: LoadedConfig, { offline }: { offline: boolean }): Promise<Check[]> {
   const name = 'provider'
-  if (offline) return [{ name, status: 'ok', message: 'Not asked, because of --offline' }]
+  if (offline) return [{ name, status: 'ok', message: 'Not checked (--offline)' }]
   const usable = new Set(
     providersOf(loaded).flatMap(({ provider, keyPresent }) => (keyPresent ? provider : [])),
   )
@@ -152,8 +154,8 @@ async function checkProviders(loaded: LoadedConfig, { offline }: { offline: bool
   if (targets.length === 0) {
     const isDemo = chosen === undefined || chosen === 'demo'
     const message = isDemo
-      ? 'None to be reached: the demo model is built in'
-      : `${chosen} is not asked without a key`
+      ? 'No connection needed: the demo model is built in'
+      : `${chosen} not checked: no key`
     return [{ name, status: 'ok', message }]
   }
   return Promise.all(targets.map(({ provider, address }) => reach(provider, address)))
@@ -189,29 +191,29 @@ async function reach(provider: string, address: string): Promise<Check> {
       signal: AbortSignal.timeout(PATIENCE_MS),
     })
     await response.body?.cancel()
-    if (response.status < 500) return { name, status: 'ok', message: `${provider} answers at ${shown}` }
-    const fix = 'Its side is in trouble: try again later.'
-    return { name, status: 'warn', message: `${provider} at ${shown} answers ${response.status}.`, fix }
+    if (response.status < 500) return { name, status: 'ok', message: `${provider} is reachable at ${shown}` }
+    const fix = 'The provider reports a server error; try again later.'
+    return { name, status: 'warn', message: `${provider} at ${shown} responds with ${response.status}.`, fix }
   } catch (error) {
     const why = messageOf((error as { cause?: unknown }).cause ?? error)
-    const fix = 'Start the server, or check the network and its proxy; --offline leaves this out.'
+    const fix = 'Start the server, or check the network and its proxy; --offline skips this check.'
     return { name, status: 'fail', message: `${provider} cannot be reached at ${shown}: ${why}`, fix }
   }
 }
 
-/** Where it is, without what may be secret in an address. */
+/** The address without user, password and query. */
 function shownAddress(address: string): string {
   try {
     const { origin, pathname } = new URL(address)
     return `${origin}${pathname === '/' ? '' : pathname}`
   } catch {
-    return 'an address that cannot be read'
+    return 'an invalid address'
   }
 }
 
 async function checkPort({ port, host }: { port: number; host: string }): Promise<Check> {
   const name = 'port'
-  if (port === 0) return { name, status: 'ok', message: 'Any free port is taken' }
+  if (port === 0) return { name, status: 'ok', message: 'Any free port (0)' }
   const { createServer } = await import('node:net')
   const failure = await new Promise<NodeJS.ErrnoException | undefined>(resolve => {
     const server = createServer()
@@ -220,11 +222,11 @@ async function checkPort({ port, host }: { port: number; host: string }): Promis
   })
   if (!failure) return { name, status: 'ok', message: `${host}:${port} is free for the server` }
   if (failure.code === 'EADDRINUSE') {
-    const fix = "End what uses it, or take another: 'lango serve --port 0'."
+    const fix = "Stop the program that uses it, or use another port: 'lango serve --port 0'."
     return {
       name,
       status: 'warn',
-      message: `${host}:${port} is in use, perhaps by a Lango that runs already.`,
+      message: `${host}:${port} is in use, possibly by another Lango server.`,
       fix,
     }
   }
@@ -232,12 +234,12 @@ async function checkPort({ port, host }: { port: number; host: string }): Promis
   return {
     name,
     status: 'fail',
-    message: `${host}:${port} cannot be listened on: ${messageOf(failure)}`,
+    message: `Cannot listen on ${host}:${port}: ${messageOf(failure)}`,
     fix,
   }
 }
 
-/** Says nothing where the server needs no token. */
+/** No result where no tokens are configured. */
 function checkTokens({ tokens }: LoadedConfig['config']['server']): Check[] {
   const name = 'tokens'
   const count = Object.keys(tokens).length
@@ -248,26 +250,26 @@ function checkTokens({ tokens }: LoadedConfig['config']['server']): Check[] {
   return [{ name, status: 'ok', message }]
 }
 
-/** Whether commands of tools can be locked in, as far as the configuration asks for it. */
+/** Whether commands of tools can run in a sandbox. */
 async function checkSandbox(mode: 'auto' | 'off' | 'required' = 'auto'): Promise<Check> {
   const name = 'sandbox'
   if (mode === 'off') {
-    return { name, status: 'ok', message: 'Off: commands run with your own rights, after approval' }
+    return { name, status: 'ok', message: 'Off: approved commands run with your permissions' }
   }
   if (await hasBubblewrap({ PATH: process.env.PATH ?? '' })) {
-    return { name, status: 'ok', message: 'bubblewrap works: commands see this machine read-only' }
+    return { name, status: 'ok', message: 'bubblewrap works: commands see the file system read-only' }
   }
   const fix =
     process.platform === 'linux'
       ? 'Install bubblewrap and allow user namespaces, or set tools.sandbox to "off".'
-      : 'There is none for this system; set tools.sandbox to "off" to be told no more.'
+      : 'No sandbox is available for this system; set tools.sandbox to "off" to hide this warning.'
   if (mode === 'required') {
     return { name, status: 'fail', message: 'A sandbox is required, but bubblewrap does not work here.', fix }
   }
-  return { name, status: 'warn', message: 'No sandbox: approved commands run with your own rights.', fix }
+  return { name, status: 'warn', message: 'No sandbox: approved commands run with your permissions.', fix }
 }
 
-/** Whatever a message repeats, a key is not part of it. */
+/** Messages may quote settings: secrets in them are hidden. */
 function hidden(check: Check): Check {
   const fix = check.fix && redactText(check.fix)
   return { ...check, message: redactText(check.message), ...defined({ fix }) }
@@ -287,7 +289,6 @@ function report(checks: readonly Check[]): string {
     return [head, ...rest, ...help]
   })
   const failed = checks.filter(({ status }) => status === 'fail').length
-  const verdict =
-    failed === 0 ? 'Everything that Lango needs is in place.' : `${failed} of ${checks.length} checks failed.`
+  const verdict = failed === 0 ? 'All checks passed.' : `${failed} of ${checks.length} checks failed.`
   return `${lines.join('\n')}\n\n${verdict}\n`
 }

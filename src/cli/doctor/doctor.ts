@@ -1,10 +1,10 @@
-/** `lango doctor`: is the installation in order, and what is wrong with a session. */
+/** `lango doctor`: checks the installation, or diagnoses and repairs sessions. */
 import { AgentError } from '../../errors.js'
 import type { Flags } from '../command.js'
 
 /**
- * Checks the installation, or explains sessions. The exit code is 0 when all is well or healed, 1 when a check
- * fails, and 3 when a provider would refuse a session.
+ * Checks the installation, or sessions. The exit code is 0 without problems or after a repair, 1 when a check
+ * fails, and 3 when a provider would reject a session.
  */
 export async function doctor(flags: Flags): Promise<number> {
   refuseContradictions(flags)
@@ -24,10 +24,9 @@ function refuseContradictions({ session, all, fix, as }: Flags): void {
   const refuse = (message: string) => {
     throw new AgentError('invalid-argument', `${message} See 'lango doctor --help'.`)
   }
-  if (session !== undefined && all) refuse('Name one session with --session, or take --all: not both.')
-  if (fix && session === undefined && !all)
-    refuse('--fix heals sessions: name one with --session, or take --all.')
+  if (session !== undefined && all) refuse('--session and --all cannot be combined.')
+  if (fix && session === undefined && !all) refuse('--fix needs --session or --all.')
   if (as !== undefined && (session === undefined || !fix)) {
-    refuse('--as names the copy of one session: it goes with --session and --fix.')
+    refuse('--as needs --session and --fix.')
   }
 }

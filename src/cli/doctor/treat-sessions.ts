@@ -1,4 +1,4 @@
-/** `lango doctor --session ID` and `--all`: what is wrong in stored histories, and healed copies of them. */
+/** `lango doctor --session ID` and `--all`: reports problems of stored histories and writes repaired copies. */
 
 import { isDeepStrictEqual } from 'node:util'
 import { defined } from '../../base/defined.js'
@@ -15,7 +15,7 @@ import { plainLine } from '../plain-text.js'
 import { count } from '../wording.js'
 import { type Examination, examine, type SessionProblem } from './examine.js'
 
-/** Explains one session; with `--fix` also writes a healed copy. */
+/** Reports on one session; with `--fix` also writes a repaired copy. */
 export async function treatSession(sessionId: string, flags: Flags): Promise<number> {
   return withStore(flags, async opened => {
     const key = await findSession(opened, sessionId, flags.user)
@@ -26,7 +26,7 @@ export async function treatSession(sessionId: string, flags: Flags): Promise<num
   })
 }
 
-/** One line for every session that is not well. */
+/** One line for every session with problems. */
 export async function treatAll(flags: Flags): Promise<number> {
   return withStore(flags, async opened => {
     const all: Treated[] = []
@@ -34,7 +34,7 @@ export async function treatAll(flags: Flags): Promise<number> {
     let looked = 0
     for (const key of await listKeys(opened, flags.user)) {
       looked += 1
-      progress.report(() => `looked at ${count(looked, 'session')}`)
+      progress.report(() => `checked ${count(looked, 'session')}`)
       const treated = await treatOneOfMany(opened, key, flags)
       if (treated.found.problems.length === 0) continue
       all.push(treated)
@@ -43,7 +43,7 @@ export async function treatAll(flags: Flags): Promise<number> {
     }
     progress.end()
     if (flags.json) await printJson({ sessions: looked, unwell: all.map(asJson) })
-    else await print(`${count(looked, 'session')} looked at, ${all.length} with problems.\n`)
+    else await print(`${count(looked, 'session')} checked, ${all.length} with problems.\n`)
     return all.some(treated => exitCode(treated) === PROBLEMS) ? PROBLEMS : HEALTHY
   })
 }
@@ -52,11 +52,11 @@ const HEALTHY = 0
 
 const PROBLEMS = 3
 
-/** One session as it was found, and its copy if one was asked for. */
+/** The examination of one session, and its copy if one was requested. */
 interface Treated {
   found: Examination
   copy?: WrittenCopy
-  /** Why no copy could be written, when many sessions are treated: one must not stop the others. */
+  /** With `--all`: why no copy could be written. The other sessions are still processed. */
   failure?: string
 }
 
@@ -86,7 +86,7 @@ async function treat({ store }: CommandStore, key: SessionKey, flags: Flags): Pr
   if (found.truncated) {
     throw new AgentError(
       'invalid-argument',
-      `Session "${key.sessionId}" is too long to be healed as a whole (${count(found.messages, 'message')}). It can be used as it is: Lango repairs it on every send.`,
+      `Session "${key.sessionId}" is too long to repair (${count(found.messages, 'message')}). It can still be used: Lango repairs it on every send.`,
     )
   }
   if (!found.healed) return { found }
@@ -111,7 +111,7 @@ function explain({ found, copy }: Treated, flags: Flags): string {
   const mapped = mappedLine(profiles)
   const folded = mapped === undefined ? [] : ['', styles.dim(mapped)]
   if (problems.length === 0) {
-    const lines = [`${heading}. ${styles.green('Nothing is wrong: every provider takes it.')}`, ...folded]
+    const lines = [`${heading}. ${styles.green('No problems: every provider accepts it.')}`, ...folded]
     return `${lines.join('\n')}\n`
   }
   if (copy?.written === 0) {
@@ -121,7 +121,7 @@ function explain({ found, copy }: Treated, flags: Flags): string {
   const left = problems.length - shown.length
   const lines = [
     `${heading}, ${styles.red(count(problems.length, 'problem'))}.`,
-    ...(truncated ? [`The ${count(truncated.skipped, 'oldest message')} were not looked at.`] : []),
+    ...(truncated ? [`Not checked: the ${count(truncated.skipped, 'oldest message')}.`] : []),
     verdict(profiles),
     ...shown.flatMap(problem => sessionProblemLines(problem, styles)),
     ...(left > 0 ? ['', `… and ${count(left, 'problem')} more; --json lists all.`] : []),
@@ -136,9 +136,11 @@ function summaryLine({ found, copy, failure }: Treated): string {
   const { sessionId, userId } = found.key
   const refused = found.profiles.filter(profile => profile.refused).length
   const verdict =
-    refused === 0 ? 'odd, but no provider minds' : `${refused} of ${found.profiles.length} profiles refuse it`
+    refused === 0
+      ? 'accepted by every profile'
+      : `rejected by ${refused} of ${found.profiles.length} profiles`
   const problems = count(found.problems.length, 'problem')
-  const done = copy ? `; ${copyWords(copy)}` : failure === undefined ? '' : `; not healed: ${failure}`
+  const done = copy ? `; ${copyWords(copy)}` : failure === undefined ? '' : `; not repaired: ${failure}`
   return plainLine(`${sessionId} of ${userId}: ${problems}, ${verdict}${done}`)
 }
 
@@ -146,17 +148,17 @@ function verdict(profiles: Examination['profiles']): string {
   const names = (refused: boolean) =>
     profiles.filter(profile => profile.refused === refused).map(({ profile }) => profile)
   const [refused, accepted] = [names(true), names(false)]
-  if (refused.length === 0) return 'No provider refuses it, because Lango sends it right.'
-  if (accepted.length === 0) return 'Sent as it is, every provider would refuse it.'
+  if (refused.length === 0) return 'No provider rejects it, because Lango sends it in a valid form.'
+  if (accepted.length === 0) return 'Sent as stored, every provider would reject it.'
   const who = accepted.length > refused.length ? refused.join(', ') : `all but ${accepted.join(', ')}`
-  return `Sent as it is, it would be refused by ${who}.`
+  return `Sent as stored, it would be rejected by ${who}.`
 }
 
 const MOST_SHOWN = 30
 
 function sessionProblemLines(problem: SessionProblem, styles: ReturnType<typeof stylesOf>): string[] {
   const said = problem.harmless
-    ? `${problem.problem} Lango sends it right; sent as it is stored:`
+    ? `${problem.problem} Lango sends it in a valid form; sent as stored:`
     : problem.problem
   const copy =
     problem.remedy === undefined || problem.repairs.includes(problem.remedy) ? [] : [problem.remedy]
@@ -167,15 +169,15 @@ function sessionProblemLines(problem: SessionProblem, styles: ReturnType<typeof 
 }
 
 function copyWords({ sessionId, messages, written }: WrittenCopy): string {
-  if (written === 0) return `It was healed before: the copy is ${sessionId}.`
-  return `Healed copy: ${sessionId} (${count(messages, 'message')}). The original is as it was.`
+  if (written === 0) return `Already repaired: the copy is ${sessionId}.`
+  return `Repaired copy: ${sessionId} (${count(messages, 'message')}). The original is unchanged.`
 }
 
 function goOn({ sessionId }: WrittenCopy, key: SessionKey, flags: Flags): string {
-  return `Go on with: ${called('chat')} --session ${quoted(sessionId)}${whose(key, flags)}`
+  return `Continue with: ${called('chat')} --session ${quoted(sessionId)}${whose(key, flags)}`
 }
 
-/** What another command has to be told to find the same session. */
+/** The flags with which another command finds the same session. */
 function whose({ userId, appName }: SessionKey, { app, store, config }: Flags): string {
   const place = {
     user: userId === 'user' ? undefined : userId,
@@ -188,28 +190,27 @@ function whose({ userId, appName }: SessionKey, { app, store, config }: Flags): 
 
 function advice({ key, healed, truncated }: Examination, flags: Flags): string[] {
   const always =
-    'Lango repairs this on every send and never writes it back, so the session can be used as it is.'
+    'Lango repairs this on every send and never changes what is stored, so the session can be used as it is.'
   if (truncated || (flags.fix && !healed)) return [always]
-  if (!healed)
-    return [always, 'There is nothing to heal: what different agents said one after the other stays apart.']
+  if (!healed) return [always, 'Nothing to write: consecutive messages of different agents stay separate.']
   return [
     always,
-    `A healed copy, ${flags.as ?? `${key.sessionId}-healed`}, is written by: lango doctor --session ${quoted(key.sessionId)} --fix${whose(key, flags)}`,
+    `To write a repaired copy, ${flags.as ?? `${key.sessionId}-healed`}: lango doctor --session ${quoted(key.sessionId)} --fix${whose(key, flags)}`,
   ]
 }
 
 /**
- * The healed copy of a session. The original is only read. A copy that is there already is not written again;
- * one that was left unfinished, or whose original has grown, is completed.
+ * The repaired copy of a session. The original is only read. An existing copy is not written again; an incomplete
+ * one, or one whose original has grown, is completed.
  */
 interface WrittenCopy {
   sessionId: string
   messages: number
-  /** How many messages were written now: 0 when the copy was there already. */
+  /** How many messages were written now: 0 when the copy already existed. */
   written: number
 }
 
-/** Writes the healed messages as a session of the same user. Throws `session-exists` for another session's name. */
+/** Writes the repaired messages as a session of the same user. Throws `session-exists` for the id of another session. */
 async function writeCopy(
   store: SessionStore,
   key: SessionKey,
@@ -222,7 +223,7 @@ async function writeCopy(
   if (there && same < Math.min(there.totalMessages, healed.length)) {
     throw new AgentError(
       'session-exists',
-      `There is a session "${sessionId}" already, and it is not a copy of "${key.sessionId}". Name another with --as.`,
+      `Session "${sessionId}" already exists and is not a copy of "${key.sessionId}". Choose another id with --as.`,
     )
   }
   if (!there) await store.createSession(copy, await ownState(store, key))
@@ -230,7 +231,7 @@ async function writeCopy(
   return { sessionId, messages: healed.length, written: healed.length - same }
 }
 
-/** How many messages, from the first on, the copy has in common with the healed history. */
+/** How many messages, from the first on, the copy shares with the repaired history. */
 async function countSame(store: SessionStore, copy: SessionKey, healed: readonly Message[]): Promise<number> {
   let same = 0
   for await (const page of messagePages(store, copy)) {
@@ -247,7 +248,7 @@ function isSame({ seq: _seq, tokens: _tokens, ...stored }: StoredMessage, expect
   return isDeepStrictEqual(toJsonData(stored), toJsonData(expected))
 }
 
-/** What belongs to the session alone: app and user share theirs with the copy anyway. */
+/** The state of the session alone: state of app and user is shared with the copy anyway. */
 async function ownState(store: SessionStore, key: SessionKey): Promise<Record<string, unknown>> {
   const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
   const entries = Object.entries(session?.state ?? {})
