@@ -118,12 +118,10 @@ test('exports of Lango, other JSON, other databases and other files are not take
   const { openStore } = await import('../../src/store/open-store.js')
   const store = await openStore(`sqlite:${join(folder, 'lango.db')}`)
   await store.close()
-  await expect(read(join(folder, 'lango.db'))).rejects.toThrow(
-    /is a store of Lango already: use it with --store/,
-  )
+  await expect(read(join(folder, 'lango.db'))).rejects.toThrow(/is a Lango store\. Use it with --store/)
   const { DatabaseSync } = await import('@photostructure/sqlite')
   const other = new DatabaseSync(join(folder, 'other.db'))
   other.exec('CREATE TABLE notes (text)')
   other.close()
-  await expect(read(join(folder, 'other.db'))).rejects.toThrow(/not one of ADK: it has no tables/)
+  await expect(read(join(folder, 'other.db'))).rejects.toThrow(/is not an ADK database: it has no tables/)
 })

@@ -208,7 +208,7 @@ test('what Lango would rewrite is a refusal in a request of the vendor’s own, 
   const file = join(await temporaryFolder(), 'chat.json')
   await writeFile(file, JSON.stringify(chat))
   const { text } = await captured(() => lint(file, { profile: 'gemini-3' }))
-  expect(text).toContain('Rewritten on every send, no harm done: missing-signature.')
+  expect(text).toContain('Rewritten on every send, harmless: missing-signature.')
 })
 
 test('a report names the place in the request, the answer of the provider and the repair', async () => {
@@ -248,11 +248,11 @@ test('a stored session is judged, and only what breaks counts for the exit code'
   const { code, text } = await captured(() => lint(undefined, { store: url, session: 's1' }))
   expect(code).toBe(0)
   expect(text).toMatch(/anthropic-4\.6 +accepted, 1 rewritten on every send/)
-  expect(text).toContain('Rewritten on every send, no harm done: id-form')
+  expect(text).toContain('Rewritten on every send, harmless: id-form')
 })
 
 test.each([
-  ['{"a":1}', {}, /is none of these: an export of Lango, a session of ADK/],
+  ['{"a":1}', {}, /has an unknown format\. Expected a Lango export, an ADK session/],
   ['not json', {}, /is not JSON/],
   ['', {}, /is empty/],
   ['{"lango":"session","version":2}', {}, /version/],

@@ -62,12 +62,12 @@ test('--json prints every event, with the piped text below the prompt and files 
   expect(sent).toContain(picture.toString('base64'))
 })
 
-test('tools that need approval are refused when nobody can be asked, and run with --yes', async () => {
+test('tools that need approval are refused without a terminal, and run with --yes', async () => {
   const cwd = await folderWith({ agent: { name: 'writer', tools: ['write_file'] } })
   const refused = await lango(['run', 'write notes.txt'], { cwd })
   expect(refused.code).toBe(0)
   expect(refused.stderr).toContain(
-    'write_file needs approval and nobody can be asked, so it is refused. --yes allows it.',
+    'write_file needs approval and was refused: no terminal to ask on. --yes allows it.',
   )
   expect(refused.stderr).toMatch(/→ write_file \{.*\n(.*\n)*← write_file failed/)
   expect(refused.stdout).not.toContain('→')

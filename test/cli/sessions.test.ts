@@ -150,15 +150,15 @@ describe('export and import', () => {
     ])
     const cases = {
       'cut.jsonl':
-        /^lango: Line 5 of cut\.jsonl is not JSON .* it was cut off\. Nothing of the session "s1" was kept\.\n$/,
-      'short.jsonl': /should have 4 messages, but the file holds 2: it was cut off or edited\. Nothing/,
+        /^lango: Line 5 of cut\.jsonl is not JSON .* it was truncated\. Session "s1" was not imported\.\n$/,
+      'short.jsonl':
+        /should have 4 messages, but the file contains 2: it was truncated or modified\. Session/,
       'headless.jsonl': /Line 1 of headless\.jsonl is not a session header/,
-      'newer.jsonl': /has version 2, but this Lango reads version 1\. Update Lango\./,
-      'wrong.jsonl': /message\.role must be a string, not 5\. Nothing of the session/,
-      'twice.jsonl':
-        /Message 2 has the id of message 1 \("e1"\): the file was edited\. Nothing of the session/,
+      'newer.jsonl': /has version 2, but this version of Lango reads version 1\. Update Lango\./,
+      'wrong.jsonl': /message\.role must be a string, not 5\. Session/,
+      'twice.jsonl': /Message 2 has the id of message 1 \("e1"\): the file was modified\. Session/,
       'text.jsonl': /^lango: Line 1 of text\.jsonl is not JSON [^\p{Cc}]*\n$/u,
-      'empty.jsonl': /empty\.jsonl is empty: there is nothing to import\./,
+      'empty.jsonl': /empty\.jsonl is empty\./,
       'absent.jsonl': /absent\.jsonl does not exist\./,
     }
     const check = async ([file, message]: [string, RegExp]) => {
@@ -183,8 +183,7 @@ describe('export and import', () => {
     const again = await lango(['sessions', 'import', 's1.jsonl'], { cwd })
     expect(again).toMatchObject({
       code: 1,
-      stderr:
-        'lango: The session "s1" of the user "user" already exists. Import it under another id with --as.\n',
+      stderr: 'lango: Session "s1" of user "user" already exists. Import it under another id with --as.\n',
     })
     const elsewhere = [
       'sessions',
@@ -249,7 +248,7 @@ test('an interrupted import keeps nothing of the session that it was reading', a
   expect(await ended).toMatchObject({
     code: 130,
     stdout: '',
-    stderr: expect.stringMatching(/^lango: .*Nothing of the session "s1" was kept\.\n$/),
+    stderr: expect.stringMatching(/^lango: .*Session "s1" was not imported\.\n$/),
   })
   expect(await messagesIn(url)).toBe(0)
 })
@@ -305,7 +304,7 @@ describe('list, show and delete', () => {
     const lines = first.stdout.trimEnd().split('\n')
     expect(lines).toHaveLength(51)
     expect(lines[0]).toMatch(/^SESSION +USER +MESSAGES +UPDATED +TITLE OR LAST MESSAGE$/)
-    const next = /^There are more: lango (sessions list --cursor \S+)\n$/.exec(first.stderr)?.[1]
+    const next = /^More: lango (sessions list --cursor \S+)\n$/.exec(first.stderr)?.[1]
     expect(JSON.parse(last.stdout).sessions).toHaveLength(1000)
     expect(past).toMatchObject({ code: 0, stdout: '', stderr: 'No more sessions.\n' })
     expect(JSON.parse(all.stdout).sessions).toHaveLength(5000)
@@ -369,7 +368,7 @@ describe('list, show and delete', () => {
     await fill(`sqlite:${cwd}/lango.db`, KEY, HARD_MESSAGES)
     await fill(`sqlite:${cwd}/lango.db`, { ...KEY, sessionId: 's2' }, [])
     const unsure = await lango(['sessions', 'delete', 's1'], { cwd })
-    expect(unsure).toMatchObject({ code: 1, stderr: expect.stringContaining('say --yes') })
+    expect(unsure).toMatchObject({ code: 1, stderr: expect.stringContaining('Pass --yes') })
     const partly = await lango(['sessions', 'delete', 's1', 'nowhere', '--yes', '--json'], { cwd })
     expect(partly.code).toBe(1)
     expect(JSON.parse(partly.stdout)).toEqual({ deleted: ['s1'], missing: ['nowhere'] })

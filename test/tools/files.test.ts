@@ -172,7 +172,7 @@ describe('list_files', () => {
   test('says when there is more', async () => {
     expect(await use('list_files', { max_entries: 2 })).toEqual({
       entries: ['.git/', 'node_modules/'],
-      note: expect.stringContaining('There is more'),
+      note: expect.stringContaining('More entries exist'),
     })
   })
 })
@@ -284,7 +284,7 @@ describe('edit_file', () => {
   })
 
   test.each<[string, string, string, RegExp]>([
-    ['missing', 'abc', 'xyz', /does not stand in "a\.txt"\. Read the file again/],
+    ['missing', 'abc', 'xyz', /does not occur in "a\.txt"\. Read the file again/],
     ['missing for its white space', 'if (a) {\n\treturn\n}', 'if (a) {\n  return', /other white space/],
     ['not unique', 'x\nab\nx\n', 'x', /2 times \(lines 1, 3\)/],
   ])('refuses a passage that is %s, and changes nothing', async (_, content, passage, message) => {

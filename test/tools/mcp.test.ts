@@ -152,7 +152,7 @@ describe('a server in a process', () => {
     const [die, pid] = [named(connections, 'fix_die'), named(connections, 'fix_pid')]
     const before = await useTool(pid, {})
     expect(await useTool(die, {})).toEqual({
-      error: 'MCP server "fix" ended while "die" was running. Whether it had any effect is not known.',
+      error: 'MCP server "fix" exited while "die" was running. Whether the call had an effect is unknown.',
     })
     const after = await useTool(pid, {})
     expect(after.result).toMatch(/^\d+$/)
@@ -161,21 +161,21 @@ describe('a server in a process', () => {
     expect(log.entries.filter(({ level }) => level === 'warn' || level === 'info')).toMatchObject([
       {
         message: 'MCP server is not available',
-        fields: { server: 'fix', problem: 'The server ended.' },
+        fields: { server: 'fix', problem: 'The server exited.' },
       },
       { message: 'MCP server restarted' },
     ])
   })
 
-  test('that dies again and again is given up after five times and reported', async () => {
+  test('that crashes repeatedly is failed after five restarts and reported', async () => {
     const log = new Log()
     const connections = await connect({ fix: STDIO }, log)
     const die = named(connections, 'fix_die')
     for (let death = 0; death < 6; death++) {
-      expect(await useTool(die, {})).toEqual({ error: expect.stringContaining('ended while') })
+      expect(await useTool(die, {})).toEqual({ error: expect.stringContaining('exited while') })
     }
     await until(() => connections.status()[0]?.state === 'failed')
-    expect(connections.status()[0]?.problem).toContain('Its last words: fixture starts')
+    expect(connections.status()[0]?.problem).toContain('Its last output: fixture starts')
     expect(log.entries.filter(({ level }) => level === 'error')).toMatchObject([
       { message: 'MCP server failed, no more restarts', fields: { server: 'fix', attempts: 5 } },
     ])
@@ -184,7 +184,7 @@ describe('a server in a process', () => {
   })
 
   test.each<[string, McpServerConfig, RegExp]>([
-    ['does not exist', { command: '/no/such/program' }, /could not be started/],
+    ['does not exist', { command: '/no/such/program' }, /Cannot start/],
     [
       'ends at once',
       { command: process.execPath, args: ['-e', 'console.error("bad day"); process.exit(1)'] },
@@ -215,7 +215,7 @@ describe('a server in a process', () => {
     await connect({ fix: STDIO }, log)
     expect(log.entries).toContainEqual({
       level: 'debug',
-      message: 'An MCP server says',
+      message: 'MCP server output',
       fields: { server: 'fix', line: 'fixture starts' },
     })
   })
@@ -265,7 +265,7 @@ describe('a server at an address', () => {
     const first = await startHttp()
     const connections = await connect({ fix: { url: first.url, headers } })
     expect(await useTool(named(connections, 'fix_die'), {})).toEqual({
-      error: expect.stringContaining('ended while "die" was running'),
+      error: expect.stringContaining('exited while "die" was running'),
     })
     await until(() => connections.status()[0]?.state === 'failed')
     expect(await useTool(named(connections, 'fix_echo'), { word: 'x' })).toEqual({
@@ -371,7 +371,7 @@ describe('an agent', () => {
       { name: 'fix_echo', result: { result: 'hello' }, isError: false },
       {
         name: 'fix_die',
-        result: { error: expect.stringContaining('ended while "die" was running') },
+        result: { error: expect.stringContaining('exited while "die" was running') },
         isError: true,
       },
     ])

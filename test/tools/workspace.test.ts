@@ -247,7 +247,7 @@ describe('without paths through descriptors', () => {
 test('an unknown workspace is an error that names it', async () => {
   const [read] = builtInTools(['read_file'], { workspace: join(top, 'nowhere') }) as [Tool]
   expect(await useTool(read, { path: 'a' })).toEqual({
-    error: expect.stringContaining('nowhere" cannot be opened'),
+    error: expect.stringContaining('nowhere": '),
   })
 })
 

@@ -60,7 +60,7 @@ const PAGE = 500
 /** All messages, or `undefined` when they are too many. */
 async function readAll(store: SessionStore, key: SessionKey): Promise<StoredMessage[] | undefined> {
   const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
-  if (!session) throw new AgentError('session-not-found', `There is no session "${key.sessionId}".`)
+  if (!session) throw new AgentError('session-not-found', `No session "${key.sessionId}".`)
   if (session.totalMessages > MOST_MESSAGES) return undefined
   const messages: StoredMessage[] = []
   let tokens = 0
