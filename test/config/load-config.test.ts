@@ -99,7 +99,7 @@ describe('files', () => {
       /^Configuration file .*other\.yaml does not exist/,
     )
     await expect(load({ 'x.toml': '' }, {}, { file: 'x.toml' })).rejects.toThrow(
-      /a configuration ends in \.ts, /,
+      /it must end in \.ts, /,
     )
     expect((await load({ 'other.yaml': 'app: other' }, { LANGO_CONFIG: 'other.yaml' })).config.app).toBe(
       'other',
