@@ -98,9 +98,7 @@ describe('files', () => {
     await expect(load({}, {}, { file: 'other.yaml' })).rejects.toThrow(
       /^Configuration file .*other\.yaml does not exist/,
     )
-    await expect(load({ 'x.toml': '' }, {}, { file: 'x.toml' })).rejects.toThrow(
-      /it must end in \.ts, /,
-    )
+    await expect(load({ 'x.toml': '' }, {}, { file: 'x.toml' })).rejects.toThrow(/it must end in \.ts, /)
     expect((await load({ 'other.yaml': 'app: other' }, { LANGO_CONFIG: 'other.yaml' })).config.app).toBe(
       'other',
     )
