@@ -20,6 +20,6 @@ test.each([
   database.exec(sql)
   database.close()
   await expect(openStore(`sqlite:${file}`)).rejects.toThrow(
-    new RegExp(`has the ${type} ".*Lango did not make`),
+    new RegExp(`has the ${type} ".*Lango did not create`),
   )
 })
