@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { AgentError, messageOf } from '../errors.js'
 import { headerLine, messageLine } from '../formats/session-lines.js'
 import type { SessionKey } from '../session/message.js'
-import { messagePages, sessionPages } from '../session/session-pages.js'
+import { messagePages } from '../session/session-pages.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
 import { type CommandStore, findSession, sessionKeys, withStore } from './open-command-store.js'
@@ -74,7 +74,7 @@ async function writeSessions(
         const within =
           end <= PAGE
             ? ''
-            : `; message ${grouped(afterSeq)} of ${grouped(end - 1)} in ${plainLine(key.sessionId)}`
+            : `; message ${grouped(at)} of ${grouped(end - 1)} in ${plainLine(key.sessionId)}`
         progress.report(
           () => `exported ${count(done.sessions, 'session')}, ${count(done.messages, 'message')}${within}`,
         )

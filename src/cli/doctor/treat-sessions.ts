@@ -2,9 +2,10 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { defined } from '../../base/defined.js'
+import { toJsonData } from '../../base/json.js'
 import { AgentError } from '../../errors.js'
 import type { Message, SessionKey, StoredMessage } from '../../session/message.js'
-import { messagePages, sessionPages } from '../../session/session-pages.js'
+import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import type { Flags } from '../command.js'
 import { mappedLine, problemLines } from '../lint-report.js'
