@@ -1,9 +1,9 @@
 import type { ProviderMessage } from '../provider/provider.js'
 import { type Message, normalizeRole } from '../session/message.js'
 import { isSynthetic } from '../session/turn.js'
+import { markWrittenBy } from './adk-quirks.js'
 import { convertContents } from './model/convert-messages.js'
 import { messagesToContents } from './session/messages-to-events.js'
-import { markWrittenBy } from './written-by.js'
 
 /**
  * Stored messages as neutral ones, for linting and repairing a history without ADK. Faithful: doubled ids,

@@ -5,15 +5,17 @@ export type { HistoryGuardOptions, HistoryGuardReport } from '../adk/history-gua
 export { historyGuard } from '../adk/history-guard.js'
 export { messagesToProvider } from '../adk/messages-to-provider.js'
 export { convertMessages } from '../adk/model/convert-messages.js'
-export type { Calibration, ModelAdapterOptions } from '../adk/model/model-adapter.js'
-export { ModelAdapter } from '../adk/model/model-adapter.js'
-export type { ModelReport, ModelReportListener } from '../adk/model/request-reports.js'
-export { onModelRequest } from '../adk/model/request-reports.js'
+export type {
+  Calibration,
+  ModelAdapterOptions,
+  ModelReport,
+  ModelReportListener,
+} from '../adk/model/model-adapter.js'
+export { ModelAdapter, onModelRequest } from '../adk/model/model-adapter.js'
 export { eventToMessage } from '../adk/session/event-to-message.js'
 export type { RestoreOptions } from '../adk/session/messages-to-events.js'
 export { messagesToEvents } from '../adk/session/messages-to-events.js'
-export type { Fence } from '../adk/session/session-fence.js'
-export type { SessionServiceOptions } from '../adk/session/session-service-adapter.js'
+export type { Fence, SessionServiceOptions } from '../adk/session/session-service-adapter.js'
 export { SessionServiceAdapter } from '../adk/session/session-service-adapter.js'
 export type { AgentErrorCode, AgentErrorOptions } from '../errors.js'
 export { AgentError } from '../errors.js'

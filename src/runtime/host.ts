@@ -3,10 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { type AgentDefinition, buildAgent, resolveAgentModels } from '../adk/agent/build-agent.js'
 
-import { ModelAdapter } from '../adk/model/model-adapter.js'
-import { type ModelReport, onModelRequest } from '../adk/model/request-reports.js'
-import { type ModelRoute, RoutedModel, SpentModel } from '../adk/model/routed-model.js'
-
+import { ModelAdapter, type ModelReport, onModelRequest } from '../adk/model/model-adapter.js'
 import {
   type BaseAgent,
   type BaseLlm,
@@ -37,7 +34,8 @@ import { OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { Session } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import { completeUsage, type ModelPrice } from '../session/usage.js'
-import { CalibratedTokens } from './calibrated-tokens.js'
+import { CalibratedTokens, type ModelRoute, RoutedModel, SpentModel } from './model-routes.js'
+
 import type { RuntimeOptions } from './options.js'
 import { gatherTools, type RuntimeTools } from './tools.js'
 

@@ -7,8 +7,10 @@ import {
   type Calibration,
   ModelAdapter,
   type ModelAdapterOptions,
+  type ModelReport,
+  onModelRequest,
 } from '../../src/adk/model/model-adapter.js'
-import { type ModelReport, onModelRequest } from '../../src/adk/model/request-reports.js'
+
 import { SessionServiceAdapter } from '../../src/adk/session/session-service-adapter.js'
 import { AgentError } from '../../src/errors.js'
 import { openSignature, type ProviderMessage, sealSignature } from '../../src/provider/provider.js'

@@ -3,7 +3,7 @@ import { toJson } from '../../base/json.js'
 import { AgentError, messageOf } from '../../errors.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 import type { JsonSchema, StandardSchema, Tool, ToolContext, ToolParameters } from '../../tool.js'
-import { withoutInheritedNames } from '../inherited-names.js'
+import { withoutInheritedNames } from '../adk-quirks.js'
 import {
   BaseTool,
   type Context,

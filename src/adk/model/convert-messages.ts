@@ -7,9 +7,9 @@ import {
   type ToolDeclaration,
 } from '../../provider/provider.js'
 import { isToolError } from '../../session/message.js'
-import type { CallItem } from '../../session/pair-calls.js'
+import { type CallItem, type Identified, identifyCalls } from '../../session/pair-calls.js'
 import { isTurnStart } from '../../session/turn.js'
-import { type Identified, identifyCalls } from '../call-id.js'
+import { isAccountByAdk, writtenBy } from '../adk-quirks.js'
 import type {
   Content,
   FunctionCall,
@@ -18,7 +18,6 @@ import type {
   GenerateContentConfig,
   Part,
 } from '../sdk.js'
-import { isAccountByAdk, writtenBy } from '../written-by.js'
 
 /**
  * ADK's contents as neutral messages. Nothing is repaired here: what goes in malformed comes out malformed,

@@ -11,8 +11,8 @@
  * - a content without role: dropped → the author's role; without parts: sent empty → not sent.
  */
 import { isSyntheticMetadata } from '../../session/turn.js'
+import { markWrittenBy } from '../adk-quirks.js'
 import type { Content, Event, Part } from '../sdk.js'
-import { markWrittenBy } from '../written-by.js'
 
 export interface ViewOptions {
   rootAgentName?: string | undefined

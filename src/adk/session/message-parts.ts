@@ -12,8 +12,7 @@
 
 import { parseJson, toJson } from '../../base/json.js'
 import { type Message, type ToolCall, toolCallKind } from '../../session/message.js'
-
-import { idsWithin } from '../call-id.js'
+import { idsWithin } from '../../session/pair-calls.js'
 import type { Part } from '../sdk.js'
 
 /** One part: a text of that many characters, the next entry of `toolCalls`, or a part with more to it. */

@@ -1,15 +1,18 @@
 /**
- * Who wrote a content that has the user's role: the user, or a program in that role.
+ * What ADK does with contents and names that Lango has to work around. `test/contract` pins ADK's behaviour.
+ * This file imports types only, because converters that use it must not load ADK.
+ *
+ * Who wrote a content that has the user's role, the user or a program in that role:
  *
  * - ADK copies the contents of its events into each request and rewrites those of other agents and of
  *   compacted history as new contents. The mark below is a property by symbol: ADK's copies keep it, its new
- *   contents do not have it, and JSON, stored rows and wires never show it.
+ *   contents do not have it, and it never appears in JSON, stored rows or wire bodies.
  * - The session service marks what it gives to ADK by role and metadata. A marked content is never judged by
  *   its text.
  * - A content without a mark (a model adapter under another session service, contents that a callback made) is
  *   the user's, unless it has the whole shape of ADK's account of another agent's event.
  */
-import type { Content, Part } from './sdk.js'
+import type { Content, LlmAgent, Part } from './sdk.js'
 
 /** `program`: a correction by Lango, an account by ADK. */
 export type WrittenBy = 'user' | 'program'
@@ -47,3 +50,29 @@ function isAccountPart({ text, thought }: Part): boolean {
 }
 
 const ACCOUNT_TEXT = /^\[[^\]]+\] (?:said: |called tool `|tool `)/
+
+/**
+ * ADK looks tools and state up with `in` and with `object[name]`, which also find what every object inherits:
+ * `constructor`, `toString`, `__proto__` and their kin. Objects that ADK looks foreign names up in lose their
+ * prototype here, in place, because ADK holds on to the object that it made.
+ */
+export function withoutInheritedNames<Fields extends object>(fields: Fields): Fields {
+  if (Object.getPrototypeOf(fields) !== null) Object.setPrototypeOf(fields, null)
+  return fields
+}
+
+type RequestProcessor = LlmAgent['requestProcessors'][number]
+
+/** ADK refuses a tool called `constructor` as a duplicate: it finds the name in its own, still empty table. */
+export function takeAnyToolName(agent: LlmAgent): LlmAgent {
+  const { requestProcessors } = agent
+  if (!requestProcessors.includes(PLAIN_TOOL_TABLE)) requestProcessors.unshift(PLAIN_TOOL_TABLE)
+  return agent
+}
+
+const PLAIN_TOOL_TABLE: RequestProcessor = {
+  // biome-ignore lint/correctness/useYield: ADK's processors may emit events; this one has none.
+  async *runAsync(_invocation, llmRequest) {
+    withoutInheritedNames(llmRequest.toolsDict)
+  },
+}
