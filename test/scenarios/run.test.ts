@@ -1,4 +1,4 @@
-import { FunctionTool } from '@google/adk'
+import { FunctionTool, StreamingMode } from '@google/adk'
 import { afterEach, describe, expect } from 'vitest'
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { AgentError } from '../../src/errors.js'
@@ -157,7 +157,7 @@ describe.each(BACKENDS)('through the $name', backend => {
     scenario('Non-streaming mode collects from final event', async () => {
       stage = await backend.start([{ deltas: ['Hello ', 'world'] }], model => ({
         ...agent(model),
-        adk: { runConfig: { streamingMode: 'NONE' as never } },
+        adk: { runConfig: { streamingMode: StreamingMode.NONE } },
       }))
       const events = await collectEvents(stage.runtime, 'hello')
       expect(events.flatMap(event => (event.type === 'text-delta' ? event.text : []))).toEqual([
