@@ -1,4 +1,5 @@
 import { cancel, intro, isCancel, outro, select, text } from '@clack/prompts'
+import { isAgentName } from '../base/names.js'
 import { KEYED_PROVIDERS } from '../config/default-model.js'
 import type { Flags } from './command.js'
 import type { InitAnswers } from './init-files.js'
@@ -26,7 +27,7 @@ async function askName(initialValue: string): Promise<string | undefined> {
     message: 'Name of the agent?',
     initialValue,
     validate: value =>
-      /^[A-Za-z_][A-Za-z0-9_-]*$/.test(value ?? '') && value !== 'user'
+      isAgentName(value ?? '')
         ? undefined
         : 'Use letters, digits, underscores and hyphens, starting with a letter.',
   })

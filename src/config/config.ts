@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod'
+import { AGENT_NAME_PATTERN, DEFAULT_AGENT_NAME } from '../base/names.js'
 import type { Tool } from '../tool.js'
 import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from '../tools/tool-names.js'
 import { DEFAULT_STORE } from './find-config.js'
@@ -59,7 +60,7 @@ export const PROVIDER_TYPE_NAMES = ['gemini', 'openai', 'anthropic', 'openai-com
 
 const agentName = z
   .string({ error: 'must be a name' })
-  .regex(/^[A-Za-z_][A-Za-z0-9_-]*$/, {
+  .regex(AGENT_NAME_PATTERN, {
     error: 'must start with a letter or underscore, followed by letters, digits, underscores or hyphens',
   })
   .refine(name => name !== 'user', { error: 'must be another name: "user" is reserved for the person' })
@@ -92,7 +93,7 @@ export function agentSchemaWith<Model extends string | object>(model: z.ZodType<
     },
   })
   return group({
-    name: agentName.default('lango-agent').describe('The agent’s name.'),
+    name: agentName.default(DEFAULT_AGENT_NAME).describe('The agent’s name.'),
     ...fields,
     subAgents: list(subAgentSchema).optional().describe('Agents that the root can transfer to.'),
     multiAgent: flag.optional().describe('Raises the default of `maxTurns` to 50. Default false.'),

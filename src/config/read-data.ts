@@ -2,7 +2,9 @@
  * Checks data against a schema and reports all problems at once, in sentences. Both configuration files and the
  * options of `createRuntime` are checked here.
  */
+
 import type { z } from 'zod'
+import { DEFAULT_AGENT_NAME } from '../base/names.js'
 import { HIDDEN, isPlain, isSecretPath, redactText } from '../base/redact.js'
 import { suggest } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
@@ -66,7 +68,7 @@ function explainMisfit({ kind, path: steps, circle = [] }: Misfit, given: unknow
     const names = circle
       .filter(isPlain)
       .slice(1)
-      .map(({ name = DEFAULT_AGENT }) => String(name))
+      .map(({ name = DEFAULT_AGENT_NAME }) => String(name))
     return {
       path,
       message: `The agents form a circle: ${names.join(' → ')}. An agent cannot be below itself.`,
@@ -80,8 +82,6 @@ function explainMisfit({ kind, path: steps, circle = [] }: Misfit, given: unknow
   const subject = path === '' ? 'It' : `\`${path}\``
   return { path, message: `${subject} is ${valueText(value, steps)}, but must be a plain object.${advice}` }
 }
-
-const DEFAULT_AGENT = 'lango-agent'
 
 /** A path as text, as in `agent.subAgents[0].name`. */
 export function pathText(path: readonly PropertyKey[]): string {

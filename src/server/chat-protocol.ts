@@ -6,6 +6,7 @@
  * JSON of a `RunEvent` as its data. Reconnecting with `Last-Event-ID` (or `?after=`) returns exactly the missed
  * events, then the live ones. The stream ends after `run-finish`.
  */
+
 import type { AgentErrorCode } from '../errors.js'
 import type { InspectedStep, RunInspection } from '../observe/inspect.js'
 import type { RunEvent } from '../run/run-event.js'

@@ -1,3 +1,4 @@
+import type { ApprovalAnswer } from '../tool.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from './message.js'
 
 /**
@@ -119,7 +120,7 @@ export interface RunEventRecord {
 /** A message from any process to the process that runs `runId`. */
 export type RunSignal =
   | { type: 'stop'; reason?: string }
-  | { type: 'approval'; callId: string; answer: 'once' | 'always' | 'no' }
+  | { type: 'approval'; callId: string; answer: ApprovalAnswer }
 
 /** A run without its events. */
 export interface RunSummary {

@@ -1,3 +1,4 @@
+import { DEFAULT_AGENT_NAME, isAgentName } from '../../base/names.js'
 import { AgentError } from '../../errors.js'
 import type { Tool } from '../../tool.js'
 import { takeAnyToolName } from '../adk-quirks.js'
@@ -108,10 +109,6 @@ interface NamedDefinition {
   readonly subAgents?: readonly NamedDefinition[] | undefined
 }
 
-const DEFAULT_AGENT_NAME = 'lango-agent'
-
-const VALID_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/
-
 /** Names are valid and unique, and no agent is below itself. Needs no ADK, so it can be checked at once. */
 function checkAgents(root: NamedDefinition): void {
   const seen = new Set<string>()
@@ -135,7 +132,7 @@ function agentName(definition: NamedDefinition, isRoot: boolean): string {
 
 function checkName(name: string, where: string, seen: Set<string>): void {
   if (name === '') throw invalid(`A sub-agent has no name (${where}). Give each sub-agent a \`name\`.`)
-  if (!VALID_NAME.test(name) || name === 'user') {
+  if (!isAgentName(name)) {
     throw invalid(
       `"${name}" is not a valid agent name (${where}). Start with a letter or underscore, go on with letters, digits, underscores or hyphens, and do not use "user".`,
     )

@@ -10,6 +10,7 @@
  * - an empty first text: the event and its results dropped → the empty text left out;
  * - a content without role: dropped → the author's role; without parts: sent empty → not sent.
  */
+import { isRequestTool } from '../../base/names.js'
 import { isSyntheticMetadata } from '../../session/turn.js'
 import { markWrittenBy } from '../adk-quirks.js'
 import type { Content, Event, Part } from '../sdk.js'
@@ -97,8 +98,7 @@ function resultEvents(
 ): Event[] {
   const groups = new Map<number, Part[]>()
   for (const part of event.content?.parts ?? []) {
-    const group =
-      calls.get(part.functionResponse?.id ?? '')?.group ?? (isRequestToPerson(part) ? REQUESTS : ORPHANS)
+    const group = calls.get(part.functionResponse?.id ?? '')?.group ?? (asksPerson(part) ? REQUESTS : ORPHANS)
     groups.set(group, [...(groups.get(group) ?? []), part])
   }
   return [...groups].map(([group, parts], index) => {
@@ -134,8 +134,7 @@ function withSendableContent(event: Event): Event {
     const { content: _content, ...rest } = event
     return rest
   }
-  const role =
-    parts.some(isCall) && !parts.some(isRequestToPerson) ? 'model' : sendableRole(content, event.author)
+  const role = parts.some(isCall) && !parts.some(asksPerson) ? 'model' : sendableRole(content, event.author)
   if (role === content.role && parts === content.parts) return event
   return { ...event, content: { ...content, role, parts } }
 }
@@ -158,8 +157,8 @@ function isCall(part: Part): boolean {
   return part.functionCall !== undefined
 }
 
-function isRequestToPerson(part: Part): boolean {
-  return (part.functionCall ?? part.functionResponse)?.name?.startsWith('adk_request_') ?? false
+function asksPerson(part: Part): boolean {
+  return isRequestTool((part.functionCall ?? part.functionResponse)?.name)
 }
 
 function isResult(part: Part | undefined): boolean {

@@ -1,4 +1,5 @@
 import { parseJson } from '../../base/json.js'
+import { DEFAULT_AGENT_NAME, isRequestTool } from '../../base/names.js'
 import { type Message, normalizeRole, toolCallKind } from '../../session/message.js'
 import { type CallItem, type Identified, identifyCalls } from '../../session/pair-calls.js'
 import { isSyntheticMetadata, startsTurn } from '../../session/turn.js'
@@ -132,9 +133,6 @@ function splitAnswers(event: Event, parts: readonly Part[]): Event[] {
   }
   return [asked, answered]
 }
-
-/** The author of restored answers when nobody says what the root agent is called. */
-const DEFAULT_AGENT_NAME = 'lango-agent'
 
 interface AuthorContext {
   rootAgentName?: string | undefined
@@ -326,15 +324,14 @@ function isPlain(event: Event, content: Content | undefined): content is Filled 
   if (UNMERGED.some(field => event[field as keyof Event] !== undefined)) return false
   const { agentState, endOfAgent } = event.actions
   if (agentState !== undefined || endOfAgent !== undefined || event.longRunningToolIds?.length) return false
-  return !content.parts.some(part => part.thoughtSignature !== undefined || isRequestToPerson(part))
+  return !content.parts.some(part => part.thoughtSignature !== undefined || asksPerson(part))
 }
 
 const UNMERGED = ['isCompacted', 'errorCode', 'interrupted', 'output', 'route', 'nodeInfo']
 
 /** ADK leaves events with these calls out of every request, with all that is in them. */
-function isRequestToPerson(part: Part): boolean {
-  const name = part.functionCall?.name ?? part.functionResponse?.name
-  return name?.startsWith('adk_request_') ?? false
+function asksPerson(part: Part): boolean {
+  return isRequestTool(part.functionCall?.name ?? part.functionResponse?.name)
 }
 
 function isResult(part: Part): boolean {

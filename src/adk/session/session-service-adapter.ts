@@ -15,6 +15,7 @@ import {
   type AppendEventRequest,
   BaseSessionService,
   type CreateSessionRequest,
+  createEvent,
   type Event,
   type GetSessionRequest,
   type ListSessionsRequest,
@@ -190,6 +191,15 @@ export class SessionServiceAdapter extends BaseSessionService {
       events: adkView(events, { rootAgentName }),
       lastUpdateTime: session.updatedAt,
     }
+  }
+}
+
+/** A function that stores an event outside ADK's own loop, in a session whose lease is given. */
+export function noteAppender(store: SessionStore) {
+  return async (key: SessionKey, note: Partial<Event>, lease: Lease): Promise<void> => {
+    const event = createEvent({ ...note, invocationId: note.invocationId ?? `lango-${randomUUID()}` })
+    const message = eventToMessage(event)
+    if (message) await store.appendMessage(key, message, { fence: lease.fence })
   }
 }
 

@@ -3,6 +3,7 @@
  * only a person can decide is asked through `ChatUi`.
  */
 
+import { CONFIRMATION_TOOL } from '../../base/names.js'
 import { AgentError, messageOf } from '../../errors.js'
 import type { ProviderRegistry } from '../../provider/provider-registry.js'
 import type { SessionKey } from '../../session/message.js'
@@ -248,7 +249,7 @@ export class ChatSession {
     const question = { name, args, onceOnly: true, ...(reason === undefined ? {} : { reason }) }
     const answer = await this.#ask(id, question)
     const response = { confirmed: answer !== 'no' }
-    return { functionResponse: { id, name: 'adk_request_confirmation', response } }
+    return { functionResponse: { id, name: CONFIRMATION_TOOL, response } }
   }
 
   #takeQueued(): Message | undefined {

@@ -3,6 +3,7 @@
  * pure function, the screen draws what it returns.
  */
 
+import { CONFIRMATION_TOOL, TRANSFER_TOOL } from '../../base/names.js'
 import type { RunEvent } from '../../run/run-event.js'
 import type { HistoryCut } from '../../session/message.js'
 import { type RunUsage, sumUsage } from '../../session/usage.js'
@@ -211,7 +212,7 @@ function finishedPart(text: string): number {
 
 function called(state: ChatState, event: RunEvent & { type: 'tool-call' }, at: number): ChatState {
   // Both are told in other words: as a hand-over, and as a question.
-  if (event.name === 'transfer_to_agent' || event.name === 'adk_request_confirmation') return state
+  if (event.name === TRANSFER_TOOL || event.name === CONFIRMATION_TOOL) return state
   const { id: callId, name, args, author } = event
   const status = event.pending ? 'pending' : 'running'
   const item: ToolItem = { kind: 'tool', callId, name, args, author, status, startedAt: at }

@@ -1,6 +1,8 @@
 /** A stored session as the chat shows it: its last messages, what it has used, and what its user has typed. */
 
 import { messagesToProvider } from '../../adk/messages-to-provider.js'
+import { ABORTED_MARKER } from '../../base/markers.js'
+import { CONFIRMATION_TOOL, TRANSFER_TOOL } from '../../base/names.js'
 import type { ProviderPart } from '../../provider/provider.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../../session/message.js'
 import { messagePages } from '../../session/session-pages.js'
@@ -78,7 +80,8 @@ export function itemsOf(messages: readonly StoredMessage[]): ChatItemBody[] {
   const items: ChatItemBody[] = []
   for (const message of messages) {
     if (isSynthetic(message)) {
-      if (STOPPED.test(message.content)) items.push({ kind: 'notice', tone: 'quiet', text: 'stopped' })
+      if (message.content.includes(ABORTED_MARKER))
+        items.push({ kind: 'notice', tone: 'quiet', text: 'stopped' })
       continue
     }
     const author = message.author ?? ''
@@ -90,9 +93,6 @@ export function itemsOf(messages: readonly StoredMessage[]): ChatItemBody[] {
   }
   return items
 }
-
-/** How the runtime marks an answer that its user stopped. */
-const STOPPED = /stopped this answer/
 
 /** How the last run ended, when its messages do not show it. */
 function lastWord(
@@ -156,7 +156,7 @@ function addPart(items: ChatItemBody[], part: ProviderPart, author: string, isAs
 }
 
 /** Calls that are told in other words. */
-const HIDDEN: ReadonlySet<string> = new Set(['transfer_to_agent', 'adk_request_confirmation'])
+const HIDDEN: ReadonlySet<string> = new Set([TRANSFER_TOOL, CONFIRMATION_TOOL])
 
 function answerTool(items: ChatItemBody[], part: Extract<ProviderPart, { type: 'tool-result' }>): void {
   if (HIDDEN.has(part.name)) return

@@ -3,6 +3,7 @@
  * is given, and says in every answer that it is a demo. Good for a first start, for examples and for tests.
  */
 
+import { TRANSFER_TOOL } from '../../base/names.js'
 import { AgentError } from '../../errors.js'
 import { AnswerAssembly } from '../assemble-stream.js'
 import { describeModel } from '../model-catalog.js'
@@ -125,7 +126,8 @@ function nextTool(request: GenerateRequest, turn: Turn) {
   const spoken = new Set(wordsOf(turn.text))
   const isNamed = (name: string) => wordsOf(name).every(word => spoken.has(word))
   const open = tools.filter(
-    ({ name }) => name !== TRANSFER && !turn.called.has(name) && (turn.called.size === 0 || isNamed(name)),
+    ({ name }) =>
+      name !== TRANSFER_TOOL && !turn.called.has(name) && (turn.called.size === 0 || isNamed(name)),
   )
   const scored = open.map(tool => ({ tool, score: scoreOf(tool.name, tool.description, spoken) }))
   const best = scored.reduce<(typeof scored)[number] | undefined>(
@@ -305,11 +307,8 @@ function asSchema(value: unknown): Schema {
 
 /** ADK tells a model of other agents in words; this reads them again, so that the demo can hand over, too. */
 
-/** ADK's tool for handing over. */
-const TRANSFER = 'transfer_to_agent'
-
 interface Transfer {
-  name: typeof TRANSFER
+  name: typeof TRANSFER_TOOL
   args: { agentName: string }
 }
 
@@ -320,7 +319,7 @@ function transferFor(
   wordsOf: (text: string) => string[],
   spoken: ReadonlySet<string>,
 ): Transfer | undefined {
-  if (!toolNames.includes(TRANSFER)) return undefined
+  if (!toolNames.includes(TRANSFER_TOOL)) return undefined
   const own = /internal name is "([^"]+)"/.exec(instruction)?.[1]
   const agents = [...instruction.matchAll(/^Agent name: (.+)\nAgent description: (.*)$/gm)]
     .map(([, name = '', description = '']) => ({ name, description }))
@@ -331,5 +330,5 @@ function transferFor(
     }))
     .sort((one, other) => other.score - one.score)
   const [best] = agents
-  return best && best.score > 0 ? { name: TRANSFER, args: { agentName: best.name } } : undefined
+  return best && best.score > 0 ? { name: TRANSFER_TOOL, args: { agentName: best.name } } : undefined
 }

@@ -2,6 +2,7 @@
  * Step 4 of the specification's five: every call is answered, and the answers stand where the profile wants
  * them. A call that nobody answered gets an error result that says so; pending calls are never sent.
  */
+import { NO_RESPONSE_MARKER } from '../../base/markers.js'
 import type { ToolCallPart, ToolResultPart } from '../provider.js'
 import { readArguments } from './fix-arguments.js'
 import { matchResults } from './match-results.js'
@@ -19,7 +20,6 @@ import {
 const STEP = 'pair-calls'
 
 /** The specification's words for an answer that never came. */
-const NO_RESPONSE_TEXT = '[no response available]'
 
 /** Answers every call, in the place that the profile demands. */
 export function pairCalls(entries: readonly Entry[], context: StepContext): readonly Entry[] {
@@ -135,7 +135,8 @@ function groupOf(batch: readonly CallSite[], entries: readonly Entry[], context:
 function noResponse(call: ToolCallPart, profile: Profile): ToolResultPart {
   // Arguments that were cut off cannot be sent as such; here the model can still read them.
   const { raw } = readArguments(call.args)
-  const text = raw === undefined ? NO_RESPONSE_TEXT : `${NO_RESPONSE_TEXT} The arguments were cut off: ${raw}`
+  const text =
+    raw === undefined ? NO_RESPONSE_MARKER : `${NO_RESPONSE_MARKER} The arguments were cut off: ${raw}`
   const result = profile.results.object ? { error: text } : text
   return { type: 'tool-result', id: call.id, name: call.name, result, isError: true }
 }

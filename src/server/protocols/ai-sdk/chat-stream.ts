@@ -1,6 +1,7 @@
 /** A run as the AI SDK's UI message stream: run events in, chunks out. */
 
 import type { Context } from 'hono'
+import { RUN_ENDED_FIRST, RUN_STOPPED } from '../../../base/markers.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { RunEvent } from '../../chat-protocol.js'
 import { orTimeout } from '../../or-timeout.js'
@@ -215,7 +216,7 @@ class UiChunkWriter {
   }
 
   #finish({ finishReason, usage }: Of<'run-finish'>, finish: ModelFinish): UiChunk[] {
-    const text = finishReason === 'aborted' ? 'The run was stopped.' : 'The run ended before the tool did.'
+    const text = finishReason === 'aborted' ? RUN_STOPPED : RUN_ENDED_FIRST
     const unanswered = [...this.#calls].filter(id => !this.#denied.has(id))
     const facts = { providerExecuted: true, dynamic: true, errorText: text }
     const errors = unanswered.map(id => ({ type: 'tool-output-error', toolCallId: id, ...facts }))

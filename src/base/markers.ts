@@ -1,0 +1,11 @@
+/** Texts that Lango itself writes into histories, and that readers of histories recognise. */
+
+/** An answer of the agent, stored and hidden in chats: the next turn learns that the last one was aborted. */
+export const ABORTED_MARKER = '[The user stopped this answer before it was complete.]'
+
+/** The result of a call that no result was stored for. */
+export const NO_RESPONSE_MARKER = '[no response available]'
+
+/** Why a call has no result when its run was aborted, and when it ended otherwise. */
+export const RUN_STOPPED = 'The run was stopped.'
+export const RUN_ENDED_FIRST = 'The run ended before the tool did.'
