@@ -10,8 +10,8 @@ export { createTelemetry, type Telemetry, type TelemetryOptions } from './observ
 export type { RunResult } from './run/run-and-collect.js'
 export type { ApprovalAsk, OnApproval } from './run/run-approvals.js'
 export type { RunEvent, RunEventType, RunFinishReason, RunRepair } from './run/run-event.js'
-export type { RunInput } from './run/run-host.js'
-export type { AdkOptions, HistoryOptions, RuntimeOptions, ToolsOptions } from './runtime/options.js'
+export type { AdkOptions, RunInput } from './run/run-host.js'
+export type { HistoryOptions, RuntimeOptions, ToolsOptions } from './runtime/options.js'
 export { createRuntime, type Runtime } from './runtime/runtime.js'
 export type { RunUsage } from './session/usage.js'
 export {

@@ -3,7 +3,7 @@
  * what was sent. Everything is read from the store, so any process can look at any run until it is pruned.
  */
 
-import type { RunFinishReason, RunRepair } from '../run/run-event.js'
+import type { Counted, RunFinishReason, RunRepair, SentRequest } from '../run/run-event.js'
 import type { HistoryCut } from '../session/message.js'
 import { runEventPages } from '../session/session-pages.js'
 import type { RunEventRecord, SessionStore } from '../session/session-store.js'
@@ -45,11 +45,6 @@ export interface InspectedStep {
   usage?: RunUsage
 }
 
-export interface Counted {
-  messages: number
-  tokens: number
-}
-
 /** Reads a run back. `undefined` when the store knows nothing of it. */
 export async function inspectRun(store: SessionStore, runId: string): Promise<RunInspection | undefined> {
   const [events, requests] = await Promise.all([readAll(store, runId), store.runs.readRequests(runId)])
@@ -72,17 +67,8 @@ export async function inspectRun(store: SessionStore, runId: string): Promise<Ru
   }
 }
 
-/** What the recorder saves of a request; the last three since they are told to it. */
-interface SavedRequest {
-  model: string
-  profile: string
-  repairs?: RunRepair[]
-  mappedIds?: Record<string, string>
-  body?: unknown
-  stored?: Counted
-  history?: Counted
-  cuts?: HistoryCut[]
-}
+/** A stored request; records of older releases lack some fields. */
+type SavedRequest = Partial<SentRequest> & Pick<SentRequest, 'model' | 'profile'>
 
 async function readAll(store: SessionStore, runId: string): Promise<RunEventRecord[]> {
   const all: RunEventRecord[] = []
@@ -96,7 +82,7 @@ function toStep(
   events: readonly RunEventRecord[],
   usages: ReadonlyMap<number, RunUsage>,
 ): InspectedStep {
-  const cuts = record.cuts ?? reportedCuts(events)
+  const cuts = [...(record.cuts ?? reportedCuts(events))]
   const stored = record.stored ?? storedBefore(cuts[0])
   const usage = usages.get(step)
   return {
@@ -106,8 +92,8 @@ function toStep(
     ...(stored ? { stored } : {}),
     ...(record.history ? { history: record.history } : {}),
     cuts,
-    repairs: record.repairs ?? [],
-    mappedIds: record.mappedIds ?? {},
+    repairs: [...(record.repairs ?? [])],
+    mappedIds: { ...record.mappedIds },
     sent: {
       messages: wireMessages(record.body),
       bytes: Buffer.byteLength(JSON.stringify(record.body ?? null)),

@@ -15,13 +15,11 @@
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
 import { own } from '../base/own.js'
 import { redactText } from '../base/redact.js'
-import type { RunEvent } from '../run/run-event.js'
+import type { RunEvent, SentRequest } from '../run/run-event.js'
 import type { RunUsage } from '../session/usage.js'
 
-/** What is told of a request before it is sent. */
-export interface ObservedRequest {
-  model: string
-  profile: string
+/** What spans need of a request. */
+export interface ObservedRequest extends Pick<SentRequest, 'model' | 'profile'> {
   repairs: readonly unknown[]
   body?: unknown
 }

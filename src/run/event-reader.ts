@@ -1,5 +1,8 @@
-import type { Event } from '../adk/sdk.js'
+import type { Event, FunctionCall } from '../adk/sdk.js'
+import { NO_RESPONSE_MARKER } from '../base/markers.js'
+import { CONFIRMATION_TOOL, isRequestTool } from '../base/names.js'
 import { isToolError } from '../session/message.js'
+import { type CallItem, pairCalls } from '../session/pair-calls.js'
 import {
   emptyUsage,
   fromUsageMetadata,
@@ -11,36 +14,38 @@ import {
 import type { RunEventBody } from './run-event.js'
 
 /**
- * Reads ADK's events and says what they mean to a listener. Keeps the answer and the usage as it goes; what
- * to do about limits and failures is decided elsewhere.
+ * Turns ADK's events into the events of a run, and keeps the answer and the usage of the run. Limits and
+ * failures are decided elsewhere.
  */
 export class EventReader {
   readonly answer = new AnswerText()
-  private readonly steps: RunUsage[] = []
-  private last: { model: string; step?: number } = { model: '' }
+  readonly #agentNames: ReadonlySet<string>
+  readonly #priceOf: PriceOf
+  readonly #steps: RunUsage[] = []
+  #last: { model: string; step?: number } = { model: '' }
 
-  constructor(
-    private readonly agentNames: ReadonlySet<string>,
-    private readonly priceOf: PriceOf = () => undefined,
-  ) {}
+  constructor(agentNames: ReadonlySet<string>, priceOf: PriceOf = () => undefined) {
+    this.#agentNames = agentNames
+    this.#priceOf = priceOf
+  }
 
   /** The sum of all model calls so far. */
   get usage(): RunUsage {
-    return this.steps.length === 0 ? emptyUsage() : sumUsage(this.steps)
+    return this.#steps.length === 0 ? emptyUsage() : sumUsage(this.#steps)
   }
 
   /** The call that the next usage belongs to. */
   modelCalled(model: string, step: number): void {
-    this.last = { model, step }
+    this.#last = { model, step }
   }
 
   /** The usage of an agent inside a tool, whose events ADK does not pass on. */
   nestedUsage(model: string, step: number, usage: RunUsage): RunEventBody {
-    return { type: 'usage', author: '', model, step, usage: this.add(model, usage) }
+    return { type: 'usage', author: '', model, step, usage: this.#add(model, usage) }
   }
 
   read(event: Event): RunEventBody[] {
-    // What a model said before it failed is not an answer.
+    // The text before a model's failure is not an answer.
     if (event.errorCode || event.errorMessage) this.answer.dropStep(event)
     const author = event.author ?? ''
     const { text, reasoning } = this.answer.add(event)
@@ -49,26 +54,23 @@ export class EventReader {
     if (text !== '') found.push({ type: 'text-delta', author, text })
     if (event.partial) return found
     if (event.usageMetadata) {
-      const { model, step } = this.last
-      const usage = this.add(model, fromUsageMetadata(event.usageMetadata))
+      const { model, step } = this.#last
+      const usage = this.#add(model, fromUsageMetadata(event.usageMetadata))
       found.push({ type: 'usage', author, model, usage, ...(step === undefined ? {} : { step }) })
     }
     found.push(...readCalls(event), ...readConfirmations(event), ...readResults(event))
     const target = event.actions?.transferToAgent
-    if (target && this.agentNames.has(target))
+    if (target && this.#agentNames.has(target))
       found.push({ type: 'agent-transfer', from: author, to: target })
     return found
   }
 
-  private add(model: string, reported: RunUsage): RunUsage {
-    const usage = withCost(reported, this.priceOf(model))
-    this.steps.push(usage)
+  #add(model: string, reported: RunUsage): RunUsage {
+    const usage = withCost(reported, this.#priceOf(model))
+    this.#steps.push(usage)
     return usage
   }
 }
-
-/** ADK's own way to ask for approval: a long-running call that a function response answers. */
-const ADK_CONFIRMATION = 'adk_request_confirmation'
 
 function readCalls(event: Event): RunEventBody[] {
   const longRunning = new Set(event.longRunningToolIds ?? [])
@@ -88,9 +90,10 @@ function readCalls(event: Event): RunEventBody[] {
   )
 }
 
+/** ADK requests approval by a long-running call that a function response answers. */
 function readConfirmations(event: Event): RunEventBody[] {
   return (event.content?.parts ?? []).flatMap(({ functionCall: call }): RunEventBody[] => {
-    if (call?.name !== ADK_CONFIRMATION) return []
+    if (call?.name !== CONFIRMATION_TOOL) return []
     const { originalFunctionCall: original, toolConfirmation } = (call.args ?? {}) as ConfirmationArgs
     const reason = toolConfirmation?.hint
     return [
@@ -127,7 +130,7 @@ function readResults(event: Event): RunEventBody[] {
   )
 }
 
-/** The little of an ADK event that the answer is made of. */
+/** The fields of an ADK event that the answer is read from. */
 interface SpokenEvent {
   author?: string | undefined
   branch?: string | undefined
@@ -147,48 +150,48 @@ interface SpokenText {
 }
 
 /**
- * Collects the answer of a run. Each model step is heard once: from its partials when there were any,
- * otherwise from its final event, never from both. Agents that speak side by side have steps of their own. The
- * answer is what the final author said last; thoughts are not part of it.
+ * Collects the answer of a run. Each model step is read once: from its partials when there were any,
+ * otherwise from its final event, never from both. Parallel agents have steps of their own. The answer is the
+ * last text of the final author; thoughts are not part of it.
  */
 export class AnswerText {
-  private readonly open = new Map<string, SpokenText>()
-  private lastText = ''
-  private lastAuthor = ''
+  readonly #open = new Map<string, SpokenText>()
+  #lastText = ''
+  #lastAuthor = ''
 
   /** Takes one event and returns what it adds for a listener. */
   add(event: SpokenEvent): SpokenText {
     if (!event.author || event.author === 'user') return { text: '', reasoning: '' }
     const step = stepOf(event)
     const said = { text: spoken(event, false), reasoning: spoken(event, true) }
-    const heard = this.open.get(step) ?? { text: '', reasoning: '' }
+    const before = this.#open.get(step) ?? { text: '', reasoning: '' }
     if (event.partial) {
-      this.open.set(step, { text: heard.text + said.text, reasoning: heard.reasoning + said.reasoning })
+      this.#open.set(step, { text: before.text + said.text, reasoning: before.reasoning + said.reasoning })
       return said
     }
-    this.open.delete(step)
-    this.endStep(event.author, heard.text || said.text)
+    this.#open.delete(step)
+    this.#endStep(event.author, before.text || said.text)
     return {
-      text: heard.text === '' ? said.text : '',
-      reasoning: heard.reasoning === '' ? said.reasoning : '',
+      text: before.text === '' ? said.text : '',
+      reasoning: before.reasoning === '' ? said.reasoning : '',
     }
   }
 
-  /** Forgets steps that broke off, or that of one event: their partials are not an answer. */
+  /** Drops unfinished steps, or that of one event: their partials are not an answer. */
   dropStep(event?: SpokenEvent): void {
-    if (event) this.open.delete(stepOf(event))
-    else this.open.clear()
+    if (event) this.#open.delete(stepOf(event))
+    else this.#open.clear()
   }
 
-  /** What the final author said last. */
+  /** The last text of the final author. */
   get text(): string {
-    return this.lastText
+    return this.#lastText
   }
 
-  private endStep(author: string, text: string): void {
-    if (author !== this.lastAuthor) this.lastText = ''
-    this.lastAuthor = author
-    if (text !== '') this.lastText = text
+  #endStep(author: string, text: string): void {
+    if (author !== this.#lastAuthor) this.#lastText = ''
+    this.#lastAuthor = author
+    if (text !== '') this.#lastText = text
   }
 }
 
@@ -201,4 +204,104 @@ function spoken(event: SpokenEvent, thought: boolean): string {
     .filter(part => Boolean(part.thought) === thought)
     .map(part => part.text ?? '')
     .join('')
+}
+
+/** An agent as far as its place in the tree goes. */
+export interface NamedAgent {
+  readonly name: string
+  readonly subAgents?: readonly NamedAgent[] | undefined
+}
+
+/** The names of all agents below this one, depth first. */
+export function subAgentNames(agent: NamedAgent): string[] {
+  return (agent.subAgents ?? []).flatMap(child => [child.name, ...subAgentNames(child)])
+}
+
+/** A call or an answer, and who made it. */
+type SeenItem = CallItem & { identity: Identity }
+
+interface Identity {
+  author: string
+  invocationId: string
+  branch?: string
+}
+
+/** The parts that answer the open calls of one agent in one branch. */
+interface ClosingAnswer {
+  author: string
+  invocationId: string
+  branch?: string
+  parts: { functionResponse: { id: string; name: string; response: Record<string, unknown> } }[]
+}
+
+/** The calls of a run that have no answer yet, so that no run ends with an open call. */
+export class PendingCalls {
+  /** Parallel agents may use the same ids, so calls are paired within their branch. */
+  readonly #branches = new Map<string, SeenItem[]>()
+  /** Calls that are answered after the run: by a long-running tool, or by a person. */
+  readonly #waiting = new Set<CallItem>()
+  #events = 0
+
+  observe(event: Event): void {
+    if (event.partial) return
+    const { author = '', invocationId, branch, content } = event
+    const identity = { author, invocationId, ...(branch === undefined ? {} : { branch }) }
+    const longRunning = new Set(event.longRunningToolIds ?? [])
+    const seen = this.#branches.get(branch ?? '') ?? []
+    this.#branches.set(branch ?? '', seen)
+    this.#events += 1
+    for (const { functionCall, functionResponse } of content?.parts ?? []) {
+      const { id, name } = functionCall ?? functionResponse ?? {}
+      if (id === undefined) continue
+      const waiting = functionCall && waitingCall(functionCall)
+      const asked = seen.findLast(item => item.kind === 'call' && item.id === waiting)
+      if (asked) this.#waiting.add(asked)
+      const item: SeenItem = {
+        kind: functionCall ? 'call' : 'answer',
+        id,
+        name,
+        at: this.#events,
+        turn: 0,
+        identity,
+      }
+      seen.push(item)
+      if (functionCall && longRunning.has(id)) this.#waiting.add(item)
+    }
+  }
+
+  /** Answers to every open call: one per agent, invocation and branch, as ADK would have written them. */
+  close(reason: string): ClosingAnswer[] {
+    const answers = new Map<string, ClosingAnswer>()
+    for (const { id = '', name = '', identity } of this.#open()) {
+      const group = JSON.stringify(identity)
+      const answer = answers.get(group) ?? { ...identity, parts: [] }
+      answer.parts.push({
+        functionResponse: { id, name, response: { error: `${NO_RESPONSE_MARKER} ${reason}` } },
+      })
+      answers.set(group, answer)
+    }
+    this.#branches.clear()
+    this.#waiting.clear()
+    return [...answers.values()]
+  }
+
+  #open(): SeenItem[] {
+    return [...this.#branches.values()].flatMap(seen => {
+      const answered = new Set(pairCalls(seen).map(pair => pair?.call))
+      return seen.filter(
+        (item, index) => item.kind === 'call' && !answered.has(index) && !this.#waiting.has(item),
+      )
+    })
+  }
+}
+
+/** ADK's request to a person names the call that waits for the answer: the next message runs it, so it is not closed. */
+function waitingCall({ name, args }: FunctionCall): string | undefined {
+  if (!isRequestTool(name)) return undefined
+  const original = args?.originalFunctionCall
+  const id =
+    typeof original === 'object' && original !== null
+      ? Reflect.get(original, 'id')
+      : (args?.function_call_id ?? args?.functionCallId)
+  return typeof id === 'string' ? id : undefined
 }

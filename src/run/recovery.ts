@@ -1,10 +1,12 @@
-import type { Event, FunctionCall } from '../adk/sdk.js'
+/** How a run recovers from an unknown agent, an empty answer and an abort, and how its failures are reported. */
+import type { Content } from '../adk/sdk.js'
+import { ABORTED_MARKER } from '../base/markers.js'
 import { AgentError, messageOf } from '../errors.js'
-import { type CallItem, pairCalls } from '../session/pair-calls.js'
-import { TRANSFER_TOOL } from './run-limits.js'
+import type { NamedAgent } from './event-reader.js'
+import type { StoredNote } from './run-host.js'
 
 /**
- * What the model is told when it names an agent that does not exist. The words are the specification's.
+ * The correction that a model gets when it names an agent that does not exist. The text is the specification's.
  *
  * @spec RunAndCollect hallucination retry
  */
@@ -15,37 +17,24 @@ export function agentNameCorrection(name: string, validNames: readonly string[])
   )
 }
 
-/** An agent as far as its place in the tree goes. */
-export interface NamedAgent {
-  readonly name: string
-  readonly subAgents?: readonly NamedAgent[] | undefined
+/** Stored and hidden: requests the answer that was empty. */
+export const EMPTY_ANSWER_NUDGE =
+  '[System: Your last reply was empty. Please answer the user now, using the results above.]'
+
+/** A text by Lango as a message in the user's role. */
+export function asUser(text: string): Content {
+  return { role: 'user', parts: [{ text }] }
 }
 
-/** The names of all agents below this one, depth first. */
-export function subAgentNames(agent: NamedAgent): string[] {
-  return (agent.subAgents ?? []).flatMap(child => [child.name, ...subAgentNames(child)])
+/** The marker of an aborted run: by the agent that spoke last, so that turns alternate and the same agent continues. */
+export function abortMarker(root: NamedAgent, lastAuthor: string | undefined): StoredNote {
+  const customMetadata = { lango: { synthetic: true } }
+  const author = lastAuthor ?? (root.subAgents?.length ? undefined : root.name)
+  if (author === undefined) return { author: 'user', content: asUser(ABORTED_MARKER), customMetadata }
+  return { author, content: { role: 'model', parts: [{ text: ABORTED_MARKER }] }, customMetadata }
 }
 
-/** The little of an event that a transfer is known by. */
-interface TransferEvent {
-  partial?: boolean | undefined
-  content?:
-    | {
-        parts?:
-          | readonly { functionCall?: { name?: string; args?: Record<string, unknown> } | undefined }[]
-          | undefined
-      }
-    | undefined
-}
-
-/** The agent that a model wants to hand over to, if the event asks for that. */
-export function transferTarget(event: TransferEvent): string | undefined {
-  const parts = event.partial ? [] : (event.content?.parts ?? [])
-  const call = parts.find(part => part.functionCall?.name === TRANSFER_TOOL)?.functionCall
-  return call && String(call.args?.agentName ?? call.args?.agent_name ?? '')
-}
-
-/** The model named an agent that is not there. */
+/** The model named an agent that does not exist. */
 export function agentNotFound(name: string): AgentError {
   return new AgentError(
     'agent-not-found',
@@ -54,108 +43,15 @@ export function agentNotFound(name: string): AgentError {
   )
 }
 
-/** Whatever was thrown inside a run, as our error. */
+/** Any value that was thrown inside a run, as an `AgentError`. */
 export function asAgentError(error: unknown): AgentError {
   if (error instanceof AgentError) return error
   const message = typeof error === 'string' ? error : messageOf(error)
   return new AgentError('internal', `The run failed inside ADK: ${message}`, { cause: error })
 }
 
-/** The retry error wins; what led to it is its cause. */
+/** The error of the retry, with the error that led to the retry as its cause. */
 export function withCause(error: AgentError, cause: AgentError): AgentError {
-  return new AgentError(error.code, error.message, {
-    retryable: error.retryable,
-    details: error.details,
-    cause,
-  })
-}
-
-/** A call or an answer, and who made it. */
-type SeenItem = CallItem & { identity: Identity }
-
-interface Identity {
-  author: string
-  invocationId: string
-  branch?: string
-}
-
-/** What a call is answered with when its run ends before the tool does. */
-const INTERRUPTED = '[no response available]'
-
-/** The parts that answer the open calls of one agent in one branch. */
-interface ClosingAnswer {
-  author: string
-  invocationId: string
-  branch?: string
-  parts: { functionResponse: { id: string; name: string; response: Record<string, unknown> } }[]
-}
-
-/** Remembers which calls of a run have no answer yet, so that a run never ends with an open call. */
-export class PendingCalls {
-  /** Agents that work side by side may use the same ids, so calls are paired within their branch. */
-  readonly #branches = new Map<string, SeenItem[]>()
-  /** Calls that are answered after the run: by a long-running tool, or by a person. */
-  readonly #waiting = new Set<CallItem>()
-  #events = 0
-
-  observe(event: Event): void {
-    if (event.partial) return
-    const { author = '', invocationId, branch, content } = event
-    const identity = { author, invocationId, ...(branch === undefined ? {} : { branch }) }
-    const longRunning = new Set(event.longRunningToolIds ?? [])
-    const seen = this.#branches.get(branch ?? '') ?? []
-    this.#branches.set(branch ?? '', seen)
-    this.#events += 1
-    for (const { functionCall, functionResponse } of content?.parts ?? []) {
-      const { id, name } = functionCall ?? functionResponse ?? {}
-      if (id === undefined) continue
-      const waiting = functionCall && waitingCall(functionCall)
-      const asked = seen.findLast(item => item.kind === 'call' && item.id === waiting)
-      if (asked) this.#waiting.add(asked)
-      const item: SeenItem = {
-        kind: functionCall ? 'call' : 'answer',
-        id,
-        name,
-        at: this.#events,
-        turn: 0,
-        identity,
-      }
-      seen.push(item)
-      if (functionCall && longRunning.has(id)) this.#waiting.add(item)
-    }
-  }
-
-  /** Answers to every open call: one per agent, invocation and branch, as ADK would have written them. */
-  close(reason: string): ClosingAnswer[] {
-    const answers = new Map<string, ClosingAnswer>()
-    for (const { id = '', name = '', identity } of this.#open()) {
-      const group = JSON.stringify(identity)
-      const answer = answers.get(group) ?? { ...identity, parts: [] }
-      answer.parts.push({ functionResponse: { id, name, response: { error: `${INTERRUPTED} ${reason}` } } })
-      answers.set(group, answer)
-    }
-    this.#branches.clear()
-    this.#waiting.clear()
-    return [...answers.values()]
-  }
-
-  #open(): SeenItem[] {
-    return [...this.#branches.values()].flatMap(seen => {
-      const answered = new Set(pairCalls(seen).map(pair => pair?.call))
-      return seen.filter(
-        (item, index) => item.kind === 'call' && !answered.has(index) && !this.#waiting.has(item),
-      )
-    })
-  }
-}
-
-/** ADK's questions to a person name the call that waits for the answer: it is run by the next message, not closed. */
-function waitingCall({ name, args }: FunctionCall): string | undefined {
-  if (!name?.startsWith('adk_request_')) return undefined
-  const original = args?.originalFunctionCall
-  const id =
-    typeof original === 'object' && original !== null
-      ? Reflect.get(original, 'id')
-      : (args?.function_call_id ?? args?.functionCallId)
-  return typeof id === 'string' ? id : undefined
+  const { retryable, details } = error
+  return new AgentError(error.code, error.message, { retryable, details, cause })
 }

@@ -14,7 +14,7 @@ describe('an answer', () => {
     ['always', 'always'],
     ['no', 'no'],
     ['yes' as 'no', 'no'],
-  ])('%s reaches whoever asked', async (answer, outcome) => {
+  ])('%s resolves the request', async (answer, outcome) => {
     const desk = new ApprovalDesk()
     const asked = desk.request(call('c1'))
     expect(desk.pending).toEqual([call('c1')])
@@ -33,7 +33,7 @@ describe('an answer', () => {
     expect(desk.toJSON()).toEqual([])
   })
 
-  test('goes to its own call', async () => {
+  test('resolves only its own call', async () => {
     const desk = new ApprovalDesk()
     const [first, second] = [desk.request(call('c1')), desk.request(call('c2'))]
     desk.answer('c2', 'once')
@@ -43,7 +43,7 @@ describe('an answer', () => {
 })
 
 describe('"always"', () => {
-  test('holds for the tool, for calls that wait already, and for a later desk of the session', async () => {
+  test('approves the tool, its waiting calls, and its calls at a later desk of the session', async () => {
     const requests: string[] = []
     const desk = new ApprovalDesk({ onRequest: ({ callId }) => requests.push(callId) })
     const [first, second, other] = [
@@ -76,7 +76,7 @@ describe('"always"', () => {
 })
 
 describe('without an answer', () => {
-  test('the time runs out', async () => {
+  test('the request times out', async () => {
     const outcomes: unknown[] = []
     const desk = new ApprovalDesk({
       timeoutMs: 1,
@@ -87,7 +87,7 @@ describe('without an answer', () => {
     expect(outcomes).toEqual([['c1', 'timeout']])
   })
 
-  test('an abort ends the waiting', async () => {
+  test('an abort ends the request', async () => {
     const desk = new ApprovalDesk()
     const stop = new AbortController()
     const asked = desk.request(call('c1'), stop.signal)
@@ -97,7 +97,7 @@ describe('without an answer', () => {
     expect(desk.pending).toEqual([])
   })
 
-  test('closing the desk ends all waiting', async () => {
+  test('closing the desk aborts every request', async () => {
     const desk = new ApprovalDesk()
     const all = [desk.request(call('c1')), desk.request(call('c2', 'write_file'))]
     desk.close()
@@ -105,7 +105,7 @@ describe('without an answer', () => {
   })
 })
 
-test('two calls cannot wait under one id: an answer would be ambiguous', async () => {
+test('a second request with the id of a waiting call is refused, because an answer would be ambiguous', async () => {
   const desk = new ApprovalDesk()
   const first = desk.request(call('c1'))
   await expect(desk.request(call('c1', 'write_file'))).rejects.toMatchObject({ code: 'invalid-argument' })
@@ -113,7 +113,7 @@ test('two calls cannot wait under one id: an answer would be ambiguous', async (
   await first
 })
 
-test('a limit beyond what timers can wait is no limit', async () => {
+test('a timeout longer than a timer can wait never ends a request', async () => {
   const desk = new ApprovalDesk({ timeoutMs: Number.POSITIVE_INFINITY })
   const outcome = desk.request({ callId: 'c', tool: 't', args: {} })
   await new Promise(resolve => setTimeout(resolve, 5))

@@ -6,12 +6,36 @@ import type { ApprovalOutcome } from '../tool.js'
 /** Why a run ended. `stop` is the ordinary end. */
 export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'aborted' | 'error'
 
+/** Why the next model call of a run is its last one. */
+export type WrapUpReason = 'turn-limit' | 'delegation-limit' | 'loop'
+
 /** A change that was made to the history before it was sent. */
 export interface RunRepair {
   step: string
   kind: string
   at: number
   detail: string
+}
+
+/** Messages and their estimated tokens. */
+export interface Counted {
+  messages: number
+  tokens: number
+}
+
+/** What the model layer reports of one request before it is sent, and what `store.runs` keeps of it. */
+export interface SentRequest {
+  model: string
+  profile: string
+  repairs: readonly RunRepair[]
+  mappedIds: Readonly<Record<string, string>>
+  body: unknown
+  /** What was left out of the history, when it was loaded and before it was sent. */
+  cuts?: readonly HistoryCut[]
+  /** The session as the store had it when the run opened it. */
+  stored?: Counted
+  /** The history that ADK handed over, before it was fitted. */
+  history?: Counted
 }
 
 /**
@@ -50,7 +74,7 @@ export type RunEventBody =
     }
   | { type: 'agent-transfer'; from: string; to: string }
   | { type: 'turn-warning'; turns: number; maxTurns: number }
-  | { type: 'wrap-up'; reason: 'turn-limit' | 'delegation-limit' | 'loop'; turns: number; maxTurns: number }
+  | { type: 'wrap-up'; reason: WrapUpReason; turns: number; maxTurns: number }
   | { type: 'repair'; model: string; profile: string; repairs: readonly RunRepair[] }
   | { type: 'history-cut'; cut: HistoryCut }
   | { type: 'approval-request'; id: string; name: string; args: Record<string, unknown>; reason?: string }

@@ -1,14 +1,21 @@
-import type { BaseAgent, BaseSessionService, Content, Event, Part } from '../adk/sdk.js'
+import type {
+  BaseAgent,
+  BaseArtifactService,
+  BaseCredentialService,
+  BaseMemoryService,
+  BasePlugin,
+  BaseSessionService,
+  Content,
+  Part,
+  RunConfig,
+} from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { PriceOf } from '../session/usage.js'
-import type { CreateDesk, OnApproval } from './run-approvals.js'
-import type { RunEvent } from './run-event.js'
+import type { OnApproval } from './run-approvals.js'
+import type { RunEvent, SentRequest } from './run-event.js'
 import type { TurnLimitOptions } from './run-limits.js'
-import type { RunPlugin } from './run-plugin.js'
-import type { SentRequest } from './run-scope.js'
-import type { SessionQueue } from './session-queue.js'
 
 /** One message to an agent. */
 export interface RunInput {
@@ -22,53 +29,53 @@ export interface RunInput {
   /** A model reference that this run uses instead of the agents' own. */
   model?: string | undefined
   stateDelta?: State | undefined
-  /** Asked when a tool needs approval; without it, an answer may come as a signal from anywhere. */
+  /** Called when a tool needs approval; without it, an answer may come as a signal from any process. */
   onApproval?: OnApproval | undefined
   /** What to do while another run works on the session. Default `queue`. */
   whenBusy?: 'queue' | 'reject' | undefined
   signal?: AbortSignal | undefined
   /** The run's id, a UUID that no other run has. Generated when absent. */
   runId?: string | undefined
-  /** Hears the run's events once they are stored, in order: what a server may send to others. */
+  /** Called with the run's events once they are stored, in order: what a server may send to others. */
   onStored?: ((events: readonly RunEvent[]) => void) | undefined
+}
+
+/** Passed to ADK's runner unchanged. */
+export interface AdkOptions {
+  plugins?: readonly BasePlugin[] | undefined
+  artifactService?: BaseArtifactService | undefined
+  memoryService?: BaseMemoryService | undefined
+  credentialService?: BaseCredentialService | undefined
+  runConfig?: Partial<RunConfig> | undefined
 }
 
 /** What the runtime gives to its runs. */
 export interface RunHost {
   readonly appName: string
   readonly store: SessionStore
-  readonly queue: SessionQueue
   readonly logger: Logger
   readonly rootAgent: BaseAgent
   readonly limits: TurnLimitOptions
-  /** The reference of the model that a run starts with. */
-  modelReference(override: string | undefined): string
-  /** Throws when a reference names no provider that there is. */
-  checkModel(reference: string): void
+  readonly models: RunModels
+  readonly adk: AdkOptions
+  /** How long a tool's request for approval waits for an answer. Default 300,000. */
+  readonly approvalTimeoutMs?: number | undefined
   sessionService(store: SessionStore, lease: Lease): BaseSessionService
-  /** Starts ADK's runner on one message. */
-  startAdk(start: AdkStart): AsyncGenerator<Event, void, undefined>
-  /** Where tools wait for approval. */
-  readonly createDesk: CreateDesk
-  /** What a model costs, if that is known. */
-  readonly priceOf: PriceOf
-  /** Hears every event of every run. */
+  /** Called with every event of every run. */
   observe?(event: RunEvent): void
-  /** Hears of every request before it is sent. */
+  /** Called with every request before it is sent. */
   observeRequest?(runId: string, request: SentRequest): void
   /** Stores an event outside ADK's own loop. */
-  appendEvent(key: SessionKey, event: StoredNote, lease: Lease): Promise<void>
+  appendNote(key: SessionKey, note: StoredNote, lease: Lease): Promise<void>
 }
 
-export interface AdkStart {
-  key: SessionKey
-  sessions: BaseSessionService
-  plugin: RunPlugin
-  message: Content
-  /** Marks a message that Lango invented. */
-  customMetadata?: Record<string, unknown>
-  stateDelta?: State
-  signal: AbortSignal
+/** The models that a host's agents use. */
+export interface RunModels {
+  /** The reference of the root agent's model, which a run's own choice replaces. */
+  readonly rootReference: string
+  /** Throws when a reference names no configured provider. */
+  check(reference: string): void
+  readonly priceOf: PriceOf
 }
 
 /** An event that the run itself writes. */

@@ -1,89 +1,104 @@
 import type { Event } from '../adk/sdk.js'
+import { TRANSFER_TOOL } from '../base/names.js'
 import { stableJson } from '../base/stable-json.js'
-import { loopWarning, wrapUpFor } from './notices.js'
-import type { RunEventBody, RunFinishReason } from './run-event.js'
-import type { RunPlugin, WrapUpReason } from './run-plugin.js'
+import type { RunEventBody, RunFinishReason, WrapUpReason } from './run-event.js'
 
-/** What the loop must do, and what listeners must hear. */
+/** The last model call of a run. */
+export interface WrapUp {
+  reason: WrapUpReason
+  /** Added to the request. */
+  notice: string
+  /** The answer when the model gives none. */
+  fallback: string
+}
+
+/** What a run may add to its requests. */
+export interface RequestNotices {
+  /** Adds a note to the next request. */
+  warn(notice: string): void
+  /** Makes the next model call the last one. Granted once. */
+  grantWrapUp(wrapUp: WrapUp): void
+}
+
+/** What the loop must do, and the events to emit. */
 export interface LimitVerdict {
   verdict: 'continue' | 'stop'
   bodies: RunEventBody[]
 }
 
-/** Keeps a run within its limits: counts turns, notices loops, and has the plugin tell the model. */
+/** Keeps a run within its limits: counts turns, detects loops, and adds notices to the requests. */
 export class RunLimits {
-  private readonly limit: TurnLimit
-  private readonly loops = new LoopGuard()
-  private readonly toolNames: string[] = []
-  private wrapUpReason: WrapUpReason | undefined
+  readonly #limit: TurnLimit
+  readonly #notices: RequestNotices
+  readonly #loops = new LoopGuard()
+  readonly #toolNames: string[] = []
+  #wrapUpReason: WrapUpReason | undefined
   /** True while a long-running call waits for its answer from outside. */
   waiting = false
 
-  constructor(
-    options: TurnLimitOptions,
-    private readonly plugin: RunPlugin,
-  ) {
-    this.limit = new TurnLimit(options)
+  constructor(options: TurnLimitOptions, notices: RequestNotices) {
+    this.#limit = new TurnLimit(options)
+    this.#notices = notices
   }
 
   get turns(): number {
-    return this.limit.turns
+    return this.#limit.turns
   }
 
   get delegations(): number {
-    return this.limit.delegations
+    return this.#limit.delegations
   }
 
   get wrapUpGranted(): boolean {
-    return this.limit.wrapUpGranted
+    return this.#limit.wrapUpGranted
   }
 
   get finishReason(): RunFinishReason {
-    if (this.wrapUpReason === undefined) return 'stop'
-    return this.wrapUpReason === 'loop' ? 'loop' : 'turn-limit'
+    if (this.#wrapUpReason === undefined) return 'stop'
+    return this.#wrapUpReason === 'loop' ? 'loop' : 'turn-limit'
   }
 
   observe(event: Event): LimitVerdict {
     const names = event.partial ? [] : callNames(event)
     if (names.length === 0) return { verdict: 'continue', bodies: [] }
     this.waiting ||= (event.longRunningToolIds?.length ?? 0) > 0
-    this.toolNames.push(...names.filter(name => name !== TRANSFER_TOOL))
-    const verdict = this.limit.observe(event)
+    this.#toolNames.push(...names.filter(name => name !== TRANSFER_TOOL))
+    const verdict = this.#limit.observe(event)
     if (verdict === 'stop') return { verdict, bodies: [] }
-    if (verdict === 'wrap-up') return this.wrapUp(this.reasonOfCount())
+    if (verdict === 'wrap-up') return this.#wrapUp(this.#reasonOfCount())
     const bodies: RunEventBody[] =
-      verdict === 'warn' ? [{ type: 'turn-warning', turns: this.turns, maxTurns: this.limit.maxTurns }] : []
-    return this.watchLoop(event, bodies)
+      verdict === 'warn' ? [{ type: 'turn-warning', turns: this.turns, maxTurns: this.#limit.maxTurns }] : []
+    return this.#watchLoop(event, bodies)
   }
 
   /** A nested agent's calls count too; false when there are none left to give. */
   observeNested(calls: readonly { name?: string | undefined }[]): RunEventBody[] {
     const parts = calls.map(call => ({ functionCall: { name: call.name } }))
-    const verdict = this.limit.observe({ content: { parts } })
-    if (verdict === 'wrap-up') return this.wrapUp(this.reasonOfCount()).bodies
+    const verdict = this.#limit.observe({ content: { parts } })
+    if (verdict === 'wrap-up') return this.#wrapUp(this.#reasonOfCount()).bodies
     return verdict === 'warn'
-      ? [{ type: 'turn-warning', turns: this.turns, maxTurns: this.limit.maxTurns }]
+      ? [{ type: 'turn-warning', turns: this.turns, maxTurns: this.#limit.maxTurns }]
       : []
   }
 
-  private watchLoop(event: Event, bodies: RunEventBody[]): LimitVerdict {
+  #watchLoop(event: Event, bodies: RunEventBody[]): LimitVerdict {
     const calls = (event.content?.parts ?? []).flatMap(part => (part.functionCall ? [part.functionCall] : []))
-    const repeated = this.loops.observe(calls)
-    if (repeated === 'warn') this.plugin.warn(loopWarning(this.loops.count))
+    const repeated = this.#loops.observe(calls)
+    if (repeated === 'warn') this.#notices.warn(loopWarning(this.#loops.count))
     if (repeated !== 'stop') return { verdict: 'continue', bodies }
-    this.limit.grantWrapUp()
-    return this.wrapUp('loop')
+    this.#limit.grantWrapUp()
+    return this.#wrapUp('loop')
   }
 
-  private reasonOfCount(): WrapUpReason {
-    return this.limit.turns >= this.limit.maxTurns ? 'turn-limit' : 'delegation-limit'
+  #reasonOfCount(): WrapUpReason {
+    return this.#limit.turns >= this.#limit.maxTurns ? 'turn-limit' : 'delegation-limit'
   }
 
-  private wrapUp(reason: WrapUpReason): LimitVerdict {
-    const { turns, maxTurns, delegations, maxDelegations } = this.limit
-    this.wrapUpReason = reason
-    this.plugin.grantWrapUp(
-      wrapUpFor(reason, { turns, maxTurns, delegations, maxDelegations, toolNames: this.toolNames }),
+  #wrapUp(reason: WrapUpReason): LimitVerdict {
+    const { turns, maxTurns, delegations, maxDelegations } = this.#limit
+    this.#wrapUpReason = reason
+    this.#notices.grantWrapUp(
+      wrapUpFor(reason, { turns, maxTurns, delegations, maxDelegations, toolNames: this.#toolNames }),
     )
     return { verdict: 'continue', bodies: [{ type: 'wrap-up', reason, turns, maxTurns }] }
   }
@@ -91,34 +106,29 @@ export class RunLimits {
 
 type LoopVerdict = 'continue' | 'warn' | 'stop'
 
-interface GuardedCall {
-  name?: string | undefined
-  args?: Readonly<Record<string, unknown>> | undefined
-}
-
 const WARN_AT = 3
 const STOP_AT = 5
 
 /**
- * Notices a model that repeats itself: the same calls with the same arguments, turn after turn. Ids do not
- * matter, nor does the order of keys. Any other call starts the count anew.
+ * Detects a model that repeats itself: the same calls with the same arguments, turn after turn. Ids and the
+ * order of keys do not matter. Any other call resets the count.
  */
 export class LoopGuard {
-  private last = ''
-  private repeats = 0
+  #last = ''
+  #repeats = 0
 
-  observe(calls: readonly GuardedCall[]): LoopVerdict {
+  observe(calls: readonly CountedCall[]): LoopVerdict {
     if (calls.length === 0) return 'continue'
     const signature = calls.map(call => `${call.name ?? ''}(${stableJson(call.args ?? {})})`).join('\n')
-    this.repeats = signature === this.last ? this.repeats + 1 : 1
-    this.last = signature
-    if (this.repeats >= STOP_AT) return 'stop'
-    return this.repeats === WARN_AT ? 'warn' : 'continue'
+    this.#repeats = signature === this.#last ? this.#repeats + 1 : 1
+    this.#last = signature
+    if (this.#repeats >= STOP_AT) return 'stop'
+    return this.#repeats === WARN_AT ? 'warn' : 'continue'
   }
 
   /** How often the last calls were made in a row. */
   get count(): number {
-    return this.repeats
+    return this.#repeats
   }
 }
 
@@ -147,7 +157,7 @@ export class TurnLimit {
   delegations = 0
   /** True once the limit was reached: the one extra turn is given or spent. */
   wrapUpGranted = false
-  private warned = false
+  #warned = false
 
   constructor(options: TurnLimitOptions = {}) {
     this.maxTurns = options.maxTurns ?? (options.multiAgent ? MULTI_AGENT_MAX_TURNS : DEFAULT_MAX_TURNS)
@@ -166,8 +176,8 @@ export class TurnLimit {
       this.wrapUpGranted = true
       return 'wrap-up'
     }
-    if (!this.warned && this.turns >= Math.ceil(this.maxTurns * WARN_SHARE)) {
-      this.warned = true
+    if (!this.#warned && this.turns >= Math.ceil(this.maxTurns * WARN_SHARE)) {
+      this.#warned = true
       return 'warn'
     }
     return 'continue'
@@ -179,17 +189,17 @@ export class TurnLimit {
   }
 }
 
-/** The little of an ADK event that turn counting looks at. */
-interface CountedEvent {
-  partial?: boolean | undefined
-  content?:
-    | { parts?: readonly { functionCall?: { name?: string | undefined } | undefined }[] | undefined }
-    | undefined
-  actions?: { transferToAgent?: string | undefined } | undefined
+interface CountedCall {
+  name?: string | undefined
+  args?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** The tool by which ADK hands a conversation to another agent. */
-export const TRANSFER_TOOL = 'transfer_to_agent'
+/** The fields of an ADK event that limits are counted by. */
+interface CountedEvent {
+  partial?: boolean | undefined
+  content?: { parts?: readonly { functionCall?: CountedCall | undefined }[] | undefined } | undefined
+  actions?: { transferToAgent?: string | undefined } | undefined
+}
 
 /**
  * Whether an event only routes the conversation. ADK-JS sets `transferToAgent` on the response event, so the
@@ -203,9 +213,62 @@ export function isDelegationEvent(event: CountedEvent): boolean {
   return Boolean(event.actions?.transferToAgent)
 }
 
+/** The agent that an event transfers to, if it calls the transfer tool. */
+export function transferTarget(event: CountedEvent): string | undefined {
+  const parts = event.partial ? [] : (event.content?.parts ?? [])
+  const call = parts.find(part => part.functionCall?.name === TRANSFER_TOOL)?.functionCall
+  return call && String(call.args?.agentName ?? call.args?.agent_name ?? '')
+}
+
 /** The names of the tools that an event calls, in order. */
 function callNames(event: CountedEvent): string[] {
   return (event.content?.parts ?? []).flatMap(part =>
     part.functionCall ? [part.functionCall.name ?? ''] : [],
   )
+}
+
+/** What a run has done so far. */
+interface RunTally {
+  turns: number
+  maxTurns: number
+  delegations: number
+  maxDelegations: number
+  /** Names of the tools that were called, in order. */
+  toolNames: readonly string[]
+}
+
+/** The texts of the last turn: for the model, and for the user if the model does not answer. */
+function wrapUpFor(reason: WrapUpReason, tally: RunTally): WrapUp {
+  const why = {
+    'turn-limit': `the limit of ${tally.maxTurns} tool turns is reached`,
+    'delegation-limit': `the limit of ${tally.maxDelegations} transfers between agents is reached`,
+    loop: 'the same tool call was repeated again and again with the same arguments',
+  }[reason]
+  return {
+    reason,
+    notice:
+      `[System: This is your last turn, because ${why}. No tool can be called any more. ` +
+      'Answer the user now: say what was done, what was found, and what is still missing.]',
+    fallback: `I had to stop here, because ${why}. ${doneSoFar(tally)} Send another message to go on.`,
+  }
+}
+
+/** Added to the request after a call was repeated. */
+function loopWarning(times: number): string {
+  return (
+    `[System: The same tool call with the same arguments was made ${times} times in a row and gives the same result. ` +
+    'Do something else, or answer with what you have.]'
+  )
+}
+
+function doneSoFar({ toolNames, delegations }: RunTally): string {
+  if (toolNames.length === 0) {
+    return delegations > 0
+      ? `So far the question was passed between agents ${delegations} times.`
+      : 'Nothing was done yet.'
+  }
+  const counts = new Map<string, number>()
+  for (const name of toolNames) counts.set(name, (counts.get(name) ?? 0) + 1)
+  const list = [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${count} times)`))
+  return `So far these tools were called: ${list.join(', ')}.`
 }

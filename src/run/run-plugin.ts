@@ -1,29 +1,32 @@
-import { BasePlugin, type LlmRequest, type LlmResponse, type Part } from '../adk/sdk.js'
-
-/** Why the next model call is the last one. */
-export type WrapUpReason = 'turn-limit' | 'delegation-limit' | 'loop'
-
-export interface WrapUp {
-  reason: WrapUpReason
-  /** What the model is told. */
-  notice: string
-  /** The answer when the model still will not give one. */
-  fallback: string
-}
+import {
+  BasePlugin,
+  type BaseSessionService,
+  type Content,
+  type Event,
+  type LlmRequest,
+  type LlmResponse,
+  type Part,
+  Runner,
+  StreamingMode,
+} from '../adk/sdk.js'
+import { defined } from '../base/defined.js'
+import type { SessionKey, State } from '../session/message.js'
+import type { RunHost } from './run-host.js'
+import type { RequestNotices, WrapUp } from './run-limits.js'
 
 /**
- * The run's hand inside ADK. It keeps the original error of a failed model call, tells the model what the run
- * has decided, and sees to it that a last turn really ends with words. What it tells goes into the request
- * only; nothing of it is stored.
+ * The run's plugin inside ADK. It keeps the original error of a failed model call, adds the run's notices to
+ * requests, and makes sure that a last turn ends with text. Notices are part of the request only; they are not
+ * stored.
  */
-export class RunPlugin extends BasePlugin {
-  /** The error that ADK is about to flatten to a text. */
+export class RunPlugin extends BasePlugin implements RequestNotices {
+  /** The error that ADK reduces to a text. */
   modelError: Error | undefined
-  private wrapUp: WrapUp | undefined
-  private wrapUpStarted = false
-  private warning: string | undefined
-  private nestedFailure: Error | undefined
-  private readonly requests = new WeakSet<object>()
+  #wrapUp: WrapUp | undefined
+  #wrapUpStarted = false
+  #warning: string | undefined
+  #nestedFailure: Error | undefined
+  readonly #requests = new WeakSet<object>()
 
   constructor() {
     super('lango-run')
@@ -31,17 +34,15 @@ export class RunPlugin extends BasePlugin {
 
   /** Whether a request went through this plugin: nested runners have no plugins. */
   owns(request: object): boolean {
-    return this.requests.has(request)
+    return this.#requests.has(request)
   }
 
-  /** Makes the next model call the last one. Granted once. */
   grantWrapUp(wrapUp: WrapUp): void {
-    this.wrapUp ??= wrapUp
+    this.#wrapUp ??= wrapUp
   }
 
-  /** Adds a note to the next request. */
   warn(notice: string): void {
-    this.warning = notice
+    this.#warning = notice
   }
 
   override async beforeModelCallback({
@@ -49,13 +50,13 @@ export class RunPlugin extends BasePlugin {
   }: {
     llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
-    this.requests.add(llmRequest)
-    if (this.warning) tell(llmRequest, this.warning)
-    this.warning = undefined
-    if (!this.wrapUp) return undefined
-    if (this.wrapUpStarted) return spoken(this.wrapUp.fallback)
-    this.wrapUpStarted = true
-    tell(llmRequest, this.wrapUp.notice)
+    this.#requests.add(llmRequest)
+    if (this.#warning) addNotice(llmRequest, this.#warning)
+    this.#warning = undefined
+    if (!this.#wrapUp) return undefined
+    if (this.#wrapUpStarted) return spoken(this.#wrapUp.fallback)
+    this.#wrapUpStarted = true
+    addNotice(llmRequest, this.#wrapUp.notice)
     forbidTools(llmRequest)
     return undefined
   }
@@ -65,27 +66,28 @@ export class RunPlugin extends BasePlugin {
   }: {
     llmResponse: LlmResponse
   }): Promise<LlmResponse | undefined> {
-    if (!this.wrapUp || !this.wrapUpStarted || llmResponse.errorCode || llmResponse.partial) return undefined
+    if (!this.#wrapUp || !this.#wrapUpStarted || llmResponse.errorCode || llmResponse.partial)
+      return undefined
     const parts = llmResponse.content?.parts ?? []
     const words = parts.filter(part => !part.functionCall)
     if (words.some(hasText) && words.length === parts.length) return undefined
-    const kept = words.some(hasText) ? words : [...words, { text: this.wrapUp.fallback }]
+    const kept = words.some(hasText) ? words : [...words, { text: this.#wrapUp.fallback }]
     return { ...llmResponse, content: { role: 'model', parts: kept } }
   }
 
-  /** Remembers why an agent inside a tool has nothing to say. */
+  /** Keeps the failure of an agent inside a tool for `afterToolCallback`. */
   noteNestedFailure(error: Error): void {
-    this.nestedFailure = error
+    this.#nestedFailure = error
   }
 
-  /** An agent inside a tool that failed answers with an empty text; its caller is told why instead. */
+  /** An agent inside a tool that failed gives an empty result; the calling agent gets the error instead. */
   override async afterToolCallback({
     result,
   }: {
     result: unknown
   }): Promise<Record<string, unknown> | undefined> {
-    const failure = this.nestedFailure
-    this.nestedFailure = undefined
+    const failure = this.#nestedFailure
+    this.#nestedFailure = undefined
     return failure && isEmptyResult(result) ? { error: failure.message } : undefined
   }
 
@@ -108,8 +110,8 @@ function spoken(text: string): LlmResponse {
   return { content: { role: 'model', parts: [{ text }] }, turnComplete: true, partial: false }
 }
 
-/** Notes go to the end of the system instruction: a further user turn would change which turn is the current one. */
-function tell(request: LlmRequest, notice: string): void {
+/** Appended to the system instruction: a further user turn would change which turn is the current one. */
+function addNotice(request: LlmRequest, notice: string): void {
   request.config ??= {}
   const before = request.config.systemInstruction
   if (before === undefined || before === '') request.config.systemInstruction = notice
@@ -123,9 +125,52 @@ function systemParts(instruction: object): Part[] {
   return 'parts' in instruction ? (instruction.parts as Part[]) : [instruction as Part]
 }
 
-/** The tools stay declared, because the history speaks of them; they just may not be called. */
+/** The tools stay declared, because the history refers to them; the mode forbids calls. */
 function forbidTools(request: LlmRequest): void {
   request.config ??= {}
-  // The mode is an enumeration of the SDK whose value is this very word.
+  // The value of the SDK's enumeration.
   request.config.toolConfig = { functionCallingConfig: { mode: 'NONE' as never } }
+}
+
+export interface AdkStart {
+  key: SessionKey
+  sessions: BaseSessionService
+  plugin: RunPlugin
+  message: Content
+  /** The message is written by Lango: it is marked as such when it is stored. */
+  synthetic: boolean
+  stateDelta: State | undefined
+  signal: AbortSignal
+}
+
+/** Starts ADK's runner on one message. */
+export function startAdk(
+  { rootAgent, adk, limits }: RunHost,
+  start: AdkStart,
+): AsyncGenerator<Event, void, undefined> {
+  const runner = new Runner({
+    appName: start.key.appName,
+    agent: rootAgent,
+    sessionService: start.sessions,
+    plugins: [start.plugin, ...(adk.plugins ?? [])],
+    ...defined({
+      artifactService: adk.artifactService,
+      memoryService: adk.memoryService,
+      credentialService: adk.credentialService,
+    }),
+  })
+  return runner.runAsync({
+    userId: start.key.userId,
+    sessionId: start.key.sessionId,
+    newMessage: start.message,
+    abortSignal: start.signal,
+    ...defined({ stateDelta: start.stateDelta }),
+    ...(start.synthetic ? { customMetadata: { lango: { synthetic: true } } } : {}),
+    runConfig: {
+      streamingMode: StreamingMode.SSE,
+      // Lango's own limits end a run; ADK's limit is the last resort and must not be reached first.
+      maxLlmCalls: 500 + (limits.maxTurns ?? 0) + (limits.maxDelegations ?? 0),
+      ...adk.runConfig,
+    },
+  })
 }

@@ -1,61 +1,38 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { HistoryCut } from '../session/message.js'
+import type { HistoryCut, Session } from '../session/message.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome } from '../tool.js'
-import type { RunRepair } from './run-event.js'
-
-/** A call that needs approval. */
-export interface ApprovalCall {
-  callId: string
-  tool: string
-  args: Readonly<Record<string, unknown>>
-}
-
-/** What the model layer tells the run about one request, before it is sent. */
-export interface SentRequest {
-  model: string
-  profile: string
-  repairs: readonly RunRepair[]
-  mappedIds: Readonly<Record<string, string>>
-  body: unknown
-  /** What was left out of the history, when it was loaded and before it was sent. */
-  cuts?: readonly HistoryCut[]
-  /** The session as the store had it when the run opened it. */
-  stored?: Counted
-  /** The history that ADK handed over, before it was fitted. */
-  history?: Counted
-}
-
-export interface Counted {
-  messages: number
-  tokens: number
-}
+import type { EventReader } from './event-reader.js'
+import type { PendingApproval } from './run-approvals.js'
+import type { Counted, RunEventBody, SentRequest } from './run-event.js'
+import type { RunLimits } from './run-limits.js'
+import type { RunPlugin } from './run-plugin.js'
+import type { RunRecorder } from './run-recorder.js'
 
 /**
- * What a run offers to whatever works inside it, nested agents included. ADK's nested runners have no plugins,
- * so the link is the asynchronous context and not an argument.
+ * What a run offers to the code that works inside it, nested agents included. ADK's nested runners have no
+ * plugins, so the link is the asynchronous context and not an argument.
  */
 export interface RunScope {
-  /** The host of the run, as an identity. */
-  readonly owner: object
+  /** The models of the run's host. An agent may serve several runtimes. */
+  readonly models: object
   readonly runId: string
   readonly sessionId: string
   /** The model reference that this run uses instead of the agents' own. */
-  readonly model?: string
-  readonly signal: AbortSignal
-  /** Asks a person whether a tool may run. */
-  approve(call: ApprovalCall, signal: AbortSignal): Promise<ApprovalOutcome>
+  readonly model?: string | undefined
+  /** Requests a person's approval of a tool call. */
+  approve(call: PendingApproval, signal: AbortSignal): Promise<ApprovalOutcome>
   /** Whether a request of ADK's belongs to the run itself; otherwise a nested agent made it. */
   isOwnRequest(request: object): boolean
   /** Keeps a request and returns its number within the run. */
   requestSent(request: SentRequest): number
-  /** What the provider says a request has used. */
+  /** What the provider reports that a request has used. */
   modelUsed(request: object, step: number, model: string, usage: RunUsage): void
   /** The session as the store has it, and what was left out when it was loaded. */
   loaded(stored: Counted, cut: HistoryCut | undefined): void
   /** A request leaves out part of the history. */
   historyCut(cut: HistoryCut): void
-  /** The model of a nested agent failed: ADK would hand its caller an empty result. */
+  /** The model of a nested agent failed: ADK would give the calling agent an empty result. */
   nestedFailed(error: Error): void
   /** Counts the calls that a nested agent makes in one turn. */
   nestedCalls(calls: readonly { name?: string | undefined }[]): void
@@ -65,3 +42,62 @@ export interface RunScope {
 
 /** The run that the current code belongs to. */
 export const runScope = new AsyncLocalStorage<RunScope>()
+
+/** Reports a loaded session to its run. Sessions that agents inside tools open are not the run's own. */
+export function reportLoaded({ key, messages, totalMessages, cut }: Session): void {
+  const scope = runScope.getStore()
+  if (key.sessionId !== scope?.sessionId) return
+  const kept = messages.reduce((all, message) => all + message.tokens, 0)
+  const tokens = cut ? cut.tokens + cut.keptTokens : kept
+  scope.loaded({ messages: totalMessages, tokens }, cut)
+}
+
+/** The parts of a run that its scope reports to. */
+export interface ScopeParts extends Pick<RunScope, 'models' | 'sessionId' | 'model' | 'approve'> {
+  plugin: RunPlugin
+  recorder: RunRecorder
+  reader: EventReader
+  limits: RunLimits
+  /** Emits an event of the run. */
+  emit(body: RunEventBody): void
+  observeRequest?: ((runId: string, request: SentRequest) => void) | undefined
+}
+
+/** The scope of one run: turns what the model layer reports into events and records of the run. */
+export function createScope({ plugin, recorder, reader, limits, emit, ...parts }: ScopeParts): RunScope {
+  let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
+  const { models, sessionId, model, approve, observeRequest } = parts
+  return {
+    models,
+    runId: recorder.runId,
+    sessionId,
+    model,
+    approve,
+    isOwnRequest: request => plugin.owns(request),
+    requestSent: request => {
+      observeRequest?.(recorder.runId, request)
+      const { model, profile, repairs } = request
+      if (repairs.length > 0) emit({ type: 'repair', model, profile, repairs })
+      const cuts = [...(opened?.cut ? [opened.cut] : []), ...(request.cuts ?? [])]
+      const step = recorder.saveRequest({ ...request, ...(opened ? { stored: opened.stored } : {}), cuts })
+      reader.modelCalled(model, step)
+      return step
+    },
+    modelUsed: (request, step, model, usage) => {
+      // The run's own requests report their usage with ADK's event.
+      if (!plugin.owns(request)) emit(reader.nestedUsage(model, step, usage))
+    },
+    loaded: (stored, cut) => {
+      opened = { stored, cut }
+      if (cut) emit({ type: 'history-cut', cut })
+    },
+    historyCut: cut => emit({ type: 'history-cut', cut }),
+    nestedFailed: error => plugin.noteNestedFailure(error),
+    nestedCalls: calls => {
+      for (const body of limits.observeNested(calls)) emit(body)
+    },
+    get wrapUpGranted() {
+      return limits.wrapUpGranted
+    },
+  }
+}

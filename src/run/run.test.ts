@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { SessionQueue } from './session-queue.js'
+import { SessionQueue } from './run.js'
 
 const key = { appName: 'app', userId: 'user', sessionId: 's' }
 
-test('serves one session in the order of arrival and others beside it', async () => {
+test('runs of one session enter in the order of arrival, runs of other sessions at once', async () => {
   const queue = new SessionQueue()
   const order: string[] = []
   const first = await queue.enter(key, 'queue')
@@ -20,7 +20,7 @@ test('serves one session in the order of arrival and others beside it', async ()
   expect(order).toEqual(['first', 'a', 'b', 'c'])
 })
 
-test('rejects at once when asked to', async () => {
+test('with "reject" a busy session fails at once', async () => {
   const queue = new SessionQueue()
   const leave = await queue.enter(key, 'reject')
   await expect(queue.enter(key, 'reject')).rejects.toMatchObject({ code: 'session-busy', retryable: true })
@@ -29,15 +29,15 @@ test('rejects at once when asked to', async () => {
   next()
 })
 
-test('lets a waiting run be aborted without blocking those behind it', async () => {
+test('an aborted run leaves the queue and the next one enters', async () => {
   const queue = new SessionQueue()
   const leave = await queue.enter(key, 'queue')
   const abort = new AbortController()
-  const impatient = queue.enter(key, 'queue', abort.signal)
-  const patient = queue.enter(key, 'queue')
+  const abortedRun = queue.enter(key, 'queue', abort.signal)
+  const next = queue.enter(key, 'queue')
   abort.abort()
-  await expect(impatient).rejects.toMatchObject({ code: 'aborted' })
+  await expect(abortedRun).rejects.toMatchObject({ code: 'aborted' })
   leave()
-  const last = await patient
+  const last = await next
   last()
 })

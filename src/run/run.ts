@@ -2,31 +2,36 @@ import { randomUUID } from 'node:crypto'
 import type { Content, Part } from '../adk/sdk.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
-import type { Lease, SessionStore } from '../session/session-store.js'
+import type { Lease, RunSignal, SessionStore } from '../session/session-store.js'
 import { emptyUsage } from '../session/usage.js'
 import type { RunEvent } from './run-event.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { RunLoop } from './run-loop.js'
 
-/** How long a message waits for a session that another process is busy with. */
-const WAIT_FOR_SESSION_MS = 600_000
-
-const TITLE_LENGTH = 80
-
-/** Runs are found by their ids across sessions, so a caller's own must be as unlike all others as ours. */
+/** Runs one message; see `createRuns`. */
+export type Run = (input: RunInput, onEnd?: () => void) => AsyncGenerator<RunEvent, void, undefined>
 
 /**
- * Runs one message. Everything that can fail before the run exists (bad input, a busy session, an unreachable
- * store) is thrown; afterwards failures are events. Leaving the loop early is an abort. `onEnd` is called once
- * nothing of the run goes on, also when it was stopped and nobody takes its last events.
+ * The runs of a host. Each run waits for its session, holds the session's lease, and is stopped by its caller's
+ * signal, by a lost lease, or by a signal from another process.
+ *
+ * Everything that can fail before the run exists (bad input, a busy session, an unreachable store) is thrown;
+ * afterwards failures are events. Leaving the loop early is an abort. `onEnd` is called when the run has ended
+ * completely, also when it was stopped and its last events are not read.
  */
-export async function* run(
+export function createRuns(host: RunHost): Run {
+  const queue = new SessionQueue()
+  return (input, onEnd = () => {}) => run(host, queue, input, onEnd)
+}
+
+async function* run(
   host: RunHost,
+  queue: SessionQueue,
   input: RunInput,
-  onEnd: () => void = () => {},
+  onEnd: () => void,
 ): AsyncGenerator<RunEvent, void, undefined> {
   const message = userMessage(input)
-  if (input.model !== undefined) host.checkModel(input.model)
+  if (input.model !== undefined) host.models.check(input.model)
   const key: SessionKey = {
     appName: host.appName,
     userId: input.userId ?? 'user',
@@ -37,13 +42,13 @@ export async function* run(
     yield* stoppedBeforeStart(host, key, input)
     return
   }
-  const leave = await host.queue.enter(key, whenBusy, input.signal)
+  const leave = await queue.enter(key, whenBusy, input.signal)
   let lease: Lease | undefined
-  // The session is given back once, by whoever comes first: the end of the loop, or an abort while nobody listens.
+  // Called by the end of the loop and, when nobody reads the events of an aborted run, by the abort: both are harmless.
   const end = async () => {
     await lease?.release().catch(error => {
-      // The lease runs out by itself; the answer is stored, and the run is not to fail for this.
-      host.logger.warn('A lease could not be given back', { ...key, error: messageOf(error) })
+      // The lease expires by itself and the answer is stored, so the run does not fail.
+      host.logger.warn('A lease could not be released', { ...key, error: messageOf(error) })
     })
     leave()
     onEnd()
@@ -55,20 +60,29 @@ export async function* run(
     })
     if (input.runId !== undefined && (await host.store.runs.findRun(input.runId))) throw knownRun(input.runId)
     await ensureSession(host.store, key, input.text)
-    yield* new RunLoop({ host, key, lease, input, end }).events(message)
+    const loop = new RunLoop({ host, key, lease, input, end })
+    const stopWatching = watchEnds(loop, { host, key, lease, input })
+    try {
+      yield* loop.events(message)
+    } finally {
+      stopWatching()
+    }
   } finally {
     await end()
   }
 }
 
-/** A run whose signal was aborted before it began: it ends as any aborted run does, and touches nothing. */
+/** How long a message waits for a session that another process is busy with. */
+const WAIT_FOR_SESSION_MS = 600_000
+
+/** A run whose signal was aborted before it began: it ends as any aborted run does, and stores nothing. */
 function* stoppedBeforeStart(
   host: RunHost,
   key: SessionKey,
   input: RunInput,
 ): Generator<RunEvent, void, undefined> {
   const identity = { sessionId: key.sessionId, runId: input.runId ?? randomUUID() }
-  const model = host.modelReference(input.model)
+  const model = input.model ?? host.models.rootReference
   yield { type: 'run-start', userId: key.userId, agent: host.rootAgent.name, model, ...identity, seq: 1 }
   const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
   yield { type: 'run-finish', finishReason: 'aborted', ...nothing, ...identity, seq: 2 }
@@ -77,23 +91,155 @@ function* stoppedBeforeStart(
 function userMessage({ text, parts }: RunInput): Content {
   const all: Part[] = [...(text === undefined || text === '' ? [] : [{ text }]), ...(parts ?? [])]
   if (all.length === 0) {
-    throw new AgentError('invalid-argument', 'A run needs a message: give `text`, `parts`, or both.')
+    throw new AgentError('invalid-argument', 'The run has no message. Pass `text`, `parts`, or both.')
   }
   return { role: 'user', parts: all }
 }
 
+/** Runs are found by their ids across sessions, so an id may be used once. */
 function knownRun(runId: string): AgentError {
   return new AgentError(
     'invalid-argument',
-    `There is a run "${runId}" already. Leave \`runId\` out, or take a new UUID.`,
+    `Run "${runId}" already exists. Omit \`runId\` or use a new UUID.`,
   )
 }
 
-/** A session that a message opens is called by its first words. */
+/** The title of a session that a message opens is the beginning of that message. */
 async function ensureSession(store: SessionStore, key: SessionKey, title = ''): Promise<void> {
   try {
     await store.createSession(key, {}, { title: title.slice(0, TITLE_LENGTH) })
   } catch (error) {
     if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
   }
+}
+
+const TITLE_LENGTH = 80
+
+interface WatchedRun {
+  host: RunHost
+  key: SessionKey
+  lease: Lease
+  input: RunInput
+}
+
+/** Stops the run when its caller aborts, its lease is lost, or another process sends a signal. Returns the end of watching. */
+function watchEnds(loop: RunLoop, { host, key, lease, input }: WatchedRun): () => void {
+  const { signal } = input
+  const abort = () => {
+    const reason: unknown = signal?.reason
+    // An abort by the user is no failure; an interruption by the server names its error as the reason.
+    loop.stop(reason instanceof AgentError && reason.code === 'run-interrupted' ? reason : undefined)
+  }
+  const lose = () => loop.stop(leaseLost(key, lease.lost.reason))
+  const receive = (received: RunSignal) =>
+    received.type === 'stop' ? loop.stop() : loop.answerApproval(received.callId, received.answer)
+  const stopPolling = pollSignals(host, loop.runId, receive)
+  if (signal?.aborted) abort()
+  signal?.addEventListener('abort', abort, { once: true })
+  lease.lost.addEventListener('abort', lose, { once: true })
+  return () => {
+    stopPolling()
+    signal?.removeEventListener('abort', abort)
+    lease.lost.removeEventListener('abort', lose)
+  }
+}
+
+function leaseLost(key: SessionKey, cause: unknown): AgentError {
+  const reason = messageOf(cause ?? 'it could not be renewed')
+  return new AgentError('lease-lost', `The run lost its session "${key.sessionId}": ${reason}`, {
+    retryable: true,
+  })
+}
+
+/** Reads the signals that other processes send to a run, until the returned function is called. */
+function pollSignals(
+  { store, logger }: RunHost,
+  runId: string,
+  receive: (signal: RunSignal) => void,
+): () => void {
+  let stopped = false
+  let timer: NodeJS.Timeout | undefined
+  const read = async () => {
+    try {
+      for (const signal of await store.runs.takeSignals(runId)) receive(signal)
+    } catch (error) {
+      logger.debug('The signals of a run could not be read', { runId, error: messageOf(error) })
+    }
+    schedule()
+  }
+  const schedule = () => {
+    if (stopped) return
+    timer = setTimeout(() => void read(), POLL_MS)
+    // Polling alone keeps no process alive.
+    timer.unref()
+  }
+  schedule()
+  return () => {
+    stopped = true
+    clearTimeout(timer)
+  }
+}
+
+const POLL_MS = 250
+
+/** Gives the turn to the next in the queue. */
+export type Leave = () => void
+
+/**
+ * One run per session within this process: first come, first served. The lease in the store does this across
+ * processes; the queue avoids polling for it within one.
+ */
+export class SessionQueue {
+  readonly #tails = new Map<string, Promise<void>>()
+
+  /** Waits for the turn of this session. With `reject`, fails at once when another run is queued. */
+  async enter(key: SessionKey, whenBusy: 'queue' | 'reject', signal?: AbortSignal): Promise<Leave> {
+    const name = JSON.stringify([key.appName, key.userId, key.sessionId])
+    const before = this.#tails.get(name)
+    if (before && whenBusy === 'reject') throw busy(key)
+    let leave: Leave = () => {}
+    const mine = new Promise<void>(resolve => {
+      leave = resolve
+    })
+    const tail = (before ?? Promise.resolve()).then(() => mine)
+    this.#tails.set(name, tail)
+    void tail.then(() => {
+      if (this.#tails.get(name) === tail) this.#tails.delete(name)
+    })
+    try {
+      await raceAbort(before, signal)
+    } catch (error) {
+      leave()
+      throw error
+    }
+    return leave
+  }
+}
+
+function busy(key: SessionKey): AgentError {
+  return new AgentError(
+    'session-busy',
+    `Session "${key.sessionId}" is busy with another run. Wait for it to finish, or run with whenBusy: 'queue'.`,
+    { retryable: true, details: { ...key } },
+  )
+}
+
+async function raceAbort(waiting: Promise<void> | undefined, signal: AbortSignal | undefined): Promise<void> {
+  if (signal?.aborted) throw aborted()
+  if (!waiting) return
+  if (!signal) return waiting
+  let stop = () => {}
+  const stopped = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(aborted())
+    signal.addEventListener('abort', stop, { once: true })
+  })
+  try {
+    await Promise.race([waiting, stopped])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+function aborted(): AgentError {
+  return new AgentError('aborted', 'The run was stopped while it waited for its session.')
 }

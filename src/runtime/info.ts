@@ -1,5 +1,6 @@
 /** What a runtime says of itself: to the server, the command line and whoever shows it to people. */
 
+import { DEFAULT_AGENT_NAME } from '../base/names.js'
 import type { RepairMode } from '../provider/provider.js'
 import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionKey } from '../session/message.js'
@@ -79,7 +80,7 @@ export function describeRuntime(options: RuntimeOptions, agent?: string, found?:
   const byDefault = history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : DEFAULT_BUDGET_TOKENS
   return {
     app: options.app ?? 'lango',
-    agent: agent ?? options.agent?.name ?? 'lango-agent',
+    agent: agent ?? options.agent?.name ?? DEFAULT_AGENT_NAME,
     model,
     demo: model === 'demo' || model.startsWith('demo/'),
     store: storeKind(options.store ?? 'sqlite:'),

@@ -2,7 +2,9 @@
  * What each provider would say to a stored session. Reads from the end, page by page, and stops at a bound, so
  * that a session of any length can be asked about.
  */
+
 import { messagesToProvider } from '../adk/messages-to-provider.js'
+import { isRequestTool } from '../base/names.js'
 import { AgentError } from '../errors.js'
 import type { Finding } from '../provider/repair/finding.js'
 import { lintHistory } from '../provider/repair/lint-history.js'
@@ -68,7 +70,7 @@ export function lintMessages(
 
 /** ADK leaves messages with these calls out of every request: they are questions to a person. */
 export function isRequestToPerson(message: Message): boolean {
-  return (message.toolCalls ?? []).some(call => call.name.startsWith('adk_request_'))
+  return (message.toolCalls ?? []).some(call => isRequestTool(call.name))
 }
 
 /** The verdict of one profile over its findings. */

@@ -1,26 +1,217 @@
-import type { Calibration } from '../adk/model/model-adapter.js'
-import { BaseLlm, type BaseLlmConnection, type LlmRequest, type LlmResponse } from '../adk/sdk.js'
+/** Model references to models: which adapter serves a request, what the request reports to its run, and what is learnt from it. */
+
+import {
+  type Calibration,
+  ModelAdapter,
+  type ModelReport,
+  onModelRequest,
+} from '../adk/model/model-adapter.js'
+import {
+  type BaseAgent,
+  BaseLlm,
+  type BaseLlmConnection,
+  isLlmAgent,
+  type LlmRequest,
+  type LlmResponse,
+} from '../adk/sdk.js'
+import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
+import type { RepairMode } from '../provider/provider.js'
+import type { ProviderRegistry } from '../provider/provider-registry.js'
+import type { RunModels } from '../run/run-host.js'
+import { type RunScope, runScope } from '../run/run-scope.js'
 import type { CalibrationStore } from '../session/session-store.js'
+import { completeUsage, type ModelPrice } from '../session/usage.js'
+
+export interface ModelRoutesOptions {
+  registry: ProviderRegistry
+  calibration: CalibrationStore
+  logger: Logger
+  /** As in `ModelAdapterOptions`. */
+  budgetTokens: number | 'off'
+  repairMode: RepairMode | undefined
+}
+
+/** The models of one runtime. Agents hold routed models, because a run may choose another one. */
+export class ModelRoutes implements RunModels {
+  /** The reference of the root agent's model, which a run's own choice replaces. */
+  rootReference = ''
+  readonly #options: ModelRoutesOptions
+  readonly #adapters = new Map<string, BaseLlm>()
+  readonly #calibration: CalibratedTokens
+
+  constructor(options: ModelRoutesOptions) {
+    this.#options = options
+    this.#calibration = new CalibratedTokens(options.calibration, options.logger)
+  }
+
+  /** A model for an agent that names its model by a reference. */
+  routed(reference: string): BaseLlm {
+    this.check(reference)
+    return new RoutedModel(reference, request => this.#ofRun().#route(reference, request))
+  }
+
+  /** Throws when a reference names no configured provider. */
+  check(reference: string): void {
+    this.#options.registry.resolve(reference)
+  }
+
+  priceOf(reference: string): ModelPrice | undefined {
+    // A model that was made in code has no reference, and its price is not known.
+    if (reference === '') return undefined
+    const { provider, model } = this.#options.registry.resolve(reference)
+    return provider.describeModel(model).price
+  }
+
+  /** An agent may serve several runtimes: each run is routed by the runtime that it belongs to. */
+  #ofRun(): ModelRoutes {
+    const models = runScope.getStore()?.models
+    return models instanceof ModelRoutes ? models : this
+  }
+
+  #route(reference: string, request: LlmRequest): ModelRoute {
+    const scope = runScope.getStore()
+    const chosen = scope?.model && reference === this.rootReference ? scope.model : reference
+    const model = this.#adapter(chosen)
+    if (!scope) return { model }
+    reportTo(scope, request, chosen)
+    if (scope.isOwnRequest(request)) return { model }
+    if (scope.wrapUpGranted) return { model: new SpentModel() }
+    return {
+      model,
+      observe: response => {
+        const calls = response.partial
+          ? []
+          : (response.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
+        if (calls.length > 0) scope.nestedCalls(calls)
+      },
+    }
+  }
+
+  #adapter(reference: string): BaseLlm {
+    const known = this.#adapters.get(reference)
+    if (known) return known
+    const { registry, budgetTokens, repairMode } = this.#options
+    const { provider, model } = registry.resolve(reference)
+    const calibration = this.#calibration
+    const adapter = new ModelAdapter({
+      provider,
+      model,
+      budgetTokens,
+      calibration,
+      ...defined({ repairMode }),
+    })
+    this.#adapters.set(reference, adapter)
+    return adapter
+  }
+}
+
+/** The reference of a model that `routed` made. */
+export function referenceOf(model: BaseLlm): string | undefined {
+  return model instanceof RoutedModel ? model.model : undefined
+}
+
+/** The reference of the first agent of a tree that has one: the model that a run's own choice replaces. */
+export function firstReference(agent: BaseAgent): string {
+  const own = isLlmAgent(agent) && typeof agent.model === 'object' ? referenceOf(agent.model) : undefined
+  if (own !== undefined) return own
+  for (const child of agent.subAgents) {
+    const found = firstReference(child)
+    if (found !== '') return found
+  }
+  return ''
+}
+
+/** Passes the reports of the model layer to the run. */
+function reportTo(scope: RunScope, request: LlmRequest, reference: string): void {
+  let step = 0
+  const listener = (message: ModelReport) => {
+    if (message.type === 'cut') scope.historyCut(message.cut)
+    if (message.type === 'request') {
+      const { type: _type, ...sent } = message.request
+      const { history, cut } = message
+      step = scope.requestSent({ ...sent, model: reference, history, cuts: cut ? [cut] : [] })
+    }
+    if (message.type === 'error' && !scope.isOwnRequest(request)) scope.nestedFailed(message.error)
+    if (message.type === 'usage') scope.modelUsed(request, step, reference, completeUsage(message.usage))
+  }
+  // Within one run a cut is reported once per change, whatever the number of requests.
+  onModelRequest(request, listener, scope)
+}
+
+/** How one request of ADK's is served. */
+interface ModelRoute {
+  model: BaseLlm
+  /** Called with every response before ADK gets it. */
+  observe?(response: LlmResponse): void
+}
+
+/**
+ * A model that is chosen request by request: a run may use another model than its agents name, and concurrent
+ * runs share agents.
+ */
+class RoutedModel extends BaseLlm {
+  readonly #route: (request: LlmRequest) => ModelRoute
+
+  constructor(reference: string, route: (request: LlmRequest) => ModelRoute) {
+    super({ model: reference })
+    this.#route = route
+  }
+
+  override async *generateContentAsync(
+    request: LlmRequest,
+    stream?: boolean,
+    signal?: AbortSignal,
+  ): AsyncGenerator<LlmResponse, void> {
+    const { model, observe } = this.#route(request)
+    for await (const response of model.generateContentAsync(request, stream, signal)) {
+      observe?.(response)
+      yield response
+    }
+  }
+
+  override connect(request: LlmRequest): Promise<BaseLlmConnection> {
+    return this.#route(request).model.connect(request)
+  }
+}
+
+/** Replaces the model of a nested agent when the run has no turns left: its answer says so. */
+class SpentModel extends BaseLlm {
+  constructor() {
+    super({ model: 'lango/spent' })
+  }
+
+  override async *generateContentAsync(): AsyncGenerator<LlmResponse, void> {
+    const text = '[The turn limit of this run is reached. Nothing more was done here.]'
+    yield { content: { role: 'model', parts: [{ text }] }, partial: false, turnComplete: true }
+  }
+
+  override connect(): Promise<BaseLlmConnection> {
+    return Promise.reject(new AgentError('invalid-argument', 'Live connections are not supported.'))
+  }
+}
 
 const BYTES_PER_ESTIMATED_TOKEN = 4
-/** Fewer tokens than this say more about a request's frame than about the model's tokenizer. */
+/** Below this number the fixed cost of a request outweighs the model's tokenizer. */
 const LEAST_TOKENS = 2_000
 const SCALE_LIMITS = { least: 0.5, most: 3 }
 
 /**
- * Learns how many tokens a model counts where we estimate one, and keeps it in the store. Reading is
- * synchronous, because a model call must not wait for it: until the store has answered, the estimate stands.
+ * The ratio of the tokens that a model counts to the estimate, kept in the store. Reading is synchronous,
+ * because a model call must not wait for it: until the store has answered, the ratio is 1.
  */
 export class CalibratedTokens implements Calibration {
   readonly #known = new Map<string, { bytes: number; tokens: number }>()
-  readonly #asked = new Set<string>()
+  readonly #loading = new Set<string>()
 
-  constructor(
-    private readonly store: CalibrationStore,
-    private readonly logger: Logger,
-  ) {}
+  readonly #store: CalibrationStore
+  readonly #logger: Logger
+
+  constructor(store: CalibrationStore, logger: Logger) {
+    this.#store = store
+    this.#logger = logger
+  }
 
   scale(model: string): number {
     this.#load(model)
@@ -35,13 +226,13 @@ export class CalibratedTokens implements Calibration {
     const bytes = Math.round(estimatedTokens * BYTES_PER_ESTIMATED_TOKEN)
     const known = this.#known.get(model) ?? { bytes: 0, tokens: 0 }
     this.#known.set(model, { bytes: known.bytes + bytes, tokens: known.tokens + countedTokens })
-    void this.store.record(model, bytes, countedTokens).catch(error => this.#failed(error))
+    void this.#store.record(model, bytes, countedTokens).catch(error => this.#failed(error))
   }
 
   #load(model: string): void {
-    if (this.#asked.has(model)) return
-    this.#asked.add(model)
-    void this.store
+    if (this.#loading.has(model)) return
+    this.#loading.add(model)
+    void this.#store
       .read(model)
       .then(stored => {
         const known = this.#known.get(model)
@@ -51,60 +242,8 @@ export class CalibratedTokens implements Calibration {
   }
 
   #failed(error: unknown): void {
-    this.logger.debug('The calibration of token counts could not be read or kept', {
+    this.#logger.debug('The calibration of token counts could not be read or stored', {
       error: messageOf(error),
     })
-  }
-}
-
-/** How one request of ADK's is served. */
-export interface ModelRoute {
-  model: BaseLlm
-  /** Hears every response before ADK does. */
-  observe?(response: LlmResponse): void
-}
-
-/**
- * A model that is chosen request by request: a run may use another model than its agents name, and agents are
- * shared by runs that go on at the same time.
- */
-export class RoutedModel extends BaseLlm {
-  constructor(
-    reference: string,
-    private readonly route: (request: LlmRequest) => ModelRoute,
-  ) {
-    super({ model: reference })
-  }
-
-  override async *generateContentAsync(
-    request: LlmRequest,
-    stream?: boolean,
-    signal?: AbortSignal,
-  ): AsyncGenerator<LlmResponse, void> {
-    const { model, observe } = this.route(request)
-    for await (const response of model.generateContentAsync(request, stream, signal)) {
-      observe?.(response)
-      yield response
-    }
-  }
-
-  override connect(request: LlmRequest): Promise<BaseLlmConnection> {
-    return this.route(request).model.connect(request)
-  }
-}
-
-/** Stands in for the model of a nested agent when the run has no turns left: it only says so. */
-export class SpentModel extends BaseLlm {
-  constructor() {
-    super({ model: 'lango/spent' })
-  }
-
-  override async *generateContentAsync(): AsyncGenerator<LlmResponse, void> {
-    const text = '[The turn limit of this run is reached. Nothing more was done here.]'
-    yield { content: { role: 'model', parts: [{ text }] }, partial: false, turnComplete: true }
-  }
-
-  override connect(): Promise<BaseLlmConnection> {
-    return Promise.reject(new AgentError('invalid-argument', 'Live connections are not supported.'))
   }
 }

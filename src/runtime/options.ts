@@ -1,16 +1,10 @@
 import type { AgentDefinition } from '../adk/agent/build-agent.js'
-import type {
-  BaseAgent,
-  BaseArtifactService,
-  BaseCredentialService,
-  BaseMemoryService,
-  BasePlugin,
-  RunConfig,
-} from '../adk/sdk.js'
+import type { BaseAgent } from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
 import type { TelemetryOptions } from '../observe/telemetry.js'
 import type { RepairMode } from '../provider/provider.js'
 import type { ProvidersConfig } from '../provider/provider-registry.js'
+import type { AdkOptions } from '../run/run-host.js'
 import type { TurnLimitOptions } from '../run/run-limits.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { BuiltInToolOptions } from '../tools/built-in-tools.js'
@@ -62,12 +56,4 @@ export interface ToolsOptions extends Partial<BuiltInToolOptions> {
   outputLimitTokens?: number | undefined
   /** Keep shortened results whole and offer `read_output`. Default: when there are built-in or MCP tools. */
   keepOutputs?: boolean | undefined
-}
-
-export interface AdkOptions {
-  plugins?: readonly BasePlugin[] | undefined
-  artifactService?: BaseArtifactService | undefined
-  memoryService?: BaseMemoryService | undefined
-  credentialService?: BaseCredentialService | undefined
-  runConfig?: Partial<RunConfig> | undefined
 }
