@@ -24,7 +24,7 @@ export type AgentErrorCode =
   | 'aborted'
   | 'internal'
 
-/** What may be said of an error besides its code and message. */
+/** Further facts of an error. */
 export interface AgentErrorOptions {
   /** True when the same call may succeed later without any change. Decided where the fact is known. */
   retryable?: boolean
@@ -36,6 +36,14 @@ export interface AgentErrorOptions {
 /**
  * The one error class of Lango. The message says what was attempted, on what, and what to do about it;
  * `code` is for programs.
+ *
+ * ```ts
+ * import { AgentError } from 'lango'
+ *
+ * export function isBusy(error: unknown): boolean {
+ *   return error instanceof AgentError && error.code === 'session-busy'
+ * }
+ * ```
  */
 export class AgentError extends Error {
   override readonly name = 'AgentError'
@@ -71,13 +79,13 @@ export function invariant(condition: unknown, message: string): asserts conditio
   }
 }
 
-/** The message of anything that was thrown. Never throws itself, and never returns a long object whole. */
+/** The message of any thrown value. Never throws; long objects are shortened. */
 export function messageOf(error: unknown): string {
   try {
     if (typeof error !== 'object' || error === null) return String(error)
     return messageIn(error) ?? (error instanceof Error ? wordlessError(error) : shownObject(error))
   } catch {
-    // A getter or a proxy of somebody else's may fail; the error that is being told must not get lost for it.
+    // A getter or a proxy of other code may throw; the error that is being reported must not get lost.
     return 'something that cannot be shown'
   }
 }

@@ -9,7 +9,7 @@ export interface Tool<Args = Record<string, unknown>> {
   readonly name: string
   readonly description: string
   readonly parameters: ToolParameters
-  /** Any value; what is not a JSON object is wrapped. A thrown error is told to the model as a result. */
+  /** Any value; what is not a JSON object is wrapped. A thrown error becomes a result with `error`. */
   execute(args: Args, context: ToolContext): unknown
   /** `read` changes nothing, `idempotent` may be repeated, `once` (the default) must not be. */
   readonly effect?: ToolEffect
@@ -48,20 +48,20 @@ export interface ToolContext {
   readonly sessionId: string
   readonly userId: string
   readonly agentName: string
-  /** The session's state as the tool sees it; writes are saved with the tool's result, and ignored after its stop. */
+  /** The session's state as the tool sees it; writes are saved with the tool's result, and ignored after the tool was stopped. */
   readonly state: {
     get(key: string): unknown
     set(key: string, value: unknown): void
   }
 }
 
-/** What a person says to a tool that asks first: yes this time, yes for the rest of the session, or no. */
+/** A person's answer to a request for approval: this call, all calls of the tool in this session, or none. */
 export type ApprovalAnswer = 'once' | 'always' | 'no'
 
-/** How asking ended: with an answer, or without one because nobody spoke in time or the run was stopped. */
+/** How a request for approval ended: with an answer, by a timeout, or because the run was stopped. */
 export type ApprovalOutcome = ApprovalAnswer | 'timeout' | 'aborted'
 
-/** Where the session's state lists the tools that were approved for good, by name. */
+/** The key of the session's state that lists the tools approved for the session, by name. */
 export const APPROVALS_STATE_KEY = 'lango:approvals'
 
 export type ArgsOf<Parameters> = Parameters extends { readonly '~standard': { readonly types?: infer Types } }
@@ -70,7 +70,26 @@ export type ArgsOf<Parameters> = Parameters extends { readonly '~standard': { re
     : Record<string, unknown>
   : Record<string, unknown>
 
-/** Describes a tool. The arguments of `execute` take their type from a Zod schema. */
+/**
+ * Describes a tool. The arguments of `execute` take their type from a Zod schema. Throws `invalid-config` for a
+ * wrong or unknown key.
+ *
+ * ```ts
+ * import { defineTool } from 'lango'
+ * import { z } from 'zod'
+ *
+ * export const weather = defineTool({
+ *   name: 'weather',
+ *   description: 'The current weather of a city.',
+ *   parameters: z.object({ city: z.string() }),
+ *   effect: 'read',
+ *   execute: async ({ city }, { signal }) => {
+ *     const response = await fetch(`https://weather.example/${encodeURIComponent(city)}`, { signal })
+ *     return { city, report: await response.text() }
+ *   },
+ * })
+ * ```
+ */
 export function defineTool<const Parameters extends ToolParameters>(
   tool: Omit<Tool<ArgsOf<Parameters>>, 'parameters'> & { readonly parameters: Parameters },
 ): Tool {

@@ -24,7 +24,7 @@ export interface HistoryGuardOptions {
   profile?: ProfileName | Profile | undefined
   /** `strict` refuses with `history-illegal`, `explain` only reports. Default `repair`. */
   mode?: RepairMode | undefined
-  /** Told what was left out and what was repaired, when there was anything. */
+  /** Called with what was left out and what was repaired, if anything was. */
   onGuard?: ((report: HistoryGuardReport) => void) | undefined
 }
 
@@ -34,8 +34,20 @@ export interface HistoryGuardReport {
 }
 
 /**
- * An ADK plugin for those who keep ADK's own Gemini model: before each model call the history is fitted to a
- * budget and repaired to the model's rules. Models of ours do both by themselves.
+ * An ADK plugin for agents that use ADK's own Gemini model: before each model call the history is fitted to a
+ * budget and repaired to the model's rules. `ModelAdapter` does both itself.
+ *
+ * ```ts
+ * import { InMemoryRunner, LlmAgent } from '@google/adk'
+ * import { historyGuard } from 'lango/adk'
+ *
+ * const agent = new LlmAgent({ name: 'root', model: 'gemini-3.5-flash' })
+ * export const runner = new InMemoryRunner({
+ *   agent,
+ *   appName: 'app',
+ *   plugins: [historyGuard({ budgetTokens: 16_000, onGuard: ({ repairs }) => console.log(repairs.length) })],
+ * })
+ * ```
  */
 export function historyGuard(options: HistoryGuardOptions = {}): BasePlugin {
   return new HistoryGuard(options)

@@ -9,6 +9,13 @@ import { messagesToContents } from './session/messages-to-events.js'
  * Stored messages as neutral ones, for linting and repairing a history without ADK. Faithful: doubled ids,
  * odd roles and arguments that are no objects stay as they are, so that they are found. Only missing ids are
  * given, and bare tool results find their calls by position, as they do when a session is restored.
+ *
+ * ```ts
+ * import { lintHistory, messagesToProvider } from 'lango/provider'
+ *
+ * const messages = [{ role: 'user', content: 'Hello', timestamp: Date.now() }]
+ * for (const finding of lintHistory(messagesToProvider(messages), 'anthropic')) console.log(finding.message)
+ * ```
  */
 export function messagesToProvider(messages: readonly Message[]): ProviderMessage[] {
   const spoken = messagesToContents(messages).flatMap((content, index) => {

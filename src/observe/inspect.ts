@@ -1,6 +1,6 @@
 /**
- * What became of a run: per model call what was stored, what was left out and why, what was repaired, and
- * what was sent. Everything is read from the store, so any process can look at any run until it is pruned.
+ * Inspects a run: per model call what was stored, what was left out and why, what was repaired, and what was
+ * sent. Everything is read from the store, so any process can inspect any run until it is pruned.
  */
 
 import type { Counted, RunFinishReason, RunRepair, SentRequest } from '../run/run-event.js'
@@ -14,7 +14,7 @@ export interface RunInspection {
   sessionId?: string
   userId?: string
   agent?: string
-  /** Absent while the run goes on, or when its process ended before it did. */
+  /** Absent while the run is running, or when its process ended first. */
   finishReason?: RunFinishReason
   /** Why the run failed. */
   error?: { code: string; message: string }
@@ -41,11 +41,11 @@ export interface InspectedStep {
   /** Stored call id → id on the wire, where they differ. */
   mappedIds: Record<string, string>
   sent: { messages: number; bytes: number; body: unknown }
-  /** Absent when the provider reported none, or it cannot be told which of several calls it belongs to. */
+  /** Absent when the provider reported none, or when it cannot be assigned to one of several calls. */
   usage?: RunUsage
 }
 
-/** Reads a run back. `undefined` when the store knows nothing of it. */
+/** Reads a run from the store; `undefined` when the store has no record of it. */
 export async function inspectRun(store: SessionStore, runId: string): Promise<RunInspection | undefined> {
   const [events, requests] = await Promise.all([readAll(store, runId), store.runs.readRequests(runId)])
   if (events.length === 0 && requests.length === 0) return undefined

@@ -14,11 +14,11 @@ async function openLog(options: LogOptions = {}) {
 
 test('a line is JSON with level, time, message and fields', async () => {
   const { logger, parsed } = await openLog()
-  logger.info('A run starts', { runId: 'r', turns: 3, inputTokens: 12 })
+  logger.info('Run started', { runId: 'r', turns: 3, inputTokens: 12 })
   const [line] = parsed()
   expect(line).toMatchObject({
     level: 'info',
-    message: 'A run starts',
+    message: 'Run started',
     runId: 'r',
     turns: 3,
     inputTokens: 12,

@@ -1,6 +1,6 @@
 /**
- * The log, written by pino. Whatever is handed to it, no key is written, and by default nothing that a user, a
- * model or a tool said: such fields become a note of their size.
+ * The log, written by pino. Keys and tokens are never written. Texts of users, models and tools are not written
+ * by default: such fields are replaced by their size.
  */
 
 import { HIDDEN, isPlain, isSecretName, redactText } from '../base/redact.js'
@@ -17,7 +17,7 @@ export interface LogOptions {
   pretty?: boolean | undefined
   /** A file's path, or something to write lines to. Default: standard error. */
   destination?: string | LogDestination | undefined
-  /** Write what users, models and tools say. Default false. */
+  /** Write the texts of users, models and tools. Default false. */
   content?: boolean | undefined
 }
 
@@ -26,11 +26,22 @@ export interface LogDestination {
 }
 
 export interface ClosableLogger extends Logger {
-  /** Writes what is left and closes the file. */
+  /** Flushes and closes the file. */
   close(): void
 }
 
-/** Opens a log. pino is loaded here and nowhere else. */
+/**
+ * Opens a log. pino is loaded here and nowhere else.
+ *
+ * ```ts
+ * import { createLogger, createRuntime } from 'lango'
+ *
+ * const logger = await createLogger({ level: 'debug', destination: './lango.log' })
+ * const runtime = await createRuntime({ store: 'memory:', agent: { model: 'demo/demo' }, logger })
+ * await runtime.runAndCollect({ text: 'Hello' })
+ * await runtime.close()
+ * ```
+ */
 export async function createLogger(options: LogOptions = {}): Promise<ClosableLogger> {
   const { pino } = await import('pino')
   const { destination = process.stderr, content = false } = options
@@ -79,7 +90,7 @@ function loggable(fields: Readonly<Record<string, unknown>>, content: boolean): 
 /** pino's own keys: a field of that name would make a line with two of them. */
 const RESERVED = new Set(['level', 'time', 'message'])
 
-/** Names under which words of users, models and tools travel. */
+/** Names of fields that hold texts of users, models and tools. */
 const CONTENT_NAMES =
   /^(text|content|contents|parts?|args|arguments|input|output|result|response|body|messages|prompt|instruction|systemInstruction|answer|reasoning|detail|stateDelta)$/
 
@@ -131,10 +142,10 @@ function prettyLine(line: string): string {
   return `${String(time).slice(11, 19)} ${String(level).toUpperCase().padEnd(5)} ${String(message)}${rest.join('')}\n`
 }
 
-/** Runs in the log, and whoever else watches runs. */
+/** Called with the events of all runs. */
 type RunObserver = (event: RunEvent) => void
 
-/** Hands every event to all observers. One that fails is reported and does not disturb the run. */
+/** Passes every event to all observers. An observer that throws is logged and does not affect the run. */
 export function joinObservers(observers: readonly RunObserver[], logger: Logger): RunObserver {
   return event => {
     for (const observe of observers) {
@@ -147,7 +158,7 @@ export function joinObservers(observers: readonly RunObserver[], logger: Logger)
   }
 }
 
-/** Writes the course of a run: its start and end for everyone, its steps for whoever looks closer. No content. */
+/** Logs runs: start and end at `info`, steps at `debug`. No content. */
 export function logRuns(logger: Logger): RunObserver {
   return event => {
     const line = lineOf(event)
@@ -162,41 +173,41 @@ type Line = [level: 'debug' | 'info' | 'warn' | 'error', message: string, fields
 function lineOf(event: RunEvent): Line | undefined {
   switch (event.type) {
     case 'run-start':
-      return ['info', 'A run starts', { agent: event.agent, model: event.model }]
+      return ['info', 'Run started', { agent: event.agent, model: event.model }]
     case 'tool-call':
-      return ['debug', 'A tool is called', { author: event.author, tool: event.name, callId: event.id }]
+      return ['debug', 'Tool called', { author: event.author, tool: event.name, callId: event.id }]
     case 'tool-result': {
       const { name: tool, id: callId, isError } = event
-      return ['debug', isError ? 'A tool failed' : 'A tool answered', { tool, callId, isError }]
+      return ['debug', isError ? 'Tool failed' : 'Tool returned', { tool, callId, isError }]
     }
     case 'agent-transfer':
-      return ['debug', 'A run goes to another agent', { from: event.from, to: event.to }]
+      return ['debug', 'Agent transfer', { from: event.from, to: event.to }]
     case 'repair': {
       const steps = [...new Set(event.repairs.map(({ step }) => step))]
       const { model, profile, repairs } = event
-      return ['info', 'A history was repaired', { model, profile, repairs: repairs.length, steps }]
+      return ['info', 'History repaired', { model, profile, repairs: repairs.length, steps }]
     }
     case 'history-cut': {
       const { shortened, ...cut } = event.cut
-      return ['debug', 'A history was cut', { ...cut, shortened: shortened.length }]
+      return ['debug', 'History truncated', { ...cut, shortened: shortened.length }]
     }
     case 'wrap-up':
-      return ['warn', 'A run has reached its limit', { reason: event.reason, turns: event.turns }]
+      return ['warn', 'Run limit reached', { reason: event.reason, turns: event.turns }]
     case 'approval-request':
-      return ['info', 'A tool asks first', { tool: event.name, callId: event.id }]
+      return ['info', 'Approval requested', { tool: event.name, callId: event.id }]
     case 'approval-answer':
-      return ['info', 'A tool was answered', { tool: event.name, callId: event.id, outcome: event.answer }]
+      return ['info', 'Approval answered', { tool: event.name, callId: event.id, outcome: event.answer }]
     case 'usage':
-      return ['debug', 'A model answered', { author: event.author, model: event.model, usage: event.usage }]
+      return ['debug', 'Model answered', { author: event.author, model: event.model, usage: event.usage }]
     case 'error': {
       const { code, retryable, message } = event.error
       // What is thrown inside tools and ADK may quote anything; our own errors never quote a prompt.
       const isOurs = event.error instanceof AgentError && code !== 'internal'
-      return ['error', 'A run failed', { code, retryable, ...(isOurs ? { reason: message } : {}) }]
+      return ['error', 'Run failed', { code, retryable, ...(isOurs ? { reason: message } : {}) }]
     }
     case 'run-finish': {
       const { finishReason, turns, delegations, usage } = event
-      return ['info', 'A run ends', { finishReason, turns, delegations, usage }]
+      return ['info', 'Run finished', { finishReason, turns, delegations, usage }]
     }
     case 'text-delta':
     case 'reasoning-delta':

@@ -9,7 +9,7 @@
  *      └─ chat model
  *
  * Spans are made from what a run reports and not from ADK's own, which serialise the whole request for every
- * chunk of an answer. They hold names, ids and counts; words only when they are asked for.
+ * chunk of an answer. They hold names, ids and counts; texts only with `content`.
  */
 
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
@@ -35,7 +35,7 @@ export interface SpanApi {
 export interface RunSpansOptions {
   api: SpanApi
   tracer: Tracer
-  /** Put words of users, models and tools into spans. */
+  /** Put texts of users, models and tools into spans. */
   content: boolean
 }
 
@@ -52,26 +52,26 @@ type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
 
 /** The spans of one run. */
 export class RunSpans {
-  private readonly root: Span
-  private readonly rootAgent: string
-  private readonly parent: Context
-  private agent: Span
-  private model: string
-  private chats: Chat[] = []
-  private readonly tools = new Map<string, Span>()
-  /** When the run last had its say: a model call that nobody announced began then. */
-  private idleSince: number
+  readonly #root: Span
+  readonly #rootAgent: string
+  readonly #parent: Context
+  #agent: Span
+  #model: string
+  #chats: Chat[] = []
+  readonly #tools = new Map<string, Span>()
+  /** The time of the last tool result or transfer: a model call that was not reported began then. */
+  #idleSince: number
 
-  constructor(
-    start: EventOf<'run-start'>,
-    private readonly options: RunSpansOptions,
-  ) {
+  readonly #options: RunSpansOptions
+
+  constructor(start: EventOf<'run-start'>, options: RunSpansOptions) {
+    this.#options = options
     const { api } = options
-    this.idleSince = Date.now()
-    this.rootAgent = start.agent
-    this.model = start.model
-    this.parent = api.context.active()
-    this.root = this.open(`invoke_agent ${start.agent}`, this.parent, api.SpanKind.INTERNAL, {
+    this.#idleSince = Date.now()
+    this.#rootAgent = start.agent
+    this.#model = start.model
+    this.#parent = api.context.active()
+    this.#root = this.#open(`invoke_agent ${start.agent}`, this.#parent, api.SpanKind.INTERNAL, {
       'gen_ai.operation.name': 'invoke_agent',
       'gen_ai.agent.name': start.agent,
       'gen_ai.provider.name': providerName(start.model),
@@ -79,51 +79,52 @@ export class RunSpans {
       'gen_ai.conversation.id': start.sessionId,
       'lango.run.id': start.runId,
     })
-    this.agent = this.root
+    this.#agent = this.#root
   }
 
   /** A request is about to be sent. */
   requestSent({ model, profile, repairs, body }: ObservedRequest): void {
-    // Of a nested agent only requests are known: the next one says that the last was answered.
-    this.endChats(chat => chat.answered || this.tools.size > 0)
-    const chat = this.openChat(model, Date.now())
+    // Of a nested agent only requests are known: the next request means that the last one was answered.
+    this.#endChats(chat => chat.answered || this.#tools.size > 0)
+    const chat = this.#openChat(model, Date.now())
     chat.span.setAttributes({ 'lango.repair.profile': profile, 'lango.repair.count': repairs.length })
-    if (this.options.content && body !== undefined) chat.span.setAttribute('lango.request.body', asText(body))
+    if (this.#options.content && body !== undefined)
+      chat.span.setAttribute('lango.request.body', asText(body))
   }
 
   /** Takes one event; returns true when it was the last. */
   observe(event: RunEvent): boolean {
     switch (event.type) {
       case 'text-delta':
-        this.said(event.text)
+        this.#said(event.text)
         return false
       case 'reasoning-delta':
-        this.said('')
+        this.#said('')
         return false
       case 'usage':
-        this.used(event)
+        this.#used(event)
         return false
       case 'tool-call':
-        this.toolCalled(event)
+        this.#toolCalled(event)
         return false
       case 'tool-result':
-        this.toolAnswered(event)
+        this.#toolAnswered(event)
         return false
       case 'agent-transfer':
-        this.transferred(event.to)
+        this.#transferred(event.to)
         return false
       case 'history-cut':
-        this.root.addEvent('lango.history-cut', {
+        this.#root.addEvent('lango.history-cut', {
           'lango.cut.reason': event.cut.reason,
           'lango.cut.messages': event.cut.messages,
           'lango.cut.tokens': event.cut.tokens,
         })
         return false
       case 'error':
-        this.failed(event)
+        this.#failed(event)
         return false
       case 'run-finish':
-        this.finish(event)
+        this.#finish(event)
         return true
       case 'run-start':
       case 'turn-warning':
@@ -135,34 +136,28 @@ export class RunSpans {
     }
   }
 
-  /** Ends whatever is open, when a run will not be heard of again. */
+  /** Ends all open spans of a run that sends no further events. */
   abandon(): void {
-    this.endStep()
-    this.endAgent()
-    this.root.end()
+    this.#endStep()
+    this.#endAgent()
+    this.#root.end()
   }
 
-  private open(
-    name: string,
-    parent: Context,
-    kind: 0 | 2,
-    attributes: Attributes,
-    startTime = Date.now(),
-  ): Span {
-    return this.options.tracer.startSpan(name, { kind, attributes, startTime }, parent)
+  #open(name: string, parent: Context, kind: 0 | 2, attributes: Attributes, startTime = Date.now()): Span {
+    return this.#options.tracer.startSpan(name, { kind, attributes, startTime }, parent)
   }
 
-  private below(span: Span): Context {
-    return this.options.api.trace.setSpan(this.parent, span)
+  #below(span: Span): Context {
+    return this.#options.api.trace.setSpan(this.#parent, span)
   }
 
-  private openChat(model: string, startTime: number): Chat {
-    // While a tool runs, the one who asks a model is an agent inside that tool.
-    const nested = [...this.tools.values()].at(-1)
-    const span = this.open(
+  #openChat(model: string, startTime: number): Chat {
+    // While a tool runs, a model call comes from an agent inside that tool.
+    const nested = [...this.#tools.values()].at(-1)
+    const span = this.#open(
       `chat ${modelName(model)}`,
-      this.below(nested ?? this.agent),
-      this.options.api.SpanKind.CLIENT,
+      this.#below(nested ?? this.#agent),
+      this.#options.api.SpanKind.CLIENT,
       {
         'gen_ai.operation.name': 'chat',
         'gen_ai.provider.name': providerName(model),
@@ -171,40 +166,40 @@ export class RunSpans {
       startTime,
     )
     const chat: Chat = { span, model, seenAt: startTime, answered: false, called: false, text: '' }
-    this.model = model
-    this.chats.push(chat)
+    this.#model = model
+    this.#chats.push(chat)
     return chat
   }
 
-  /** The call that is being answered; one that was not announced began when the run was last idle. */
-  private currentChat(model = this.model): Chat {
-    const waiting = this.chats.findLast(chat => !chat.answered && chat.model === model)
-    const chat = waiting ?? this.openChat(model, this.idleSince)
+  /** The call that is being answered; one that was not reported began when the run was last idle. */
+  #currentChat(model = this.#model): Chat {
+    const waiting = this.#chats.findLast(chat => !chat.answered && chat.model === model)
+    const chat = waiting ?? this.#openChat(model, this.#idleSince)
     chat.seenAt = Date.now()
     return chat
   }
 
-  private said(text: string): void {
-    this.endChats(chat => chat.answered)
-    const chat = this.currentChat()
-    if (this.options.content) chat.text += text
+  #said(text: string): void {
+    this.#endChats(chat => chat.answered)
+    const chat = this.#currentChat()
+    if (this.#options.content) chat.text += text
   }
 
-  private used({ model, usage }: EventOf<'usage'>): void {
-    const chat = this.currentChat(model === '' ? this.model : model)
+  #used({ model, usage }: EventOf<'usage'>): void {
+    const chat = this.#currentChat(model === '' ? this.#model : model)
     chat.answered = true
     chat.span.setAttributes(usageAttributes(usage))
   }
 
-  private toolCalled({ id, name, args }: EventOf<'tool-call'>): void {
-    const chat = this.chats.findLast(({ answered }) => answered) ?? this.currentChat()
+  #toolCalled({ id, name, args }: EventOf<'tool-call'>): void {
+    const chat = this.#chats.findLast(({ answered }) => answered) ?? this.#currentChat()
     chat.called = true
     chat.answered = true
     chat.seenAt = Date.now()
-    const span = this.open(
+    const span = this.#open(
       `execute_tool ${name}`,
-      this.below(this.agent),
-      this.options.api.SpanKind.INTERNAL,
+      this.#below(this.#agent),
+      this.#options.api.SpanKind.INTERNAL,
       {
         'gen_ai.operation.name': 'execute_tool',
         'gen_ai.tool.name': name,
@@ -212,77 +207,83 @@ export class RunSpans {
         'gen_ai.tool.type': 'function',
       },
     )
-    if (this.options.content) span.setAttribute('gen_ai.tool.call.arguments', asText(args))
-    this.tools.set(id, span)
+    if (this.#options.content) span.setAttribute('gen_ai.tool.call.arguments', asText(args))
+    this.#tools.set(id, span)
   }
 
-  private toolAnswered({ id, result, isError }: EventOf<'tool-result'>): void {
-    this.endChats(() => true)
-    const span = this.tools.get(id)
+  #toolAnswered({ id, result, isError }: EventOf<'tool-result'>): void {
+    this.#endChats(() => true)
+    const span = this.#tools.get(id)
     if (!span) return
-    this.tools.delete(id)
-    if (this.options.content) span.setAttribute('gen_ai.tool.call.result', asText(result))
-    if (isError) this.markFailed(span, 'tool-error')
+    this.#tools.delete(id)
+    if (this.#options.content) span.setAttribute('gen_ai.tool.call.result', asText(result))
+    if (isError) this.#markFailed(span, 'tool-error')
     span.end(Date.now())
-    this.idleSince = Date.now()
+    this.#idleSince = Date.now()
   }
 
-  private transferred(to: string): void {
-    this.endStep()
-    this.endAgent()
-    if (to === this.rootAgent) return
-    this.agent = this.open(`invoke_agent ${to}`, this.below(this.root), this.options.api.SpanKind.INTERNAL, {
-      'gen_ai.operation.name': 'invoke_agent',
-      'gen_ai.agent.name': to,
-    })
+  #transferred(to: string): void {
+    this.#endStep()
+    this.#endAgent()
+    if (to === this.#rootAgent) return
+    this.#agent = this.#open(
+      `invoke_agent ${to}`,
+      this.#below(this.#root),
+      this.#options.api.SpanKind.INTERNAL,
+      {
+        'gen_ai.operation.name': 'invoke_agent',
+        'gen_ai.agent.name': to,
+      },
+    )
   }
 
-  private failed({ error }: EventOf<'error'>): void {
-    for (const chat of this.chats.filter(({ answered }) => !answered)) this.markFailed(chat.span, error.code)
-    const message = this.options.content ? redactText(error.message) : undefined
-    this.markFailed(this.root, error.code, message)
+  #failed({ error }: EventOf<'error'>): void {
+    for (const chat of this.#chats.filter(({ answered }) => !answered))
+      this.#markFailed(chat.span, error.code)
+    const message = this.#options.content ? redactText(error.message) : undefined
+    this.#markFailed(this.#root, error.code, message)
   }
 
-  private finish({ finishReason, text, turns, delegations, usage }: EventOf<'run-finish'>): void {
-    this.endStep()
-    this.endAgent()
-    this.root.setAttributes({
+  #finish({ finishReason, text, turns, delegations, usage }: EventOf<'run-finish'>): void {
+    this.#endStep()
+    this.#endAgent()
+    this.#root.setAttributes({
       ...usageAttributes(usage),
       'lango.run.finish_reason': finishReason,
       'lango.run.turns': turns,
       'lango.run.delegations': delegations,
     })
-    if (this.options.content) this.root.setAttribute('gen_ai.output.messages', outputMessages(text))
-    this.root.end(Date.now())
+    if (this.#options.content) this.#root.setAttribute('gen_ai.output.messages', outputMessages(text))
+    this.#root.end(Date.now())
   }
 
-  private endStep(): void {
-    this.endChats(() => true)
-    for (const span of this.tools.values()) span.end(Date.now())
-    this.tools.clear()
-    this.idleSince = Date.now()
+  #endStep(): void {
+    this.#endChats(() => true)
+    for (const span of this.#tools.values()) span.end(Date.now())
+    this.#tools.clear()
+    this.#idleSince = Date.now()
   }
 
-  private endAgent(): void {
-    if (this.agent !== this.root) this.agent.end(Date.now())
-    this.agent = this.root
+  #endAgent(): void {
+    if (this.#agent !== this.#root) this.#agent.end(Date.now())
+    this.#agent = this.#root
   }
 
-  private endChats(which: (chat: Chat) => boolean): void {
-    for (const chat of this.chats.filter(which)) {
+  #endChats(which: (chat: Chat) => boolean): void {
+    for (const chat of this.#chats.filter(which)) {
       if (chat.answered) {
         chat.span.setAttribute('gen_ai.response.finish_reasons', [chat.called ? 'tool_calls' : 'stop'])
       }
       if (chat.text !== '') chat.span.setAttribute('gen_ai.output.messages', outputMessages(chat.text))
       chat.span.end(chat.answered ? chat.seenAt : Date.now())
     }
-    this.chats = this.chats.filter(chat => !which(chat))
+    this.#chats = this.#chats.filter(chat => !which(chat))
   }
 
-  private markFailed(span: Span, type: string, message?: string): void {
+  #markFailed(span: Span, type: string, message?: string): void {
     span.setAttribute('error.type', type)
     span.setStatus({
-      code: this.options.api.SpanStatusCode.ERROR,
+      code: this.#options.api.SpanStatusCode.ERROR,
       ...(message === undefined ? {} : { message }),
     })
   }

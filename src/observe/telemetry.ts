@@ -10,7 +10,7 @@ export interface TelemetryOptions {
   endpoint?: string | undefined
   /** Sent to the collector with every batch. */
   headers?: Readonly<Record<string, string>> | undefined
-  /** Put what users, models and tools say into spans. Default false. */
+  /** Put the texts of users, models and tools into spans. Default false. */
   content?: boolean | undefined
   /** Default `lango`. */
   serviceName?: string | undefined
@@ -26,11 +26,24 @@ export interface Telemetry {
   observeRequest(runId: string, request: ObservedRequest): void
   /** Sends what is waiting. */
   flush(): Promise<void>
-  /** Sends what is waiting and stops; never fails, because the work it speaks of is done. */
+  /** Sends what is waiting and stops. A failure is logged and not thrown, because the runs are finished. */
   shutdown(): Promise<void>
 }
 
-/** Starts telemetry, or returns `undefined` when there is nowhere to send spans to. */
+/**
+ * Starts telemetry, or returns `undefined` when neither an endpoint nor a provider is given. `createRuntime` does
+ * this itself for its `telemetry` option.
+ *
+ * ```ts
+ * import { createTelemetry, type Runtime } from 'lango'
+ *
+ * export async function trace(runtime: Runtime, text: string): Promise<void> {
+ *   const telemetry = await createTelemetry({ endpoint: 'http://localhost:4318' })
+ *   for await (const event of runtime.run({ text })) telemetry?.observeRun(event)
+ *   await telemetry?.shutdown()
+ * }
+ * ```
+ */
 export async function createTelemetry(options: TelemetryOptions = {}): Promise<Telemetry | undefined> {
   const { endpoint, tracerProvider, content = false, logger = silentLogger } = options
   if (endpoint === undefined && tracerProvider === undefined) return undefined
@@ -73,45 +86,48 @@ interface Sender {
 
 const NOTHING_TO_SEND: Sender = { flush: async () => {}, shutdown: async () => {} }
 
-/** A run that never ends must not be remembered for ever. */
+/** Bounds the memory of runs that never end. */
 const MAXIMUM_RUNS = 10_000
 
 class RunTelemetry implements Telemetry {
-  private readonly runs = new Map<string, RunSpans>()
+  readonly #runs = new Map<string, RunSpans>()
 
-  constructor(
-    private readonly spans: RunSpansOptions,
-    private readonly sender: Sender,
-  ) {}
+  readonly #spans: RunSpansOptions
+  readonly #sender: Sender
+
+  constructor(spans: RunSpansOptions, sender: Sender) {
+    this.#spans = spans
+    this.#sender = sender
+  }
 
   observeRun(event: RunEvent): void {
     if (event.type === 'run-start') {
-      this.runs.set(event.runId, new RunSpans(event, this.spans))
-      this.forgetOldest()
+      this.#runs.set(event.runId, new RunSpans(event, this.#spans))
+      this.#forgetOldest()
       return
     }
-    if (this.runs.get(event.runId)?.observe(event)) this.runs.delete(event.runId)
+    if (this.#runs.get(event.runId)?.observe(event)) this.#runs.delete(event.runId)
   }
 
   observeRequest(runId: string, request: ObservedRequest): void {
-    this.runs.get(runId)?.requestSent(request)
+    this.#runs.get(runId)?.requestSent(request)
   }
 
   flush(): Promise<void> {
-    return this.sender.flush()
+    return this.#sender.flush()
   }
 
   async shutdown(): Promise<void> {
-    for (const run of this.runs.values()) run.abandon()
-    this.runs.clear()
-    await this.sender.shutdown()
+    for (const run of this.#runs.values()) run.abandon()
+    this.#runs.clear()
+    await this.#sender.shutdown()
   }
 
-  private forgetOldest(): void {
-    if (this.runs.size <= MAXIMUM_RUNS) return
-    for (const [runId, run] of this.runs) {
+  #forgetOldest(): void {
+    if (this.#runs.size <= MAXIMUM_RUNS) return
+    for (const [runId, run] of this.#runs) {
       run.abandon()
-      this.runs.delete(runId)
+      this.#runs.delete(runId)
       return
     }
   }

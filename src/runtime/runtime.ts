@@ -25,17 +25,56 @@ import type { RuntimeOptions } from './options.js'
 export type { RunInput }
 
 export interface Runtime {
-  /** The store behind the runtime, for listing, reading and deleting sessions. */
+  /** The runtime's store, for listing, reading and deleting sessions. */
   readonly store: SessionStore
   /** Loads ADK and builds the agents now instead of with the first run. */
   ready(): Promise<void>
-  /** One message, as a stream of events. Throws only before `run-start`; leaving the loop early is an abort. */
+  /**
+   * One message, as a stream of events. Throws only before `run-start`; leaving the loop early is an abort.
+   *
+   * ```ts
+   * import type { Runtime } from 'lango'
+   *
+   * export async function print(runtime: Runtime, sessionId: string, text: string): Promise<void> {
+   *   for await (const event of runtime.run({ sessionId, text })) {
+   *     if (event.type === 'text-delta') process.stdout.write(event.text)
+   *     if (event.type === 'error') console.error(event.error.code, event.error.message)
+   *   }
+   * }
+   * ```
+   */
   run(input: RunInput): AsyncGenerator<RunEvent, void, undefined>
-  /** One message, as its answer. Throws the `AgentError` of a run that failed. */
+  /**
+   * One message, as its answer. Throws the `AgentError` of a run that failed.
+   *
+   * ```ts
+   * import { AgentError, type Runtime } from 'lango'
+   *
+   * export async function ask(runtime: Runtime, text: string): Promise<string> {
+   *   try {
+   *     return (await runtime.runAndCollect({ sessionId: 'support-1', text })).text
+   *   } catch (error) {
+   *     if (error instanceof AgentError && error.retryable) return 'Please try again in a moment.'
+   *     throw error
+   *   }
+   * }
+   * ```
+   */
   runAndCollect(input: RunInput): Promise<RunResult>
-  /** What became of a run: per model call what was stored, cut, repaired and sent. */
+  /**
+   * Inspects a run: per model call what was stored, cut, repaired and sent. `undefined` for an unknown run.
+   *
+   * ```ts
+   * import type { Runtime } from 'lango'
+   *
+   * export async function requestSizes(runtime: Runtime, runId: string): Promise<number[]> {
+   *   const inspection = await runtime.inspect(runId)
+   *   return inspection?.steps.map(step => step.sent.bytes) ?? []
+   * }
+   * ```
+   */
   inspect(runId: string): Promise<RunInspection | undefined>
-  /** What runs here: the agent, its model, the kind of store. Loads ADK when the agent was made in code. */
+  /** The agent, its model and the kind of store. Loads ADK when the agent was made in code. */
   info(): Promise<RuntimeInfo>
   /** Models that `run` can be given, those with a key first. */
   models(): Promise<ModelChoice[]>
@@ -45,13 +84,27 @@ export interface Runtime {
   events(key: SessionKey, options?: EventOptions): Promise<Event[]>
   /** What a session has used, over all stored answers. */
   usage(key: SessionKey): Promise<RunUsage>
-  /** What each provider would say of a stored session, were it sent unrepaired. */
+  /** What each provider would refuse in a stored session if it were sent without repair. */
   lint(key: SessionKey, options?: { profiles?: readonly string[] }): Promise<SessionLint>
   /** Stops running runs, waits for them, and closes the store if the runtime opened it. */
   close(): Promise<void>
 }
 
-/** Opens the store and checks the options. Nothing of ADK is loaded yet. */
+/**
+ * Opens the store and checks the options. ADK is loaded by the first run or by `ready()`.
+ *
+ * ```ts
+ * import { createRuntime } from 'lango'
+ *
+ * const runtime = await createRuntime({
+ *   store: 'sqlite:./lango.db',
+ *   agent: { model: 'demo/demo', instruction: 'Answer in one sentence.' },
+ * })
+ * const { text, sessionId } = await runtime.runAndCollect({ text: 'What is a lease?' })
+ * console.log(sessionId, text)
+ * await runtime.close()
+ * ```
+ */
 export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   const { checkModels, checkOptions } = await import('./check-options.js')
   const options = checkOptions(given)
@@ -64,32 +117,34 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
 }
 
 class LangoRuntime implements Runtime {
-  private host: Promise<RuntimeHost> | undefined
-  private readonly closing = new AbortController()
-  private readonly running = new Set<Promise<void>>()
+  #host: Promise<RuntimeHost> | undefined
+  readonly #closing = new AbortController()
+  readonly #running = new Set<Promise<void>>()
 
   readonly store: SessionStore
 
-  constructor(
-    private readonly parts: HostParts,
-    private readonly createHost: () => Promise<RuntimeHost>,
-  ) {
+  readonly #parts: HostParts
+  readonly #createHost: () => Promise<RuntimeHost>
+
+  constructor(parts: HostParts, createHost: () => Promise<RuntimeHost>) {
+    this.#parts = parts
+    this.#createHost = createHost
     this.store = parts.store
   }
 
   async ready(): Promise<void> {
-    await this.load()
+    await this.#load()
   }
 
   async *run(input: RunInput): AsyncGenerator<RunEvent, void, undefined> {
-    checkRunInput(input, this.parts.options.app ?? 'lango')
-    if (this.closing.signal.aborted) throw closed()
-    const done = this.register()
+    checkRunInput(input, this.#parts.options.app ?? 'lango')
+    if (this.#closing.signal.aborted) throw closed()
+    const done = this.#register()
     try {
-      const host = await this.load()
+      const host = await this.#load()
       // A signal of its own for each run: listeners of many runs on one signal would look like a leak.
-      const signal = AbortSignal.any([this.closing.signal, ...(input.signal ? [input.signal] : [])])
-      const model = input.model ?? this.parts.options.model
+      const signal = AbortSignal.any([this.#closing.signal, ...(input.signal ? [input.signal] : [])])
+      const model = input.model ?? this.#parts.options.model
       yield* host.run({ ...input, signal, model }, done)
     } finally {
       done()
@@ -105,20 +160,20 @@ class LangoRuntime implements Runtime {
   }
 
   async info(): Promise<RuntimeInfo> {
-    const { options } = this.parts
-    const found = options.rootAgent ? await this.load() : undefined
+    const { options } = this.#parts
+    const found = options.rootAgent ? await this.#load() : undefined
     return describeRuntime(options, found?.agentName, found?.model)
   }
 
   async models(): Promise<ModelChoice[]> {
     const { listModels } = await import('./models.js')
-    const models = listModels({ providers: this.parts.options.providers ?? {}, env: process.env })
+    const models = listModels({ providers: this.#parts.options.providers ?? {}, env: process.env })
     return models.sort((one, other) => Number(other.keyPresent) - Number(one.keyPresent))
   }
 
   async messages(key: SessionKey, options: ReadOptions = {}): Promise<ChatMessage[]> {
     const { readChat } = await import('./chat-view.js')
-    return readChat(this.store, key, options, reference => this.priceOf(reference))
+    return readChat(this.store, key, options, reference => this.#priceOf(reference))
   }
 
   async events(key: SessionKey, options: EventOptions = {}): Promise<Event[]> {
@@ -128,7 +183,7 @@ class LangoRuntime implements Runtime {
 
   async usage(key: SessionKey): Promise<RunUsage> {
     const { readUsage } = await import('./chat-view.js')
-    return readUsage(this.store, key, reference => this.priceOf(reference))
+    return readUsage(this.store, key, reference => this.#priceOf(reference))
   }
 
   async lint(key: SessionKey, options: { profiles?: readonly string[] } = {}): Promise<SessionLint> {
@@ -137,49 +192,49 @@ class LangoRuntime implements Runtime {
   }
 
   async close(): Promise<void> {
-    this.closing.abort()
-    await Promise.all(this.running)
-    await (await this.host?.catch(() => undefined))?.close()
+    this.#closing.abort()
+    await Promise.all(this.#running)
+    await (await this.#host?.catch(() => undefined))?.close()
     // A store that was handed in is closed by its owner.
-    if (typeof this.parts.options.store !== 'object') await this.store.close()
+    if (typeof this.#parts.options.store !== 'object') await this.store.close()
   }
 
-  /** The price of a model that a stored answer names; it may be of a provider that is not there any more. */
-  private priceOf(reference: string): ModelPrice | undefined {
+  /** The price of a model that a stored answer names; its provider may no longer be configured. */
+  #priceOf(reference: string): ModelPrice | undefined {
     try {
-      const { provider, model } = this.parts.registry.resolve(reference)
+      const { provider, model } = this.#parts.registry.resolve(reference)
       return provider.describeModel(model).price
     } catch {
       return undefined
     }
   }
 
-  private async load(): Promise<RuntimeHost> {
-    this.host ??= this.createHost()
+  async #load(): Promise<RuntimeHost> {
+    this.#host ??= this.#createHost()
     try {
-      return await this.host
+      return await this.#host
     } catch (error) {
-      this.host = undefined
+      this.#host = undefined
       throw error
     }
   }
 
-  /** Remembers a run until it ends, so that `close` can wait for it. */
-  private register(): () => void {
+  /** Registers a run until it ends, so that `close` can wait for it. */
+  #register(): () => void {
     let done = () => {}
     const ended = new Promise<void>(resolve => {
       done = resolve
     })
-    this.running.add(ended)
+    this.#running.add(ended)
     return () => {
-      this.running.delete(ended)
+      this.#running.delete(ended)
       done()
     }
   }
 }
 
 function closed(): AgentError {
-  return new AgentError('invalid-argument', 'The runtime is closed. Create a new one to go on.')
+  return new AgentError('invalid-argument', 'The runtime is closed. Create a new one.')
 }
 
 /**
@@ -201,7 +256,7 @@ interface InputProblem {
 }
 
 function problemsOf(input: unknown, appName: string): InputProblem[] {
-  if (input === undefined) return [{ path: '', message: 'It is missing: give an object such as { text }.' }]
+  if (input === undefined) return [{ path: '', message: 'It is missing. Pass an object such as { text }.' }]
   if (!isObject(input)) return [{ path: '', message: 'It must be an object such as { text }.' }]
   const given = Object.entries(input).filter(([, value]) => value !== undefined)
   return given.flatMap(([path, value]) => {
@@ -242,7 +297,7 @@ function isKey(key: string): key is keyof RunInput {
 }
 
 function otherApp(appName: string): string {
-  return `\`appName\` is not the app of this runtime, which is "${appName}". Leave it out, or set \`app\` in createRuntime.`
+  return `\`appName\` is not the app of this runtime, which is "${appName}". Omit it, or set \`app\` in createRuntime.`
 }
 
 function isObject(value: unknown): value is object {

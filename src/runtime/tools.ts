@@ -92,21 +92,24 @@ interface OutputOwner {
  * one it belongs to, so that it is not listed and goes with it.
  */
 class KeptOutputs {
-  constructor(
-    private readonly store: SessionStore,
-    private readonly appName: string,
-  ) {}
+  readonly #store: SessionStore
+  readonly #appName: string
+
+  constructor(store: SessionStore, appName: string) {
+    this.#store = store
+    this.#appName = appName
+  }
 
   /** Keeps an output and returns the name by which it is found again. */
   async keep(tool: string, json: string, owner: OutputOwner): Promise<string> {
-    const key = this.keyOf(owner)
+    const key = this.#keyOf(owner)
     try {
-      await this.store.createSession(key, {}, { nestedIn: this.appName })
+      await this.#store.createSession(key, {}, { nestedIn: this.#appName })
     } catch (error) {
       if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
     }
     const message = { role: 'tool', author: tool, content: json, timestamp: Date.now() }
-    const { seq } = await this.store.appendMessage(key, message)
+    const { seq } = await this.#store.appendMessage(key, message)
     return `output-${seq}`
   }
 
@@ -114,13 +117,13 @@ class KeptOutputs {
   async read(reference: string, offset: number, length: number, owner: OutputOwner) {
     const seq = Number(/^output-(\d{1,9})$/.exec(reference)?.[1] ?? 0)
     if (seq === 0) return undefined
-    const [message] = await this.store.readMessages(this.keyOf(owner), { afterSeq: seq - 1, limit: 1 })
+    const [message] = await this.#store.readMessages(this.#keyOf(owner), { afterSeq: seq - 1, limit: 1 })
     if (!message || message.seq !== seq) return undefined
     const { content } = message
     return { text: content.slice(offset, offset + length), totalCharacters: content.length }
   }
 
-  private keyOf({ userId, sessionId }: OutputOwner): SessionKey {
-    return { appName: `${this.appName}:outputs`, userId, sessionId }
+  #keyOf({ userId, sessionId }: OutputOwner): SessionKey {
+    return { appName: `${this.#appName}:outputs`, userId, sessionId }
   }
 }

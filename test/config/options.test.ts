@@ -310,7 +310,7 @@ test('values made in code are taken as they are', async () => {
   const runtime = await create(before)
   expect(runtime.store).toBe(store)
   expect((await runtime.runAndCollect({ text: 'x' })).text).toBe('hi')
-  expect(logged).toContain('A run starts')
+  expect(logged).toContain('Run started')
   const config = parseConfig({
     agent: { tools: [own] },
     providers: { play: options.providers.play },

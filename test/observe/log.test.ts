@@ -66,12 +66,12 @@ test.each([false, true])(
     const lines = await logOfRuns(content)
     const messages = lines.map(line => (JSON.parse(line) as { message: string }).message)
     for (const expected of [
-      'A run starts',
-      'A tool is called',
-      'A tool failed',
-      'A model answered',
-      'A run failed',
-      'A run ends',
+      'Run started',
+      'Tool called',
+      'Tool failed',
+      'Model answered',
+      'Run failed',
+      'Run finished',
     ]) {
       expect(messages).toContain(expected)
     }
@@ -97,7 +97,7 @@ test('each line names its session and run, and a failure its code', () => {
   observe({ ...body, sessionId: 's', runId: 'r', seq: 1 })
   observe({ type: 'text-delta', author: 'a', text: 'snapdragon', sessionId: 's', runId: 'r', seq: 2 })
   expect(written).toEqual([
-    ['error', 'A run failed', { sessionId: 's', runId: 'r', code: 'internal', retryable: false }],
+    ['error', 'Run failed', { sessionId: 's', runId: 'r', code: 'internal', retryable: false }],
   ])
 })
 

@@ -78,7 +78,7 @@ test('spans, log, cost and inspection of one run agree', async () => {
   const chats = collector.spans.filter(span => span.name === 'chat m')
   expect(chats.every(span => 'lango.repair.count' in span.attributes)).toBe(true)
   expect(chats.every(span => span.parentSpanId === root?.spanId)).toBe(true)
-  expect(lines.map(line => (JSON.parse(line) as { message: string }).message)).toContain('A run ends')
+  expect(lines.map(line => (JSON.parse(line) as { message: string }).message)).toContain('Run finished')
 })
 
 test('a run with a model of unknown price has no cost', async () => {

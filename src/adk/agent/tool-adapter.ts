@@ -23,9 +23,9 @@ import {
 export interface ToolAdapterOptions {
   /** Results over this are shortened, with a marker. Default 16,000. */
   outputLimitTokens?: number | undefined
-  /** Asks a person. Without it, a tool that needs approval is refused. */
+  /** Requests a person's approval. Without it, a tool that needs approval is refused. */
   approve?: Approve | undefined
-  /** A request that nobody answers within this is refused. Default 300,000. */
+  /** An approval that is not answered within this time is a refusal. Default 300,000. */
   approvalTimeoutMs?: number | undefined
   /** Keeps a result that is over the limit, as JSON, and returns the name that `read_output` finds it by. */
   keepWhole?:
@@ -39,8 +39,25 @@ export type OutputContext = Pick<ToolContext, 'sessionId' | 'userId' | 'agentNam
 export type { ApprovalRequest, Approve } from './tool-approval.js'
 
 /**
- * A tool of ours as ADK runs it. Whatever happens, the model gets a JSON object: wrong arguments, a refusal, a
- * thrown error and a timeout are results that it can react to, never the end of the run.
+ * A Lango tool as ADK runs it. The model always gets a JSON object: wrong arguments, a refusal, a thrown error and
+ * a timeout are results that it can react to, never the end of the run.
+ *
+ * ```ts
+ * import { LlmAgent } from '@google/adk'
+ * import { defineTool, ToolAdapter } from 'lango/adk'
+ *
+ * const now = defineTool({
+ *   name: 'now',
+ *   description: 'The current time.',
+ *   parameters: { type: 'object', properties: {} },
+ *   execute: () => new Date().toISOString(),
+ * })
+ * export const agent = new LlmAgent({
+ *   name: 'clock',
+ *   model: 'gemini-3.5-flash',
+ *   tools: [new ToolAdapter(now, { outputLimitTokens: 4_000 })],
+ * })
+ * ```
  */
 export class ToolAdapter extends BaseTool {
   readonly tool: Tool

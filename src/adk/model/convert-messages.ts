@@ -24,6 +24,13 @@ import type {
  * so that repair can say what it did. Only missing ids are given, because ADK takes its own ids out of every
  * request; a call and its answer get the same one.
  *
+ * ```ts
+ * import { convertMessages } from 'lango/adk'
+ *
+ * const [message] = convertMessages([{ role: 'user', parts: [{ text: 'Hello' }] }])
+ * console.log(message?.role, message?.parts)
+ * ```
+ *
  * @spec convertMessages
  */
 export function convertMessages(contents: readonly Content[]): ProviderMessage[] {

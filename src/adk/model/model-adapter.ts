@@ -1,4 +1,4 @@
-import { AgentError, type AgentErrorOptions, messageOf } from '../../errors.js'
+import { AgentError, messageOf } from '../../errors.js'
 import type {
   GenerateRequest,
   GenerationOptions,
@@ -21,7 +21,7 @@ import {
 } from '../sdk.js'
 import { convertMessages, convertToolChoice, convertTools, toJsonSchema } from './convert-messages.js'
 import { type FittedRequest, fitRequest, fitTo, type RequestParts } from './fit-request.js'
-import { ResponseAccumulator } from './response-accumulator.js'
+import { MALFORMED_CALL, noAnswer, ResponseAccumulator } from './response-accumulator.js'
 
 export interface ModelAdapterOptions {
   provider: Provider
@@ -44,16 +44,28 @@ export interface Calibration {
 }
 
 /**
- * Any provider as a model of ADK's. Streaming or not, the provider's events are gathered once: partial answers
- * are yielded only if asked for, and the last answer is always whole. Errors are thrown as the provider made
- * them. Before each call the history is fitted to its budget again.
+ * Any provider as an ADK model. Streaming or not, the provider's events are gathered once: partial answers are
+ * yielded only on request, and the last answer is always complete. Errors are thrown as the provider made them.
+ * Before each call the history is fitted to its budget again.
+ *
+ * ```ts
+ * import { LlmAgent } from '@google/adk'
+ * import { ModelAdapter } from 'lango/adk'
+ * import { createProvider } from 'lango/provider'
+ *
+ * const provider = createProvider('anthropic', { type: 'anthropic' })
+ * export const agent = new LlmAgent({
+ *   name: 'root',
+ *   model: new ModelAdapter({ provider, model: 'claude-sonnet-5', budgetTokens: 32_000 }),
+ * })
+ * ```
  *
  * @spec ModelAdapter.GenerateContent
  */
 export class ModelAdapter extends BaseLlm {
   readonly provider: Provider
   readonly #options: ModelAdapterOptions
-  /** The cut that was told last, by scope. */
+  /** The cut that was reported last, by scope. */
   readonly #toldCuts = new WeakMap<object, string>()
 
   constructor(options: ModelAdapterOptions) {
@@ -191,7 +203,7 @@ function toAgentError(error: unknown): AgentError {
   return new AgentError('internal', `The provider failed: ${messageOf(error)}`, { cause: error })
 }
 
-/** What ADK's configuration says that any model may be told. */
+/** The options of ADK's configuration that every provider may get. */
 function generationOptions(config: GenerateContentConfig | undefined): GenerationOptions {
   if (!config) return {}
   const { temperature, topP, topK, seed, maxOutputTokens, stopSequences } = config
@@ -241,56 +253,6 @@ function textsOf(instruction: GenerateContentConfig['systemInstruction']): strin
   if ('parts' in instruction) return (instruction.parts ?? []).flatMap(part => textsOf(part))
   const { text } = instruction as Part
   return text ? [text] : []
-}
-
-/** The reason that makes a call worth one more try. */
-const MALFORMED_CALL = 'malformed-call'
-
-/**
- * Why what was gathered is no answer: it did not come to its end, or it ended without any content and not by
- * the model's own choice. Silence of the model's own is an answer: a run asks for more.
- */
-function noAnswer(answer: ResponseAccumulator, model: string): AgentError | undefined {
-  const { finishReason, finishMessage, usage } = answer
-  if (finishReason === undefined) return cutShort(model)
-  if (answer.hasOutput) return undefined
-  const said = finishMessage ? ` The provider says: ${finishMessage}` : ''
-  switch (finishReason) {
-    case 'stop':
-    case 'tool-calls':
-      return undefined
-    case 'malformed-call':
-      return malformedCall(model)
-    case 'blocked': {
-      const advice = 'Change the request, or use another model.'
-      const message = `${model} refused to answer, or its answer was blocked. ${advice}${said}`
-      return new AgentError('provider-blocked', message, { details: facts('blocked', usage) })
-    }
-    case 'length': {
-      const advice = 'Raise maxOutputTokens, or lower the thinking.'
-      const message = `${model} used up the tokens of its answer before it said anything. ${advice}${said}`
-      return new AgentError('provider-stream', message, { details: facts('length', usage) })
-    }
-    default: {
-      const message = `${model} ended its answer before it said anything. Try again.${said}`
-      return new AgentError('provider-stream', message, { retryable: true, details: facts('other', usage) })
-    }
-  }
-}
-
-function cutShort(model: string): AgentError {
-  const message = `The answer of ${model} ended without its end: the stream was cut. Try again.`
-  return new AgentError('provider-stream', message, { retryable: true })
-}
-
-function malformedCall(model: string): AgentError {
-  const message = `${model} tried to call a tool and wrote a call that cannot be read. Try again.`
-  return new AgentError('provider-stream', message, { retryable: true, details: { reason: MALFORMED_CALL } })
-}
-
-/** An answer that says nothing was paid for all the same, and with an error ADK makes no event that could tell. */
-function facts(reason: string, usage: Usage | undefined): NonNullable<AgentErrorOptions['details']> {
-  return usage ? { reason, usage } : { reason }
 }
 
 /**
@@ -346,11 +308,11 @@ function freeName(tools: LlmRequest['toolsDict']): string {
 }
 
 /**
- * What became of one request: ADK itself passes none of this on. An ADK plugin's `beforeModelCallback` gets
- * the same request object that the model gets later, so the object is what ties a report to a run.
+ * A report about one request. ADK itself passes none of this on. An ADK plugin's `beforeModelCallback` gets the
+ * same request object that the model gets later, so the object links a report to a run.
  */
 export type ModelReport =
-  /** The history was cut to fit. Told to a listener only when the cut has changed. */
+  /** The history was cut to fit. Reported to a listener only when the cut has changed. */
   | { type: 'cut'; cut: HistoryCut }
   /** What is sent: receipts of the repair, mapped ids, the body. Again for a resend. */
   | {
@@ -361,16 +323,16 @@ export type ModelReport =
     }
   /** The call is made once more, before anything of the answer was seen. */
   | { type: 'resend'; reason: 'context-overflow' | 'malformed-call'; error?: AgentError }
-  /** `estimatedTokens` is what the request was thought to cost. */
+  /** `estimatedTokens` is the estimate for the whole request. */
   | { type: 'usage'; usage: Usage; estimatedTokens: number }
   /** The model named tools that do not exist; they will answer with the list of those that do. */
   | { type: 'unknown-tools'; names: readonly string[] }
-  /** The error as the provider made it, before ADK flattens it to a text. */
+  /** The error as the provider made it, before ADK reduces it to a text. */
   | { type: 'error'; error: AgentError }
 
 export type ModelReportListener = (report: ModelReport) => void
 
-/** A listener and what it listens for: a cut is told once per change within a scope. */
+/** A listener and its scope: within a scope a cut is reported once per change. */
 interface ModelReportSubscription {
   readonly listener: ModelReportListener
   readonly scope: object
@@ -379,8 +341,25 @@ interface ModelReportSubscription {
 const subscriptions = new WeakMap<LlmRequest, ModelReportSubscription[]>()
 
 /**
- * Listens to what becomes of a request. Call it from a plugin's `beforeModelCallback`. Requests that belong
+ * Listens to the reports of a request. Call it from a plugin's `beforeModelCallback`. Requests that belong
  * together (those of a run) share a `scope`; by default that is the listener itself.
+ *
+ * ```ts
+ * import { BasePlugin, type LlmRequest } from '@google/adk'
+ * import { onModelRequest } from 'lango/adk'
+ *
+ * export class RepairLog extends BasePlugin {
+ *   constructor() {
+ *     super('repair-log')
+ *   }
+ *
+ *   override async beforeModelCallback({ llmRequest }: { llmRequest: LlmRequest }): Promise<undefined> {
+ *     onModelRequest(llmRequest, report => {
+ *       if (report.type === 'request') console.log(report.request.repairs)
+ *     })
+ *   }
+ * }
+ * ```
  */
 export function onModelRequest(
   llmRequest: LlmRequest,
@@ -390,7 +369,7 @@ export function onModelRequest(
   subscriptions.set(llmRequest, [...subscriptionsOf(llmRequest), { listener, scope }])
 }
 
-/** Those who listen to a request. */
+/** The listeners of a request. */
 function subscriptionsOf(llmRequest: LlmRequest): readonly ModelReportSubscription[] {
   return subscriptions.get(llmRequest) ?? []
 }

@@ -7,6 +7,7 @@
  * - no part with an empty text: as the first it would make ADK drop the whole event;
  * - every answer is a fresh object, because ADK writes into what it gets.
  */
+import { AgentError, type AgentErrorOptions } from '../../errors.js'
 import { sealSignature } from '../../provider/provider.js'
 import type { FinishReason, Origin, StreamEvent } from '../../provider/stream-event.js'
 import { firstFreeId, newCallId } from '../../session/pair-calls.js'
@@ -167,4 +168,54 @@ const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {
   blocked: 'SAFETY',
   'malformed-call': 'MALFORMED_FUNCTION_CALL',
   other: 'OTHER',
+}
+
+/** The reason of an error after which the request is sent once more. */
+export const MALFORMED_CALL = 'malformed-call'
+
+/**
+ * The error of a response that is not an answer: its stream was truncated, or it ended without content for another
+ * reason than the model's own stop. An empty answer of the model itself is no error: the run requests it once more.
+ */
+export function noAnswer(answer: ResponseAccumulator, model: string): AgentError | undefined {
+  const { finishReason, finishMessage, usage } = answer
+  if (finishReason === undefined) return truncated(model)
+  if (answer.hasOutput) return undefined
+  const said = finishMessage ? ` The provider says: ${finishMessage}` : ''
+  switch (finishReason) {
+    case 'stop':
+    case 'tool-calls':
+      return undefined
+    case 'malformed-call':
+      return malformedCall(model)
+    case 'blocked': {
+      const advice = 'Change the request, or use another model.'
+      const message = `${model} refused to answer, or its answer was blocked. ${advice}${said}`
+      return new AgentError('provider-blocked', message, { details: facts('blocked', usage) })
+    }
+    case 'length': {
+      const advice = 'Raise maxOutputTokens or lower the thinking budget.'
+      const message = `${model} used all output tokens before any content. ${advice}${said}`
+      return new AgentError('provider-stream', message, { details: facts('length', usage) })
+    }
+    default: {
+      const message = `${model} ended its answer without content. Try again.${said}`
+      return new AgentError('provider-stream', message, { retryable: true, details: facts('other', usage) })
+    }
+  }
+}
+
+function truncated(model: string): AgentError {
+  const message = `The response stream of ${model} was truncated. Try again.`
+  return new AgentError('provider-stream', message, { retryable: true })
+}
+
+function malformedCall(model: string): AgentError {
+  const message = `${model} wrote a tool call that cannot be parsed. Try again.`
+  return new AgentError('provider-stream', message, { retryable: true, details: { reason: MALFORMED_CALL } })
+}
+
+/** An empty answer is billed too, and ADK makes no event for an error that could report its usage. */
+function facts(reason: string, usage: Usage | undefined): NonNullable<AgentErrorOptions['details']> {
+  return usage ? { reason, usage } : { reason }
 }

@@ -29,7 +29,15 @@ export function otherFields(extra: EventExtra): Record<string, unknown> {
 
 /**
  * One event as the message that is stored for it. `undefined` when the event carries, besides its identity,
- * nothing but a state delta: the state is saved, and no message is left.
+ * nothing but a state delta: the state is saved, and no message is stored.
+ *
+ * ```ts
+ * import { createEvent } from '@google/adk'
+ * import { eventToMessage } from 'lango/adk'
+ *
+ * const event = createEvent({ author: 'user', content: { role: 'user', parts: [{ text: 'Hello' }] } })
+ * console.log(eventToMessage(event)?.content)
+ * ```
  *
  * @spec SessionServiceAdapter.AppendEvent
  */

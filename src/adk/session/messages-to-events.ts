@@ -17,6 +17,14 @@ export interface RestoreOptions {
  * message restores to the event that was stored; a malformed list restores as well as it can, and nothing in
  * it makes this throw.
  *
+ * ```ts
+ * import { messagesToEvents } from 'lango/adk'
+ *
+ * const messages = [{ role: 'user', content: 'Hello', timestamp: Date.now() }]
+ * const [event] = messagesToEvents(messages, { rootAgentName: 'root' })
+ * console.log(event?.author, event?.content)
+ * ```
+ *
  * @spec EventsAdapter.All
  */
 export function messagesToEvents(messages: readonly Message[], options: RestoreOptions = {}): Event[] {
@@ -275,12 +283,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Consecutive events of one role become one, so that no model sees two turns of one side in a row. Only
- * within one author and branch; never a tool's result with anything else, never a call with a result, never
- * the user's words with what Lango wrote in the user's role, never a part that carries a signature (it is valid only where it was made), never events that ADK treats as a
- * whole (compaction, confirmations, workflow nodes).
- */
-/**
+ * Consecutive events of one role become one, so that no model gets two turns of one side in a row. Only within
+ * one author and branch; never a tool's result with anything else, never a call with a result, never the user's
+ * text with what Lango wrote in the user's role, never a part that carries a signature (it is valid only where it
+ * was made), never events that ADK treats as a whole (compaction, confirmations, workflow nodes).
+ *
  * Events without content (an error, usage) do not stand between two that follow each other in what is said.
  *
  * @spec EventsAdapter.All (merging)

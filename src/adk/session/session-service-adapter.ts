@@ -37,16 +37,30 @@ export interface SessionServiceOptions {
    * written under leases of their own.
    */
   fence?: Fence | undefined
-  /** Told what was loaded. */
+  /** Called with a session that was loaded. */
   onLoad?: ((session: Session) => void) | undefined
-  /** Told what a loaded history left out. */
+  /** Called with what a loaded history left out. */
   onCut?: ((cut: HistoryCut, key: SessionKey) => void) | undefined
 }
 
 /**
- * ADK's session service over any store. Appending persists first and then changes the session object that it
- * was given, in place: ADK loads a session once per run and reads that object ever after. When the store
- * refuses, the object is as it was.
+ * ADK's session service over any store. Appending persists first and then changes the given session object in
+ * place: ADK loads a session once per run and reads that object afterwards. When the store refuses, the object
+ * is unchanged.
+ *
+ * ```ts
+ * import { LlmAgent, Runner } from '@google/adk'
+ * import { SessionServiceAdapter } from 'lango/adk'
+ * import { openStore } from 'lango/store'
+ *
+ * const store = await openStore('sqlite:./lango.db')
+ * const agent = new LlmAgent({ name: 'root', model: 'gemini-3.5-flash' })
+ * export const runner = new Runner({
+ *   appName: 'app',
+ *   agent,
+ *   sessionService: new SessionServiceAdapter(store, { rootAgentName: agent.name }),
+ * })
+ * ```
  */
 export class SessionServiceAdapter extends BaseSessionService {
   readonly #store: SessionStore
@@ -79,7 +93,7 @@ export class SessionServiceAdapter extends BaseSessionService {
     return this.#toAdk(request.appName, session, request.config)
   }
 
-  /** Two callers at once get one session: whoever comes second reads what the first created. */
+  /** Concurrent callers get one session: the second one reads what the first one created. */
   override async getOrCreateSession(request: CreateSessionRequest): Promise<AdkSession> {
     const { appName, userId, sessionId } = request
     if (!sessionId) return this.createSession(request)
