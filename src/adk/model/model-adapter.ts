@@ -53,7 +53,7 @@ export interface Calibration {
  * import { ModelAdapter } from 'lango/adk'
  * import { createProvider } from 'lango/provider'
  *
- * const provider = createProvider('anthropic', { type: 'anthropic' })
+ * const provider = createProvider({ type: 'anthropic' })
  * export const agent = new LlmAgent({
  *   name: 'root',
  *   model: new ModelAdapter({ provider, model: 'claude-sonnet-5', budgetTokens: 32_000 }),
