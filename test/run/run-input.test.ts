@@ -20,7 +20,7 @@ const INPUTS: [input: unknown, message: string][] = [
     JSON.parse('{ "text": "x", "__proto__": 1 }'),
     expect.stringMatching(/^`__proto__` is not a known key\./) as never,
   ],
-  [undefined, 'It is missing: give an object such as { text }.'],
+  [undefined, 'It is missing. Pass an object such as { text }.'],
   ['hello', 'It must be an object such as { text }.'],
   [{ text: 3 }, '`text` must be a string.'],
   [{ parts: [{}] }, '`parts` must be a list of parts such as { text } or { inlineData }.'],
@@ -34,7 +34,7 @@ const INPUTS: [input: unknown, message: string][] = [
   [{ text: 'x', runId: '7' }, '`runId` must be a UUID.'],
   [
     { text: 'x', appName: 'other' },
-    '`appName` is not the app of this runtime, which is "lango". Leave it out, or set `app` in createRuntime.',
+    '`appName` is not the app of this runtime, which is "lango". Omit it, or set `app` in createRuntime.',
   ],
 ]
 
