@@ -41,7 +41,7 @@ test.each([
   ['demo', '{ type: "demo" }', []],
 ])('a request to %s loads its own SDK and no other', async (_, options, packages) => {
   const script = `
-    const { createProvider } = await import(${JSON.stringify(source('provider/create-provider.ts').href)})
+    const { createProvider } = await import(${JSON.stringify(source('provider/provider-registry.ts').href)})
     const provider = createProvider({ ...${options}, retry: { maxAttempts: 1 } })
     for await (const event of provider.generate({ model: 'm', messages: [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }] })) {}
   `
