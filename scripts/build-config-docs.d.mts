@@ -1,5 +1,5 @@
-import type { KeyedProvider } from '../src/config/default-model.js'
 import type { EnvironmentVariable } from '../src/config/environment.js'
+import type { KeyedProvider } from '../src/provider/vendors.js'
 
 export function renderConfigDocs(parts: {
   schema: Record<string, unknown>

@@ -161,9 +161,9 @@ function cell(text) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { tsImport } = await import('tsx/esm/api')
-  const load = path => tsImport(new URL(`../src/config/${path}`, import.meta.url).href, import.meta.url)
+  const load = path => tsImport(new URL(`../src/${path}`, import.meta.url).href, import.meta.url)
   const [config, environment, models] = await Promise.all(
-    ['config.ts', 'environment.ts', 'default-model.ts'].map(load),
+    ['config/config.ts', 'config/environment.ts', 'provider/vendors.ts'].map(load),
   )
   const page = renderConfigDocs({
     schema: config.configJsonSchema(),

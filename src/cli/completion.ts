@@ -3,6 +3,7 @@
 import { own } from '../base/own.js'
 import { DEFAULT_STORE } from '../config/find-config.js'
 import { AgentError } from '../errors.js'
+import { vendorNames } from '../provider/vendors.js'
 import { STRICT_PROFILES } from '../testing/strict/profile.js'
 import {
   COMMON_OPTIONS,
@@ -55,17 +56,7 @@ function wordsAt({ command }: Place): string[] {
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   '--store': [DEFAULT_STORE, 'memory:', 'postgres://'],
   '--profile': STRICT_PROFILES,
-  '--provider': [
-    'gemini',
-    'openai',
-    'anthropic',
-    'mistral',
-    'deepseek',
-    'groq',
-    'openrouter',
-    'ollama',
-    'demo',
-  ],
+  '--provider': vendorNames(),
 }
 
 function shellTable(root: CommandSpec): string {

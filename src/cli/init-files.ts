@@ -2,6 +2,7 @@
  * What `lango init` writes. The files import only types, so that they also run where `lango` is installed globally
  * and not in the folder.
  */
+import { SUGGESTED_KEYS } from '../provider/vendors.js'
 import { READING_TOOL_NAMES } from '../tools/tool-names.js'
 
 export type InitFormat = 'ts' | 'js' | 'json'
@@ -54,8 +55,7 @@ function configFile({ name, store }: InitAnswers, format: InitFormat): string {
   store: ${quoted(store)},
   agent,
 }`
-  const keys =
-    '// Keys come from the environment or from .env: OPENAI_API_KEY, GEMINI_API_KEY, ANTHROPIC_API_KEY, …'
+  const keys = `// Keys come from the environment or from .env: ${SUGGESTED_KEYS.slice(0, 3).join(', ')}, …`
   if (format === 'ts') {
     return `import type { LangoConfigInput } from 'lango'
 import { agent } from './agent.ts'

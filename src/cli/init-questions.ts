@@ -1,6 +1,6 @@
 import { cancel, intro, isCancel, outro, select, text } from '@clack/prompts'
 import { isAgentName } from '../base/names.js'
-import { KEYED_PROVIDERS } from '../config/default-model.js'
+import { KEYED_PROVIDERS } from '../provider/vendors.js'
 import type { Flags } from './command.js'
 import type { InitAnswers } from './init-files.js'
 

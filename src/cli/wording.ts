@@ -1,4 +1,5 @@
 /** Numbers, times and notices as text. */
+import { keyHint, SUGGESTED_KEYS } from '../provider/vendors.js'
 
 /** 12345 as `12,345`. */
 export function grouped(number: number): string {
@@ -42,14 +43,9 @@ export function localTime(time: number): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
 }
 
-/** The shell command that sets a key. */
-export function keyHint(platform: string = process.platform): string {
-  return platform === 'win32' ? 'set OPENAI_API_KEY=…' : 'export OPENAI_API_KEY=…'
-}
-
 /** The notice for the demo model. */
 export function demoNotice(isChosen: boolean): string {
-  const others = 'or GEMINI_API_KEY, ANTHROPIC_API_KEY, MISTRAL_API_KEY, DEEPSEEK_API_KEY'
+  const others = `or ${SUGGESTED_KEYS.slice(1).join(', ')}`
   if (isChosen) return 'Using the offline demo model, as requested.'
   return `No API key found; using the offline demo model. Set one: ${keyHint()} (${others})`
 }

@@ -5,6 +5,7 @@
 
 import { z } from 'zod'
 import { AGENT_NAME_PATTERN, DEFAULT_AGENT_NAME } from '../base/names.js'
+import { PROVIDER_TYPES } from '../provider/vendors.js'
 import type { Tool } from '../tool.js'
 import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from '../tools/tool-names.js'
 import { DEFAULT_STORE } from './find-config.js'
@@ -56,7 +57,6 @@ export interface SubAgentConfig<Model = string> {
 /** A tool by its name, or one made in code: a tool of Lango, or a tool or toolset of ADK. */
 export type ToolConfig = string | Tool | object
 
-export const PROVIDER_TYPE_NAMES = ['gemini', 'openai', 'anthropic', 'openai-compatible', 'demo'] as const
 
 const agentName = z
   .string({ error: 'must be a name' })
@@ -121,7 +121,7 @@ const modelCorrectionSchema = group({
 })
 
 const providerSchema = group({
-  type: oneOf(PROVIDER_TYPE_NAMES)
+  type: oneOf(PROVIDER_TYPES)
     .optional()
     .describe('The API of the provider. Optional when the provider’s name is a type.'),
   apiKey: text('must be a non-empty key').optional().describe('Default: the vendor’s environment variable.'),

@@ -1,4 +1,5 @@
 import { isPlain } from '../base/redact.js'
+import { KEYED_PROVIDERS } from '../provider/vendors.js'
 import type { Environment } from './environment.js'
 
 export interface DefaultModel {
@@ -6,22 +7,6 @@ export interface DefaultModel {
   /** Why this one, as in "OPENAI_API_KEY is set". */
   reason: string
 }
-
-/** A provider that can be used as soon as its key is there, and the model to begin with. */
-export interface KeyedProvider {
-  name: string
-  variables: readonly string[]
-  model: string
-}
-
-/** In the order in which they are tried. */
-export const KEYED_PROVIDERS: readonly KeyedProvider[] = [
-  { name: 'gemini', variables: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'], model: 'gemini-3.5-flash' },
-  { name: 'openai', variables: ['OPENAI_API_KEY'], model: 'gpt-5.2' },
-  { name: 'anthropic', variables: ['ANTHROPIC_API_KEY'], model: 'claude-sonnet-4-6' },
-  { name: 'mistral', variables: ['MISTRAL_API_KEY'], model: 'mistral-large-latest' },
-  { name: 'deepseek', variables: ['DEEPSEEK_API_KEY'], model: 'deepseek-chat' },
-]
 
 /** The model of an agent that names none: the first provider with a key, configured ones first, or the demo. */
 export function defaultModel(providers: unknown, env: Environment): DefaultModel {

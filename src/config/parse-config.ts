@@ -1,14 +1,8 @@
 /** Checks a configuration and fills in its defaults. */
 
 import { z } from 'zod'
-import {
-  agentSchemaWith,
-  configSchema,
-  type LangoConfig,
-  PROVIDER_TYPE_NAMES,
-  refuseTwoAgents,
-  sharedKeys,
-} from './config.js'
+import { PROVIDER_TYPES } from '../provider/vendors.js'
+import { agentSchemaWith, configSchema, type LangoConfig, refuseTwoAgents, sharedKeys } from './config.js'
 import { type ConfigProblem, invalidConfig, pathText, readData } from './read-data.js'
 import { group, live, logger, made, storeAddress, text } from './schema-parts.js'
 
@@ -64,9 +58,9 @@ export function furtherProblems(config: NamedParts): ConfigProblem[] {
 function untypedProviders({ providers }: NamedParts): ConfigProblem[] {
   return Object.entries(providers).flatMap(([name, provider]) => {
     if ('generate' in provider || ('type' in provider && provider.type !== undefined)) return []
-    if (PROVIDER_TYPE_NAMES.some(type => type === name && type !== 'openai-compatible')) return []
+    if (PROVIDER_TYPES.some(type => type === name && type !== 'openai-compatible')) return []
     const path = pathText(['providers', name, 'type'])
-    const types = PROVIDER_TYPE_NAMES.join(', ')
+    const types = PROVIDER_TYPES.join(', ')
     const message = `\`${path}\` is missing: it must be one of: ${types}. For a known server set type: openai-compatible and preset: ${name}.`
     return [{ path, message }]
   })

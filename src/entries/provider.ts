@@ -5,8 +5,6 @@ export { AgentError } from '../errors.js'
 export { sanitize } from '../provider/gemini/sanitize.js'
 export type { DescribeOptions, ModelOverride } from '../provider/model-catalog.js'
 export { describeModel } from '../provider/model-catalog.js'
-export type { CompatibleServer } from '../provider/openai/compatible-servers.js'
-export { COMPATIBLE_SERVERS } from '../provider/openai/compatible-servers.js'
 export type {
   GenerateRequest,
   GenerationOptions,
@@ -35,7 +33,7 @@ export type {
   ResolvedModel,
 } from '../provider/provider-registry.js'
 export { createProvider, createRegistry, parseModelReference } from '../provider/provider-registry.js'
-export type { ProviderOptions, ProviderType } from '../provider/provider-settings.js'
+export type { ProviderOptions } from '../provider/provider-settings.js'
 export type { Finding } from '../provider/repair/finding.js'
 export type { LintOptions } from '../provider/repair/lint-history.js'
 export { lintHistory } from '../provider/repair/lint-history.js'
@@ -46,4 +44,6 @@ export type { RepairedHistory, RepairOptions } from '../provider/repair/repair-h
 export { repairHistory } from '../provider/repair/repair-history.js'
 export type { RetryPolicy } from '../provider/retry.js'
 export type { FinishReason, RequestEvent, StreamEvent } from '../provider/stream-event.js'
+export type { CompatibleServer, ProviderType } from '../provider/vendors.js'
+export { COMPATIBLE_SERVERS } from '../provider/vendors.js'
 export type { ModelPrice, Usage } from '../session/usage.js'

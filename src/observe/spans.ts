@@ -13,8 +13,8 @@
  */
 
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
-import { own } from '../base/own.js'
 import { redactText } from '../base/redact.js'
+import { vendorRow } from '../provider/vendors.js'
 import type { RunEvent, SentRequest } from '../run/run-event.js'
 import type { RunUsage } from '../session/usage.js'
 
@@ -304,17 +304,10 @@ function usageAttributes(usage: RunUsage): Attributes {
   }
 }
 
-/** The conventions' names of providers, where they differ from ours. */
-const PROVIDER_NAMES: Readonly<Record<string, string>> = {
-  gemini: 'gcp.gemini',
-  mistral: 'mistral_ai',
-  xai: 'x_ai',
-}
-
 function providerName(reference: string): string {
   const slash = reference.indexOf('/')
   const name = slash < 0 ? 'gemini' : reference.slice(0, slash)
-  return own(PROVIDER_NAMES, name) ?? name
+  return vendorRow(name)?.telemetryName ?? name
 }
 
 function modelName(reference: string): string {

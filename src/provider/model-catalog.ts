@@ -1,14 +1,16 @@
-/** What is known of a model without asking anyone: the catalogue, the caller's corrections, or a careful guess. */
+/** What is known of a model without a request: the catalogue, the caller's corrections, or a cautious guess. */
+import { defined } from '../base/defined.js'
 import { own } from '../base/own.js'
 import type { ModelPrice } from '../session/usage.js'
 import { CATALOG, type CatalogRow } from './model-catalog-data.js'
 import type { ModelInfo } from './provider.js'
 import { profileForModel } from './repair/profile-for-model.js'
+import { vendorRow } from './vendors.js'
 
 export interface DescribeOptions {
   /** Corrections by model name, from the provider's configuration. */
   models?: Readonly<Record<string, ModelOverride>>
-  /** The profile that the provider was told to use. */
+  /** The profile that the provider is configured with. */
   profile?: string
   api?: 'chat' | 'responses'
   /** The largest window that the server itself allows, whatever the model could do. */
@@ -21,7 +23,7 @@ export type ModelOverride = Partial<Omit<ModelInfo, 'id' | 'name' | 'known'>>
 /** Describes a model. `type` is a provider's type or the name of a compatible server. */
 export function describeModel(type: string, model: string, options: DescribeOptions = {}): ModelInfo {
   const row = findRow(model)
-  const [contextWindow, outputLimit] = row ?? own(FALLBACKS, type) ?? [32_768, 4096]
+  const [contextWindow, outputLimit] = row ?? vendorRow(type)?.limits ?? [32_768, 4096]
   const limit = options.windowLimit ?? Number.POSITIVE_INFINITY
   const price = row && priceOf(row)
   return {
@@ -32,16 +34,8 @@ export function describeModel(type: string, model: string, options: DescribeOpti
     ...(price ? { price } : {}),
     profile: options.profile ?? profileForModel(type, model, options.api),
     known: row !== undefined,
-    ...withoutUndefined(own(options.models ?? {}, model) ?? {}),
+    ...defined<ModelOverride>(own(options.models ?? {}, model) ?? {}),
   }
-}
-
-// The smallest figures that a current model of the vendor has: too little costs a cut, too much a refusal.
-const FALLBACKS: Readonly<Record<string, readonly [number, number]>> = {
-  gemini: [1_048_576, 65_536],
-  openai: [128_000, 16_384],
-  anthropic: [200_000, 32_000],
-  demo: [32_768, 4096],
 }
 
 function findRow(model: string): CatalogRow | undefined {
@@ -63,14 +57,5 @@ function plainName(model: string): string {
 function priceOf(row: CatalogRow): ModelPrice | undefined {
   const [, , input, output, cachedInput, cacheWrite] = row
   if (input === undefined || output === undefined) return undefined
-  return {
-    input,
-    output,
-    ...(cachedInput === undefined ? {} : { cachedInput }),
-    ...(cacheWrite === undefined ? {} : { cacheWrite }),
-  }
-}
-
-function withoutUndefined(override: ModelOverride): ModelOverride {
-  return Object.fromEntries(Object.entries(override).filter(([, value]) => value !== undefined))
+  return { input, output, ...defined({ cachedInput, cacheWrite }) }
 }

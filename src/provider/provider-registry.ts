@@ -1,14 +1,13 @@
-/** Model references (`provider/model`) and the providers behind them. */
-
+/** Model references (`provider/model`) and the providers that they name. */
 import { own } from '../base/own.js'
 import { AgentError } from '../errors.js'
 import { AnthropicProvider } from './anthropic/anthropic-provider.js'
 import { DemoProvider } from './demo/demo-provider.js'
 import { GeminiProvider } from './gemini/gemini-provider.js'
-import { COMPATIBLE_SERVERS } from './openai/compatible-servers.js'
 import { OpenAiProvider } from './openai/openai-provider.js'
 import type { Provider } from './provider.js'
-import { PROVIDER_TYPES, type ProviderOptions, type ProviderType, readSettings } from './provider-settings.js'
+import { type ProviderOptions, type ProviderSettings, readSettings } from './provider-settings.js'
+import { type ProviderType, vendorNames, vendorRow } from './vendors.js'
 
 export interface ModelReference {
   /** Absent when the reference is a bare model name. */
@@ -32,7 +31,7 @@ export interface ProviderRegistry {
 /** Providers by the name that references use: options, or a provider made by the caller. */
 export type ProvidersConfig = Readonly<Record<string, NamedProviderOptions | Provider | undefined>>
 
-/** The options of a provider whose name stands beside them. It may leave out a type that is its name. */
+/** The options of a provider that is configured under a name. A type that equals the name may be omitted. */
 export type NamedProviderOptions = Omit<ProviderOptions, 'id' | 'type'> & { type?: ProviderType | undefined }
 
 /** Splits a reference at its first slash: what follows may hold more of them. */
@@ -71,29 +70,20 @@ function makeProvider(id: string, config: ProvidersConfig): Provider | undefined
       ? given
       : createProvider({ ...given, type: given.type ?? (id as ProviderType), id })
   }
-  if (isType(id)) return createProvider({ type: id })
-  if (Object.hasOwn(COMPATIBLE_SERVERS, id)) return createProvider({ type: 'openai-compatible', preset: id })
-  return undefined
-}
-
-/** A type that works without options; `openai-compatible` needs an address. */
-function isType(id: string): id is ProviderType {
-  return id !== 'openai-compatible' && PROVIDER_TYPES.some(type => type === id)
+  const type = vendorRow(id)?.type
+  return type && createProvider(type === 'openai-compatible' ? { type, preset: id } : { type, id })
 }
 
 function readReference(reference: string): { id?: string; model: string } {
   const { provider, model } = parseModelReference(reference)
   if (provider !== undefined && provider !== 'models') return { id: provider, model }
-  // ADK's own names for Gemini models carry no provider.
-  if (/^(gemini|gemma)-/.test(model)) return { id: 'gemini', model }
-  // The demo has one model, so its name alone will do.
-  return model === 'demo' ? { id: 'demo', model: 'demo' } : { model }
+  const [id] = vendorNames(({ bareNames }) => bareNames?.test(model) === true)
+  return id === undefined ? { model } : { id, model }
 }
 
 function knownIds(config: ProvidersConfig): string[] {
-  const builtIn = [...PROVIDER_TYPES.filter(isType), ...Object.keys(COMPATIBLE_SERVERS)]
   const configured = Object.keys(config).filter(id => config[id] !== undefined)
-  return [...new Set([...configured, ...builtIn])]
+  return [...new Set([...configured, ...vendorNames()])]
 }
 
 function unknownModel(reference: string, config: ProvidersConfig): AgentError {
@@ -109,23 +99,19 @@ function unknownModel(reference: string, config: ProvidersConfig): AgentError {
 
 function guessProvider(reference: string): string | undefined {
   if (reference.includes('/')) return undefined
-  if (/^(gpt-|o\d|chatgpt-)/.test(reference)) return 'openai'
-  if (/^claude-/.test(reference)) return 'anthropic'
-  if (/^(mistral|magistral|codestral)/.test(reference)) return 'mistral'
-  return /^deepseek/.test(reference) ? 'deepseek' : undefined
+  return vendorNames(({ names }) => names?.test(reference) === true)[0]
 }
 
-/** Makes a provider. Nothing is loaded or asked until the first request, and a missing key is told then. */
+/** Makes a provider. Nothing is loaded or requested until the first call, and a missing key is reported then. */
 export function createProvider(options: ProviderOptions): Provider {
   const settings = readSettings(options)
-  switch (settings.type) {
-    case 'gemini':
-      return new GeminiProvider(settings)
-    case 'anthropic':
-      return new AnthropicProvider(settings)
-    case 'demo':
-      return new DemoProvider(settings)
-    default:
-      return new OpenAiProvider(settings)
-  }
+  return new PROVIDERS[settings.type](settings)
+}
+
+const PROVIDERS: Readonly<Record<ProviderType, new (settings: ProviderSettings) => Provider>> = {
+  gemini: GeminiProvider,
+  openai: OpenAiProvider,
+  anthropic: AnthropicProvider,
+  'openai-compatible': OpenAiProvider,
+  demo: DemoProvider,
 }

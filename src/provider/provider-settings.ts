@@ -1,12 +1,10 @@
 /** A provider's options as a user writes them, and as the providers read them. */
+import { defined } from '../base/defined.js'
 import { AgentError } from '../errors.js'
 import type { ModelOverride } from './model-catalog.js'
 import { type Profile, resolveProfile } from './repair/profile.js'
 import { DEFAULT_RETRY, type RetryPolicy } from './retry.js'
-
-export const PROVIDER_TYPES = ['gemini', 'openai', 'anthropic', 'openai-compatible', 'demo'] as const
-
-export type ProviderType = (typeof PROVIDER_TYPES)[number]
+import { PROVIDER_TYPES, type ProviderType } from './vendors.js'
 
 /** Keys whose value is undefined count as absent. */
 export interface ProviderOptions {
@@ -17,7 +15,7 @@ export interface ProviderOptions {
   apiKey?: string | undefined
   /** What the vendor's own SDK takes as its base URL. */
   baseUrl?: string | undefined
-  /** For `openai`: Responses for OpenAI's own models and Chat Completions for the rest, unless said here. */
+  /** For `openai`: Default: Responses for OpenAI's own models and Chat Completions for the rest. */
   api?: 'chat' | 'responses' | undefined
   /** The repair profile, instead of the one that the model's name implies. */
   profile?: string | Profile | undefined
@@ -28,9 +26,9 @@ export interface ProviderOptions {
   /** Corrections to the model catalogue, by model name. */
   models?: Readonly<Record<string, ModelOverride>> | undefined
   retry?: Partial<RetryPolicy> | undefined
-  /** How long the provider may be silent. Default 600,000. */
+  /** How long the provider may send nothing. Default 600,000. */
   idleTimeoutMs?: number | undefined
-  /** For `gemini`: speak to Vertex AI. Default: what GOOGLE_GENAI_USE_VERTEXAI says. */
+  /** For `gemini`: use Vertex AI. Default: GOOGLE_GENAI_USE_VERTEXAI. */
   vertexai?: boolean | undefined
   project?: string | undefined
   location?: string | undefined
@@ -58,7 +56,7 @@ export interface ProviderSettings {
 
 /** Checks options and fills in what was left out. Variables are not read yet. */
 export function readSettings(options: ProviderOptions): ProviderSettings {
-  const given = withoutUndefined(options)
+  const given = defined(options)
   if (!PROVIDER_TYPES.includes(given.type)) {
     throw new AgentError(
       'invalid-config',
@@ -70,33 +68,12 @@ export function readSettings(options: ProviderOptions): ProviderSettings {
   }
   return {
     ...given,
-    ...(given.profile === undefined ? {} : { profile: resolveProfile(given.profile) }),
+    ...defined({ profile: given.profile && resolveProfile(given.profile) }),
     id: given.id ?? given.preset ?? given.type,
     headers: given.headers ?? {},
     models: given.models ?? {},
-    retry: { ...DEFAULT_RETRY, ...withoutUndefined(given.retry ?? {}) },
+    retry: { ...DEFAULT_RETRY, ...defined(given.retry ?? {}) },
     idleTimeoutMs: given.idleTimeoutMs ?? 600_000,
     env: given.env ?? process.env,
   } as ProviderSettings
-}
-
-/** The first of some variables that is set to something. */
-export function readVariable(settings: ProviderSettings, ...names: readonly string[]): string | undefined {
-  for (const name of names) {
-    const value = settings.env[name]?.trim()
-    if (value) return value
-  }
-  return undefined
-}
-
-/** What must never be told: the key, and whatever else is sent in headers. */
-export function secretsOf(settings: ProviderSettings, apiKey: string | undefined): (string | undefined)[] {
-  return [apiKey, ...Object.values(settings.headers)]
-}
-
-type Defined<Options> = { [Key in keyof Options]: Exclude<Options[Key], undefined> }
-
-function withoutUndefined<Options extends object>(options: Options): Defined<Options> {
-  const entries = Object.entries(options).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(entries) as Defined<Options>
 }

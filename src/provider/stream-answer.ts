@@ -1,8 +1,7 @@
 /**
- * The walk of one model call, the same for every provider: repair the history, build the body, say what is
- * about to be sent, send, read, and send again when that may help. A provider brings only its wire.
+ * One model call, alike for every provider: repair the history, build the body, report the request, send it, read
+ * the answer, and retry when that may help. A provider adds only its wire.
  */
-import { AgentError, messageOf } from '../errors.js'
 import type { AnswerContext } from './assemble-stream.js'
 import type {
   GenerateRequest,
@@ -19,7 +18,7 @@ import { repairHistory } from './repair/repair-history.js'
 import { type RetryPolicy, retryStream } from './retry.js'
 import type { StreamEvent } from './stream-event.js'
 
-/** What a provider must know to talk: how to write a body, send it, and read the answer. */
+/** How a provider writes a body, sends it, and reads the answer. */
 export interface Wire<Body, Chunk> {
   /** Whose signatures the answers carry. */
   vendor: Vendor
@@ -31,7 +30,7 @@ export interface Wire<Body, Chunk> {
   read(chunks: AsyncIterable<Chunk>, context: AnswerContext): AsyncIterable<StreamEvent>
 }
 
-/** A request whose history the model will accept and whose tools bear names that it allows. */
+/** A request whose history the model accepts and whose tools have names that it allows. */
 export interface PreparedRequest {
   model: string
   messages: readonly ProviderMessage[]
@@ -44,12 +43,12 @@ export interface PreparedRequest {
 export interface AnswerSettings {
   providerId: string
   retry: RetryPolicy
-  /** How long a provider may be silent, before and within its answer. */
+  /** How long a provider may send nothing, before and within its answer. */
   idleTimeoutMs: number
   secrets: readonly (string | undefined)[]
 }
 
-/** Streams one answer. Never throws: what goes wrong is the last event. */
+/** Streams one answer. Never throws: an error is the last event. */
 export async function* streamAnswer<Body, Chunk>(
   settings: AnswerSettings,
   request: GenerateRequest,
@@ -88,7 +87,7 @@ function prepare<Body, Chunk>(wire: Wire<Body, Chunk>, request: GenerateRequest)
   const mode = request.repairMode ?? 'repair'
   const tools = request.tools ?? []
   const repaired = repairHistory(request.messages, profile, { mode, toolNames: tools.map(tool => tool.name) })
-  // What is explained is sent as it was given, names included.
+  // In `explain` mode the history is sent as given, names included.
   const wireName = mode === 'explain' ? (name: string) => name : (name: string) => toWireName(name, profile)
   const body = wire.toBody({
     model: request.model,
@@ -116,7 +115,7 @@ function withToolChoice(options: GenerationOptions, wireName: (name: string) => 
     : options
 }
 
-/** Sends once and reads to the end. Leaving early, for whatever reason, closes the connection. */
+/** Sends once and reads to the end. Leaving early, for any reason, closes the connection. */
 async function* oneAttempt<Body, Chunk>(
   wire: Wire<Body, Chunk>,
   body: Body,
@@ -133,41 +132,42 @@ async function* oneAttempt<Body, Chunk>(
 }
 
 /**
- * Ties a request to its caller's signal and to a limit of silence. The SDKs differ in what an abort does (two
- * of them end the loop without a word), so every wait is raced against it here.
+ * Ends a request when its caller aborts or the provider sends nothing for too long. The SDKs differ in what an
+ * abort does (two of them end the loop without an error), so every wait is raced against it here.
  */
 class Watch {
-  private readonly controller = new AbortController()
-  private readonly stopped: Promise<never>
-  private reject: (error: unknown) => void = () => {}
-  private timer: NodeJS.Timeout | undefined
+  readonly #context: AnswerContext
+  readonly #idleTimeoutMs: number
+  readonly #controller = new AbortController()
+  readonly #stopped: Promise<never>
+  #reject: (error: unknown) => void = () => {}
+  #timer: NodeJS.Timeout | undefined
 
-  constructor(
-    private readonly context: AnswerContext,
-    private readonly idleTimeoutMs: number,
-  ) {
-    this.stopped = new Promise<never>((_, reject) => {
-      this.reject = reject
+  constructor(context: AnswerContext, idleTimeoutMs: number) {
+    this.#context = context
+    this.#idleTimeoutMs = idleTimeoutMs
+    this.#stopped = new Promise<never>((_, reject) => {
+      this.#reject = reject
     })
-    // It may reject when nobody is waiting; that is not an unhandled failure.
-    this.stopped.catch(() => {})
-    context.signal?.addEventListener('abort', this.stop, { once: true })
-    if (context.signal?.aborted) this.stop()
+    // It may reject while nothing awaits it; that is not an unhandled rejection.
+    this.#stopped.catch(() => {})
+    context.signal?.addEventListener('abort', this.#stop, { once: true })
+    if (context.signal?.aborted) this.#stop()
   }
 
   get signal(): AbortSignal {
-    return this.controller.signal
+    return this.#controller.signal
   }
 
   async race<Value>(promise: Promise<Value>): Promise<Value> {
-    this.timer = setTimeout(() => {
-      this.reject(silentStreamError(this.context, this.idleTimeoutMs))
-      this.controller.abort()
-    }, this.idleTimeoutMs)
+    this.#timer = setTimeout(() => {
+      this.#reject(silentStreamError(this.#context, this.#idleTimeoutMs))
+      this.#controller.abort()
+    }, this.#idleTimeoutMs)
     try {
-      return await Promise.race([promise, this.stopped])
+      return await Promise.race([promise, this.#stopped])
     } finally {
-      clearTimeout(this.timer)
+      clearTimeout(this.#timer)
     }
   }
 
@@ -184,35 +184,20 @@ class Watch {
         yield next.value
       }
     } finally {
-      // Not awaited: an iterator in the middle of a read answers only when that read ends.
+      // Not awaited: `return()` of an iterator in the middle of a read resolves only when that read ends.
       if (!finished) void Promise.resolve(iterator.return?.()).catch(() => {})
     }
-    if (this.context.signal?.aborted) throw abortedError(this.context)
+    if (this.#context.signal?.aborted) throw abortedError(this.#context)
   }
 
   close(): void {
-    this.context.signal?.removeEventListener('abort', this.stop)
-    clearTimeout(this.timer)
-    this.controller.abort()
+    this.#context.signal?.removeEventListener('abort', this.#stop)
+    clearTimeout(this.#timer)
+    this.#controller.abort()
   }
 
-  private readonly stop = (): void => {
-    this.reject(abortedError(this.context))
-    this.controller.abort()
-  }
-}
-
-/** Loads a vendor's SDK at first use, and says which package is missing when it is. */
-export async function loadSdk<Module>(packageName: string, load: () => Promise<Module>): Promise<Module> {
-  try {
-    return await load()
-  } catch (error) {
-    throw new AgentError(
-      'invalid-config',
-      `Cannot load ${packageName}: ${messageOf(error)}. Is it installed?`,
-      {
-        cause: error,
-      },
-    )
+  readonly #stop = (): void => {
+    this.#reject(abortedError(this.#context))
+    this.#controller.abort()
   }
 }

@@ -1,9 +1,8 @@
 /** The models that are known by name, for the command line and the server. Loads no vendor's SDK. */
 import { own } from '../base/own.js'
-import { KEYED_PROVIDERS } from '../config/default-model.js'
 import { CATALOG } from '../provider/model-catalog-data.js'
-import { COMPATIBLE_SERVERS } from '../provider/openai/compatible-servers.js'
 import { createRegistry, type ProvidersConfig } from '../provider/provider-registry.js'
+import { usesVertex, vendorNames, vendorRow } from '../provider/vendors.js'
 import type { ModelChoice } from './info.js'
 
 export interface ListModelsOptions {
@@ -54,34 +53,21 @@ export function listProviders({ providers = {}, env = process.env }: ListModelsO
     .map(provider => ({ provider, ...keyOf(provider, providers, env) }))
 }
 
-/** What names in the catalogue begin with, by the provider that serves them under these names. */
-const FAMILIES: Readonly<Record<string, RegExp>> = {
-  gemini: /^gemini-/,
-  openai: /^(gpt-(?!oss)|o\d)/,
-  anthropic: /^claude-/,
-  mistral: /^(mistral|magistral|codestral)/,
-  deepseek: /^deepseek-/,
-  ollama: /^(qwen|gpt-oss)/,
-}
-
-const VARIABLES: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
-  KEYED_PROVIDERS.map(({ name, variables }) => [name, variables]),
-)
-
 function providerNames(providers: ProvidersConfig): string[] {
   const configured = Object.keys(providers).filter(name => providers[name] !== undefined)
-  return [...new Set([...configured, ...Object.keys(FAMILIES), 'demo'])]
+  return [...new Set([...configured, ...vendorNames(({ names }) => names !== undefined)])]
 }
 
 function modelNames(provider: string, providers: ProvidersConfig): string[] {
   const options = optionsOf(provider, providers)
   const vendor = options?.preset ?? options?.type ?? provider
-  const family = own(FAMILIES, vendor)
-  const known = family ? Object.keys(CATALOG).filter(name => family.test(name)) : []
-  // Mistral's own names say which release is meant, and its aliases end so.
-  const named =
-    vendor === 'mistral' ? known.map(name => (/\d{4}$/.test(name) ? name : `${name}-latest`)) : known
-  const all = [...Object.keys(options?.models ?? {}), ...named, ...(vendor === 'demo' ? ['demo'] : [])]
+  const { names, apiName = (name: string) => name } = vendorRow(vendor) ?? {}
+  const known = names ? Object.keys(CATALOG).filter(name => names.test(name)) : []
+  const all = [
+    ...Object.keys(options?.models ?? {}),
+    ...known.map(apiName),
+    ...(vendor === 'demo' ? ['demo'] : []),
+  ]
   return [...new Set(all)]
 }
 
@@ -93,11 +79,9 @@ function keyOf(
   if (isMadeInCode(provider, providers)) return { keyPresent: true }
   const options = optionsOf(provider, providers)
   const vendor = options?.preset ?? options?.type ?? provider
-  const server = own(COMPATIBLE_SERVERS, vendor)
-  const variables = own(VARIABLES, vendor) ?? (server?.keyVariable ? [server.keyVariable] : [])
+  const variables = vendorRow(vendor)?.keyVariables ?? []
   const [keyVariable] = variables
-  const isVertex =
-    vendor === 'gemini' && (options?.vertexai ?? /^(true|1)$/i.test(env.GOOGLE_GENAI_USE_VERTEXAI ?? ''))
+  const isVertex = vendor === 'gemini' && usesVertex(options ?? {}, env)
   const hasKey = Boolean(options?.apiKey) || variables.some(name => env[name]?.trim())
   return {
     keyPresent: hasKey || isVertex || keyVariable === undefined,

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { renderConfigDocs } from '../../scripts/build-config-docs.mjs'
 import { configJsonSchema } from '../../src/config/config.js'
-import { KEYED_PROVIDERS } from '../../src/config/default-model.js'
 import { ENVIRONMENT_VARIABLES } from '../../src/config/environment.js'
+import { KEYED_PROVIDERS } from '../../src/provider/vendors.js'
 
 const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8')
 

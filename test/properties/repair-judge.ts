@@ -5,8 +5,7 @@
  */
 import { toAnthropicRequest } from '../../src/provider/anthropic/to-anthropic-request.js'
 import { toGeminiRequest } from '../../src/provider/gemini/to-gemini-request.js'
-import { chatQuirks } from '../../src/provider/openai/compatible-servers.js'
-import { toChatRequest } from '../../src/provider/openai/to-chat-request.js'
+import { chatQuirks, toChatRequest } from '../../src/provider/openai/to-chat-request.js'
 import { toResponsesRequest } from '../../src/provider/openai/to-responses-request.js'
 import type { ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
 import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'

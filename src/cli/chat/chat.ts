@@ -1,9 +1,9 @@
 /** `lango chat`: opens the runtime and the session, and lets a person talk to it, on a terminal or through pipes. */
 
+import { keyHint } from '../../provider/vendors.js'
 import { called, givenFlags, quoted } from '../next-command.js'
 import { type CommonFlags, type OpenedRuntime, openRuntime } from '../open-runtime.js'
 import { version } from '../version.js'
-import { keyHint } from '../wording.js'
 import { ChatSession, HUNG_UP } from './chat-session.js'
 import { isDemo } from './chat-state.js'
 import { unusedSessionName } from './commands.js'

@@ -1,8 +1,8 @@
 /** Models that `/model` offers: of providers that are configured or have a key, and the demo. */
-import { KEYED_PROVIDERS } from '../../config/default-model.js'
 import type { LoadedConfig } from '../../config/load-config.js'
 import type { ModelInfo, Provider } from '../../provider/provider.js'
 import type { ProviderRegistry } from '../../provider/provider-registry.js'
+import { KEYED_PROVIDERS } from '../../provider/vendors.js'
 import { formatCount } from './format.js'
 
 export interface Choice {

@@ -5,8 +5,8 @@ import { own } from '../../base/own.js'
 import { redactText } from '../../base/redact.js'
 import type { LoadedConfig } from '../../config/load-config.js'
 import { messageOf } from '../../errors.js'
-import { COMPATIBLE_SERVERS } from '../../provider/openai/compatible-servers.js'
 import { type ProvidersConfig, parseModelReference } from '../../provider/provider-registry.js'
+import { keyHint, vendorAddress, vendorNames, vendorRow } from '../../provider/vendors.js'
 import { listProviders } from '../../runtime/models.js'
 import { shortTokenWarning } from '../../server/security/server-token.js'
 import { inspectStore } from '../../store/open-store.js'
@@ -15,7 +15,6 @@ import type { Flags } from '../command.js'
 import { loadSettings } from '../open-runtime.js'
 import { lineWidth, print, printJson, stylesOf } from '../output.js'
 import { plainLine, wrapped } from '../plain-text.js'
-import { keyHint } from '../wording.js'
 
 /** The result of one check. */
 interface Check {
@@ -110,7 +109,7 @@ function providersOf({ config, env }: LoadedConfig): ReturnType<typeof listProvi
 function chosenProvider({ model }: LoadedConfig): string | undefined {
   if (model === undefined) return undefined
   const { provider, model: bare } = parseModelReference(model)
-  return provider ?? (bare.startsWith('gemini-') ? 'gemini' : bare)
+  return provider ?? vendorNames(({ bareNames }) => bareNames?.test(bare) === true)[0] ?? bare
 }
 
 /** Whether the configured store can be used. Nothing is created or migrated. */
@@ -161,22 +160,14 @@ async function checkProviders(loaded: LoadedConfig, { offline }: { offline: bool
   return Promise.all(targets.map(({ provider, address }) => reach(provider, address)))
 }
 
-const ADDRESSES: Readonly<Record<string, string>> = {
-  gemini: 'https://generativelanguage.googleapis.com',
-  openai: 'https://api.openai.com/v1',
-  anthropic: 'https://api.anthropic.com',
-}
-
 function addressOf(provider: string, { config, env }: LoadedConfig): string | undefined {
   const given = own<unknown>(config.providers, provider) as
     | { type?: string; preset?: string; baseUrl?: string }
     | undefined
   if (given?.baseUrl !== undefined) return given.baseUrl
   const vendor = given?.preset ?? given?.type ?? provider
-  const server = own(COMPATIBLE_SERVERS, vendor)
-  const host = server?.hostVariable === undefined ? undefined : env[server.hostVariable]?.trim()
-  if (host) return /^https?:/.test(host) ? host : `http://${host}`
-  return server?.baseUrl ?? own(ADDRESSES, vendor)
+  const row = vendorRow(vendor)
+  return row && vendorAddress(row, env)
 }
 
 const PATIENCE_MS = 4000

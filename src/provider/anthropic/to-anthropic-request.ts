@@ -4,15 +4,18 @@
  * history speaks of them.
  */
 
-import { mediaNote, objectSchema, resultText } from '../media-data.js'
-import type {
-  GenerationOptions,
-  MediaPart,
-  ProviderMessage,
-  ProviderPart,
-  ToolDeclaration,
-  ToolResultPart,
+import {
+  type GenerationOptions,
+  type MediaPart,
+  mediaNote,
+  objectSchema,
+  type ProviderMessage,
+  type ProviderPart,
+  resultText,
+  type ToolDeclaration,
+  type ToolResultPart,
 } from '../provider.js'
+import { claudeVersion } from '../repair/profile-for-model.js'
 import type { PreparedRequest } from '../stream-answer.js'
 
 export interface AnthropicRequestWire {
@@ -258,9 +261,8 @@ function takesSampling(request: PreparedRequest, thinking: AnthropicThinkingWire
 }
 
 function refusesSampling(model: string): boolean {
-  const version = /claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2})(?!\d))?/.exec(model)
-  if (!version) return /mythos|fable/.test(model)
-  return Number(version[1]) > 4 || (Number(version[1]) === 4 && Number(version[2] ?? 0) >= 7)
+  const version = claudeVersion(model)
+  return version === undefined ? /mythos|fable/.test(model) : version >= 407
 }
 
 function isAdaptive(request: PreparedRequest): boolean {

@@ -2,7 +2,7 @@
  * A repaired history → the body of Gemini's `generateContent`. Signatures stay on the very part they came
  * with, raw; results go as `user`, never as `function`, which newer endpoints refuse.
  */
-import { mediaNote } from '../media-data.js'
+
 import type {
   GenerationOptions,
   MediaPart,
@@ -10,6 +10,7 @@ import type {
   ProviderPart,
   ToolDeclaration,
 } from '../provider.js'
+import { mediaNote } from '../provider.js'
 import type { Profile } from '../repair/profile.js'
 import type { PreparedRequest } from '../stream-answer.js'
 

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { describeModel } from '../model-catalog.js'
 import type { GenerationOptions, ProviderMessage, ProviderPart, ToolDeclaration } from '../provider.js'
 import { PROFILES, type ProfileName } from '../repair/profile.js'
-import { chatQuirks } from './compatible-servers.js'
-import { toChatRequest } from './to-chat-request.js'
+import { chatQuirks, toChatRequest } from './to-chat-request.js'
 
 function write(
   messages: ProviderMessage[],

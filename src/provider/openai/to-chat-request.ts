@@ -2,17 +2,21 @@
  * A repaired history → the body of a Chat Completions request, for OpenAI and for every server that speaks
  * the same language. Contents are strings wherever they can be: some servers lose what is in arrays.
  */
-import { mediaNote, mediaUrl, objectSchema, resultText } from '../media-data.js'
-import type {
-  GenerationOptions,
-  MediaPart,
-  ProviderMessage,
-  ProviderPart,
-  ToolDeclaration,
+import { own } from '../../base/own.js'
+import {
+  type GenerationOptions,
+  type MediaPart,
+  mediaNote,
+  mediaUrl,
+  objectSchema,
+  type ProviderMessage,
+  type ProviderPart,
+  resultText,
+  type ToolDeclaration,
 } from '../provider.js'
 import type { PreparedRequest } from '../stream-answer.js'
-import type { ChatQuirks } from './compatible-servers.js'
-import { effortFor, isReasoningModel } from './openai-models.js'
+import { type ChatQuirks, vendorRow } from '../vendors.js'
+import { effortFor, isReasoningModel } from './to-responses-request.js'
 
 export interface ChatRequestWire {
   model: string
@@ -203,4 +207,36 @@ function withSchemaInWords(
   const [first, ...rest] = messages
   if (first?.role !== 'system') return [{ role: 'system', content: words }, ...messages]
   return [{ ...first, content: `${first.content}\n${words}` }, ...rest]
+}
+
+const STANDARD: ChatQuirks = {
+  maxTokensField: 'max_tokens',
+  asksForUsage: true,
+  seedField: 'seed',
+  requiredToolChoice: 'required',
+  responseFormat: 'json_schema',
+  takesTopK: false,
+  takesSeed: true,
+}
+
+// By profile, because a server may be given by its address and profile alone.
+const QUIRKS_BY_PROFILE: Readonly<Record<string, Partial<ChatQuirks>>> = {
+  'openai-chat': { maxTokensField: 'max_completion_tokens', thinkingField: 'reasoning_effort' },
+  mistral: { asksForUsage: false, seedField: 'random_seed', requiredToolChoice: 'any' },
+  'deepseek-thinking': {
+    reasoningField: 'reasoning_content',
+    reasoningWithCallsOnly: true,
+    responseFormat: 'json_object',
+    thinkingField: 'thinking',
+    takesSeed: false,
+  },
+  groq: { maxTokensField: 'max_completion_tokens', thinkingField: 'reasoning_effort' },
+  vllm: { reasoningField: 'reasoning', takesTopK: true },
+  ollama: { reasoningField: 'reasoning', thinkingField: 'reasoning_effort' },
+}
+
+/** The quirks of a server: its own, then those of its profile, then the standard ones. */
+export function chatQuirks(profileName: string, preset?: string): ChatQuirks {
+  const ofServer = preset === undefined ? undefined : vendorRow(preset)?.quirks
+  return { ...STANDARD, ...own(QUIRKS_BY_PROFILE, profileName), ...ofServer }
 }

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import { describeModel } from '../model-catalog.js'
 import type { GenerationOptions, ProviderMessage, ProviderPart, ToolDeclaration } from '../provider.js'
 import { PROFILES } from '../repair/profile.js'
-import { toResponsesRequest } from './to-responses-request.js'
+import { VENDORS } from '../vendors.js'
+import { effortFor, isReasoningModel, toResponsesRequest } from './to-responses-request.js'
 
 function write(
   messages: ProviderMessage[],
@@ -94,4 +95,33 @@ test('options and tools', () => {
     reasoning: { effort: 'low', summary: 'auto' },
     text: { format: { type: 'json_schema', name: 'answer', schema: { type: 'object' }, strict: false } },
   })
+})
+
+test.each([
+  ['gpt-5', { effort: 'minimal' }, 'minimal'],
+  ['gpt-5-mini', { effort: 'minimal' }, 'minimal'],
+  ['gpt-5.2', { effort: 'minimal' }, 'low'],
+  ['gpt-5.2', { budgetTokens: 0 }, 'none'],
+  ['o3', { budgetTokens: 0 }, 'low'],
+  ['o3', { budgetTokens: 4000 }, 'low'],
+  ['gpt-5.2', { budgetTokens: 16_000 }, 'medium'],
+  ['gpt-5.2', { budgetTokens: 30_000 }, 'high'],
+  ['gpt-5.2', { effort: 'high', budgetTokens: 1 }, 'high'],
+  ['gpt-5.2', { includeThoughts: true }, undefined],
+  ['gpt-5.2', undefined, undefined],
+] as const)('%s with thinking %j has the effort %s', (model, thinking, effort) => {
+  expect(effortFor(model, thinking)).toBe(effort)
+})
+
+test.each([
+  ['gpt-5.2', true, true],
+  ['o4-mini', true, true],
+  ['codex-mini-latest', true, true],
+  ['gpt-5-chat-latest', true, false],
+  ['gpt-4.1', true, false],
+  ['chatgpt-4o-latest', true, false],
+  ['gpt-oss-120b', false, false],
+  ['mistral-large-latest', false, false],
+])('%s is one of OpenAI’s models: %s, and reasons: %s', (model, own, thinks) => {
+  expect([VENDORS.openai.names.test(model), isReasoningModel(model)]).toEqual([own, thinks])
 })

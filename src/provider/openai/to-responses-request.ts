@@ -2,18 +2,20 @@
  * A repaired history → the body of OpenAI's Responses API. Nothing is stored there (`store: false`), so
  * reasoning travels with us, encrypted, and items are sent without ids: an id would have to exist on the server.
  */
-import { mediaNote, mediaUrl, objectSchema, resultText } from '../media-data.js'
-import type {
-  GenerationOptions,
-  MediaPart,
-  ProviderMessage,
-  ProviderPart,
-  ReasoningPart,
-  ToolDeclaration,
-  ToolResultPart,
+import {
+  type GenerationOptions,
+  type MediaPart,
+  mediaNote,
+  mediaUrl,
+  objectSchema,
+  type ProviderMessage,
+  type ProviderPart,
+  type ReasoningPart,
+  resultText,
+  type ToolDeclaration,
+  type ToolResultPart,
 } from '../provider.js'
 import type { PreparedRequest } from '../stream-answer.js'
-import { effortFor, isReasoningModel } from './openai-models.js'
 
 export interface ResponsesRequestWire {
   model: string
@@ -151,4 +153,26 @@ function toSettings(options: GenerationOptions, model: string): Record<string, u
     ...(Object.keys(reasoning).length > 0 ? { reasoning } : {}),
     ...(schema ? { text: { format: { type: 'json_schema', name: 'answer', schema, strict: false } } } : {}),
   }
+}
+
+/** Models that reason: they return encrypted reasoning, take an effort, and refuse sampling settings. */
+export function isReasoningModel(model: string): boolean {
+  return /^(o\d|gpt-[5-9]|codex-)/.test(model) && !/chat/.test(model)
+}
+
+type Thinking = NonNullable<GenerationOptions['thinking']>
+
+/** OpenAI takes an effort, not a number of tokens, and not every model accepts every effort. */
+export function effortFor(model: string, thinking: Thinking | undefined): string | undefined {
+  if (thinking === undefined) return undefined
+  const effort =
+    thinking.effort ?? (thinking.budgetTokens === undefined ? undefined : effortOf(thinking.budgetTokens))
+  if (effort !== 'minimal' || /^gpt-5(-|$)/.test(model)) return effort
+  return thinking.budgetTokens === 0 && /^gpt-(5\.|[6-9])/.test(model) ? 'none' : 'low'
+}
+
+function effortOf(budgetTokens: number): NonNullable<Thinking['effort']> {
+  if (budgetTokens <= 1024) return 'minimal'
+  if (budgetTokens <= 4096) return 'low'
+  return budgetTokens <= 16_384 ? 'medium' : 'high'
 }

@@ -1,9 +1,10 @@
+import { VENDORS, vendorNames, vendorRow } from '../vendors.js'
 import type { ProfileName } from './profile.js'
 
 /**
- * The profile that a model's name implies. `type` is a provider's type (`gemini`, `openai`, `anthropic`,
- * `openai-compatible`) or the name of a compatible server (`ollama`, `mistral`, …). A name that says nothing
- * gets the strictest profile of its vendor: what satisfies that one satisfies its siblings.
+ * The profile that a model's name implies. `type` is the name of a vendor (`gemini`, `ollama`, …), or
+ * `openai-compatible` for a server of unknown make. An unknown name gets the strictest profile of its vendor:
+ * what satisfies that one satisfies the others.
  */
 export function profileForModel(
   type: string,
@@ -19,23 +20,13 @@ export function profileForModel(
     case 'openai':
       return api === 'chat' ? 'openai-chat' : 'openai-responses'
     default:
-      return SERVERS.get(type) ?? compatibleProfile(name)
+      return vendorRow(type)?.profile ?? compatibleProfile(name)
   }
 }
 
-const SERVERS: ReadonlyMap<string, ProfileName> = new Map([
-  ['mistral', 'mistral'],
-  ['deepseek', 'deepseek-thinking'],
-  ['groq', 'groq'],
-  ['cerebras', 'groq'],
-  ['vllm', 'vllm'],
-  ['ollama', 'ollama'],
-  ['demo', 'openai-chat'],
-])
-
 function geminiProfile(name: string): ProfileName {
   const match = /gemini-(\d+)(?:\.(\d+))?(-flash-lite)?/.exec(name)
-  if (!match) return 'gemini-3-strict'
+  if (!match) return VENDORS.gemini.profile
   const major = Number(match[1])
   const minor = Number(match[2] ?? 0)
   if (major < 3) return 'gemini-2'
@@ -44,17 +35,21 @@ function geminiProfile(name: string): ProfileName {
 }
 
 function claudeProfile(name: string): ProfileName {
-  // The minor version has one or two digits; eight digits behind the major one are a date.
-  const match = /claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2})(?!\d))?/.exec(name)
-  if (!match) return name.includes('claude-instant') ? 'anthropic-4.5' : 'anthropic-4.6'
-  const major = Number(match[1])
-  const minor = Number(match[2] ?? 0)
-  return major < 4 || (major === 4 && minor < 6) ? 'anthropic-4.5' : 'anthropic-4.6'
+  const version = claudeVersion(name)
+  if (version === undefined)
+    return name.includes('claude-instant') ? 'anthropic-4.5' : VENDORS.anthropic.profile
+  return version < 406 ? 'anthropic-4.5' : 'anthropic-4.6'
 }
 
-/** A server of unknown make: its model's family says which chat template will judge the history. */
+/** The version in a Claude model's name, as a number that can be compared: 405 for `claude-haiku-4-5`. */
+export function claudeVersion(model: string): number | undefined {
+  // The minor version has one or two digits; eight digits after the major one are a date.
+  const match = /claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2})(?!\d))?/.exec(model)
+  return match ? Number(match[1]) * 100 + Number(match[2] ?? 0) : undefined
+}
+
+/** A server of unknown make: its chat template, which checks the history, depends on the model's family. */
 function compatibleProfile(name: string): ProfileName {
-  if (/(mi[sx]tral|magistral|codestral|devstral|pixtral|voxtral)/.test(name)) return 'mistral'
-  if (/deepseek/.test(name)) return 'deepseek-thinking'
-  return 'vllm'
+  const [vendor = 'vllm'] = vendorNames(({ family }) => family?.test(name) === true)
+  return vendorRow(vendor)?.profile ?? 'vllm'
 }

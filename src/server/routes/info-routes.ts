@@ -1,4 +1,5 @@
 import type { Hono } from 'hono'
+import { keyHint, SUGGESTED_KEYS } from '../../provider/vendors.js'
 import type { ModelList, ServerInfo } from '../chat-protocol.js'
 import { Refusal } from '../refusal.js'
 import type { ServerContext, ServerEnv } from '../server-context.js'
@@ -41,7 +42,7 @@ export function mountInfoRoutes(api: ApiApp, context: ServerContext): void {
   )
 }
 
-const KEY_HINT = `${process.platform === 'win32' ? 'set' : 'export'} OPENAI_API_KEY=…   (or GEMINI_API_KEY, ANTHROPIC_API_KEY, MISTRAL_API_KEY, DEEPSEEK_API_KEY), then start again`
+const KEY_HINT = `${keyHint()}   (or ${SUGGESTED_KEYS.slice(1).join(', ')}), then start again`
 
 /** Liveness and readiness, for supervisors and load balancers. */
 export function mountHealthRoutes(api: ApiApp, context: ServerContext): void {
