@@ -47,37 +47,37 @@ interface OpenCall {
 
 /** Collects one answer. Methods return the events that may be told now. */
 export class AnswerAssembly {
-  private readonly context: AnswerContext
-  private readonly openCalls: OpenCall[] = []
-  private readonly usedIds = new Set<string>()
-  private block = { number: -1, kind: '', key: undefined as string | number | undefined }
-  private tokens: Partial<Usage> = {}
-  private finishReason: FinishReason | undefined
-  private finishMessage: string | undefined
-  private malformed: string | undefined
+  readonly #context: AnswerContext
+  readonly #openCalls: OpenCall[] = []
+  readonly #usedIds = new Set<string>()
+  #block = { number: -1, kind: '', key: undefined as string | number | undefined }
+  #tokens: Partial<Usage> = {}
+  #finishReason: FinishReason | undefined
+  #finishMessage: string | undefined
+  #malformed: string | undefined
 
   constructor(context: AnswerContext) {
-    this.context = context
+    this.#context = context
   }
 
   text(text: string, options: PieceOptions = {}): StreamEvent[] {
     if (text === '' && options.signature === undefined) return []
-    const block = this.blockOf('text', options)
+    const block = this.#blockOf('text', options)
     if (options.signature === undefined) return [{ type: 'text-delta', text, block }]
-    return [{ type: 'text-delta', text, signature: options.signature, origin: this.context.origin, block }]
+    return [{ type: 'text-delta', text, signature: options.signature, origin: this.#context.origin, block }]
   }
 
   reasoning(text: string, options: PieceOptions = {}): StreamEvent[] {
     if (text === '' && options.signature === undefined) return []
-    const block = this.blockOf('reasoning', options)
+    const block = this.#blockOf('reasoning', options)
     const signature = options.signature === undefined ? {} : { signature: options.signature }
     const redacted = options.redacted ? { redacted: true } : {}
-    return [{ type: 'reasoning-delta', text, ...signature, origin: this.context.origin, ...redacted, block }]
+    return [{ type: 'reasoning-delta', text, ...signature, origin: this.#context.origin, ...redacted, block }]
   }
 
   /** A piece of a call: a new id opens a call; otherwise the index decides; otherwise the last open call. */
   callPiece(piece: CallPiece): void {
-    const call = this.findCall(piece) ?? this.openCall(piece)
+    const call = this.#findCall(piece) ?? this.#openCall(piece)
     call.name ||= piece.name ?? ''
     call.id ??= piece.id || undefined
     call.signature ??= piece.signature
@@ -90,70 +90,70 @@ export class AnswerAssembly {
     const args = parseArguments(piece.args)
     const name = piece.name ?? ''
     if (args === undefined || name === '') {
-      this.malformed ??= describeMalformed(name, piece.args)
+      this.#malformed ??= describeMalformed(name, piece.args)
       return []
     }
-    this.closeBlock()
+    this.#closeBlock()
     return [
       {
         type: 'tool-call',
-        id: this.uniqueId(piece.id),
-        name: own(this.context.mappedNames ?? {}, name) ?? name,
+        id: this.#uniqueId(piece.id),
+        name: own(this.#context.mappedNames ?? {}, name) ?? name,
         args,
         ...(piece.signature === undefined ? {} : { signature: piece.signature }),
-        origin: this.context.origin,
+        origin: this.#context.origin,
       },
     ]
   }
 
   media(mimeType: string, data: string, signature?: string): StreamEvent[] {
-    this.closeBlock()
+    this.#closeBlock()
     const signed = signature === undefined ? {} : { signature }
-    return [{ type: 'media', mimeType, data, ...signed, origin: this.context.origin }]
+    return [{ type: 'media', mimeType, data, ...signed, origin: this.#context.origin }]
   }
 
   vendor(value: unknown, text: string, signature?: string): StreamEvent[] {
-    this.closeBlock()
+    this.#closeBlock()
     const signed = signature === undefined ? {} : { signature }
-    const { origin } = this.context
+    const { origin } = this.#context
     return [{ type: 'vendor', vendor: origin.vendor, value, text, ...signed, origin }]
   }
 
   /** Later figures replace earlier ones: every provider's counts are cumulative. */
   usage(usage: Partial<Usage>): void {
-    this.tokens = { ...this.tokens, ...usage }
+    this.#tokens = { ...this.#tokens, ...usage }
   }
 
   /** The closing event has come. A second one, as some servers send, changes nothing. */
   finish(reason: FinishReason, message?: string): void {
-    this.finishReason ??= reason
-    this.finishMessage ??= message
+    this.#finishReason ??= reason
+    this.#finishMessage ??= message
   }
 
   /** The stream is over: what is still open is closed, or the stream was cut. */
   end(): StreamEvent[] {
-    if (this.finishReason === undefined) throw cutStreamError(this.context)
-    const calls = this.openCalls.flatMap(call =>
+    if (this.#finishReason === undefined) throw cutStreamError(this.#context)
+    const calls = this.#openCalls.flatMap(call =>
       this.call({ id: call.id, name: call.name, args: call.argsText, signature: call.signature }),
     )
-    return [...calls, ...this.usageEvents(), this.doneEvent(this.finishReason)]
+    return [...calls, ...this.#usageEvents(), this.#doneEvent(this.#finishReason)]
   }
 
-  private doneEvent(reason: FinishReason): StreamEvent {
-    const message = this.malformed ?? this.finishMessage
+  #doneEvent(reason: FinishReason): StreamEvent {
+    const message = this.#malformed ?? this.#finishMessage
     const said = message === undefined ? {} : { message }
     // An answer cut by its length limit explains a half call better than "malformed" does.
-    if (this.malformed !== undefined && reason !== 'length') {
+    if (this.#malformed !== undefined && reason !== 'length') {
       return { type: 'done', finishReason: 'malformed-call', ...said }
     }
-    const called = this.usedIds.size > 0
+    const called = this.#usedIds.size > 0
     if (reason === 'stop' && called) return { type: 'done', finishReason: 'tool-calls', ...said }
     if (reason === 'tool-calls' && !called) return { type: 'done', finishReason: 'stop', ...said }
     return { type: 'done', finishReason: reason, ...said }
   }
 
-  private usageEvents(): StreamEvent[] {
-    const { inputTokens, outputTokens } = this.tokens
+  #usageEvents(): StreamEvent[] {
+    const { inputTokens, outputTokens } = this.#tokens
     if (inputTokens === undefined && outputTokens === undefined) return []
     const sum = (inputTokens ?? 0) + (outputTokens ?? 0)
     return [
@@ -161,7 +161,7 @@ export class AnswerAssembly {
         type: 'usage',
         usage: {
           totalTokens: sum,
-          ...this.tokens,
+          ...this.#tokens,
           inputTokens: inputTokens ?? 0,
           outputTokens: outputTokens ?? 0,
         },
@@ -170,39 +170,39 @@ export class AnswerAssembly {
   }
 
   /** What comes next stands behind something else, so it cannot continue what stood before. */
-  private closeBlock(): void {
-    this.block = { number: this.block.number, kind: '', key: undefined }
+  #closeBlock(): void {
+    this.#block = { number: this.#block.number, kind: '', key: undefined }
   }
 
-  private blockOf(kind: string, options: PieceOptions): number {
+  #blockOf(kind: string, options: PieceOptions): number {
     // Without a key of its own, a signed piece is a part of its own: signatures cover exactly one part.
     const key = options.key ?? (options.signature === undefined ? 'unsigned' : undefined)
-    const same = this.block.kind === kind && key !== undefined && this.block.key === key
-    if (!same) this.block = { number: this.block.number + 1, kind, key }
-    return this.block.number
+    const same = this.#block.kind === kind && key !== undefined && this.#block.key === key
+    if (!same) this.#block = { number: this.#block.number + 1, kind, key }
+    return this.#block.number
   }
 
-  private findCall(piece: CallPiece): OpenCall | undefined {
+  #findCall(piece: CallPiece): OpenCall | undefined {
     const index = piece.index ?? undefined
-    const last = this.openCalls.at(-1)
+    const last = this.#openCalls.at(-1)
     if (piece.id) {
-      const known = this.openCalls.findLast(call => call.id === piece.id)
+      const known = this.#openCalls.findLast(call => call.id === piece.id)
       const other = known && index !== undefined && known.index !== undefined && known.index !== index
       // An unknown id opens a call, and so does a known one that comes back with a name under another index.
-      return known && !(other && piece.name) ? known : this.awaitingId(index)
+      return known && !(other && piece.name) ? known : this.#awaitingId(index)
     }
-    const byIndex = index === undefined ? last : this.openCalls.findLast(call => call.index === index)
+    const byIndex = index === undefined ? last : this.#openCalls.findLast(call => call.index === index)
     // Servers without ids send each call whole: a second name after complete arguments is a second call.
     return byIndex && piece.name && isComplete(byIndex) ? undefined : byIndex
   }
 
   /** A call that was opened by its name and gets its id only later. */
-  private awaitingId(index: number | undefined): OpenCall | undefined {
+  #awaitingId(index: number | undefined): OpenCall | undefined {
     if (index === undefined) return undefined
-    return this.openCalls.find(call => call.index === index && call.id === undefined && call.argsText === '')
+    return this.#openCalls.find(call => call.index === index && call.id === undefined && call.argsText === '')
   }
 
-  private openCall(piece: CallPiece): OpenCall {
+  #openCall(piece: CallPiece): OpenCall {
     const call: OpenCall = {
       id: piece.id || undefined,
       index: piece.index ?? undefined,
@@ -210,14 +210,14 @@ export class AnswerAssembly {
       argsText: '',
       signature: piece.signature,
     }
-    this.openCalls.push(call)
+    this.#openCalls.push(call)
     return call
   }
 
-  private uniqueId(wish: string | null | undefined): string {
+  #uniqueId(wish: string | null | undefined): string {
     let id = wish || newCallId()
-    while (this.usedIds.has(id)) id = newCallId()
-    this.usedIds.add(id)
+    while (this.#usedIds.has(id)) id = newCallId()
+    this.#usedIds.add(id)
     return id
   }
 }

@@ -20,8 +20,10 @@ const PAUSE_MS = 5
 /** Answers offline, by simple rules. */
 export class DemoProvider implements Provider {
   readonly id: string
+  readonly #settings: ProviderSettings
 
-  constructor(private readonly settings: ProviderSettings) {
+  constructor(settings: ProviderSettings) {
+    this.#settings = settings
     this.id = settings.id
   }
 
@@ -46,7 +48,7 @@ export class DemoProvider implements Provider {
 
   describeModel(model: string): ModelInfo {
     return {
-      ...describeModel('demo', model, { models: this.settings.models }),
+      ...describeModel('demo', model, { models: this.#settings.models }),
       name: 'Demo (offline)',
       known: true,
     }

@@ -95,28 +95,32 @@ function fromPart(part: GeminiAnswerPartWire, answer: AnswerAssembly, streamed: 
 
 /** A call comes whole, or, on Vertex, as a name and then values at paths until `willContinue` is gone. */
 class StreamedCall {
-  private open: { name: string; id?: string; args: Record<string, unknown>; signature?: string } | undefined
+  #open: { name: string; id?: string; args: Record<string, unknown>; signature?: string } | undefined
 
-  constructor(private readonly answer: AnswerAssembly) {}
+  readonly #answer: AnswerAssembly
+
+  constructor(answer: AnswerAssembly) {
+    this.#answer = answer
+  }
 
   read(call: GeminiCallWire, signature: string | undefined): StreamEvent[] {
     const inPieces = call.partialArgs !== undefined || call.willContinue === true
-    if (this.open === undefined && !inPieces) {
-      return this.answer.call({ id: call.id, name: call.name, args: call.args, signature })
+    if (this.#open === undefined && !inPieces) {
+      return this.#answer.call({ id: call.id, name: call.name, args: call.args, signature })
     }
-    const closed = call.name && this.open ? this.close() : []
-    this.open ??= { name: call.name ?? '', args: {} }
-    if (call.id !== undefined) this.open.id = call.id
-    if (signature !== undefined) this.open.signature ??= signature
-    this.open.args = { ...this.open.args, ...call.args }
-    for (const partial of call.partialArgs ?? []) applyPartialArg(this.open.args, partial)
+    const closed = call.name && this.#open ? this.close() : []
+    this.#open ??= { name: call.name ?? '', args: {} }
+    if (call.id !== undefined) this.#open.id = call.id
+    if (signature !== undefined) this.#open.signature ??= signature
+    this.#open.args = { ...this.#open.args, ...call.args }
+    for (const partial of call.partialArgs ?? []) applyPartialArg(this.#open.args, partial)
     return call.willContinue ? closed : [...closed, ...this.close()]
   }
 
   close(): StreamEvent[] {
-    const call = this.open
-    this.open = undefined
-    return call ? this.answer.call(call) : []
+    const call = this.#open
+    this.#open = undefined
+    return call ? this.#answer.call(call) : []
   }
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { defined } from '../../base/defined.js'
 import { AgentError, messageOf } from '../../errors.js'
 import { familyOf } from './families.js'
 import { type Family, type HttpError, planAnswer, type Route } from './family.js'
@@ -10,7 +11,7 @@ import { freshToken } from './seal.js'
 import { sendAnswer, sendJson } from './send-answer.js'
 import type { JudgeContext, Violation } from './violation.js'
 
-/** What a strict server is told when it starts. */
+/** The settings of a strict server. */
 export interface StrictServerSettings {
   readonly profile: StrictProfile
   readonly script?: Script
@@ -40,26 +41,28 @@ export interface RecordedViolation extends Violation {
 const SECRET_HEADERS = ['authorization', 'x-api-key', 'x-goog-api-key', 'api-key', 'cookie']
 const MAXIMUM_BODY_BYTES = 64 * 1024 * 1024
 
-/** One fake provider: what it heard, what it refused, and how it answers. */
+/** One fake provider: the requests it received, what it refused, and how it answers. */
 export class StrictServer {
   readonly requests: RecordedRequest[] = []
   readonly violations: RecordedViolation[] = []
-  private readonly family: Family
-  private readonly stored = new Map<string, readonly JsonObject[]>()
-  private nextStep = 0
+  readonly #settings: StrictServerSettings
+  readonly #family: Family
+  readonly #stored = new Map<string, readonly JsonObject[]>()
+  #nextStep = 0
 
-  constructor(private readonly settings: StrictServerSettings) {
-    this.family = familyOf(settings.profile)
+  constructor(settings: StrictServerSettings) {
+    this.#settings = settings
+    this.#family = familyOf(settings.profile)
   }
 
   baseUrl(origin: string): string {
-    return this.family.baseUrl(origin, this.context({}))
+    return this.#family.baseUrl(origin, this.#context({}))
   }
 
-  /** Answers one HTTP request; whatever goes wrong here is answered as the vendor's 500. */
+  /** Answers one HTTP request; an error in here is answered as the vendor's 500. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      await this.answer(new Exchange(request, response))
+      await this.#answer(new Exchange(request, response))
     } catch (error) {
       const body = {
         error: { message: `The strict server failed: ${messageOf(error)}`, type: 'server_error' },
@@ -69,58 +72,58 @@ export class StrictServer {
     }
   }
 
-  private async answer(exchange: Exchange): Promise<void> {
+  async #answer(exchange: Exchange): Promise<void> {
     const { method, url, headers } = exchange
-    const context = this.context(headers)
-    const route = this.family.route(method, url.pathname)
-    if (route === undefined) return exchange.refuse(this.family.notFound(method, url.pathname, context))
-    const key = this.family.keyOf(headers, url.searchParams)
-    if (this.settings.apiKey !== undefined && key !== this.settings.apiKey) {
-      return exchange.refuse(this.family.fault({ kind: 'auth' }, context))
+    const context = this.#context(headers)
+    const route = this.#family.route(method, url.pathname)
+    if (route === undefined) return exchange.refuse(this.#family.notFound(method, url.pathname, context))
+    const key = this.#family.keyOf(headers, url.searchParams)
+    if (this.#settings.apiKey !== undefined && key !== this.#settings.apiKey) {
+      return exchange.refuse(this.#family.fault({ kind: 'auth' }, context))
     }
-    if (route.kind === 'list-models') return exchange.json(this.family.listModels(this.model))
-    if (route.kind === 'get-model') return exchange.json(this.family.listModels(this.model, route.model))
+    if (route.kind === 'list-models') return exchange.json(this.#family.listModels(this.#model))
+    if (route.kind === 'get-model') return exchange.json(this.#family.listModels(this.#model, route.model))
     const text = await exchange.readText(MAXIMUM_BODY_BYTES)
     const body = parseJson(text)
     const index = this.requests.push(exchange.record(body === undefined ? text : body)) - 1
-    await this.answerBody(exchange, { route, body, index })
+    await this.#answerBody(exchange, { route, body, index })
   }
 
-  private async answerBody(exchange: Exchange, call: Call): Promise<void> {
-    const context = this.context(exchange.headers, call.route)
+  async #answerBody(exchange: Exchange, call: Call): Promise<void> {
+    const context = this.#context(exchange.headers, call.route)
     exchange.wrapsErrors = isListStream(call.route, exchange.url)
-    const fault = this.settings.faults?.find(({ at }) => at === undefined || at === call.index)
-    const failure = fault === undefined ? undefined : this.family.fault(fault, context)
+    const fault = this.#settings.faults?.find(({ at }) => at === undefined || at === call.index)
+    const failure = fault === undefined ? undefined : this.#family.fault(fault, context)
     if (failure !== undefined) return exchange.refuse(failure)
     const violations = isObject(call.body)
-      ? this.family.judge(call.body, context)
+      ? this.#family.judge(call.body, context)
       : [notAnObject(context.profile)]
     const first = violations.find(({ status }) => status >= 400) ?? violations[0]
     if (first !== undefined) this.violations.push({ ...first, requestIndex: call.index })
     if (first !== undefined && first.status >= 400)
-      return exchange.refuse(this.family.refusal(first, context))
+      return exchange.refuse(this.#family.refusal(first, context))
     const body = call.body as JsonObject
-    if (call.route.kind === 'count-tokens') return exchange.json(this.family.countTokens(body))
-    await this.generate(exchange, { ...call, body }, { context, fault, empty: first !== undefined })
+    if (call.route.kind === 'count-tokens') return exchange.json(this.#family.countTokens(body))
+    await this.#generate(exchange, { ...call, body }, { context, fault, empty: first !== undefined })
   }
 
-  private async generate(exchange: Exchange, call: Call & { body: JsonObject }, terms: Terms): Promise<void> {
+  async #generate(exchange: Exchange, call: Call & { body: JsonObject }, terms: Terms): Promise<void> {
     const { context, fault, empty } = terms
     const { body, route } = call
-    const summary = this.family.summarize(body, route)
-    const step = withFault(await this.step(summary, call.index, fault === undefined), fault, summary)
+    const summary = this.#family.summarize(body, route)
+    const step = withFault(await this.#step(summary, call.index, fault === undefined), fault, summary)
     const stream = summary.stream && !isListStream(route, exchange.url)
     if (fault?.kind === 'error-in-stream' && !stream) {
-      return exchange.refuse(this.family.fault({ kind: '500' }, context))
+      return exchange.refuse(this.#family.fault({ kind: '500' }, context))
     }
-    const answer = this.family.render({
+    const answer = this.#family.render({
       plan: planAnswer(step, estimateTokens(body)),
       summary,
       body,
       context,
       quirks: context.quirks,
       empty,
-      remember: (id, items) => void this.stored.set(id, items),
+      remember: (id, items) => void this.#stored.set(id, items),
     })
     await sendAnswer({
       response: exchange.response,
@@ -128,35 +131,33 @@ export class StrictServer {
       stream,
       fault,
       headers: { 'x-request-id': `req_${freshToken(24)}` },
-      streamError: this.family.streamError(context),
+      streamError: this.#family.streamError(context),
       wrap: value => (exchange.wrapsErrors ? [value] : value),
     })
   }
 
   /** What the model says now. A step of a list is only used up when it will be delivered. */
-  private async step(summary: RequestSummary, index: number, delivered: boolean): Promise<ScriptStep> {
-    const { script } = this.settings
+  async #step(summary: RequestSummary, index: number, delivered: boolean): Promise<ScriptStep> {
+    const { script } = this.#settings
     if (typeof script === 'function') return script(summary, index)
-    const step = script?.[this.nextStep]
-    if (delivered) this.nextStep += 1
+    const step = script?.[this.#nextStep]
+    if (delivered) this.#nextStep += 1
     return step ?? defaultModel(summary)
   }
 
-  private get model(): string {
-    return PROFILE_FACTS[this.settings.profile].model
+  get #model(): string {
+    return PROFILE_FACTS[this.#settings.profile].model
   }
 
-  private context(headers: Readonly<Record<string, string>>, route?: Route): JudgeContext {
-    const { reading, quirks, contextWindow } = this.settings
+  #context(headers: Readonly<Record<string, string>>, route?: Route): JudgeContext {
+    const { reading, quirks, contextWindow } = this.#settings
     const options: JudgeOptions = {
-      ...(reading === undefined ? {} : { reading }),
-      ...(quirks === undefined ? {} : { quirks }),
-      ...(contextWindow === undefined ? {} : { contextWindow }),
+      ...defined({ reading, quirks, contextWindow }),
       headers,
       countOnly: route?.kind === 'count-tokens',
-      stored: this.stored,
+      stored: this.#stored,
     }
-    return judgeContext(this.settings.profile, options)
+    return judgeContext(this.#settings.profile, options)
   }
 }
 
@@ -199,12 +200,13 @@ class Exchange {
   readonly method: string
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
+  readonly response: ServerResponse
   wrapsErrors = false
+  readonly #request: IncomingMessage
 
-  constructor(
-    private readonly request: IncomingMessage,
-    readonly response: ServerResponse,
-  ) {
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.#request = request
+    this.response = response
     this.method = request.method ?? 'GET'
     this.url = new URL(request.url ?? '/', 'http://strict.server')
     this.headers = Object.fromEntries(
@@ -215,7 +217,7 @@ class Exchange {
   async readText(limit: number): Promise<string> {
     const chunks: Buffer[] = []
     let size = 0
-    for await (const chunk of this.request as AsyncIterable<Buffer>) {
+    for await (const chunk of this.#request as AsyncIterable<Buffer>) {
       size += chunk.length
       if (size > limit) throw new AgentError('invalid-argument', `The request is larger than ${limit} bytes.`)
       chunks.push(chunk)
