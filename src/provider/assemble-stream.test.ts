@@ -39,7 +39,7 @@ describe('a call in pieces', () => {
       calls: [ADD, SUB],
     },
     {
-      title: 'is told apart by its id when every index is 0',
+      title: 'is identified by its id when every index is 0',
       pieces: [
         { index: 0, id: 'a', name: 'add', args: '{"x":1}' },
         { index: 0, id: 'b', name: 'sub', args: '{"y"' },
@@ -136,7 +136,7 @@ describe('arguments that are no object', () => {
     ['cut JSON', '{"x": "unfini'],
     ['an array', '[1]'],
     ['a number', '7'],
-  ])('%s end the answer as malformed, and the call is not told', (_, args) => {
+  ])('%s end the answer as malformed, and the call is not emitted', (_, args) => {
     const answer = assembly()
     answer.callPiece({ index: 0, id: 'a', name: 'add', args })
     answer.finish('tool-calls')
@@ -230,7 +230,7 @@ describe('blocks', () => {
     expect(blocksOf([...before, ...answer.text('b')]).map(([, block]) => block)).toEqual([0, 1])
   })
 
-  test('an empty piece without a signature is not told', () => {
+  test('an empty piece without a signature is not emitted', () => {
     expect([...assembly().text(''), ...assembly().reasoning('')]).toEqual([])
   })
 })

@@ -1,8 +1,8 @@
 /**
  * A wire's pieces become an answer's events here, once for all providers. What it guarantees:
  *
- * - a call is told whole, with an id that no other call of the answer has and with arguments that are an object;
- * - arguments are parsed once, when the call is complete; a call that cannot be parsed is never told, and the
+ * - a call is emitted whole, with an id that no other call of the answer has and with arguments that are an object;
+ * - arguments are parsed once, when the call is complete; a call that cannot be parsed is never emitted, and the
  *   answer then ends as `malformed-call`;
  * - pieces of one block carry one block number, and a signed piece never shares its block with a stranger;
  * - an answer without its closing event is an error.
@@ -45,7 +45,7 @@ interface OpenCall {
   signature: string | undefined
 }
 
-/** Collects one answer. Methods return the events that may be told now. */
+/** Collects one answer. Methods return the events that may be emitted now. */
 export class AnswerAssembly {
   readonly #context: AnswerContext
   readonly #openCalls: OpenCall[] = []
@@ -85,7 +85,7 @@ export class AnswerAssembly {
     else if (piece.args !== undefined && piece.args !== null) call.argsText = JSON.stringify(piece.args)
   }
 
-  /** A call that came whole. Its place among the parts is kept, because it is told at once. */
+  /** A call that came whole. Its place among the parts is kept, because it is emitted at once. */
   call(piece: CallPiece): StreamEvent[] {
     const args = parseArguments(piece.args)
     const name = piece.name ?? ''
@@ -169,7 +169,7 @@ export class AnswerAssembly {
     ]
   }
 
-  /** What comes next stands behind something else, so it cannot continue what stood before. */
+  /** What comes next follows something else, so it cannot continue the block before. */
   #closeBlock(): void {
     this.#block = { number: this.#block.number, kind: '', key: undefined }
   }
@@ -214,8 +214,8 @@ export class AnswerAssembly {
     return call
   }
 
-  #uniqueId(wish: string | null | undefined): string {
-    let id = wish || newCallId()
+  #uniqueId(given: string | null | undefined): string {
+    let id = given || newCallId()
     while (this.#usedIds.has(id)) id = newCallId()
     this.#usedIds.add(id)
     return id

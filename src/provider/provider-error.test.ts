@@ -55,7 +55,7 @@ const cases: Case[] = [
     words: 'You exceeded your quota',
   },
   {
-    title: 'Gemini wrong key, told as 400',
+    title: 'Gemini wrong key, reported as 400',
     thrown: genai(400, {
       error: {
         code: 400,
@@ -223,7 +223,7 @@ const cases: Case[] = [
     words: 'exceeds the context length',
   },
   {
-    title: 'Groq minute limit told as 413',
+    title: 'Groq limit per minute, reported as 413',
     thrown: openai(413, { message: 'Request too large on tokens per minute', code: 'rate_limit_exceeded' }),
     code: 'context-overflow',
     retryable: false,

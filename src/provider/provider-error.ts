@@ -21,9 +21,9 @@ export function toProviderError(error: unknown, context: ErrorContext): AgentErr
   if (error instanceof AgentError) return error
   const facts = readErrorFacts(error)
   const { code, retryable } = classify(facts)
-  const words = redact(facts.message, context.secrets)
+  const message = redact(facts.message, context.secrets)
   const providerCode = facts.codes[0]
-  return new AgentError(code, sentence(code, words, facts, context), {
+  return new AgentError(code, sentence(code, message, facts, context), {
     retryable,
     details: {
       provider: context.provider,
@@ -33,40 +33,40 @@ export function toProviderError(error: unknown, context: ErrorContext): AgentErr
       ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
       ...(facts.requestId === undefined ? {} : { requestId: facts.requestId }),
     },
-    // An error that quotes the key is not passed on, not even as a cause.
-    ...(words === facts.message ? { cause: error } : {}),
+    // An error that quotes the key is never exposed, not even as a cause.
+    ...(message === facts.message ? { cause: error } : {}),
   })
 }
 
 /** The caller stopped the request. */
 export function abortedError(context: ErrorContext, cause?: unknown): AgentError {
-  return new AgentError('aborted', `The request to ${nameOf(context)} was stopped by its caller.`, {
+  return new AgentError('aborted', `The request to ${nameOf(context)} was aborted by its caller.`, {
     details: { provider: context.provider, model: context.model },
     ...(cause === undefined ? {} : { cause }),
   })
 }
 
-/** A stream that ends without saying why may have lost anything; nothing of it can be trusted to be whole. */
+/** A stream that ends without its closing event may have lost any part of the answer. */
 export function cutStreamError(context: ErrorContext): AgentError {
   return new AgentError(
     'provider-stream',
-    `The answer of ${nameOf(context)} ended without its closing event, so it may be incomplete.`,
+    `The response stream of ${nameOf(context)} was truncated: it ended without its closing event.`,
     { retryable: true, details: { provider: context.provider, model: context.model } },
   )
 }
 
-/** No sign of life for too long. */
+/** No data within the idle timeout. */
 export function silentStreamError(context: ErrorContext, idleTimeoutMs: number): AgentError {
   return new AgentError(
     'provider-stream',
-    `${nameOf(context)} sent nothing for ${idleTimeoutMs} ms, so the request was given up.`,
+    `${nameOf(context)} timed out after ${idleTimeoutMs} ms without data.`,
     { retryable: true, details: { provider: context.provider, model: context.model, idleTimeoutMs } },
   )
 }
 
 /** The provider refused to answer this prompt. */
-export function blockedError(context: ErrorContext, providerCode: string, words: string): AgentError {
-  return new AgentError('provider-blocked', `${nameOf(context)} blocked the request: ${words}`, {
+export function blockedError(context: ErrorContext, providerCode: string, message: string): AgentError {
+  return new AgentError('provider-blocked', `${nameOf(context)} blocked the request: ${message}`, {
     details: { provider: context.provider, model: context.model, providerCode },
   })
 }
@@ -96,7 +96,7 @@ function classify(facts: ErrorFacts): Verdict {
 }
 
 function classifyByCode(facts: ErrorFacts): Verdict | undefined {
-  // Google's daily quotas are told from its minute limits only by the quota's name.
+  // Google's daily quotas differ from its limits per minute only in the quota's name.
   if (facts.codes.some(code => /PerDay/.test(code))) return FINAL('provider-quota')
   for (const code of facts.codes) {
     const verdict = own(BY_CODE, code.toLowerCase())
@@ -174,21 +174,21 @@ function isContextText(message: string): boolean {
   return CONTEXT_TEXTS.some(pattern => pattern.test(message))
 }
 
-function sentence(code: AgentErrorCode, words: string, facts: ErrorFacts, context: ErrorContext): string {
+function sentence(code: AgentErrorCode, message: string, facts: ErrorFacts, context: ErrorContext): string {
   const status = facts.status === undefined ? '' : ` (${facts.status})`
   const advice = ADVICE[code]
-  return `${nameOf(context)} ${VERBS[code] ?? 'failed'}${status}: ${words}${advice ? ` ${advice}` : ''}`
+  return `${nameOf(context)} ${VERBS[code] ?? 'failed'}${status}: ${message}${advice ? ` ${advice}` : ''}`
 }
 
 const VERBS: Partial<Record<AgentErrorCode, string>> = {
   'provider-auth': 'refused the key',
   'provider-rate-limit': 'is limiting the rate of requests',
-  'provider-quota': 'says that the quota is used up',
+  'provider-quota': 'reports that the quota is used up',
   'provider-overloaded': 'is overloaded',
   'provider-unavailable': 'could not be reached or failed',
   'provider-rejected': 'refused the request',
   'provider-blocked': 'blocked the request',
-  'context-overflow': 'says that the request is too long',
+  'context-overflow': 'reports that the request is too long',
   'provider-stream': 'broke off its answer',
 }
 
@@ -215,7 +215,7 @@ function redact(text: string, secrets: readonly (string | undefined)[] = []): st
  */
 
 interface ErrorFacts {
-  /** The provider's own words. */
+  /** The provider's own message. */
   message: string
   status?: number
   /** The provider's machine-readable names for what happened, most specific first. */
@@ -236,7 +236,7 @@ function readErrorFacts(error: unknown): ErrorFacts {
   const retryAfterMs = retryAfterOf(thrown.headers) ?? retryInfoOf(body.details)
   const requestId = stringOf(thrown.requestID)
   return {
-    message: wordsOf(body) ?? text,
+    message: messageIn(body) ?? text,
     ...(status === undefined ? {} : { status }),
     codes: codesOf(thrown, body),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
@@ -255,7 +255,7 @@ function innerError(body: Fields | undefined): Fields | undefined {
   return body
 }
 
-/** genai puts the JSON body into the message, sometimes after a few words of its own. */
+/** genai puts the JSON body into the message, sometimes after a text of its own. */
 function quotedJson(text: string): Fields | undefined {
   const start = text.search(/[[{]/)
   if (start < 0) return undefined
@@ -267,14 +267,14 @@ function quotedJson(text: string): Fields | undefined {
   }
 }
 
-function wordsOf(body: Fields): string | undefined {
+function messageIn(body: Fields): string | undefined {
   const message = body.message ?? body.detail
   if (typeof message === 'string' && message !== '') return withUpstream(message, body)
   if (message !== undefined && message !== null && message !== '') return JSON.stringify(message)
   return undefined
 }
 
-/** OpenRouter says "Provider returned error" and keeps the upstream's words in `metadata.raw`. */
+/** OpenRouter reports "Provider returned error" and keeps the upstream's message in `metadata.raw`. */
 function withUpstream(message: string, body: Fields): string {
   const raw = asRecord(body.metadata).raw
   if (typeof raw !== 'string' || raw === '' || message.includes(raw)) return message

@@ -108,7 +108,7 @@ export interface ToolResultPart {
   name: string
   result: unknown
   isError?: boolean
-  /** Images and files that the tool returned beside its JSON. */
+  /** Images and files that the tool returned in addition to its JSON. */
   media?: readonly MediaPart[]
 }
 
@@ -123,7 +123,7 @@ export interface MediaPart {
   origin?: Origin
 }
 
-/** Something only one vendor understands (code execution, server tools). `text` is what others are told. */
+/** Something only one vendor understands (code execution, server tools). `text` is what others get. */
 export interface VendorPart {
   type: 'vendor'
   vendor: Vendor

@@ -77,7 +77,7 @@ describe('a request is not sent again', () => {
   })
 })
 
-test('the provider’s own wish is obeyed, never undercut', () => {
+test('a Retry-After is honoured, never shortened', () => {
   const busy = fail('provider-rate-limit', true, { retryAfterMs: 34_000 })
   expect(retryDelayMs(busy, 1, { ...DEFAULT_RETRY, random: () => 0 })).toBe(34_000)
   expect(retryDelayMs(busy, 1, { ...DEFAULT_RETRY, random: () => 0.999 })).toBeLessThan(34_300)

@@ -1,6 +1,6 @@
 /**
- * When to send again, decided once for all providers. A model call may be resent only while nothing of its
- * answer has been shown; after that a second answer would be glued to the first half of another.
+ * Retries, for all providers. A model call is retried only while nothing of its answer has been emitted; after
+ * that a second answer would be appended to the first half of another.
  */
 import type { AgentError } from '../errors.js'
 import type { StreamEvent } from './stream-event.js'
@@ -8,9 +8,9 @@ import type { StreamEvent } from './stream-event.js'
 export interface RetryPolicy {
   /** How often a request is sent at most. Default 4. */
   maxAttempts: number
-  /** The first pause without a word from the provider; it doubles each time. Default 500. */
+  /** The first pause when the provider sends no Retry-After; it doubles each time. Default 500. */
   baseDelayMs: number
-  /** The longest pause. A provider that asks for more is not waited for. Default 60,000. */
+  /** The longest pause. A longer Retry-After fails the request. Default 60,000. */
   maxDelayMs: number
   /** Waits, and rejects when the signal is aborted. Replaceable, so that tests need no clock. */
   sleep: (delayMs: number, signal?: AbortSignal) => Promise<void>
@@ -27,14 +27,15 @@ export const DEFAULT_RETRY: Readonly<RetryPolicy> = {
 }
 
 /**
- * The pause before attempt number `attempt + 1`, or `undefined` to give up. The provider's own wish is
- * obeyed exactly, with a little added so that many waiters do not return in the same instant.
+ * The pause before attempt number `attempt + 1`, or `undefined` for no further attempt. A Retry-After header is
+ * honoured as given, with a little jitter added so that many clients do not retry in the same instant.
  */
 export function retryDelayMs(error: AgentError, attempt: number, policy: RetryPolicy): number | undefined {
   if (!error.retryable || attempt >= attemptsFor(error, policy)) return undefined
-  const wish = error.details.retryAfterMs
-  if (typeof wish === 'number') {
-    return wish > policy.maxDelayMs ? undefined : wish + policy.random() * Math.min(250, policy.baseDelayMs)
+  const { retryAfterMs } = error.details
+  if (typeof retryAfterMs === 'number') {
+    const jitter = policy.random() * Math.min(250, policy.baseDelayMs)
+    return retryAfterMs > policy.maxDelayMs ? undefined : retryAfterMs + jitter
   }
   const ceiling = Math.min(policy.maxDelayMs, policy.baseDelayMs * 2 ** (attempt - 1))
   return ceiling * (0.5 + policy.random() / 2)
@@ -73,7 +74,7 @@ function isVisible(event: StreamEvent): boolean {
   return event.type !== 'request' && event.type !== 'usage'
 }
 
-/** A sample that its own server could not read is worth one more try, not three. */
+/** A sample that its own server could not parse is retried once, not three times. */
 function attemptsFor(error: AgentError, policy: RetryPolicy): number {
   return error.code === 'provider-rejected' ? Math.min(2, policy.maxAttempts) : policy.maxAttempts
 }

@@ -40,7 +40,7 @@ export interface ScriptedProviderOptions {
   model?: Partial<ModelInfo>
 }
 
-/** A model that says what it was told to say, and remembers what it was asked. */
+/** A model that answers from a script and records the requests. */
 export class ScriptedProvider implements Provider {
   readonly id: string
   /** Every request so far, copied when it came in. */

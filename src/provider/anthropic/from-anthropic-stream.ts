@@ -1,5 +1,5 @@
 /**
- * Anthropic's stream → events. Blocks open and close by number; a call is told when its block closes; the
+ * Anthropic's stream → events. Blocks open and close by number; a call is emitted when its block closes; the
  * answer is over at `message_stop` and not before.
  */
 import { own } from '../../base/own.js'
@@ -48,7 +48,7 @@ interface AnthropicUsageWire {
 
 interface ReadState {
   answer: AnswerAssembly
-  /** Blocks that are told when they close: calls and the vendor's own. */
+  /** Blocks that are emitted when they close: calls and the vendor's own. */
   open: Map<number, { block: AnthropicAnswerBlockWire; json: string }>
   usage: AnthropicUsageWire
   stopReason?: string
@@ -177,7 +177,7 @@ function takeUsage(usage: AnthropicUsageWire | undefined, state: ReadState): voi
   }
 }
 
-/** Anthropic counts cached tokens beside its input tokens; Lango counts them among them. */
+/** Anthropic's input tokens exclude cached tokens; Lango's include them. */
 function toUsage(usage: AnthropicUsageWire): Partial<Usage> {
   const read = usage.cache_read_input_tokens ?? 0
   const written = usage.cache_creation_input_tokens ?? 0

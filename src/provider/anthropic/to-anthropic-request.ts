@@ -191,9 +191,9 @@ function maxTokens(
   limit: number,
   thinking: AnthropicThinkingWire | undefined,
 ): number {
-  const wish = options.maxOutputTokens ?? limit
-  if (thinking?.budget_tokens === undefined || wish > thinking.budget_tokens) return wish
-  return thinking.budget_tokens + wish
+  const requested = options.maxOutputTokens ?? limit
+  if (thinking?.budget_tokens === undefined || requested > thinking.budget_tokens) return requested
+  return thinking.budget_tokens + requested
 }
 
 /** Newer models take a temperature or a top-p, not both. */
@@ -224,8 +224,8 @@ function closed(schema: unknown): unknown {
 }
 
 /**
- * When Claude may be asked to think, and in which words. Up to 4.5 a budget of tokens is given and the turn
- * being continued must begin with thinking; from 4.6 on the model decides and is told an effort.
+ * When Claude may be asked to think, and how. Up to 4.5 a budget of tokens is given and the turn
+ * being continued must begin with thinking; from 4.6 on the model decides and takes an effort.
  */
 interface AnthropicThinkingWire {
   type: 'enabled' | 'adaptive'
@@ -233,29 +233,29 @@ interface AnthropicThinkingWire {
   display?: 'summarized' | 'omitted'
 }
 
-interface ThinkingWish {
+interface ThinkingOptions {
   thinking?: AnthropicThinkingWire
   effort?: 'low' | 'medium' | 'high'
 }
 
-/** The wire's words for the caller's wish, or nothing where it would be refused. */
-function toThinking(request: PreparedRequest): ThinkingWish {
-  const wish = request.options.thinking
-  if (wish === undefined || wish.budgetTokens === 0) return {}
+/** The wire's fields for the requested thinking, or nothing where it would be refused. */
+function toThinking(request: PreparedRequest): ThinkingOptions {
+  const wanted = request.options.thinking
+  if (wanted === undefined || wanted.budgetTokens === 0) return {}
   if (isAdaptive(request)) {
-    const effort = effortOf(wish)
+    const effort = effortOf(wanted)
     return {
-      thinking: { type: 'adaptive', ...(wish.includeThoughts ? { display: 'summarized' } : {}) },
+      thinking: { type: 'adaptive', ...(wanted.includeThoughts ? { display: 'summarized' } : {}) },
       ...(effort === undefined ? {} : { effort }),
     }
   }
   // Forced tools and thinking exclude each other, and so does a turn that was begun without thinking.
   if (isForced(request.options) || isTurnWithoutThinking(request.messages)) return {}
-  const budget = Math.max(1024, wish.budgetTokens ?? BUDGETS[wish.effort ?? 'medium'])
+  const budget = Math.max(1024, wanted.budgetTokens ?? BUDGETS[wanted.effort ?? 'medium'])
   return { thinking: { type: 'enabled', budget_tokens: Math.min(budget, request.info.outputLimit - 1024) } }
 }
 
-/** Sampling settings are refused beside thinking, and by 4.7 and later altogether. */
+/** Sampling settings are refused together with thinking, and by 4.7 and later altogether. */
 function takesSampling(request: PreparedRequest, thinking: AnthropicThinkingWire | undefined): boolean {
   return thinking === undefined && !refusesSampling(request.model)
 }
@@ -283,9 +283,9 @@ function isTurnWithoutThinking(messages: readonly ProviderMessage[]): boolean {
 
 const BUDGETS = { minimal: 1024, low: 2048, medium: 8192, high: 24_576 } as const
 
-function effortOf(wish: NonNullable<GenerationOptions['thinking']>): ThinkingWish['effort'] {
-  if (wish.effort !== undefined) return wish.effort === 'minimal' ? 'low' : wish.effort
-  if (wish.budgetTokens === undefined) return undefined
-  if (wish.budgetTokens <= 4096) return 'low'
-  return wish.budgetTokens <= 16_384 ? 'medium' : 'high'
+function effortOf(wanted: NonNullable<GenerationOptions['thinking']>): ThinkingOptions['effort'] {
+  if (wanted.effort !== undefined) return wanted.effort === 'minimal' ? 'low' : wanted.effort
+  if (wanted.budgetTokens === undefined) return undefined
+  if (wanted.budgetTokens <= 4096) return 'low'
+  return wanted.budgetTokens <= 16_384 ? 'medium' : 'high'
 }

@@ -45,7 +45,7 @@ export function toGeminiRequest(request: PreparedRequest): GeminiRequestWire {
   const generationConfig = toGenerationConfig(options, request.model)
   return {
     contents: rest.map(message => toContent(message, profile)),
-    // The SDK adds this role anyway; written here so that the body told to the caller is the body sent.
+    // The SDK adds this role anyway; written here so that the reported body is the body sent.
     ...(system.length > 0 ? { systemInstruction: { role: 'user', parts: system } } : {}),
     ...(tools.length > 0 ? { tools: [{ functionDeclarations: tools.map(toFunction) }] } : {}),
     ...(tools.length > 0 ? toToolConfig(options) : {}),
@@ -92,7 +92,7 @@ function toResultParts(part: ProviderPart & { type: 'tool-result' }, profile: Pr
     response: isRecord(part.result) ? part.result : { output: part.result ?? '' },
     ...(inside ? { parts: media } : {}),
   }
-  // Gemini 2 knows media only beside a response.
+  // Gemini 2 takes media only next to a response, not inside it.
   return inside ? [{ functionResponse }] : [{ functionResponse }, ...media]
 }
 
@@ -141,7 +141,7 @@ function toGenerationConfig(options: GenerationOptions, model: string): Record<s
   }
 }
 
-/** Gemini 3 is told a level, Gemini 2.5 a number of tokens; a number is understood by both. */
+/** Gemini 3 takes a level, Gemini 2.5 a number of tokens; both accept a number. */
 function toThinkingConfig(
   thinking: NonNullable<GenerationOptions['thinking']>,
   model: string,

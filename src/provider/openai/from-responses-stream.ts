@@ -131,7 +131,7 @@ const INCOMPLETE_REASONS: Readonly<Record<string, FinishReason>> = {
   content_filter: 'blocked',
 }
 
-/** An error told inside the stream, in the shape of one that the SDK would have thrown. */
+/** An error inside the stream, in the shape of one that the SDK would have thrown. */
 function failure(error: { code?: string | undefined; message?: string | undefined }): Error {
   const message = error.message ?? 'The response failed without a reason.'
   return Object.assign(new TypeError(message), { error: { code: error.code, message } })

@@ -196,7 +196,7 @@ function toResponseFormat(options: GenerationOptions, quirks: ChatQuirks): Recor
   return { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } } }
 }
 
-/** Servers that know only "some JSON" are told the schema, and must read the word JSON to comply at all. */
+/** `json_object` servers get the schema as text; they require that it contains "JSON". */
 function withSchemaInWords(
   messages: ChatMessageWire[],
   options: GenerationOptions,

@@ -21,7 +21,7 @@ test('thoughts that lead only to thoughts go, from the end on', () => {
   expect(repairs.map(repair => repair.at)).toEqual([2, 1])
 })
 
-test('a thought behind a call goes, because the result comes between it and what follows', () => {
+test('a thought after a call is dropped, because the result comes between it and what follows', () => {
   const call: ProviderPart = { type: 'tool-call', id: 'a', name: 'b', args: {} }
   const result: ProviderMessage = {
     role: 'tool',

@@ -1,6 +1,6 @@
 /**
  * Some vendors refuse reasoning that leads to nothing: a thought must be followed by what it led to. A
- * response that was cut off while thinking leaves just that behind.
+ * response that was cut off while thinking leaves just that.
  */
 import { type Entry, hasCalls, type StepContext, withParts } from './receipt.js'
 

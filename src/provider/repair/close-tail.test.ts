@@ -13,7 +13,7 @@ test.each([
   'groq',
   'vllm',
   'ollama',
-])('%s goes on from the assistant’s own words', profile => {
+])('%s continues the assistant’s message', profile => {
   const history = [say('user', 'hi'), say('assistant', 'Once upon ')]
   expect(repairHistory(history, profile).messages).toBe(history)
 })

@@ -1,10 +1,10 @@
-/** What may stand last. Newer models answer a user or a tool and refuse to go on from their own words. */
+/** What may come last. Newer models answer a user or a tool and refuse to continue an assistant message. */
 import { CONTINUE_TEXT } from './prepend-user.js'
 import { type Entry, madeEntry, replaceParts, type StepContext } from './receipt.js'
 
 const STEP = 'close-tail'
 
-/** Adds a user turn behind an assistant's last word, or trims it, as the profile demands. */
+/** Adds a user turn after a final assistant message, or trims that message, as the profile demands. */
 export function closeTail(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { profile, next } = context
   const last = entries.at(-1)

@@ -12,7 +12,7 @@ const result = (id: string, value: unknown, more: Partial<ToolResultPart> = {}):
   parts: [{ type: 'tool-result', id, name: 'search', result: value, ...more }],
 })
 
-test('an orphan’s words and images stay, in the user’s voice', () => {
+test('an orphan’s text and images stay, in a user message', () => {
   const image: MediaPart = { type: 'media', mimeType: 'image/png', data: 'eA==' }
   const { messages } = repairHistory(
     [result('gone', { n: 1 }, { media: [image] }), say('user', 'hi')],

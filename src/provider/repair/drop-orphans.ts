@@ -1,6 +1,6 @@
 /**
  * Step 1 of the specification's five. A result whose call is gone is refused everywhere, but it is what a
- * tool said: it stays as a note in the user's voice. A result that stands before its call moves behind it,
+ * tool said: it stays as a note in the user's voice. A result that comes before its call moves after it,
  * and of several results for one call the last successful one answers it.
  */
 import type { ProviderPart, ToolResultPart } from '../provider.js'
@@ -112,12 +112,12 @@ function applyFates(entries: readonly Entry[], fates: Fates, context: StepContex
 
 const RECEIPTS: Readonly<Record<Fate, { kind: string; what: string }>> = {
   orphan: { kind: 'note', what: 'without a call became a text note' },
-  early: { kind: 'move', what: 'was moved behind its call' },
+  early: { kind: 'move', what: 'was moved after its call' },
   rival: { kind: 'note-duplicate', what: 'that another one replaces became a text note' },
   repeat: { kind: 'drop-duplicate', what: 'that only repeats another was dropped' },
 }
 
-/** Keeps what stays of an entry, and what its lost results said as a note behind it. */
+/** Keeps what stays of an entry, and what its lost results said as a note after it. */
 function takeOut(
   entry: Entry,
   places: ReadonlyMap<number, Fate>,

@@ -8,7 +8,7 @@ import type { Profile } from './profile.js'
 import { REFUSALS } from './refusals.js'
 
 export interface Finding {
-  /** What is wrong, as a word for programs: `call-without-result`, `orphan-result`, … */
+  /** What is wrong, as a code: `call-without-result`, `orphan-result`, … */
   readonly code: FindingCode
   /** `mapped`: ids, names, signatures and media that are rewritten on every send. `breaks`: a refusal. */
   readonly severity: 'breaks' | 'mapped'
@@ -22,7 +22,7 @@ export interface Finding {
 
 export type FindingCode = keyof typeof CODES
 
-/** What is wrong, in words of our own, and how much it matters. */
+/** What is wrong, as a sentence, and how severe it is. */
 const CODES = {
   'unknown-role': { severity: 'breaks', text: 'The role is not one that a model knows.' },
   'unreadable-part': { severity: 'breaks', text: 'A part is of no known kind or lacks a field.' },
@@ -32,7 +32,7 @@ const CODES = {
   'foreign-part': { severity: 'mapped', text: 'A part means something to another vendor only.' },
   'foreign-signature': { severity: 'mapped', text: 'A signature was made by another vendor.' },
   'missing-signature': { severity: 'mapped', text: 'A call of the current turn is not signed.' },
-  'missing-reasoning': { severity: 'mapped', text: 'A call has no reasoning beside it.' },
+  'missing-reasoning': { severity: 'mapped', text: 'A call comes without reasoning.' },
   'empty-part': { severity: 'breaks', text: 'A part is empty.' },
   'empty-message': { severity: 'breaks', text: 'A message is empty.' },
   'reasoning-without-follower': { severity: 'breaks', text: 'Reasoning leads to nothing.' },
@@ -45,13 +45,13 @@ const CODES = {
   'repeated-role': { severity: 'breaks', text: 'Two messages of one role follow each other.' },
   'no-user-first': { severity: 'breaks', text: 'The history does not begin with a user message.' },
   'call-without-result': { severity: 'breaks', text: 'A call has no result.' },
-  'distant-result': { severity: 'breaks', text: 'A result does not stand right behind its call.' },
+  'distant-result': { severity: 'breaks', text: 'A result does not directly follow its call.' },
   'scattered-results': {
     severity: 'breaks',
     text: 'The results of one message’s calls are not one message.',
   },
   'unordered-results': { severity: 'breaks', text: 'Results do not stand in the order of their calls.' },
-  'text-after-call': { severity: 'breaks', text: 'Text stands behind a call.' },
+  'text-after-call': { severity: 'breaks', text: 'Text follows a call.' },
   'misplaced-media': { severity: 'mapped', text: 'Media stand where this model does not take them.' },
   'refused-media': { severity: 'mapped', text: 'Media are of a kind that this model does not take.' },
   'malformed-arguments': { severity: 'breaks', text: 'The arguments of a call are not an object.' },

@@ -11,7 +11,7 @@ test('an answered question is fine for every profile when the user speaks next',
   for (const profile of PROFILE_NAMES) expect(lintHistory(history, profile)).toEqual([])
 })
 
-test('as it stands, it is refused by those that want the last word to be the user’s', () => {
+test('as given, it is refused by profiles that require a user message last', () => {
   const history = [say('user', 'hi'), say('assistant', 'hello')]
   expect(lintHistory(history, 'anthropic-4.6', { next: 'none' })).toEqual([
     {

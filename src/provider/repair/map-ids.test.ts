@@ -27,7 +27,7 @@ test('an id is the same on every send, and in every place', () => {
   expect(idsOf(repairHistory([user, ...pair('toolu_2')], 'mistral').messages)).toEqual([second, second])
 })
 
-test('ids that the profile takes stay, whoever made them', () => {
+test('ids that the profile takes stay, whichever vendor made them', () => {
   const history = [user, ...pair('toolu_1', 'call_2')]
   expect(repairHistory(history, 'anthropic-4.6').messages).toBe(history)
 })

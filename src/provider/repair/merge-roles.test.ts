@@ -17,7 +17,7 @@ test('lists are joined, parts never, so signatures stay on their parts', () => {
   expect(messages[1]?.parts[0]).toBe(signed)
 })
 
-test('results and the words behind them stay two messages', () => {
+test('results and the text after them stay two messages', () => {
   const history: ProviderMessage[] = [
     { role: 'user', parts: [text('hi')] },
     { role: 'assistant', parts: [{ type: 'tool-call', id: 'a', name: 'b', args: {}, signature: 's' }] },

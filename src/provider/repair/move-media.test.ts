@@ -41,7 +41,7 @@ test('an image at the end becomes a user message of its own', () => {
   ])
 })
 
-test('an assistant’s image waits behind the results of its calls', () => {
+test('an assistant’s image moves after the results of its calls', () => {
   const drawn: ProviderMessage = { role: 'assistant', parts: [image, ...calls('a').parts] }
   const { messages } = repairHistory([user, drawn, plain('a')], 'openai-chat')
   expect(messages.map(message => message.role)).toEqual(['user', 'assistant', 'tool', 'user'])

@@ -1,7 +1,7 @@
 /**
  * Images and files stand where the profile takes them. From a result or an assistant's message they move to
- * the next user message, with words that say where they came from; what the model cannot take at all is
- * named in words.
+ * the next user message, with a text that says where they came from; what the model cannot take at all is
+ * replaced by a text.
  */
 import type { MediaPart, ProviderPart, ToolResultPart } from '../provider.js'
 import type { MediaRules } from './profile.js'
@@ -17,7 +17,7 @@ import {
 
 const STEP = 'move-media'
 
-/** Moves media to where the profile takes them, and names in words what it does not take. */
+/** Moves media to where the profile takes them, and replaces by a text what it does not take. */
 export function moveMedia(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   let moved: Entry[] | undefined
   let waiting: ProviderPart[] = []
@@ -118,5 +118,5 @@ function stubText(part: MediaPart): string {
 }
 
 function stubDetail(part: MediaPart, { profile }: StepContext): string {
-  return `${part.mimeType}, which ${profile.name} does not take, was named in words.`
+  return `${part.mimeType}, which ${profile.name} does not take, was replaced by a text.`
 }

@@ -13,7 +13,7 @@ const result = (id: string, value: unknown = { output: id }): ToolResultPart => 
 const calls = (...ids: string[]): ProviderMessage => ({ role: 'assistant', parts: ids.map(call) })
 const results = (...ids: string[]): ProviderMessage => ({ role: 'tool', parts: ids.map(id => result(id)) })
 
-test('an id that comes back is answered by the result nearest behind it', () => {
+test('a reused id is answered by the nearest result after it', () => {
   const history = [say('user', 'hi'), calls('x'), say('user', 'and?'), calls('x'), results('x')]
   const { messages, repairs } = repairHistory(history, 'openai-chat')
   expect(messages[4]).toBe(history[3])
@@ -35,13 +35,13 @@ test('separate tool messages are as good as one where results need not be groupe
   expect(repairHistory(history, 'openai-chat').messages).toBe(history)
 })
 
-test('text behind the results of a user message is left where Claude takes it', () => {
+test('text after the results of a user message is left where Claude takes it', () => {
   const answer: ProviderMessage = { role: 'user', parts: [result('a'), { type: 'text', text: 'and?' }] }
   const history = [say('user', 'hi'), calls('a'), answer]
   expect(repairHistory(history, 'anthropic-4.6').messages).toBe(history)
 })
 
-test('a result moves out of a message that keeps its words', () => {
+test('a result moves out of a message that keeps its text', () => {
   const mixed: ProviderMessage = { role: 'user', parts: [result('b'), { type: 'text', text: 'late' }] }
   const { messages } = repairHistory(
     [say('user', 'hi'), calls('a', 'b'), results('a'), mixed],

@@ -19,8 +19,6 @@ import {
 
 const STEP = 'pair-calls'
 
-/** The specification's words for an answer that never came. */
-
 /** Answers every call, in the place that the profile demands. */
 export function pairCalls(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { pairing } = context.profile
@@ -55,7 +53,7 @@ function isInPlace(batch: readonly CallSite[], entries: readonly Entry[], { resu
   let count = 0
   for (; end < entries.length && hasResults(entries[end] as Entry); end++) {
     for (const part of (entries[end] as Entry).message.parts) if (part.type === 'tool-result') count++
-    // Words behind the results of a user message end the run.
+    // Text after the results of a user message ends the run.
     if ((entries[end] as Entry).message.parts.at(-1)?.type !== 'tool-result') {
       end++
       break
@@ -71,7 +69,7 @@ function isInPlace(batch: readonly CallSite[], entries: readonly Entry[], { resu
   return count === batch.length
 }
 
-/** Takes the results of broken batches from wherever they stand and puts them behind their calls. */
+/** Takes the results of broken batches from anywhere in the history and puts them after their calls. */
 function rebuild(
   entries: readonly Entry[],
   broken: readonly (readonly CallSite[])[],
@@ -102,8 +100,8 @@ function rebuild(
 }
 
 const MOVES = {
-  move: 'was moved right behind its call',
-  group: 'was grouped with those of the calls beside it',
+  move: 'was moved directly after its call',
+  group: 'was grouped with those of the other calls',
   reorder: 'was put in the order of the calls',
 }
 

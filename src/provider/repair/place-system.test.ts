@@ -4,7 +4,7 @@ import { repairHistory } from './repair-history.js'
 
 const say = (role: string, text: string): ProviderMessage => ({ role, parts: [{ type: 'text', text }] })
 
-test('Mistral takes a system message behind a user, not behind an assistant', () => {
+test('Mistral takes a system message after a user, not after an assistant', () => {
   const history = [
     say('user', 'hi'),
     say('system', 'one'),

@@ -4,7 +4,7 @@ import { type Entry, madeEntry, newEntry, replaceEntries, type StepContext } fro
 
 const STEP = 'place-system'
 
-/** The words in front of an instruction that could not stay a system message. */
+/** The text in front of an instruction that could not stay a system message. */
 const INSTRUCTION_LABEL = '[system instruction]'
 
 /** Turns system messages in refused places into marked user text, and joins leading ones if only one may lead. */

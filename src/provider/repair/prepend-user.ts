@@ -2,7 +2,7 @@
 import { countLeading } from './place-system.js'
 import { type Entry, hasResults, madeEntry, type StepContext } from './receipt.js'
 
-/** The specification's words for a user turn that nobody spoke. */
+/** The specification's text for a user turn that no user wrote. */
 export const CONTINUE_TEXT = '[continue]'
 
 /** Puts a minimal user turn in front where the profile demands one. */

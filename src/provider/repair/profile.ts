@@ -21,12 +21,12 @@ export interface Profile {
   readonly last: 'any' | 'trimmed' | 'user-or-tool'
   /** Neighbours of one role must be one message. Tool results are a role of their own here. */
   readonly alternation: boolean
-  /** Where system messages may stand. `open`: anywhere but behind an assistant or a tool. */
+  /** Where system messages may stand. `open`: anywhere but after an assistant or a tool. */
   readonly system: 'anywhere' | 'open' | 'leading' | 'one-leading'
-  /** Where a call's result must stand: right behind it, anywhere later, or nowhere in particular. */
+  /** Where a call's result must be: directly after it, anywhere later, or nowhere in particular. */
   readonly pairing: 'next' | 'later' | 'none'
   readonly results: ResultRules
-  /** A call must end its message: text behind it is refused. */
+  /** A call must end its message: text after it is refused. */
   readonly callsLast: boolean
   /** Which text parts are refused: the empty, the blank (white space only), or none. */
   readonly dropText: 'never' | 'empty' | 'blank'
@@ -64,7 +64,7 @@ export interface ResultRules {
 
 export interface ReasoningRules {
   readonly keep: 'none' | 'own' | 'own-signed'
-  /** What must stand with reasoning: nothing, something in the same message, or something behind it. */
+  /** What must stand with reasoning: nothing, something in the same message, or something after it. */
   readonly needs: 'nothing' | 'company' | 'follower'
   /** A message with calls must carry reasoning, be it empty. */
   readonly requiredWithCalls: boolean

@@ -1,6 +1,6 @@
 /**
  * What providers say to a history that breaks a rule: the label under which `docs/strict-servers.md` lists
- * the error, and the provider's own words, shortened where they repeat ids and indices. By profile, and by
+ * the error, and the provider's own message, shortened where they repeat ids and indices. By profile, and by
  * vendor for what its profiles share.
  */
 export const REFUSALS: Readonly<Record<string, Readonly<Record<string, string>>>> = {

@@ -1,4 +1,4 @@
-/** Code execution, server tools and the like mean something to their maker only: others are told in words. */
+/** Code execution, server tools and the like mean something to their vendor only: others get text. */
 import { type Entry, orNothing, type ReplacePart, replaceAllParts, type StepContext } from './receipt.js'
 
 /** Turns parts that only another vendor understands into text. */
