@@ -3,6 +3,7 @@
  * with, raw; results go as `user`, never as `function`, which newer endpoints refuse.
  */
 
+import { isRecord } from '../../base/is-record.js'
 import type {
   GenerationOptions,
   MediaPart,
@@ -166,7 +167,3 @@ function thinkingLevel(effort: keyof typeof THINKING_BUDGETS, model: string): st
 }
 
 const THINKING_BUDGETS = { minimal: 512, low: 1024, medium: 8192, high: 24_576 } as const
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value)
-}

@@ -1,10 +1,11 @@
 /** Arguments are a JSON object on every wire. A stream that was cut off, or an older store, leaves other things. */
+import { isRecord } from '../../base/is-record.js'
 import { type Entry, replaceAllParts, type StepContext, toolLabel } from './receipt.js'
 
 /** Makes the arguments of every call an object. */
 export function fixArguments(entries: readonly Entry[], { report }: StepContext): readonly Entry[] {
   return replaceAllParts(entries, (part, _, entry) => {
-    if (part.type !== 'tool-call' || isObject(part.args)) return part
+    if (part.type !== 'tool-call' || isRecord(part.args)) return part
     const { args, how } = readArguments(part.args)
     const detail = `The arguments of ${toolLabel(part)} were ${how}.`
     report({ step: 'fix-arguments', kind: 'rewrite', at: entry.at, detail })
@@ -22,12 +23,12 @@ export interface ReadArguments {
 
 /** The arguments as an object, whatever was stored. */
 export function readArguments(args: unknown): ReadArguments {
-  if (isObject(args)) return { args, how: 'an object already' }
+  if (isRecord(args)) return { args, how: 'an object already' }
   if (args === undefined || args === null || args === '') return { args: {}, how: 'missing and set to {}' }
   if (typeof args !== 'string') return { args: { value: args }, how: 'not an object and were wrapped in one' }
   try {
     const parsed: unknown = JSON.parse(args)
-    if (isObject(parsed)) return { args: parsed, how: 'parsed from their JSON text' }
+    if (isRecord(parsed)) return { args: parsed, how: 'parsed from their JSON text' }
     return { args: { value: parsed }, how: 'not an object and were wrapped in one' }
   } catch {
     return {
@@ -36,9 +37,4 @@ export function readArguments(args: unknown): ReadArguments {
       how: `not readable as JSON and set to {}; they were: ${args.slice(0, 200)}`,
     }
   }
-}
-
-/** A JSON object: not null, not a list. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,7 @@
 /** What a tool said, in the form that the wire demands: an object with a name, or at least not nothing. */
+
+import { isRecord } from '../../base/is-record.js'
 import type { ToolResultPart } from '../provider.js'
-import { isObject } from './fix-arguments.js'
 import { matchResults } from './match-results.js'
 import type { Profile } from './profile.js'
 import { type Entry, replaceAllParts, type StepContext, toolLabel } from './receipt.js'
@@ -32,7 +33,7 @@ function wrap(part: ToolResultPart, at: number, { profile, report }: StepContext
   if (filled !== part.result) {
     report({ step: STEP, kind: 'fill', at, detail: `The empty result of ${toolLabel(part)} was filled.` })
   }
-  if (profile.results.object && !isObject(filled)) {
+  if (profile.results.object && !isRecord(filled)) {
     const key = part.isError === true ? 'error' : 'output'
     report({
       step: STEP,
