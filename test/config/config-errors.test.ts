@@ -7,6 +7,7 @@ import { AgentError } from '../../src/errors.js'
 import { describeModel } from '../../src/provider/model-catalog.js'
 import { createRegistry } from '../../src/provider/provider-registry.js'
 import { KEYED_PROVIDERS } from '../../src/provider/vendors.js'
+import { BUILT_IN_TOOL_NAMES } from '../../src/tools/tool-names.js'
 
 function problemsOf(input: unknown): string[] {
   try {
