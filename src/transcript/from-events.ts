@@ -1,0 +1,312 @@
+/** A run as its items, built from its events alone: the same events always give the same items. */
+import type { RunEvent, RunFinishReason } from '../run/run-event.js'
+import { type CallItem, pairCalls } from '../session/pair-calls.js'
+import { ABORTED_MARKER, ADK_CONFIRMATION } from '../session/reserved-names.js'
+import type { RunUsage } from '../session/usage.js'
+import {
+  type AnswerUsage,
+  answered,
+  answerUsage,
+  isHiddenCall,
+  type Mark,
+  questionOf,
+  type ReasoningItem,
+  type RunNotes,
+  type TextItem,
+  type ToolItem,
+  type TranscriptItem,
+} from './item.js'
+
+export interface RunTranscript {
+  readonly runId: string
+  /** Items are only added and replaced, never removed: an item keeps its place. */
+  readonly items: readonly TranscriptItem[]
+  readonly lastSeq: number
+  readonly notes: RunNotes
+  /** The root agent and the model, once the run has started. */
+  readonly agent?: string
+  readonly model?: string
+  /** What its model calls have used, and the sum of it. */
+  readonly used: readonly RunUsage[]
+  readonly answer?: AnswerUsage
+  /** Questions of ADK's own tools; the next run answers them. */
+  readonly confirmations: readonly Confirmation[]
+  readonly finishReason?: RunFinishReason
+  /** Calls and results in order, to pair them; a call that is shown knows its place in `items`. */
+  readonly calls: readonly SeenCall[]
+}
+
+export interface Confirmation {
+  readonly id: string
+  readonly name: string
+  readonly args: Readonly<Record<string, unknown>>
+  readonly reason?: string
+}
+
+interface SeenCall extends CallItem {
+  readonly place?: number
+}
+
+type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
+
+/** A run without events yet. */
+export function newRunTranscript({ runId, afterSeq }: Pick<RunNotes, 'runId' | 'afterSeq'>): RunTranscript {
+  const notes = { runId, afterSeq, marks: [] }
+  return { runId, items: [], lastSeq: 0, notes, used: [], confirmations: [], calls: [] }
+}
+
+/**
+ * The run after one more event. An event that was applied before changes nothing. `now` is when it happened;
+ * absent for an event of the past, whose time is unknown.
+ */
+export function applyRunEvent(run: RunTranscript, event: RunEvent, now?: number): RunTranscript {
+  if (event.runId !== run.runId || event.seq <= run.lastSeq) return run
+  return withEvent({ ...run, lastSeq: event.seq }, event, now)
+}
+
+function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined): RunTranscript {
+  switch (event.type) {
+    case 'run-start':
+      return { ...run, agent: event.agent, model: event.model }
+    case 'text-delta':
+      return event.text === ABORTED_MARKER ? run : withText(run, 'text', event)
+    case 'reasoning-delta':
+      return withText(run, 'reasoning', event)
+    case 'tool-call':
+      return withCall(run, event, now)
+    case 'tool-result':
+      return isHiddenCall(event.name) ? run : withResult(run, event, now)
+    case 'agent-transfer':
+      return withMark(run, { type: 'transfer', from: event.from, to: event.to })
+    case 'turn-warning':
+      return withMark(run, { type: 'warning', turns: event.turns, maxTurns: event.maxTurns })
+    case 'wrap-up':
+      return withMark(run, {
+        type: 'wrap-up',
+        reason: event.reason,
+        turns: event.turns,
+        maxTurns: event.maxTurns,
+      })
+    case 'repair':
+      return withRepair(run, { type: 'repair', profile: event.profile, repairs: event.repairs })
+    case 'history-cut':
+      return withCut(run, { type: 'history-cut', cuts: [event.cut] })
+    case 'approval-request':
+      return withRequest(run, event)
+    case 'approval-answer':
+      return withApproval(run, event, now)
+    case 'usage':
+      return withUsage(run, event)
+    case 'error':
+      return withError(run, event)
+    case 'run-finish':
+      return finished(run, event)
+    default:
+      return event satisfies never
+  }
+}
+
+function push(run: RunTranscript, item: TranscriptItem): RunTranscript {
+  return { ...run, items: [...closed(run.items, authorOf(item)), item] }
+}
+
+function nextKey(run: RunTranscript): string {
+  return `live:${run.runId}:${run.items.length}`
+}
+
+function authorOf(item: TranscriptItem): string | undefined {
+  return 'author' in item ? item.author : undefined
+}
+
+function isStreaming(item: TranscriptItem | undefined): item is TextItem | ReasoningItem {
+  return (item?.kind === 'text' || item?.kind === 'reasoning') && item.streaming === true
+}
+
+/** What an author wrote is complete once that author does something else; without an author: all authors. */
+function closed(items: readonly TranscriptItem[], author: string | undefined): readonly TranscriptItem[] {
+  const isDone = (item: TranscriptItem) =>
+    isStreaming(item) && (author === undefined || item.author === author)
+  if (!items.some(isDone)) return items
+  return items.map(item => {
+    if (!isDone(item)) return item
+    const { streaming: _done, ...whole } = item as TextItem | ReasoningItem
+    return whole
+  })
+}
+
+type Delta = EventOf<'text-delta'> | EventOf<'reasoning-delta'>
+
+/** Authors may write at the same time: each continues their own text. */
+function withText(run: RunTranscript, kind: 'text' | 'reasoning', { author, text }: Delta): RunTranscript {
+  const place = run.items.findLastIndex(item => authorOf(item) === author)
+  const item = run.items[place]
+  if (isStreaming(item) && item.kind === kind) {
+    return { ...run, items: run.items.with(place, { ...item, text: item.text + text }) }
+  }
+  if (text === '') return run
+  return push(run, { kind, key: nextKey(run), author, text, streaming: true })
+}
+
+function withCall(run: RunTranscript, event: EventOf<'tool-call'>, now: number | undefined): RunTranscript {
+  const { id, name, args, author, pending } = event
+  if (isHiddenCall(name)) {
+    const mark = questionOf(name, args)
+    const hidden = withSeen(run, { kind: 'call', id, name })
+    return mark ? push(hidden, { kind: 'mark', key: nextKey(run), mark, runId: run.runId }) : hidden
+  }
+  const started = now === undefined ? {} : { startedAt: now }
+  const status = pending ? 'pending' : 'running'
+  return pushTool(run, { author, callId: id, name, args, status, ...started })
+}
+
+function pushTool(run: RunTranscript, tool: Omit<ToolItem, 'kind' | 'key'>): RunTranscript {
+  const { callId: id, name } = tool
+  const seen = withSeen(run, { kind: 'call', id, name, place: run.items.length })
+  return push(seen, { kind: 'tool', key: nextKey(run), ...tool })
+}
+
+/** Events do not say where a message ends: calls without a result between them count as one message. */
+function withSeen(run: RunTranscript, item: Omit<SeenCall, 'at' | 'turn'>): RunTranscript {
+  const last = run.calls.at(-1)
+  const at = last === undefined ? 0 : last.kind === item.kind ? last.at : last.at + 1
+  return { ...run, calls: [...run.calls, { ...item, at, turn: 0 }] }
+}
+
+function updateTool(run: RunTranscript, place: number, change: (tool: ToolItem) => ToolItem): RunTranscript {
+  const item = run.items[place]
+  return item?.kind === 'tool' ? { ...run, items: run.items.with(place, change(item)) } : run
+}
+
+function withResult(
+  run: RunTranscript,
+  event: EventOf<'tool-result'>,
+  now: number | undefined,
+): RunTranscript {
+  const { id, name, author, durationMs } = event
+  const seen = withSeen(run, { kind: 'answer', id, name })
+  const pair = pairCalls(seen.calls).at(-1)
+  const place = pair && !pair.duplicate ? seen.calls[pair.call]?.place : undefined
+  const result = answered(event.result, event.isError)
+  if (place === undefined) {
+    return push(seen, {
+      kind: 'tool',
+      key: nextKey(run),
+      author,
+      callId: id,
+      name,
+      args: undefined,
+      ...result,
+    })
+  }
+  const durations =
+    durationMs === undefined ? {} : { durations: { ...run.notes.durations, [id]: durationMs } }
+  const measured: RunTranscript = { ...seen, notes: { ...seen.notes, ...durations } }
+  return updateTool(measured, place, tool => {
+    const { startedAt, reason: _reason, ...call } = tool
+    const seenMs = now === undefined || startedAt === undefined ? undefined : now - startedAt
+    const took = durationMs ?? seenMs
+    return { ...call, ...result, ...(took === undefined ? {} : { durationMs: took }) }
+  })
+}
+
+/** The newest call of this id that has no result. */
+function openTool(run: RunTranscript, callId: string): number {
+  return run.items.findLastIndex(item => item.kind === 'tool' && item.callId === callId && isOpen(item))
+}
+
+/** Whether a call may still get a result in its run. */
+export function isOpen({ status }: ToolItem): boolean {
+  return status === 'running' || status === 'waiting' || status === 'pending'
+}
+
+function withRequest(run: RunTranscript, event: EventOf<'approval-request'>): RunTranscript {
+  const { id, name, args } = event
+  const reason = event.reason === undefined ? {} : { reason: event.reason }
+  const isAdks = run.calls.some(call => call.id === id && call.name === ADK_CONFIRMATION)
+  if (isAdks) return { ...run, confirmations: [...run.confirmations, { id, name, args, ...reason }] }
+  const place = openTool(run, id)
+  if (place >= 0) return updateTool(run, place, tool => ({ ...tool, status: 'waiting', ...reason }))
+  // A call of an agent inside a tool, whose calls are not events.
+  return pushTool(run, { author: '', callId: id, name, args, status: 'waiting', ...reason })
+}
+
+function withApproval(
+  run: RunTranscript,
+  { id, answer }: EventOf<'approval-answer'>,
+  now: number | undefined,
+): RunTranscript {
+  const place = openTool(run, id)
+  if (place < 0) return run
+  const approvals = { ...run.notes.approvals, [id]: answer }
+  const noted: RunTranscript = { ...run, notes: { ...run.notes, approvals } }
+  return updateTool(noted, place, ({ reason: _reason, startedAt, ...tool }) => ({
+    ...tool,
+    status: 'running',
+    approval: answer,
+    // Without the wait for a person; unknown when its beginning was not seen.
+    ...(startedAt === undefined || now === undefined ? {} : { startedAt: now }),
+  }))
+}
+
+/** A report of usage is the end of a model call: its text is complete. */
+function withUsage(run: RunTranscript, { author, model, usage }: EventOf<'usage'>): RunTranscript {
+  const items = closed(run.items, author)
+  // Of an agent inside a tool: its calls are no part of the answer's messages.
+  if (author === '') return { ...run, items }
+  const used = [...run.used, usage]
+  return { ...run, items, used, answer: answerUsage(used, model) }
+}
+
+function withError(run: RunTranscript, event: EventOf<'error'>): RunTranscript {
+  const error = { code: event.error.code, message: event.error.message }
+  const kept = withUnfinished(run)
+  const shown = push(kept, { kind: 'error', key: nextKey(run), error, runId: run.runId })
+  return { ...shown, notes: { ...kept.notes, error } }
+}
+
+function withUnfinished(run: RunTranscript): RunTranscript {
+  const unfinished = run.items.flatMap(item =>
+    item.kind === 'text' && isStreaming(item) ? [{ author: item.author, text: item.text }] : [],
+  )
+  return unfinished.length > 0 ? { ...run, notes: { ...run.notes, unfinished } } : run
+}
+
+function finished(before: RunTranscript, { finishReason }: EventOf<'run-finish'>): RunTranscript {
+  const isAborted = finishReason === 'aborted'
+  const run = isAborted ? withUnfinished(before) : before
+  const items = closed(run.items, undefined).map((item): TranscriptItem => {
+    if (item.kind !== 'tool' || (item.status !== 'running' && item.status !== 'waiting')) return item
+    const { startedAt: _started, reason: _reason, ...tool } = item
+    return { ...tool, status: 'unanswered' }
+  })
+  const ended: RunTranscript = { ...run, items, finishReason }
+  return isAborted ? withMark(ended, { type: 'stopped' }) : ended
+}
+
+/** The place of a mark that belongs to the end of its run: no call has this id. */
+const AT_THE_END = '(end)'
+
+function withMark(run: RunTranscript, mark: Mark): RunTranscript {
+  const lastTool = run.items.findLast(item => item.kind === 'tool')
+  const anchor = mark.type === 'stopped' ? AT_THE_END : (lastTool?.callId ?? '')
+  const notes = { ...run.notes, marks: [...run.notes.marks, { anchor, mark }] }
+  return { ...push(run, { kind: 'mark', key: nextKey(run), mark, runId: run.runId }), notes }
+}
+
+/** Every model call of a run repairs the same history again; that is reported once. */
+function withRepair(run: RunTranscript, mark: Extract<Mark, { type: 'repair' }>): RunTranscript {
+  const details = (known: Mark) =>
+    known.type === 'repair' ? [known.profile, ...known.repairs.map(({ detail }) => detail)].join('\n') : ''
+  const isKnown = run.notes.marks.some(({ mark: known }) => details(known) === details(mark))
+  return isKnown ? run : withMark(run, mark)
+}
+
+function withCut(run: RunTranscript, mark: Extract<Mark, { type: 'history-cut' }>): RunTranscript {
+  const last = run.items.at(-1)
+  if (last?.kind !== 'mark' || last.mark.type !== 'history-cut') return withMark(run, mark)
+  const known = last.mark
+  const joined: Mark = { type: 'history-cut', cuts: [...known.cuts, ...mark.cuts] }
+  const items = run.items.with(-1, { ...last, mark: joined })
+  const marks = run.notes.marks.map(note => (note.mark === known ? { ...note, mark: joined } : note))
+  return { ...run, items, notes: { ...run.notes, marks } }
+}

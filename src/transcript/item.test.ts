@@ -1,0 +1,431 @@
+// A conversation as the events of its run and as its stored messages gives the same items.
+import { describe, expect, test } from 'vitest'
+import type { RunEvent, RunEventBody } from '../run/run-event.js'
+import type { ChatMessage, ChatPart } from '../session/chat-message.js'
+import { ABORTED_MARKER } from '../session/reserved-names.js'
+import type { RunUsage } from '../session/usage.js'
+import { applyRunEvent, newRunTranscript, type RunTranscript } from './from-events.js'
+import { fromMessages } from './from-messages.js'
+import type { TranscriptItem } from './item.js'
+
+const usage: RunUsage = {
+  inputTokens: 10,
+  outputTokens: 5,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  totalTokens: 15,
+  cost: 0.5,
+}
+
+interface Conversation {
+  events: RunEventBody[]
+  /** The messages of the run, after the user's. */
+  messages: [ChatMessage['role'], ChatPart[], Partial<ChatMessage>?][]
+}
+
+function play({ events }: Conversation): RunTranscript {
+  const start: RunEventBody = { type: 'run-start', userId: 'user', agent: 'root', model: 'play/m' }
+  return [start, ...events].reduce(
+    (run, body, index) =>
+      applyRunEvent(run, { ...body, sessionId: 's', runId: 'r1', seq: index + 1 } as RunEvent, index * 100),
+    newRunTranscript({ runId: 'r1', afterSeq: 0 }),
+  )
+}
+
+function reload({ messages }: Conversation, run: RunTranscript): TranscriptItem[] {
+  const stored = messages.map(([role, parts, facts = {}], index): ChatMessage => {
+    return { seq: index + 2, role, author: 'root', timestamp: index, tokens: 1, parts, ...facts }
+  })
+  const asked: ChatMessage = {
+    seq: 1,
+    role: 'user',
+    author: 'user',
+    timestamp: 0,
+    tokens: 1,
+    parts: [{ type: 'text', text: 'Go' }],
+  }
+  return fromMessages([asked, ...stored], [run.notes])
+}
+
+const bare = (items: readonly TranscriptItem[]) => items.map(({ key: _key, ...item }) => item)
+const say = (text: string, author = 'root'): RunEventBody => ({ type: 'text-delta', author, text })
+const text = (words: string): ChatPart => ({ type: 'text', text: words })
+const finish = (finishReason: 'stop' | 'aborted' | 'error' | 'turn-limit' = 'stop'): RunEventBody => {
+  return { type: 'run-finish', finishReason, text: '', turns: 0, delegations: 0, usage }
+}
+const call = (id: string, name = 'search', args: Record<string, unknown> = { q: id }): RunEventBody => {
+  return { type: 'tool-call', author: 'root', id, name, args }
+}
+const result = (id: string, value: unknown = { found: id }, name = 'search'): RunEventBody => {
+  const isError = JSON.stringify(value).includes('error')
+  return { type: 'tool-result', author: 'root', id, name, result: value, isError, durationMs: 7 }
+}
+const called = (id: string, name = 'search', args: unknown = { q: id }): ChatPart => {
+  return { type: 'tool-call', id, name, args }
+}
+const returned = (id: string, value: unknown = { found: id }, name = 'search'): ChatPart => {
+  const failed = JSON.stringify(value).includes('error') ? { isError: true } : {}
+  return { type: 'tool-result', id, name, result: value, ...failed }
+}
+const stoppedMessage: Conversation['messages'][number] = [
+  'assistant',
+  [text(ABORTED_MARKER)],
+  { synthetic: true },
+]
+const filler = { error: '[no response available] The run was stopped.' }
+const confirmation = { originalFunctionCall: { id: 'c1', name: 'send', args: { to: 'x' } } }
+
+const CONVERSATIONS: [string, Conversation, string[]][] = [
+  [
+    'text and reasoning',
+    {
+      events: [
+        { type: 'reasoning-delta', author: 'root', text: 'H' },
+        { type: 'reasoning-delta', author: 'root', text: 'm' },
+        say('Hel'),
+        say('lo'),
+        finish(),
+      ],
+      messages: [['assistant', [{ type: 'reasoning', text: 'Hm' }, text('Hello')]]],
+    },
+    ['reasoning Hm', 'text Hello'],
+  ],
+  [
+    'two model calls that each give text',
+    {
+      events: [
+        say('One.'),
+        { type: 'usage', author: 'root', model: 'm', usage },
+        say('Two.'),
+        { type: 'usage', author: 'root', model: 'm', usage },
+        finish(),
+      ],
+      messages: [
+        ['assistant', [text('One.')]],
+        ['user', [text('[System: go on]')], { synthetic: true }],
+        ['assistant', [text('Two.')]],
+      ],
+    },
+    ['text One.', 'text Two.'],
+  ],
+  [
+    'calls at the same time, answered in another order',
+    {
+      events: [call('c1'), call('c2'), call('c3'), result('c3'), result('c1'), result('c2'), finish()],
+      messages: [
+        ['assistant', [called('c1'), called('c2'), called('c3')]],
+        ['tool', [returned('c3'), returned('c1'), returned('c2')]],
+      ],
+    },
+    ['tool search done c1', 'tool search done c2', 'tool search done c3'],
+  ],
+  [
+    'an id that is used again',
+    {
+      events: [
+        call('call_0', 'search', { q: 'a' }),
+        result('call_0', { found: 'a' }),
+        call('call_0', 'search', { q: 'b' }),
+        result('call_0', { found: 'b' }),
+        finish(),
+      ],
+      messages: [
+        ['assistant', [called('call_0', 'search', { q: 'a' })]],
+        ['tool', [returned('call_0', { found: 'a' })]],
+        ['assistant', [called('call_0', 'search', { q: 'b' })]],
+        ['tool', [returned('call_0', { found: 'b' })]],
+      ],
+    },
+    ['tool search done a', 'tool search done b'],
+  ],
+  [
+    'a second result of one call',
+    {
+      events: [call('c1'), result('c1'), result('c1', { found: 'again' }), finish()],
+      messages: [
+        ['assistant', [called('c1')]],
+        ['tool', [returned('c1')]],
+        ['tool', [returned('c1', { found: 'again' })]],
+      ],
+    },
+    ['tool search done c1', 'tool search done again'],
+  ],
+  [
+    'a tool that failed',
+    {
+      events: [call('c1'), result('c1', { error: 'no' }), say('Sorry.'), finish()],
+      messages: [
+        ['assistant', [called('c1')]],
+        ['tool', [returned('c1', { error: 'no' })]],
+        ['assistant', [text('Sorry.')]],
+      ],
+    },
+    ['tool search failed {"error":"no"}', 'text Sorry.'],
+  ],
+  [
+    'an approval that was given, and one that was not',
+    {
+      events: [
+        call('c1', 'send'),
+        call('c2', 'send'),
+        { type: 'approval-request', id: 'c1', name: 'send', args: {}, reason: 'It costs money.' },
+        { type: 'approval-request', id: 'c2', name: 'send', args: {} },
+        { type: 'approval-answer', id: 'c1', name: 'send', answer: 'once' },
+        { type: 'approval-answer', id: 'c2', name: 'send', answer: 'no' },
+        result('c1', { sent: true }, 'send'),
+        result('c2', { error: 'refused' }, 'send'),
+        finish(),
+      ],
+      messages: [
+        ['assistant', [called('c1', 'send'), called('c2', 'send')]],
+        ['tool', [returned('c1', { sent: true }, 'send'), returned('c2', { error: 'refused' }, 'send')]],
+      ],
+    },
+    ['tool send done {"sent":true} once', 'tool send failed {"error":"refused"} no'],
+  ],
+  [
+    "a question of ADK's",
+    {
+      events: [
+        { ...call('k1', 'adk_request_confirmation', confirmation), pending: true } as RunEventBody,
+        { type: 'approval-request', id: 'k1', name: 'send', args: { to: 'x' } },
+        finish(),
+      ],
+      messages: [['assistant', [called('k1', 'adk_request_confirmation', confirmation)]]],
+    },
+    ['mark question'],
+  ],
+  [
+    'a transfer',
+    {
+      events: [
+        call('t1', 'transfer_to_agent', { agentName: 'helper' }),
+        result('t1', {}, 'transfer_to_agent'),
+        { type: 'agent-transfer', from: 'root', to: 'helper' },
+        say('Hi.', 'helper'),
+        finish(),
+      ],
+      messages: [
+        ['assistant', [called('t1', 'transfer_to_agent', { agentName: 'helper' })]],
+        ['tool', [returned('t1', {}, 'transfer_to_agent')]],
+        ['assistant', [text('Hi.')], { author: 'helper' }],
+      ],
+    },
+    ['mark transfer', 'text Hi.'],
+  ],
+  [
+    'a transfer to an agent that does not exist, in a run with other marks',
+    {
+      events: [
+        { type: 'turn-warning', turns: 1, maxTurns: 2 },
+        call('t1', 'transfer_to_agent', { agentName: 'nobody' }),
+        say('Hi.'),
+        finish(),
+      ],
+      messages: [
+        ['assistant', [called('t1', 'transfer_to_agent', { agentName: 'nobody' })]],
+        ['user', [text('[System: no such agent]')], { synthetic: true }],
+        ['assistant', [text('Hi.')]],
+      ],
+    },
+    ['mark warning', 'text Hi.'],
+  ],
+  [
+    'an abort while text was streamed',
+    { events: [say('Hel'), finish('aborted')], messages: [stoppedMessage] },
+    ['text Hel', 'mark stopped'],
+  ],
+  [
+    'an abort while a tool ran',
+    {
+      events: [call('c1'), finish('aborted')],
+      messages: [['assistant', [called('c1')]], ['tool', [returned('c1', filler)]], stoppedMessage],
+    },
+    ['tool search unanswered', 'mark stopped'],
+  ],
+  [
+    'limits',
+    {
+      events: [
+        call('c1'),
+        result('c1'),
+        { type: 'turn-warning', turns: 1, maxTurns: 2 },
+        call('c2'),
+        result('c2'),
+        { type: 'wrap-up', reason: 'turn-limit', turns: 2, maxTurns: 2 },
+        say('Done so far.'),
+        finish('turn-limit'),
+      ],
+      messages: [
+        ['assistant', [called('c1')]],
+        ['tool', [returned('c1')]],
+        ['assistant', [called('c2')]],
+        ['tool', [returned('c2')]],
+        ['user', [text('[System: last turn]')], { synthetic: true }],
+        ['assistant', [text('Done so far.')]],
+      ],
+    },
+    ['tool search done c1', 'mark warning', 'tool search done c2', 'mark wrap-up', 'text Done so far.'],
+  ],
+  [
+    'an error of the provider after some text',
+    {
+      events: [
+        say('Hel'),
+        { type: 'error', error: { code: 'provider-auth', message: 'No.', retryable: false, details: {} } },
+        finish('error'),
+      ],
+      messages: [['assistant', [], { error: { code: 'provider-auth', message: 'No.' } }]],
+    },
+    ['text Hel', 'error provider-auth'],
+  ],
+]
+
+/** An item in a few words, so that the table says what is expected and not only that both sides agree. */
+function inWords(item: TranscriptItem): string {
+  switch (item.kind) {
+    case 'tool': {
+      const found = (item.result as { found?: string } | undefined)?.found ?? JSON.stringify(item.result)
+      return ['tool', item.name, item.status, found, item.approval].filter(Boolean).join(' ')
+    }
+    case 'mark':
+      return `mark ${item.mark.type}`
+    case 'error':
+      return `error ${item.error.code}`
+    case 'text':
+    case 'reasoning':
+      return `${item.kind} ${item.text}`
+    default:
+      return item.kind
+  }
+}
+
+describe('live and reloaded', () => {
+  test.each(CONVERSATIONS)('%s', (_name, conversation, expected) => {
+    const run = play(conversation)
+    expect(run.items.map(inWords)).toEqual(expected)
+    const [user, ...answer] = reload(conversation, run)
+    expect(user).toMatchObject({ kind: 'user', text: 'Go' })
+    expect(bare(answer.filter(({ kind }) => kind !== 'footer'))).toEqual(bare(run.items))
+    const keys = answer.map(({ key }) => key)
+    expect(new Set(keys).size).toBe(keys.length)
+  })
+
+  test.each([
+    ['known', [usage, { ...usage, cost: 0.25 }], { totalTokens: 30, cost: 0.75, model: 'play/m' }],
+    [
+      'unknown once one price is',
+      [usage, { ...usage, cost: undefined }],
+      { totalTokens: 30, model: 'play/m' },
+    ],
+  ])('usage with a cost that is %s', (_name, all, expected) => {
+    const steps = all.map(({ cost, ...used }) => (cost === undefined ? used : { ...used, cost }))
+    const conversation: Conversation = {
+      events: [
+        ...steps.map(step => ({ type: 'usage' as const, author: 'root', model: 'play/m', usage: step })),
+        finish(),
+      ],
+      messages: steps.map(step => ['assistant', [text('Hi.')], { usage: step, model: 'play/m' }]),
+    }
+    const run = play(conversation)
+    expect(run.answer).toEqual(expected)
+    const { totalTokens, cost, model } = reload(conversation, run).at(-1) as typeof expected & {
+      cost?: number
+    }
+    expect({ totalTokens, model, ...(cost === undefined ? {} : { cost }) }).toEqual(expected)
+  })
+})
+
+describe('from events', () => {
+  const events = (bodies: RunEventBody[]) => play({ events: bodies, messages: [] })
+
+  test('an approval of an agent inside a tool is shown as a call of its own', () => {
+    const run = events([
+      call('c1', 'helper'),
+      { type: 'approval-request', id: 'inner', name: 'send', args: {}, reason: 'Why not.' },
+    ])
+    expect(run.items).toMatchObject([
+      { name: 'helper', status: 'running' },
+      { name: 'send', status: 'waiting', reason: 'Why not.' },
+    ])
+    expect(run.confirmations).toEqual([])
+  })
+
+  test("a confirmation of ADK's is kept for the next run", () => {
+    const run = events([
+      call('k1', 'adk_request_confirmation', confirmation),
+      { type: 'approval-request', id: 'k1', name: 'send', args: { to: 'x' } },
+    ])
+    expect(run.confirmations).toEqual([{ id: 'k1', name: 'send', args: { to: 'x' } }])
+  })
+
+  test('the time of a call is measured without the wait for an approval when the event does not say it', () => {
+    const { durationMs: _unknown, ...unmeasured } = result('c1') as RunEventBody & { durationMs: number }
+    const run = events([
+      call('c1'),
+      { type: 'approval-request', id: 'c1', name: 'search', args: {} },
+      { type: 'approval-answer', id: 'c1', name: 'search', answer: 'once' },
+      unmeasured as RunEventBody,
+    ])
+    expect(run.items[0]).toMatchObject({ status: 'done', durationMs: 100 })
+    expect(run.items[0]).not.toHaveProperty('startedAt')
+  })
+
+  test('a call that waits for something outside stays pending after its run', () => {
+    const run = events([{ ...call('c1'), pending: true } as RunEventBody, finish()])
+    expect(run.items).toMatchObject([{ status: 'pending' }])
+  })
+})
+
+describe('from messages', () => {
+  test('calls without ids are paired by position, and a result without a call is shown', () => {
+    const items = fromMessages([
+      {
+        seq: 1,
+        role: 'assistant',
+        author: 'a',
+        timestamp: 0,
+        tokens: 1,
+        parts: [called('', 'x'), called('', 'y')],
+      },
+      {
+        seq: 2,
+        role: 'tool',
+        author: 'a',
+        timestamp: 5,
+        tokens: 1,
+        parts: [returned('', { found: 'Y' }, 'y')],
+      },
+      {
+        seq: 3,
+        role: 'tool',
+        author: 'a',
+        timestamp: 9,
+        tokens: 1,
+        parts: [returned('z', { found: 'Z' }, 'z')],
+      },
+    ])
+    expect(items.map(inWords)).toEqual(['tool x unanswered', 'tool y done Y', 'tool z done Z', 'footer'])
+    expect(items[1]).toMatchObject({ durationMs: 5 })
+  })
+
+  test('system messages and what Lango wrote to the model are hidden, a stopped answer is a mark', () => {
+    const message = (
+      seq: number,
+      role: ChatMessage['role'],
+      words: string,
+      synthetic: boolean,
+    ): ChatMessage => {
+      const facts = synthetic ? { synthetic } : {}
+      return { seq, role, author: role, timestamp: 0, tokens: 1, parts: [text(words)], ...facts }
+    }
+    const items = fromMessages([
+      message(1, 'system', 'You are helpful.', false),
+      message(2, 'user', 'Hi', false),
+      message(3, 'user', '[System: hurry]', true),
+      message(4, 'user', ABORTED_MARKER, true),
+    ])
+    expect(items.map(inWords)).toEqual(['user', 'mark stopped'])
+  })
+})

@@ -1,0 +1,187 @@
+/**
+ * What a person reads of a conversation: a flat list of items, built from stored messages (`from-messages.ts`) or
+ * from the events of a run (`from-events.ts`) by the same rules. The page, the terminal chat and exports show it.
+ *
+ * - Results belong to calls as `session/pair-calls.ts` says.
+ * - Hidden: system messages, messages that Lango wrote to the model, ADK's transfers and questions as calls.
+ *   A transfer, a question and a stopped answer are shown as marks.
+ * - A call is answered when its tool gave a result. The filler that Lango stores for a call without one is no result.
+ * - The duration of a call is what the run measured, without the wait for an approval.
+ */
+import { isRecord } from '../base/is-record.js'
+import type { RunRepair } from '../run/run-event.js'
+import type { ChatPart } from '../session/chat-message.js'
+import type { HistoryCut } from '../session/message.js'
+import { ADK_REQUEST, NO_RESPONSE, TRANSFER_TOOL } from '../session/reserved-names.js'
+import { type RunUsage, sumUsage } from '../session/usage.js'
+import type { ApprovalOutcome } from '../tool.js'
+
+export type TranscriptItem =
+  | UserItem
+  | TextItem
+  | ReasoningItem
+  | ToolItem
+  | MediaItem
+  | MarkItem
+  | ErrorItem
+  | FooterItem
+
+interface ItemIdentity {
+  /** Unique in its list and never changed, so that folds, heights and drawn lines can be kept. */
+  readonly key: string
+}
+
+export type MediaPart = Extract<ChatPart, { type: 'media' }>
+
+export interface UserItem extends ItemIdentity {
+  readonly kind: 'user'
+  readonly text: string
+  readonly media: readonly MediaPart[]
+  /** Absent until it is stored. */
+  readonly seq?: number
+}
+
+/** Text of an agent's answer. */
+export interface TextItem extends ItemIdentity {
+  readonly kind: 'text'
+  readonly author: string
+  readonly text: string
+  /** More may follow. */
+  readonly streaming?: boolean
+}
+
+export interface ReasoningItem extends ItemIdentity {
+  readonly kind: 'reasoning'
+  readonly author: string
+  readonly text: string
+  readonly redacted?: boolean
+  readonly streaming?: boolean
+}
+
+/**
+ * `waiting`: for a person's approval. `pending`: for something outside the run, which may end before it.
+ * `unanswered`: the run ended without a result.
+ */
+export type ToolStatus = 'running' | 'waiting' | 'pending' | 'done' | 'failed' | 'unanswered'
+
+/** A call, with its result once there is one. A result whose call is not in the list has no arguments. */
+export interface ToolItem extends ItemIdentity {
+  readonly kind: 'tool'
+  readonly author: string
+  readonly callId: string
+  readonly name: string
+  readonly args: unknown
+  readonly status: ToolStatus
+  readonly result?: unknown
+  /** Why approval is requested; only while it is. */
+  readonly reason?: string
+  readonly approval?: ApprovalOutcome
+  /** Milliseconds since 1970, of a call that is open and was seen when it began. */
+  readonly startedAt?: number
+  readonly durationMs?: number
+}
+
+/** A picture or file in an answer. */
+export interface MediaItem extends ItemIdentity {
+  readonly kind: 'media'
+  readonly author: string
+  readonly media: MediaPart
+}
+
+/** What happened around the answer. */
+export type Mark =
+  | { readonly type: 'transfer'; readonly from: string; readonly to: string }
+  /** A question of ADK's to a person: the name of ADK's call, and of the tool that it is about, if it says so. */
+  | { readonly type: 'question'; readonly call: string; readonly tool: string }
+  | { readonly type: 'warning'; readonly turns: number; readonly maxTurns: number }
+  | {
+      readonly type: 'wrap-up'
+      readonly reason: 'turn-limit' | 'delegation-limit' | 'loop'
+      readonly turns: number
+      readonly maxTurns: number
+    }
+  | { readonly type: 'repair'; readonly profile: string; readonly repairs: readonly RunRepair[] }
+  /** A history is fitted when it is loaded and again before it is sent: cuts that follow each other are one mark. */
+  | { readonly type: 'history-cut'; readonly cuts: readonly HistoryCut[] }
+  | { readonly type: 'stopped' }
+  | { readonly type: 'note'; readonly text: string }
+
+export interface MarkItem extends ItemIdentity {
+  readonly kind: 'mark'
+  readonly mark: Mark
+  /** The run that it happened in, where that is known. */
+  readonly runId?: string
+}
+
+export interface ShownError {
+  readonly code: string
+  readonly message: string
+}
+
+export interface ErrorItem extends ItemIdentity {
+  readonly kind: 'error'
+  readonly error: ShownError
+  readonly runId?: string
+}
+
+/** What an answer has used: its model calls, without those of agents inside tools. */
+export interface AnswerUsage {
+  readonly model?: string
+  readonly totalTokens: number
+  /** Dollars; absent once the price of one call is unknown. */
+  readonly cost?: number
+}
+
+/** The end of a stored answer. */
+export interface FooterItem extends ItemIdentity, AnswerUsage {
+  readonly kind: 'footer'
+  /** The newest message of the answer. */
+  readonly seq: number
+  /** The message that it answers, when it is loaded. */
+  readonly userSeq?: number
+  readonly text: string
+  readonly timestamp: number
+}
+
+/** What a run reported besides its messages: with it, stored messages give the items that its events gave. */
+export interface RunNotes {
+  readonly runId: string
+  /** Messages up to here were stored before the run. */
+  readonly afterSeq: number
+  /** `anchor` is the id of the call that the mark followed; empty: before the first. */
+  readonly marks: readonly { readonly anchor: string; readonly mark: Mark }[]
+  /** How long tools took, by call id. */
+  readonly durations?: Readonly<Record<string, number>>
+  /** How requests for approval ended, by call id. */
+  readonly approvals?: Readonly<Record<string, ApprovalOutcome>>
+  readonly error?: ShownError
+  /** Text that was streamed when the run ended early: no complete answer of it was stored. */
+  readonly unfinished?: readonly { readonly author: string; readonly text: string }[]
+}
+
+/** Calls that are shown as marks and never as calls; their results are not shown. */
+export function isHiddenCall(name: string): boolean {
+  return name === TRANSFER_TOOL || name.startsWith(ADK_REQUEST)
+}
+
+/** The question that a hidden call of ADK's asks; `undefined` for a transfer. */
+export function questionOf(name: string, args: unknown): Mark | undefined {
+  if (!name.startsWith(ADK_REQUEST)) return undefined
+  const original = isRecord(args) ? args.originalFunctionCall : undefined
+  const tool = isRecord(original) ? original.name : undefined
+  return { type: 'question', call: name, tool: typeof tool === 'string' ? tool : '' }
+}
+
+/** The status of a call with this result, and the result as far as there is one to show. */
+export function answered(result: unknown, isError: boolean): Pick<ToolItem, 'status' | 'result'> {
+  const error = isRecord(result) ? result.error : undefined
+  if (typeof error === 'string' && error.startsWith(NO_RESPONSE)) return { status: 'unanswered' }
+  return { status: isError ? 'failed' : 'done', result }
+}
+
+/** The sum of an answer's model calls, and the model of the last. */
+export function answerUsage(used: readonly RunUsage[], model: string | undefined): AnswerUsage {
+  const { totalTokens, cost } = sumUsage(used)
+  const known = cost === undefined || used.length === 0 ? {} : { cost }
+  return { totalTokens, ...known, ...(model === undefined ? {} : { model }) }
+}
