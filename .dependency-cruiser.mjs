@@ -149,10 +149,16 @@ export default {
       },
     },
     {
-      name: 'the-page-knows-only-the-client',
+      name: 'the-transcript-runs-in-browsers',
+      severity: 'error',
+      from: { path: '^src/transcript/', pathNot: '[.]test[.]ts$' },
+      to: { dependencyTypes: ['npm', 'npm-dev', 'core', 'npm-no-pkg', 'npm-unknown'] },
+    },
+    {
+      name: 'the-page-imports-only-client-transcript-and-formats',
       severity: 'error',
       from: { path: '^web/' },
-      to: { path: '^src/', pathNot: ['^src/client/', BASE] },
+      to: { path: '^src/', pathNot: ['^src/(client|transcript|formats)/', BASE] },
     },
     { name: 'no-import-loops', severity: 'error', from: {}, to: { circular: true } },
     {

@@ -44,6 +44,8 @@ describe('the import table', () => {
       'src/store/rows.ts': "import { b } from '../session/message.js'\nexport const c = b\n",
       'src/client/read.ts':
         "import { createParser } from 'eventsource-parser'\nexport const d = createParser\n",
+      'src/transcript/item.ts': "import { b } from '../session/message.js'\nexport const f = b\n",
+      'web/src/page.ts': "import { f } from '../../src/transcript/item.js'\nexport const g = f\n",
     })
     expect(cruise()).toMatchObject({ status: 0 })
   })
@@ -73,6 +75,7 @@ describe('the import table', () => {
       'src/server/s.ts': imports('../config/c.js', 'hono'),
       'src/config/c.ts': imports('hono'),
       'src/client/c.ts': imports('../runtime/runtime.js', 'hono', 'node:fs'),
+      'src/transcript/t.ts': imports('node:fs', '../runtime/runtime.js'),
       'web/src/page.ts': imports('../../src/runtime/runtime.js'),
     })
     const { status, output } = cruise()
@@ -98,7 +101,9 @@ describe('the import table', () => {
       'client-imports-only-its-own',
       'the-client-runs-in-browsers',
       'only-its-owner-imports-hono',
-      'the-page-knows-only-the-client',
+      'transcript-imports-only-its-own',
+      'the-transcript-runs-in-browsers',
+      'the-page-imports-only-client-transcript-and-formats',
     ]) {
       expect(output).toContain(`${rule}: `)
     }

@@ -4,8 +4,8 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { fromMessages } from '../../src/transcript/from-messages.js'
 import type { ChatMessage } from '../../web/src/state/api.js'
-import { storedEntries } from '../../web/src/state/stored-entries.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { searchTool } from '../support/tools.js'
 
@@ -55,7 +55,7 @@ async function playOnce(runtime: Runtime) {
 
 /** The footer of the answer, which the page shows below the bubble. */
 function footerOf(messages: readonly ChatMessage[]) {
-  return storedEntries(messages, []).find(entry => entry.kind === 'footer')
+  return fromMessages(messages, []).find(entry => entry.kind === 'footer')
 }
 
 describe.each(['memory', 'SQLite'])('in %s', kind => {

@@ -7,9 +7,9 @@ import { createRuntime } from '../../src/runtime/runtime.js'
 import { isToolError } from '../../src/session/message.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { defineTool } from '../../src/tool.js'
+import { fromMessages } from '../../src/transcript/from-messages.js'
 import type { Entry } from '../../web/src/state/entry.js'
-import { applyRunEvent, liveEntries, newLiveRun } from '../../web/src/state/live-run.js'
-import { storedEntries } from '../../web/src/state/stored-entries.js'
+import { applyLiveEvent, liveEntries, newLiveRun } from '../../web/src/state/live-run.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
 
@@ -57,11 +57,11 @@ test('page, terminal and the model agree on which results failed, live and store
 
   const runId = events[0]?.runId ?? ''
   const live = events.reduce(
-    (run, event) => applyRunEvent(run, JSON.parse(JSON.stringify(event)) as RunEvent),
+    (run, event) => applyLiveEvent(run, JSON.parse(JSON.stringify(event)) as RunEvent),
     newLiveRun({ runId, afterSeq: 0 }),
   )
   expect(statuses(liveEntries(live))).toEqual(expected)
-  expect(statuses(storedEntries(await runtime.messages(KEY), []))).toEqual(expected)
+  expect(statuses(fromMessages(await runtime.messages(KEY), []))).toEqual(expected)
 
   const chat = events.reduce(
     (state, event) => reduceChat(state, { type: 'event', event, at: 0 }),

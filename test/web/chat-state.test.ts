@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { fromMessages } from '../../src/transcript/from-messages.js'
 import type { ChatMessage, RunEvent, RunItem, SessionDetail } from '../../web/src/state/api.js'
 import { attachmentProblem } from '../../web/src/state/attachments.js'
 import type { Entry } from '../../web/src/state/entry.js'
-import { applyRunEvent, liveEntries, newLiveRun } from '../../web/src/state/live-run.js'
+import { applyLiveEvent, liveEntries, newLiveRun } from '../../web/src/state/live-run.js'
 import { markdownBlocks } from '../../web/src/state/markdown-blocks.js'
-import { storedEntries } from '../../web/src/state/stored-entries.js'
 import {
   NEW_THREAD,
   reduceThread,
@@ -118,7 +118,7 @@ const storedRun: ChatMessage[] = [
 describe('a live run', () => {
   test('shows its events in order, joined where they belong together', () => {
     const run = eventsOf(oneRun).reduce(
-      (state, event) => applyRunEvent(state, event),
+      (state, event) => applyLiveEvent(state, event),
       newLiveRun({ runId: 'r1', afterSeq: 2 }),
     )
     expect(shown(liveEntries(run))).toEqual([
@@ -134,9 +134,9 @@ describe('a live run', () => {
   test('shows the same however often events are delivered again', () => {
     const events = eventsOf(oneRun)
     const start = newLiveRun({ runId: 'r1', afterSeq: 2 })
-    const once = events.reduce((state, event) => applyRunEvent(state, event), start)
+    const once = events.reduce((state, event) => applyLiveEvent(state, event), start)
     const twice = [...events.slice(0, 7), ...events].reduce(
-      (state, event) => applyRunEvent(state, event),
+      (state, event) => applyLiveEvent(state, event),
       start,
     )
     expect(twice).toEqual(once)
@@ -150,10 +150,10 @@ describe('a live run', () => {
       { type: 'text-delta', author: 'bob', text: 'B2' },
     ]
     const run = eventsOf(bodies).reduce(
-      (state, event) => applyRunEvent(state, event),
+      (state, event) => applyLiveEvent(state, event),
       newLiveRun({ runId: 'r1', afterSeq: 0 }),
     )
-    expect(shown(run.entries)).toEqual(['text: A1A2', 'text: B1B2'])
+    expect(shown(run.items)).toEqual(['text: A1A2', 'text: B1B2'])
   })
 
   test('asks for approval in the card of the call and closes the question with the answer', () => {
@@ -165,10 +165,10 @@ describe('a live run', () => {
     ]
     let run = newLiveRun({ runId: 'r1', afterSeq: 0 })
     const states = eventsOf(bodies).map(event => {
-      run = applyRunEvent(run, event)
+      run = applyLiveEvent(run, event)
       return run
     })
-    expect(states.map(({ entries }) => shown(entries))).toEqual([
+    expect(states.map(({ items }) => shown(items))).toEqual([
       ['tool: send running'],
       ['tool: send waiting'],
       ['tool: send running'],
@@ -182,16 +182,16 @@ describe('a live run', () => {
       { type: 'tool-result', author: agent, id: 'c1', name: 'send', result: 'ok', isError: false },
     ])
     const start = newLiveRun({ runId: 'r1', afterSeq: 0 })
-    const seen = applyRunEvent(applyRunEvent(start, bodies[0]!, 100), bodies[1]!, 350)
-    const replayed = applyRunEvent(applyRunEvent(start, bodies[0]!), bodies[1]!, 350)
-    expect(seen.entries[0]).toMatchObject({ durationMs: 250 })
-    expect(replayed.entries[0]).not.toHaveProperty('durationMs')
-    const told = applyRunEvent(
-      applyRunEvent(start, bodies[0]!, 100),
+    const seen = applyLiveEvent(applyLiveEvent(start, bodies[0]!, 100), bodies[1]!, 350)
+    const replayed = applyLiveEvent(applyLiveEvent(start, bodies[0]!), bodies[1]!, 350)
+    expect(seen.items[0]).toMatchObject({ durationMs: 250 })
+    expect(replayed.items[0]).not.toHaveProperty('durationMs')
+    const told = applyLiveEvent(
+      applyLiveEvent(start, bodies[0]!, 100),
       { ...bodies[1]!, durationMs: 9 } as RunEvent,
       350,
     )
-    expect(told.entries[0]).toMatchObject({ durationMs: 9 })
+    expect(told.items[0]).toMatchObject({ durationMs: 9 })
     expect(told.notes.durations).toEqual({ c1: 9 })
   })
 })
@@ -199,7 +199,7 @@ describe('a live run', () => {
 describe('stored messages', () => {
   test('join calls with results, leave out what Lango told the model, and end with what it cost', () => {
     const told = message(7, 'user', [text('Please go on.')], { synthetic: true })
-    const entries = storedEntries([...storedRun, told], [])
+    const entries = fromMessages([...storedRun, told], [])
     expect(shown(entries)).toEqual([
       'user: Look it up',
       'reasoning: Hmm.',
@@ -211,13 +211,13 @@ describe('stored messages', () => {
     expect(entries[3]).toMatchObject({ durationMs: 1000 })
     const callId = entries[3]?.kind === 'tool' ? entries[3].callId : ''
     const measured = { runId: 'r1', afterSeq: 2, marks: [], durations: { [callId]: 7 } }
-    expect(storedEntries(storedRun, [measured])[3]).toMatchObject({ durationMs: 7 })
+    expect(fromMessages(storedRun, [measured])[3]).toMatchObject({ durationMs: 7 })
     expect(entries.at(-1)).toMatchObject({ seq: 6, userSeq: 3, totalTokens: 9, cost: 0.5, model: 'demo' })
   })
 
   test('show a result whose call is in an older page, and join them when that page comes', () => {
-    expect(shown(storedEntries(storedRun.slice(2), []))[0]).toBe('tool: search done')
-    const calls = storedEntries(storedRun, []).filter(({ kind }) => kind === 'tool')
+    expect(shown(fromMessages(storedRun.slice(2), []))[0]).toBe('tool: search done')
+    const calls = fromMessages(storedRun, []).filter(({ kind }) => kind === 'tool')
     expect(calls).toHaveLength(1)
   })
 
@@ -229,7 +229,7 @@ describe('stored messages', () => {
     const answer = message(3, 'tool', [
       { type: 'tool-result', id: 't', name: 'transfer_to_agent', result: null },
     ])
-    expect(shown(storedEntries([call, answer], []))).toEqual([
+    expect(shown(fromMessages([call, answer], []))).toEqual([
       'mark: transfer',
       'tool: search unanswered',
       'footer',
@@ -240,8 +240,8 @@ describe('stored messages', () => {
     const all = Array.from({ length: 60 }, (_, index) =>
       message(index + 1, index % 2 === 0 ? 'user' : 'assistant', [text(`m${index}`)]),
     )
-    const tail = storedEntries(all.slice(30), []).map(({ key }) => key)
-    const whole = storedEntries(all, []).map(({ key }) => key)
+    const tail = fromMessages(all.slice(30), []).map(({ key }) => key)
+    const whole = fromMessages(all, []).map(({ key }) => key)
     expect(whole.slice(-tail.length)).toEqual(tail)
     expect(new Set(whole).size).toBe(whole.length)
   })

@@ -3,9 +3,9 @@
  * messages are looked at, one after another and once each, because every one is a request of its own.
  */
 import type { LangoClient } from '../../src/client/client.js'
+import { applyRunEvent, newRunTranscript } from '../../src/transcript/from-events.js'
+import type { RunNotes } from '../../src/transcript/item.js'
 import type { RunItem } from './state/api.js'
-import type { RunNotes } from './state/entry.js'
-import { applyRunEvent, newLiveRun } from './state/live-run.js'
 
 /** Beyond these the oldest answers of a session stand without their marks. */
 const MAXIMUM_RUNS = 500
@@ -53,15 +53,18 @@ export class RunNotesReader {
   private async readNow(run: RunItem): Promise<void> {
     const { signal } = this.session
     if (signal.aborted) return
-    let live = newLiveRun({ runId: run.runId, afterSeq: run.afterSeq ?? 0 })
+    let transcript = newRunTranscript({ runId: run.runId, afterSeq: run.afterSeq ?? 0 })
     try {
-      for await (const event of this.client.follow(run.runId, { signal })) live = applyRunEvent(live, event)
+      for await (const event of this.client.follow(run.runId, { signal })) {
+        transcript = applyRunEvent(transcript, event)
+      }
     } catch {
       // Marks are an extra: the answer itself is on the page already.
       return
     }
-    const { notes } = live
-    const isTold = notes.marks.length > 0 || notes.durations || notes.error || notes.unfinished
-    if (!signal.aborted && isTold) this.tell(notes)
+    const { notes } = transcript
+    const { marks, durations, approvals, error, unfinished } = notes
+    const hasFacts = marks.length > 0 || durations || approvals || error || unfinished
+    if (!signal.aborted && hasFacts) this.tell(notes)
   }
 }

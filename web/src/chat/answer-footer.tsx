@@ -1,13 +1,13 @@
+import { textOf } from '../../../src/transcript/from-messages.js'
+import type { FooterItem } from '../../../src/transcript/item.js'
 import { useChat } from '../chat-context.js'
 import { CopyButton } from '../shared/copy-button.js'
 import { IconButton } from '../shared/icon-button.js'
-import type { FooterEntry } from '../state/entry.js'
 import { formatCost, formatTokens } from '../state/format.js'
-import { textOf } from '../state/stored-entries.js'
 import { resend } from './resend.js'
 
 /** What can be done with an answer, and what it cost. */
-export function AnswerFooter({ entry, isLast }: { entry: FooterEntry; isLast: boolean }) {
+export function AnswerFooter({ entry, isLast }: { entry: FooterItem; isLast: boolean }) {
   const chat = useChat()
   const again = () => {
     const question = chat.thread.state.get().messages.find(({ seq }) => seq === entry.userSeq)

@@ -1,12 +1,12 @@
+import { textOf } from '../../../src/transcript/from-messages.js'
+import type { ErrorItem } from '../../../src/transcript/item.js'
 import { useChat, useObserved } from '../chat-context.js'
 import { Icon } from '../shared/icons.js'
-import type { ErrorEntry } from '../state/entry.js'
 import { adviceFor, errorTitle } from '../state/problem-of.js'
-import { textOf } from '../state/stored-entries.js'
 import { filesOf } from './resend.js'
 
 /** Why an answer failed and what to do now. */
-export function ErrorCard({ entry, isLast }: { entry: ErrorEntry; isLast: boolean }) {
+export function ErrorCard({ entry, isLast }: { entry: ErrorItem; isLast: boolean }) {
   const chat = useChat()
   const state = useObserved(chat.thread.state)
   const { code, message } = entry.error

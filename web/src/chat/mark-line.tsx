@@ -1,14 +1,14 @@
-import { own } from '../../../src/base/own.js'
+import type { Mark, MarkItem } from '../../../src/transcript/item.js'
 import { useChat } from '../chat-context.js'
 import { Icon, type IconName } from '../shared/icons.js'
-import type { Mark, MarkEntry } from '../state/entry.js'
 import { formatTokens } from '../state/format.js'
 
 /** Something that happened on the way, in one small line. With a run behind it, it opens the inspector. */
-export function MarkLine({ entry }: { entry: MarkEntry }) {
+export function MarkLine({ entry }: { entry: MarkItem }) {
   const { openPanel } = useChat()
   const { icon, text } = describe(entry.mark)
-  const title = entry.mark.type === 'repair' ? entry.mark.detail : undefined
+  const { mark } = entry
+  const title = mark.type === 'repair' ? mark.repairs.map(({ detail }) => detail).join('\n') : undefined
   const content = (
     <>
       <Icon name={icon} size={14} />
@@ -33,17 +33,19 @@ function describe(mark: Mark): { icon: IconName; text: string } {
   switch (mark.type) {
     case 'transfer':
       return { icon: 'transfer', text: `${mark.from} handed over to ${mark.to}` }
+    case 'question':
+      return { icon: 'shield', text: questionText(mark) }
     case 'warning':
       return { icon: 'warning', text: `${mark.turns} of ${mark.maxTurns} turns are used` }
     case 'wrap-up':
       return {
         icon: 'warning',
-        text: `${own(WRAP_UP, mark.reason) ?? 'A limit is reached'}: one last answer`,
+        text: `${WRAP_UP[mark.reason]}: one last answer`,
       }
     case 'repair':
-      return { icon: 'tool', text: `${counted(mark.count, 'repair')} to fit ${mark.profile}` }
+      return { icon: 'tool', text: `${counted(mark.repairs.length, 'repair')} to fit ${mark.profile}` }
     case 'history-cut':
-      return { icon: 'cut', text: cutText(mark) }
+      return { icon: 'cut', text: cutText(mark.cuts) }
     case 'stopped':
       return { icon: 'stop', text: 'Stopped' }
     case 'note':
@@ -51,13 +53,22 @@ function describe(mark: Mark): { icon: IconName; text: string } {
   }
 }
 
-const WRAP_UP: Readonly<Record<string, string>> = {
+const WRAP_UP: Readonly<Record<Extract<Mark, { type: 'wrap-up' }>['reason'], string>> = {
   'turn-limit': 'The turn limit is reached',
   'delegation-limit': 'The limit of hand-overs is reached',
   loop: 'The agent repeats itself',
 }
 
-function cutText({ messages, tokens, shortened }: Extract<Mark, { type: 'history-cut' }>): string {
+function questionText({ call, tool }: Extract<Mark, { type: 'question' }>): string {
+  return tool === '' ? `${call} waits for an answer` : `${tool} waits for a confirmation`
+}
+
+function cutText(cuts: Extract<Mark, { type: 'history-cut' }>['cuts']): string {
+  const sum = (count: (cut: (typeof cuts)[number]) => number) =>
+    cuts.reduce((total, cut) => total + count(cut), 0)
+  const messages = sum(cut => cut.messages)
+  const tokens = sum(cut => cut.tokens)
+  const shortened = sum(cut => cut.shortened.length)
   const left =
     messages > 0 ? `${counted(messages, 'older message')} left out (${formatTokens(tokens)} tokens)` : ''
   const short = shortened > 0 ? `${counted(shortened, 'tool result')} shortened` : ''

@@ -1,10 +1,10 @@
+import type { ReasoningItem } from '../../../src/transcript/item.js'
 import { useFold } from '../shared/folds.js'
 import { Icon } from '../shared/icons.js'
-import type { ReasoningEntry } from '../state/entry.js'
 import { Markdown } from './markdown.js'
 
 /** What the model thought, folded until somebody wants to read it. */
-export function Reasoning({ entry }: { entry: ReasoningEntry }) {
+export function Reasoning({ entry }: { entry: ReasoningItem }) {
   const [isOpen, setOpen] = useFold(`reasoning:${entry.text.slice(0, 80)}`, false)
   if (entry.redacted)
     return <p className="fold-label">The model's reasoning is kept sealed by its provider.</p>

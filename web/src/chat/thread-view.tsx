@@ -1,10 +1,10 @@
 import { useVirtualizer, type VirtualItem } from '@tanstack/react-virtual'
 import { type MouseEvent, useEffect, useMemo, useRef, useState } from 'react'
+import { fromMessages } from '../../../src/transcript/from-messages.js'
 import { useChat, useObserved } from '../chat-context.js'
 import { Icon } from '../shared/icons.js'
 import type { Entry } from '../state/entry.js'
 import { liveEntries } from '../state/live-run.js'
-import { storedEntries } from '../state/stored-entries.js'
 import type { ThreadState } from '../state/thread-state.js'
 import { EntryView } from './entry-view.js'
 
@@ -139,7 +139,7 @@ function rowKey(entry: Entry | undefined, { aliases }: ThreadState): string | un
 function useEntries(state: ThreadState): readonly Entry[] {
   const { messages, notes, live } = state
   const openEnd = live !== undefined && !live.user
-  const stored = useMemo(() => storedEntries(messages, notes, openEnd), [messages, notes, openEnd])
+  const stored = useMemo(() => fromMessages(messages, notes, openEnd), [messages, notes, openEnd])
   return useMemo(() => (live ? [...stored, ...liveEntries(live)] : stored), [stored, live])
 }
 
@@ -255,8 +255,8 @@ function estimate(entry: Entry | undefined): number {
 /** What a screen reader says of a stream: that it began, when it asks, and the answer when it is complete. */
 function Announcer({ state }: { state: ThreadState }) {
   const { live } = state
-  const asks = live?.entries.find(entry => entry.kind === 'tool' && entry.status === 'waiting')
-  const last = live?.entries.findLast(entry => entry.kind === 'text')
+  const asks = live?.items.find(entry => entry.kind === 'tool' && entry.status === 'waiting')
+  const last = live?.items.findLast(entry => entry.kind === 'text')
   let text = ''
   if (asks?.kind === 'tool') text = `The tool ${asks.name} asks for your approval.`
   else if (live?.phase === 'finished')

@@ -1,14 +1,14 @@
 import { useState } from 'react'
+import type { ToolItem, ToolStatus } from '../../../src/transcript/item.js'
 import { useChat } from '../chat-context.js'
 import { CopyButton } from '../shared/copy-button.js'
 import { useFold } from '../shared/folds.js'
 import { Icon } from '../shared/icons.js'
 import type { ApprovalAnswer } from '../state/api.js'
-import type { ToolEntry, ToolStatus } from '../state/entry.js'
 import { formatDuration, formatValue, summarize } from '../state/format.js'
 
 /** A call and its answer: one line when it is folded, everything when it is open. */
-export function ToolCard({ entry }: { entry: ToolEntry }) {
+export function ToolCard({ entry }: { entry: ToolItem }) {
   const isAsking = entry.status === 'waiting'
   const [isOpen, setOpen] = useFold(`tool:${entry.callId}`, entry.status === 'failed' && isShort(entry))
   const shown = isOpen || isAsking
@@ -34,23 +34,24 @@ export function ToolCard({ entry }: { entry: ToolEntry }) {
 const STATUS: Readonly<Record<ToolStatus, string>> = {
   running: 'Running',
   waiting: 'Asks first',
+  pending: 'Pending',
   done: 'Done',
   failed: 'Failed',
   unanswered: 'No answer',
 }
 
-function statusText({ status, durationMs, approval }: ToolEntry): string {
+function statusText({ status, durationMs, approval }: ToolItem): string {
   if (approval === 'no' && status !== 'running') return 'Refused'
   const word = STATUS[status]
   if (durationMs === undefined) return word
   return status === 'failed' ? `${word} · ${formatDuration(durationMs)}` : formatDuration(durationMs)
 }
 
-function isShort(entry: ToolEntry): boolean {
+function isShort(entry: ToolItem): boolean {
   return formatValue(entry.result).length < 400
 }
 
-function Details({ entry }: { entry: ToolEntry }) {
+function Details({ entry }: { entry: ToolItem }) {
   return (
     <div className="tool-details">
       {summarize(entry.args) === '' ? null : <Value label="Arguments" value={entry.args} />}
@@ -93,7 +94,7 @@ const ANSWERS: readonly { answer: ApprovalAnswer; label: string; className: stri
   { answer: 'no', label: 'Refuse', className: 'button' },
 ]
 
-function Approval({ entry }: { entry: ToolEntry }) {
+function Approval({ entry }: { entry: ToolItem }) {
   const { thread } = useChat()
   const [isSent, setSent] = useState(false)
   const answer = async (choice: ApprovalAnswer) => {

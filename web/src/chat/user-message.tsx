@@ -1,14 +1,14 @@
 import { useEffect, useRef, useState } from 'react'
+import type { UserItem } from '../../../src/transcript/item.js'
 import { useChat } from '../chat-context.js'
 import { CopyButton } from '../shared/copy-button.js'
 import { useFold } from '../shared/folds.js'
 import { IconButton } from '../shared/icon-button.js'
-import type { UserEntry } from '../state/entry.js'
 import { Media } from './media.js'
 import { resend } from './resend.js'
 
 /** What the reader said; it can be changed and sent again, which leaves the original as it is. */
-export function UserMessage({ entry }: { entry: UserEntry }) {
+export function UserMessage({ entry }: { entry: UserItem }) {
   const [isEditing, setEditing] = useState(false)
   if (isEditing) return <Editor entry={entry} onClose={() => setEditing(false)} />
   return (
@@ -35,7 +35,7 @@ export function UserMessage({ entry }: { entry: UserEntry }) {
 /** Beyond this a message is shown in part: a pasted log must not bury the answer. */
 const SHOWN_LENGTH = 1500
 
-function Bubble({ entry }: { entry: UserEntry }) {
+function Bubble({ entry }: { entry: UserItem }) {
   const { text } = entry
   const [isWhole, setWhole] = useFold(`user:${entry.key}`, false)
   const isLong = text.length > SHOWN_LENGTH * 1.5
@@ -56,7 +56,7 @@ function Bubble({ entry }: { entry: UserEntry }) {
   )
 }
 
-function Editor({ entry, onClose }: { entry: UserEntry; onClose: () => void }) {
+function Editor({ entry, onClose }: { entry: UserItem; onClose: () => void }) {
   const chat = useChat()
   const [text, setText] = useState(entry.text)
   const area = useRef<HTMLTextAreaElement>(null)

@@ -3,11 +3,12 @@
  * everything after from the run's events; when the run is over, its stored messages take the place of the live
  * view in one step, so that nothing is shown twice and nothing is missing.
  */
+import { defined } from '../../../src/base/defined.js'
+import { fromMessages } from '../../../src/transcript/from-messages.js'
+import type { RunNotes } from '../../../src/transcript/item.js'
 import type { ChatMessage, RunEvent, RunItem, RunUsage, SessionDetail } from './api.js'
-import type { Entry, RunNotes } from './entry.js'
-import { keyAliases } from './key-aliases.js'
-import { applyRunEvent, type LiveRun, liveEntries, newLiveRun } from './live-run.js'
-import { storedEntries } from './stored-entries.js'
+import type { Entry } from './entry.js'
+import { applyLiveEvent, type LiveRun, liveEntries, newLiveRun } from './live-run.js'
 
 export interface ThreadState {
   readonly sessionId: string | undefined
@@ -94,7 +95,7 @@ export function reduceThread(state: ThreadState, action: ThreadAction): ThreadSt
 
 /** Everything to show, oldest first. */
 export function threadEntries(state: ThreadState): readonly Entry[] {
-  const stored = storedEntries(state.messages, state.notes, state.live !== undefined && !state.live.user)
+  const stored = fromMessages(state.messages, state.notes, state.live !== undefined && !state.live.user)
   return state.live ? [...stored, ...liveEntries(state.live)] : stored
 }
 
@@ -120,7 +121,7 @@ function reduceRun(state: ThreadState, action: RunAction): ThreadState {
     case 'run-events': {
       let { live } = state
       if (!live) return state
-      for (const { event, now } of action.events) live = applyRunEvent(live, event, now)
+      for (const { event, now } of action.events) live = applyLiveEvent(live, event, now)
       return { ...state, live }
     }
     case 'run-stopping':
@@ -184,13 +185,33 @@ function stored(state: ThreadState, detail: SessionDetail, messages: readonly Ch
 /** Rows of the run that was live keep their names in the list. */
 function withAliases(settled: ThreadState, live: LiveRun): ReadonlyMap<string, string> {
   const added = settled.messages.filter(({ seq }) => seq > live.afterSeq)
-  const aliases = keyAliases(liveEntries(live), storedEntries(added, settled.notes))
+  const aliases = keyAliases(liveEntries(live), fromMessages(added, settled.notes))
   return new Map([...settled.aliases, ...aliases])
+}
+
+/**
+ * The live key of each stored entry. The list keeps the live keys: a row under a new key is measured again, and
+ * the page would jump under its reader.
+ */
+function keyAliases(live: readonly Entry[], stored: readonly Entry[]): ReadonlyMap<string, string> {
+  const waiting = new Map<string, string[]>()
+  for (const entry of live) waiting.set(nameOf(entry), [...(waiting.get(nameOf(entry)) ?? []), entry.key])
+  const aliases = new Map<string, string>()
+  for (const entry of stored) {
+    const key = waiting.get(nameOf(entry))?.shift()
+    if (key !== undefined) aliases.set(entry.key, key)
+  }
+  return aliases
+}
+
+/** Calls are matched by their ids, everything else by its order within its kind. */
+function nameOf(entry: Entry): string {
+  return entry.kind === 'tool' ? `tool ${entry.callId}` : entry.kind
 }
 
 function facts(detail: SessionDetail): Pick<ThreadState, 'title' | 'usage' | 'lastRun'> {
   const { title, usage, lastRun } = detail
-  return { usage, ...(title === undefined ? {} : { title }), ...(lastRun ? { lastRun } : {}) }
+  return { usage, ...defined({ title, lastRun }) }
 }
 
 function withNotes(notes: readonly RunNotes[], added: RunNotes): readonly RunNotes[] {
