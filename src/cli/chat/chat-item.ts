@@ -1,32 +1,115 @@
-import type { ApprovalOutcome } from '../../tool.js'
+/** The shared transcript as the terminal shows it: text, calls, and everything else as one quiet line. */
 
-/** One thing in the transcript. Its texts are what models, tools and people said; they are made plain when shown. */
-export type ChatItem = ChatItemBody & { readonly id: number }
+import type { HistoryCut } from '../../session/message.js'
+import { ADK_CONFIRMATION } from '../../session/reserved-names.js'
+import type { Mark, ReasoningItem, TextItem, ToolItem, TranscriptItem } from '../../transcript/item.js'
+import { count } from '../wording.js'
+import { formatCount } from './format.js'
+
+/** One thing on the screen. Its texts are those of models, tools and people; they are made plain when shown. */
+export type ChatItem = ChatItemBody & {
+  readonly id: number
+  /** Of the transcript item that it shows, while its run lasts. */
+  readonly key?: string
+  /** Where in the text of that item it begins; absent: at its start. */
+  readonly from?: number
+}
 
 export type ChatItemBody =
   | { readonly kind: 'user'; readonly text: string }
-  | { readonly kind: 'answer'; readonly author: string; readonly text: string; readonly live: boolean }
-  | { readonly kind: 'reasoning'; readonly author: string; readonly text: string; readonly live: boolean }
-  | ToolItem
+  | Body<TextItem>
+  | Body<ReasoningItem>
+  | Body<ToolItem>
   | { readonly kind: 'notice'; readonly tone: NoticeTone; readonly text: string }
-  /** What a command shows: lines that keep their spaces. */
+  /** The output of a command: lines that keep their spaces. */
   | { readonly kind: 'panel'; readonly title: string; readonly lines: readonly string[] }
+
+type Body<Item extends TranscriptItem> = Omit<Item, 'key'>
 
 export type NoticeTone = 'quiet' | 'warning' | 'error'
 
-export interface ToolItem {
-  readonly kind: 'tool'
-  readonly callId: string
-  readonly author: string
-  readonly name: string
-  readonly args: unknown
-  readonly status: ToolStatus
-  /** Milliseconds; absent for calls of earlier runs. The time that a person took to answer is not counted. */
-  readonly startedAt?: number
-  readonly tookMs?: number
-  readonly result?: unknown
-  readonly approval?: ApprovalOutcome
+/** What the terminal shows of a transcript item. */
+export function chatItemsOf(item: TranscriptItem): ChatItemBody[] {
+  switch (item.kind) {
+    case 'user': {
+      const text: ChatItemBody[] = item.text.trim() === '' ? [] : [{ kind: 'user', text: item.text }]
+      return [...text, ...item.media.map(media => quiet(`attached: ${media.name ?? media.mimeType}`))]
+    }
+    case 'text':
+    case 'tool': {
+      const { key: _key, ...body } = item
+      return [body]
+    }
+    case 'reasoning': {
+      const { key: _key, ...body } = item
+      return item.text.trim() === '' ? [] : [body]
+    }
+    case 'media':
+      return [quiet(`attached: ${item.media.name ?? item.media.mimeType}`)]
+    case 'mark': {
+      const text = markText(item.mark)
+      return text === undefined ? [] : [quiet(text)]
+    }
+    case 'error':
+      return [{ kind: 'notice', tone: 'error', text: item.error.message || item.error.code }]
+    case 'footer':
+      return []
+    default:
+      return item satisfies never
+  }
 }
 
-/** `asking` waits for a person, `pending` for something outside the run. */
-export type ToolStatus = 'running' | 'asking' | 'pending' | 'done' | 'failed' | 'stopped'
+function quiet(text: string): ChatItemBody {
+  return { kind: 'notice', tone: 'quiet', text }
+}
+
+/** A mark in one line; `undefined` for what the chat asks its user by itself. */
+function markText(mark: Mark): string | undefined {
+  switch (mark.type) {
+    case 'transfer':
+      return `${mark.from} hands over to ${mark.to}`
+    case 'question':
+      return mark.call === ADK_CONFIRMATION ? undefined : `${mark.call} waits for an answer`
+    case 'warning':
+      return `turn ${mark.turns} of ${mark.maxTurns}: the run is near its limit`
+    case 'wrap-up':
+      return wrapUpText(mark)
+    case 'repair':
+      return repairText(mark)
+    case 'history-cut':
+      return [...new Set(mark.cuts.map(cutText))].join('\n')
+    case 'stopped':
+      return 'stopped'
+    case 'note':
+      return mark.text
+    default:
+      return mark satisfies never
+  }
+}
+
+function wrapUpText({ reason, turns, maxTurns }: Extract<Mark, { type: 'wrap-up' }>): string {
+  if (reason === 'turn-limit') return `turn ${turns} of ${maxTurns} is used: one last answer, without tools`
+  if (reason === 'delegation-limit')
+    return 'too many transfers between agents: one last answer, without tools'
+  return 'the same call was repeated: one last answer, without tools'
+}
+
+function repairText({ profile, repairs }: Extract<Mark, { type: 'repair' }>): string {
+  const counts = new Map<string, number>()
+  for (const { step } of repairs) counts.set(step, (counts.get(step) ?? 0) + 1)
+  const steps = [...counts].map(([step, times]) => (times === 1 ? step : `${step} ×${times}`))
+  return `history repaired for ${profile}: ${steps.join(', ')} · /inspect`
+}
+
+function cutText(cut: HistoryCut): string {
+  const found: string[] = []
+  if (cut.messages > 0) {
+    const limit =
+      cut.reason === 'token-budget' && cut.budgetTokens !== undefined
+        ? `to fit ${formatCount(cut.budgetTokens)} tokens`
+        : `to keep ${cut.maxMessages ?? cut.keptMessages} messages`
+    found.push(`${count(cut.messages, 'older message')} left out ${limit}`)
+  }
+  if (cut.shortened.length > 0) found.push(`${count(cut.shortened.length, 'tool output')} shortened`)
+  return `${found.join(', ') || 'history truncated'} · /inspect`
+}

@@ -1,27 +1,23 @@
 /**
- * The chat without its screen: it sends messages, hears run events, and keeps the state that a screen draws. What
- * only a person can decide is asked through `ChatUi`.
+ * The chat without its screen: it sends messages, applies run events, and keeps the state that a screen draws.
+ * What only a person can decide is requested through `ChatUi`.
  */
 
+import { defined } from '../../base/defined.js'
 import { CONFIRMATION_TOOL } from '../../base/names.js'
 import { AgentError, messageOf } from '../../errors.js'
 import type { ProviderRegistry } from '../../provider/provider-registry.js'
 import type { SessionKey } from '../../session/message.js'
+import { ADK_CONFIRMATION } from '../../session/reserved-names.js'
 import type { PriceOf } from '../../session/usage.js'
 import type { ApprovalAnswer } from '../../tool.js'
+import type { Confirmation } from '../../transcript/from-events.js'
 import type { OpenedRuntime } from '../open-runtime.js'
-import {
-  type ChatAction,
-  type ChatState,
-  type Confirmation,
-  emptyChat,
-  isDemo,
-  reduceChat,
-} from './chat-state.js'
+import { type ChatAction, type ChatState, emptyChat, isDemo, reduceChat } from './chat-state.js'
 import type { Choice } from './model-choices.js'
 import { openSession } from './open-session.js'
 
-/** The exit code after the terminal itself has gone: nothing can be written to it any more. */
+/** The exit code after the terminal has closed: nothing can be written to it any more. */
 export const HUNG_UP = 129
 
 /** What only the person in front of the chat can do. */
@@ -68,7 +64,7 @@ export class ChatSession {
   readonly userId: string
   /** Called after every change of the state. */
   onChange: () => void = () => {}
-  /** Whether the store has the session: then there is something to go on with. */
+  /** Whether the store has the session: then it can be continued. */
   exists = false
   #state: ChatState
   #model: string | undefined
@@ -142,7 +138,7 @@ export class ChatSession {
     await this.#working
   }
 
-  /** Stops the answer. What was waiting behind it goes back to the input. */
+  /** Stops the answer. Messages that were queued go back to the input. */
   stop(): void {
     if (!this.busy || this.#abort?.signal.aborted) return
     const waiting = this.#state.queue
@@ -164,7 +160,7 @@ export class ChatSession {
       const { provider, model } = this.registry.resolve(reference)
       return provider.describeModel(model).price
     } catch {
-      // A session may name models of providers that are configured no more.
+      // A session may name models of providers that are no longer configured.
       return undefined
     }
   }
@@ -211,7 +207,7 @@ export class ChatSession {
     }
   }
 
-  /** A run throws only before it has begun: nothing was stored, so the words go back to whoever wrote them. */
+  /** A run throws only before it has begun: nothing was stored, so the text goes back to the input. */
   #notStarted(error: unknown, message: Message): void {
     const stopped = error instanceof AgentError && error.code === 'aborted'
     this.dispatch({
@@ -246,7 +242,7 @@ export class ChatSession {
   }
 
   async #confirm({ id, name, args, reason }: Confirmation) {
-    const question = { name, args, onceOnly: true, ...(reason === undefined ? {} : { reason }) }
+    const question = { name, args, onceOnly: true, ...defined({ reason }) }
     const answer = await this.#ask(id, question)
     const response = { confirmed: answer !== 'no' }
     return { functionResponse: { id, name: CONFIRMATION_TOOL, response } }

@@ -43,22 +43,23 @@ const thought = (words: string): RunEventBody => ({ type: 'reasoning-delta', aut
 /** Events come one every hundred milliseconds. */
 function play(bodies: readonly RunEventBody[], state: ChatState = emptyChat('s', 'demo/demo')): ChatState {
   return bodies.reduce((before, body, index) => {
-    const event = { ...body, sessionId: 's', runId: 'r1', seq: index + 1 } as RunEvent
+    const seq = (before.run?.lastSeq ?? 0) + 1
+    const event = { ...body, sessionId: 's', runId: 'r1', seq } as RunEvent
     return reduceChat(before, { type: 'event', event, at: index * 100 })
   }, state)
 }
 
 function items(state: ChatState): ChatItemBody[] {
-  return state.items.map(({ id: _id, ...body }) => body)
+  return state.items.map(({ id: _id, key: _key, from: _from, ...body }) => body)
 }
 
 describe('what is said', () => {
   test('words of one author become one answer, and stop being live at the end', () => {
     const during = play([start, text('Hel'), text('lo')])
-    expect(items(during)).toEqual([{ kind: 'answer', author: 'root', text: 'Hello', live: true }])
+    expect(items(during)).toEqual([{ kind: 'text', author: 'root', text: 'Hello', streaming: true }])
     expect(during.phase).toBe('answering')
     const after = play([start, text('Hel'), text('lo'), finish('stop')])
-    expect(items(after)).toEqual([{ kind: 'answer', author: 'root', text: 'Hello', live: false }])
+    expect(items(after)).toEqual([{ kind: 'text', author: 'root', text: 'Hello' }])
     expect(after.phase).toBe('idle')
   })
 
@@ -66,10 +67,10 @@ describe('what is said', () => {
     const state = play([start, thought('hm'), text('a'), text('b', 'helper'), call('1'), text('c')])
     expect(items(state).map(item => [item.kind, 'text' in item ? item.text : ''])).toEqual([
       ['reasoning', 'hm'],
-      ['answer', 'a'],
-      ['answer', 'b'],
+      ['text', 'a'],
+      ['text', 'b'],
       ['tool', ''],
-      ['answer', 'c'],
+      ['text', 'c'],
     ])
   })
 
@@ -86,7 +87,7 @@ describe('what is said', () => {
     const paragraph = `${'word '.repeat(600)}\n\n`
     const code = `\`\`\`\n${'x = 1\n\n'.repeat(2000)}\`\`\`\n\n`
     const deltas = [paragraph, paragraph, paragraph, code, paragraph, 'end'].map(words => text(words))
-    const answers = items(play([start, ...deltas])).filter(item => item.kind === 'answer')
+    const answers = items(play([start, ...deltas])).filter(item => item.kind === 'text')
     expect(answers.length).toBeGreaterThan(1)
     expect(answers.map(item => item.text).join('')).toBe(
       deltas.map(each => (each as { text: string }).text).join(''),
@@ -103,17 +104,17 @@ describe('tools', () => {
     [
       'that has answered',
       [call('1'), result('1')],
-      { status: 'done', tookMs: 100, result: { result: 'yes' } },
+      { status: 'done', durationMs: 100, result: { result: 'yes' } },
     ],
-    ['that failed', [call('1'), result('1', true)], { status: 'failed', tookMs: 100 }],
-    ['that was stopped', [call('1'), finish('aborted')], { status: 'stopped' }],
+    ['that failed', [call('1'), result('1', true)], { status: 'failed', durationMs: 100 }],
+    ['that was stopped', [call('1'), finish('aborted')], { status: 'unanswered' }],
     ['that waits outside', [{ ...call('1'), pending: true }, finish('stop')], { status: 'pending' }],
-    ['that asks', [call('1'), ask('1')], { status: 'asking' }],
+    ['that asks', [call('1'), ask('1')], { status: 'waiting' }],
     ['that was allowed', [call('1'), ask('1'), answer('1', 'once')], { status: 'running', approval: 'once' }],
     [
       'whose asking is not counted as its time',
       [call('1'), ask('1'), answer('1', 'always'), result('1')],
-      { status: 'done', approval: 'always', tookMs: 100 },
+      { status: 'done', approval: 'always', durationMs: 100 },
     ],
     [
       'that was refused',
@@ -186,8 +187,10 @@ describe('what happens around an answer', () => {
     [
       [cut(3), cut(3), cut(1)],
       [
-        ['quiet', '3 older messages left out to fit 8k tokens · /inspect'],
-        ['quiet', '1 older message left out to fit 8k tokens · /inspect'],
+        [
+          'quiet',
+          '3 older messages left out to fit 8k tokens · /inspect\n1 older message left out to fit 8k tokens · /inspect',
+        ],
       ],
     ],
     [[{ type: 'error', error: new AgentError('provider-auth', 'Set a key.') }], [['error', 'Set a key.']]],
@@ -232,7 +235,7 @@ test('another session leaves nothing of the one before', () => {
   expect(items(after)).toEqual([{ kind: 'user', text: 'hi' }])
 })
 
-test('a chat that goes on for weeks keeps its newest part', () => {
+test('a chat with more items than the limit keeps the newest', () => {
   let state = emptyChat('s', 'm')
   for (let count = 0; count < 2_500; count++) {
     state = reduceChat(state, { type: 'notice', tone: 'quiet', text: String(count) })

@@ -3,13 +3,18 @@
  * pure function, the screen draws what it returns.
  */
 
-import { CONFIRMATION_TOOL, TRANSFER_TOOL } from '../../base/names.js'
+import { defined } from '../../base/defined.js'
 import type { RunEvent } from '../../run/run-event.js'
-import type { HistoryCut } from '../../session/message.js'
 import { type RunUsage, sumUsage } from '../../session/usage.js'
-import { count } from '../wording.js'
-import type { ChatItem, ChatItemBody, NoticeTone, ToolItem } from './chat-item.js'
-import { formatCount } from './format.js'
+import {
+  applyRunEvent,
+  type Confirmation,
+  isOpen,
+  newRunTranscript,
+  type RunTranscript,
+} from '../../transcript/from-events.js'
+import type { TranscriptItem } from '../../transcript/item.js'
+import { type ChatItem, type ChatItemBody, chatItemsOf, type NoticeTone } from './chat-item.js'
 
 /** What the run is doing; `waiting` means for a session that another run holds. */
 export type ChatPhase = 'idle' | 'starting' | 'waiting' | 'thinking' | 'answering' | 'tools' | 'stopping'
@@ -18,7 +23,7 @@ export interface ChatState {
   /** Stands above everything, whichever session is shown. */
   readonly header: readonly string[]
   readonly sessionId: string
-  /** The root agent's name, once a run has told it. */
+  /** The root agent's name, once a run has started. */
   readonly agent: string
   readonly model: string
   readonly demo: boolean
@@ -37,16 +42,12 @@ export interface ChatState {
   readonly confirmations: readonly Confirmation[]
   /** Messages that were sent while a run was working. */
   readonly queue: readonly string[]
-  /** What was last told about repairs and cuts, so that every run does not tell it again. */
-  readonly told: { readonly repair?: string; readonly cut?: string }
+  /** The newest run as its transcript, and the first id of the items that show it. */
+  readonly run?: RunTranscript
+  readonly runFrom: number
+  /** The last notice about repairs and about cuts: a run that repeats it does not show it again. */
+  readonly noticed: { readonly repair?: string; readonly 'history-cut'?: string }
   readonly nextId: number
-}
-
-export interface Confirmation {
-  readonly id: string
-  readonly name: string
-  readonly args: Readonly<Record<string, unknown>>
-  readonly reason?: string
 }
 
 export type ChatAction =
@@ -87,7 +88,8 @@ export function emptyChat(sessionId: string, model: string, header: readonly str
     showReasoning: false,
     confirmations: [],
     queue: [],
-    told: {},
+    runFrom: 1,
+    noticed: {},
     nextId: 1,
   }
 }
@@ -108,7 +110,7 @@ export function reduceChat(state: ChatState, action: ChatAction): ChatState {
       return { ...state, phase: action.phase, since: action.at }
     case 'failed':
       return {
-        ...add(settled(state, action.at), { kind: 'notice', tone: 'error', text: action.message }),
+        ...add(state, { kind: 'notice', tone: 'error', text: action.message }),
         phase: 'idle',
       }
     case 'notice':
@@ -127,82 +129,120 @@ export function reduceChat(state: ChatState, action: ChatAction): ChatState {
 }
 
 function opened(state: ChatState, { items, ...session }: OpenedSession): ChatState {
-  const { runId: _other, ...kept } = state
-  const empty: ChatState = { ...kept, ...session, items: [], confirmations: [], queue: [], told: {} }
-  return items.reduce(add, empty)
+  const { runId: _other, run: _run, ...kept } = state
+  const empty: ChatState = { ...kept, ...session, items: [], confirmations: [], queue: [], noticed: {} }
+  return items.reduce((before, body) => add(before, body), empty)
 }
 
-function reduceEvent(state: ChatState, event: RunEvent, at: number): ChatState {
+function reduceEvent(before: ChatState, event: RunEvent, at: number): ChatState {
+  const state = withRun(before, event, at)
   switch (event.type) {
     case 'run-start': {
       const { agent, model, runId } = event
       return { ...state, agent, model, runId, demo: event.demo === true, phase: 'thinking', since: at }
     }
     case 'text-delta':
-      return spoken(state, { kind: 'answer', ...event }, at)
+      return inPhase(state, 'answering', at)
     case 'reasoning-delta':
-      return spoken(state, { kind: 'reasoning', ...event }, at)
+      return inPhase(state, 'thinking', at)
     case 'tool-call':
-      return called(state, event, at)
-    case 'tool-result':
-      return answered(state, event, at)
-    case 'agent-transfer':
-      return told(state, `${event.from} hands over to ${event.to}`)
-    case 'turn-warning':
-      return told(state, turnNotice(event))
-    case 'wrap-up':
-      return told(state, wrapUpNotice(event))
-    case 'repair':
-      return toldOnce(state, 'repair', repairNotice(event))
-    case 'history-cut':
-      return toldOnce(state, 'cut', cutNotice(event.cut))
-    case 'approval-request':
-      return asked(state, event)
-    case 'approval-answer':
-      return approved(state, event, at)
+      return state.items === before.items ? state : { ...state, phase: 'tools', since: at }
+    case 'tool-result': {
+      const isWorking = state.run?.items.some(item => item.kind === 'tool' && isOpen(item))
+      return isWorking ? state : { ...state, phase: 'thinking', since: at }
+    }
     case 'usage':
-      // The demo costs nothing, whatever the catalogue does not say of it.
-      return {
-        ...state,
-        usage: sumUsage([state.usage, isDemo(event.model) ? { ...event.usage, cost: 0 } : event.usage]),
-      }
-    case 'error':
-      return add(state, { kind: 'notice', tone: 'error', text: event.error.message })
+      return { ...state, usage: sumUsage([state.usage, paid(event.model, event.usage)]) }
     case 'run-finish': {
       const notice = finishNotice(event)
-      const ended = { ...settled(state, at), phase: 'idle' as const, since: at }
+      const ended: ChatState = { ...state, phase: 'idle', since: at }
       return notice === undefined ? ended : add(ended, { kind: 'notice', tone: 'quiet', text: notice })
     }
+    case 'agent-transfer':
+    case 'turn-warning':
+    case 'wrap-up':
+    case 'repair':
+    case 'history-cut':
+    case 'approval-request':
+    case 'approval-answer':
+    case 'error':
+      return state
+    default:
+      return event satisfies never
   }
 }
 
-type Spoken = { kind: 'answer' | 'reasoning'; author: string; text: string }
+function inPhase(state: ChatState, phase: ChatPhase, at: number): ChatState {
+  return state.phase === phase ? state : { ...state, phase, since: at }
+}
 
-/** Adds words to the item that is being spoken, or begins one. Notices may have come in between. */
-function spoken(state: ChatState, { kind, author, text }: Spoken, at: number): ChatState {
-  const phase: ChatPhase = kind === 'answer' ? 'answering' : 'thinking'
-  const moved: ChatState = state.phase === phase ? state : { ...state, phase, since: at }
-  const index = state.items.findLastIndex(isLive)
-  const live = state.items[index]
-  if (live?.kind !== kind || live.author !== author) {
-    return add({ ...moved, items: quieted(state.items) }, { kind, author, text, live: true })
+/** The demo model costs nothing, although the catalogue has no price for it. */
+function paid(model: string, usage: RunUsage): RunUsage {
+  return isDemo(model) ? { ...usage, cost: 0 } : usage
+}
+
+/** Applies an event to the run's transcript and shows the items that it changed. */
+function withRun(state: ChatState, event: RunEvent, at: number): ChatState {
+  const isNew = state.run?.runId !== event.runId || event.type === 'run-start'
+  const before = isNew || !state.run ? newRunTranscript({ runId: event.runId, afterSeq: 0 }) : state.run
+  const run = applyRunEvent(before, event, at)
+  const asked = run.confirmations.slice(before.confirmations.length)
+  let next: ChatState = {
+    ...state,
+    run,
+    runFrom: isNew ? state.nextId : state.runFrom,
+    confirmations: asked.length > 0 ? [...state.confirmations, ...asked] : state.confirmations,
   }
-  const whole = live.text + text
-  const end = whole.length > LONG ? finishedPart(whole) : 0
-  const items = [...state.items]
-  items[index] = end === 0 ? { ...live, text: whole } : { ...live, text: whole.slice(0, end), live: false }
-  const kept: ChatState = { ...moved, items }
-  return end === 0 ? kept : add(kept, { kind, author, text: whole.slice(end), live: true })
+  for (const [place, item] of run.items.entries()) {
+    if (item !== before.items[place]) next = shown(next, item, place >= before.items.length)
+  }
+  return next
 }
 
-function isLive(item: ChatItem): boolean {
-  return (item.kind === 'answer' || item.kind === 'reasoning') && item.live
+/** Shows a new item, or a changed one in its place. One that was dropped from a long chat is not shown again. */
+function shown(state: ChatState, item: TranscriptItem, isNew: boolean): ChatState {
+  const index = state.items.findLastIndex(({ key, id }) => key === item.key && id >= state.runFrom)
+  const [body] = chatItemsOf(item)
+  if (!body) return state
+  if (item.kind === 'mark' && body.kind === 'notice') {
+    const { type } = item.mark
+    if (type !== 'repair' && type !== 'history-cut') return placed(state, index, item.key, body)
+    if (index < 0 && state.noticed[type] === body.text) return state
+    const noticed = { ...state.noticed, [type]: body.text }
+    return placed({ ...state, noticed }, index, item.key, body)
+  }
+  if (index < 0 && !isNew) return state
+  const isLong = body.kind === 'text' || body.kind === 'reasoning'
+  return isLong ? placedText(state, index, item.key, body) : placed(state, index, item.key, body)
 }
 
-/** Markdown is read again with every word, so a long answer is continued in an item of its own. */
+function placed(state: ChatState, index: number, key: string, body: ChatItemBody): ChatState {
+  const known = state.items[index]
+  if (!known) return add(state, body, { key })
+  const { id, from } = known
+  return { ...state, items: state.items.with(index, { ...body, id, key, ...defined({ from }) }) }
+}
+
+/** Markdown is parsed again with every delta, so a long text is shown as several items of one key. */
+function placedText(
+  state: ChatState,
+  index: number,
+  key: string,
+  body: Extract<ChatItemBody, { kind: 'text' | 'reasoning' }>,
+): ChatState {
+  const from = state.items[index]?.from ?? 0
+  const text = body.text.slice(from)
+  const end = text.length > LONG ? finishedPart(text) : 0
+  if (end === 0) return placed(state, index, key, { ...body, text })
+  const { streaming: _complete, ...complete } = body
+  const parted = placed(state, index, key, { ...complete, text: text.slice(0, end) })
+  return add(parted, { ...body, text: text.slice(end) }, { key, from: from + end })
+}
+
+/** Longer texts are split. */
 const LONG = 8_000
 
-/** Where a long text can be parted: after a paragraph, and never within a block of code. */
+/** Where a long text can be split: after a paragraph, and never within a block of code. */
 function finishedPart(text: string): number {
   const end = text.lastIndexOf('\n\n')
   if (end < LONG / 4) return 0
@@ -210,135 +250,22 @@ function finishedPart(text: string): number {
   return fences % 2 === 0 ? end + 2 : 0
 }
 
-function called(state: ChatState, event: RunEvent & { type: 'tool-call' }, at: number): ChatState {
-  // Both are told in other words: as a hand-over, and as a question.
-  if (event.name === TRANSFER_TOOL || event.name === CONFIRMATION_TOOL) return state
-  const { id: callId, name, args, author } = event
-  const status = event.pending ? 'pending' : 'running'
-  const item: ToolItem = { kind: 'tool', callId, name, args, author, status, startedAt: at }
-  return { ...add({ ...state, items: quieted(state.items) }, item), phase: 'tools', since: at }
-}
-
-function answered(state: ChatState, event: RunEvent & { type: 'tool-result' }, at: number): ChatState {
-  const changed = changeTool(state, event.id, item => ({
-    ...item,
-    status: event.isError ? 'failed' : 'done',
-    result: event.result,
-    ...(item.startedAt === undefined ? {} : { tookMs: at - item.startedAt }),
-  }))
-  const isWorking = changed.items.some(item => item.kind === 'tool' && isOpen(item))
-  return isWorking ? changed : { ...changed, phase: 'thinking', since: at }
-}
-
-function asked(state: ChatState, event: RunEvent & { type: 'approval-request' }): ChatState {
-  const isOurs = state.items.some(item => item.kind === 'tool' && item.callId === event.id && isOpen(item))
-  if (isOurs) return changeTool(state, event.id, item => ({ ...item, status: 'asking' }))
-  const { id, name, args, reason } = event
-  const confirmation = { id, name, args, ...(reason === undefined ? {} : { reason }) }
-  return { ...state, confirmations: [...state.confirmations, confirmation] }
-}
-
-function approved(state: ChatState, event: RunEvent & { type: 'approval-answer' }, at: number): ChatState {
-  return changeTool(state, event.id, item => ({
-    ...item,
-    status: 'running',
-    approval: event.answer,
-    startedAt: at,
-  }))
-}
-
-/** Changes the newest open call of this id. */
-function changeTool(state: ChatState, callId: string, change: (item: ToolItem) => ToolItem): ChatState {
-  const index = state.items.findLastIndex(
-    item => item.kind === 'tool' && item.callId === callId && isOpen(item),
-  )
-  const item = state.items[index]
-  if (item?.kind !== 'tool') return state
-  const items = [...state.items]
-  items[index] = { ...change(item), id: item.id }
-  return { ...state, items }
-}
-
-function isOpen(item: ToolItem): boolean {
-  return item.status === 'running' || item.status === 'asking' || item.status === 'pending'
-}
-
-/** Nothing is being spoken or done any more. What is pending waits for somebody outside. */
-function settled(state: ChatState, at: number): ChatState {
-  const items = quieted(state.items).map((item): ChatItem => {
-    if (item.kind !== 'tool' || (item.status !== 'running' && item.status !== 'asking')) return item
-    const tookMs = item.startedAt === undefined ? {} : { tookMs: at - item.startedAt }
-    return { ...item, status: 'stopped', ...tookMs }
-  })
-  return { ...state, items }
-}
-
-function quieted(items: readonly ChatItem[]): readonly ChatItem[] {
-  if (!items.some(isLive)) return items
-  return items.map(item => (isLive(item) ? ({ ...item, live: false } as ChatItem) : item))
-}
-
-function told(state: ChatState, text: string): ChatState {
-  return add({ ...state, items: quieted(state.items) }, { kind: 'notice', tone: 'quiet', text })
-}
-
-function toldOnce(state: ChatState, about: 'repair' | 'cut', text: string): ChatState {
-  if (state.told[about] === text) return state
-  return told({ ...state, told: { ...state.told, [about]: text } }, text)
-}
-
-function add(state: ChatState, body: ChatItemBody): ChatState {
-  const items = [...state.items, { ...body, id: state.nextId }]
-  // A chat that runs for weeks must not grow without end; the store has all of it.
+function add(state: ChatState, body: ChatItemBody, source: { key?: string; from?: number } = {}): ChatState {
+  const item: ChatItem = { ...body, id: state.nextId, ...source }
+  const items = [...state.items, item]
+  // A chat may run for weeks: beyond the limit the older half is dropped. The store has all of it.
   const kept = items.length > MOST_ITEMS ? items.slice(items.length - MOST_ITEMS / 2) : items
   return { ...state, items: kept, nextId: state.nextId + 1 }
 }
 
 const MOST_ITEMS = 2_000
 
-/** What happened around an answer, each in one quiet line. */
-type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
-
-/** Most turns are used. */
-function turnNotice({ turns, maxTurns }: EventOf<'turn-warning'>): string {
-  return `turn ${turns} of ${maxTurns}: the run is near its limit`
-}
-
-/** The last turn has begun. */
-function wrapUpNotice({ reason, turns, maxTurns }: EventOf<'wrap-up'>): string {
-  if (reason === 'turn-limit') return `turn ${turns} of ${maxTurns} is used: one last answer, without tools`
-  if (reason === 'delegation-limit') return 'the agents handed over too often: one last answer, without tools'
-  return 'the same call was repeated again and again: one last answer, without tools'
-}
-
-/** The history was made legal for a model. */
-function repairNotice({ profile, repairs }: EventOf<'repair'>): string {
-  const counts = new Map<string, number>()
-  for (const { step } of repairs) counts.set(step, (counts.get(step) ?? 0) + 1)
-  const steps = [...counts].map(([step, count]) => (count === 1 ? step : `${step} ×${count}`))
-  return `history repaired for ${profile}: ${steps.join(', ')} · /inspect`
-}
-
-/** A budget left something out. */
-function cutNotice(cut: HistoryCut): string {
-  const found: string[] = []
-  if (cut.messages > 0) {
-    const limit =
-      cut.reason === 'token-budget' && cut.budgetTokens !== undefined
-        ? `to fit ${formatCount(cut.budgetTokens)} tokens`
-        : `to keep ${cut.maxMessages ?? cut.keptMessages} messages`
-    found.push(`${count(cut.messages, 'older message')} left out ${limit}`)
-  }
-  if (cut.shortened.length > 0) found.push(`${count(cut.shortened.length, 'tool output')} shortened`)
-  return `${found.join(', ') || 'history cut'} · /inspect`
-}
-
-/** How a run ended, when not in the ordinary way. Failures have told themselves. */
-function finishNotice({ finishReason }: EventOf<'run-finish'>): string | undefined {
+/** How a run ended, where the transcript does not say it. */
+function finishNotice({ finishReason }: Extract<RunEvent, { type: 'run-finish' }>): string | undefined {
   return {
     stop: undefined,
     error: undefined,
-    aborted: 'stopped',
+    aborted: undefined,
     'turn-limit': 'ended at the turn limit: send another message to go on',
     loop: 'ended because a call was repeated: send another message to go on',
   }[finishReason]

@@ -1,4 +1,5 @@
 /** Numbers, times and arguments in the few characters that a terminal has for them. */
+import { isRecord } from '../../base/is-record.js'
 import { plainLine } from '../plain-text.js'
 
 /** `950`, `1.2k`, `34k`, `1.2M`. */
@@ -68,10 +69,6 @@ function safeJson(value: unknown): string {
   } catch {
     return String(value)
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function trimZero(text: string): string {

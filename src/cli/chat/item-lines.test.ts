@@ -34,27 +34,23 @@ describe('an item', () => {
     ['tool that runs', { ...tool, status: 'running', startedAt: 0 }, ['  ◦ read_file(path: "a.txt")']],
     [
       'tool that has answered',
-      { ...tool, status: 'done', tookMs: 12, result: { result: 'line\nline' } },
+      { ...tool, status: 'done', durationMs: 12, result: { result: 'line\nline' } },
       ['  ✓ read_file(path: "a.txt") · 12 ms', '    → line line'],
     ],
     [
       'tool with long arguments',
-      { ...tool, args: long, status: 'done', tookMs: 12 },
+      { ...tool, args: long, status: 'done', durationMs: 12 },
       ['  ✓ read_file(path: "a folder/…) · 12 ms'],
     ],
-    ['tool that asks', { ...tool, args: {}, status: 'asking' }, ['  ? read_file() · waits for you']],
+    ['tool that asks', { ...tool, args: {}, status: 'waiting' }, ['  ? read_file() · waits for you']],
     ['notice', { kind: 'notice', tone: 'quiet', text: 'stopped' }, ['  · stopped']],
     ['error', { kind: 'notice', tone: 'error', text: 'It failed.' }, ['  ✗ It failed.']],
     [
       'reasoning that is folded',
-      { kind: 'reasoning', author: 'root', text: 'a b c', live: false },
+      { kind: 'reasoning', author: 'root', text: 'a b c' },
       ['  ✻ reasoning 3 words · Ctrl-R shows it'],
     ],
-    [
-      'answer of another agent',
-      { kind: 'answer', author: 'helper', text: 'Hi.', live: false },
-      ['  helper', '  Hi.'],
-    ],
+    ['answer of another agent', { kind: 'text', author: 'helper', text: 'Hi.' }, ['  helper', '  Hi.']],
     [
       'panel',
       { kind: 'panel', title: 'T', lines: ['  name   words that go on and on and on', ''] },
@@ -65,13 +61,13 @@ describe('an item', () => {
   })
 
   test('reasoning is shown when it is asked for', () => {
-    const item = { kind: 'reasoning', author: 'root', text: 'a b c', live: false } as const
+    const item = { kind: 'reasoning', author: 'root', text: 'a b c' } as const
     expect(lines(item, 40, { showReasoning: true })).toEqual(['  ✻ reasoning', '    a b c'])
   })
 
   test('a long line of code stays inside its block', () => {
     const text = `\`\`\`ts\nconst name = "${'x'.repeat(40)}"\n\`\`\``
-    expect(lines({ kind: 'answer', author: 'root', text, live: false })).toEqual([
+    expect(lines({ kind: 'text', author: 'root', text })).toEqual([
       '  ─── ts',
       '    const name =',
       `    "${'x'.repeat(33)}`,
@@ -85,14 +81,14 @@ test('no line is ever wider than the terminal', () => {
   const wild = `世界 👩‍👩‍👧 \u001b[31mred ${'w'.repeat(90)} \`code\` | a | b |\n|---|---|\n| 한국어 | ${'x'.repeat(60)} |`
   const items: ChatItemBody[] = [
     { kind: 'user', text: wild },
-    { kind: 'answer', author: wild, text: wild, live: true },
-    { kind: 'reasoning', author: '', text: wild, live: false },
+    { kind: 'text', author: wild, text: wild, streaming: true },
+    { kind: 'reasoning', author: '', text: wild },
     {
       ...tool,
       name: wild,
       args: { [wild]: wild },
       status: 'done',
-      tookMs: 1,
+      durationMs: 1,
       result: wild,
       approval: 'always',
     },

@@ -7,9 +7,10 @@ import {
   visibleWidth,
   wrapTextWithAnsi,
 } from '@earendil-works/pi-tui'
+import type { ToolItem, ToolStatus } from '../../transcript/item.js'
 import { plainLine, plainText } from '../plain-text.js'
 import { count } from '../wording.js'
-import type { ChatItem, NoticeTone, ToolItem } from './chat-item.js'
+import type { ChatItem, NoticeTone } from './chat-item.js'
 import type { ChatState } from './chat-state.js'
 import { formatArguments, formatDuration, formatResult } from './format.js'
 import { markdownTheme, type Paint, type Theme } from './theme.js'
@@ -31,7 +32,7 @@ export function itemLines(item: ChatItem, theme: Theme, view: ItemView): string[
   switch (item.kind) {
     case 'user':
       return hanging(theme.accent(theme.bold('› ')), limited(item.text), view.width, theme.bold)
-    case 'answer':
+    case 'text':
       return answerLines(item, theme, view)
     case 'reasoning':
       return reasoningLines(item, theme, view)
@@ -47,7 +48,7 @@ export function itemLines(item: ChatItem, theme: Theme, view: ItemView): string[
   }
 }
 
-function answerLines(item: ChatItem & { kind: 'answer' }, theme: Theme, view: ItemView): string[] {
+function answerLines(item: ChatItem & { kind: 'text' }, theme: Theme, view: ItemView): string[] {
   const width = Math.min(view.width, READABLE)
   const padding = width > 20 ? 2 : 0
   const look = markdownTheme(theme, line => wrap(line, width - 2 * padding - 2))
@@ -71,20 +72,20 @@ function reasoningLines(item: ChatItem & { kind: 'reasoning' }, theme: Theme, vi
   const words = count(text.split(/\s+/).length, 'word')
   return [
     clip(
-      `  ${theme.dim(`✻ ${item.live ? 'reasoning…' : 'reasoning'} ${words} · Ctrl-R shows it`)}`,
+      `  ${theme.dim(`✻ ${item.streaming ? 'reasoning…' : 'reasoning'} ${words} · Ctrl-R shows it`)}`,
       view.width,
     ),
   ]
 }
 
-function toolLines(item: ToolItem, theme: Theme, width: number): string[] {
+function toolLines(item: ChatItem & { kind: 'tool' }, theme: Theme, width: number): string[] {
   const icon = ICONS[item.status]
   const paint = item.status === 'failed' ? theme.bad : item.status === 'done' ? theme.good : theme.accent
   const facts = [
-    ...(item.tookMs === undefined || item.status === 'running' ? [] : [formatDuration(item.tookMs)]),
-    ...(item.status === 'asking' ? ['waits for you'] : []),
+    ...(item.durationMs === undefined ? [] : [formatDuration(item.durationMs)]),
+    ...(item.status === 'waiting' ? ['waits for you'] : []),
     ...(item.status === 'pending' ? ['waits outside the run'] : []),
-    ...(item.status === 'stopped' ? ['no answer'] : []),
+    ...(item.status === 'unanswered' ? ['no answer'] : []),
     ...(item.approval === undefined ? [] : [APPROVALS[item.approval]]),
   ]
   const name = plainLine(item.name)
@@ -101,13 +102,13 @@ function toolLines(item: ToolItem, theme: Theme, width: number): string[] {
   ]
 }
 
-const ICONS: Readonly<Record<ToolItem['status'], string>> = {
+const ICONS: Readonly<Record<ToolStatus, string>> = {
   running: '◦',
-  asking: '?',
+  waiting: '?',
   pending: '…',
   done: '✓',
   failed: '✗',
-  stopped: '■',
+  unanswered: '■',
 }
 
 const APPROVALS: Readonly<Record<NonNullable<ToolItem['approval']>, string>> = {

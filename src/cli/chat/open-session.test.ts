@@ -46,7 +46,7 @@ test('a call and its answer become one item', async () => {
   const found = await openSession(await stored([user('hi'), calls, answers, model('Done.')]), key, free)
   expect(found.items).toEqual([
     { kind: 'user', text: 'hi' },
-    { kind: 'answer', author: 'root', text: 'Looking.', live: false },
+    { kind: 'text', author: 'root', text: 'Looking.' },
     {
       kind: 'tool',
       callId: 'c1',
@@ -55,8 +55,9 @@ test('a call and its answer become one item', async () => {
       args: { q: 'x' },
       status: 'done',
       result: { result: 'found' },
+      durationMs: 0,
     },
-    { kind: 'answer', author: 'root', text: 'Done.', live: false },
+    { kind: 'text', author: 'root', text: 'Done.' },
   ])
   expect(found.prompts).toEqual(['hi'])
 })

@@ -1,16 +1,14 @@
 /** A stored session as the chat shows it: its last messages, what it has used, and what its user has typed. */
 
-import { messagesToProvider } from '../../adk/messages-to-provider.js'
-import { ABORTED_MARKER } from '../../base/markers.js'
-import { CONFIRMATION_TOOL, TRANSFER_TOOL } from '../../base/names.js'
-import type { ProviderPart } from '../../provider/provider.js'
+import { toChatMessages } from '../../runtime/chat-view.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../../session/message.js'
 import { messagePages } from '../../session/session-pages.js'
 import type { RunSummary, SessionStore } from '../../session/session-store.js'
 import { isSynthetic } from '../../session/turn.js'
 import { type PriceOf, sessionUsage } from '../../session/usage.js'
+import { fromMessages } from '../../transcript/from-messages.js'
 import { count } from '../wording.js'
-import type { ChatItemBody, ToolItem } from './chat-item.js'
+import { type ChatItemBody, chatItemsOf } from './chat-item.js'
 import type { OpenedSession } from './chat-state.js'
 
 export interface FoundSession extends OpenedSession {
@@ -37,16 +35,13 @@ export async function openSession(
   const [lastRun] = session ? await store.runs.listRuns(key, { limit: 1 }) : []
   const shown = lastTurns(messages)
   const hidden = totalMessages - shown.length
+  const items = itemsOf(shown)
   return {
     ...(lastRun ? { runId: lastRun.runId } : {}),
     sessionId: key.sessionId,
     exists: session !== undefined,
     totalMessages,
-    items: [
-      ...(hidden > 0 ? [earlier(hidden)] : []),
-      ...itemsOf(shown),
-      ...lastWord(itemsOf(shown), shown.at(-1), lastRun),
-    ],
+    items: [...(hidden > 0 ? [earlier(hidden)] : []), ...items, ...ending(items, shown.at(-1), lastRun)],
     usage: sessionUsage(messages, priceOf),
     usageIsPartial: messages.length < totalMessages,
     prompts: messages.filter(isPrompt).map(({ content }) => content),
@@ -75,35 +70,21 @@ function isPrompt(message: StoredMessage): boolean {
   return normalizeRole(message.role) === 'user' && message.content.trim() !== '' && !isSynthetic(message)
 }
 
-/** Messages as items of the transcript. */
+/** Messages as the items that show them. */
 export function itemsOf(messages: readonly StoredMessage[]): ChatItemBody[] {
-  const items: ChatItemBody[] = []
-  for (const message of messages) {
-    if (isSynthetic(message)) {
-      if (message.content.includes(ABORTED_MARKER))
-        items.push({ kind: 'notice', tone: 'quiet', text: 'stopped' })
-      continue
-    }
-    const author = message.author ?? ''
-    const role = normalizeRole(message.role) ?? 'user'
-    const parts = messagesToProvider([message]).flatMap(each => each.parts)
-    for (const part of parts) addPart(items, part, author, role === 'assistant')
-    const failure = message.extra?.errorMessage
-    if (typeof failure === 'string') items.push({ kind: 'notice', tone: 'error', text: failure })
-  }
-  return items
+  return fromMessages(toChatMessages(messages, () => undefined)).flatMap(chatItemsOf)
 }
 
 /** How the last run ended, when its messages do not show it. */
-function lastWord(
+function ending(
   items: readonly ChatItemBody[],
   message: StoredMessage | undefined,
   run: RunSummary | undefined,
 ): ChatItemBody[] {
   if (!message) return []
-  const isTold = isSynthetic(message) || items.at(-1)?.kind === 'notice'
-  if (run ? !run.finished : !isTold && endsOpen(items)) return [INTERRUPTED]
-  return run?.finishReason === 'error' && !isTold ? [FAILED] : []
+  const isShown = isSynthetic(message) || items.at(-1)?.kind === 'notice'
+  if (run ? !run.finished : !isShown && endsOpen(items)) return [INTERRUPTED]
+  return run?.finishReason === 'error' && !isShown ? [FAILED] : []
 }
 
 /** Without a record of runs: a run that has finished ends with words of the assistant. */
@@ -119,52 +100,3 @@ const INTERRUPTED: ChatItemBody = {
 }
 
 const FAILED: ChatItemBody = { kind: 'notice', tone: 'warning', text: 'the last run failed · /inspect' }
-
-function addPart(items: ChatItemBody[], part: ProviderPart, author: string, isAssistant: boolean): void {
-  switch (part.type) {
-    case 'text':
-      if (part.text.trim() === '') return
-      if (isAssistant) items.push({ kind: 'answer', author, text: part.text, live: false })
-      else items.push({ kind: 'user', text: part.text })
-      return
-    case 'reasoning':
-      if (part.text.trim() !== '') items.push({ kind: 'reasoning', author, text: part.text, live: false })
-      return
-    case 'tool-call':
-      if (HIDDEN.has(part.name)) return
-      items.push({
-        kind: 'tool',
-        callId: part.id,
-        author,
-        name: part.name,
-        args: part.args,
-        status: 'stopped',
-      })
-      return
-    case 'tool-result':
-      answerTool(items, part)
-      return
-    case 'media':
-      items.push({ kind: 'notice', tone: 'quiet', text: `attached: ${part.name ?? part.mimeType}` })
-      return
-    case 'vendor':
-      items.push({ kind: 'notice', tone: 'quiet', text: part.text })
-      return
-    default:
-      part satisfies never
-  }
-}
-
-/** Calls that are told in other words. */
-const HIDDEN: ReadonlySet<string> = new Set([TRANSFER_TOOL, CONFIRMATION_TOOL])
-
-function answerTool(items: ChatItemBody[], part: Extract<ProviderPart, { type: 'tool-result' }>): void {
-  if (HIDDEN.has(part.name)) return
-  const answer = { status: part.isError ? ('failed' as const) : ('done' as const), result: part.result }
-  const index = items.findLastIndex(
-    item => item.kind === 'tool' && item.status === 'stopped' && item.callId === part.id,
-  )
-  const call = items[index]
-  if (call?.kind === 'tool') items[index] = { ...call, ...answer } satisfies ToolItem
-  else items.push({ kind: 'tool', callId: part.id, author: '', name: part.name, args: undefined, ...answer })
-}

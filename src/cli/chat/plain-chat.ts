@@ -31,29 +31,31 @@ class PlainUi implements ChatUi {
   hasLeft = false
   hasFailed = false
   onLeave: () => void = () => {}
-  /** How many items have been told. */
-  #told = 0
+  readonly #chat: ChatSession
+  /** The id of the newest item that was written. */
+  #written = 0
 
-  constructor(private readonly chat: ChatSession) {
+  constructor(chat: ChatSession) {
+    this.#chat = chat
     chat.connect(this)
   }
 
   async take(text: string): Promise<void> {
     const line = readLine(text)
-    if (line.kind === 'command') await runCommand(this.chat, this, line.name, line.argument)
-    else if (line.kind === 'message') await this.chat.send(line.text)
+    if (line.kind === 'command') await runCommand(this.#chat, this, line.name, line.argument)
+    else if (line.kind === 'message') await this.#chat.send(line.text)
     else if (line.kind === 'unknown-command') {
-      this.chat.fail(`There is no command /${line.word}. /help lists the commands.`)
+      this.#chat.fail(`There is no command /${line.word}. /help lists the commands.`)
     }
-    this.tellNews()
+    this.writeNew()
   }
 
-  /** Tells the items that have come since the last time: answers to stdout, everything else to stderr. */
-  tellNews(): void {
-    for (const item of this.chat.state.items) {
-      if (item.id <= this.#told) continue
-      this.#told = item.id
-      if (item.kind === 'answer') process.stdout.write(`${plainText(item.text).trimEnd()}\n`)
+  /** Writes the items that are new since the last call: answers to stdout, everything else to stderr. */
+  writeNew(): void {
+    for (const item of this.#chat.state.items) {
+      if (item.id <= this.#written) continue
+      this.#written = item.id
+      if (item.kind === 'text') process.stdout.write(`${plainText(item.text).trimEnd()}\n`)
       else if (item.kind === 'panel') {
         for (const line of [item.title, ...item.lines]) process.stdout.write(`${plainText(line)}\n`)
       } else if (item.kind === 'notice') process.stderr.write(`${plainLine(item.text)}\n`)
@@ -80,8 +82,8 @@ class PlainUi implements ChatUi {
   restore(): void {}
 
   sessionOpened(): void {
-    // What was said before is not said again.
-    for (const item of this.chat.state.items) this.#told = Math.max(this.#told, item.id)
+    // Items of the stored session are not written.
+    for (const item of this.#chat.state.items) this.#written = Math.max(this.#written, item.id)
   }
 
   leave(): void {

@@ -8,6 +8,7 @@ import type { InspectedStep, RunInspection } from '../../observe/inspect.js'
 import type { SessionKey, StoredMessage } from '../../session/message.js'
 import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
+import { startsTurn } from '../../session/turn.js'
 import { plainLine } from '../plain-text.js'
 import { ago, count } from '../wording.js'
 import type { ChatItemBody } from './chat-item.js'
@@ -17,7 +18,7 @@ import { formatArguments, formatCost, formatCount, formatResult } from './format
 import { type Choice, modelChoices } from './model-choices.js'
 import { itemsOf } from './open-session.js'
 
-/** Runs a command; what goes wrong is said in the chat. */
+/** Runs a command; errors are shown in the chat. */
 export async function runCommand(
   chat: ChatSession,
   ui: ChatUi,
@@ -61,7 +62,7 @@ async function chooseModel(chat: ChatSession, ui: ChatUi, argument: string): Pro
   chat.notice(`model: ${chat.state.model}, ${when}`)
 }
 
-/** A key cannot be set in a program that runs, so it is missed now and not when the next message is sent. */
+/** A key cannot be set while the program runs, so a missing one is reported now, not with the next message. */
 async function checkKey({ registry, opened }: ChatSession, reference: string): Promise<void> {
   const { provider } = registry.resolve(reference)
   const { listProviders } = await import('../../runtime/models.js')
@@ -71,7 +72,7 @@ async function checkKey({ registry, opened }: ChatSession, reference: string): P
   if (found?.keyVariable === undefined || found.keyPresent) return
   throw new AgentError(
     'provider-auth',
-    `There is no key for ${reference}. Leave, set ${found.keyVariable}, and come back to this session.`,
+    `There is no API key for ${reference}. Leave, set ${found.keyVariable}, and open this session again.`,
   )
 }
 
@@ -105,7 +106,7 @@ async function newSession(chat: ChatSession): Promise<void> {
 
 function refuseWhileBusy(chat: ChatSession): void {
   if (chat.busy) {
-    throw new AgentError('invalid-argument', 'An answer is being given. Stop it with Ctrl-C first.')
+    throw new AgentError('invalid-argument', 'A run is in progress. Stop it with Ctrl-C first.')
   }
 }
 
@@ -127,8 +128,10 @@ async function exportChat(chat: ChatSession, _ui: ChatUi, argument: string): Pro
   chat.notice(`${count(messages, 'message')} written to ${path}`)
 }
 
-/** Writes a session to a file: as `lango sessions import` reads it, or as a text for people. */
-/** Writes the session and returns where, and how many messages. A file that is there is not overwritten. */
+/**
+ * Writes a session to a file, as `lango sessions import` reads it or, for `.md`, as text for people. Returns the
+ * path and the number of messages. A file that exists is not overwritten.
+ */
 async function exportSession(
   store: SessionStore,
   key: SessionKey,
@@ -136,16 +139,24 @@ async function exportSession(
 ): Promise<{ path: string; messages: number }> {
   const path = resolve(file)
   const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
-  if (!session) throw new AgentError('session-not-found', `There is no session "${key.sessionId}" any more.`)
+  if (!session) throw new AgentError('session-not-found', `Session "${key.sessionId}" no longer exists.`)
   const isText = path.endsWith('.md')
   const handle = await openNew(path)
   try {
     if (!isText) await handle.appendFile(headerLine(session))
     let messages = 0
+    let rest: readonly StoredMessage[] = []
     for await (const page of messagePages(store, key, { beforeSeq: session.totalMessages + 1 })) {
-      await handle.appendFile(isText ? markdownOf(page) : page.map(messageLine).join(''))
+      if (isText) {
+        // A result is shown with its call, so a turn is written when it is complete.
+        const read = [...rest, ...page]
+        const lastTurn = Math.max(0, read.findLastIndex(startsTurn))
+        await handle.appendFile(markdownOf(read.slice(0, lastTurn)))
+        rest = read.slice(lastTurn)
+      } else await handle.appendFile(page.map(messageLine).join(''))
       messages += page.length
     }
+    await handle.appendFile(markdownOf(rest))
     return { path, messages }
   } finally {
     await handle.close()
@@ -159,7 +170,7 @@ async function openNew(path: string) {
     const { code } = error as NodeJS.ErrnoException
     const why =
       code === 'EEXIST'
-        ? 'there is a file of that name already'
+        ? 'the file already exists'
         : code === 'ENOENT'
           ? 'its folder does not exist'
           : (code ?? 'it cannot be opened')
@@ -179,7 +190,7 @@ function markdownItem(item: ChatItemBody): string {
   switch (item.kind) {
     case 'user':
       return `**You:** ${item.text}`
-    case 'answer':
+    case 'text':
       return `**${item.author || 'Assistant'}:** ${item.text}`
     case 'reasoning':
       return item.text.replace(/^/gm, '> ')
@@ -192,8 +203,7 @@ function markdownItem(item: ChatItemBody): string {
   }
 }
 
-/** What a model was really sent in a run, in lines: per step stored → cut → repaired → sent. */
-/** The lines of `/inspect`. */
+/** The lines of `/inspect`: per step stored → cut → repaired → sent. */
 export function inspectLines(run: RunInspection): string[] {
   const lines = [
     [`run ${run.runId}`, run.agent, run.finishReason ?? 'unfinished'].filter(Boolean).join(' · '),

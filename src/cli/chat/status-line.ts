@@ -100,7 +100,7 @@ export class Activity implements Component {
   #isAsking(): boolean {
     const tools = this.state().items.filter(item => item.kind === 'tool')
     return (
-      tools.some(({ status }) => status === 'asking') && tools.every(({ status }) => status !== 'running')
+      tools.some(({ status }) => status === 'waiting') && tools.every(({ status }) => status !== 'running')
     )
   }
 }
