@@ -1,6 +1,6 @@
 /**
- * A stored message as a person reads it: parts in order, nothing of any vendor's shape. Made for chat pages and
- * terminals; what a model is sent is made from the stored message itself.
+ * A stored message as a person reads it: parts in order, nothing of any vendor's shape. For chat pages and
+ * terminals; what is sent to a model is made from the stored message itself.
  */
 import type { RunUsage } from './usage.js'
 
@@ -11,9 +11,9 @@ export interface ChatMessage {
   timestamp: number
   tokens: number
   parts: ChatPart[]
-  /** Lango itself said it to the model: hidden in a chat, shown when inspecting. */
+  /** Lango wrote it to the model: hidden in a chat, shown when inspecting. */
   synthetic?: boolean
-  /** The model that answered, as far as the message tells. */
+  /** The model that answered, where the message names it. */
   model?: string
   usage?: RunUsage
   /** The model's answer was an error that was stored. */

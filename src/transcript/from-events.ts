@@ -1,7 +1,8 @@
 /** A run as its items, built from its events alone: the same events always give the same items. */
+import { ABORTED_MARKER } from '../base/markers.js'
+import { CONFIRMATION_TOOL } from '../base/names.js'
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import { type CallItem, pairCalls } from '../session/pair-calls.js'
-import { ABORTED_MARKER, ADK_CONFIRMATION } from '../session/reserved-names.js'
 import type { RunUsage } from '../session/usage.js'
 import {
   type AnswerUsage,
@@ -222,7 +223,7 @@ export function isOpen({ status }: ToolItem): boolean {
 function withRequest(run: RunTranscript, event: EventOf<'approval-request'>): RunTranscript {
   const { id, name, args } = event
   const reason = event.reason === undefined ? {} : { reason: event.reason }
-  const isAdks = run.calls.some(call => call.id === id && call.name === ADK_CONFIRMATION)
+  const isAdks = run.calls.some(call => call.id === id && call.name === CONFIRMATION_TOOL)
   if (isAdks) return { ...run, confirmations: [...run.confirmations, { id, name, args, ...reason }] }
   const place = openTool(run, id)
   if (place >= 0) return updateTool(run, place, tool => ({ ...tool, status: 'waiting', ...reason }))

@@ -1,9 +1,9 @@
 /** Stored messages as items: calls with their results, and what runs reported besides where it happened. */
 import { isRecord } from '../base/is-record.js'
+import { ABORTED_MARKER } from '../base/markers.js'
 import { own } from '../base/own.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import { type CallItem, pairCalls } from '../session/pair-calls.js'
-import { ABORTED_MARKER } from '../session/reserved-names.js'
 import type { RunUsage } from '../session/usage.js'
 import {
   answered,

@@ -1,8 +1,8 @@
 // A conversation as the events of its run and as its stored messages gives the same items.
 import { describe, expect, test } from 'vitest'
+import { ABORTED_MARKER } from '../base/markers.js'
 import type { RunEvent, RunEventBody } from '../run/run-event.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
-import { ABORTED_MARKER } from '../session/reserved-names.js'
 import type { RunUsage } from '../session/usage.js'
 import { applyRunEvent, newRunTranscript, type RunTranscript } from './from-events.js'
 import { fromMessages } from './from-messages.js'

@@ -9,10 +9,11 @@
  * - The duration of a call is what the run measured, without the wait for an approval.
  */
 import { isRecord } from '../base/is-record.js'
+import { NO_RESPONSE_MARKER } from '../base/markers.js'
+import { isRequestTool, TRANSFER_TOOL } from '../base/names.js'
 import type { RunRepair } from '../run/run-event.js'
 import type { ChatPart } from '../session/chat-message.js'
 import type { HistoryCut } from '../session/message.js'
-import { ADK_REQUEST, NO_RESPONSE, TRANSFER_TOOL } from '../session/reserved-names.js'
 import { type RunUsage, sumUsage } from '../session/usage.js'
 import type { ApprovalOutcome } from '../tool.js'
 
@@ -161,12 +162,12 @@ export interface RunNotes {
 
 /** Calls that are shown as marks and never as calls; their results are not shown. */
 export function isHiddenCall(name: string): boolean {
-  return name === TRANSFER_TOOL || name.startsWith(ADK_REQUEST)
+  return name === TRANSFER_TOOL || isRequestTool(name)
 }
 
 /** The question that a hidden call of ADK's asks; `undefined` for a transfer. */
 export function questionOf(name: string, args: unknown): Mark | undefined {
-  if (!name.startsWith(ADK_REQUEST)) return undefined
+  if (!isRequestTool(name)) return undefined
   const original = isRecord(args) ? args.originalFunctionCall : undefined
   const tool = isRecord(original) ? original.name : undefined
   return { type: 'question', call: name, tool: typeof tool === 'string' ? tool : '' }
@@ -175,7 +176,7 @@ export function questionOf(name: string, args: unknown): Mark | undefined {
 /** The status of a call with this result, and the result as far as there is one to show. */
 export function answered(result: unknown, isError: boolean): Pick<ToolItem, 'status' | 'result'> {
   const error = isRecord(result) ? result.error : undefined
-  if (typeof error === 'string' && error.startsWith(NO_RESPONSE)) return { status: 'unanswered' }
+  if (typeof error === 'string' && error.startsWith(NO_RESPONSE_MARKER)) return { status: 'unanswered' }
   return { status: isError ? 'failed' : 'done', result }
 }
 

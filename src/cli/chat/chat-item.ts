@@ -1,7 +1,7 @@
 /** The shared transcript as the terminal shows it: text, calls, and everything else as one quiet line. */
 
+import { CONFIRMATION_TOOL } from '../../base/names.js'
 import type { HistoryCut } from '../../session/message.js'
-import { ADK_CONFIRMATION } from '../../session/reserved-names.js'
 import type { Mark, ReasoningItem, TextItem, ToolItem, TranscriptItem } from '../../transcript/item.js'
 import { count } from '../wording.js'
 import { formatCount } from './format.js'
@@ -69,7 +69,7 @@ function markText(mark: Mark): string | undefined {
     case 'transfer':
       return `${mark.from} hands over to ${mark.to}`
     case 'question':
-      return mark.call === ADK_CONFIRMATION ? undefined : `${mark.call} waits for an answer`
+      return mark.call === CONFIRMATION_TOOL ? undefined : `${mark.call} waits for an answer`
     case 'warning':
       return `turn ${mark.turns} of ${mark.maxTurns}: the run is near its limit`
     case 'wrap-up':
