@@ -93,7 +93,6 @@ function toChatPart(part: ProviderPart): ChatPart {
   }
 }
 
-/** Stored messages as ADK's events, for those who speak ADK's protocol. Loads nothing of ADK. */
 export interface EventOptions {
   /** Only events of messages after this number. */
   afterSeq?: number

@@ -19,7 +19,7 @@ test('a killed chat goes on: the next one shows where it was interrupted and sen
   await first.ended()
 
   const second = start({ cwd, args: ['chat', '--session', 'mine'] })
-  await second.waitFor('! the last run was interrupted; your next message goes on from here')
+  await second.waitFor('! the last run was interrupted; your next message continues from here')
   expect(second.screen()).toContain('› Tell me')
   say(second, 'Again')
   await second.waitFor('waiting: another run has the session, or was just killed')

@@ -92,7 +92,7 @@ test('a message that could not be sent comes back, and the chat goes on', async 
   expect(chat.state.items.at(-1)).toMatchObject({ tone: 'error', text: 'Stopped before it was sent.' })
   await lease.release()
   await chat.send('and now?')
-  expect(chat.state.items.at(-1)).toMatchObject({ kind: 'answer', text: 'Hello.' })
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: 'text', text: 'Hello.' })
 })
 
 test('messages that are sent meanwhile follow in order', async () => {

@@ -36,7 +36,7 @@ describe('without a key', () => {
 
     first.key('ctrl-d')
     expect(await first.ended()).toBe(0)
-    const session = /Go on with: lango chat --session ([a-z]+-[a-z]+-\d+)/.exec(first.all())?.[1]
+    const session = /Continue with: lango chat --session ([a-z]+-[a-z]+-\d+)/.exec(first.all())?.[1]
     expect(session, first.all()).toBeDefined()
     expect(first.screen()).not.toContain('──────')
     // The terminal is given back as it was: pastes unmarked, the cursor seen.
@@ -338,7 +338,7 @@ describe('commands', () => {
     await terminal.waitFor('fake/gpt-4.1 · one')
     terminal.kill('SIGTERM')
     expect(await terminal.ended()).toBe(143)
-    expect(terminal.all()).toContain('Go on with: lango chat --session one')
+    expect(terminal.all()).toContain('Continue with: lango chat --session one')
   })
 })
 
@@ -351,7 +351,7 @@ describe('without a terminal', () => {
     expect(stdout).not.toContain('\u001b')
     expect(stderr).toContain('There is no command /nonsense.')
     expect(stderr).toContain('write_file needs approval, and there is no terminal to ask: refused')
-    expect(stderr).toMatch(/Go on with: lango chat --session [a-z]+-[a-z]+-\d+\n$/)
+    expect(stderr).toMatch(/Continue with: lango chat --session [a-z]+-[a-z]+-\d+\n$/)
     expect(existsSync(join(cwd, 'x.txt'))).toBe(false)
     expect(code).toBe(1)
   })

@@ -185,8 +185,8 @@ test('what another agent said stands beside the quotation that this agent was se
   const { rows } = describeStep(step!, readWireRequest(step?.sent.body), messages)
   expect(rows.map(row => [row.stored.map(({ seq }) => seq), row.sent.length, texts(row)])).toEqual([
     [[1], 1, []],
-    [[2], 1, ['Quoted: another agent said it']],
-    [[3], 1, ['Quoted: another agent said it']],
+    [[2], 1, ['Quoted from another agent']],
+    [[3], 1, ['Quoted from another agent']],
   ])
 })
 

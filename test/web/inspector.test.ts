@@ -238,7 +238,7 @@ describe('the lint', () => {
     await panel.getByText('Yes, to any of them.').waitFor()
     const claude = panel.getByRole('button', { name: /^.?\s*Claude from 4\.6/ })
     expect(await claude.innerText()).toMatch(/as stored: refused/)
-    expect(await claude.innerText()).toMatch(/with Lango: goes on/)
+    expect(await claude.innerText()).toMatch(/with Lango: continues/)
     await claude.click()
     await panel.getByText('call-without-result').waitFor()
     await panel.getByRole('button', { name: 'message 26' }).first().click()

@@ -116,7 +116,7 @@ function useContextValue(value: ChatContextValue): ChatContextValue {
   )
 }
 
-/** The list of chats; on a phone it covers the page, and the shade beside it closes it. */
+/** The list of chats; on a phone it covers the page, and a tap outside closes it. */
 function Drawer(props: ComponentProps<typeof Sidebar>) {
   return (
     <>
@@ -164,12 +164,12 @@ function useInspectMessage(client: LangoClient, thread: ThreadController, openPa
           const run = runs.find(({ afterSeq }) => afterSeq !== undefined && afterSeq < seq)
           if (run) openPanel({ type: 'inspector', runId: run.runId })
           else
-            thread.tell(
+            thread.showProblem(
               'no-run',
               'Nothing is recorded of this answer: it was imported or copied, or its records were pruned.',
             )
         },
-        (error: unknown) => thread.tellError(error),
+        (error: unknown) => thread.showError(error),
       )
     },
     [client, thread, openPanel],

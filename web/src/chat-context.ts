@@ -5,7 +5,7 @@ import type { ModelChoice, ServerInfo } from './state/api.js'
 import type { Observable } from './state/observable.js'
 import type { ThreadController } from './thread-controller.js'
 
-/** Which panel stands beside the chat. */
+/** The panel next to the chat. */
 export type Panel = { type: 'inspector'; runId: string } | { type: 'lint' }
 
 export interface ChatContextValue {

@@ -19,7 +19,7 @@ interface PanelHostProps {
   onClose: () => void
 }
 
-/** What stands beside the chat; its code is loaded when it is first opened. */
+/** The panel next to the chat; its code is loaded when it is first opened. */
 export function PanelHost({ panel, sessionId, onClose }: PanelHostProps) {
   const { client, thread } = useChat()
   const reveal = (seq: number) => {

@@ -1,47 +1,55 @@
 /**
- * What runs said besides their messages: what they cut and repaired, why they failed. It is read for runs whose
- * messages are looked at, one after another and once each, because every one is a request of its own.
+ * What runs reported besides their messages: cuts, repairs, failures. It is read for runs whose messages are on
+ * the screen, one after another and once each, because each is a request of its own.
  */
 import type { LangoClient } from '../../src/client/client.js'
 import { applyRunEvent, newRunTranscript } from '../../src/transcript/from-events.js'
 import type { RunNotes } from '../../src/transcript/item.js'
 import type { RunItem } from './state/api.js'
 
-/** Beyond these the oldest answers of a session stand without their marks. */
+/** The oldest answers of a session with more runs are shown without their marks. */
 const MAXIMUM_RUNS = 500
 
 export class RunNotesReader {
-  private runs: Promise<readonly RunItem[]> | undefined
-  private readonly asked = new Set<string>()
-  private line: Promise<void> = Promise.resolve()
+  #runs: Promise<readonly RunItem[]> | undefined
+  readonly #asked = new Set<string>()
+  #line: Promise<void> = Promise.resolve()
+
+  readonly #client: LangoClient
+  readonly #session: { sessionId: string; signal: AbortSignal }
+  readonly #onNotes: (notes: RunNotes) => void
 
   constructor(
-    private readonly client: LangoClient,
-    private readonly session: { sessionId: string; signal: AbortSignal },
-    private readonly tell: (notes: RunNotes) => void,
-  ) {}
+    client: LangoClient,
+    session: { sessionId: string; signal: AbortSignal },
+    onNotes: (notes: RunNotes) => void,
+  ) {
+    this.#client = client
+    this.#session = session
+    this.#onNotes = onNotes
+  }
 
   /** This run's notes are known, or come from elsewhere. */
   skip(runId: string): void {
-    this.asked.add(runId)
+    this.#asked.add(runId)
   }
 
   /** Reads the notes of a run, unless they were read. */
   read(run: RunItem): Promise<void> {
-    if (this.asked.has(run.runId)) return this.line
-    this.asked.add(run.runId)
-    this.line = this.line.then(() => this.readNow(run))
-    return this.line
+    if (this.#asked.has(run.runId)) return this.#line
+    this.#asked.add(run.runId)
+    this.#line = this.#line.then(() => this.#readNow(run))
+    return this.#line
   }
 
   /** Reads the notes of the runs that these messages of the user began. */
   async readFor(seqs: readonly number[]): Promise<void> {
-    const { sessionId, signal } = this.session
-    this.runs ??= this.client.runs(sessionId, { limit: MAXIMUM_RUNS }).then(
+    const { sessionId, signal } = this.#session
+    this.#runs ??= this.#client.runs(sessionId, { limit: MAXIMUM_RUNS }).then(
       ({ runs }) => runs,
       () => [],
     )
-    const runs = await this.runs
+    const runs = await this.#runs
     if (signal.aborted) return
     const wanted = new Set(seqs.map(seq => seq - 1))
     for (const run of runs) {
@@ -50,12 +58,12 @@ export class RunNotesReader {
     }
   }
 
-  private async readNow(run: RunItem): Promise<void> {
-    const { signal } = this.session
+  async #readNow(run: RunItem): Promise<void> {
+    const { signal } = this.#session
     if (signal.aborted) return
     let transcript = newRunTranscript({ runId: run.runId, afterSeq: run.afterSeq ?? 0 })
     try {
-      for await (const event of this.client.follow(run.runId, { signal })) {
+      for await (const event of this.#client.follow(run.runId, { signal })) {
         transcript = applyRunEvent(transcript, event)
       }
     } catch {
@@ -65,6 +73,6 @@ export class RunNotesReader {
     const { notes } = transcript
     const { marks, durations, approvals, error, unfinished } = notes
     const hasFacts = marks.length > 0 || durations || approvals || error || unfinished
-    if (!signal.aborted && hasFacts) this.tell(notes)
+    if (!signal.aborted && hasFacts) this.#onNotes(notes)
   }
 }

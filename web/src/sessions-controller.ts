@@ -16,21 +16,24 @@ export interface SessionsState {
 const PAGE_SIZE = 40
 
 export class SessionsController {
+  readonly #client: LangoClient
   readonly state = new Observable<SessionsState>({ sessions: [], search: '', status: 'loading' })
   /** Only the newest answer counts. */
-  private asked = 0
+  #asked = 0
 
-  constructor(private readonly client: LangoClient) {}
+  constructor(client: LangoClient) {
+    this.#client = client
+  }
 
   search(search: string): void {
-    this.patch({ search })
+    this.#patch({ search })
     void this.refresh()
   }
 
   /** Reads as many sessions as are shown, from the newest. */
   async refresh(): Promise<void> {
     const { search, sessions } = this.state.get()
-    await this.read(
+    await this.#read(
       { limit: Math.min(Math.max(PAGE_SIZE, sessions.length), 200), ...(search ? { search } : {}) },
       [],
     )
@@ -40,54 +43,56 @@ export class SessionsController {
     const { nextCursor, search, sessions, status } = this.state.get()
     if (nextCursor === undefined || status === 'loading') return
     const query = { limit: PAGE_SIZE, cursor: nextCursor, ...(search ? { search } : {}) }
-    await this.read(query, sessions)
+    await this.#read(query, sessions)
   }
 
   async rename(sessionId: string, title: string): Promise<void> {
     const { sessions } = this.state.get()
-    this.patch({ sessions: sessions.map(item => (item.sessionId === sessionId ? { ...item, title } : item)) })
-    await this.attempt(() => this.client.renameSession(sessionId, title))
+    this.#patch({
+      sessions: sessions.map(item => (item.sessionId === sessionId ? { ...item, title } : item)),
+    })
+    await this.#attempt(() => this.#client.renameSession(sessionId, title))
   }
 
   async delete(sessionId: string): Promise<boolean> {
-    const deleted = await this.attempt(() => this.client.deleteSession(sessionId))
+    const deleted = await this.#attempt(() => this.#client.deleteSession(sessionId))
     if (deleted) {
       const { sessions } = this.state.get()
-      this.patch({ sessions: sessions.filter(item => item.sessionId !== sessionId) })
+      this.#patch({ sessions: sessions.filter(item => item.sessionId !== sessionId) })
     }
     return deleted
   }
 
-  private async read(
+  async #read(
     query: { limit: number; cursor?: string; search?: string },
     before: readonly SessionItem[],
   ): Promise<void> {
-    this.asked += 1
-    const mine = this.asked
-    this.patch({ status: 'loading' })
+    this.#asked += 1
+    const mine = this.#asked
+    this.#patch({ status: 'loading' })
     try {
-      const page = await this.client.sessions(query)
-      if (mine !== this.asked) return
+      const page = await this.#client.sessions(query)
+      if (mine !== this.#asked) return
       const known = new Set(before.map(item => item.sessionId))
       const sessions = [...before, ...page.sessions.filter(item => !known.has(item.sessionId))]
-      this.patch({ sessions, status: 'ready', nextCursor: page.nextCursor, problem: undefined })
+      this.#patch({ sessions, status: 'ready', nextCursor: page.nextCursor, problem: undefined })
     } catch (error) {
-      if (mine === this.asked) this.patch({ status: 'failed', problem: problemOf(error) })
+      if (mine === this.#asked) this.#patch({ status: 'failed', problem: problemOf(error) })
     }
   }
 
-  private async attempt(action: () => Promise<unknown>): Promise<boolean> {
+  async #attempt(action: () => Promise<unknown>): Promise<boolean> {
     try {
       await action()
       return true
     } catch (error) {
-      this.patch({ problem: problemOf(error) })
+      this.#patch({ problem: problemOf(error) })
       void this.refresh()
       return false
     }
   }
 
-  private patch(change: Partial<SessionsState>): void {
+  #patch(change: Partial<SessionsState>): void {
     this.state.set({ ...this.state.get(), ...change })
   }
 }

@@ -23,13 +23,13 @@ export interface Outgoing {
 }
 
 const PAGE_SIZE = 100
-/** Older messages come in larger pages: whoever scrolls back reads on. */
+/** Older messages come in larger pages: a reader who scrolls back usually reads more. */
 const OLDER_PAGE_SIZE = 200
 /** How often a session is looked at for runs that were started elsewhere. */
 const POLL_MS = 4000
 /** Events are shown at most this often: a fast model must not keep the page busy. */
 const FLUSH_MS = 40
-/** Said when somebody else was quicker; the draft is kept. */
+/** Shown when another run was first; the draft is kept. */
 const BUSY = 'Another answer is being written in this chat. Your message waits below: send it after that.'
 /** A server that does not answer is asked again after this, for about an hour. */
 const SETTLE_PAUSE_MS = 2000
@@ -38,42 +38,45 @@ const MAXIMUM_ATTEMPTS = 1800
 const MAXIMUM_PAGES = 50
 
 export class ThreadController {
+  readonly #client: LangoClient
   readonly state = new Observable<ThreadState>(NEW_THREAD)
   /** The message that the reader asked to see last; a new value each time. */
   readonly revealed = new Observable<{ seq: number } | undefined>(undefined)
-  /** Hears of everything that changes the list of sessions. */
+  /** Called after everything that changes the list of sessions. */
   onSessionsChanged: () => void = () => {}
-  private leaving = new AbortController()
-  private readonly waiting: { event: RunEvent; now?: number }[] = []
-  private flushTimer: ReturnType<typeof setTimeout> | undefined
-  private pollTimer: ReturnType<typeof setInterval> | undefined
-  private notes: RunNotesReader | undefined
+  #leaving = new AbortController()
+  readonly #waiting: { event: RunEvent; now?: number }[] = []
+  #flushTimer: ReturnType<typeof setTimeout> | undefined
+  #pollTimer: ReturnType<typeof setInterval> | undefined
+  #notes: RunNotesReader | undefined
 
-  constructor(private readonly client: LangoClient) {}
+  constructor(client: LangoClient) {
+    this.#client = client
+  }
 
   async open(sessionId: string | undefined): Promise<void> {
     if (sessionId !== undefined && sessionId === this.state.get().sessionId) return
     this.leave()
-    this.dispatch({ type: 'open', sessionId })
-    if (sessionId !== undefined) await this.load(sessionId)
+    this.#dispatch({ type: 'open', sessionId })
+    if (sessionId !== undefined) await this.#load(sessionId)
   }
 
   /** Tries again to open a session that could not be opened. */
   async reload(): Promise<void> {
     const { sessionId } = this.state.get()
     this.leave()
-    this.dispatch({ type: 'open', sessionId })
-    if (sessionId !== undefined) await this.load(sessionId)
+    this.#dispatch({ type: 'open', sessionId })
+    if (sessionId !== undefined) await this.#load(sessionId)
   }
 
   leave(): void {
-    this.leaving.abort()
-    this.leaving = new AbortController()
-    this.waiting.length = 0
-    clearTimeout(this.flushTimer)
-    clearInterval(this.pollTimer)
-    this.flushTimer = undefined
-    this.notes = undefined
+    this.#leaving.abort()
+    this.#leaving = new AbortController()
+    this.#waiting.length = 0
+    clearTimeout(this.#flushTimer)
+    clearInterval(this.#pollTimer)
+    this.#flushTimer = undefined
+    this.#notes = undefined
     this.revealed.set(undefined)
   }
 
@@ -81,13 +84,13 @@ export class ThreadController {
   async send(outgoing: Outgoing): Promise<boolean> {
     const state = this.state.get()
     if (state.live || state.status === 'loading') return false
-    const { signal } = this.leaving
+    const { signal } = this.#leaving
     const sessionId = state.sessionId ?? randomId()
     const runId = randomId()
     const files = [...(outgoing.files ?? [])]
     const media = files.map(file => ({ type: 'media' as const, ...file }))
     const user = { text: outgoing.text, media }
-    this.dispatch({
+    this.#dispatch({
       type: 'run-sent',
       sessionId,
       run: newLiveRun({ runId, afterSeq: newestSeq(state), user }),
@@ -95,22 +98,22 @@ export class ThreadController {
     try {
       const { text, model } = outgoing
       const request = { runId, text, ...(files.length > 0 ? { files } : {}), ...(model ? { model } : {}) }
-      await this.client.start(sessionId, request)
+      await this.#client.start(sessionId, request)
     } catch (error) {
-      if (!signal.aborted) this.refused(problemOf(error))
+      if (!signal.aborted) this.#refused(problemOf(error))
       return false
     }
     this.onSessionsChanged()
     if (signal.aborted) return true
     announce(sessionId)
-    this.poll(sessionId, signal)
-    void this.follow(sessionId, runId, { replayThrough: 0, signal })
+    this.#poll(sessionId, signal)
+    void this.#follow(sessionId, runId, { replayThrough: 0, signal })
     return true
   }
 
-  private refused(problem: Problem): void {
+  #refused(problem: Problem): void {
     const isBusy = problem.code === 'session-busy'
-    this.dispatch({ type: 'run-refused', problem: isBusy ? { ...problem, message: BUSY } : problem })
+    this.#dispatch({ type: 'run-refused', problem: isBusy ? { ...problem, message: BUSY } : problem })
     // The run that stands in the way is shown at once.
     if (isBusy) void this.refresh()
   }
@@ -118,14 +121,14 @@ export class ThreadController {
   async stop(): Promise<void> {
     const { live } = this.state.get()
     if (!live || live.phase === 'finished') return
-    this.dispatch({ type: 'run-stopping' })
-    await this.client.stop(live.runId).catch((error: unknown) => this.tellError(error))
+    this.#dispatch({ type: 'run-stopping' })
+    await this.#client.stop(live.runId).catch((error: unknown) => this.showError(error))
   }
 
   async approve(callId: string, answer: ApprovalAnswer): Promise<void> {
     const { live } = this.state.get()
     if (live)
-      await this.client.approve(live.runId, callId, answer).catch((error: unknown) => this.tellError(error))
+      await this.#client.approve(live.runId, callId, answer).catch((error: unknown) => this.showError(error))
   }
 
   async loadOlder(): Promise<void> {
@@ -133,19 +136,19 @@ export class ThreadController {
     const beforeSeq = messages[0]?.seq
     if (sessionId === undefined || beforeSeq === undefined) return
     if (older !== 'idle' && older !== 'failed') return
-    const { signal } = this.leaving
-    this.dispatch({ type: 'older-asked' })
+    const { signal } = this.#leaving
+    this.#dispatch({ type: 'older-asked' })
     try {
-      const page = await this.client.messages(sessionId, { beforeSeq, limit: OLDER_PAGE_SIZE })
-      if (!signal.aborted) this.dispatch({ type: 'older-loaded', messages: page.messages })
+      const page = await this.#client.messages(sessionId, { beforeSeq, limit: OLDER_PAGE_SIZE })
+      if (!signal.aborted) this.#dispatch({ type: 'older-loaded', messages: page.messages })
     } catch {
-      if (!signal.aborted) this.dispatch({ type: 'older-failed' })
+      if (!signal.aborted) this.#dispatch({ type: 'older-failed' })
     }
   }
 
-  /** These messages of the user are on the screen: what their runs said besides is wanted. */
+  /** These messages of the user are on the screen: reads the notes of their runs. */
   async showNotes(seqs: readonly number[]): Promise<void> {
-    await this.notes?.readFor(seqs)
+    await this.#notes?.readFor(seqs)
   }
 
   /** Loads what is needed to show a message, and scrolls to it. */
@@ -163,176 +166,176 @@ export class ThreadController {
     const { sessionId } = this.state.get()
     if (sessionId === undefined) return undefined
     try {
-      const forked = await this.client.fork(sessionId, throughSeq === undefined ? {} : { throughSeq })
+      const forked = await this.#client.fork(sessionId, throughSeq === undefined ? {} : { throughSeq })
       this.onSessionsChanged()
       return forked.sessionId
     } catch (error) {
-      this.tellError(error)
+      this.showError(error)
       return undefined
     }
   }
 
   dismissProblem(): void {
-    this.dispatch({ type: 'problem', problem: undefined })
+    this.#dispatch({ type: 'problem', problem: undefined })
   }
 
   /** Shows a sentence over the composer. */
-  tell(code: string, message: string): void {
-    this.dispatch({ type: 'problem', problem: { code, message } })
+  showProblem(code: string, message: string): void {
+    this.#dispatch({ type: 'problem', problem: { code, message } })
   }
 
-  tellError(error: unknown): void {
-    this.dispatch({ type: 'problem', problem: problemOf(error) })
+  showError(error: unknown): void {
+    this.#dispatch({ type: 'problem', problem: problemOf(error) })
   }
 
   renamed(sessionId: string, title: string): void {
-    if (sessionId === this.state.get().sessionId) this.dispatch({ type: 'renamed', title })
+    if (sessionId === this.state.get().sessionId) this.#dispatch({ type: 'renamed', title })
   }
 
   /** Looks for a run that another page or person has started, and for messages that it has left. */
   async refresh(): Promise<void> {
     const { sessionId, live, status, lastRun } = this.state.get()
     if (sessionId === undefined || live || status !== 'ready') return
-    const { signal } = this.leaving
-    const detail = await this.client.session(sessionId).catch((error: unknown) => {
-      if (!signal.aborted) this.noticeMissing(error)
+    const { signal } = this.#leaving
+    const detail = await this.#client.session(sessionId).catch((error: unknown) => {
+      if (!signal.aborted) this.#noticeMissing(error)
     })
     if (!detail || signal.aborted || this.state.get().live) return
-    if (detail.activeRun) return this.followFound(sessionId, detail.activeRun, signal)
+    if (detail.activeRun) return this.#followFound(sessionId, detail.activeRun, signal)
     if (detail.lastRun?.runId === lastRun?.runId && detail.totalMessages === newestSeq(this.state.get()))
       return
     // Whatever fails now is tried again with the next look.
-    await this.settle(sessionId, signal).catch(() => {})
+    await this.#settle(sessionId, signal).catch(() => {})
   }
 
-  private async load(sessionId: string): Promise<void> {
-    const { signal } = this.leaving
-    this.notes = new RunNotesReader(this.client, { sessionId, signal }, notes =>
-      this.dispatch({ type: 'notes-loaded', notes }),
+  async #load(sessionId: string): Promise<void> {
+    const { signal } = this.#leaving
+    this.#notes = new RunNotesReader(this.#client, { sessionId, signal }, notes =>
+      this.#dispatch({ type: 'notes-loaded', notes }),
     )
     try {
       // In this order: a run that begins in between is found by the next look, one that ended is not followed.
-      const detail = await this.client.session(sessionId)
-      const page = await this.client.messages(sessionId, { limit: PAGE_SIZE })
+      const detail = await this.#client.session(sessionId)
+      const page = await this.#client.messages(sessionId, { limit: PAGE_SIZE })
       if (signal.aborted) return
-      this.dispatch({ type: 'opened', detail, messages: page.messages })
-      this.poll(sessionId, signal)
+      this.#dispatch({ type: 'opened', detail, messages: page.messages })
+      this.#poll(sessionId, signal)
       const { activeRun, lastRun } = detail
       if (activeRun) {
-        void this.follow(sessionId, activeRun.runId, { replayThrough: activeRun.lastSeq, signal })
+        void this.#follow(sessionId, activeRun.runId, { replayThrough: activeRun.lastSeq, signal })
       } else if (lastRun) {
-        void this.notes?.read(lastRun)
+        void this.#notes?.read(lastRun)
       }
     } catch (error) {
       if (signal.aborted) return
-      if (!this.noticeMissing(error))
-        this.dispatch({ type: 'failed', problem: problemOf(error), missing: false })
+      if (!this.#noticeMissing(error))
+        this.#dispatch({ type: 'failed', problem: problemOf(error), missing: false })
     }
   }
 
   /** The session was deleted, perhaps in another tab, or was never there. */
-  private noticeMissing(error: unknown): boolean {
+  #noticeMissing(error: unknown): boolean {
     const problem = problemOf(error)
     if (problem.code !== 'session-not-found' && problem.code !== 'not-found') return false
     this.leave()
-    this.dispatch({ type: 'failed', problem, missing: true })
+    this.#dispatch({ type: 'failed', problem, missing: true })
     this.onSessionsChanged()
     return true
   }
 
-  private followFound(sessionId: string, run: RunItem, signal: AbortSignal): void {
-    this.dispatch({ type: 'run-followed', run })
-    void this.follow(sessionId, run.runId, { replayThrough: run.lastSeq, signal })
+  #followFound(sessionId: string, run: RunItem, signal: AbortSignal): void {
+    this.#dispatch({ type: 'run-followed', run })
+    void this.#follow(sessionId, run.runId, { replayThrough: run.lastSeq, signal })
   }
 
-  private async follow(sessionId: string, runId: string, options: FollowRun): Promise<void> {
+  async #follow(sessionId: string, runId: string, options: FollowRun): Promise<void> {
     const { signal, replayThrough } = options
-    this.notes?.skip(runId)
+    this.#notes?.skip(runId)
     const onConnection = (connection: 'open' | 'lost') => {
-      if (!signal.aborted) this.dispatch({ type: 'connection', connection })
+      if (!signal.aborted) this.#dispatch({ type: 'connection', connection })
     }
     try {
-      for await (const event of followAcrossNetworks(this.client, runId, { signal, onConnection })) {
+      for await (const event of followAcrossNetworks(this.#client, runId, { signal, onConnection })) {
         if (signal.aborted) return
-        this.enqueue(event, event.seq > replayThrough)
-        if (event.seq === 2) void this.loadFirst(sessionId, signal)
+        this.#enqueue(event, event.seq > replayThrough)
+        if (event.seq === 2) void this.#loadFirst(sessionId, signal)
       }
     } catch {
       // The events are gone or forbidden; what was stored is read all the same.
     }
-    this.flush()
-    await this.settleSurely(sessionId, signal)
+    this.#flush()
+    await this.#settleSurely(sessionId, signal)
   }
 
-  /** A page that cannot read what was stored tries again: until then nothing else can be said in this chat. */
-  private async settleSurely(sessionId: string, signal: AbortSignal): Promise<void> {
+  /** Retries until the stored messages are read: before that nothing else can be sent in this chat. */
+  async #settleSurely(sessionId: string, signal: AbortSignal): Promise<void> {
     for (let attempt = 0; attempt < MAXIMUM_ATTEMPTS && !signal.aborted; attempt += 1) {
       try {
-        return await this.settle(sessionId, signal)
+        return await this.#settle(sessionId, signal)
       } catch (error) {
-        if (signal.aborted || this.noticeMissing(error)) return
-        this.dispatch({ type: 'connection', connection: 'lost' })
+        if (signal.aborted || this.#noticeMissing(error)) return
+        this.#dispatch({ type: 'connection', connection: 'lost' })
         await networkOr(SETTLE_PAUSE_MS, signal)
       }
     }
   }
 
   /** The user's message of a run that was started elsewhere, when it was not stored yet at the first look. */
-  private async loadFirst(sessionId: string, signal: AbortSignal): Promise<void> {
+  async #loadFirst(sessionId: string, signal: AbortSignal): Promise<void> {
     const { live } = this.state.get()
     if (!live || live.user || newestSeq(this.state.get()) > live.afterSeq) return
-    const page = await this.client
+    const page = await this.#client
       .messages(sessionId, { afterSeq: live.afterSeq, limit: 1 })
       .catch(() => ({ messages: [] }))
-    if (!signal.aborted) this.dispatch({ type: 'messages-loaded', messages: page.messages })
+    if (!signal.aborted) this.#dispatch({ type: 'messages-loaded', messages: page.messages })
   }
 
   /** The run is over: what it stored takes the place of what was shown of it. */
-  private async settle(sessionId: string, signal: AbortSignal): Promise<void> {
+  async #settle(sessionId: string, signal: AbortSignal): Promise<void> {
     const { live } = this.state.get()
     const afterSeq = Math.min(newestSeq(this.state.get()), live?.afterSeq ?? Number.POSITIVE_INFINITY)
     const messages = []
     for (let page = 0, from = afterSeq; page < MAXIMUM_PAGES; page += 1) {
-      const next = await this.client.messages(sessionId, { afterSeq: from, limit: PAGE_SIZE })
+      const next = await this.#client.messages(sessionId, { afterSeq: from, limit: PAGE_SIZE })
       messages.push(...next.messages)
       if (next.messages.length < PAGE_SIZE) break
       from = next.messages.at(-1)?.seq ?? from
     }
-    const detail = await this.client.session(sessionId)
+    const detail = await this.#client.session(sessionId)
     if (signal.aborted) return
-    this.dispatch({ type: 'run-stored', detail, messages })
+    this.#dispatch({ type: 'run-stored', detail, messages })
     this.onSessionsChanged()
-    this.followNext(sessionId, detail, signal)
+    this.#followNext(sessionId, detail, signal)
   }
 
   /** Another run may have been waiting for its turn. */
-  private followNext(sessionId: string, detail: SessionDetail, signal: AbortSignal): void {
-    if (detail.activeRun) this.followFound(sessionId, detail.activeRun, signal)
+  #followNext(sessionId: string, detail: SessionDetail, signal: AbortSignal): void {
+    if (detail.activeRun) this.#followFound(sessionId, detail.activeRun, signal)
   }
 
-  private poll(sessionId: string, signal: AbortSignal): void {
-    clearInterval(this.pollTimer)
-    this.pollTimer = setInterval(() => {
+  #poll(sessionId: string, signal: AbortSignal): void {
+    clearInterval(this.#pollTimer)
+    this.#pollTimer = setInterval(() => {
       if (document.visibilityState === 'visible' && !signal.aborted) void this.refresh()
     }, POLL_MS)
-    listenForRuns(signal, told => {
-      if (told === sessionId) void this.refresh()
+    listenForRuns(signal, started => {
+      if (started === sessionId) void this.refresh()
     })
   }
 
-  private enqueue(event: RunEvent, isNew: boolean): void {
-    this.waiting.push(isNew ? { event, now: Date.now() } : { event })
-    this.flushTimer ??= setTimeout(() => this.flush(), FLUSH_MS)
+  #enqueue(event: RunEvent, isNew: boolean): void {
+    this.#waiting.push(isNew ? { event, now: Date.now() } : { event })
+    this.#flushTimer ??= setTimeout(() => this.#flush(), FLUSH_MS)
   }
 
-  private flush(): void {
-    clearTimeout(this.flushTimer)
-    this.flushTimer = undefined
-    const events = this.waiting.splice(0)
-    if (events.length > 0) this.dispatch({ type: 'run-events', events })
+  #flush(): void {
+    clearTimeout(this.#flushTimer)
+    this.#flushTimer = undefined
+    const events = this.#waiting.splice(0)
+    if (events.length > 0) this.#dispatch({ type: 'run-events', events })
   }
 
-  private dispatch(action: ThreadAction): void {
+  #dispatch(action: ThreadAction): void {
     this.state.set(reduceThread(this.state.get(), action))
   }
 }
@@ -345,16 +348,16 @@ interface FollowRun {
 
 const CHANNEL = 'lango-runs'
 
-/** Tells other tabs of this browser at once; everybody else finds out by looking. */
+/** Notifies other tabs of this browser at once; all others find the run by polling. */
 function announce(sessionId: string): void {
   const channel = new BroadcastChannel(CHANNEL)
   channel.postMessage(sessionId)
   channel.close()
 }
 
-/** Hears of runs that other tabs of this browser start, with their sessions. */
-export function listenForRuns(signal: AbortSignal, hear: (sessionId: unknown) => void): void {
+/** Calls the listener with the session of every run that another tab of this browser starts. */
+export function listenForRuns(signal: AbortSignal, listener: (sessionId: unknown) => void): void {
   const channel = new BroadcastChannel(CHANNEL)
-  channel.onmessage = event => hear(event.data)
+  channel.onmessage = event => listener(event.data)
   signal.addEventListener('abort', () => channel.close(), { once: true })
 }

@@ -57,7 +57,7 @@ function isInOpenList(target: EventTarget | null): boolean {
   try {
     return select?.matches(':open') ?? false
   } catch {
-    // A browser that cannot tell keeps the keys of an open list from the page.
+    // A browser without that information keeps the keys of an open list from the page.
     return false
   }
 }

@@ -239,7 +239,7 @@ class ChatScreen implements ChatUi {
     if (isWhole && this.#editor.isShowingAutocomplete()) this.#editor.handleInput('\u001b')
   }
 
-  /** Somebody who is in the middle of a word has not read the question: the key goes on to the text. */
+  /** A user in the middle of typing has not read the question: the key goes to the text. */
   #keepTyping(data: string): { consume: true } | undefined {
     const now = Date.now()
     const wasTyping =
@@ -277,7 +277,7 @@ class ChatScreen implements ChatUi {
     this.#tui.requestRender()
   }
 
-  /** Whoever goes on typing does not want to leave. */
+  /** A user who continues typing does not want to leave. */
   #forgetInterrupt(): void {
     if (this.#status.hint === '') return
     clearTimeout(this.#hintTimer)
@@ -304,10 +304,13 @@ class ChatScreen implements ChatUi {
 }
 
 class Line implements Component {
-  constructor(private readonly text: string) {}
+  readonly #text: string
+  constructor(text: string) {
+    this.#text = text
+  }
   invalidate(): void {}
   render(): string[] {
-    return [this.text]
+    return [this.#text]
   }
 }
 

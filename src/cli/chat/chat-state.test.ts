@@ -195,9 +195,9 @@ describe('what happens around an answer', () => {
     ],
     [[{ type: 'error', error: new AgentError('provider-auth', 'Set a key.') }], [['error', 'Set a key.']]],
     [[finish('aborted')], [['quiet', 'stopped']]],
-    [[finish('turn-limit')], [['quiet', 'ended at the turn limit: send another message to go on']]],
+    [[finish('turn-limit')], [['quiet', 'ended at the turn limit: send another message to continue']]],
     [[finish('stop')], []],
-  ] as [RunEventBody[], unknown[]][])('%# is told in one line', (bodies, expected) => {
+  ] as [RunEventBody[], unknown[]][])('%# is shown in one notice', (bodies, expected) => {
     expect(notices(bodies)).toEqual(expected)
   })
 })

@@ -72,7 +72,7 @@ export interface OpenedSession {
   runId?: string
 }
 
-/** A chat in which nothing was said yet. */
+/** A chat without messages. */
 export function emptyChat(sessionId: string, model: string, header: readonly string[] = []): ChatState {
   return {
     header,
@@ -266,7 +266,7 @@ function finishNotice({ finishReason }: Extract<RunEvent, { type: 'run-finish' }
     stop: undefined,
     error: undefined,
     aborted: undefined,
-    'turn-limit': 'ended at the turn limit: send another message to go on',
-    loop: 'ended because a call was repeated: send another message to go on',
+    'turn-limit': 'ended at the turn limit: send another message to continue',
+    loop: 'ended because a call was repeated: send another message to continue',
   }[finishReason]
 }

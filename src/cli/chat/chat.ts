@@ -10,14 +10,14 @@ import { unusedSessionName } from './commands.js'
 
 /** What `lango chat` takes. */
 export interface ChatFlags extends CommonFlags {
-  /** The session to go on with, or the name of a new one. Default: a new name. */
+  /** The session to continue, or the name of a new one. Default: a new name. */
   session?: string | undefined
   user?: string | undefined
   /** False: no colours. */
   color?: boolean | undefined
 }
 
-/** Talks until the user leaves, and says how to go on. Returns the exit code. */
+/** Runs the chat until the user leaves, and prints how to continue it. Returns the exit code. */
 export async function chat(flags: ChatFlags): Promise<number> {
   const opened = await openRuntime(flags)
   let code = 1
@@ -28,9 +28,9 @@ export async function chat(flags: ChatFlags): Promise<number> {
     }
     code = await talk(session, begin, flags)
     if (session.busy) session.stop()
-    // After a hang-up there is nobody to tell, and writing would fail.
+    // After a hang-up the terminal is closed, and writing would fail.
     if (session.exists && code !== HUNG_UP) {
-      process.stderr.write(`Go on with: ${continuation(session, flags)}\n`)
+      process.stderr.write(`Continue with: ${continuation(session, flags)}\n`)
     }
     return code
   } finally {

@@ -66,7 +66,7 @@ export function helpLines(): string[] {
 
 const KEYS: readonly [string, string][] = [
   ['Enter', 'send'],
-  ['Alt-Enter, Ctrl-J', 'new line (Shift-Enter where the terminal tells it apart)'],
+  ['Alt-Enter, Ctrl-J', 'new line (Shift-Enter where the terminal reports it)'],
   ['Up, Down', 'what you sent before'],
   ['Tab', 'complete a command or a file name'],
   ['Ctrl-R', 'show or fold reasoning'],

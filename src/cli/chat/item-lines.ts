@@ -141,7 +141,7 @@ function panelLines(line: string, width: number): string[] {
   return [`  ${start}${first}`, ...rest.map(part => `  ${start}    ${part}`)]
 }
 
-/** Text behind a sign; further lines stand under the first. Each line is painted by itself. */
+/** Text after a sign; further lines stand under the first. Each line is painted by itself. */
 export function hanging(sign: string, text: string, width: number, paint: Paint): string[] {
   const indent = visibleWidth(sign)
   if (width <= indent + 4) return wrap(text, width).map(line => clip(paint(line), width))
@@ -159,7 +159,7 @@ export function clip(line: string, width: number): string {
   return visibleWidth(line) > width ? truncateToWidth(line, width, width > 4 ? '…' : '') : line
 }
 
-/** `truncateToWidth` resets all styles behind what it cuts; inside a painted text that would end the paint. */
+/** `truncateToWidth` resets all styles after what it cuts; inside a painted text that would end the paint. */
 function unstyled(text: string): string {
   return text.replaceAll('\u001b[0m', '')
 }
@@ -169,7 +169,7 @@ function limited(text: string): string {
   return plainText(shown)
 }
 
-/** Everything that was said so far. Lines are kept for each item until it, or the view of it, changes. */
+/** All items of the chat. Lines are kept for each item until it, or the view of it, changes. */
 export class Transcript implements Component {
   readonly #state: () => ChatState
   readonly #theme: Theme

@@ -34,7 +34,7 @@ const stopped: Partial<Message> = {
 const interrupted = {
   kind: 'notice',
   tone: 'warning',
-  text: 'the last run was interrupted; your next message goes on from here',
+  text: 'the last run was interrupted; your next message continues from here',
 }
 
 test('a session that is not there is a new one', async () => {

@@ -96,7 +96,7 @@ function endsOpen(items: readonly ChatItemBody[]): boolean {
 const INTERRUPTED: ChatItemBody = {
   kind: 'notice',
   tone: 'warning',
-  text: 'the last run was interrupted; your next message goes on from here',
+  text: 'the last run was interrupted; your next message continues from here',
 }
 
 const FAILED: ChatItemBody = { kind: 'notice', tone: 'warning', text: 'the last run failed · /inspect' }

@@ -18,16 +18,18 @@ import { selectTheme, type Theme } from './theme.js'
 
 /** Asks whether a tool may run, with everything that it was called with. */
 export class ApprovalPrompt implements Component {
+  readonly #question: ApprovalQuestion
+  readonly #theme: Theme
+  readonly #rows: () => number
   onAnswer: (answer: ApprovalAnswer) => void = () => {}
   #selected = 0
   #isWhole = false
   readonly #options: readonly (typeof OPTIONS)[number][]
 
-  constructor(
-    private readonly question: ApprovalQuestion,
-    private readonly theme: Theme,
-    private readonly rows: () => number,
-  ) {
+  constructor(question: ApprovalQuestion, theme: Theme, rows: () => number) {
+    this.#question = question
+    this.#theme = theme
+    this.#rows = rows
     this.#options = question.onceOnly ? OPTIONS.filter(({ answer }) => answer !== 'always') : OPTIONS
   }
 
@@ -50,7 +52,8 @@ export class ApprovalPrompt implements Component {
   }
 
   render(width: number): string[] {
-    const { theme, question } = this
+    const theme = this.#theme
+    const question = this.#question
     const reason = question.reason === undefined ? '' : ` ${theme.dim(plainLine(question.reason))}`
     return [
       '',
@@ -62,25 +65,25 @@ export class ApprovalPrompt implements Component {
   }
 
   #option({ key, label }: (typeof OPTIONS)[number], isSelected: boolean, width: number): string {
-    const { theme } = this
+    const theme = this.#theme
     const text = `${isSelected ? '→' : ' '} ${key}  ${label}`
     return clip(`    ${isSelected ? theme.accent(theme.bold(text)) : text}`, width)
   }
 
-  /** All of it, or as much as leaves room for the answers; then it is said how much is missing. */
+  /** All of it, or as much as leaves room for the answers; then a line says how much is missing. */
   #arguments(width: number): string[] {
-    const entries = argumentEntries(this.question.args)
+    const entries = argumentEntries(this.#question.args)
     const column = Math.min(20, Math.max(0, ...entries.map(({ name }) => visibleWidth(plainLine(name)))))
     const lines = entries.flatMap(({ name, text }) => {
       const label = plainLine(name)
-      const sign = `      ${this.theme.dim(label)}${' '.repeat(Math.max(0, column - visibleWidth(label)))}  `
+      const sign = `      ${this.#theme.dim(label)}${' '.repeat(Math.max(0, column - visibleWidth(label)))}  `
       const body = plainText(text)
       return hanging(sign, body === '' ? '(empty)' : body, width, part => part)
     })
-    const room = Math.max(3, this.rows() - 14)
+    const room = Math.max(3, this.#rows() - 14)
     if (this.#isWhole || lines.length <= room) return lines
     const more = `… ${count(lines.length - room, 'more line')}: v shows all`
-    return [...lines.slice(0, room), clip(`      ${this.theme.notable(more)}`, width)]
+    return [...lines.slice(0, room), clip(`      ${this.#theme.notable(more)}`, width)]
   }
 }
 
@@ -92,17 +95,18 @@ const OPTIONS = [
 
 /** A list to choose from; typing narrows it. */
 export class Picker implements Component {
+  readonly #title: string
+  readonly #theme: Theme
+  readonly #rows: number
   onDone: (value: string | undefined) => void = () => {}
   readonly #choices: readonly Choice[]
   #filter = ''
   #list: SelectList
 
-  constructor(
-    private readonly title: string,
-    choices: readonly Choice[],
-    private readonly theme: Theme,
-    private readonly rows: number,
-  ) {
+  constructor(title: string, choices: readonly Choice[], theme: Theme, rows: number) {
+    this.#title = title
+    this.#theme = theme
+    this.#rows = rows
     this.#choices = choices.map(choice => ({ ...choice, label: plainLine(choice.label) }))
     this.#list = this.#makeList()
   }
@@ -117,18 +121,18 @@ export class Picker implements Component {
   }
 
   render(width: number): string[] {
-    const { theme } = this
+    const theme = this.#theme
     const keys = this.#filter === '' ? 'type to narrow, Enter takes, Esc leaves' : plainLine(this.#filter)
     return [
       '',
-      clip(`  ${theme.bold(this.title)} ${theme.dim(`· ${keys}`)}`, width),
+      clip(`  ${theme.bold(this.#title)} ${theme.dim(`· ${keys}`)}`, width),
       ...this.#lines(Math.max(8, width - 2)).map(line => clip(`  ${line}`, width)),
     ]
   }
 
   #lines(width: number): string[] {
     return this.#list.getSelectedItem() === null
-      ? [this.theme.dim('  nothing matches')]
+      ? [this.#theme.dim('  nothing matches')]
       : this.#list.render(width)
   }
 
@@ -143,7 +147,7 @@ export class Picker implements Component {
       this.#filter,
       ({ label, description = '' }) => `${label} ${description}`,
     )
-    const list = new SelectList(found, Math.max(3, Math.min(12, this.rows - 10)), selectTheme(this.theme), {
+    const list = new SelectList(found, Math.max(3, Math.min(12, this.#rows - 10)), selectTheme(this.#theme), {
       minPrimaryColumnWidth: 16,
       maxPrimaryColumnWidth: 44,
       truncatePrimary: ({ text, maxWidth }) => truncateToWidth(text, maxWidth, '…'),

@@ -7,19 +7,21 @@ import type { Theme } from './theme.js'
 
 /** The last line: model and session on the left, what the session has used on the right. */
 export class StatusLine implements Component {
+  readonly #state: () => ChatState
+  readonly #theme: Theme
   /** Takes the place of the line for a moment. */
   hint = ''
 
-  constructor(
-    private readonly state: () => ChatState,
-    private readonly theme: Theme,
-  ) {}
+  constructor(state: () => ChatState, theme: Theme) {
+    this.#state = state
+    this.#theme = theme
+  }
 
   invalidate(): void {}
 
   render(width: number): string[] {
-    if (this.hint !== '') return [clip(` ${this.theme.notable(this.hint)}`, width)]
-    const { model, demo, sessionId, usage, usageIsPartial } = this.state()
+    if (this.hint !== '') return [clip(` ${this.#theme.notable(this.hint)}`, width)]
+    const { model, demo, sessionId, usage, usageIsPartial } = this.#state()
     const name = `${plainLine(model) || "the agent's model"}${demo ? ' (offline)' : ''}`
     const left = ` ${name} · ${plainLine(sessionId)}`
     const more = usageIsPartial ? '+' : ''
@@ -27,9 +29,9 @@ export class StatusLine implements Component {
     const cost = usage.cost === undefined ? '' : ` · ${formatCost(usage.cost)}${more}`
     for (const right of [`${tokens}${cost} `, `${tokens} `, '']) {
       const gap = width - visibleWidth(left) - visibleWidth(right)
-      if (gap >= 2) return [this.theme.dim(left + ' '.repeat(gap) + right)]
+      if (gap >= 2) return [this.#theme.dim(left + ' '.repeat(gap) + right)]
     }
-    return [this.theme.dim(truncateToWidth(left, Math.max(1, width), width > 4 ? '…' : ''))]
+    return [this.#theme.dim(truncateToWidth(left, Math.max(1, width), width > 4 ? '…' : ''))]
   }
 }
 
@@ -38,20 +40,23 @@ const FRAME_MS = 100
 
 /** What is being done, while something is. Below it, messages that wait for their turn. */
 export class Activity implements Component {
+  readonly #state: () => ChatState
+  readonly #theme: Theme
+  readonly #redraw: () => void
   #timer: NodeJS.Timeout | undefined
 
-  constructor(
-    private readonly state: () => ChatState,
-    private readonly theme: Theme,
-    private readonly redraw: () => void,
-  ) {}
+  constructor(state: () => ChatState, theme: Theme, redraw: () => void) {
+    this.#state = state
+    this.#theme = theme
+    this.#redraw = redraw
+  }
 
   invalidate(): void {}
 
   /** Turns while something is being done, and at no other time. */
   update(): void {
-    const isWorking = this.state().phase !== 'idle'
-    if (isWorking && !this.#timer) this.#timer = setInterval(this.redraw, FRAME_MS)
+    const isWorking = this.#state().phase !== 'idle'
+    if (isWorking && !this.#timer) this.#timer = setInterval(this.#redraw, FRAME_MS)
     if (!isWorking) this.stop()
   }
 
@@ -61,7 +66,7 @@ export class Activity implements Component {
   }
 
   render(width: number): string[] {
-    const { phase, since, queue } = this.state()
+    const { phase, since, queue } = this.#state()
     if (phase === 'idle' || (phase === 'tools' && this.#isAsking())) return []
     const now = Date.now()
     const frame = FRAMES[Math.floor(now / FRAME_MS) % FRAMES.length] ?? ''
@@ -70,13 +75,13 @@ export class Activity implements Component {
         ? ` ${formatDuration(Math.floor((now - since) / 1000) * 1000).replace('.0', '')}`
         : ''
     const keys = phase === 'stopping' ? '' : ' · Ctrl-C stops'
-    const line = `  ${this.theme.accent(frame)} ${this.theme.dim(`${this.#words()}${seconds}${keys}`)}`
-    const waiting = queue.map(text => clip(`    ${this.theme.dim(`next: ${plainLine(text)}`)}`, width))
+    const line = `  ${this.#theme.accent(frame)} ${this.#theme.dim(`${this.#words()}${seconds}${keys}`)}`
+    const waiting = queue.map(text => clip(`    ${this.#theme.dim(`next: ${plainLine(text)}`)}`, width))
     return ['', clip(line, width), ...waiting]
   }
 
   #words(): string {
-    const { phase, items } = this.state()
+    const { phase, items } = this.#state()
     switch (phase) {
       case 'starting':
         return 'starting…'
@@ -98,7 +103,7 @@ export class Activity implements Component {
 
   /** A question that is on the screen says itself what is being waited for. */
   #isAsking(): boolean {
-    const tools = this.state().items.filter(item => item.kind === 'tool')
+    const tools = this.#state().items.filter(item => item.kind === 'tool')
     return (
       tools.some(({ status }) => status === 'waiting') && tools.every(({ status }) => status !== 'running')
     )

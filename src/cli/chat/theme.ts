@@ -11,7 +11,7 @@ export interface Theme {
   dim: Paint
   italic: Paint
   underline: Paint
-  /** What the user said, what is chosen, code. */
+  /** Messages of the user, the selected choice, code. */
   accent: Paint
   good: Paint
   bad: Paint

@@ -2,7 +2,7 @@ import { type ReactNode, useEffect, useState } from 'react'
 import { CopyButton } from '../shared/copy-button.js'
 import type { CodePiece } from './highlight.js'
 
-/** Beyond this, colours cost more than they tell. */
+/** Longer code is shown without colours. */
 const MAXIMUM_LENGTH = 40_000
 
 /** Code with its language, a copy button, and colours once the highlighter is loaded. */

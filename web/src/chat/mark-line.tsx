@@ -3,7 +3,7 @@ import { useChat } from '../chat-context.js'
 import { Icon, type IconName } from '../shared/icons.js'
 import { formatTokens } from '../state/format.js'
 
-/** Something that happened on the way, in one small line. With a run behind it, it opens the inspector. */
+/** What happened around an answer, in one small line. When its run is known, it opens the inspector. */
 export function MarkLine({ entry }: { entry: MarkItem }) {
   const { openPanel } = useChat()
   const { icon, text } = describe(entry.mark)

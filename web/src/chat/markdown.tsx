@@ -51,7 +51,7 @@ const COMPONENTS: Components = {
   ),
 }
 
-/** Pictures from elsewhere would tell others who reads what, so they are links. */
+/** Loading pictures from other servers would disclose who reads what, so they are links. */
 function Picture({ src, alt }: { src: string; alt: string }) {
   if (PICTURE_DATA.test(src)) return <img src={src} alt={alt} />
   return <Link href={src}>{alt || src}</Link>

@@ -206,7 +206,7 @@ function afterLayout(act: () => void): void {
   requestAnimationFrame(() => requestAnimationFrame(act))
 }
 
-/** Marks that come later are put between rows; whoever is at the end stays there. */
+/** Marks that come later are put between rows; a reader at the end stays there. */
 function useStayAtEnd({ notes }: ThreadState, isAtEnd: boolean, scrollToEnd: () => void): void {
   // biome-ignore lint/correctness/useExhaustiveDependencies: only marks do this, not every way to be at the end.
   useEffect(() => {
@@ -227,7 +227,7 @@ function OlderNotice({ state, onRetry }: { state: ThreadState; onRetry: () => vo
   )
 }
 
-/** The name over an entry: when somebody else than before, or than the reader's own agent, speaks. */
+/** The name over an entry: when the author is not that of the entry before, nor the root agent. */
 function authorLabel(entry: Entry, before: Entry | undefined, agent: string): string | undefined {
   if (!('author' in entry) || entry.author === '') return undefined
   const previous = before && 'author' in before ? before.author : undefined

@@ -19,7 +19,7 @@ export function useAttachments(sessionId: string | undefined, maxBodyBytes: numb
     (next: readonly AttachedFile[]) => setAll(before => new Map(before).set(sessionId, next)),
     [sessionId],
   )
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what was said of another chat's files is over.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: problems of another chat's files are no longer shown.
   useEffect(() => setProblem(undefined), [sessionId])
   const add = useCallback(
     async (added: Iterable<File>) => {

@@ -7,7 +7,7 @@ import { IconButton } from '../shared/icon-button.js'
 import { Media } from './media.js'
 import { resend } from './resend.js'
 
-/** What the reader said; it can be changed and sent again, which leaves the original as it is. */
+/** A message of the user; it can be changed and sent again, which leaves the original as it is. */
 export function UserMessage({ entry }: { entry: UserItem }) {
   const [isEditing, setEditing] = useState(false)
   if (isEditing) return <Editor entry={entry} onClose={() => setEditing(false)} />

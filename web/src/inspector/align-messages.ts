@@ -1,5 +1,5 @@
 /**
- * The stored history beside what was sent. Calls and results are found by their ids, everything else by its
+ * The stored history next to what was sent. Calls and results are found by their ids, everything else by its
  * text, from the newest to the oldest: a budget cuts at the beginning, so of several equal texts the last are
  * the ones that were sent. One row is whatever belongs together: a message that was sent in three items, or
  * three messages that were joined into one.

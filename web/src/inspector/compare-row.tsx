@@ -49,7 +49,7 @@ export function StoredCard({ message }: { message: StoredMessage }) {
           {message.seq} · {countText(message.tokens)} tokens
         </span>
       </p>
-      {message.synthetic ? <p className="inspect-card-remark">Said by Lango, hidden in the chat</p> : null}
+      {message.synthetic ? <p className="inspect-card-remark">Written by Lango, hidden in the chat</p> : null}
       {message.parts.map((part, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: parts of a stored message never change places
         <Part key={index} part={fromStored(part)} />

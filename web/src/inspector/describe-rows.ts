@@ -1,4 +1,4 @@
-/** Aligned rows, with a word about what became of each. */
+/** Aligned rows, with notes on how each was changed. */
 import { own } from '../../../src/base/own.js'
 import { type AlignedRow, type Alignment, alignMessages } from './align-messages.js'
 import { storedText } from './match-keys.js'
@@ -110,9 +110,9 @@ function changesOf(
   step: InspectedStep,
   repairs: ReadonlyMap<number, readonly StepRepair[]>,
 ): RowNote[] {
-  const told = row.stored.flatMap(message => repairs.get(message.seq) ?? [])
-  // A renamed id is told below, beside every message that bears it.
-  const notes: RowNote[] = told
+  const found = row.stored.flatMap(message => repairs.get(message.seq) ?? [])
+  // A renamed id is noted below, at every message that has it.
+  const notes: RowNote[] = found
     .filter(repair => repair.step !== 'map-ids' || Object.keys(step.mappedIds).length === 0)
     .map(repair => ({ kind: 'repair', text: repair.detail }))
   for (const id of callIds(row.stored)) {
@@ -132,9 +132,9 @@ function changesOf(
     return [{ kind: 'repair', text: `${row.stored.length} stored messages were sent as one` }]
   }
   if (sameTexts(row)) return []
-  // ADK tells an agent in this form what other agents said and did.
+  // The form in which ADK quotes other agents to an agent.
   const isQuoted = textsOf(row.sent)[0]?.startsWith('For context:') === true
-  const text = isQuoted ? 'Quoted: another agent said it' : 'Sent in other words than it is stored'
+  const text = isQuoted ? 'Quoted from another agent' : 'Sent in other words than it is stored'
   return [{ kind: 'repair', text }]
 }
 
@@ -157,10 +157,12 @@ function hasResult(stored: readonly StoredMessage[], id: string): boolean {
   return stored.some(message => message.parts.some(part => part.type === 'tool-result' && part.id === id))
 }
 
-/** Whether everything that a person said or read is there, letter for letter. Layout on the wire may differ. */
+/** Whether every text that a person wrote or read is there, letter for letter. Layout on the wire may differ. */
 function sameTexts({ stored, sent }: AlignedRow): boolean {
-  const said = stored.flatMap(message => message.parts.filter(part => part.type === 'text').map(storedText))
-  return spaceless(said) === spaceless(textsOf(sent))
+  const written = stored.flatMap(message =>
+    message.parts.filter(part => part.type === 'text').map(storedText),
+  )
+  return spaceless(written) === spaceless(textsOf(sent))
 }
 
 function textsOf(sent: readonly WireMessage[]): string[] {

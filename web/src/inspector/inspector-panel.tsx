@@ -16,7 +16,7 @@ export interface InspectorPanelProps {
   onClose: () => void
 }
 
-/** For one answer: the stored history beside every request that a model was really sent. */
+/** For one answer: the stored history next to every request that was sent to a model. */
 export function InspectorPanel({ client, sessionId, runId, onClose }: InspectorPanelProps) {
   const load = useCallback(() => loadRun(client, runId), [client, runId])
   const [loaded, reload] = useLoaded(load)

@@ -17,7 +17,7 @@ export interface LintPanelProps {
   onClose: () => void
 }
 
-/** Whether a session can go on with another provider: as it is stored, and as Lango sends it. */
+/** Whether a session can continue with another provider: as it is stored, and as Lango sends it. */
 export function LintPanel({ client, sessionId, onReveal, onClose }: LintPanelProps) {
   const load = useCallback(() => loadLint(client, sessionId), [client, sessionId])
   const [loaded, reload] = useLoaded(load)

@@ -82,6 +82,6 @@ export function LintRow({ profile, client, sessionId, repairs, onReveal }: LintR
 const PORTION = 25
 
 function outcomeText({ breaks, mapped }: ProfileLint): string {
-  if (breaks > 0) return `goes on, ${plural(breaks, 'repair')}`
-  return mapped > 0 ? `goes on, ${mapped} rewritten` : 'goes on unchanged'
+  if (breaks > 0) return `continues, ${plural(breaks, 'repair')}`
+  return mapped > 0 ? `continues, ${mapped} rewritten` : 'continues unchanged'
 }

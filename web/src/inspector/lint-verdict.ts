@@ -13,11 +13,11 @@ export function lintVerdict(
   if (repairMode === 'repair') {
     return {
       answer: 'Yes, to any of them.',
-      reason: `${stored} Lango repairs it before each request, so the session goes on everywhere.`,
+      reason: `${stored} Lango repairs it before each request, so the session continues with every provider.`,
     }
   }
   return {
     answer: `To ${profiles.length - refused} of ${profiles.length}.`,
-    reason: `${stored} Repair is switched off here (history.repair is ${repairMode}); set it to repair to go on.`,
+    reason: `${stored} Repair is switched off here (history.repair is ${repairMode}); set it to repair to continue.`,
   }
 }

@@ -12,7 +12,7 @@ export interface PanelFrameProps {
 }
 
 /**
- * A panel at the right side of the page, beside which the page stays usable; on a small screen a sheet over all of it,
+ * A panel at the right side of the page, next to which the page stays usable; on a small screen a sheet over all of it,
  * which keeps the focus. Escape closes it, and the focus goes back to where it came from.
  */
 export function PanelFrame({ title, subtitle, onClose, head, children }: PanelFrameProps) {

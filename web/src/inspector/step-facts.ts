@@ -1,4 +1,4 @@
-/** What one request tells about its budget and its repairs: figures to draw, and where a repair belongs. */
+/** What one request shows of its budget and its repairs: figures to draw, and where a repair belongs. */
 import type { Alignment } from './align-messages.js'
 import type { InspectedStep, ModelChoice, StepCut, StepRepair } from './types.js'
 import type { WireRequest } from './wire-messages.js'
@@ -14,7 +14,7 @@ export interface StepCuts {
   tokens: number
 }
 
-/** Tells the two cuts of a step apart: the first counts the session, the second the history. */
+/** Distinguishes the two cuts of a step: the first counts the session, the second the history. */
 export function cutsOf(step: InspectedStep): StepCuts {
   const [first, second] = step.cuts
   const whole = step.stored?.messages
@@ -69,7 +69,7 @@ export function budgetPicture(
 
 /**
  * The stored message that a repair is about. A repair counts messages of the history that was given to it,
- * the instruction included. That can be told only when nothing was left out or joined in between.
+ * the instruction included. That is known only when nothing was left out or joined in between.
  */
 export function repairSeq(
   repair: StepRepair,

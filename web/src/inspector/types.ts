@@ -1,4 +1,4 @@
-/** The server's data as the client hands it out: web knows `src/client` and nothing behind it. */
+/** The server's data as the client hands it out: the page knows the server by `src/client` only. */
 import type { LangoClient } from '../../../src/client/client.js'
 
 type Answer<Name extends keyof LangoClient> = LangoClient[Name] extends (

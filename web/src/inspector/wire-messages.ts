@@ -34,10 +34,10 @@ export function readWireRequest(body: unknown): WireRequest {
   // Chat Completions knows no other place for the instruction than the head of the list.
   const head = all.findIndex(message => message.role !== 'system')
   const leading = head < 0 ? all : all.slice(0, head)
-  const told = system ? textOf(body[system]) : ''
+  const instruction = system ? textOf(body[system]) : ''
   return {
     family,
-    system: [told, ...leading.map(message => message.parts.map(part => part.text).join('\n'))]
+    system: [instruction, ...leading.map(message => message.parts.map(part => part.text).join('\n'))]
       .filter(text => text !== '')
       .join('\n\n'),
     tools: listOf(body.tools).flatMap(readTools),
@@ -62,7 +62,7 @@ const READERS: Record<Exclude<WireFamily, 'unknown'>, Reader> = {
   neutral: { list: 'messages', read: readNeutralMessage },
 }
 
-/** Vendors differ in the names of their fields, so the body tells whose it is. */
+/** Vendors differ in the names of their fields, so the body identifies its vendor. */
 function familyOf(body: unknown): WireFamily {
   if (!isFields(body)) return 'unknown'
   if (Array.isArray(body.contents)) return 'gemini'

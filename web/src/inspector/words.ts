@@ -34,7 +34,7 @@ export function costText(dollars: number): string {
   return `$${dollars.toFixed(dollars < 0.01 ? 4 : dollars < 1 ? 3 : 2)}`
 }
 
-/** What a profile stands for. The name itself is shown beside it. */
+/** What a profile stands for. Its name is shown with it. */
 export function profileTitle(profile: string): string {
   return own(PROFILE_TITLES, profile) ?? profile
 }
@@ -81,7 +81,7 @@ const PROFILE_TITLES: Readonly<Record<string, string>> = {
 const STEP_TITLES: Readonly<Record<string, string>> = {
   'drop-orphans': 'Results without a call',
   'pair-calls': 'Calls and their results',
-  'prepend-user': 'A user speaks first',
+  'prepend-user': 'A user message first',
   'merge-roles': 'Turns alternate',
   'map-ids': 'Call ids',
   'map-names': 'Tool names',
@@ -89,7 +89,7 @@ const STEP_TITLES: Readonly<Record<string, string>> = {
   'strip-signatures': 'Foreign signatures',
   'sign-calls': 'Missing signatures',
   'drop-foreign-reasoning': 'Foreign reasoning',
-  'close-tail': 'Who speaks last',
+  'close-tail': 'Role of the last message',
   'drop-empties': 'Empty messages',
   'normalize-roles': 'Unknown roles',
   'separate-parts': 'Mixed messages',
@@ -99,7 +99,7 @@ const STEP_TITLES: Readonly<Record<string, string>> = {
   'wrap-results': 'Form of results',
   'order-parts': 'Order inside a message',
   'close-reasoning': 'Reasoning that leads nowhere',
-  'require-reasoning': 'Reasoning beside calls',
+  'require-reasoning': 'Reasoning with calls',
   'translate-vendor-parts': 'Parts of another vendor',
   'well-formed-text': 'Broken characters',
 }
@@ -115,7 +115,7 @@ const STEP_REASONS: Readonly<Record<string, string>> = {
   'strip-signatures': 'A signature of another vendor cannot be verified.',
   'sign-calls': 'The provider demands a signature on calls of the current turn.',
   'drop-foreign-reasoning': 'Reasoning of another model cannot be verified.',
-  'close-tail': 'The provider does not let the assistant speak last.',
+  'close-tail': 'The provider does not accept an assistant message as the last.',
   'drop-empties': 'Empty messages are refused.',
   'move-media': 'The provider takes images and files in other places only.',
 }

@@ -92,7 +92,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS
 
-/** One of the drawings. What it means is said by the element around it. */
+/** One of the drawings. The element around it has the label. */
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
   return (
     <svg

@@ -20,7 +20,7 @@ export function SessionRow({ item, now, isCurrent, isRunning }: SessionRowProps)
   const { openSession } = useChat()
   const [mode, setMode] = useState<Mode>('plain')
   const more = useRef<HTMLButtonElement>(null)
-  // Whoever came here by keyboard goes on from the same row.
+  // Keyboard users continue from the same row.
   const close = useCallback(() => {
     flushSync(() => setMode('plain'))
     more.current?.focus()
@@ -89,7 +89,7 @@ function Menu({ item, onMode, onClose }: MenuProps) {
   }, [onMode])
   const fork = async () => {
     onMode('plain')
-    const forked = await client.fork(item.sessionId).catch((error: unknown) => thread.tellError(error))
+    const forked = await client.fork(item.sessionId).catch((error: unknown) => thread.showError(error))
     await sessions.refresh()
     if (forked) openSession(forked.sessionId)
   }

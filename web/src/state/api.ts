@@ -1,4 +1,4 @@
-/** The shapes of the server's API, taken from the typed client: the page knows nothing else of Lango. */
+/** The shapes of the server's API, taken from the typed client. */
 import type { LangoClient } from '../../../src/client/client.js'
 
 type Answer<Name extends keyof LangoClient> = LangoClient[Name] extends (

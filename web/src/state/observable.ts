@@ -1,19 +1,22 @@
-/** A value that tells its listeners when it changed: what `useSyncExternalStore` wants, and nothing more. */
+/** A value that calls its listeners when it changes: what `useSyncExternalStore` needs. */
 export class Observable<Value> {
-  private readonly listeners = new Set<() => void>()
+  #current: Value
+  readonly #listeners = new Set<() => void>()
 
-  constructor(private current: Value) {}
+  constructor(current: Value) {
+    this.#current = current
+  }
 
-  readonly get = (): Value => this.current
+  readonly get = (): Value => this.#current
 
   readonly subscribe = (listener: () => void): (() => void) => {
-    this.listeners.add(listener)
-    return () => this.listeners.delete(listener)
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
   set(value: Value): void {
-    if (Object.is(value, this.current)) return
-    this.current = value
-    for (const listener of [...this.listeners]) listener()
+    if (Object.is(value, this.#current)) return
+    this.#current = value
+    for (const listener of [...this.#listeners]) listener()
   }
 }
