@@ -20,4 +20,3 @@ export type AttachedFile = NonNullable<RunRequest['files']>[number]
 export type ApprovalAnswer = Parameters<LangoClient['approve']>[2]
 export type RunEvent = ReturnType<LangoClient['follow']> extends AsyncGenerator<infer Event> ? Event : never
 export type RunUsage = SessionDetail['usage']
-export type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
