@@ -91,13 +91,7 @@ const SCENES: Record<string, Scene> = {
   'the turn limit': {
     script: (_request, index) => (index < 3 ? { toolCalls: says(`turn ${index}`) } : { text: 'Enough.' }),
     options: { agent: { name: 'root', model: 'play/m', tools: [echo], maxTurns: 3 } },
-    shows: [
-      'tool echo done',
-      'tool echo done',
-      'tool echo done',
-      'mark wrap-up',
-      'text Enough.',
-    ],
+    shows: ['tool echo done', 'tool echo done', 'tool echo done', 'mark wrap-up', 'text Enough.'],
   },
 }
 
