@@ -15,6 +15,7 @@ const STEPS = {
   walk: ['node', ['scripts/trace-walk.mjs', '--check']],
   rules: ['node', ['scripts/check-rules.mjs']],
   unused: ['npx', ['--no-install', 'knip', '--no-progress']],
+  'code-blocks': ['node', ['scripts/check-code-blocks.mjs']],
   scenarios: ['node', ['scripts/check-scenarios.mjs']],
   build: ['node', ['scripts/build.mjs']],
   package: ['node', ['scripts/check-package.mjs']],

@@ -1,0 +1,13 @@
+export interface CodeBlock {
+  readonly file: string
+  readonly line: number
+  readonly language: string
+  readonly code: string
+  readonly setup: string
+  readonly noRun?: string
+}
+export function findCodeBlocks(root: string): CodeBlock[]
+export function checkCodeBlocks(
+  root: string,
+  options?: { run?: boolean; only?: readonly string[] },
+): Promise<{ blocks: number; run: number; problems: string[] }>
