@@ -7,9 +7,9 @@
 // it by its contract, `session/session-store.ts`); `provider/repair` (steps that are read one by one); `testing`
 // (the server).
 //
-// `node scripts/trace-walk.mjs [--json] [--check] [folder]`: `--check` compares the walk with the list between
-// the markers `<!-- walk -->` and `<!-- /walk -->` in docs/architecture.md.
-import { mkdtempSync, rmSync } from 'node:fs'
+// `node scripts/trace-walk.mjs [--json] [--check | --write] [folder]`: `--check` compares the walk with the list
+// between the markers `<!-- walk -->` and `<!-- /walk -->` in docs/architecture.md, `--write` replaces that list.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { register } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -96,6 +96,15 @@ export function compareWalk(traced, listed) {
   ]
 }
 
+/** The page with the list between its markers replaced. */
+export function writeWalk(page, files) {
+  const [start, end] = ['<!-- walk -->\n', '<!-- /walk -->']
+  const [from, to] = [page.indexOf(start), page.indexOf(end)]
+  if (from < 0 || to < from) throw new TypeError(`The page has no markers ${start.trim()} and ${end}`)
+  const list = files.map((file, index) => `${index + 1}. \`${file}\`\n`).join('')
+  return page.slice(0, from + start.length) + list + page.slice(to)
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const flags = new Set(process.argv.slice(2).filter(word => word.startsWith('--')))
   const given = process.argv.slice(2).find(word => !word.startsWith('--'))
@@ -103,6 +112,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const files = await traceWalk(root)
   if (flags.has('--json')) console.log(JSON.stringify({ walk: files.length, files }, null, 2))
   else if (!flags.has('--check')) for (const file of files) console.log(file)
+  if (flags.has('--write')) {
+    const page = join(root, WALK_PAGE)
+    writeFileSync(page, writeWalk(readFileSync(page, 'utf8'), files))
+  }
   const problems = flags.has('--check') ? compareWalk(files, listedWalk(root)) : []
   for (const problem of problems) console.error(problem)
   if (!flags.has('--json')) console.log(`${files.length} files from runtime.run() to the wire`)

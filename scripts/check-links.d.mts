@@ -1,0 +1,1 @@
+export function checkLinks(root: string): string[]
