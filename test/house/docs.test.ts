@@ -1,5 +1,5 @@
 // The checks of links and of docs/architecture.md: each is broken on purpose in a tree of its own, then holds for the real pages.
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -54,6 +54,19 @@ describe('the check of links', () => {
   })
 })
 
+test('pages name only files that exist', () => {
+  const pages = ['README.md', ...readdirSync(join(ROOT, 'docs')).map(name => `docs/${name}`)]
+  const named = pages
+    .filter(name => name.endsWith('.md'))
+    .flatMap(name => {
+      const text = readFileSync(join(ROOT, name), 'utf8').replace(/<!-- walk -->[\s\S]*<!-- \/walk -->/, '')
+      const files = text.matchAll(/`((?:src|test|docs|scripts|web|bench)\/[\w./-]+\.\w+)`/g)
+      return [...files].map(([, file = '']) => ({ name, file }))
+    })
+  expect(named.length).toBeGreaterThan(60)
+  expect(named.filter(({ file }) => !existsSync(join(ROOT, file)))).toEqual([])
+})
+
 describe('docs/architecture.md', () => {
   const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8')
 
@@ -80,14 +93,6 @@ describe('docs/architecture.md', () => {
     expect(own.split(/\s+/).length).toBeLessThan(1500)
   })
 
-  test('names only files that exist', () => {
-    const rooms = /`((?:src|test|docs|scripts|web)\/[\w./-]+\.\w+)`/g
-    const own = page.replace(/<!-- walk -->[\s\S]*<!-- \/walk -->/, '')
-    const named = [...own.matchAll(rooms)].map(([, file = '']) => file)
-    expect(named.length).toBeGreaterThan(20)
-    expect(named.filter(file => !exists(file))).toEqual([])
-  })
-
   test('gets its walk from trace-walk --write', () => {
     const before = 'a\n<!-- walk -->\n1. `src/old.ts`\n<!-- /walk -->\nb\n'
     expect(writeWalk(before, ['src/x.ts', 'src/y.ts'])).toBe(
@@ -99,12 +104,4 @@ describe('docs/architecture.md', () => {
 
 interface Rules {
   default: { forbidden: { name: string }[] }
-}
-
-function exists(file: string): boolean {
-  try {
-    return readFileSync(join(ROOT, file)).length >= 0
-  } catch {
-    return false
-  }
 }
