@@ -1,5 +1,5 @@
 // Writes docs/configuration.md from the configuration's schema and the table of variables, so that the page
-// cannot say anything else than the code. `node scripts/build-config-docs.mjs`; a test compares the result.
+// and the code agree. `node scripts/build-config-docs.mjs`; a test compares the result.
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -9,10 +9,10 @@ export function renderConfigDocs({ schema, variables, providers }) {
     INTRODUCTION,
     TRUST,
     '## Keys\n',
-    'Unknown keys are errors. Keys set to nothing (`undefined`) count as absent.\n',
+    'Unknown keys are errors. Keys set to `undefined` count as absent.\n',
     ...sections(schema, '', { defs: schema.$defs ?? {}, seen: new Set() }),
     '## Environment\n',
-    'A variable that is empty counts as absent; where two set the same key, the upper one wins.\n',
+    'An empty variable counts as absent; if two variables set the same key, the first in the table wins.\n',
     '| variable | key | |\n|---|---|---|',
     ...variables.map(
       ({ name, path, description }) => `| \`${name}\` | \`${path.join('.')}\` | ${cell(description)} |`,
@@ -22,7 +22,7 @@ export function renderConfigDocs({ schema, variables, providers }) {
     '| `LANGO_TRUST_FILE` | | The list of trusted folders. Not read from `.env`. |',
     '\nProviders read the keys of their vendors themselves (`OPENAI_API_KEY` and so on).\n',
     '## The default model\n',
-    '`LANGO_MODEL` wins over the file, as every variable does. When neither names a model, it is that of the first provider under `providers` that has an `apiKey`; else of the first of these whose variable is set; else `demo/demo`, which needs no key.\n',
+    '`LANGO_MODEL` takes precedence over the file, like every variable. If neither names a model, the default is that of the first provider under `providers` with an `apiKey`; otherwise of the first in this table whose variable is set; otherwise `demo/demo`, which needs no key.\n',
     '| variable | model |\n|---|---|',
     ...providers.map(
       ({ name, variables: keys, model }) =>
@@ -36,7 +36,7 @@ const INTRODUCTION = `# Configuration
 
 <!-- Written by scripts/build-config-docs.mjs from the schema. Change the schema, not this page. -->
 
-Lango runs without any configuration. To change something, put one file beside your project:
+Lango runs without any configuration. To change something, put one of these files into the project's folder:
 \`lango.config.ts\`, \`.mts\`, \`.js\`, \`.mjs\`, \`.json\`, \`.yaml\` or \`.yml\`.
 
 \`\`\`ts
@@ -57,47 +57,47 @@ server:
   port: \${LANGO_DEV_PORT:-18789}
 \`\`\`
 
-TypeScript is read by Node where it can (22.18 and newer), otherwise by \`tsx\` if your project has it.
+TypeScript is loaded by Node itself (22.18 and newer), otherwise by \`tsx\` if your project has it.
 
-**Precedence**: options of the command line or of \`loadConfig\`, then the environment, then the file, then defaults. Objects are merged key by key; lists are replaced. \`.env\` beside the file adds variables that the environment does not have.
+**Precedence**, highest first: options of the command line or of \`loadConfig\`, then the environment, then the file, then defaults. Objects are merged key by key; lists are replaced. \`.env\` in the same folder adds variables that are not set in the environment.
 
-**Variables in texts**: \`\${NAME}\` is replaced by the variable, \`\${NAME:-text}\` by the text when it is not set or empty; a variable that is missing is an error. \`$\${\` stands for \`\${\`.
+**Variables in strings**: \`\${NAME}\` is replaced by the variable, \`\${NAME:-text}\` by the text if the variable is not set or empty; a missing variable is an error. \`$\${\` is an escaped \`\${\`.
 
-**Secrets in texts**: a variable whose name ends like a secret (\`…_KEY\`, \`…_TOKEN\`, \`…_SECRET\`, \`…PASSWORD\`, \`…CREDENTIALS\` and the like) is filled in only where a secret belongs: \`providers.*.apiKey\` and \`headers\`, \`mcpServers.*.env\` and \`headers\`, \`tools.env\`, \`server.tokens\`, \`telemetry.headers\`. Anywhere else, such as a base URL, an argument, a file's name or an instruction, it is an error. The one exception is a database's password: \`store: postgres://me:\${PGPASSWORD}@db/lango\` works, and so does a whole address in \`\${DATABASE_URL}\`; a provider's key or a token in \`store\` does not.
+**Secrets in strings**: a variable whose name ends like a secret's (\`…_KEY\`, \`…_TOKEN\`, \`…_SECRET\`, \`…PASSWORD\`, \`…CREDENTIALS\` and similar) is substituted only where a secret belongs: \`providers.*.apiKey\` and \`headers\`, \`mcpServers.*.env\` and \`headers\`, \`tools.env\`, \`server.tokens\`, \`telemetry.headers\`. Anywhere else, such as in a base URL, an argument, a file name or an instruction, it is an error. The only exception is a database password: \`store: postgres://me:\${PGPASSWORD}@db/lango\` works, and so does a whole address in \`\${DATABASE_URL}\`; a provider's key or a token in \`store\` does not.
 
-**Paths** in a file are meant from the file's folder; those from variables and options from the working folder.
+**Paths** in a file are relative to the file's folder; paths in variables and options are relative to the working folder.
 
-**An agent in code**: when the configuration has no agent, \`agent.ts\` (or \`.mts\`, \`.js\`, \`.mjs\`) beside it is used if it exports \`rootAgent\`, or an \`app\` or \`rootApp\` with one, as ADK's own tools expect.
+**An agent in code**: when the configuration has no agent, \`agent.ts\` (or \`.mts\`, \`.js\`, \`.mjs\`) in the same folder is used if it exports \`rootAgent\`, or an \`app\` or \`rootApp\` with one, as ADK's own tools expect.
 
-**Secrets** are never printed: keys, tokens, headers, variables of MCP servers and passwords in addresses are hidden in every message and listing.
+**Secrets** are never printed: keys, tokens, headers, variables of MCP servers and passwords in addresses are redacted in every message and listing.
 `
 
 const TRUST = `## Trusted folders
 
-A folder that you cloned or downloaded was written by somebody else. Until you trust it, the command line runs no code of it, starts no MCP server of it, and lets nothing in it set an address, header, proxy or store that a key or a message goes to. \`lango trust\` shows what the folder would do, asks, and remembers the answer: [cli.md](cli.md#lango-trust).
+A folder that you cloned or downloaded was written by someone else. Until you trust it, the command line runs none of its code, starts none of its MCP servers, and uses no address, header, proxy or store from it to which a key or a message would be sent. \`lango trust\` shows what the folder would do, asks, and remembers the answer: [cli.md](cli.md#lango-trust).
 
 | needs trust | |
 |---|---|
-| \`.env\` | the whole file, as soon as it sets a variable: an address sends your key elsewhere, and a key sends your messages to somebody else's account |
-| a configuration in code, \`agent.ts\` and its kin | always, and the files that they import |
-| a configuration in data | when it sets anything but the keys below, reads a variable (\`\${…}\`), or is a link to a file outside its folder |
-| \`lango.db\` | when it is a link that leads out of the folder |
+| \`.env\` | the whole file, as soon as it sets a variable: an address redirects your key, and a key sends your messages to someone else's account |
+| a configuration in code, \`agent.ts\` and the other agent files | always, with the files that they import |
+| a configuration in JSON or YAML | when it sets anything but the keys below, reads a variable (\`\${…}\`), or is a link to a file outside its folder |
+| \`lango.db\` | when it is a link to a file outside the folder |
 
-Without trust these keys of \`lango.config.json\` and \`.yaml\` hold; every other key needs it:
+These keys of \`lango.config.json\` and \`.yaml\` need no trust; every other key does:
 
 - \`$schema\`, \`app\`, \`history.*\`, \`log.level\`, \`log.pretty\`, \`telemetry.serviceName\`;
 - \`store\`: \`memory:\`, or an SQLite file inside the folder, symbolic links followed;
 - \`agent.*\` and sub-agents, with no tools but \`read_file\`, \`list_files\`, \`search_files\` and \`current_time\`; \`tools.builtIn\` likewise;
-- \`tools.workspace\` inside the folder; \`tools.needsApproval\` when it asks more; \`tools.sandbox\` unless \`off\`; \`tools.allowPrivateNetwork: false\`; timeouts and output limits;
+- \`tools.workspace\` inside the folder; \`tools.needsApproval\` when it requires more approvals; \`tools.sandbox\` unless \`off\`; \`tools.allowPrivateNetwork: false\`; timeouts and output limits;
 - \`server.port\`, a loopback \`server.host\`, and the server's limits. Tokens, origins and host names need trust.
 
-**What is remembered**: the real path of the folder, and a SHA-256 of each file that runs or redirects: \`.env\`, the configuration, the agent file, every local file that their sources name (relative and absolute paths, \`imports\` and \`exports\` of \`package.json\`, \`paths\` of \`tsconfig.json\`), \`tsconfig.json\` itself, and of \`package.json\` the fields that decide which code is found. Where packages are imported or TypeScript is used, the lock files count, too. When one of them changes, the folder is asked about again, with the names of what changed.
+**What is remembered**: the real path of the folder, and a SHA-256 of each file that runs or redirects: \`.env\`, the configuration, the agent file, every local file that their sources name (relative and absolute paths, \`imports\` and \`exports\` of \`package.json\`, \`paths\` of \`tsconfig.json\`), \`tsconfig.json\` itself, and those fields of \`package.json\` that determine which code is loaded. If packages are imported or TypeScript is used, also the lock files. When one of them changes, \`lango\` asks again and names the changes.
 
-**What is not noticed**: a change inside \`node_modules\` that leaves the lock files as they are, and files whose names a program puts together at run time. Sessions in a database that came with the folder are its author's, approvals in them included: begin a new session. Trust a folder only if you trust its authors with your account; it is no sandbox.
+**What is not detected**: a change inside \`node_modules\` that does not change the lock files, and files whose names are computed at run time. Sessions in a database that came with the folder, including their approvals, were written by its author: start a new session. Trust a folder only if you trust its authors with your account; trust is not a sandbox.
 
-**Where**: \`lango/trust.json\` in \`$XDG_CONFIG_HOME\`, \`~/.config\`, or \`%APPDATA%\` on Windows; \`LANGO_TRUST_FILE\` names another file. Neither this variable nor \`LANGO_TRUST\` is read from \`.env\`. A configuration is looked for in the working folder only, never above it. A file that \`--config\`, \`--agent\` or \`LANGO_CONFIG\` names needs trust as well, because the line may be copied from a page of the same author.
+**Where**: \`lango/trust.json\` in \`$XDG_CONFIG_HOME\`, \`~/.config\`, or \`%APPDATA%\` on Windows; \`LANGO_TRUST_FILE\` names another file. Neither this variable nor \`LANGO_TRUST\` is read from \`.env\`. A configuration is looked up only in the working folder, not in its parents. A file named by \`--config\`, \`--agent\` or \`LANGO_CONFIG\` also needs trust, because the command may be copied from a page of the same author.
 
-**In a program**: \`createRuntime\` and \`loadConfig\` ask nobody. The program that calls them has chosen the folder and is trusted with it: \`loadConfig()\` reads \`.env\` and runs the configuration. A program that opens folders of others calls \`loadConfig({ cwd, trusted: false })\`, which holds to the list above and runs nothing; \`loadRootAgent\` always runs its file.
+**In a program**: \`createRuntime\` and \`loadConfig\` do not ask. The program that calls them chose the folder and decides for itself: \`loadConfig()\` reads \`.env\` and runs the configuration. A program that opens other people's folders calls \`loadConfig({ cwd, trusted: false })\`, which accepts only the keys above and runs nothing; \`loadRootAgent\` always runs its file.
 `
 
 /** A table for the keys of an object, then one for each object below it. */
