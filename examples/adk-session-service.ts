@@ -1,6 +1,6 @@
-// Keep your ADK agent and your ADK runner; change the session service. The history survives restarts, fits a
-// token budget, and comes back in a form that ADK passes on whole.
-// Run it twice: the second run goes on where the first one stopped.
+// Keep your ADK agent and your ADK runner; replace the session service. The history survives restarts, fits a
+// token budget, and is restored in a form that ADK passes on completely.
+// Run it twice: the second run continues where the first one stopped.
 import { LlmAgent, Runner } from '@google/adk'
 import { historyGuard, ModelAdapter, SessionServiceAdapter } from 'lango/adk'
 import { createProvider } from 'lango/provider'
@@ -10,7 +10,7 @@ const store = await openStore(process.env.LANGO_STORE ?? 'sqlite:./adk-sessions.
 
 const agent = new LlmAgent({
   name: 'helper',
-  // With a Gemini key this is ADK's own model; without one, the offline demo behind Lango's adapter.
+  // With a Gemini key this is ADK's own model; without one, the offline demo model through Lango's adapter.
   model: process.env.GEMINI_API_KEY
     ? 'gemini-2.5-flash'
     : new ModelAdapter({ provider: createProvider({ type: 'demo' }), model: 'demo' }),

@@ -1,4 +1,4 @@
-// Three agents: a host that hands over to a specialist. A turn limit of 50 is shared by all of them.
+// Three agents: a host that transfers to a specialist. All of them share a turn limit of 50.
 import { createRuntime, defineTool } from 'lango'
 
 const weather = defineTool({

@@ -1,5 +1,5 @@
-// A run that outlives its connections: it is started, the connection is dropped in the middle, and whoever
-// comes back gets exactly the rest. Start the server first: npm start
+// A run that outlives its connections: the client disconnects in the middle, reconnects, and receives exactly
+// the events it missed. Start the server first: npm start
 import { createClient } from 'lango/client'
 
 const client = createClient({ baseUrl: process.env.LANGO_URL ?? 'http://127.0.0.1:18789' })
@@ -13,11 +13,11 @@ let last = 0
 for await (const event of client.follow(runId)) {
   last = event.seq
   console.log(`${String(event.seq).padStart(3)}    ${event.type}`)
-  // Leaving the loop closes the connection. The run goes on.
+  // Leaving the loop closes the connection. The run continues.
   if (event.seq === 3) break
 }
 
-console.log('       … the connection is gone, the run is not …')
+console.log('       … disconnected; the run continues …')
 for await (const event of client.follow(runId, { after: last })) {
   console.log(`${String(event.seq).padStart(3)}    ${event.type}`)
   if (event.type === 'run-finish') console.log(`       ${event.finishReason}: ${event.text}`)

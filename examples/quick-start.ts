@@ -1,4 +1,4 @@
-// One agent with one tool and a memory. Without a key the offline demo model answers.
+// One agent with one tool and a stored session. Without a key, the offline demo model answers.
 // node --import tsx examples/quick-start.ts "What time is it in Tokyo?"
 import { createRuntime, defineTool } from 'lango'
 import { z } from 'zod'
@@ -47,5 +47,5 @@ const session = await runtime.store.loadSession({
   userId: 'user',
   sessionId: 'quick-start',
 })
-console.log(`       (${session?.totalMessages} messages in the session; run it again and it goes on)`)
+console.log(`       (${session?.totalMessages} messages in the session; run it again to continue)`)
 await runtime.close()
