@@ -119,7 +119,7 @@ function sections(schema, path, context) {
   ]
 }
 
-/** The object that a property holds, directly, by name or in a list. One that contains itself is told once. */
+/** The object that a property holds, directly, by name or in a list. A recursive one is listed once. */
 function innerObject(property, { defs, seen }) {
   if (property.properties) return { schema: property, suffix: '' }
   const named = property.additionalProperties

@@ -1,7 +1,7 @@
 // Every code block in README.md, in docs/ and in the comments of src compiles under `strict` and runs.
 //
 // - Blocks are fences with the language ts, tsx, js or jsx: in Markdown, and in `/** … */` comments of src.
-// - A block is a module of its own. What it needs and a reader does not (a stub, a runtime from an earlier block)
+// - A block is a separate module. What it needs and a reader does not (a stub, a runtime from an earlier block)
 //   is in an HTML comment directly before the fence, `<!-- setup` on its first line, and is put before the block.
 // - `lango` and `lango/*` are the sources (`paths` of tsconfig.json). Unused names are allowed.
 // - ```ts no-run: <reason>``` is compiled and not run. The reason is required. Blocks with JSX are never run.

@@ -1,5 +1,4 @@
-// House rules that no linter knows: errors are AgentErrors, nothing is left for later without a word, and
-// no machine's paths stand in the sources.
+// Code rules that the linter does not have: no bare errors, no leftover TO-DO comments, no skipped tests.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,5 @@
 // The rules that need types, over one reading of the product: switches that know every member of their union, and
-// literals that stand in two rooms. `--json` prints the literals.
+// literals in two rooms. `--json` prints the literals.
 import { fileURLToPath } from 'node:url'
 import { checkSwitches } from './check-switches.mjs'
 import { checkTwins } from './check-twins.mjs'

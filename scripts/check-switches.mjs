@@ -35,7 +35,7 @@ function switchesOf(root, checker, file) {
   return found
 }
 
-/** The field that tells the members of a union of objects apart, where the union was written here. */
+/** The discriminant of a union of objects, if the union is declared here. */
 function isOwnUnion(checker, expression, type) {
   if (!ts.isPropertyAccessExpression(expression)) return false
   const members = type.isUnion() ? type.types : []

@@ -1,11 +1,11 @@
-// Literals and patterns that stand in two rooms: a rule that two rooms need has one home that both import. Counted
+// Literals and patterns in two rooms: a rule that two rooms need has one home that both import. Counted
 // are string literals and regular expressions of eight characters and more that occur in at least two rooms
 // (folders of src, loose files of src, web). Not counted:
 // - what the compiler compares already: a literal whose place is typed by a union that has it as a member;
 // - names of modules, properties and types, and single plain words (`required`, `messages`);
 // - names of the web: header fields, media types, URLs' schemes;
-// - src/testing, whose strict servers judge the product and may not share its code.
-// What may stand twice for a reason, and how many others are left, is recorded in twins.json; the number may only fall.
+// - src/testing, whose strict servers check the product and may not share its code.
+// What may occur twice for a reason, and how many others remain, is recorded in twins.json; the number may only fall.
 import { existsSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import ts from 'typescript'
@@ -20,7 +20,7 @@ const PLAIN_WORD = /^[A-Z]?[a-z]+$/
 const WEB_NAME =
   /^((application|text|image|audio|video)\/.*|(content|accept|cache|retry|user|last|x)-[a-z-]+|authorization|no-cache|127\.0\.0\.1)$/i
 
-/** The literals that stand in two rooms and are not allowed to, and what is wrong with their number. */
+/** The literals in two rooms that are not allowed, and the problems with their number. */
 export function checkTwins(root, record = readRecord(root), programs = openProjects(root)) {
   const twins = findTwins(root, programs)
   const allowed = record.allowed ?? {}

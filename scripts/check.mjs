@@ -1,5 +1,5 @@
-// One command for everything that must hold before a change goes out. Each step is named, so a failure says
-// which promise was broken. `npm run check -- types lint` runs only those steps.
+// Every check that must pass before a change is published. Each step has a name, so a failure says which check
+// failed. `npm run check -- types lint` runs only those steps.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 

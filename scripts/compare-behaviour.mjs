@@ -15,7 +15,7 @@ import ts from 'typescript'
 
 const FIXTURE = new URL('../test/fixtures/malformed-histories.ts', import.meta.url)
 const RECORDER = fileURLToPath(new URL('record-behaviour.mjs', import.meta.url))
-/** Where a person's sentence stands; never in a body or a stored row. */
+/** Where sentences for people occur; never in a body or a stored row. */
 const SENTENCE_KEYS = new Set([
   'message',
   'detail',
@@ -83,7 +83,7 @@ const MINTED =
 const OPAQUE = /^(?=.*[0-9])(?=.*[A-Z])[A-Za-z0-9+/=_:.-]{24,}$/
 const MOMENT = /\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z| UTC)?/g
 
-/** Ids that were made during the run: they are short, so they are known by where they stand. */
+/** Ids generated during the run: they are short, so they are recognised by their position. */
 const ID_KEY = /(^id|_id|Id|Ids)$/
 const SHORT_ID = /\b[A-Za-z0-9]{8,24}\b/g
 
@@ -119,7 +119,7 @@ function normalize(value, short) {
   return visit(value, '')
 }
 
-/** The short ids that a record made, wherever they stand in it: a mapped id is an id on the wire and part of a receipt. */
+/** The short ids that a record made, anywhere in it: a mapped id is an id on the wire and part of a receipt. */
 function shortIds(record) {
   const found = new Set()
   const visit = (item, key) => {

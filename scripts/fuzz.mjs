@@ -1,4 +1,4 @@
-// npm run fuzz [-- restore|repair] [--count N] [--seed S]: the laws at length. Without a name, all of them.
+// npm run fuzz [-- restore|repair] [--count N] [--seed S]: the property tests with many more cases. Without a name, all of them.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 

@@ -56,7 +56,7 @@ function editsFor(body, report) {
   ]
 }
 
-/** In a derived constructor nothing may stand before `super()`. */
+/** In a derived constructor nothing may come before `super()`. */
 function startOf(block) {
   const call = block.statements.find(
     statement =>

@@ -19,7 +19,7 @@ import { listedWalk, WALK_PAGE } from './check-structure.mjs'
 const ASIDE = /^src\/((testing|store|base|provider\/repair)\/|(errors|logger|tool)\.ts$)/
 const MODEL = 'openai/gpt-5.2'
 
-/** Traces the tree at `root`. Runs in a process of its own, because modules are compiled for it. */
+/** Traces the tree at `root`. Runs in a separate process, because modules are compiled for it. */
 export async function traceWalk(root) {
   const base = pathToFileURL(`${resolve(root)}/`).href
   register('./trace-walk-hooks.mjs', import.meta.url, { data: { root: base } })
@@ -54,7 +54,7 @@ export async function traceWalk(root) {
   }
 }
 
-/** One message. The walk ends at the server, but after an answer that fails it would not be a whole one. */
+/** One message. The walk ends at the server, but a failed answer would make it incomplete. */
 async function once(runtime, text) {
   let finishReason
   for await (const event of runtime.run({ sessionId: 'walk', text })) finishReason = event.finishReason

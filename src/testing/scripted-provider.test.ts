@@ -12,7 +12,7 @@ async function play(script: Script, signal?: AbortSignal) {
   return { provider, events, types: events.map(event => event.type) }
 }
 
-test('an answer begins with its request and ends with done', async () => {
+test('an answer starts with a request event and ends with done', async () => {
   const { events, types } = await play([
     {
       reasoning: 'hm',
@@ -43,14 +43,14 @@ test('an error ends the answer', async () => {
   ])
 })
 
-test('a function decides by the request, and requests are copies', async () => {
+test('a script function receives the request, and recorded requests are copies', async () => {
   const { provider, events } = await play((request, index) => ({ text: `${request.model} ${index}` }))
   expect(events[1]).toEqual({ type: 'text-delta', text: 'm 0' })
   expect(provider.requests).toEqual([REQUEST])
   expect(provider.requests[0]).not.toBe(REQUEST)
 })
 
-test('a call beyond the script is an error that says so', async () => {
+test('a call after the last step fails with an error that says so', async () => {
   const { events } = await play([])
   expect(events.at(-1)).toMatchObject({ type: 'error', error: { code: 'invalid-argument' } })
 })

@@ -1,4 +1,4 @@
-// Every example runs, as a newcomer would run it.
+// Runs every example in its own process, as a user would.
 import { spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { temporaryFolder } from '../support/temporary-folder.js'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** The keys of whoever runs the tests stay out of it. */
+/** Keys in the environment of the tests are not passed on. */
 const { PATH = '', HOME = '' } = process.env
 
 async function runExample(
@@ -44,10 +44,10 @@ const EXPECTED: Record<string, RegExp> = {
   'adk-session-service.ts': /./,
 }
 
-/** These need a server that runs. */
+/** These need a running server. */
 const WITH_SERVER = ['follow-a-run.ts']
 
-test('all examples are listed here', () => {
+test('every file in examples/ is tested here', () => {
   expect(
     readdirSync(join(ROOT, 'examples'))
       .filter(name => name.endsWith('.ts'))
@@ -59,7 +59,7 @@ test.each(Object.entries(EXPECTED))('%s runs offline', async (name, expected) =>
   expect(await runExample(name)).toMatch(expected)
 })
 
-test('a run is followed over a lost connection', async () => {
+test('follow-a-run.ts receives every event after a disconnect', async () => {
   const runtime = await createRuntime({
     store: 'memory:',
     agent: { model: 'demo/demo' },
@@ -76,7 +76,7 @@ test('a run is followed over a lost connection', async () => {
   await runtime.close()
 })
 
-test('the quick start remembers across processes', async () => {
+test('the quick start resumes its session in another process', async () => {
   const LANGO_STORE = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
   await runExample('quick-start.ts', { LANGO_STORE })
   expect(await runExample('quick-start.ts', { LANGO_STORE })).toContain('8 messages in the session')

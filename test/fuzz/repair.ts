@@ -1,10 +1,10 @@
 /**
- * The laws of repair at length:
+ * The properties of repair, with many more cases:
  *
  *     node --import tsx test/fuzz/repair.ts --count 1000000 --seed 1
  *
- * Each history goes through every profile; what comes out is judged twice, by the tests' own reading of the
- * rules and by the strict servers (`--judge none` leaves them out). The seed of a history is the seed given
+ * Each history goes through every profile; the result is checked twice, by the tests' own implementation of the
+ * rules and by the strict servers (`--judge none` skips them). The seed of a history is the seed given
  * plus its number, so a failure is one short run away.
  */
 import { pathToFileURL } from 'node:url'
@@ -13,9 +13,9 @@ import { buildHistory, seededChooser } from '../properties/repair-generator.js'
 import { checkLaws, type Judge, PROFILE_NAMES } from '../properties/repair-laws.js'
 
 export interface FuzzOptions {
-  /** Who decides, beside the tests' own reading of the rules, whether an outcome is legal. */
+  /** A second check, in addition to the tests' own rules, of whether an outcome is valid. */
   readonly judge?: Judge
-  /** Makes a generated history ready for that judge. */
+  /** Prepares a generated history for that check. */
   readonly prepare?: (history: readonly ProviderMessage[]) => ProviderMessage[]
   readonly progress?: (line: string) => void
   /** Stop after this many failures. Default 10. */

@@ -1,5 +1,5 @@
 /**
- * The laws of restoring at length:
+ * The properties of restoring, with many more cases:
  *
  *     node --import tsx test/fuzz/restore.ts --count 100000 --seed 1
  *
@@ -19,7 +19,7 @@ export interface RestoreFuzzOptions {
   readonly maxFailures?: number
 }
 
-/** Restores `count` generated histories; a throw is a broken law too. */
+/** Restores `count` generated histories; a throw also counts as a violation. */
 export async function fuzzRestore(
   count: number,
   seed: number,

@@ -1,4 +1,4 @@
-// The check of code blocks in pages and comments, broken on purpose in trees of its own.
+// The check of code blocks in pages and comments, broken on purpose in separate trees.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

@@ -1,4 +1,4 @@
-// The checks of links and of docs/architecture.md: each is broken on purpose in a tree of its own, then holds for the real pages.
+// Links and docs/architecture.md: each check is broken on purpose in a separate tree, then run on the real pages.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

@@ -1,5 +1,4 @@
-// A rule without a check decays, and a check that cannot fail is no check: each rule of the house is broken
-// here on purpose, in a tree of its own.
+// Each rule of the repository is broken here on purpose, in a separate tree, to prove that its check can fail.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -35,7 +34,7 @@ function cruise(): { status: number | null; output: string } {
 }
 
 describe('the import table', () => {
-  test('passes a tree that obeys it', () => {
+  test('passes a tree that follows it', () => {
     write({
       'src/errors.ts': 'export const a = 1\n',
       'src/base/defined.ts': 'export const e = 1\n',
@@ -50,7 +49,7 @@ describe('the import table', () => {
     expect(cruise()).toMatchObject({ status: 0 })
   })
 
-  test('fails for every kind of breach, by name', () => {
+  test('reports every kind of violation by rule name', () => {
     const value = 'export const x = 1\n'
     const imports = (...names: string[]) =>
       names
@@ -119,7 +118,7 @@ describe('the import table', () => {
   })
 })
 
-describe('sizes and manners', () => {
+describe('the linter', () => {
   const lint = (text: string) => {
     write({ 'src/store/example.ts': text })
     const result = spawnSync(
@@ -160,7 +159,7 @@ describe('sizes and manners', () => {
     ['no-bare-error', "throw new Error('no')\n"],
     ['no-leftover', '// TO' + 'DO later\n'],
     ['no-skipped-test', 'test.' + "skip('x', () => {})\n"],
-  ])('the house check refuses %s', (rule, text) => {
+  ])('the code rules refuse %s', (rule, text) => {
     write({ 'src/a.ts': text })
     expect(checkHouse(tree).join('\n')).toContain(rule)
   })

@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const page = readFileSync(join(ROOT, 'docs/security.md'), 'utf8')
 const named = [...page.matchAll(/`((?:test|src)\/[\w./-]+\.test\.ts)`/g)].map(([, file = '']) => file)
 
-test('every row of a table of guards in docs/security.md names a test', () => {
+test('every row of the guard tables in docs/security.md names a test', () => {
   const guards = page.slice(page.indexOf('## What is guarded'), page.indexOf('## Prompt injection'))
   const rows = guards.split('\n').filter(line => /^\| (?!guard)/.test(line))
   expect(rows.length).toBeGreaterThan(15)

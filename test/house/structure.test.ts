@@ -1,4 +1,4 @@
-// The checks of the layout, each broken on purpose in a tree of its own.
+// The layout checks, each broken on purpose in a separate tree.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -88,7 +88,7 @@ describe('the structure check', () => {
     ])
   })
 
-  test('a walk must list what was called, and nothing else', () => {
+  test('refuses a walk that lists a file too many or too few', () => {
     expect(compareWalk(['src/a.ts', 'src/b.ts'], ['src/b.ts', 'src/c.ts'])).toEqual([
       expect.stringContaining('src/a.ts is on the walk of a message and is not listed'),
       expect.stringContaining('src/c.ts is listed in docs/architecture.md and no function of it is called'),
@@ -152,7 +152,7 @@ describe('the check of literals in two rooms', () => {
     expect(problems).toEqual([])
   })
 
-  test('refuses one more, and an allowance that is no longer needed', () => {
+  test('refuses one more than recorded, and a record that is too high', () => {
     const refused = checkTwins(tree(), {
       most: 0,
       allowed: { '/^claude-/': 'a reason', '"gone"': 'a reason' },
@@ -178,7 +178,7 @@ const READERS = [
   'ui-chunks.ts',
 ]
 
-test('a run event that is added fails to compile in every place that must know it', () => {
+test('an added run event fails to compile in every place that must handle it', () => {
   const file = 'src/run/run-event.ts'
   const text = ts.sys.readFile(join(ROOT, file)) ?? ''
   const added = text.replace(
@@ -198,7 +198,7 @@ test('a run event that is added fails to compile in every place that must know i
 describe('the comparison of two checkouts', () => {
   const id = (letter: string) => `${letter.repeat(8)}-0000-4000-8000-000000000000`
 
-  test('ids and times may differ, their places may not', () => {
+  test('allows different ids and times in the same positions', () => {
     const record = (one: string, other: string, now: number) => ({
       events: { p: [{ id: one, at: now }, { id: other }, { id: one }] },
     })
@@ -211,7 +211,7 @@ describe('the comparison of two checkouts', () => {
     expect(swapped.structure).toHaveLength(1)
   })
 
-  test('sentences for people are reported apart; in a body every letter counts', () => {
+  test('reports changed messages separately, and any change in a request body as a difference', () => {
     const record = (text: string) => ({
       cli: { c: { message: text, code: 'x' } },
       wire: { p: [{ message: text }] },

@@ -1,6 +1,6 @@
 /**
  * Histories as no program should have written them, and what must hold when they are restored all the same.
- * Every text, argument and output holds words of its own (`w1`, `w2`, …), so that a loss or a change of order
+ * Every text, argument and output holds unique words (`w1`, `w2`, …), so that a loss or a change of order
  * can be seen from outside.
  */
 import {
@@ -96,7 +96,7 @@ function malformedMessage(random: Random, words: { count: number }, index: numbe
   }
 }
 
-/** The first law that the history breaks, in words; `undefined` when all hold. */
+/** The first property that the history violates, as a sentence; `undefined` when all hold. */
 export async function brokenRestoreLaw(messages: readonly Message[]): Promise<string | undefined> {
   const events = messagesToEvents(messages, { rootAgentName: 'root' })
   messagesToProvider(messages)
@@ -111,7 +111,7 @@ export async function brokenRestoreLaw(messages: readonly Message[]): Promise<st
   )
 }
 
-/** What a message says: what is nobody's words (ids, names) may change. */
+/** The text of a message: ids and names may change. */
 function wordsOf(message: Message): string[] {
   const texts = [
     message.content,
@@ -154,7 +154,7 @@ function reordered(messages: readonly Message[], events: readonly Event[]): stri
   return undefined
 }
 
-/** Ids are unique, and every result stands behind its call and beside nothing else. */
+/** Ids are unique, and every result follows its call and has no other parts next to it. */
 function brokenPairs(view: readonly Event[]): string | undefined {
   const calls = new Map<string, number>()
   for (const [index, event] of view.entries()) {
@@ -178,7 +178,7 @@ function brokenPairs(view: readonly Event[]): string | undefined {
 const AGENT = new LlmAgent({ name: 'root' })
 
 /**
- * ADK's own processing accepts the view as it is and, with a new question behind it as in every run, passes all
+ * ADK's own processing accepts the view as it is and, with a new question after it as in every run, passes all
  * of it on.
  */
 async function brokenRequest(view: readonly Event[]): Promise<string | undefined> {

@@ -1,14 +1,14 @@
 /**
- * Histories for the laws of repair. One builder serves twice: fast-check feeds it a tape of numbers, which it
- * can shorten and lower when a law fails, and the long fuzz feeds it a seeded generator. Every text and
- * result carries a token of its own, so that a law can ask whether it is still there.
+ * Histories for the properties of repair. One builder serves twice: fast-check feeds it a tape of numbers, which it
+ * can shorten and lower when a property fails, and the long fuzz feeds it a seeded generator. Every text and
+ * result carries a unique token, so that a property can check whether it is still there.
  */
 import type { ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
 
 /** Gives a whole number from 0 up to, and without, `bound`. */
 export type Choose = (bound: number) => number
 
-/** Chooses along a tape of numbers; behind its end, always 0. */
+/** Chooses along a tape of numbers; after its end, always 0. */
 export function tapeChooser(tape: readonly number[]): Choose {
   let position = 0
   return bound => (tape[position++] ?? 0) % bound

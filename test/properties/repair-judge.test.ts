@@ -5,13 +5,13 @@ import { fuzzRepair } from '../fuzz/repair.js'
 import { signHistory, strictJudge } from './repair-judge.js'
 
 describe.each(MALFORMED_HISTORIES)('row $row: $title', row => {
-  test.each(row.rejectedBy)('%s: the strict server takes what repair makes of it', profile => {
+  test.each(row.rejectedBy)('%s: the strict server accepts the repaired history', profile => {
     const { messages } = repairHistory(signHistory(row.history), profile)
     expect(strictJudge(messages, profile)).toEqual([])
   })
 })
 
-test('strict servers take every repaired history', { timeout: 120_000 }, () => {
+test('strict servers accept every repaired history', { timeout: 120_000 }, () => {
   const seed = Number(process.env.LANGO_SEED ?? Math.floor(Math.random() * 2 ** 31))
   console.log(`repair against the strict servers: seed ${seed} (set LANGO_SEED to repeat)`)
   const report = fuzzRepair(1500, seed, { judge: strictJudge, prepare: signHistory })

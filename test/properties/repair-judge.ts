@@ -1,7 +1,7 @@
 /**
- * The strict servers as judge: a history becomes the body that our providers would send, and the servers'
+ * The strict servers as an independent check: a history becomes the body that our providers would send, and the servers'
  * rules, which share no code with repair, say what they would refuse. Signatures are minted as the servers
- * mint them, so that a genuine one is told from one that repair should have left out.
+ * mint them, so that a genuine one can be distinguished from one that repair should have removed.
  */
 import { toAnthropicRequest } from '../../src/provider/anthropic/to-anthropic-request.js'
 import { toGeminiRequest } from '../../src/provider/gemini/to-gemini-request.js'

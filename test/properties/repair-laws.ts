@@ -1,4 +1,4 @@
-/** The three laws of repair, as one check that says which law a history broke. */
+/** The three properties of repair, as one check that says which of them a history violates. */
 
 import type { ProviderMessage } from '../../src/provider/provider.js'
 import { lintHistory } from '../../src/provider/repair/lint-history.js'
@@ -13,13 +13,13 @@ export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[]
 export type Judge = (messages: readonly ProviderMessage[], profile: ProfileName) => readonly string[]
 
 export interface Verdict {
-  /** The law that repair broke, and how. */
+  /** The property that repair violated, and how. */
   readonly broken?: string
   /** The history needed no repair. */
   readonly wasLegal: boolean
 }
 
-/** Whether repair keeps its laws on a history. A further judge may be asked whether the outcome is legal. */
+/** Whether repair keeps its properties on a history. A further check may decide whether the outcome is valid. */
 export function checkLaws(history: readonly ProviderMessage[], profile: ProfileName, judge?: Judge): Verdict {
   const wasLegal = violations(history, profile).length === 0
   const broken = brokenLaw(history, profile, wasLegal, judge)

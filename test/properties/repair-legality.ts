@@ -28,7 +28,7 @@ interface Rules {
   toolName: RegExp
   userFirst: boolean
   needsTurn?: boolean
-  /** System may stand only here. */
+  /** System messages are allowed only here. */
   system: 'anywhere' | 'leading' | 'single' | 'mistral'
   lastMayBeAssistant: boolean
   lastUntrimmedRefused?: boolean

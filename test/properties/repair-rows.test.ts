@@ -7,14 +7,14 @@ import { PROFILE_NAMES } from './repair-laws.js'
 import { violations } from './repair-legality.js'
 
 describe.each(MALFORMED_HISTORIES)('row $row: $title', row => {
-  test('lint finds it for exactly the profiles that refuse it', () => {
+  test('lint reports it for exactly the profiles that refuse it', () => {
     const finders = PROFILE_NAMES.filter(profile =>
       lintHistory(row.history, profile, { next: 'none' }).some(finding => finding.code === row.code),
     )
     expect(finders.toSorted()).toEqual([...row.rejectedBy].toSorted())
   })
 
-  test.each(row.rejectedBy)('%s gets the ideal repair and its receipts', profile => {
+  test.each(row.rejectedBy)('%s: repair produces the expected history and receipts', profile => {
     const { messages, repairs } = repairHistory(row.history, profile)
     const own = row.code === 'missing-reasoning'
     const sent = own ? messages : messages.map(withoutRequiredReasoning)
@@ -26,13 +26,13 @@ describe.each(MALFORMED_HISTORIES)('row $row: $title', row => {
   })
 })
 
-// DeepSeek's demand is a row of its own; in the other rows it would only hide what they are about.
+// DeepSeek's requirement is a separate row; in the other rows it would only hide their subject.
 function withoutRequiredReasoning(message: ProviderMessage): ProviderMessage {
   const parts = message.parts.filter(part => part.type !== 'reasoning' || part.text !== '')
   return parts.length === message.parts.length ? message : { ...message, parts }
 }
 
-test('every row of the catalogue is either repaired here or met elsewhere', () => {
+test('every row of the catalogue is repaired here or tested elsewhere', () => {
   const rows = new Set([...MALFORMED_HISTORIES, ...ELSEWHERE].map(({ row }) => row))
   expect([...rows].toSorted((one, other) => one - other)).toEqual(
     Array.from({ length: 77 }, (_, index) => index + 1),

@@ -12,7 +12,7 @@ const histories: fc.Arbitrary<ProviderMessage[]> = fc
   .array(fc.nat(9999), { maxLength: 160, size: 'max' })
   .map(tape => deepFreeze(buildHistory(tapeChooser(tape))))
 
-test('repair is legal, still and honest on every profile, and never touches what it was given', {
+test('on every profile the result is valid, repairing twice equals once, every change is reported, and the input is not modified', {
   timeout: 120_000,
 }, () => {
   fc.assert(
@@ -26,7 +26,7 @@ test('repair is legal, still and honest on every profile, and never touches what
   )
 })
 
-test('the same history is the same request every time', () => {
+test('equal histories give equal requests', () => {
   fc.assert(
     fc.property(histories, fc.constantFrom(...PROFILE_NAMES), (history, profile) => {
       const copy = structuredClone(history)

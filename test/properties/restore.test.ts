@@ -7,7 +7,7 @@ import { fuzzRestore } from '../fuzz/restore.js'
 
 const SEED = 1 + (Date.now() % 1_000_000)
 
-test(`any list of stored messages restores whole and in order (seed ${SEED})`, async () => {
+test(`any list of stored messages is restored completely and in order (seed ${SEED})`, async () => {
   const report = await fuzzRestore(5000, SEED)
   expect(report.failures).toEqual([])
   expect(report.histories).toBe(5000)
@@ -76,7 +76,7 @@ const anyEvent = fc
 
 const json = (value: unknown) => JSON.parse(JSON.stringify(value)) as unknown
 
-test('any event restores as it was stored', () => {
+test('any stored event is restored unchanged', () => {
   const restores = (event: Event) => {
     const message = eventToMessage(event)
     if (!message) return

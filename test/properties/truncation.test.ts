@@ -68,7 +68,7 @@ function groupsOf(messages: readonly StoredMessage[]) {
 const total = (messages: readonly StoredMessage[]) => messages.reduce((sum, { tokens }) => sum + tokens, 0)
 
 describe('any history and any budget', () => {
-  test('a history that fits is not touched', () => {
+  test('a history that fits is not changed', () => {
     fc.assert(
       fc.property(history, messages => {
         expect(tokenBudgetTruncate(messages, Math.max(1, total(messages)))).toEqual({
@@ -79,7 +79,7 @@ describe('any history and any budget', () => {
     )
   })
 
-  test('what is kept was there, in order, and the counts add up', () => {
+  test('the kept messages are a subsequence of the input, and the counts add up', () => {
     fc.assert(
       fc.property(history, budget, (messages, tokens) => {
         const { messages: kept, cut } = tokenBudgetTruncate(messages, tokens)
@@ -98,7 +98,7 @@ describe('any history and any budget', () => {
     )
   })
 
-  test('the current turn is whole', () => {
+  test('the current turn is complete', () => {
     fc.assert(
       fc.property(history, budget, (messages, tokens) => {
         const start = messages.findLastIndex(startsTurn)
@@ -109,7 +109,7 @@ describe('any history and any budget', () => {
     )
   })
 
-  test('a call and its answers are in or out together', () => {
+  test('a call and its results are kept or dropped together', () => {
     fc.assert(
       fc.property(history, budget, (messages, tokens) => {
         const kept = new Set(tokenBudgetTruncate(messages, tokens).messages.map(({ seq }) => seq))
@@ -120,7 +120,7 @@ describe('any history and any budget', () => {
     )
   })
 
-  test('after a cut neither an orphaned answer nor an unanswered call stands first', () => {
+  test('after truncation the first message is neither an orphaned result nor an unanswered call', () => {
     fc.assert(
       fc.property(history, budget, (messages, tokens) => {
         const { messages: kept, cut } = tokenBudgetTruncate(messages, tokens)
@@ -137,7 +137,7 @@ describe('any history and any budget', () => {
     )
   })
 
-  test('the budget holds, unless nothing is left but the current turn with short outputs', () => {
+  test('the result fits the budget, or is only the current turn with shortened outputs', () => {
     fc.assert(
       fc.property(history, budget, (messages, tokens) => {
         const { messages: kept } = tokenBudgetTruncate(messages, tokens)
@@ -153,7 +153,7 @@ describe('any history and any budget', () => {
     )
   })
 
-  test('truncating twice is truncating once', () => {
+  test('truncating twice equals truncating once', () => {
     fc.assert(
       fc.property(history, budget, (messages, tokens) => {
         const once = tokenBudgetTruncate(messages, tokens).messages
@@ -199,7 +199,7 @@ const items = fc
   )
 
 describe('fitting before a model call', () => {
-  test('within a turn the oldest groups go, never the question and never the newest group', () => {
+  test('within a turn the oldest groups are dropped, never the question or the newest group', () => {
     fc.assert(
       fc.property(items, budget, (all, budgetTokens) => {
         const question: Item = { kind: 'user', tokens: 5, id: 'question' }

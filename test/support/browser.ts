@@ -1,6 +1,6 @@
 /**
  * A real Chromium from an npm package, and the web chat built once for all test files. The browser unpacks
- * itself into a folder of its own; the bundle is kept until one of its sources changes.
+ * itself into a separate folder; the bundle is kept until one of its sources changes.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -25,7 +25,7 @@ export async function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath, args: FLAGS, env, headless: true })
 }
 
-/** Without a single font the browser ends itself, so it is given the package's own beside those of the machine. */
+/** Without any font the browser exits, so the package's own fonts are added to those of the machine. */
 async function fontSettings(): Promise<string> {
   const folder = join(CACHE, 'fonts')
   await mkdir(folder, { recursive: true })
@@ -74,7 +74,7 @@ async function unpackedChromium(): Promise<string> {
 /** The folder with the built page; builds it when its sources have changed. */
 export async function builtWeb(): Promise<string> {
   const folder = join(CACHE, 'page')
-  // In a process of its own: the test runner's settings are not those of a build.
+  // In a separate process: the test runner's settings are not those of a build.
   const build = () =>
     promisify(execFile)(process.execPath, [join(ROOT, 'scripts/build-web.mjs'), folder], { cwd: ROOT })
   await alone('page', build)
@@ -92,7 +92,7 @@ async function alone<Made>(name: string, make: () => Promise<Made>): Promise<Mad
   }
 }
 
-/** A lock of a process that died is taken over. */
+/** The lock of a crashed process is taken over. */
 async function lock(path: string): Promise<() => Promise<void>> {
   for (let attempt = 0; attempt < 600; attempt += 1) {
     try {
@@ -125,7 +125,7 @@ export interface WatchedPage {
   problems: string[]
 }
 
-/** A page in a context of its own, watched from its first request. */
+/** A page in a separate context, observed from its first request. */
 export async function openPage(
   browser: Browser,
   options: BrowserContextOptions & { url: string },

@@ -13,7 +13,7 @@ export interface Child {
   readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
 
-/** Runs a TypeScript file of `test/support` in a process of its own. `imports` are loaded before it. */
+/** Runs a TypeScript file of `test/support` in a separate process. `imports` are loaded before it. */
 export function runScript(name: string, args: readonly string[], imports: readonly string[] = []): Child {
   const script = fileURLToPath(new URL(name, import.meta.url))
   const loaders = ['tsx', ...imports].flatMap(module => ['--import', module])

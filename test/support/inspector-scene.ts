@@ -97,7 +97,7 @@ async function startServers(): Promise<Scene['servers']> {
   return Object.fromEntries(await Promise.all(started)) as Scene['servers']
 }
 
-/** Twelve long turns, a lost call and a result that nobody asked for. */
+/** Twelve long turns, a lost call and a result without a call. */
 async function fillSession(store: Runtime['store']): Promise<void> {
   await store.createSession(SCENE_KEY)
   const add = (message: Omit<Parameters<typeof store.appendMessage>[1], 'timestamp'>) =>

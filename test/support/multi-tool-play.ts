@@ -1,6 +1,6 @@
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 
-/** A run with parallel calls, text beside a call, a chain, thoughts and a streamed answer. */
+/** A run with parallel calls, text next to a call, a chain, reasoning and a streamed answer. */
 export const MULTI_TOOL_PLAY: readonly ScriptStep[] = [
   {
     reasoning: 'I should look twice.',

@@ -2,15 +2,15 @@
 //   say 20           twenty words, at once
 //   slow 20 5        twenty words, one every 5 ms
 //   hang             one word, then nothing until it is stopped
-//   danger           calls the tool `danger`, then tells its result
-//   search           calls the tool `search`, then tells its result
+//   danger           calls the tool `danger`, then reports its result
+//   search           calls the tool `search`, then reports its result
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AgentError } from '../../src/errors.js'
 import type { GenerateRequest, ModelInfo, Provider } from '../../src/provider/provider.js'
 import type { StreamEvent } from '../../src/provider/stream-event.js'
 import { defineTool } from '../../src/tool.js'
 
-/** Needs somebody's word before it runs. */
+/** Needs approval before it runs. */
 export const dangerTool = defineTool({
   name: 'danger',
   description: 'Does something that somebody must allow.',

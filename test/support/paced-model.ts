@@ -105,7 +105,7 @@ function textOf(content: unknown): string {
   return content.map(part => (typeof part?.text === 'string' ? part.text : '')).join('')
 }
 
-/** A door that stays shut until it is opened. */
+/** A gate that stays closed until it is opened. */
 export function gate(): { passed: Promise<void>; open: () => void } {
   let open = () => {}
   const passed = new Promise<void>(resolve => {

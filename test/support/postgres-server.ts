@@ -1,6 +1,6 @@
 /**
  * A real PostgreSQL for tests, from the binaries that npm brought. The server refuses to run as root, so
- * there it gets the ids of nobody and, when that account cannot read the binaries, a copy of them.
+ * there it gets the ids of the account `nobody` and, when that account cannot read the binaries, a copy of them.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -76,7 +76,7 @@ async function startServer(
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     const log = await untilReady(child)
-    // A run that breaks off must not leave its server behind.
+    // An aborted test run must not leave its server running.
     process.once('exit', () => child.kill('SIGQUIT'))
     if (log === undefined) return { child, url: `postgres://lango:${PASSWORD}@127.0.0.1:${port}/postgres` }
     if (attempt === 5) throw new Error(`PostgreSQL did not start: ${log}`)

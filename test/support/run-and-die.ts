@@ -1,4 +1,4 @@
-// run-and-die.ts <store URL> <session> <index>: runs a multi-tool turn and kills itself, without a word, right
+// run-and-die.ts <store URL> <session> <index>: runs a multi-tool turn and kills itself with SIGKILL right
 // after the event of that index (0 is run-start). Prints how many events there were if it survives.
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { multiToolProvider } from './multi-tool-play.js'

@@ -8,7 +8,7 @@ export function requirement(title: string, body: () => void): void {
   describe(`Requirement: ${title}`, body)
 }
 
-/** One scenario of a requirement. Its title must stand in `docs/spec.md`. */
+/** One scenario of a requirement. Its title must be in `docs/spec.md`. */
 export function scenario(title: string, body: () => void | Promise<void>): void {
   test(`Scenario: ${title}`, body)
 }

@@ -26,7 +26,7 @@ export function createTestRuntime(store: string, logger: Logger = silentLogger):
   })
 }
 
-/** A server in this process, with a model that does what it is told. Ends with the test. */
+/** A server in this process, with a model that follows the commands in its prompt. Closed when the test ends. */
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
   const { store = 'memory:', logger = silentLogger, ...rest } = options
   const runtime = await createTestRuntime(store, logger)
@@ -54,7 +54,7 @@ export interface ServerProcess {
   kill(): Promise<void>
 }
 
-/** The same server in a process of its own, on a store that others may share. */
+/** The same server in a separate process, on a store that others may share. */
 export async function startServerProcess(store: string): Promise<ServerProcess> {
   const child = runScript('serve-child.ts', [store])
   const kill = async () => {

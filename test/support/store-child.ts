@@ -1,6 +1,6 @@
 /**
- * What the tests of the store do in processes of their own. The first argument names the task, the second is
- * the store's URL. A line is printed only after what it tells has been acknowledged.
+ * What the tests of the store do in separate processes. The first argument names the task, the second is
+ * the store's URL. A line is printed only after the operation it reports has been acknowledged.
  */
 import { AgentError } from '../../src/errors.js'
 import type { SessionKey } from '../../src/session/message.js'
@@ -20,7 +20,7 @@ const TASKS: Record<string, (store: SessionStore) => Promise<void>> = {
   /** Opens and closes: the process must end by itself. */
   open: async () => say('open'),
 
-  /** Leaves a lease and a waiter behind when it closes. */
+  /** Closes without releasing a lease and a waiter. */
   async lease(store) {
     await store.acquireLease(key)
     const waiting = store.acquireLease(key, { waitMs: 60_000 }).catch(() => {})
@@ -40,7 +40,7 @@ const TASKS: Record<string, (store: SessionStore) => Promise<void>> = {
     }
   },
 
-  /** Appends to a session that others write to as well, each message under a lease of its own. */
+  /** Appends to a session that others write to as well, each message under a separate lease. */
   async take(store) {
     for (let index = 0; index < count; index++) {
       const lease = await store.acquireLease(key, { waitMs: 60_000 })

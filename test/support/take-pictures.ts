@@ -1,6 +1,6 @@
 /**
  * Takes the pictures of the README and the documentation: `npx tsx test/support/take-pictures.ts [folder]`, by
- * default into docs/images. A journey is planned with one model and goes on with another; the providers are the
+ * default into docs/images. A journey is planned with one model and continued with another; the providers are the
  * strict servers, so everything that is shown really happened.
  */
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-/** A server with the web chat, in this process or, to be killed, in one of its own. */
+/** A server with the web chat, in this process or, to be killed, in a separate one. */
 import { silentLogger } from '../../src/logger.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { serve } from '../../src/server/serve.js'

@@ -12,7 +12,7 @@ const results = (...parts: [id: string, name: string, result: string][]): Provid
   parts: parts.map(([id, name, result]): ToolResultPart => ({ type: 'tool-result', id, name, result })),
 })
 
-test('a result that lost its id finds its call by the tool’s name', () => {
+test('a result without an id is matched to its call by tool name', () => {
   const { messages, repairs } = repairHistory(
     [user, calls(['id1', 'search'], ['id2', 'fetch']), results(['', 'fetch', 'F'], ['id1', 'search', 'S'])],
     'openai-chat',
@@ -21,7 +21,7 @@ test('a result that lost its id finds its call by the tool’s name', () => {
   expect(repairs).toMatchObject([{ step: 'adopt-ids', kind: 'adopt-id', at: 2 }])
 })
 
-test('an exact match comes before a guess by name', () => {
+test('an exact match takes precedence over a match by name', () => {
   const { messages } = repairHistory(
     [
       user,
@@ -33,7 +33,7 @@ test('an exact match comes before a guess by name', () => {
   expect(messages.at(-1)).toEqual(results(['id2', 'search', 'second'], ['id1', 'search', 'first']))
 })
 
-test('a result with an id belongs to a call that lost its own', () => {
+test('a result with an id is matched to a call without one', () => {
   const { messages } = repairHistory(
     [user, calls(['', 'search']), results(['call_search', 'search', 'S'])],
     'openai-chat',
@@ -52,7 +52,7 @@ test('a nameless result without an id answers the first open call', () => {
   })
 })
 
-test('a result with a foreign id is no call’s, even of the same tool', () => {
+test('a result with an unknown id matches no call, even of the same tool', () => {
   const { repairs } = repairHistory(
     [user, calls(['id1', 'search']), results(['other', 'search', 'S'])],
     'openai-chat',

@@ -7,12 +7,12 @@ const text = (words: string): ProviderPart => ({ type: 'text', text: words })
 const user: ProviderMessage = { role: 'user', parts: [text('hi')] }
 const assistant = (...parts: ProviderPart[]): ProviderMessage => ({ role: 'assistant', parts })
 
-test('a thought whose answer is the next assistant message stays', () => {
+test('reasoning whose answer is the next assistant message stays', () => {
   const history = [user, assistant(thought), assistant(text('so'))]
   expect(repairHistory(history, 'openai-responses').messages).toBe(history)
 })
 
-test('thoughts that lead only to thoughts go, from the end on', () => {
+test('reasoning followed only by reasoning is dropped, starting at the end', () => {
   const { messages, repairs } = repairHistory(
     [user, assistant(thought), assistant(thought), user],
     'openai-responses',
@@ -21,7 +21,7 @@ test('thoughts that lead only to thoughts go, from the end on', () => {
   expect(repairs.map(repair => repair.at)).toEqual([2, 1])
 })
 
-test('a thought after a call is dropped, because the result comes between it and what follows', () => {
+test('reasoning after a call is dropped, because the result separates it from what follows', () => {
   const call: ProviderPart = { type: 'tool-call', id: 'a', name: 'b', args: {} }
   const result: ProviderMessage = {
     role: 'tool',

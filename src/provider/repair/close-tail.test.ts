@@ -13,12 +13,12 @@ test.each([
   'groq',
   'vllm',
   'ollama',
-])('%s continues the assistant’s message', profile => {
+])('%s accepts a trailing assistant message', profile => {
   const history = [say('user', 'hi'), say('assistant', 'Once upon ')]
   expect(repairHistory(history, profile).messages).toBe(history)
 })
 
-test('Mistral does not take a system message as the last one', () => {
+test('Mistral does not accept a system message as the last one', () => {
   const { messages } = repairHistory([say('user', 'hi'), say('system', 'be brief')], 'mistral')
   expect(messages.at(-1)).toEqual(say('user', '[continue]'))
 })

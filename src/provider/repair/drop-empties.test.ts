@@ -5,7 +5,7 @@ import { repairHistory } from './repair-history.js'
 const user = (...parts: ProviderPart[]): ProviderMessage => ({ role: 'user', parts })
 const hi: ProviderPart = { type: 'text', text: 'hi' }
 
-test('Gemini’s empty text with its signature stays where it was made', () => {
+test('an empty text with a Gemini signature is kept for Gemini', () => {
   const closing: ProviderPart = { type: 'text', text: '', signature: 's', origin: { vendor: 'gemini' } }
   const history = [
     user(hi),
@@ -15,7 +15,7 @@ test('Gemini’s empty text with its signature stays where it was made', () => {
   expect(repairHistory(history, 'gemini-3').messages).toBe(history)
 })
 
-test('media without data or address are dropped, in results as well', () => {
+test('media without data or URL are dropped, also in results', () => {
   const hollow = { type: 'media', mimeType: 'image/png' } as const
   const call: ProviderPart = { type: 'tool-call', id: 'a', name: 'b', args: {} }
   const result: ProviderPart = { type: 'tool-result', id: 'a', name: 'b', result: 'x', media: [hollow] }
@@ -27,7 +27,7 @@ test('media without data or address are dropped, in results as well', () => {
   expect(messages[2]?.parts).toEqual([{ ...result, media: [] }])
 })
 
-test('where empty text is taken it stays', () => {
+test('empty text is kept for profiles that accept it', () => {
   const history = [user(hi), { role: 'assistant', parts: [{ type: 'text' as const, text: '' }] }, user(hi)]
   expect(repairHistory(history, 'openai-chat').messages).toBe(history)
 })

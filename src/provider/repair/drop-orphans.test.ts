@@ -12,7 +12,7 @@ const result = (id: string, value: unknown, more: Partial<ToolResultPart> = {}):
   parts: [{ type: 'tool-result', id, name: 'search', result: value, ...more }],
 })
 
-test('an orphan’s text and images stay, in a user message', () => {
+test('the text and images of an orphaned result become a user message', () => {
   const image: MediaPart = { type: 'media', mimeType: 'image/png', data: 'eA==' }
   const { messages } = repairHistory(
     [result('gone', { n: 1 }, { media: [image] }), say('user', 'hi')],
@@ -24,7 +24,7 @@ test('an orphan’s text and images stay, in a user message', () => {
   })
 })
 
-test('a pending answer is replaced by the final one, and stays as a note', () => {
+test('a pending result is replaced by the final one, and kept as a note', () => {
   const history = [
     say('user', 'hi'),
     call('a'),
@@ -44,13 +44,13 @@ test('a pending answer is replaced by the final one, and stays as a note', () =>
   ])
 })
 
-test('a result in front of a call of a later turn is not that call’s, though the id is the same', () => {
+test('a result before a call of a later turn does not answer it, even with an equal id', () => {
   const history = [result('call_search', 'old'), say('user', 'hi'), call('call_search')]
   const { messages } = repairHistory(history, 'openai-chat')
   expect(messages.at(-1)).toEqual(result('call_search', '[no response available]', { isError: true }))
 })
 
-test('of several failures the last one answers', () => {
+test('of several failed results the last one is kept', () => {
   const history = [
     say('user', 'hi'),
     call('a'),

@@ -6,12 +6,12 @@ import { PROFILES, type ProfileName } from './profile.js'
 const say = (role: string, text: string): ProviderMessage => ({ role, parts: [{ type: 'text', text }] })
 const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[]
 
-test('an answered question is fine for every profile when the user speaks next', () => {
+test('an answered question is valid for every profile when a user message follows', () => {
   const history = [say('user', 'hi'), say('assistant', 'hello ')]
   for (const profile of PROFILE_NAMES) expect(lintHistory(history, profile)).toEqual([])
 })
 
-test('as given, it is refused by profiles that require a user message last', () => {
+test('without a following user message it is refused by profiles that require one', () => {
   const history = [say('user', 'hi'), say('assistant', 'hello')]
   expect(lintHistory(history, 'anthropic-4.6', { next: 'none' })).toEqual([
     {
@@ -26,7 +26,7 @@ test('as given, it is refused by profiles that require a user message last', () 
   ])
 })
 
-test('a pending call breaks even when the user speaks next', () => {
+test('a pending call breaks even when a user message follows', () => {
   const history: ProviderMessage[] = [
     say('user', 'hi'),
     { role: 'assistant', parts: [{ type: 'tool-call', id: 'a', name: 'search', args: {} }] },
@@ -36,7 +36,7 @@ test('a pending call breaks even when the user speaks next', () => {
   ])
 })
 
-test('no history is fine before the first message', () => {
+test('an empty history is valid before the first message', () => {
   for (const profile of PROFILE_NAMES) expect(lintHistory([], profile)).toEqual([])
 })
 

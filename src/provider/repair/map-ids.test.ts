@@ -17,7 +17,7 @@ const pair = (...ids: string[]): ProviderMessage[] => [
 const idsOf = (messages: readonly ProviderMessage[]) =>
   messages.flatMap(message => message.parts.flatMap(part => ('id' in part ? [part.id] : [])))
 
-test('an id is the same on every send, and in every place', () => {
+test('an id is mapped to the same id on every send and in every position', () => {
   const once = repairHistory([user, ...pair('toolu_1'), user, ...pair('toolu_2', 'toolu_1')], 'mistral')
   const [first, , second, third] = idsOf(once.messages)
   expect(first).toBe(shortHash('toolu_1'))
@@ -27,12 +27,12 @@ test('an id is the same on every send, and in every place', () => {
   expect(idsOf(repairHistory([user, ...pair('toolu_2')], 'mistral').messages)).toEqual([second, second])
 })
 
-test('ids that the profile takes stay, whichever vendor made them', () => {
+test('ids that the profile accepts stay, whatever their origin', () => {
   const history = [user, ...pair('toolu_1', 'call_2')]
   expect(repairHistory(history, 'anthropic-4.6').messages).toBe(history)
 })
 
-test('lost ids are counted per tool, and calls and results agree', () => {
+test('missing ids are numbered per tool, equally for calls and results', () => {
   const { messages, mappedIds } = repairHistory([user, ...pair('', ''), user, ...pair('')], 'openai-chat')
   const ids = idsOf(messages)
   expect(new Set(ids).size).toBe(3)
@@ -41,7 +41,7 @@ test('lost ids are counted per tool, and calls and results agree', () => {
   expect(mappedIds).toEqual({})
 })
 
-test('a hash has nine letters or digits and spreads', () => {
+test('a hash has nine letters or digits and few collisions', () => {
   const hashes = Array.from({ length: 100_000 }, (_, index) => shortHash(`call_${index}`))
   expect(hashes.every(hash => /^[a-zA-Z0-9]{9}$/.test(hash))).toBe(true)
   expect(new Set(hashes).size).toBe(100_000)

@@ -25,7 +25,7 @@ test.each(Object.keys(PROFILES) as ProfileName[])(
   },
 )
 
-test('a mapped name is legal everywhere', () => {
+test('a mapped name is valid for every profile', () => {
   const wire = toWireName('read file', PROFILES.mistral)
   for (const { names } of Object.values(PROFILES)) expect(names.test(wire)).toBe(true)
 })

@@ -4,7 +4,7 @@ import { repairHistory } from './repair-history.js'
 
 const text = (words: string): ProviderPart => ({ type: 'text', text: words })
 
-test('lists are joined, parts never, so signatures stay on their parts', () => {
+test('messages are merged, parts are not, so signatures stay on their parts', () => {
   const signed: ProviderPart = { type: 'text', text: 'one', signature: 's', origin: { vendor: 'gemini' } }
   const history: ProviderMessage[] = [
     { role: 'user', parts: [text('hi')] },
@@ -27,7 +27,7 @@ test('results and the text after them stay two messages', () => {
   expect(repairHistory(history, 'gemini-3-strict').messages).toBe(history)
 })
 
-test('a run of any length becomes one message, with a receipt for each that joined', () => {
+test('any number of consecutive messages becomes one, with a receipt for each merge', () => {
   const run = Array.from(
     { length: 5000 },
     (_, index): ProviderMessage => ({ role: 'user', parts: [text(`${index}`)] }),

@@ -18,7 +18,7 @@ const plain = (id: string): ProviderMessage => ({
   parts: [{ type: 'tool-result', id, name: 'camera', result: 'ok' }],
 })
 
-test('images of several results wait until the last of them has been sent', () => {
+test('images of several results are placed after the last of them', () => {
   const { messages } = repairHistory(
     [user, calls('a', 'b'), shot('a', image), shot('b', image), { role: 'assistant', parts: [text('nice')] }],
     'openai-chat',
@@ -33,7 +33,7 @@ test('images of several results wait until the last of them has been sent', () =
   ])
 })
 
-test('an image at the end becomes a user message of its own', () => {
+test('an image at the end becomes a separate user message', () => {
   const { messages } = repairHistory([user, calls('a'), shot('a', image)], 'openai-chat')
   expect(messages.slice(2)).toEqual([
     plain('a'),
@@ -41,13 +41,13 @@ test('an image at the end becomes a user message of its own', () => {
   ])
 })
 
-test('an assistant’s image moves after the results of its calls', () => {
+test('an assistant’s image is placed after the results of its calls', () => {
   const drawn: ProviderMessage = { role: 'assistant', parts: [image, ...calls('a').parts] }
   const { messages } = repairHistory([user, drawn, plain('a')], 'openai-chat')
   expect(messages.map(message => message.role)).toEqual(['user', 'assistant', 'tool', 'user'])
 })
 
-test('of a result’s media only those stay that the model takes', () => {
+test('a result keeps only media types that the model accepts', () => {
   const sound: MediaPart = { type: 'media', mimeType: 'audio/wav', data: 'eA==', name: 'beep.wav' }
   const { messages, repairs } = repairHistory([user, calls('a'), shot('a', image, sound)], 'anthropic-4.6')
   expect(messages[2]?.parts).toMatchObject([{ media: [image] }])
@@ -55,7 +55,7 @@ test('of a result’s media only those stay that the model takes', () => {
   expect(repairs).toMatchObject([{ step: 'move-media', kind: 'stub', at: 2 }])
 })
 
-test('an assistant’s image does not come between its thought and what that led to', () => {
+test('an assistant’s image is not placed between reasoning and its answer', () => {
   const thought: ProviderPart = {
     type: 'reasoning',
     text: 'hm',

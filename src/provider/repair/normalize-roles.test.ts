@@ -17,13 +17,13 @@ test.each([
   expect(repairs).toMatchObject([{ step: 'normalize-roles', kind: 'rename-role', at: 0 }])
 })
 
-test('an unknown author’s call is the assistant’s and needs no name in front', () => {
+test('a call of an unknown author becomes the assistant’s, without a name prefix', () => {
   const call = { type: 'tool-call', id: 'a', name: 'search', args: {} } as const
   const { messages } = repairHistory([{ role: 'planner', parts: [call] }], 'ollama')
   expect(messages).toEqual([{ role: 'assistant', parts: [call] }])
 })
 
-test('what came from elsewhere without a type to trust is read as far as it goes', () => {
+test('untyped input from other programs is read as far as possible', () => {
   const strange = [
     { role: 'user', parts: 'hello' },
     null,

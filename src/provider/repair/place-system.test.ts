@@ -4,7 +4,7 @@ import { repairHistory } from './repair-history.js'
 
 const say = (role: string, text: string): ProviderMessage => ({ role, parts: [{ type: 'text', text }] })
 
-test('Mistral takes a system message after a user, not after an assistant', () => {
+test('Mistral accepts a system message after a user message, not after an assistant message', () => {
   const history = [
     say('user', 'hi'),
     say('system', 'one'),
@@ -17,7 +17,7 @@ test('Mistral takes a system message after a user, not after an assistant', () =
   expect(repairs).toMatchObject([{ step: 'place-system', at: 3 }])
 })
 
-test('a marked instruction joins its user neighbours without a second receipt', () => {
+test('a marked instruction is merged with adjacent user messages without a second receipt', () => {
   const history = [say('user', 'hi'), say('assistant', 'yes'), say('system', 'be brief'), say('user', 'go')]
   const { messages, repairs } = repairHistory(history, 'gemini-2')
   expect(messages.at(-1)?.parts).toEqual([

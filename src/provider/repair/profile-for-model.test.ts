@@ -32,10 +32,10 @@ test.each([
   ['openai-compatible', 'mistralai/Mixtral-8x7B', 'mistral'],
   ['openai-compatible', 'deepseek-ai/DeepSeek-V3.2', 'deepseek-thinking'],
   ['openai-compatible', 'my-model', 'vllm'],
-])('%s/%s is judged as %s', (type, model, profile) => {
+])('%s/%s has the profile %s', (type, model, profile) => {
   expect(profileForModel(type, model)).toBe(profile)
 })
 
-test('OpenAI’s models over Chat Completions have rules of their own', () => {
+test('OpenAI’s models over Chat Completions have their own profile', () => {
   expect(profileForModel('openai', 'gpt-4o', 'chat')).toBe('openai-chat')
 })

@@ -24,7 +24,7 @@ test('strict mode refuses a broken history with its findings', () => {
   }
 })
 
-test('strict mode lets pass what is mapped on every send', () => {
+test('strict mode accepts what is mapped on every send', () => {
   const history: ProviderMessage[] = [
     ...BROKEN,
     { role: 'tool', parts: [{ type: 'tool-result', id: 'call-1', name: 'search', result: 'x' }] },
@@ -35,13 +35,13 @@ test('strict mode lets pass what is mapped on every send', () => {
   expect(repairHistory(messages, 'mistral', { mode: 'strict' }).repairs).toEqual([])
 })
 
-test('explain mode reports and sends what it was given', () => {
+test('explain mode reports changes and returns the input', () => {
   const { messages, repairs } = repairHistory(BROKEN, 'openai-chat', { mode: 'explain' })
   expect(messages).toBe(BROKEN)
   expect(repairs).toMatchObject([{ step: 'pair-calls', kind: 'synthesize-result', at: 1 }])
 })
 
-test('a legal history comes out as the same list', () => {
+test('a valid history is returned as the same list', () => {
   const history: ProviderMessage[] = [
     { role: 'user', parts: [{ type: 'text', text: 'hi' }] },
     { role: 'assistant', parts: [{ type: 'text', text: 'hello' }] },
@@ -54,13 +54,13 @@ test('a legal history comes out as the same list', () => {
   }
 })
 
-test('a message that needs no change stays the same object when its neighbour does', () => {
+test('an unchanged message stays the same object when its neighbour changes', () => {
   const { messages } = repairHistory(BROKEN, 'openai-chat')
   expect(messages[0]).toBe(BROKEN[0])
   expect(messages[1]).toBe(BROKEN[1])
 })
 
-test('a profile of one’s own is taken as it is', () => {
+test('a custom profile is used as given', () => {
   const gateway = { ...PROFILES['openai-chat'], name: 'gateway', last: 'user-or-tool' as const }
   const { messages } = repairHistory([{ role: 'assistant', parts: [{ type: 'text', text: 'a' }] }], gateway)
   expect(messages.at(-1)).toEqual({ role: 'user', parts: [{ type: 'text', text: '[continue]' }] })
@@ -70,7 +70,7 @@ test('an unknown profile is refused with the names of the known ones', () => {
   expect(() => repairHistory([], 'gpt-2')).toThrow(/no repair profile named "gpt-2".*gemini-3-strict/)
 })
 
-test('a history handed to other vendors and back keeps its signatures byte for byte', () => {
+test('a history sent to other vendors and back keeps its signatures byte for byte', () => {
   const origin = { vendor: 'gemini', model: 'gemini-3-pro' }
   const history: ProviderMessage[] = [
     { role: 'user', parts: [{ type: 'text', text: 'hi' }] },
@@ -93,7 +93,7 @@ test('a history handed to other vendors and back keeps its signatures byte for b
   expect(history).toEqual(given)
 })
 
-test('a history grows without changing what was sent before', () => {
+test('appending to a history does not change the prefix that was sent before', () => {
   const turn = (number: number): ProviderMessage[] => [
     { role: 'user', parts: [{ type: 'text', text: `question ${number}` }] },
     { role: 'assistant', parts: [{ type: 'tool-call', id: '', name: 'look up', args: {} }] },

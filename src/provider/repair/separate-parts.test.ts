@@ -20,7 +20,7 @@ test('a call and its answer stored in one message become two', () => {
   expect(repairs).toMatchObject([{ step: 'separate-parts', kind: 'split', at: 1 }])
 })
 
-test('text in a tool message is a user’s, media in a system message as well', () => {
+test('text in a tool message and media in a system message become user messages', () => {
   const image = { type: 'media', mimeType: 'image/png', data: 'eA==' } as const
   const history: ProviderMessage[] = [
     { role: 'system', parts: [text('rules'), image] },

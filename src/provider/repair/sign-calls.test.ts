@@ -16,19 +16,19 @@ const signatures = (messages: readonly ProviderMessage[]) =>
     parts.filter(part => part.type === 'tool-call').map(part => (part as ToolCallPart).signature),
   )
 
-test('only the current turn is signed, each step of it, and real signatures stay', () => {
+test('only the steps of the current turn get a placeholder, and real signatures stay', () => {
   const history = [user, ...step('a'), user, ...step('b', 'real'), ...step('c'), ...step('d')]
   const { messages, repairs } = repairHistory(history, 'gemini-3')
   expect(signatures(messages)).toEqual([undefined, 'real', DUMMY_SIGNATURE, DUMMY_SIGNATURE])
   expect(repairs.map(repair => repair.at)).toEqual([6, 8])
 })
 
-test('before a user message nothing needs a signature', () => {
+test('calls before a user message need no signature', () => {
   const history = [user, ...step('a')]
   expect(repairHistory(history, 'gemini-3', { next: 'user' }).messages).toBe(history)
 })
 
-test('a stand-in is as good as any when the history is repaired again', () => {
+test('a placeholder signature is kept when the history is repaired again', () => {
   const foreign: ProviderMessage[] = step('a', 'c2ln').map(message => ({
     ...message,
     parts: message.parts.map(part =>

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { ProviderMessage } from '../provider.js'
 import { repairHistory } from './repair-history.js'
 
-test('whole surrogate pairs stay, halves are replaced, in every kind of part', () => {
+test('surrogate pairs stay and unpaired surrogates are replaced, in every kind of part', () => {
   const history: ProviderMessage[] = [
     { role: 'user', parts: [{ type: 'text', text: '😀 \ude00' }] },
     {
@@ -22,7 +22,7 @@ test('whole surrogate pairs stay, halves are replaced, in every kind of part', (
   ])
 })
 
-test('JSON of any depth is survived', () => {
+test('deeply nested JSON does not overflow the stack', () => {
   let deep: unknown = 'bottom'
   for (let level = 0; level < 50_000; level++) deep = [deep]
   const history: ProviderMessage[] = [

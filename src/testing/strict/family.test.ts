@@ -9,13 +9,13 @@ test.each([
   '\n lead',
   '🌞'.repeat(40),
   '한국어 문장 입니다 네',
-])('the pieces of %j are the whole', text => {
+])('the pieces of %j add up to the text', text => {
   expect(splitText(text).join('')).toBe(text)
   expect(splitEvery(text, 3).join('')).toBe(text)
   expect(splitEvery(text, 3).every(piece => !/\p{Surrogate}/u.test(piece))).toBe(true)
 })
 
-test('a plan fills in what a step leaves open', () => {
+test('a plan fills in what a step does not set', () => {
   expect(planAnswer({ deltas: ['a', 'b'] }, 5)).toMatchObject({
     text: 'ab',
     deltas: ['a', 'b'],

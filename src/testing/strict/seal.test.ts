@@ -6,14 +6,14 @@ const VENDORS: SealingVendor[] = ['gemini', 'anthropic', 'openai']
 describe.each(VENDORS)('a seal of %s', vendor => {
   const seal = mintSeal(vendor, { use: 'test', index: 3 }, 'content')
 
-  test('tells its claims and what it covers', () => {
+  test('returns its claims and what it covers', () => {
     const claims = openSeal(vendor, seal)
     expect(claims).toMatchObject({ use: 'test', index: 3 })
     expect(sealCovers(vendor, claims ?? {}, 'content')).toBe(true)
     expect(sealCovers(vendor, claims ?? {}, 'other content')).toBe(false)
   })
 
-  test('is the same for the same claims, so that any process can check it', () => {
+  test('is equal for equal claims, so that any process can verify it', () => {
     expect(mintSeal(vendor, { use: 'test', index: 3 }, 'content')).toBe(seal)
   })
 
@@ -24,7 +24,7 @@ describe.each(VENDORS)('a seal of %s', vendor => {
     },
   )
 
-  test('is nothing to another vendor', () => {
+  test('is not accepted by another vendor', () => {
     for (const other of VENDORS) if (other !== vendor) expect(openSeal(other, seal)).toBeUndefined()
   })
 })
@@ -33,6 +33,6 @@ test.each([
   ['gemini', /^Co0C/],
   ['anthropic', /^ErUB/],
   ['openai', /^gAAAAA/],
-] as const)('a seal of %s looks like the real thing', (vendor, pattern) => {
+] as const)('a seal of %s has the format of the real one', (vendor, pattern) => {
   expect(mintSeal(vendor, {}, '')).toMatch(pattern)
 })

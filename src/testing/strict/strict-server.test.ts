@@ -31,18 +31,18 @@ function request(text: string, change: Partial<RequestSummary> = {}): RequestSum
 }
 
 describe('the default model', () => {
-  test('repeats what it heard', () => {
+  test('repeats the user’s text', () => {
     expect(defaultModel(request('good morning'))).toEqual({ text: 'You said: good morning' })
   })
 
-  test('calls the tool that is named, otherwise the first, with arguments that fit its schema', () => {
+  test('calls the named tool, otherwise the first, with arguments that match its schema', () => {
     expect(defaultModel(request('please add this'))).toEqual({ toolCalls: [{ name: 'add', args: {} }] })
     expect(defaultModel(request('use a tool'))).toEqual({
       toolCalls: [{ name: 'get_weather', args: { city: 'use a tool', unit: 'C', days: 2 } }],
     })
   })
 
-  test('obeys the tool choice', () => {
+  test('follows the tool choice', () => {
     expect(defaultModel(request('use a tool', { toolChoice: 'none' }))).toHaveProperty('text')
     expect(defaultModel(request('hello', { toolChoice: 'required' }))).toHaveProperty('toolCalls')
     expect(defaultModel(request('hello', { toolChoice: { name: 'add' } }))).toMatchObject({
@@ -50,7 +50,7 @@ describe('the default model', () => {
     })
   })
 
-  test('reports what a tool said instead of calling it again', () => {
+  test('reports a tool’s result instead of calling it again', () => {
     const answered = {
       role: 'tool',
       text: '',
