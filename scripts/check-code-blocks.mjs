@@ -21,7 +21,7 @@ import ts from 'typescript'
 const PAGES = ['README.md', 'CHANGELOG.md', 'SECURITY.md']
 const FOLDER = '.code-blocks'
 const FENCE = /^( *)(`{3,})(.*)$/
-const RUN_LIMIT_MS = 60_000
+const RUN_LIMIT_MS = 300_000
 
 /** The blocks of a tree: `{ file, line, language, code, setup, noRun }`; `noRun` is the reason or undefined. */
 export function findCodeBlocks(root) {

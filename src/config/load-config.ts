@@ -94,7 +94,16 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
   }
 }
 
-/** The agent that a file exports, as ADK's own loader expects: `rootAgent`, or `rootAgent` of `app` or `rootApp`. */
+/**
+ * The agent that a file exports, as ADK's own loader expects: `rootAgent`, or `rootAgent` of `app` or `rootApp`.
+ *
+ * ```ts no-run: imports a file that does not exist
+ * import { createRuntime, loadRootAgent, type RuntimeOptions } from 'lango'
+ *
+ * const rootAgent = (await loadRootAgent('./agent.ts')) as NonNullable<RuntimeOptions['rootAgent']>
+ * const runtime = await createRuntime({ rootAgent })
+ * ```
+ */
 export async function loadRootAgent(agentFile: string): Promise<object> {
   const module = await importModule(agentFile)
   const exported = isObject(module.default) ? [module, module.default] : [module]

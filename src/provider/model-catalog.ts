@@ -20,7 +20,15 @@ export interface DescribeOptions {
 /** A correction to the catalogue. `profile` is the name of a repair profile. */
 export type ModelOverride = Partial<Omit<ModelInfo, 'id' | 'name' | 'known'>>
 
-/** Describes a model. `type` is a provider's type or the name of a compatible server. */
+/**
+ * Describes a model. `type` is a provider's type or the name of a compatible server.
+ *
+ * ```ts
+ * import { describeModel } from 'lango/provider'
+ *
+ * const { contextWindow, price } = describeModel('openai', 'gpt-5.2')
+ * ```
+ */
 export function describeModel(type: string, model: string, options: DescribeOptions = {}): ModelInfo {
   const row = findRow(model)
   const [contextWindow, outputLimit] = row ?? vendorRow(type)?.limits ?? [32_768, 4096]

@@ -34,7 +34,15 @@ export type ProvidersConfig = Readonly<Record<string, NamedProviderOptions | Pro
 /** The options of a provider that is configured under a name. A type that equals the name may be omitted. */
 export type NamedProviderOptions = Omit<ProviderOptions, 'id' | 'type'> & { type?: ProviderType | undefined }
 
-/** Splits a reference at its first slash: what follows may hold more of them. */
+/**
+ * Splits a reference at its first slash: what follows may hold more of them.
+ *
+ * ```ts
+ * import { parseModelReference } from 'lango/provider'
+ *
+ * const { provider, model } = parseModelReference('openai/gpt-5.2')
+ * ```
+ */
 export function parseModelReference(reference: string): ModelReference {
   const text = reference.trim()
   const slash = text.indexOf('/')
@@ -42,7 +50,16 @@ export function parseModelReference(reference: string): ModelReference {
   return { provider: text.slice(0, slash), model: text.slice(slash + 1) }
 }
 
-/** Makes providers on demand: those that are configured, and those that need no configuration. */
+/**
+ * Makes providers on demand: those that are configured, and those that need no configuration.
+ *
+ * ```ts
+ * import { createRegistry } from 'lango/provider'
+ *
+ * const registry = createRegistry({ local: { type: 'demo' } })
+ * const { provider, model } = registry.resolve('local/demo')
+ * ```
+ */
 export function createRegistry(config: ProvidersConfig = {}): ProviderRegistry {
   const made = new Map<string, Provider>()
   const get = (id: string): Provider | undefined => {

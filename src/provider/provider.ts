@@ -174,6 +174,13 @@ const SEAL = 'lango.'
 /**
  * ADK's parts have one field for a signature and none for its origin. Gemini's own signatures stay raw there,
  * so that ADK's Gemini model can use them; those of other vendors are sealed together with their origin.
+ *
+ * ```ts
+ * import { openSignature, sealSignature } from 'lango/provider'
+ *
+ * const sealed = sealSignature('abc', { vendor: 'anthropic', model: 'claude-sonnet-4-6' })
+ * const { signature, origin } = openSignature(sealed) // 'abc', { vendor: 'anthropic', … }
+ * ```
  */
 export function sealSignature(signature: string | undefined, origin: Origin, redacted = false): string {
   if (origin.vendor === 'gemini' && signature !== undefined) return signature
@@ -193,7 +200,15 @@ export interface OpenedSignature {
   redacted: boolean
 }
 
-/** The reverse of `sealSignature`. Whatever carries no seal is Gemini's. */
+/**
+ * The reverse of `sealSignature`. Whatever carries no seal is Gemini's.
+ *
+ * ```ts
+ * import { openSignature } from 'lango/provider'
+ *
+ * const { origin } = openSignature('a signature of Gemini') // { vendor: 'gemini' }
+ * ```
+ */
 export function openSignature(sealed: string): OpenedSignature {
   const text = sealed.startsWith(SEALED_PREFIX) ? decodeBase64(sealed) : ''
   if (!text.startsWith(SEAL)) return { signature: sealed, origin: { vendor: 'gemini' }, redacted: false }

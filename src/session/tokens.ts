@@ -9,6 +9,12 @@ import type { Message, ToolCall } from './message.js'
  * - Images and files cost a fixed sum, never their base64.
  * - Signatures are opaque proofs, not text: they add nothing.
  * - What never reaches a model (usage, actions, metadata) adds nothing.
+ *
+ * ```ts
+ * import { countMessageTokens } from 'lango/store'
+ *
+ * const tokens = countMessageTokens({ role: 'user', author: 'user', content: 'Hello', timestamp: Date.now() })
+ * ```
  */
 export function countMessageTokens(message: Message): number {
   const calls = message.toolCalls

@@ -33,6 +33,14 @@ export interface StrictProvider {
 /**
  * Starts a fake provider that enforces the real rules of a model generation and refuses with the vendor's
  * real error bodies. Point any framework at its `baseUrl`.
+ *
+ * ```ts
+ * import { startStrictProvider } from 'lango/testing'
+ *
+ * const server = await startStrictProvider({ profile: 'openai-chat', script: [{ text: 'It rains.' }] })
+ * console.log(server.baseUrl, server.violations)
+ * await server.close()
+ * ```
  */
 export async function startStrictProvider(options: StrictProviderOptions): Promise<StrictProvider> {
   const { port = 0, host = '127.0.0.1', profile } = options

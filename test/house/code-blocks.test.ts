@@ -1,5 +1,5 @@
 // The check of code blocks in pages and comments, broken on purpose in separate trees.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -94,4 +94,25 @@ describe('the check of code blocks', () => {
     const files = new Set(findCodeBlocks(ROOT).map(({ file }) => file))
     expect([...files]).toEqual(expect.arrayContaining(['README.md', 'docs/library.md', 'docs/tools.md']))
   })
+})
+
+test('every function and class of an entry point has an example in its comment', () => {
+  const blocks = findCodeBlocks(ROOT)
+  const entries = [
+    'src/index.ts',
+    ...readdirSync(join(ROOT, 'src/entries')).map(name => `src/entries/${name}`),
+  ]
+  const calls = entries.flatMap(entry => {
+    const exported = readFileSync(join(ROOT, entry), 'utf8').matchAll(/^export \{([^}]*)\} from '([^']+)'/gm)
+    return [...exported].flatMap(([, names = '', from = '']) => {
+      const file = join(dirname(entry), from).replace(/\.js$/, '.ts')
+      const values = names.split(',').map(name => name.trim())
+      return values.filter(name => /^[a-z]\w*$|^[A-Z]\w*[a-z]\w*$/.test(name)).map(name => ({ name, file }))
+    })
+  })
+  expect(calls.length).toBeGreaterThan(30)
+  const missing = calls.filter(
+    ({ name, file }) => !blocks.some(block => block.file === file && block.code.includes(name)),
+  )
+  expect(missing).toEqual([])
 })

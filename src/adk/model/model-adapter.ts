@@ -60,6 +60,15 @@ export interface Calibration {
  * })
  * ```
  *
+ * ```ts
+ * import { LlmAgent } from '@google/adk'
+ * import { ModelAdapter } from 'lango/adk'
+ * import { createProvider } from 'lango/provider'
+ *
+ * const model = new ModelAdapter({ provider: createProvider({ type: 'demo' }), model: 'demo' })
+ * const agent = new LlmAgent({ name: 'helper', model })
+ * ```
+ *
  * @spec ModelAdapter.GenerateContent
  */
 export class ModelAdapter extends BaseLlm {

@@ -39,6 +39,14 @@ export function otherFields(extra: EventExtra): Record<string, unknown> {
  * console.log(eventToMessage(event)?.content)
  * ```
  *
+ * ```ts
+ * import { createEvent } from '@google/adk'
+ * import { eventToMessage } from 'lango/adk'
+ *
+ * const event = createEvent({ author: 'user', content: { role: 'user', parts: [{ text: 'Hello' }] } })
+ * const message = eventToMessage(event)
+ * ```
+ *
  * @spec SessionServiceAdapter.AppendEvent
  */
 export function eventToMessage(event: Event): Message | undefined {

@@ -8,7 +8,17 @@ export interface LintOptions {
   readonly next?: 'user' | 'none'
 }
 
-/** Says what a provider would refuse in a history, and what repair would do about it. Sends nothing. */
+/**
+ * Says what a provider would refuse in a history, and what repair would do about it. Sends nothing.
+ *
+ * ```ts
+ * import { lintHistory } from 'lango/provider'
+ *
+ * const call = { type: 'tool-call', id: 'a', name: 'weather', args: {} } as const
+ * const findings = lintHistory([{ role: 'assistant', parts: [call] }], 'anthropic-4.6')
+ * for (const { severity, message } of findings) console.log(severity, message)
+ * ```
+ */
 export function lintHistory(
   messages: readonly ProviderMessage[],
   profile: string | Profile,

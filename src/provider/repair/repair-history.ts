@@ -89,7 +89,17 @@ const BEHIND: readonly Step[] = [
 
 const STEPS: readonly Step[] = [...BEFORE, ...SPINE, ...BEHIND]
 
-/** Repairs a history to the rules of a profile and says what it did. The input is never changed. */
+/**
+ * Repairs a history to the rules of a profile and says what it did. The input is never changed.
+ *
+ * ```ts
+ * import { repairHistory } from 'lango/provider'
+ *
+ * const call = { type: 'tool-call', id: 'a', name: 'weather', args: {} } as const
+ * const { messages, repairs } = repairHistory([{ role: 'assistant', parts: [call] }], 'anthropic-4.6')
+ * for (const { detail } of repairs) console.log(detail)
+ * ```
+ */
 export function repairHistory(
   messages: readonly ProviderMessage[],
   profile: string | Profile,

@@ -22,6 +22,12 @@ const CURRENT_HEADERS = { 'anthropic-version': '2026-10-21' }
 /**
  * Every rule of a profile that a request body breaks, in the order in which the vendor would notice; empty
  * when the vendor would accept it. The same rules as the server's, without HTTP.
+ *
+ * ```ts
+ * import { judge } from 'lango/testing'
+ *
+ * const violations = judge('anthropic-4.6', { model: 'claude', max_tokens: 100, messages: [] })
+ * ```
  */
 export function judge(profile: StrictProfile, body: unknown, options: JudgeOptions = {}): Violation[] {
   if (!isObject(body)) return [notAnObject(profile)]

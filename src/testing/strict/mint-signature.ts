@@ -21,7 +21,15 @@ export interface OpenaiSubject {
   readonly stage?: 'added' | 'done'
 }
 
-/** A signature that every strict server of the vendor accepts: for tests that build histories by hand. */
+/**
+ * A signature that every strict server of the vendor accepts: for tests that build histories by hand.
+ *
+ * ```ts
+ * import { mintSignature } from 'lango/testing'
+ *
+ * const thoughtSignature = mintSignature('gemini', { name: 'weather', args: { city: 'Oslo' }, id: 'k3j9x2ab' })
+ * ```
+ */
 export function mintSignature(vendor: 'gemini', subject?: GeminiSubject): string
 export function mintSignature(vendor: 'anthropic', subject: AnthropicSubject): string
 export function mintSignature(vendor: 'openai', subject?: OpenaiSubject): string
@@ -43,7 +51,15 @@ function mintAnthropic(subject: AnthropicSubject): string {
   return 'redacted' in subject ? mintRedactedData(place) : mintThinkingSignature(subject.thinking, place)
 }
 
-/** The id of a reasoning item as the Responses server mints it. */
+/**
+ * The id of a reasoning item as the Responses server mints it.
+ *
+ * ```ts
+ * import { mintReasoningId, mintSignature } from 'lango/testing'
+ *
+ * const encrypted = mintSignature('openai', { itemId: mintReasoningId() })
+ * ```
+ */
 export function mintReasoningId(stored = false): string {
   return mintItemId({ prefix: 'rs', group: freshNonce(20), index: 0, stored, reasoned: true })
 }
