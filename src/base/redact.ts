@@ -6,7 +6,15 @@
 /** Replaces a secret. */
 export const HIDDEN = '[hidden]'
 
-/** A copy for printing: keys, tokens, headers and passwords in URLs are hidden, class instances are replaced by their name. */
+/**
+ * A copy for printing: keys, tokens, headers and passwords in URLs are hidden, class instances are replaced by their name.
+ *
+ * ```ts
+ * import { redact } from 'lango'
+ *
+ * console.log(redact({ apiKey: 'sk-secret', model: 'gpt-5.2' })) // { apiKey: '[hidden]', model: 'gpt-5.2' }
+ * ```
+ */
 export function redact(value: unknown): unknown {
   return redactAt(value, [], 0)
 }

@@ -72,9 +72,7 @@ async function writeSessions(
         done.messages += page.length
         // The position within a session is shown only when the session is long.
         const within =
-          end <= PAGE
-            ? ''
-            : `; message ${grouped(at)} of ${grouped(end - 1)} in ${plainLine(key.sessionId)}`
+          end <= PAGE ? '' : `; message ${grouped(at)} of ${grouped(end - 1)} in ${plainLine(key.sessionId)}`
         progress.report(
           () => `exported ${count(done.sessions, 'session')}, ${count(done.messages, 'message')}${within}`,
         )

@@ -57,7 +57,6 @@ export interface SubAgentConfig<Model = string> {
 /** A tool by its name, or one made in code: a tool of Lango, or a tool or toolset of ADK. */
 export type ToolConfig = string | Tool | object
 
-
 const agentName = z
   .string({ error: 'must be a name' })
   .regex(AGENT_NAME_PATTERN, {

@@ -59,7 +59,15 @@ export interface LoadedConfig {
   env: Environment
 }
 
-/** Finds, reads, merges and checks the configuration. Throws `invalid-config` with all problems. */
+/**
+ * Finds, reads, merges and checks the configuration. Throws `invalid-config` with all problems.
+ *
+ * ```ts
+ * import { loadConfig } from 'lango'
+ *
+ * const { config, model } = await loadConfig({ cwd: '.' })
+ * ```
+ */
 export async function loadConfig(options: LoadConfigOptions = {}): Promise<LoadedConfig> {
   const cwd = resolve(options.cwd ?? '.')
   const { trusted = true } = options
@@ -272,7 +280,15 @@ function invalid(message: string, details: Record<string, unknown>): AgentError 
   return new AgentError('invalid-config', message, { details })
 }
 
-/** Types a configuration file: `export default defineConfig({ … })`. The object is returned as it is. */
+/**
+ * Types a configuration file: `export default defineConfig({ … })`. The object is returned as it is.
+ *
+ * ```ts
+ * import { defineConfig } from 'lango'
+ *
+ * export default defineConfig({ store: 'sqlite:./lango.db', agent: { model: 'demo/demo' } })
+ * ```
+ */
 export function defineConfig<const Config extends LangoConfigInput>(config: Config): Config {
   return config
 }

@@ -4,8 +4,8 @@
  */
 
 import { open, readFile } from 'node:fs/promises'
-import { parseJson } from '../base/json.js'
 import { isRecord } from '../base/is-record.js'
+import { parseJson } from '../base/json.js'
 import { withoutBom } from '../base/without-bom.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'

@@ -119,7 +119,19 @@ function guessProvider(reference: string): string | undefined {
   return vendorNames(({ names }) => names?.test(reference) === true)[0]
 }
 
-/** Makes a provider. Nothing is loaded or requested until the first call, and a missing key is reported then. */
+/**
+ * Makes a provider. Nothing is loaded or requested until the first call, and a missing key is reported then.
+ *
+ * ```ts
+ * import { createProvider } from 'lango/provider'
+ *
+ * const provider = createProvider({ type: 'demo' })
+ * const messages = [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }] as const
+ * for await (const event of provider.generate({ model: 'demo', messages })) {
+ *   if (event.type === 'text-delta') process.stdout.write(event.text)
+ * }
+ * ```
+ */
 export function createProvider(options: ProviderOptions): Provider {
   const settings = readSettings(options)
   return new PROVIDERS[settings.type](settings)

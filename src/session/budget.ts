@@ -40,6 +40,13 @@ export interface Truncated<M extends Message> {
 
 /**
  * The newest part of a history that fits, by the rules of `fitToBudget`. The messages passed in are never changed.
+ *
+ * ```ts
+ * import { type Message, tokenBudgetTruncate } from 'lango/store'
+ *
+ * const history: Message[] = [{ role: 'user', author: 'user', content: 'Hello', timestamp: Date.now() }]
+ * const { messages, cut } = tokenBudgetTruncate(history, 8000)
+ * ```
  */
 export function tokenBudgetTruncate<M extends Message>(
   messages: readonly M[],

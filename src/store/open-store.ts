@@ -8,6 +8,14 @@ export type { ForeignDatabase }
 /**
  * Opens the store that the URL names: `memory:`, `sqlite:path` (`?sync=normal` is faster and may lose the last
  * writes in a power failure) or `postgres://…` (`?pool=10`). A driver is loaded only when its store is opened.
+ *
+ * ```ts
+ * import { openStore } from 'lango/store'
+ *
+ * const store = await openStore('sqlite:./sessions.db')
+ * const { sessions } = await store.listSessions({ appName: 'lango' })
+ * await store.close()
+ * ```
  */
 export async function openStore(url: string): Promise<SessionStore> {
   const location = parseStoreUrl(url)

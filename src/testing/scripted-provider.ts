@@ -40,7 +40,19 @@ export interface ScriptedProviderOptions {
   model?: Partial<ModelInfo>
 }
 
-/** A model that answers from a script and records the requests. */
+/**
+ * A model that answers from a script and records the requests.
+ *
+ * ```ts
+ * import { createRuntime } from 'lango'
+ * import { ScriptedProvider } from 'lango/testing'
+ *
+ * const script = new ScriptedProvider([{ text: 'Mild.' }])
+ * const runtime = await createRuntime({ store: 'memory:', providers: { script }, agent: { model: 'script/any' } })
+ * await runtime.runAndCollect({ text: 'How is the weather?' })
+ * console.log(script.requests.length) // 1
+ * ```
+ */
 export class ScriptedProvider implements Provider {
   readonly id: string
   /** Every request so far, copied when it came in. */

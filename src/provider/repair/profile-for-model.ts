@@ -5,6 +5,12 @@ import type { ProfileName } from './profile.js'
  * The profile that a model's name implies. `type` is the name of a vendor (`gemini`, `ollama`, …), or
  * `openai-compatible` for a server of unknown make. An unknown name gets the strictest profile of its vendor:
  * what satisfies that one satisfies the others.
+ *
+ * ```ts
+ * import { profileForModel } from 'lango/provider'
+ *
+ * const profile = profileForModel('anthropic', 'claude-sonnet-4-6') // 'anthropic-4.6'
+ * ```
  */
 export function profileForModel(
   type: string,
