@@ -16,7 +16,7 @@ const ROOMS = {
   tools: [],
   testing: ['^src/session/(message|usage)[.]ts$', '^src/provider/(provider|stream-event)[.]ts$'],
   adk: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$', '^src/provider/repair/'],
-  run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/agent/adk-failure[.]ts$'],
+  run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/adk-quirks[.]ts$'],
   config: [
     VENDORS,
     '^src/server/security/(client-address|server-token)[.]ts$',

@@ -206,7 +206,7 @@ const SETUP: readonly CommandSpec[] = [
       ['lango trust --list', 'list trusted folders'],
       ['lango trust --forget ../old', 'no longer trust it'],
     ],
-    run: async (words, flags) => (await import('./trust.js')).trust(words, flags),
+    run: async (words, flags) => (await import('./settle-trust.js')).trust(words, flags),
   },
   {
     name: 'models',
@@ -303,7 +303,7 @@ const TOKEN_COMMANDS: CommandSpec = {
         ['lango token new', 'print both, with instructions'],
         ['lango token new --json | jq -r .hash', 'read the hash, in a script'],
       ],
-      run: async (_words, flags) => (await import('./token-new.js')).tokenNew(flags),
+      run: async (_words, flags) => (await import('./config.js')).tokenNew(flags),
     },
   ],
 }

@@ -1,7 +1,7 @@
 import { own } from '../base/own.js'
 import { redact } from '../base/redact.js'
 import { AgentError } from '../errors.js'
-import { shortTokenWarning } from '../server/security/server-token.js'
+import { hashToken, newToken, shortTokenWarning } from '../server/security/server-token.js'
 import type { Flags } from './command.js'
 import { type LoadedSettings, loadSettings, runtimeOptions } from './open-runtime.js'
 import { lineWidth, print, printJson, stylesOf, tableLines } from './output.js'
@@ -117,4 +117,21 @@ function okText(loaded: LoadedSettings): string {
       : [`    not checked (folder not trusted)  ${plainLine(skipped.join(', '))}`]),
   ]
   return `${lines.join('\n')}\n`
+}
+
+/** `lango token new`. Reads no configuration and writes none. */
+export async function tokenNew(flags: Flags): Promise<number> {
+  const token = newToken()
+  const hash = hashToken(token)
+  if (flags.json) {
+    await printJson({ token, hash })
+    return 0
+  }
+  await print(`Token, shown only once. Send it as "authorization: Bearer …", or open /login?token=… on the server.
+  ${token}
+
+Hash, for the configuration. "user" is the owner of the token.
+  "server": { "tokens": { "${hash}": "user" } }
+`)
+  return 0
 }

@@ -8,8 +8,8 @@ import { defined } from '../base/defined.js'
 import { own } from '../base/own.js'
 import { isPlain } from '../base/redact.js'
 import { AgentError } from '../errors.js'
+import { KEYED_PROVIDERS } from '../provider/vendors.js'
 import type { LangoConfig, LangoConfigInput } from './config.js'
-import { defaultModel } from './default-model.js'
 import {
   type Environment,
   type FromEnvironment,
@@ -291,4 +291,32 @@ function invalid(message: string, details: Record<string, unknown>): AgentError 
  */
 export function defineConfig<const Config extends LangoConfigInput>(config: Config): Config {
   return config
+}
+
+interface DefaultModel {
+  reference: string
+  /** Why this one, as in "OPENAI_API_KEY is set". */
+  reason: string
+}
+
+/** The model of an agent that names none: the first provider with a key, configured ones first, or the demo. */
+function defaultModel(providers: unknown, env: Environment): DefaultModel {
+  const configured = isPlain(providers) ? providers : {}
+  for (const [name, options] of Object.entries(configured)) {
+    const keyed = KEYED_PROVIDERS.find(provider => provider.name === typeOf(name, options))
+    if (keyed && isPlain(options) && options.apiKey) {
+      return { reference: `${name}/${keyed.model}`, reason: `providers.${name} has a key` }
+    }
+  }
+  for (const { name, variables, model } of KEYED_PROVIDERS) {
+    const variable = variables.find(candidate => env[candidate]?.trim())
+    if (variable) return { reference: `${name}/${model}`, reason: `${variable} is set` }
+  }
+  return { reference: 'demo/demo', reason: 'no key was found' }
+}
+
+/** The vendor behind a configured provider: a compatible server is known by its preset. */
+function typeOf(name: string, options: unknown): unknown {
+  if (!isPlain(options)) return undefined
+  return options.preset ?? options.type ?? name
 }

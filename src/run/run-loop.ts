@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { adkFailure } from '../adk/agent/adk-failure.js'
+import { adkFailure } from '../adk/adk-quirks.js'
 import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
 import { AgentError, messageOf } from '../errors.js'

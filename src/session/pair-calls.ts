@@ -174,7 +174,7 @@ class OpenCalls {
 }
 
 /** The id of a call that has none; when it is taken it is numbered: `call_search`, `call_search_2`. */
-export function fallbackId(name: string | undefined): string {
+function fallbackId(name: string | undefined): string {
   return `call_${name || 'unknown'}`
 }
 

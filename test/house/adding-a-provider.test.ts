@@ -93,7 +93,7 @@ describe('with both patches applied', () => {
         if (event.type === 'error') throw event.error
       }
       await runtime.close()
-      const { defaultModel } = await import('./src/config/default-model.ts')
+      const { defaultModel } = await import('./src/config/load-config.ts')
       console.log(JSON.stringify([text, defaultModel({}, process.env).reference]))`
     writeFileSync(join(tree, 'answer.mts'), script)
     const { PATH } = process.env

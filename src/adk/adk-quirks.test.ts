@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { adkFailure } from './adk-failure.js'
+import { adkFailure } from './adk-quirks.js'
 
 test.each([
   ['Agent ghost not found in the agent tree.', { kind: 'unknown-agent', name: 'ghost' }],
