@@ -264,7 +264,7 @@ test.each([
 })
 
 test('a file and a session together, or neither, are refused', async () => {
-  await expect(lint(undefined, {})).rejects.toThrow(/Name a file/)
-  await expect(lint('x', { session: 's' })).rejects.toThrow(/one of them/)
+  await expect(lint(undefined, {})).rejects.toThrow(/Pass either a file/)
+  await expect(lint('x', { session: 's' })).rejects.toThrow(/Pass either a file/)
   await expect(lint('/no/such/file', {})).rejects.toThrow(/does not exist/)
 })

@@ -228,8 +228,8 @@ describe('export and import', () => {
     const imported = await lango(['sessions', 'import', 'session.json'], { cwd })
     expect(imported).toMatchObject({
       code: 0,
-      stdout: 'Imported adk-1 of the user bob: 1 message.\n',
-      stderr: expect.stringContaining('They belong to the app "other", not to "lango"'),
+      stdout: 'Imported adk-1 of user bob: 1 message.\n',
+      stderr: expect.stringContaining('They belong to the app "other", not "lango"'),
     })
   })
 })

@@ -93,8 +93,9 @@ describe('with both patches applied', () => {
         if (event.type === 'error') throw event.error
       }
       await runtime.close()
-      const { defaultModel } = await import('./src/config/load-config.ts')
-      console.log(JSON.stringify([text, defaultModel({}, process.env).reference]))`
+      const { loadConfig } = await import('./src/config/load-config.ts')
+      const { model: chosen } = await loadConfig({ cwd: './scripts', env: process.env })
+      console.log(JSON.stringify([text, chosen]))`
     writeFileSync(join(tree, 'answer.mts'), script)
     const { PATH } = process.env
     const { stdout } = await run(process.execPath, ['--import', 'tsx', 'answer.mts'], {

@@ -64,7 +64,9 @@ test('pages name only files that exist', () => {
       return [...files].map(([, file = '']) => ({ name, file }))
     })
   expect(named.length).toBeGreaterThan(60)
-  expect(named.filter(({ file }) => !existsSync(join(ROOT, file)))).toEqual([])
+  // `acme` is the vendor that docs/adding-a-provider.md adds.
+  const missing = named.filter(({ file }) => !existsSync(join(ROOT, file)) && !file.includes('/acme'))
+  expect(missing).toEqual([])
 })
 
 describe('docs/architecture.md', () => {

@@ -172,10 +172,10 @@ const READERS = [
   'src/observe/log.ts',
   'src/observe/spans.ts',
   'src/run/run-recorder.ts',
-  'src/server/protocols/adk/adk-routes.ts',
+  'src/server/protocols/adk/adk-run.ts',
   'src/server/protocols/ai-sdk/chat-stream.ts',
   'src/server/protocols/openai/completion-run.ts',
-  'web/src/state/live-run.ts',
+  'src/transcript/from-events.ts',
 ]
 
 test('an added run event fails to compile in every place that must handle it', () => {

@@ -38,7 +38,9 @@ test('every truncation goes through fitToBudget', () => {
     'src/adk/model/fit-request.ts',
     'src/session/budget.ts',
   ])
+  // The first one is the example in its own comment.
   expect(filesWith(/\btokenBudgetTruncate\(/)).toEqual([
+    'src/session/budget.ts',
     'src/store/memory-store.ts',
     'src/store/sql-sessions.ts',
   ])

@@ -285,7 +285,7 @@ describe('edit_file', () => {
 
   test.each<[string, string, string, RegExp]>([
     ['missing', 'abc', 'xyz', /does not occur in "a\.txt"\. Read the file again/],
-    ['missing for its white space', 'if (a) {\n\treturn\n}', 'if (a) {\n  return', /other white space/],
+    ['missing for its white space', 'if (a) {\n\treturn\n}', 'if (a) {\n  return', /different white space/],
     ['not unique', 'x\nab\nx\n', 'x', /2 times \(lines 1, 3\)/],
   ])('refuses a passage that is %s, and changes nothing', async (_, content, passage, message) => {
     await put('a.txt', content)
