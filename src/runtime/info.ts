@@ -1,4 +1,4 @@
-/** What a runtime says of itself: to the server, the command line and whoever shows it to people. */
+/** The description of a runtime, for the server, the command line and user interfaces. */
 
 import { DEFAULT_AGENT_NAME } from '../base/names.js'
 import type { RepairMode } from '../provider/provider.js'
@@ -66,7 +66,7 @@ export interface SessionFinding {
   severity: 'breaks' | 'mapped'
   /** Position in the neutral history. */
   at: number
-  /** The stored message that it is about, when it can be told. */
+  /** The stored message that it is about, if known. */
   seq?: number
   message: string
   repair: string

@@ -333,7 +333,7 @@ export function identifyCalls<Item extends CallItem>(
   }
   for (const [index, item] of items.entries()) {
     const pair = pairs[index]
-    // A second answer without an id is told from the first: with one id ADK would drop the first.
+    // A second answer without an id gets its own: with one id ADK would drop the first.
     const known = pair && !(pair.duplicate && !item.id) ? identified[pair.call] : undefined
     if (known && pair) {
       identified.push({ id: known.id, call: items[pair.call] })

@@ -188,7 +188,7 @@ function poolConfig(
   return {
     connectionString,
     max: poolSize,
-    // Whoever limits statements to less does not want to wait longer for a connection.
+    // A shorter statement timeout also limits the wait for a connection.
     connectionTimeoutMillis: Math.min(MOST_CONNECT_MS, Math.max(queryTimeoutMs || MOST_CONNECT_MS, 1000)),
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,

@@ -122,7 +122,7 @@ class TranscriptBuilder {
     this.#placeMarks('')
   }
 
-  /** What Lango told the model is part of the answer around it, and of all that only a stop is shown. */
+  /** Synthetic messages belong to the answer around them; of these only a stop is shown. */
   #addSynthetic(message: ChatMessage): void {
     if (message.role !== 'user') this.#continueAnswer(message)
     if (textOf(message.parts) !== ABORTED_MARKER) return

@@ -248,7 +248,7 @@ function asObject(result: unknown): unknown {
   return typeof data === 'object' && data !== null ? data : { result: data }
 }
 
-/** The parameters of a tool: what the model is told of them, and how its arguments are checked. */
+/** The parameters of a tool: their declaration for the model, and the check of its arguments. */
 interface CheckedParameters {
   readonly jsonSchema: JsonSchema
   validate(args: unknown): Promise<{ args: unknown } | { problem: string }>
@@ -321,7 +321,7 @@ function withoutPrototypes(value: unknown, found: object[] = []): object[] {
   return found
 }
 
-/** Zod leaves `__proto__` out of what it returns; the model is told instead of the argument vanishing. */
+/** Zod leaves `__proto__` out of what it returns; the model gets an error instead. */
 function lostPrototypeKey(args: unknown, checked: unknown): { problem: string } | undefined {
   if (!hasPrototypeKey(args) || hasPrototypeKey(checked)) return undefined
   return { problem: '"__proto__" cannot be the name of an argument' }

@@ -61,7 +61,7 @@ async function ask(
     return { failure: messageOf(error) }
   } finally {
     clearTimeout(timer)
-    // Whoever still waits for a person need not wait any longer.
+    // A pending approval request ends with the call.
     over.abort()
   }
 }

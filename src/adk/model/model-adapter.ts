@@ -75,7 +75,7 @@ export class ModelAdapter extends BaseLlm {
   readonly provider: Provider
   readonly #options: ModelAdapterOptions
   /** The cut that was reported last, by scope. */
-  readonly #toldCuts = new WeakMap<object, string>()
+  readonly #reportedCuts = new WeakMap<object, string>()
 
   constructor(options: ModelAdapterOptions) {
     super({ model: options.model })
@@ -170,10 +170,10 @@ export class ModelAdapter extends BaseLlm {
   }
 
   #reportCut(llmRequest: LlmRequest, { cut }: FittedRequest): void {
-    const told = JSON.stringify([cut?.messages ?? 0, cut?.shortened ?? []])
+    const reported = JSON.stringify([cut?.messages ?? 0, cut?.shortened ?? []])
     for (const { listener, scope } of subscriptionsOf(llmRequest)) {
-      const changed = this.#toldCuts.get(scope) !== told
-      this.#toldCuts.set(scope, told)
+      const changed = this.#reportedCuts.get(scope) !== reported
+      this.#reportedCuts.set(scope, reported)
       if (cut && changed) listener({ type: 'cut', cut })
     }
   }

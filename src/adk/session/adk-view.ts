@@ -115,7 +115,7 @@ const ORPHANS = -1
 const REQUESTS = -2
 
 /**
- * What the model is told of a result whose call is not in the history any more. ADK would drop the event or
+ * The text for a result whose call is no longer in the history. ADK would drop the event or
  * throw; as text it passes, and our own model adapter makes a result of it again, so that repair sees it.
  */
 function orphanAsText(part: Part): Part {

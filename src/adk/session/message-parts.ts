@@ -5,7 +5,7 @@
  * - a text, calls, or a text and then calls;
  * - tool results and nothing else.
  *
- * Anything beyond them is told by a layout: the parts in their order, texts as lengths into `content` and
+ * Anything beyond them is kept in a layout: the parts in their order, texts as lengths into `content` and
  * calls by their turn in `toolCalls`, so that nothing is stored twice. Thoughts, media and code have no named
  * field and stand in the layout whole.
  */
@@ -217,7 +217,7 @@ function inOrder<Fields extends object>(fields: Fields, order: readonly string[]
   return Object.fromEntries(known.sort(([left], [right]) => rank(left) - rank(right))) as Fields
 }
 
-/** What `fieldsToParts` rebuilds without being told. */
+/** What `fieldsToParts` rebuilds without a layout. */
 function isCommonShape(layout: readonly LayoutEntry[], toolCalls: readonly ToolCall[]): boolean {
   if (layout.length === 0) return false
   const [first, ...others] = layout

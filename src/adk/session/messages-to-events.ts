@@ -83,7 +83,7 @@ function contentOf(message: Message, extra: EventExtra, parts: Part[]): Content 
 function roleOf(message: Message, parts: readonly Part[]): string {
   if (parts.length > 0 && parts.every(part => part.functionResponse)) return 'function'
   const role = impliedRole(message.role)
-  // Without its call a result is something that the model is told.
+  // A result without its call becomes text for the model.
   return role === 'function' ? (isLegacyResult(message) ? 'user' : role) : role
 }
 
@@ -149,7 +149,7 @@ interface AuthorContext {
 }
 
 /**
- * Who an event is by. A stored author wins; a user is `user`; a tool's result belongs to whoever made the
+ * Who an event is by. A stored author wins; a user is `user`; a tool's result belongs to the author of the
  * call, because ADK turns results by anybody else into text; everything else was said by the root agent.
  */
 function eventAuthor(message: Message, context: AuthorContext): string {

@@ -86,7 +86,7 @@ function changesOf(repairs: ReturnType<typeof repairHistory>['repairs'], view: V
 }
 
 /**
- * Two calls that share an id cannot be told apart by every provider. The first keeps it; a later one gets the
+ * Some providers cannot distinguish two calls with one id. The first keeps it; a later one gets the
  * id with a number, exactly as a session is restored (`search`, `search_2`), and its result with it.
  */
 /** Numbers repeated ids. Results stand right behind their calls and in their order: the pipeline saw to it. */

@@ -1,6 +1,6 @@
 /**
  * What is odd in a stored message although Lango itself sends it right: the bridge reads old roles, gives lost
- * ids and separates results from words on every send. Whoever sends the rows as they are would be refused, so
+ * ids and separates results from words on every send. A client that sends the rows unchanged would be rejected, so
  * the doctor names these too, and the copy has them in order.
  */
 import type { FindingCode } from '../../provider/repair/finding.js'

@@ -185,7 +185,7 @@ function toToolChoice(options: GenerationOptions): Pick<AnthropicRequestWire, 't
   return { tool_choice: { type: toolChoice === 'required' ? 'any' : toolChoice } }
 }
 
-/** Thinking is paid from the same purse, so a budget needs room above itself. */
+/** `max_tokens` includes thinking, so it must exceed the thinking budget. */
 function maxTokens(
   options: GenerationOptions,
   limit: number,

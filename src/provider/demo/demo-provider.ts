@@ -121,7 +121,7 @@ function nextTool(request: GenerateRequest, turn: Turn) {
     if (!named)
       throw new AgentError(
         'provider-rejected',
-        `The demo was told to call ${choice.name}, which is not declared.`,
+        `The demo model was asked to call ${choice.name}, which is not declared.`,
       )
     return named
   }

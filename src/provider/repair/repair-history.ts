@@ -154,7 +154,7 @@ function sameOrNew(messages: readonly ProviderMessage[], entries: readonly Entry
   return same ? asGiven(messages) : entries.map(entry => entry.message)
 }
 
-/** Whoever gave the list may change it; we never do. */
+/** The caller may modify its list afterwards; the pipeline never does. */
 function asGiven(messages: readonly ProviderMessage[]): ProviderMessage[] {
   return messages as ProviderMessage[]
 }

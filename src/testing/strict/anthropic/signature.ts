@@ -1,7 +1,7 @@
 /**
  * Anthropic's thinking signatures. A signature is bound to the text of its block and says which answer the
  * block belongs to, where it stood there, and how many there were: so an edited, dropped or reordered block
- * can be told from one that was never Claude's.
+ * is distinguished from one that Claude never issued.
  */
 import { type JsonObject, textOf } from '../json.js'
 import { freshNonce, mintSeal, openSeal, sealCovers } from '../seal.js'
