@@ -20,7 +20,7 @@ export function renderConfigDocs({ schema, variables, providers }) {
     '| `LANGO_CONFIG` | | The configuration file, instead of looking for one. |',
     '| `LANGO_TRUST` | | `1` trusts the folder of the command. Not read from `.env`. |',
     '| `LANGO_TRUST_FILE` | | The list of trusted folders. Not read from `.env`. |',
-    '\nProviders read the keys of their vendors themselves (`OPENAI_API_KEY` and so on).\n',
+    '\nEach provider reads the key variable of its vendor (`OPENAI_API_KEY` and so on).\n',
     '## The default model\n',
     '`LANGO_MODEL` takes precedence over the file, like every variable. If neither names a model, the default is that of the first provider under `providers` with an `apiKey`; otherwise of the first in this table whose variable is set; otherwise `demo/demo`, which needs no key.\n',
     '| variable | model |\n|---|---|',
@@ -63,7 +63,7 @@ TypeScript is loaded by Node itself (22.18 and newer), otherwise by \`tsx\` if y
 
 **Variables in strings**: \`\${NAME}\` is replaced by the variable, \`\${NAME:-text}\` by the text if the variable is not set or empty; a missing variable is an error. \`$\${\` is an escaped \`\${\`.
 
-**Secrets in strings**: a variable whose name ends like a secret's (\`…_KEY\`, \`…_TOKEN\`, \`…_SECRET\`, \`…PASSWORD\`, \`…CREDENTIALS\` and similar) is substituted only where a secret belongs: \`providers.*.apiKey\` and \`headers\`, \`mcpServers.*.env\` and \`headers\`, \`tools.env\`, \`server.tokens\`, \`telemetry.headers\`. Anywhere else, such as in a base URL, an argument, a file name or an instruction, it is an error. The only exception is a database password: \`store: postgres://me:\${PGPASSWORD}@db/lango\` works, and so does a whole address in \`\${DATABASE_URL}\`; a provider's key or a token in \`store\` does not.
+**Secrets in strings**: a variable whose name ends like that of a secret (\`…_KEY\`, \`…_TOKEN\`, \`…_SECRET\`, \`…PASSWORD\`, \`…CREDENTIALS\` and similar) is substituted only where a secret belongs: \`providers.*.apiKey\` and \`headers\`, \`mcpServers.*.env\` and \`headers\`, \`tools.env\`, \`server.tokens\`, \`telemetry.headers\`. Anywhere else, such as in a base URL, an argument, a file name or an instruction, it is an error. The only exception is a database password: \`store: postgres://me:\${PGPASSWORD}@db/lango\` works, and so does a whole address in \`\${DATABASE_URL}\`; a provider's key or a token in \`store\` does not.
 
 **Paths** in a file are relative to the file's folder; paths in variables and options are relative to the working folder.
 
@@ -74,7 +74,7 @@ TypeScript is loaded by Node itself (22.18 and newer), otherwise by \`tsx\` if y
 
 const TRUST = `## Trusted folders
 
-A folder that you cloned or downloaded was written by someone else. Until you trust it, the command line runs none of its code, starts none of its MCP servers, and uses no address, header, proxy or store from it to which a key or a message would be sent. \`lango trust\` shows what the folder would do, asks, and remembers the answer: [cli.md](cli.md#lango-trust).
+A folder that you cloned or downloaded was written by someone else. Until you trust it, the command line runs none of its code, starts none of its MCP servers, and uses no address, header, proxy or store from it to which a key or a message would be sent. \`lango trust\` shows what the folder would do, prompts for confirmation, and stores the answer: [cli.md](cli.md#lango-trust).
 
 | needs trust | |
 |---|---|
@@ -91,13 +91,13 @@ These keys of \`lango.config.json\` and \`.yaml\` need no trust; every other key
 - \`tools.workspace\` inside the folder; \`tools.needsApproval\` when it requires more approvals; \`tools.sandbox\` unless \`off\`; \`tools.allowPrivateNetwork: false\`; timeouts and output limits;
 - \`server.port\`, a loopback \`server.host\`, and the server's limits. Tokens, origins and host names need trust.
 
-**What is remembered**: the real path of the folder, and a SHA-256 of each file that runs or redirects: \`.env\`, the configuration, the agent file, every local file that their sources name (relative and absolute paths, \`imports\` and \`exports\` of \`package.json\`, \`paths\` of \`tsconfig.json\`), \`tsconfig.json\` itself, and those fields of \`package.json\` that determine which code is loaded. If packages are imported or TypeScript is used, also the lock files. When one of them changes, \`lango\` asks again and names the changes.
+**What is remembered**: the real path of the folder, and a SHA-256 of each file that runs or redirects: \`.env\`, the configuration, the agent file, every local file that their sources name (relative and absolute paths, \`imports\` and \`exports\` of \`package.json\`, \`paths\` of \`tsconfig.json\`), \`tsconfig.json\` itself, and those fields of \`package.json\` that determine which code is loaded. If packages are imported or TypeScript is used, also the lock files. When one of them changes, \`lango\` prompts again and lists the changes.
 
-**What is not detected**: a change inside \`node_modules\` that does not change the lock files, and files whose names are computed at run time. Sessions in a database that came with the folder, including their approvals, were written by its author: start a new session. Trust a folder only if you trust its authors with your account; trust is not a sandbox.
+**What is not detected**: a change inside \`node_modules\` that does not change the lock files, and files whose names are computed at run time. Sessions in a database that came with the folder, including their approvals, were written by the folder's author: start a new session instead of continuing one of them. Trust a folder only if you trust its authors with your account; trust is not a sandbox.
 
-**Where**: \`lango/trust.json\` in \`$XDG_CONFIG_HOME\`, \`~/.config\`, or \`%APPDATA%\` on Windows; \`LANGO_TRUST_FILE\` names another file. Neither this variable nor \`LANGO_TRUST\` is read from \`.env\`. A configuration is looked up only in the working folder, not in its parents. A file named by \`--config\`, \`--agent\` or \`LANGO_CONFIG\` also needs trust, because the command may be copied from a page of the same author.
+**Where**: \`lango/trust.json\` in \`$XDG_CONFIG_HOME\`, \`~/.config\`, or \`%APPDATA%\` on Windows; \`LANGO_TRUST_FILE\` names another file. Neither this variable nor \`LANGO_TRUST\` is read from \`.env\`. A configuration is looked up only in the working folder, not in its parents. A file named by \`--config\`, \`--agent\` or \`LANGO_CONFIG\` also needs trust, because the command may have been copied from a page written by the same author.
 
-**In a program**: \`createRuntime\` and \`loadConfig\` do not ask. The program that calls them chose the folder and decides for itself: \`loadConfig()\` reads \`.env\` and runs the configuration. A program that opens other people's folders calls \`loadConfig({ cwd, trusted: false })\`, which accepts only the keys above and runs nothing; \`loadRootAgent\` always runs its file.
+**In a program**: \`createRuntime\` and \`loadConfig\` do not prompt. The program that calls them chose the folder and is responsible for it: \`loadConfig()\` reads \`.env\` and runs the configuration. A program that opens other people's folders should call \`loadConfig({ cwd, trusted: false })\`, which accepts only the keys above and runs nothing; \`loadRootAgent\` always runs its file.
 `
 
 /** A table for the keys of an object, then one for each object below it. */
