@@ -190,7 +190,7 @@ describe('a server in a process', () => {
       { command: process.execPath, args: ['-e', 'console.error("bad day"); process.exit(1)'] },
       /closed|ended/i,
     ],
-    ['speaks something else', { command: 'sh', args: ['-c', 'echo hello; exit 0'] }, /closed|ended/i],
+    ['speaks something else', { command: 'sh', args: ['-c', 'echo hello; exit 0'] }, /closed|exited/i],
   ])('that %s is reported while the others work', async (_, config, problem) => {
     const connections = await connect({ bad: config, fix: STDIO })
     await until(() => connections.status()[0]?.state === 'failed')
