@@ -170,7 +170,7 @@ function tools() {
       description: 'Removes',
       parameters: text('name'),
       effect: 'once',
-      approval: 'always',
+      needsApproval: true,
       execute: () => 'removed',
     }),
   ]

@@ -70,7 +70,9 @@ export function emptyUsage(): RunUsage {
 
 /** A report with zero for what was not reported. */
 export function completeUsage(reported: Usage): RunUsage {
-  return { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0, ...reported }
+  const { inputTokens, outputTokens, totalTokens } = reported
+  const { cachedInputTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0 } = reported
+  return { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, totalTokens }
 }
 
 /** Usage as an event of ADK's keeps it. What was not reported stays absent. */
