@@ -14,7 +14,7 @@ import { messagesToContents } from './session/messages-to-events.js'
  * import { lintHistory, messagesToProvider } from 'lango/provider'
  *
  * const messages = [{ role: 'user', content: 'Hello', timestamp: Date.now() }]
- * for (const finding of lintHistory(messagesToProvider(messages), 'anthropic')) console.log(finding.message)
+ * for (const finding of lintHistory(messagesToProvider(messages), 'anthropic-4.6')) console.log(finding.message)
  * ```
  */
 export function messagesToProvider(messages: readonly Message[]): ProviderMessage[] {

@@ -3,7 +3,7 @@ import type { Problem } from '../server/chat-protocol.js'
 /**
  * A request that the server refused, or that did not reach it. `status` is 0 when the server could not be reached.
  *
- * ```ts
+ * ```ts no-run: needs a running server
  * import { ClientError, createClient } from 'lango/client'
  * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
  * const session = await client.session('trip').catch((error: unknown) => {

@@ -34,7 +34,7 @@ export interface LangoClient {
   /**
    * What is served, and the caller's user name.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { agent, model, user } = await client.info()
@@ -45,7 +45,7 @@ export interface LangoClient {
   /**
    * The models for runs, those with a key first.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { models } = await client.models()
@@ -56,7 +56,7 @@ export interface LangoClient {
   /**
    * A page of the caller's sessions, newest first. `nextCursor` is the `cursor` of the next page.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const page = await client.sessions({ search: 'trip', limit: 20 })
@@ -67,7 +67,7 @@ export interface LangoClient {
   /**
    * Creates an empty session. Without a `sessionId` the server chooses one.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { sessionId } = await client.createSession({ title: 'A trip to the sea' })
@@ -78,7 +78,7 @@ export interface LangoClient {
   /**
    * A session with its usage, its running run and its newest run.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { usage, activeRun } = await client.session('trip')
@@ -89,7 +89,7 @@ export interface LangoClient {
   /**
    * Changes the title of a session.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * await client.renameSession('trip', 'A trip to the hills')
@@ -99,7 +99,7 @@ export interface LangoClient {
   /**
    * Deletes a session with its messages. A running run is stopped first.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * await client.deleteSession('trip')
@@ -109,7 +109,7 @@ export interface LangoClient {
   /**
    * Messages in order; without a bound, the newest. `beforeSeq` and `afterSeq` select older and newer ones.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { messages } = await client.messages('trip', { limit: 50 })
@@ -124,7 +124,7 @@ export interface LangoClient {
   /**
    * Copies a session up to and including message `throughSeq`; without it, the whole session.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const copy = await client.fork('trip', { throughSeq: 4, title: 'Another way' })
@@ -135,7 +135,7 @@ export interface LangoClient {
   /**
    * What each provider would reject if the history were sent unrepaired. `profile`: one or several, with commas.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { profiles } = await client.lint('trip', 'anthropic')
@@ -146,7 +146,7 @@ export interface LangoClient {
   /**
    * The runs of a session, newest first. Default 50, at most 500.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { runs } = await client.runs('trip', { limit: 5 })
@@ -157,7 +157,7 @@ export interface LangoClient {
   /**
    * A run: its status, and the number of its newest stored event.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { runs } = await client.runs('trip')
@@ -168,7 +168,7 @@ export interface LangoClient {
   /**
    * Inspects a run: per model call what was stored, truncated, repaired and sent.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { runs } = await client.runs('trip')
@@ -180,7 +180,7 @@ export interface LangoClient {
    * Starts a run with a message and returns once it has begun or is queued. The session is created if it does not exist.
    * The run continues when the client disconnects. With a `runId`, sending the request again does not start a second run.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { runId } = await client.start('trip', { text: 'Find me a quiet beach.', whenBusy: 'queue' })
@@ -192,7 +192,7 @@ export interface LangoClient {
    * The events of a run after number `after` (default 0: from the beginning). Reconnects with increasing pauses, without
    * missing or repeated events, until `run-finish` or until the signal is aborted.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { runId } = await client.start('trip', { text: 'Find me a quiet beach.' })
@@ -205,7 +205,7 @@ export interface LangoClient {
   /**
    * Requests a run to stop, in whichever process it is. Its `run-finish` has the reason `aborted`.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { activeRun } = await client.session('trip')
@@ -216,7 +216,7 @@ export interface LangoClient {
   /**
    * Answers the approval request of a tool call.
    *
-   * ```ts
+   * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
    * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
    * const { runId } = await client.start('trip', { text: 'Book it.' })
