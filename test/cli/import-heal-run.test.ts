@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { heal } from '../../src/cli/doctor/heal.js'
@@ -15,8 +14,7 @@ import { temporaryFolder } from '../support/temporary-folder.js'
 import { searchTool } from '../support/tools.js'
 import { storedHistory } from './doctor-stored-history.js'
 import { BRICKED, writeAdkDatabase } from './import-adk-database.js'
-
-const ROOT = join(import.meta.dirname, '../..')
+import { lango } from './lango.js'
 
 let everyProfile: EveryProfile
 beforeAll(async () => {
@@ -24,21 +22,9 @@ beforeAll(async () => {
 })
 afterAll(() => everyProfile.close())
 
-async function lango(folder: string, ...args: string[]): Promise<{ code: number | null; text: string }> {
-  const tsx = import.meta.resolve('tsx')
-  const child = spawn(process.execPath, ['--import', tsx, join(ROOT, 'src/cli/main.ts'), ...args], {
-    cwd: folder,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH },
-  })
-  let text = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', chunk => {
-      text += chunk
-    })
-  }
-  const code = await new Promise<number | null>(resolve => child.on('close', resolve))
-  return { code, text }
+async function inFolder(cwd: string, ...args: string[]): Promise<{ code: number | null; text: string }> {
+  const { code, stdout, stderr } = await lango(args, { cwd })
+  return { code, text: stdout + stderr }
 }
 
 test('a bricked session from an ADK database imports, lints, heals and runs on every model', async () => {
@@ -46,16 +32,16 @@ test('a bricked session from an ADK database imports, lints, heals and runs on e
   writeAdkDatabase(join(folder, 'adk.db'), 'typescript', BRICKED)
   // Taken over into the app of the runtime that goes on with it.
   const session = ['--app', 'lango', '--session']
-  expect(await lango(folder, 'sessions', 'import', 'adk.db', '--app', 'lango')).toMatchObject({ code: 0 })
-  expect(await lango(folder, 'lint', ...session, 's1')).toMatchObject({
+  expect(await inFolder(folder, 'sessions', 'import', 'adk.db', '--app', 'lango')).toMatchObject({ code: 0 })
+  expect(await inFolder(folder, 'lint', ...session, 's1')).toMatchObject({
     code: 3,
     text: expect.stringContaining('Message 2: A call has no result.'),
   })
-  expect(await lango(folder, 'doctor', ...session, 's1', '--fix')).toMatchObject({
+  expect(await inFolder(folder, 'doctor', ...session, 's1', '--fix')).toMatchObject({
     code: 0,
     text: expect.stringContaining('Continue with: lango chat --session s1-healed --user ann --app lango'),
   })
-  expect(await lango(folder, 'lint', ...session, 's1-healed')).toMatchObject({ code: 0 })
+  expect(await inFolder(folder, 'lint', ...session, 's1-healed')).toMatchObject({ code: 0 })
 
   const store = await openStore(`sqlite:${join(folder, 'lango.db')}`)
   const key = { appName: 'lango', userId: 'ann', sessionId: 's1-healed' }
@@ -65,7 +51,7 @@ test('a bricked session from an ADK database imports, lints, heals and runs on e
   })
   await everyProfile.expectNextMessageWorks(store, key)
   await store.close()
-}, 60_000)
+})
 
 const SAMPLE = new Set([2, 9, 17, 29, 44, 58])
 const rows = MALFORMED_HISTORIES.filter(({ row }) => SAMPLE.has(row))

@@ -1,6 +1,7 @@
 /**
- * The command line as JavaScript, for tests that start it as a program. Types are stripped file by file, once for
- * each state of the sources: a start from TypeScript costs twice the time, and tests start it a hundred times.
+ * Lango, the scripts of this folder and the examples as JavaScript, for tests that start them as programs. Types are
+ * stripped file by file, once for each state of the sources: a start from TypeScript costs twice the time, and the
+ * tests start some hundred processes.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -9,34 +10,51 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const SOURCES = join(ROOT, 'src')
-// Below node_modules, so that the packages are found.
-const CACHE = join(ROOT, 'node_modules/.cache/lango-cli')
+// Below node_modules, so that the packages are found. The folder has a copy of package.json, so `lango` and
+// `lango/*` in the examples are its own `dist`, as they are for a user.
+const CACHE = join(ROOT, 'node_modules/.cache/lango-built')
 const OLD_MS = 24 * 60 * 60 * 1000
 
-/** The file that `node` starts. */
-export const BUILT_LANGO = await build()
+/** Where the files of a folder of the repository are put. */
+const FOLDERS = { src: 'dist', 'test/support': 'test/support', examples: 'examples' }
+
+const BUILT = await build()
+
+/** The file that `node` starts for the command line. */
+export const BUILT_LANGO = join(BUILT, 'dist/cli/main.js')
+
+/** The file that `node` starts for a TypeScript file of `test/support` or `examples`. */
+export function builtFile(folder: 'test/support' | 'examples', name: string): string {
+  return join(BUILT, folder, name.replace(/\.ts$/, '.js'))
+}
 
 interface Source {
-  name: string
+  /** Of the TypeScript. */
+  file: string
+  /** Of the JavaScript, in the folder that is made. */
+  output: string
   text: string
 }
 
 async function build(): Promise<string> {
-  const sources = await readSources()
-  const hash = createHash('sha256')
-  for (const { name, text } of sources) hash.update(`${name}\0${text}\0`)
+  const sources = (await Promise.all(Object.entries(FOLDERS).map(readSources))).flat()
+  const hash = createHash('sha256').update(await readFile(join(ROOT, 'package.json')))
+  for (const { output, text } of sources) hash.update(`${output}\0${text}\0`)
   const folder = join(CACHE, hash.digest('hex').slice(0, 16))
   if (!existsSync(folder)) await fill(folder, sources)
-  return join(folder, 'dist/cli/main.js')
+  return folder
 }
 
-async function readSources(): Promise<Source[]> {
-  const names = (await readdir(SOURCES, { recursive: true })).filter(
+async function readSources([from, to]: [from: string, to: string]): Promise<Source[]> {
+  const names = (await readdir(join(ROOT, from), { recursive: true })).filter(
     name => name.endsWith('.ts') && !name.endsWith('.test.ts'),
   )
   return Promise.all(
-    names.sort().map(async name => ({ name, text: await readFile(join(SOURCES, name), 'utf8') })),
+    names.sort().map(async name => {
+      const file = join(ROOT, from, name)
+      const output = join(to, name.replace(/\.ts$/, '.js'))
+      return { file, output, text: await readFile(file, 'utf8') }
+    }),
   )
 }
 
@@ -44,13 +62,15 @@ async function readSources(): Promise<Source[]> {
 async function fill(folder: string, sources: readonly Source[]): Promise<void> {
   const draft = `${folder}.${randomUUID()}`
   const { transformWithOxc } = await import('vite')
-  for (const { name, text } of sources) {
-    const file = join(draft, 'dist', name.replace(/\.ts$/, '.js'))
-    await mkdir(dirname(file), { recursive: true })
-    await writeFile(file, (await transformWithOxc(text, join(SOURCES, name))).code)
+  for (const { file, output, text } of sources) {
+    const target = join(draft, output)
+    await mkdir(dirname(target), { recursive: true })
+    await writeFile(target, (await transformWithOxc(text, file)).code)
   }
   await copyFile(join(ROOT, 'package.json'), join(draft, 'package.json'))
   await symlink(join(ROOT, 'dist/web'), join(draft, 'dist/web'))
+  // The scripts import `../../src/…`.
+  await symlink('dist', join(draft, 'src'))
   await rename(draft, folder).catch(async error => {
     await rm(draft, { recursive: true, force: true })
     if (!existsSync(folder)) throw error

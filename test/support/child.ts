@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { builtFile } from './built-lango.js'
 
 export interface Child {
   readonly process: ChildProcess
@@ -15,9 +16,8 @@ export interface Child {
 
 /** Runs a TypeScript file of `test/support` in a separate process. `imports` are loaded before it. */
 export function runScript(name: string, args: readonly string[], imports: readonly string[] = []): Child {
-  const script = fileURLToPath(new URL(name, import.meta.url))
-  const loaders = ['tsx', ...imports].flatMap(module => ['--import', module])
-  const child = spawn(process.execPath, [...loaders, script, ...args], {
+  const loaders = imports.flatMap(module => ['--import', module])
+  const child = spawn(process.execPath, [...loaders, builtFile('test/support', name), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
   })

@@ -14,6 +14,8 @@ export interface WebServerOptions {
   /** Gives the agent the built-in tools for this folder besides the three small ones. */
   workspace?: string | undefined
   tokens?: Record<string, string> | undefined
+  /** The folder with the built page. Without one, it is built where its sources have changed. */
+  webRoot?: string | undefined
 }
 
 export interface WebServer {
@@ -25,7 +27,7 @@ export interface WebServer {
 
 /** Serves the built page and an agent with three small tools. */
 export async function startWebServer(options: WebServerOptions): Promise<WebServer> {
-  const { modelUrl, store, port = 0, tokens, workspace } = options
+  const { modelUrl, store, port = 0, tokens, workspace, webRoot = await builtWeb() } = options
   const builtIn = workspace ? builtInTools(BUILT_IN, { workspace }) : []
   const runtime = await createRuntime({
     store,
@@ -41,7 +43,7 @@ export async function startWebServer(options: WebServerOptions): Promise<WebServ
     runtime,
     port,
     host: '127.0.0.1',
-    webRoot: await builtWeb(),
+    webRoot,
     logger: silentLogger,
     version: '0.0.0-test',
     graceMs: 0,
