@@ -1,25 +1,31 @@
 // Every check that must pass before a change is published. Each step has a name, so a failure says which check
-// failed. `npm run check -- types lint` runs only those steps.
-import { spawnSync } from 'node:child_process'
+// failed. `npm run check -- types lint` runs only those steps. Two steps run at a time; what a step prints appears
+// when it has ended, followed by its line of the summary.
+import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const LANES = 2
 
+/** The longest steps start first. */
 const STEPS = {
-  types: ['npx', ['--no-install', 'tsc', '--noEmit']],
-  'web-types': ['npx', ['--no-install', 'tsc', '--noEmit', '-p', 'web']],
-  lint: ['npx', ['--no-install', 'biome', 'check', '--error-on-warnings', '.']],
-  rooms: ['node', ['scripts/check-rooms.mjs']],
-  house: ['node', ['scripts/check-house.mjs']],
-  structure: ['node', ['scripts/check-structure.mjs']],
-  walk: ['node', ['scripts/trace-walk.mjs', '--check']],
-  rules: ['node', ['scripts/check-rules.mjs']],
-  unused: ['npx', ['--no-install', 'knip', '--no-progress']],
-  'code-blocks': ['node', ['scripts/check-code-blocks.mjs']],
-  scenarios: ['node', ['scripts/check-scenarios.mjs']],
   build: ['node', ['scripts/build.mjs']],
   package: ['node', ['scripts/check-package.mjs']],
+  types: ['npx', ['--no-install', 'tsc', '--noEmit']],
+  'code-blocks': ['node', ['scripts/check-code-blocks.mjs']],
+  rules: ['node', ['scripts/check-rules.mjs']],
+  'web-types': ['npx', ['--no-install', 'tsc', '--noEmit', '-p', 'web']],
+  unused: ['npx', ['--no-install', 'knip', '--no-progress']],
+  rooms: ['node', ['scripts/check-rooms.mjs']],
+  lint: ['npx', ['--no-install', 'biome', 'check', '--error-on-warnings', '.']],
+  walk: ['node', ['scripts/trace-walk.mjs', '--check']],
+  structure: ['node', ['scripts/check-structure.mjs']],
+  house: ['node', ['scripts/check-house.mjs']],
+  scenarios: ['node', ['scripts/check-scenarios.mjs']],
 }
+
+/** A step that reads what another one writes waits for its end. */
+const AFTER = { package: 'build' }
 
 const asked = process.argv.slice(2)
 const unknown = asked.filter(name => !(name in STEPS))
@@ -28,16 +34,42 @@ if (unknown.length > 0) {
   process.exit(1)
 }
 
+const names = asked.length > 0 ? [...new Set(asked)] : Object.keys(STEPS)
+// A step and those that wait for it, one after another.
+const chains = names
+  .filter(name => !names.includes(AFTER[name]))
+  .map(name => [name, ...names.filter(other => AFTER[other] === name)])
 const failed = []
-for (const name of asked.length > 0 ? asked : Object.keys(STEPS)) {
+
+await Promise.all(Array.from({ length: LANES }, runChains))
+if (failed.length > 0) {
+  console.error(`check failed: ${names.filter(name => failed.includes(name)).join(', ')}`)
+  process.exit(1)
+}
+
+async function runChains() {
+  for (let chain = chains.shift(); chain !== undefined; chain = chains.shift()) {
+    for (const name of chain) await runStep(name)
+  }
+}
+
+async function runStep(name) {
   const [command, args] = STEPS[name]
   const started = Date.now()
-  const { status } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit' })
+  const { code, output } = await outcomeOf(
+    spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] }),
+  )
   const seconds = ((Date.now() - started) / 1000).toFixed(1)
-  console.log(`${status === 0 ? 'ok  ' : 'FAIL'} ${name} (${seconds} s)`)
-  if (status !== 0) failed.push(name)
+  process.stdout.write(output)
+  console.log(`${code === 0 ? 'ok  ' : 'FAIL'} ${name} (${seconds} s)`)
+  if (code !== 0) failed.push(name)
 }
-if (failed.length > 0) {
-  console.error(`check failed: ${failed.join(', ')}`)
-  process.exit(1)
+
+function outcomeOf(child) {
+  const chunks = []
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => chunks.push(chunk))
+  return new Promise(resolve => {
+    child.on('error', error => resolve({ code: null, output: `${error.message}\n` }))
+    child.on('close', code => resolve({ code, output: Buffer.concat(chunks) }))
+  })
 }
