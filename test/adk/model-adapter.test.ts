@@ -526,7 +526,7 @@ describe('the budget', () => {
     expect(changes).toBeLessThan(10)
     expect(cuts.length).toBeLessThan(10)
     expect(cuts.length).toBeGreaterThan(0)
-  }, 60_000)
+  })
 
   test('what was learnt of the model scales the estimate', async () => {
     const seen: unknown[] = []

@@ -85,7 +85,7 @@ test('a message that could not be sent comes back, and the chat goes on', async 
   await chat.opened.runtime.store.createSession(key)
   const lease = await chat.opened.runtime.store.acquireLease(key)
   const sent = chat.send('are you there?')
-  await expect.poll(() => chat.state.phase, { timeout: 20_000 }).toBe('waiting')
+  await expect.poll(() => chat.state.phase).toBe('waiting')
   chat.stop()
   await sent
   expect(restored).toEqual(['are you there?'])

@@ -241,9 +241,7 @@ test('an interrupted import keeps nothing of the session that it was reading', a
   const header = JSON.stringify({ lango: 'session', version: 1, key: KEY, state: {}, messages: 2 })
   child.stdin?.write(`${header}\n${JSON.stringify(HARD_MESSAGES[0])}\n`)
   const ended = outcomeOf(child)
-  await expect
-    .poll(async () => (existsSync(join(cwd, 'lango.db')) ? messagesIn(url) : 0), { timeout: 20_000 })
-    .toBe(1)
+  await expect.poll(async () => (existsSync(join(cwd, 'lango.db')) ? messagesIn(url) : 0)).toBe(1)
   child.kill('SIGINT')
   expect(await ended).toMatchObject({
     code: 130,

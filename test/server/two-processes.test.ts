@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { LangoClient } from '../../src/client/client.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createDatabase, type TestDatabase } from '../support/postgres.js'
 import { numbers } from '../support/read-events.js'
 import { startServerProcess } from '../support/start-server.js'
-
-// Starting processes takes long on a busy machine.
-vi.setConfig({ testTimeout: 120_000 })
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -63,4 +60,4 @@ test('two servers on one PostgreSQL share runs: followed, stopped, approved and 
   const next = await other.client.start('killed', { text: 'say 3' })
   expect((await collect(other.client, next.runId)).at(-1)).toMatchObject({ finishReason: 'stop' })
   expect((await other.client.session('killed')).activeRun).toBeUndefined()
-}, 60_000)
+})

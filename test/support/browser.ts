@@ -117,7 +117,7 @@ function isAlive(processId: number): boolean {
 }
 
 /** How long a page may take on a busy machine. */
-export const PATIENCE_MS = 15_000
+export const PATIENCE_MS = 60_000
 
 /** What a page did that it must not do: errors, refused resources, requests to other hosts. */
 export interface WatchedPage {

@@ -3,7 +3,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll } from 'vitest'
 import type { SessionKey } from '../../../src/session/message.js'
 import type { SessionStore } from '../../../src/session/session-store.js'
-import { openStore } from '../../../src/store/open-store.js'
+import { openStore, parseStoreUrl } from '../../../src/store/open-store.js'
+import { openPostgres } from '../../../src/store/postgres.js'
+import type { SqlDatabase } from '../../../src/store/sql-database.js'
+import { openSqlite } from '../../../src/store/sqlite.js'
 import { createDatabase } from '../../support/postgres.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 
@@ -64,6 +67,14 @@ export function useStore(driver: Driver): Place {
     await stop()
   })
   return place
+}
+
+/** The database itself, below the store. */
+export async function openDatabase(url: string): Promise<SqlDatabase> {
+  const location = parseStoreUrl(url)
+  if (location.driver === 'sqlite') return openSqlite(location)
+  if (location.driver === 'postgres') return openPostgres(location)
+  throw new Error('memory has no database')
 }
 
 /** A key that no other test uses. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { Message } from '../../../src/session/message.js'
+import type { Message, SessionKey } from '../../../src/session/message.js'
 import { openStore } from '../../../src/store/open-store.js'
-import { DRIVERS, failureOf, fired, newKey, SHARED_DRIVERS, useStore } from './drivers.js'
+import { sql } from '../../../src/store/sql-database.js'
+import { DRIVERS, failureOf, fired, newKey, openDatabase, SHARED_DRIVERS, useStore } from './drivers.js'
 
 const message: Message = { role: 'user', content: 'x', timestamp: 1 }
 
@@ -16,6 +17,15 @@ describe.each(DRIVERS)('leases in $name', driver => {
     const key = newKey()
     await place.store.createSession(key)
     return key
+  }
+
+  /** Waits until the holder and the waiters of a session are so many. In memory a ticket is taken at once. */
+  async function ticketsAre(count: number, { appName }: SessionKey): Promise<void> {
+    if (driver.name === 'memory') return
+    const database = await openDatabase(place.url)
+    const query = sql('SELECT id FROM lango_leases WHERE app_name = ?', appName)
+    await expect.poll(async () => (await database.run(query)).length, { interval: 5 }).toBe(count)
+    await database.close()
   }
 
   test('while a lease is held only its holder writes', async () => {
@@ -77,7 +87,7 @@ describe.each(DRIVERS)('leases in $name', driver => {
         }),
       )
       // The ticket is taken asynchronously: the next waiter comes after it.
-      await pause(150)
+      await ticketsAre(index + 2, key)
     }
     await first.release()
     await Promise.all(waiters)
@@ -114,8 +124,8 @@ describe.each(DRIVERS)('leases in $name', driver => {
 
   test('a holder that stalls loses the lease, and its signal is aborted', async () => {
     const key = await session()
-    const lease = await place.store.acquireLease(key, { ttlMs: 60 })
-    const until = performance.now() + 200
+    const lease = await place.store.acquireLease(key, { ttlMs: 500 })
+    const until = performance.now() + 700
     while (performance.now() < until) {
       // Nothing else runs meanwhile: no timer can renew the lease.
     }

@@ -1,22 +1,10 @@
 import { DatabaseSync } from '@photostructure/sqlite'
 import { describe, expect, test } from 'vitest'
 import { migrate } from '../../../src/store/migrations.js'
-import { openStore, parseStoreUrl } from '../../../src/store/open-store.js'
-import { openPostgres } from '../../../src/store/postgres.js'
-import type { SqlDatabase } from '../../../src/store/sql-database.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { sql } from '../../../src/store/sql-database.js'
-import { openSqlite } from '../../../src/store/sqlite.js'
-
 import { runScript } from '../../support/child.js'
-import { failureOf, newKey, SHARED_DRIVERS } from './drivers.js'
-
-/** The database itself, below the store. */
-async function openDatabase(url: string): Promise<SqlDatabase> {
-  const location = parseStoreUrl(url)
-  if (location.driver === 'sqlite') return openSqlite(location)
-  if (location.driver === 'postgres') return openPostgres(location)
-  throw new Error('memory has no database')
-}
+import { failureOf, newKey, openDatabase, SHARED_DRIVERS } from './drivers.js'
 
 /** A database as the first schema left it: one session with a call and its answer. */
 async function writeFirstSchema(url: string, appName: string): Promise<void> {
