@@ -11,7 +11,7 @@ describe.each(MALFORMED_HISTORIES)('row $row: $title', row => {
   })
 })
 
-test('strict servers accept every repaired history', { timeout: 120_000 }, () => {
+test('strict servers accept every repaired history', { timeout: 600_000 }, () => {
   const seed = Number(process.env.LANGO_SEED ?? Math.floor(Math.random() * 2 ** 31))
   console.log(`repair against the strict servers: seed ${seed} (set LANGO_SEED to repeat)`)
   const report = fuzzRepair(1500, seed, { judge: strictJudge, prepare: signHistory })

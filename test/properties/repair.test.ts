@@ -13,7 +13,7 @@ const histories: fc.Arbitrary<ProviderMessage[]> = fc
   .map(tape => deepFreeze(buildHistory(tapeChooser(tape))))
 
 test('on every profile the result is valid, repairing twice equals once, every change is reported, and the input is not modified', {
-  timeout: 120_000,
+  timeout: 600_000,
 }, () => {
   fc.assert(
     fc.property(histories, history => {
