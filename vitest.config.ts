@@ -11,7 +11,10 @@ const INCLUDE = ['src/**/*.test.ts', 'test/**/*.test.ts']
  * the whole product. All others share the processes of the workers, because loading ADK and the sources once per
  * file would take more time than the tests.
  */
-const ALONE = ['test/house/**/*.test.ts', ...filesWith(/\bvi\.(mock|doMock|resetModules)\(|\blaunchBrowser\b/)]
+const ALONE = [
+  'test/house/**/*.test.ts',
+  ...filesWith(/\bvi\.(mock|doMock|resetModules)\(|\blaunchBrowser\b/),
+]
 
 /** These start first, so that none of them is still running when all others have ended. */
 const LONGEST = [
