@@ -20,6 +20,16 @@ export interface SessionStore {
   readMessages(key: SessionKey, options?: ReadOptions): Promise<StoredMessage[]>
   /** Appends, or replaces the message that has the same `id`. `session-not-found`, `lease-lost`, `session-busy`. */
   appendMessage(key: SessionKey, message: Message, options?: AppendOptions): Promise<{ seq: number }>
+  /**
+   * Appends in order, about a hundred messages per transaction, for imports and copied histories. When it fails, the
+   * messages before the failing transaction are stored. The state delta is stored with the last message. Callers
+   * append one by one to a store that lacks it.
+   */
+  appendMessages?(
+    key: SessionKey,
+    messages: readonly Message[],
+    options?: AppendOptions,
+  ): Promise<{ seq: number }[]>
   updateState(key: SessionKey, delta: State, options?: { fence?: number }): Promise<void>
   /** Copies state and messages up to and including `throughSeq` (default: all) to a new session of the same app and user. */
   forkSession(key: SessionKey, newSessionId: string, options?: { throughSeq?: number }): Promise<Session>

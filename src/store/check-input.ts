@@ -75,6 +75,11 @@ export function checkMessage(message: Message): void {
   }
 }
 
+export function checkMessages(messages: readonly Message[]): void {
+  if (!Array.isArray(messages)) throw invalid('messages', 'must be an array', messages)
+  for (const message of messages) checkMessage(message)
+}
+
 /** The JSON of a value, or an error that names the field. */
 export function storableJson(field: string, value: unknown): string {
   let json: string | undefined

@@ -30,6 +30,7 @@ import {
   checkListQuery,
   checkLoadOptions,
   checkMessage,
+  checkMessages,
   checkName,
   checkNesting,
   checkObservation,
@@ -103,6 +104,24 @@ class CheckedStore implements SessionStore {
     return checked(check, () => this.#store.appendMessage(key, message, options))
   }
 
+  appendMessages(
+    key: SessionKey,
+    messages: readonly Message[],
+    options: AppendOptions = {},
+  ): Promise<{ seq: number }[]> {
+    const check = () => {
+      checkKey(key)
+      checkMessages(messages)
+      checkFence(options.fence)
+      if (options.stateDelta !== undefined) checkState('stateDelta', options.stateDelta)
+    }
+    return checked(check, () =>
+      this.#store.appendMessages
+        ? this.#store.appendMessages(key, messages, options)
+        : appendOneByOne(this.#store, key, messages, options),
+    )
+  }
+
   updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
     const check = () => {
       checkKey(key)
@@ -165,6 +184,26 @@ class CheckedStore implements SessionStore {
   close(): Promise<void> {
     return this.#store.close()
   }
+}
+
+/** Appends to a store in memory complete without returning to the event loop. */
+const APPENDS_BETWEEN_YIELDS = 100
+
+/** For a store without bulk appends. */
+async function appendOneByOne(
+  store: SessionStore,
+  key: SessionKey,
+  messages: readonly Message[],
+  { stateDelta, ...options }: AppendOptions,
+): Promise<{ seq: number }[]> {
+  const appended: { seq: number }[] = []
+  for (const [index, message] of messages.entries()) {
+    const isLast = index === messages.length - 1
+    const withState = isLast && stateDelta !== undefined ? { stateDelta } : {}
+    appended.push(await store.appendMessage(key, message, { ...options, ...withState }))
+    if (appended.length % APPENDS_BETWEEN_YIELDS === 0) await new Promise(resume => setImmediate(resume))
+  }
+  return appended
 }
 
 class CheckedRuns implements RunStore {

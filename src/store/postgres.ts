@@ -160,6 +160,7 @@ const POSTGRES: Dialect = {
   ticketLock: 'SELECT pg_advisory_xact_lock(hashtextextended(?, 1280329301))',
   requestLock: 'SELECT pg_advisory_xact_lock_shared(1280329301, 2)',
   pruneLock: 'SELECT pg_advisory_xact_lock(1280329301, 2)',
+  textsIn: '(SELECT json_array_elements_text(CAST(? AS json)))',
   // Escapes that no text can hold are left as JSON rather than failing the whole view.
   joinedOutputs: `CASE WHEN m.tool_calls ~ '\\\\u(0000|[dD][89a-fA-F])' THEN m.tool_calls ELSE (
         SELECT string_agg(call ->> 'output', chr(10) ORDER BY place)

@@ -27,9 +27,16 @@ export interface Append {
   fence: number | undefined
 }
 
+/** Several messages of one session. */
+export interface BulkAppend extends Omit<Append, 'row'> {
+  rows: readonly MessageRow[]
+}
+
 export interface AppendSql {
   /** The whole append, replacing included. */
   appendTask(append: Append): Task<number>
+  /** Appends all rows in order, and then applies the state. */
+  appendAllTask(append: BulkAppend): Task<number[]>
   /** The append of a new message without state, in one statement; no row means that something forbids it. */
   appendStatement(append: Append): Statement
   /** Locks a session for writing and checks that the caller may write. */
@@ -69,6 +76,26 @@ export function appendSql(dialect: Dialect): AppendSql {
     return seq
   }
 
+  function* appendAllTask({ rows, ...append }: BulkAppend): Task<number[]> {
+    const { key, changes, fence } = append
+    const session = yield* lockTask(key, fence)
+    const pk = numberIn(session, 'pk')
+    const seqs: number[] = []
+    if (yield* replacesAny(texts.findEvents, pk, rows)) {
+      for (const row of rows) seqs.push(yield* appendTask({ ...append, row, changes: [] }))
+    } else {
+      const before = numberIn(session, 'message_count')
+      seqs.push(...rows.map((_, index) => before + 1 + index))
+      yield* insertAll(pk, before, rows)
+      const turn = rows.findLastIndex(row => (row.flags & STARTS_TURN) !== 0)
+      const turnSeq = turn < 0 ? numberIn(session, 'turn_seq') : before + 1 + turn
+      const tokens = rows.reduce((all, row) => all + row.tokens, 0)
+      yield sql(texts.count, before + rows.length, tokens, turnSeq, pk)
+    }
+    yield* applyState(key, pk, changes)
+    return seqs
+  }
+
   function* updateStateTask(
     key: SessionKey,
     changes: readonly StateChange[],
@@ -90,21 +117,45 @@ export function appendSql(dialect: Dialect): AppendSql {
       : statement(texts.appendFenced, fence, ...names, ...counters, ...names, ...row.values)
   }
 
-  return { appendTask, appendStatement, lockTask, updateStateTask }
+  return { appendTask, appendAllTask, appendStatement, lockTask, updateStateTask }
 }
+
+/** Whether a row has the id of a stored message, or of a row before it. */
+function* replacesAny(findEvents: string, pk: number, rows: readonly MessageRow[]): Task<boolean> {
+  const ids = rows.flatMap(({ eventId }) => eventId ?? [])
+  if (ids.length === 0) return false
+  return new Set(ids).size < ids.length || (yield sql(findEvents, pk, JSON.stringify(ids))).length > 0
+}
+
+/** Few statement texts, whatever the number of rows: full statements first, then single rows. */
+function* insertAll(pk: number, before: number, rows: readonly MessageRow[]): Task<void> {
+  for (let start = 0; start < rows.length; ) {
+    const some = rows.slice(start, start + ROWS_PER_STATEMENT)
+    const together = some.length === ROWS_PER_STATEMENT ? some : some.slice(0, 1)
+    const values = together.flatMap((row, index) => [pk, before + 1 + start + index, ...row.values])
+    yield sql(
+      `INSERT INTO lango_messages (session_pk, seq, ${COLUMNS}) VALUES ${together.map(() => `(?, ?, ${PLACES})`).join(', ')}`,
+      ...values,
+    )
+    start += together.length
+  }
+}
+
+const ROWS_PER_STATEMENT = 16
 
 const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 const COLUMNS = MESSAGE_COLUMNS.join(', ')
 const PLACES = MESSAGE_COLUMNS.map(() => '?').join(', ')
 
 function appendTexts(dialect: Dialect) {
-  const { now, forUpdate, forKeyShare } = dialect
+  const { now, forUpdate, forKeyShare, textsIn } = dialect
   const touch = touched(dialect)
   return {
     anyTicket: `SELECT id FROM lango_leases WHERE ${SESSION_KEY} AND expires_at > ${now} LIMIT 1`,
     ownTicket: `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY} AND expires_at > ${now}${forKeyShare}`,
     lockSession: `SELECT pk, message_count, turn_seq FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,
     findEvent: 'SELECT seq, tokens FROM lango_messages WHERE session_pk = ? AND event_id = ?',
+    findEvents: `SELECT seq FROM lango_messages WHERE session_pk = ? AND event_id IN ${textsIn} LIMIT 1`,
     insert: `INSERT INTO lango_messages (session_pk, seq, ${COLUMNS}) VALUES (?, ?, ${PLACES})`,
     count: `UPDATE lango_sessions SET message_count = ?, token_total = token_total + ?, turn_seq = ?,
       ${touch} WHERE pk = ?`,

@@ -56,6 +56,8 @@ export interface Dialect {
   readonly requestLock: string
   /** Excludes writers of requests, so that no request refers to parts that are being deleted. */
   readonly pruneLock: string
+  /** The texts of a JSON array, given as the parameter, as a list for `IN`. */
+  readonly textsIn: string
   /** The outputs of `tool_calls` as one text, for the readable view. */
   readonly joinedOutputs: string
 }

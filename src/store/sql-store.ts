@@ -13,7 +13,7 @@ import type {
 } from '../session/session-store.js'
 import { LeaseHolder, type TicketStore } from './hold-lease.js'
 import { migrate } from './migrations.js'
-import { messageToRow } from './rows.js'
+import { type MessageRow, messageToRow } from './rows.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { type Dialect, numberIn, repeatableSql, type SqlDatabase, sql, type Task } from './sql-database.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
@@ -83,6 +83,25 @@ class SqlStore implements SessionStore {
     return { seq: seq ?? (await this.#database.write(() => this.#append.appendTask(append))) }
   }
 
+  async appendMessages(
+    key: SessionKey,
+    messages: readonly Message[],
+    options: AppendOptions = {},
+  ): Promise<{ seq: number }[]> {
+    const { stateDelta, fence } = options
+    const appended: { seq: number }[] = []
+    for (let start = 0; start < messages.length; start = appended.length) {
+      const rows = firstRows(messages, start)
+      const isLast = start + rows.length === messages.length
+      const changes = splitDelta('stateDelta', isLast ? stateDelta : undefined)
+      const append = { key, rows, changes, fence }
+      const seqs = await this.#database.write(() => this.#append.appendAllTask(append))
+      appended.push(...seqs.map(seq => ({ seq })))
+      if (!isLast) await new Promise(resume => setImmediate(resume))
+    }
+    return appended
+  }
+
   async updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
     const changes = splitDelta('delta', delta)
     await this.#database.write(() => this.#append.updateStateTask(key, changes, options.fence))
@@ -141,6 +160,25 @@ class SqlStore implements SessionStore {
     }
   }
 }
+
+/** The rows of one transaction: few enough that other writers and the event loop wait for milliseconds only. */
+function firstRows(messages: readonly Message[], start: number): MessageRow[] {
+  const rows: MessageRow[] = []
+  for (let length = 0; rows.length < MOST_ROWS && length < MOST_LENGTH; ) {
+    const message = messages[start + rows.length]
+    if (message === undefined) break
+    const row = messageToRow(message)
+    length += row.values.reduce<number>(
+      (all, value) => all + (typeof value === 'string' ? value.length : 8),
+      0,
+    )
+    rows.push(row)
+  }
+  return rows
+}
+
+const MOST_ROWS = 128
+const MOST_LENGTH = 500_000
 
 /** Tickets in a table; the database's clock decides when they expire. */
 class SqlTickets implements TicketStore {

@@ -175,6 +175,7 @@ const SQLITE: Dialect = {
   ticketLock: '',
   requestLock: '',
   pruneLock: '',
+  textsIn: '(SELECT value FROM json_each(?))',
   joinedOutputs: `(SELECT group_concat(value ->> '$.output', char(10)) FROM json_each(m.tool_calls))`,
 }
 
