@@ -69,7 +69,7 @@ const OWNED_PACKAGES = [
   ['@google/genai', ['^src/adk/sdk[.]ts$', '^src/provider/gemini/']],
   ['openai', ['^src/provider/openai/']],
   ['@anthropic-ai/sdk', ['^src/provider/anthropic/']],
-  ['@photostructure/sqlite', ['^src/store/sqlite[.]ts$']],
+  ['@photostructure/sqlite', ['^src/store/sqlite(-database)?[.]ts$']],
   ['pg', ['^src/store/postgres[.]ts$']],
   ['@modelcontextprotocol/sdk', ['^src/tools/mcp[^/]*[.]ts$']],
   ['pino', ['^src/observe/log[.]ts$']],

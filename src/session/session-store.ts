@@ -45,6 +45,8 @@ export interface SessionStore {
   acquireLease(key: SessionKey, options?: LeaseOptions): Promise<Lease>
   readonly runs: RunStore
   readonly calibration: CalibrationStore
+  /** Fails with `store-unavailable` when the store does not answer, or its file was deleted, replaced or truncated. */
+  check?(): Promise<void>
   /** Releases leases, connections and timers; afterwards the process can exit by itself. */
   close(): Promise<void>
 }

@@ -181,6 +181,10 @@ class CheckedStore implements SessionStore {
     return checked(check, () => this.#store.acquireLease(key, options))
   }
 
+  async check(): Promise<void> {
+    await this.#store.check?.()
+  }
+
   close(): Promise<void> {
     return this.#store.close()
   }

@@ -17,8 +17,8 @@ class FakeDesk implements TicketStore {
     return this.tickets[0] === ticket
   }
 
-  async renew(): Promise<boolean> {
-    return true
+  async renew(tickets: readonly number[]): Promise<ReadonlySet<number>> {
+    return new Set(tickets)
   }
 
   async giveBack(_key: unknown, ticket: number): Promise<void> {
@@ -34,7 +34,7 @@ function never<T>(): Promise<T> {
 /** Resolves when the signal fires; the fallback keeps the process running, as a run would. */
 function outcomeOf(signal: AbortSignal): Promise<string> {
   return new Promise(resolve => {
-    const timer = setTimeout(() => resolve('never told'), 5000)
+    const timer = setTimeout(() => resolve('not aborted'), 15_000)
     signal.addEventListener('abort', () => {
       clearTimeout(timer)
       resolve((signal.reason as Error).message)
@@ -44,7 +44,7 @@ function outcomeOf(signal: AbortSignal): Promise<string> {
 
 describe('a lease', () => {
   test('is lost when a renewal neither succeeds nor fails', async () => {
-    const ticketStore = Object.assign(new FakeDesk(), { renew: () => never<boolean>() })
+    const ticketStore = Object.assign(new FakeDesk(), { renew: () => never<ReadonlySet<number>>() })
     const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
     expect(await outcomeOf(lease.lost)).toContain('could not be renewed in time')
     // Whoever waits need not wait for a renewal whose answer alone was lost.
@@ -57,6 +57,51 @@ describe('a lease', () => {
     await new Promise(resolve => setTimeout(resolve, 1000))
     expect(lease.lost.aborted).toBe(false)
     await lease.release()
+  })
+
+  test('that was not renewed in time is kept when the store still has it', async () => {
+    const ticketStore = new FakeDesk()
+    const asked: number[][] = []
+    let answer: () => void = () => {}
+    // The first renewal is answered after the lease has expired; the second is made then.
+    ticketStore.renew = async tickets => {
+      asked.push([...tickets])
+      if (asked.length === 1) {
+        await new Promise<void>(resolve => {
+          answer = resolve
+        })
+      } else answer()
+      return new Set(tickets)
+    }
+    const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
+    await expect.poll(() => asked.length, { timeout: 5000 }).toBeGreaterThan(3)
+    expect(lease.lost.aborted).toBe(false)
+    await lease.release()
+  })
+
+  test('that the store no longer has is lost', async () => {
+    const ticketStore = Object.assign(new FakeDesk(), { renew: async () => new Set<number>() })
+    const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
+    expect(await outcomeOf(lease.lost)).toContain('another writer took it')
+  })
+
+  test('is renewed together with the others of its process', async () => {
+    const ticketStore = new FakeDesk()
+    const asked: number[][] = []
+    ticketStore.isFirst = async () => true
+    ticketStore.renew = async tickets => {
+      asked.push([...tickets])
+      return new Set(tickets)
+    }
+    const holder = new LeaseHolder(ticketStore)
+    const leases = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        holder.acquire({ ...key, sessionId: `s${index}` }, { ttlMs: 900 + index }),
+      ),
+    )
+    await expect.poll(() => asked.length, { timeout: 5000 }).toBeGreaterThan(0)
+    expect(asked[0]).toEqual(leases.map(({ fence }) => fence))
+    await holder.close()
   })
 
   test('that cannot be returned ends anyway, wakes the waiters, and may be released again', async () => {

@@ -1,21 +1,28 @@
 /**
- * Leases by tickets, for every store. A writer takes a ticket; the lowest ticket that has not expired holds the
- * lease, and its number is the fence. Waiting tickets are renewed like held ones, so a crashed waiter's ticket
- * expires and the queue keeps moving.
+ * Leases by tickets, for every store. A writer takes a ticket; the lowest ticket holds the lease, and its number is
+ * the fence. An expired ticket is deleted when the lease is granted to the next one, and not before: a holder that
+ * was late, and whose lease nobody took, renews it and continues. Waiting tickets are renewed like held ones, so a
+ * crashed waiter's ticket expires and the queue keeps moving.
  */
 
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease, LeaseOptions } from '../session/session-store.js'
 
-/** Where tickets are stored. Whether one has expired is decided by the store's own clock. */
+/**
+ * Where tickets are stored. Whether one has expired is decided by the store's own clock. A ticket that is valid for
+ * longer than its time was stored before the clock was set back: it gets its time, counted from when that is noticed.
+ */
 export interface TicketStore {
   /** A new ticket, after all existing ones. */
   take(key: SessionKey, ttlMs: number): Promise<number>
-  /** Whether the ticket is the lowest that has not expired. */
-  isFirst(key: SessionKey, ticket: number): Promise<boolean>
-  /** Extends a ticket; `false` when it has expired or was deleted. An expired ticket is never valid again. */
-  renew(key: SessionKey, ticket: number, ttlMs: number): Promise<boolean>
+  /**
+   * Whether the ticket is the lowest. Deletes lower ones that have expired: their holders find them gone. `isNew` says
+   * that the ticket has just been taken: most are then first.
+   */
+  isFirst(key: SessionKey, ticket: number, isNew: boolean): Promise<boolean>
+  /** Extends tickets by their time, expired ones too, and returns those that still exist. */
+  renew(tickets: readonly number[]): Promise<ReadonlySet<number>>
   giveBack(key: SessionKey, ticket: number): Promise<void>
 }
 
@@ -24,6 +31,7 @@ export class LeaseHolder {
   readonly #tickets: TicketStore
   readonly #held = new Set<HeldLease>()
   readonly #wakers = new Set<() => void>()
+  #timer: NodeJS.Timeout | undefined
   #closed = false
 
   constructor(tickets: TicketStore) {
@@ -38,6 +46,7 @@ export class LeaseHolder {
       const ticket = await this.#tickets.take(key, ttlMs)
       const lease: HeldLease = new HeldLease(this.#tickets, key, ticket, ttlMs, () => this.#forget(lease))
       this.#held.add(lease)
+      this.#schedule()
       try {
         if (await this.#untilFirst(lease, deadline, signal)) return lease
       } catch (error) {
@@ -66,7 +75,8 @@ export class LeaseHolder {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       throwIfAborted(signal, lease.key)
       if (this.#closed) throw closedWhileWaiting(lease.key)
-      if (await this.#tickets.isFirst(lease.key, lease.fence)) return true
+      const isNew = pauseMs === FIRST_PAUSE_MS
+      if (await this.#tickets.isFirst(lease.key, lease.fence, isNew)) return true
       if (lease.lost.aborted) return false
       const leftMs = deadline - performance.now()
       if (leftMs <= 0) throw busy(lease.key, Math.round(performance.now() - since))
@@ -94,12 +104,40 @@ export class LeaseHolder {
     this.#wakeAll()
   }
 
+  /** One timer for all leases, for the one that is due first. */
+  #schedule(): void {
+    clearTimeout(this.#timer)
+    let dueAt = Number.POSITIVE_INFINITY
+    for (const lease of this.#held) dueAt = Math.min(dueAt, lease.dueAt)
+    if (dueAt === Number.POSITIVE_INFINITY) return
+    this.#timer = setTimeout(() => void this.#renewDue(), Math.max(1, dueAt - performance.now()))
+    // A lease must not keep an otherwise idle process running.
+    this.#timer.unref()
+  }
+
+  /** Renews in one statement what is due, and what will be soon. */
+  async #renewDue(): Promise<void> {
+    const now = performance.now()
+    const due = [...this.#held].filter(lease => lease.dueAt - lease.ttlMs / 6 <= now)
+    for (const lease of due) lease.dueAt = Number.POSITIVE_INFINITY
+    this.#schedule()
+    try {
+      const kept = due.length === 0 ? undefined : await this.#tickets.renew(due.map(({ fence }) => fence))
+      for (const lease of due) lease.answered(kept?.has(lease.fence) ?? false, now)
+    } catch {
+      for (const lease of due) lease.retry()
+    }
+    this.#schedule()
+  }
+
   #wakeAll(): void {
     for (const wake of [...this.#wakers]) wake()
   }
 }
 
 const LEAST_ATTEMPTS = 3
+/** How long a store may take to answer, at least: its machine may be as busy as this process. */
+const LEAST_ANSWER_MS = 3000
 const FIRST_PAUSE_MS = 4
 const LONGEST_PAUSE_MS = 100
 const CLOSE_TIMEOUT_MS = 2000
@@ -107,12 +145,13 @@ const CLOSE_TIMEOUT_MS = 2000
 class HeldLease implements Lease {
   readonly key: SessionKey
   readonly fence: number
+  readonly ttlMs: number
+  /** When to renew it next; never while it is being renewed. */
+  dueAt: number
   readonly #tickets: TicketStore
-  readonly #ttlMs: number
   readonly #onEnd: () => void
   readonly #lost = new AbortController()
   #renewedAt = performance.now()
-  #timer: NodeJS.Timeout | undefined
   #deadline: NodeJS.Timeout | undefined
   #ended = false
 
@@ -120,9 +159,9 @@ class HeldLease implements Lease {
     this.#tickets = tickets
     this.key = key
     this.fence = ticket
-    this.#ttlMs = ttlMs
+    this.ttlMs = ttlMs
     this.#onEnd = onEnd
-    this.#schedule(ttlMs / 3)
+    this.dueAt = this.#renewedAt + ttlMs / 3
     this.#watch()
   }
 
@@ -147,50 +186,62 @@ class HeldLease implements Lease {
     await this.release()
   }
 
-  #schedule(ms: number): void {
-    this.#timer = setTimeout(() => void this.#renew(), Math.max(1, ms))
-    // A lease must not keep an otherwise idle process running.
-    this.#timer.unref()
+  /** The store's answer to a renewal. */
+  answered(isKept: boolean, askedAt: number): void {
+    if (this.#ended) return
+    if (!isKept) {
+      this.#expire('it was revoked, or another writer took it after it had expired')
+      return
+    }
+    this.#renewedAt = askedAt
+    this.dueAt = askedAt + this.ttlMs / 3
+    this.#watch()
   }
 
-  /** A renewal may neither succeed nor fail: `lost` is aborted on time anyway. */
+  /** A renewal failed: the store may be available again before the lease expires. */
+  retry(): void {
+    this.dueAt = performance.now() + Math.max(1, Math.min(this.ttlMs / 10, this.#leftMs()))
+  }
+
+  #leftMs(): number {
+    return this.#renewedAt + this.ttlMs - performance.now()
+  }
+
   #watch(): void {
     clearTimeout(this.#deadline)
     this.#deadline = setTimeout(
-      () => {
-        // After a stall the answer to a renewal may already be queued: it is handled first.
-        setImmediate(() => {
-          if (this.#ended || this.#leftMs() > 0) return
-          this.#expire('it could not be renewed in time')
-          // The renewal may have succeeded with only its answer missing.
-          this.#tickets.giveBack(this.key, this.fence).catch(() => {})
-        })
-      },
+      // After a stall the answer to a renewal may already be queued: it is handled first.
+      () => setImmediate(() => void this.#askOnce()),
       Math.max(1, Math.ceil(this.#leftMs())),
     )
     this.#deadline.unref()
   }
 
-  #leftMs(): number {
-    return this.#renewedAt + this.#ttlMs - performance.now()
-  }
-
-  async #renew(): Promise<void> {
-    const askedAt = performance.now()
-    try {
-      const renewed = await this.#tickets.renew(this.key, this.fence, this.#ttlMs)
-      if (this.#ended) return
-      if (!renewed) return this.#expire('it expired or was revoked')
-      this.#renewedAt = askedAt
-      this.#schedule(this.#ttlMs / 3)
+  /**
+   * The time is over, perhaps only because this process was busy: the store says whether another writer took the
+   * lease. When it fails, or does not answer for a while, the lease ends here.
+   */
+  async #askOnce(): Promise<void> {
+    if (this.#ended) return
+    // Timers may fire early, and a renewal may have succeeded meanwhile.
+    if (this.#leftMs() > 0) {
       this.#watch()
-    } catch {
-      if (this.#ended) return
-      // The store may be available again before the lease expires; after that, another writer may hold it.
-      const leftMs = this.#leftMs()
-      if (leftMs <= 0) return this.#expire('it could not be renewed in time')
-      this.#schedule(Math.min(this.#ttlMs / 10, leftMs))
+      return
     }
+    const askedAt = performance.now()
+    let isAnswered = false
+    const asking = this.#tickets.renew([this.fence]).then(
+      kept => {
+        isAnswered = true
+        this.answered(kept.has(this.fence), askedAt)
+      },
+      () => {},
+    )
+    await within(Math.max(this.ttlMs, LEAST_ANSWER_MS), asking)
+    if (isAnswered || this.#ended || this.#leftMs() > 0) return
+    this.#expire('it could not be renewed in time')
+    // The renewal may have succeeded with only its answer missing.
+    this.#tickets.giveBack(this.key, this.fence).catch(() => {})
   }
 
   #expire(why: string): void {
@@ -206,7 +257,7 @@ class HeldLease implements Lease {
 
   #end(): void {
     this.#ended = true
-    clearTimeout(this.#timer)
+    this.dueAt = Number.POSITIVE_INFINITY
     clearTimeout(this.#deadline)
   }
 }

@@ -59,8 +59,8 @@ export class MemoryStore implements SessionStore {
   readonly #sessions = new Map<string, MemorySession>()
   readonly #appState = new Map<string, Map<string, string>>()
   readonly #userState = new Map<string, Map<string, string>>()
-  readonly #tickets = new MemoryTickets()
-  readonly #leases = new LeaseHolder(this.#tickets)
+  readonly #tickets: MemoryTickets
+  readonly #leases: LeaseHolder
   readonly #runs = new MemoryRuns(
     () => this.#assertOpen(),
     key => this.#sessions.get(keyText(key))?.messages.length,
@@ -69,6 +69,12 @@ export class MemoryStore implements SessionStore {
   readonly calibration = new MemoryCalibration(() => this.#assertOpen())
   #lastPk = 0
   #closed = false
+
+  /** `now`: milliseconds of a clock for leases. */
+  constructor({ now = () => performance.now() }: { now?: () => number } = {}) {
+    this.#tickets = new MemoryTickets(now)
+    this.#leases = new LeaseHolder(this.#tickets)
+  }
 
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
     this.#assertOpen()
@@ -189,6 +195,10 @@ export class MemoryStore implements SessionStore {
     return this.#leases.acquire(key, options)
   }
 
+  async check(): Promise<void> {
+    this.#assertOpen()
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
@@ -218,8 +228,8 @@ export class MemoryStore implements SessionStore {
   #writable(key: SessionKey, fence: number | undefined): MemorySession {
     const session = this.#sessions.get(keyText(key))
     if (session === undefined) throw sessionNotFound(key)
-    if (fence !== undefined && !this.#tickets.isAlive(key, fence)) throw leaseLost(key, fence)
-    if (fence === undefined && this.#tickets.anyAlive(key)) throw sessionBusy(key)
+    if (fence !== undefined && !this.#tickets.isHeld(key, fence)) throw leaseLost(key, fence)
+    if (fence === undefined && this.#tickets.isTaken(key)) throw sessionBusy(key)
     return session
   }
 
@@ -300,52 +310,66 @@ function clone<T>(data: T): T {
 
 interface Ticket {
   number: number
+  ttlMs: number
   expiresAt: number
 }
 
 /** Tickets in memory. The clock is monotonic: setting the wall clock must not end a lease. */
 class MemoryTickets implements TicketStore {
   readonly #lines = new Map<string, Ticket[]>()
+  readonly #now: () => number
   #last = 0
 
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
   async take(key: SessionKey, ttlMs: number): Promise<number> {
-    const ticket = { number: ++this.#last, expiresAt: performance.now() + ttlMs }
-    this.#lines.set(lineOf(key), [...this.#alive(key), ticket])
+    const ticket = { number: ++this.#last, ttlMs, expiresAt: this.#now() + ttlMs }
+    this.#lines.set(lineOf(key), [...this.#line(key), ticket])
     return ticket.number
   }
 
   async isFirst(key: SessionKey, ticket: number): Promise<boolean> {
-    return this.#alive(key)[0]?.number === ticket
+    this.#keep(key, ({ number, expiresAt }) => number >= ticket || expiresAt > this.#now())
+    return this.#line(key)[0]?.number === ticket
   }
 
-  async renew(key: SessionKey, ticket: number, ttlMs: number): Promise<boolean> {
-    const found = this.#alive(key).find(({ number }) => number === ticket)
-    if (found === undefined) return false
-    found.expiresAt = performance.now() + ttlMs
-    return true
+  async renew(tickets: readonly number[]): Promise<ReadonlySet<number>> {
+    const asked = new Set(tickets)
+    const found = [...this.#lines.values()].flat().filter(({ number }) => asked.has(number))
+    for (const ticket of found) ticket.expiresAt = this.#now() + ticket.ttlMs
+    return new Set(found.map(({ number }) => number))
   }
 
   async giveBack(key: SessionKey, ticket: number): Promise<void> {
-    const left = this.#alive(key).filter(({ number }) => number !== ticket)
-    if (left.length === 0) this.#lines.delete(lineOf(key))
-    else this.#lines.set(lineOf(key), left)
+    this.#keep(key, ({ number }) => number !== ticket)
   }
 
-  isAlive(key: SessionKey, ticket: number): boolean {
-    return this.#alive(key).some(({ number }) => number === ticket)
+  isHeld(key: SessionKey, ticket: number): boolean {
+    return this.#line(key).some(({ number }) => number === ticket)
   }
 
-  anyAlive(key: SessionKey): boolean {
-    return this.#alive(key).length > 0
+  /** Whether a writer without a ticket has to stay out. One that may write takes the session from late holders. */
+  isTaken(key: SessionKey): boolean {
+    this.#keep(key, ({ expiresAt }) => expiresAt > this.#now())
+    return this.#line(key).length > 0
   }
 
   deleteAll(key: SessionKey): void {
     this.#lines.delete(lineOf(key))
   }
 
-  #alive(key: SessionKey): Ticket[] {
-    const now = performance.now()
-    return (this.#lines.get(lineOf(key)) ?? []).filter(({ expiresAt }) => expiresAt > now)
+  #keep(key: SessionKey, isKept: (ticket: Ticket) => boolean): void {
+    const left = this.#line(key).filter(isKept)
+    if (left.length === 0) this.#lines.delete(lineOf(key))
+    else this.#lines.set(lineOf(key), left)
+  }
+
+  #line(key: SessionKey): Ticket[] {
+    const line = this.#lines.get(lineOf(key)) ?? []
+    for (const ticket of line) ticket.expiresAt = Math.min(ticket.expiresAt, this.#now() + ticket.ttlMs)
+    return line
   }
 }
 

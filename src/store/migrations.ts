@@ -53,6 +53,7 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   nestedSessions,
   requestParts,
   titlesAndRuns,
+  leaseTimes,
 ]
 
 function sessionsAndRuns(dialect: Dialect): readonly string[] {
@@ -188,4 +189,9 @@ function titlesAndRuns({ integer }: Dialect): readonly string[] {
     `ALTER TABLE lango_runs ADD COLUMN started_at ${integer}`,
     `ALTER TABLE lango_runs ADD COLUMN after_seq ${integer}`,
   ]
+}
+
+/** A ticket records its own time, so that one process renews many at once and a clock that was set back is noticed. */
+function leaseTimes({ integer }: Dialect): readonly string[] {
+  return [`ALTER TABLE lango_leases ADD COLUMN ttl_ms ${integer}`]
 }

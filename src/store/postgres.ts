@@ -38,6 +38,7 @@ export async function openPostgres(location: PostgresLocation): Promise<SqlDatab
 
 class PostgresDatabase implements SqlDatabase {
   readonly dialect = POSTGRES
+  readonly work = { statements: 0, commits: 0 }
   readonly #pool: Pool
   readonly #location: PostgresLocation
   readonly #clients = new Set<PoolClient>()
@@ -62,9 +63,16 @@ class PostgresDatabase implements SqlDatabase {
   async run(statement: Statement): Promise<readonly Row[]> {
     const repeatable = statement.repeatable === true || /^\s*(SELECT|SHOW)\b/.test(statement.text)
     return this.#retrying(
-      async () => (await this.#pool.query(this.#query(statement))).rows,
+      async () => {
+        if (!/^\s*(SELECT|SHOW)\b/.test(statement.text)) this.work.commits++
+        return (await this.#pool.query(this.#query(statement))).rows
+      },
       () => repeatable,
     )
+  }
+
+  async check(): Promise<void> {
+    await this.run(sql('SELECT 1 FROM lango_schema LIMIT 1'))
   }
 
   isDuplicate(error: unknown): boolean {
@@ -90,6 +98,7 @@ class PostgresDatabase implements SqlDatabase {
         await client.query(begin)
         const result = await this.#steps(client, task)
         committing = true
+        this.work.commits++
         await client.query('COMMIT')
         return result
       } catch (error) {
@@ -127,6 +136,7 @@ class PostgresDatabase implements SqlDatabase {
   }
 
   #query({ text, parameters }: Statement): { name: string; text: string; values: unknown[] } {
+    this.work.statements++
     let prepared = this.#prepared.get(text)
     if (prepared === undefined) {
       let number = 0
@@ -157,10 +167,9 @@ const POSTGRES: Dialect = {
   versionTableExists: "SELECT count(to_regclass('lango_schema')) AS present",
   // Two arbitrary numbers identify the lock; they are the same in every release.
   migrationLock: 'SELECT pg_advisory_xact_lock(1280329301, 1)',
-  ticketLock: 'SELECT pg_advisory_xact_lock(hashtextextended(?, 1280329301))',
   requestLock: 'SELECT pg_advisory_xact_lock_shared(1280329301, 2)',
   pruneLock: 'SELECT pg_advisory_xact_lock(1280329301, 2)',
-  textsIn: '(SELECT json_array_elements_text(CAST(? AS json)))',
+  eachValue: 'json_array_elements_text(CAST(? AS json))',
   // Escapes that no text can hold are left as JSON rather than failing the whole view.
   joinedOutputs: `CASE WHEN m.tool_calls ~ '\\\\u(0000|[dD][89a-fA-F])' THEN m.tool_calls ELSE (
         SELECT string_agg(call ->> 'output', chr(10) ORDER BY place)

@@ -47,17 +47,7 @@ export interface AppendSql {
 export function appendSql(dialect: Dialect): AppendSql {
   const texts = appendTexts(dialect)
 
-  function* lockTask(key: SessionKey, fence: number | undefined): Task<Row> {
-    const names = [key.appName, key.userId, key.sessionId]
-    const tickets = yield fence === undefined
-      ? sql(texts.anyTicket, ...names)
-      : sql(texts.ownTicket, fence, ...names)
-    const [session] = yield sql(texts.lockSession, ...names)
-    if (session === undefined) throw sessionNotFound(key)
-    if (fence === undefined && tickets.length > 0) throw sessionBusy(key)
-    if (fence !== undefined && tickets.length === 0) throw leaseLost(key, fence)
-    return session
-  }
+  const lockTask = (key: SessionKey, fence: number | undefined) => lockSession(texts, key, fence)
 
   function* appendTask({ key, row, changes, fence }: Append): Task<number> {
     const session = yield* lockTask(key, fence)
@@ -120,6 +110,27 @@ export function appendSql(dialect: Dialect): AppendSql {
   return { appendTask, appendAllTask, appendStatement, lockTask, updateStateTask }
 }
 
+/**
+ * With a fence the ticket is locked before the session, as in deleting a session. Without one the session comes
+ * first: a lease that is taken meanwhile is then either visible, or granted after this write.
+ */
+function* lockSession(texts: AppendTexts, key: SessionKey, fence: number | undefined): Task<Row> {
+  const names = [key.appName, key.userId, key.sessionId]
+  const own = fence === undefined ? [] : yield sql(texts.ownTicket, fence, ...names)
+  const [session] = yield sql(texts.lockSession, ...names)
+  if (session === undefined) throw sessionNotFound(key)
+  if (fence === undefined && (yield* isTaken(texts, names))) throw sessionBusy(key)
+  if (fence !== undefined && own.length === 0) throw leaseLost(key, fence)
+  return session
+}
+
+/** A writer without a lease takes the session from holders that are late: they find their tickets gone. */
+function* isTaken(texts: AppendTexts, names: readonly string[]): Task<boolean> {
+  if ((yield sql(texts.anyTicket, ...names)).length === 0) return false
+  yield sql(texts.deleteExpired, ...names)
+  return (yield sql(texts.anyTicket, ...names)).length > 0
+}
+
 /** Whether a row has the id of a stored message, or of a row before it. */
 function* replacesAny(findEvents: string, pk: number, rows: readonly MessageRow[]): Task<boolean> {
   const ids = rows.flatMap(({ eventId }) => eventId ?? [])
@@ -147,15 +158,19 @@ const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 const COLUMNS = MESSAGE_COLUMNS.join(', ')
 const PLACES = MESSAGE_COLUMNS.map(() => '?').join(', ')
 
+type AppendTexts = ReturnType<typeof appendTexts>
+
 function appendTexts(dialect: Dialect) {
-  const { now, forUpdate, forKeyShare, textsIn } = dialect
+  const { now, forUpdate, forKeyShare, eachValue } = dialect
   const touch = touched(dialect)
   return {
-    anyTicket: `SELECT id FROM lango_leases WHERE ${SESSION_KEY} AND expires_at > ${now} LIMIT 1`,
-    ownTicket: `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY} AND expires_at > ${now}${forKeyShare}`,
+    anyTicket: `SELECT id FROM lango_leases WHERE ${SESSION_KEY} LIMIT 1`,
+    deleteExpired: `DELETE FROM lango_leases WHERE ${SESSION_KEY} AND expires_at <= ${now}`,
+    // Also after it has expired: the next holder deletes the ticket before it begins.
+    ownTicket: `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${forKeyShare}`,
     lockSession: `SELECT pk, message_count, turn_seq FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,
     findEvent: 'SELECT seq, tokens FROM lango_messages WHERE session_pk = ? AND event_id = ?',
-    findEvents: `SELECT seq FROM lango_messages WHERE session_pk = ? AND event_id IN ${textsIn} LIMIT 1`,
+    findEvents: `SELECT seq FROM lango_messages WHERE session_pk = ? AND event_id IN (SELECT value FROM ${eachValue}) LIMIT 1`,
     insert: `INSERT INTO lango_messages (session_pk, seq, ${COLUMNS}) VALUES (?, ?, ${PLACES})`,
     count: `UPDATE lango_sessions SET message_count = ?, token_total = token_total + ?, turn_seq = ?,
       ${touch} WHERE pk = ?`,
@@ -176,7 +191,7 @@ function appendTexts(dialect: Dialect) {
  * before its own: so an append that was checked under a lease is committed before the next holder begins.
  */
 function oneStatementTexts(dialect: Dialect) {
-  const { now, forKeyShare } = dialect
+  const { forKeyShare } = dialect
   const numbered = (condition: string) => `session AS (
       UPDATE lango_sessions SET message_count = message_count + 1, token_total = token_total + ?,
         turn_seq = CASE WHEN CAST(? AS INTEGER) = 0 THEN turn_seq ELSE message_count + 1 END, ${touched(dialect)}
@@ -186,11 +201,9 @@ function oneStatementTexts(dialect: Dialect) {
     INSERT INTO lango_messages (session_pk, seq, ${COLUMNS})
       SELECT pk, message_count, ${CAST_PLACES} FROM session RETURNING seq`
   return {
-    appendUnfenced: `WITH ${numbered(
-      `NOT EXISTS (SELECT 1 FROM lango_leases WHERE ${SESSION_KEY} AND expires_at > ${now})`,
-    )}`,
+    appendUnfenced: `WITH ${numbered(`NOT EXISTS (SELECT 1 FROM lango_leases WHERE ${SESSION_KEY})`)}`,
     appendFenced: `WITH ticket AS MATERIALIZED (
-      SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY} AND expires_at > ${now}${forKeyShare}
+      SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${forKeyShare}
     ), ${numbered('EXISTS (SELECT 1 FROM ticket)')}`,
   }
 }

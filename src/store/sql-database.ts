@@ -20,6 +20,8 @@ export type Task<T> = Generator<Statement, T, readonly Row[]>
 
 export interface SqlDatabase {
   readonly dialect: Dialect
+  /** How many statements and commits the database was asked for, transaction control aside. */
+  readonly work: { statements: number; commits: number }
   /** Runs the task in one transaction. It may run again from the start if the database requires it. */
   write<T>(task: () => Task<T>): Promise<T>
   /** Runs the task over one consistent view of the data. */
@@ -28,6 +30,8 @@ export interface SqlDatabase {
   run(statement: Statement): Promise<readonly Row[]>
   /** Whether the error reports a violated unique index. */
   isDuplicate(error: unknown): boolean
+  /** Fails when the database cannot be reached, or its file is not the one that was opened. */
+  check(): Promise<void>
   close(): Promise<void>
 }
 
@@ -50,14 +54,12 @@ export interface Dialect {
   readonly versionTableExists: string
   /** Acquired first by a migration; empty where the transaction is enough. */
   readonly migrationLock: string
-  /** Serializes taking tickets for one key, given as the parameter; empty where writers never run concurrently. */
-  readonly ticketLock: string
   /** Shared by all writers of requests; empty where writers never run concurrently. */
   readonly requestLock: string
   /** Excludes writers of requests, so that no request refers to parts that are being deleted. */
   readonly pruneLock: string
-  /** The texts of a JSON array, given as the parameter, as a list for `IN`. */
-  readonly textsIn: string
+  /** The texts or numbers of a JSON array, given as the parameter, as a table with the column `value`. */
+  readonly eachValue: string
   /** The outputs of `tool_calls` as one text, for the readable view. */
   readonly joinedOutputs: string
 }

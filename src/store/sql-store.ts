@@ -1,3 +1,4 @@
+import { AgentError } from '../errors.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
   AppendOptions,
@@ -48,13 +49,15 @@ class SqlStore implements SessionStore {
   readonly calibration: SqlCalibration
   readonly #database: SqlDatabase
   readonly #append: AppendSql
+  readonly #tickets: SqlTickets
   readonly #leases: LeaseHolder
   #closing: Promise<void> | undefined
 
   constructor(database: SqlDatabase) {
     this.#database = database
     this.#append = appendSql(database.dialect)
-    this.#leases = new LeaseHolder(new SqlTickets(database))
+    this.#tickets = new SqlTickets(database)
+    this.#leases = new LeaseHolder(this.#tickets)
     this.runs = new SqlRuns(database)
     this.calibration = new SqlCalibration(database)
   }
@@ -80,7 +83,7 @@ class SqlStore implements SessionStore {
     const { stateDelta, fence } = options
     const append = { key, row: messageToRow(message), changes: splitDelta('stateDelta', stateDelta), fence }
     const seq = await this.#appendInOneTrip(append)
-    return { seq: seq ?? (await this.#database.write(() => this.#append.appendTask(append))) }
+    return { seq: seq ?? (await this.#write(key, () => this.#append.appendTask(append))) }
   }
 
   async appendMessages(
@@ -95,7 +98,7 @@ class SqlStore implements SessionStore {
       const isLast = start + rows.length === messages.length
       const changes = splitDelta('stateDelta', isLast ? stateDelta : undefined)
       const append = { key, rows, changes, fence }
-      const seqs = await this.#database.write(() => this.#append.appendAllTask(append))
+      const seqs = await this.#write(key, () => this.#append.appendAllTask(append))
       appended.push(...seqs.map(seq => ({ seq })))
       if (!isLast) await new Promise(resume => setImmediate(resume))
     }
@@ -104,7 +107,7 @@ class SqlStore implements SessionStore {
 
   async updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
     const changes = splitDelta('delta', delta)
-    await this.#database.write(() => this.#append.updateStateTask(key, changes, options.fence))
+    await this.#write(key, () => this.#append.updateStateTask(key, changes, options.fence))
   }
 
   async forkSession(
@@ -140,9 +143,23 @@ class SqlStore implements SessionStore {
     return this.#leases.acquire(key, options)
   }
 
+  check(): Promise<void> {
+    return this.#database.check()
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#leases.close().then(() => this.#database.close())
     return this.#closing
+  }
+
+  /** A write that a lease may forbid. One that was stored before the clock was set back must not forbid it for long. */
+  async #write<T>(key: SessionKey, task: () => Task<T>): Promise<T> {
+    try {
+      return await this.#database.write(task)
+    } catch (error) {
+      if (error instanceof AgentError && error.code === 'session-busy') await this.#tickets.limit(key)
+      throw error
+    }
   }
 
   /**
@@ -191,60 +208,94 @@ class SqlTickets implements TicketStore {
   }
 
   async take(key: SessionKey, ttlMs: number): Promise<number> {
-    return this.#database.write(() => this.#takeTask(key, ttlMs))
+    const names = namesOf(key)
+    const statement =
+      this.#database.dialect.name === 'sqlite'
+        ? sql(this.#texts.take, ...names, ttlMs, ttlMs)
+        : sql(this.#texts.takeInOrder, JSON.stringify(names), ...names, ttlMs, ttlMs)
+    const [row] = await this.#database.run(statement)
+    return numberIn(row, 'id')
   }
 
-  async isFirst(key: SessionKey, ticket: number): Promise<boolean> {
-    const [first] = await this.#database.run(sql(this.#texts.first, ...namesOf(key)))
-    if (numberIn(first, 'id') !== ticket) return false
-    return (
-      this.#database.dialect.name === 'sqlite' || this.#database.write(() => this.#succeedTask(key, ticket))
+  async isFirst(key: SessionKey, ticket: number, isNew: boolean): Promise<boolean> {
+    const names = namesOf(key)
+    const isConcurrent = this.#database.dialect.name === 'postgres'
+    if (!isConcurrent || !isNew) {
+      // Most polls find a holder that is on time: reading first avoids the locks.
+      const [line] = await this.#database.run(sql(this.#texts.line, ticket, ticket, ticket, ...names))
+      if (numberIn(line, 'own') === 0 || numberIn(line, 'alive') > 0) return false
+      if (!isConcurrent && numberIn(line, 'before') === 0) return true
+    }
+    if (!isConcurrent) return this.#database.write(() => this.#succeedTask(names, ticket))
+    const of = [...names, ticket]
+    const [row] = await this.#database.run(
+      repeatableSql(this.#texts.succeed, ...of, ...of, ...names, ...of, ...of, ...of),
     )
+    return numberIn(row, 'before') === 0 && numberIn(row, 'own') === 1
   }
 
-  async renew(key: SessionKey, ticket: number, ttlMs: number): Promise<boolean> {
-    const rows = await this.#database.run(repeatableSql(this.#texts.renew, ttlMs, ticket, ...namesOf(key)))
-    return rows.length > 0
+  async renew(tickets: readonly number[]): Promise<ReadonlySet<number>> {
+    const rows = await this.#database.run(repeatableSql(this.#texts.renew, JSON.stringify(tickets)))
+    return new Set(rows.map(row => numberIn(row, 'id')))
   }
 
   async giveBack(key: SessionKey, ticket: number): Promise<void> {
     await this.#database.run(repeatableSql(this.#texts.giveBack, ticket, ...namesOf(key)))
   }
 
-  /** Numbers must become visible in order, so taking another one for the same key waits for the commit. */
-  *#takeTask(key: SessionKey, ttlMs: number): Task<number> {
-    const { ticketLock } = this.#database.dialect
-    if (ticketLock !== '') yield sql(ticketLock, JSON.stringify(namesOf(key)))
-    yield sql(this.#texts.deleteExpired, ...namesOf(key))
-    const [row] = yield sql(this.#texts.take, ...namesOf(key), ttlMs)
-    return numberIn(row, 'id')
+  /** Limits tickets that were stored before the clock was set back. */
+  async limit(key: SessionKey): Promise<void> {
+    await this.#database.run(repeatableSql(this.#texts.limit, ...namesOf(key), Number.MAX_SAFE_INTEGER))
   }
 
-  /**
-   * Where writers run concurrently, an append that was checked under an older lease, or before there was any,
-   * may not be committed yet. Deleting the older tickets waits for the former, locking the session for the latter.
-   */
-  *#succeedTask(key: SessionKey, ticket: number): Task<boolean> {
-    yield sql(this.#texts.deleteOlder, ticket, ...namesOf(key))
-    yield sql(this.#texts.lockSession, ...namesOf(key))
-    const [first] = yield sql(this.#texts.first, ...namesOf(key))
-    return numberIn(first, 'id') === ticket
+  *#succeedTask(names: readonly string[], ticket: number): Task<boolean> {
+    yield sql(this.#texts.limit, ...names, ticket)
+    yield sql(this.#texts.deleteExpired, ...names, ticket)
+    const [line] = yield sql(this.#texts.line, ticket, ticket, ticket, ...names)
+    return numberIn(line, 'before') === 0 && numberIn(line, 'own') === 1
   }
 }
 
 const OF_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
+/** Tickets of older releases have no time of their own: they had the default. */
+const TTL = 'COALESCE(ttl_ms, 10000)'
+const TICKET = 'INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms)'
 
-function ticketTexts({ now, forUpdate }: Dialect) {
+function ticketTexts({ name, now, eachValue }: Dialect) {
+  const limit = `UPDATE lango_leases SET expires_at = ${now} + ${TTL}
+    WHERE ${OF_KEY} AND id < ? AND expires_at > ${now} + ${TTL}`
+  const deleteExpired = `DELETE FROM lango_leases WHERE ${OF_KEY} AND id < ? AND expires_at <= ${now}`
   return {
-    first: `SELECT id FROM lango_leases WHERE ${OF_KEY} AND expires_at > ${now} ORDER BY id LIMIT 1`,
-    deleteExpired: `DELETE FROM lango_leases WHERE ${OF_KEY} AND expires_at <= ${now}`,
-    deleteOlder: `DELETE FROM lango_leases WHERE id < ? AND ${OF_KEY}`,
-    take: `INSERT INTO lango_leases (app_name, user_id, session_id, expires_at)
-      VALUES (?, ?, ?, ${now} + CAST(? AS BIGINT)) RETURNING id`,
-    renew: `UPDATE lango_leases SET expires_at = ${now} + CAST(? AS BIGINT)
-      WHERE id = ? AND ${OF_KEY} AND expires_at > ${now} RETURNING id`,
+    limit,
+    deleteExpired,
+    take: `${TICKET} VALUES (?, ?, ?, ${now} + CAST(? AS BIGINT), CAST(? AS BIGINT)) RETURNING id`,
+    line: `SELECT count(CASE WHEN id = ? THEN 1 END) AS own, count(CASE WHEN id < ? THEN 1 END) AS before,
+      count(CASE WHEN id < ? AND expires_at > ${now} AND expires_at <= ${now} + ${TTL} THEN 1 END) AS alive
+      FROM lango_leases WHERE ${OF_KEY}`,
+    renew: `UPDATE lango_leases SET expires_at = ${now} + ${TTL}
+      WHERE id IN (SELECT CAST(value AS BIGINT) FROM ${eachValue}) RETURNING id`,
     giveBack: `DELETE FROM lango_leases WHERE id = ? AND ${OF_KEY}`,
-    lockSession: `SELECT pk FROM lango_sessions WHERE ${OF_KEY}${forUpdate}`,
+    ...(name === 'postgres' ? concurrentTexts(now, limit, deleteExpired) : { takeInOrder: '', succeed: '' }),
+  }
+}
+
+/**
+ * Where writers run concurrently. Numbers must become visible in order, so taking another one for the same key waits
+ * for the commit. An append that was checked under an older lease, or before there was any, may not be committed yet:
+ * deleting the older tickets waits for the former, locking the session for the latter. While an older ticket is alive,
+ * the session is not locked, because its holder writes.
+ */
+function concurrentTexts(now: string, limit: string, deleteExpired: string) {
+  return {
+    takeInOrder: `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended(?, 1280329301)))
+      ${TICKET} SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ${now} + CAST(? AS BIGINT), CAST(? AS BIGINT)
+      FROM turn RETURNING id`,
+    succeed: `WITH limited AS (${limit}), gone AS (${deleteExpired} RETURNING id), locked AS MATERIALIZED (
+        SELECT pk FROM lango_sessions WHERE ${OF_KEY} AND NOT EXISTS (
+          SELECT 1 FROM lango_leases WHERE ${OF_KEY} AND id < ? AND expires_at > ${now}
+        ) FOR UPDATE
+      ) SELECT (SELECT count(*) FROM lango_leases WHERE ${OF_KEY} AND id < ?) - (SELECT count(*) FROM gone) AS before,
+        (SELECT count(*) FROM lango_leases WHERE ${OF_KEY} AND id = ?) AS own, (SELECT count(*) FROM locked) AS locked`,
   }
 }
 

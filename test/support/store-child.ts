@@ -52,6 +52,14 @@ const TASKS: Record<string, (store: SessionStore) => Promise<void>> = {
     }
   },
 
+  /** Appends without waiting, closes, and exits at once. */
+  async quit(store) {
+    for (let index = 0; index < count; index++)
+      void store.appendMessage(key, { role: 'user', content: `${index}`, timestamp: 1 })
+    await store.close()
+    process.exit(0)
+  },
+
   /** Holds a lease until it is killed. */
   async hold(store) {
     const lease = await store.acquireLease(key, { ttlMs: count })

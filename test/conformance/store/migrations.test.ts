@@ -58,6 +58,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 3 },
       { version: 4 },
       { version: 5 },
+      { version: 6 },
     ])
     await database.close()
     await started.stop()
@@ -97,6 +98,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 3 },
       { version: 4 },
       { version: 5 },
+      { version: 6 },
     ])
     await database.close()
     await started.stop()

@@ -1,0 +1,314 @@
+import { createRequire } from 'node:module'
+import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite'
+import { within } from './hold-lease.js'
+import type { Dialect, Row, SqlDatabase, Statement, Task } from './sql-database.js'
+import { BUSY_TIMEOUT_MS, errcodeOf, FileGuard, isBusy, toAgentError } from './sqlite-file.js'
+import { storeClosed } from './store-errors.js'
+
+/** A write that waits for the next transaction. */
+interface Pending {
+  /** Until when a lock of another process is waited for. */
+  readonly deadline: number
+  /** Runs the task; what it returns is called after the commit. */
+  run(): () => void
+  reject(error: unknown): void
+}
+
+/**
+ * Writes that arrive while the event loop is busy share one transaction and one fsync. The transaction runs
+ * synchronously from begin to commit, so no other work of this process can run in between, and is limited in
+ * time. A lock of another process is waited for with timers: the event loop stays free, and reads work meanwhile.
+ */
+export class SqliteDatabase implements SqlDatabase {
+  readonly dialect = SQLITE
+  readonly work = { statements: 0, commits: 0 }
+  readonly #connection: DatabaseSyncInstance
+  readonly #file: string
+  readonly #guard: FileGuard | undefined
+  readonly #prepared = new Map<string, StatementSyncInstance>()
+  #queue: Pending[] = []
+  #isScheduled = false
+  #attempts = 0
+  #nextCheckpoint = 0
+  #closing: Promise<void> | undefined
+  #onIdle: () => void = () => {}
+
+  constructor(connection: DatabaseSyncInstance, file: string, guard?: FileGuard) {
+    this.#connection = connection
+    this.#file = file
+    this.#guard = guard
+  }
+
+  write<T>(task: () => Task<T>): Promise<T> {
+    return new Promise((fulfil, reject) => {
+      if (this.#closing) return reject(storeClosed())
+      const run = () => {
+        const result = this.#steps(task)
+        return () => fulfil(result)
+      }
+      this.#queue.push({ deadline: performance.now() + BUSY_TIMEOUT_MS, run, reject })
+      this.#schedule()
+    })
+  }
+
+  async read<T>(task: () => Task<T>): Promise<T> {
+    return this.#reading(() => {
+      try {
+        this.#prepare('BEGIN').run()
+        const result = this.#steps(task)
+        this.#prepare('COMMIT').run()
+        return result
+      } finally {
+        this.#rollback()
+      }
+    })
+  }
+
+  async run(statement: Statement): Promise<readonly Row[]> {
+    if (/^\s*SELECT\b/.test(statement.text)) return this.#reading(() => this.#all(statement))
+    return this.write(function* (): Task<readonly Row[]> {
+      return yield statement
+    })
+  }
+
+  async check(): Promise<void> {
+    await this.#reading(() => this.#guard?.check())
+    await this.run({ text: 'SELECT 1 FROM lango_schema LIMIT 1', parameters: [] })
+  }
+
+  isDuplicate(error: unknown): boolean {
+    const code = errcodeOf(error) ?? errcodeOf((error as { cause?: unknown }).cause)
+    return code === 1555 || code === 2067
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  /** What was accepted is stored first, if no other process keeps the file locked. */
+  async #close(): Promise<void> {
+    if (this.#queue.length > 0) {
+      await within(CLOSE_TIMEOUT_MS, new Promise<void>(idle => (this.#onIdle = idle)))
+    }
+    for (const { reject } of this.#queue.splice(0)) reject(storeClosed())
+    this.#prepared.clear()
+    if (!this.#connection.isOpen) return
+    try {
+      this.#guard?.check()
+      if (this.#guard) leaveOneFile(this.#connection)
+    } catch {
+      // Another process uses the file, or the file is gone: nothing is left to do here.
+    }
+    this.#connection.close()
+  }
+
+  async #reading<T>(work: () => T): Promise<T> {
+    try {
+      return await whileBusy(() => {
+        if (!this.#connection.isOpen) throw storeClosed()
+        return work()
+      })
+    } catch (error) {
+      throw toAgentError(error, this.#file)
+    }
+  }
+
+  /** After the current phase of the event loop, so that all writes which become ready in it join. */
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => this.#flush())
+  }
+
+  #flush(): void {
+    this.#isScheduled = false
+    if (this.#queue.length > 0 && this.#begin()) this.#runGroup()
+    if (this.#queue.length === 0) this.#onIdle()
+    else this.#schedule()
+  }
+
+  /** `false` when another process holds the lock, or the file cannot be used. */
+  #begin(): boolean {
+    try {
+      this.#guard?.check()
+      this.#prepare('BEGIN IMMEDIATE').run()
+      this.#attempts = 0
+      return true
+    } catch (error) {
+      const now = performance.now()
+      const failed = isBusy(error) ? this.#queue.filter(({ deadline }) => deadline <= now) : this.#queue
+      this.#queue = this.#queue.filter(pending => !failed.includes(pending))
+      for (const { reject } of failed) reject(toAgentError(error, this.#file))
+      if (this.#queue.length > 0) {
+        this.#isScheduled = true
+        setTimeout(() => this.#flush(), pauseMs(++this.#attempts))
+      }
+      return false
+    }
+  }
+
+  /** One transaction: each task succeeds or fails by itself, and is acknowledged after the commit. */
+  #runGroup(): void {
+    const until = performance.now() + GROUP_MS
+    const isAlone = this.#queue.length === 1
+    const group: Pending[] = []
+    const settle: (() => void)[] = []
+    try {
+      do {
+        const pending = this.#queue.shift()
+        if (pending === undefined) break
+        group.push(pending)
+        settle.push(isAlone ? pending.run() : this.#runInSavepoint(pending))
+      } while (performance.now() < until)
+      this.#prepare('COMMIT').run()
+      this.work.commits++
+      this.#checkpoint(this.#guard?.check() ?? 0)
+    } catch (error) {
+      this.#rollback()
+      for (const { reject } of group) reject(toAgentError(error, this.#file))
+      return
+    }
+    for (const each of settle) each()
+  }
+
+  #runInSavepoint(pending: Pending): () => void {
+    this.#prepare('SAVEPOINT task').run()
+    try {
+      const fulfil = pending.run()
+      this.#prepare('RELEASE task').run()
+      return fulfil
+    } catch (error) {
+      // Some errors (a full disk) have rolled back the whole transaction.
+      if (!this.#connection.isTransaction) throw error
+      this.#prepare('ROLLBACK TO task').run()
+      this.#prepare('RELEASE task').run()
+      return () => pending.reject(toAgentError(error, this.#file))
+    }
+  }
+
+  #steps<T>(task: () => Task<T>): T {
+    const steps = task()
+    let step = steps.next()
+    while (!step.done) step = steps.next(this.#all(step.value))
+    return step.value
+  }
+
+  #all({ text, parameters }: Statement): Row[] {
+    this.work.statements++
+    return this.#prepare(text).all(...parameters) as Row[]
+  }
+
+  #rollback(): void {
+    // Some errors (a full disk) have rolled back already.
+    if (this.#connection.isOpen && this.#connection.isTransaction) this.#prepare('ROLLBACK').run()
+  }
+
+  #prepare(text: string): StatementSyncInstance {
+    const known = this.#prepared.get(text)
+    if (known !== undefined) return known
+    if (!this.#connection.isOpen) throw storeClosed()
+    const statement = this.#connection.prepare(text)
+    this.#prepared.set(text, statement)
+    return statement
+  }
+
+  /**
+   * Commits copy a log of ordinary size into the database by themselves, in milliseconds. A reader of another process
+   * can make the log large; a thread copies a large one, because that takes long.
+   */
+  #checkpoint(logSize: number): void {
+    const now = performance.now()
+    if (logSize < LARGE_LOG || now < this.#nextCheckpoint || this.#closing) return
+    this.#nextCheckpoint = Number.POSITIVE_INFINITY
+    this.#connection.exec('PRAGMA wal_autocheckpoint = 0')
+    const done = (isWhole: boolean) => {
+      this.#nextCheckpoint = performance.now() + CHECKPOINT_PAUSE_MS
+      if (isWhole && this.#connection.isOpen)
+        this.#connection.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+    }
+    checkpointInThread(this.#file).then(done, () => done(true))
+  }
+}
+
+const CLOSE_TIMEOUT_MS = 2000
+/** How long one transaction may keep the event loop, before its commit. */
+const GROUP_MS = 10
+/** SQLite's own default: a commit that finds so many pages in the log copies them. */
+export const CHECKPOINT_PAGES = 1000
+const CHECKPOINT_PAUSE_MS = 1000
+/** In bytes. */
+export const LARGE_LOG = 4_000_000
+
+/** Retries while another process holds a lock, with timers. */
+export async function whileBusy<T>(work: () => T): Promise<T> {
+  const deadline = performance.now() + BUSY_TIMEOUT_MS
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return work()
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > deadline) throw error
+      await new Promise(resume => setTimeout(resume, pauseMs(attempt)))
+    }
+  }
+}
+
+/** Short at first, as locks are; by chance, so that waiting processes do not meet again. */
+function pauseMs(attempt: number): number {
+  return 1 + Math.random() * Math.min(25, 2 * attempt)
+}
+
+/** Resolves with whether the whole log was copied. */
+async function checkpointInThread(file: string): Promise<boolean> {
+  const { Worker } = await import('node:worker_threads')
+  const driver = createRequire(import.meta.url).resolve('@photostructure/sqlite')
+  const worker = new Worker(CHECKPOINT_THREAD, { eval: true, workerData: { driver, file } })
+  // A checkpoint must not keep an otherwise idle process running.
+  worker.unref()
+  return new Promise((fulfil, reject) => {
+    worker.on('message', (isWhole: boolean) => fulfil(isWhole))
+    worker.on('error', reject)
+    worker.on('exit', () => fulfil(false))
+  })
+}
+
+const CHECKPOINT_THREAD = `
+  const { parentPort, workerData } = require('node:worker_threads')
+  const { DatabaseSync } = require(workerData.driver)
+  const connection = new DatabaseSync(workerData.file, { timeout: 0 })
+  const { log, checkpointed } = connection.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
+  connection.close()
+  parentPort.postMessage(log === checkpointed)`
+
+/** Watches the file of an open connection. */
+export function guardOf(connection: DatabaseSyncInstance, file: string): FileGuard {
+  const { page_size: pageSize } = connection.prepare('PRAGMA page_size').get() as { page_size: number }
+  const count = connection.prepare('PRAGMA wal_checkpoint(NOOP)')
+  return new FileGuard(file, pageSize, () => (count.get() as { log: number }).log)
+}
+
+/**
+ * Copies the log into the database and removes it, unless another process uses the file. Closing alone would leave
+ * it: the driver cannot finalize statements. The next start switches to a log again.
+ */
+function leaveOneFile(connection: DatabaseSyncInstance): void {
+  connection.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  connection.exec('PRAGMA journal_mode = DELETE')
+}
+
+const SQLITE: Dialect = {
+  name: 'sqlite',
+  now: "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)",
+  identity: 'INTEGER PRIMARY KEY AUTOINCREMENT',
+  integer: 'INTEGER',
+  real: 'REAL',
+  roomForUpdates: '',
+  forUpdate: '',
+  forKeyShare: '',
+  versionTableExists: "SELECT count(*) AS present FROM sqlite_master WHERE name = 'lango_schema'",
+  migrationLock: '',
+  requestLock: '',
+  pruneLock: '',
+  eachValue: 'json_each(?)',
+  joinedOutputs: `(SELECT group_concat(value ->> '$.output', char(10)) FROM json_each(m.tool_calls))`,
+}

@@ -1,0 +1,196 @@
+import { DatabaseSync } from '@photostructure/sqlite'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Message, SessionKey } from '../../../src/session/message.js'
+import type { SessionStore } from '../../../src/session/session-store.js'
+import { MemoryStore } from '../../../src/store/memory-store.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { createDatabase } from '../../support/postgres.js'
+import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
+import { failureOf, newKey } from './drivers.js'
+
+const message: Message = { role: 'user', content: 'x', timestamp: 1 }
+const HOUR_MS = 3_600_000
+/** Renewed after twenty seconds: later than any of these tests ends. */
+const lasting = { ttlMs: 60_000 }
+
+interface Scene {
+  store: SessionStore
+  other: SessionStore
+  /** Sets the clock of the store ahead, or back. */
+  setAhead(ms: number): Promise<void>
+  /** The ticket of a process that crashed, if the store has such. */
+  leaveTicket?(key: SessionKey, aheadMs: number, ttlMs: number | null): Promise<void>
+  stop(): Promise<void>
+}
+
+const SCENES: { name: string; open(): Promise<Scene> }[] = [
+  {
+    name: 'memory',
+    async open() {
+      let aheadMs = 0
+      const store = new MemoryStore({ now: () => performance.now() + aheadMs })
+      const setAhead = async (ms: number) => {
+        aheadMs += ms
+      }
+      return { store, other: store, setAhead, stop: () => store.close() }
+    },
+  },
+  {
+    name: 'sqlite',
+    async open() {
+      const folder = await makeFolder()
+      const url = `sqlite:${folder}/store.db`
+      const [store, other] = [await openStore(url), await openStore(url)]
+      const database = new DatabaseSync(`${folder}/store.db`, { timeout: 5000 })
+      return {
+        store,
+        other,
+        async setAhead(ms) {
+          database.prepare('UPDATE lango_leases SET expires_at = expires_at - ?').run(ms)
+        },
+        async leaveTicket({ appName, userId, sessionId }, aheadMs, ttlMs) {
+          database
+            .prepare(
+              `INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms) VALUES (?, ?, ?, ?, ?)`,
+            )
+            .run(appName, userId, sessionId, Date.now() + aheadMs, ttlMs)
+        },
+        async stop() {
+          database.close()
+          await store.close()
+          await other.close()
+          await removeFolder(folder)
+        },
+      }
+    },
+  },
+  {
+    name: 'postgres',
+    async open() {
+      const database = await createDatabase()
+      const [store, other] = [await openStore(database.url), await openStore(database.url)]
+      return {
+        store,
+        other,
+        async setAhead(ms) {
+          await database.query('UPDATE lango_leases SET expires_at = expires_at - $1', [ms])
+        },
+        async leaveTicket({ appName, userId, sessionId }, aheadMs, ttlMs) {
+          await database.query(
+            `INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms) VALUES ($1, $2, $3, $4, $5)`,
+            [appName, userId, sessionId, Date.now() + aheadMs, ttlMs],
+          )
+        },
+        async stop() {
+          await store.close()
+          await other.close()
+          await database.drop()
+        },
+      }
+    },
+  },
+]
+
+describe.each(SCENES)('clocks and leases in $name', ({ open }) => {
+  let scene: Scene
+  beforeAll(async () => {
+    scene = await open()
+  })
+  afterAll(() => scene.stop())
+
+  async function session() {
+    const key = newKey()
+    await scene.store.createSession(key)
+    return key
+  }
+
+  test('an expired lease that nobody took still lets its holder write', async () => {
+    const key = await session()
+    const lease = await scene.store.acquireLease(key, lasting)
+    await scene.setAhead(HOUR_MS)
+    expect(await scene.store.appendMessage(key, message, { fence: lease.fence })).toEqual({ seq: 1 })
+    await scene.store.updateState(key, { a: 1 }, { fence: lease.fence })
+    await lease.release()
+  })
+
+  test('an expired lease that another took refuses its former holder', async () => {
+    const key = await session()
+    const lease = await scene.store.acquireLease(key, lasting)
+    await scene.setAhead(HOUR_MS)
+    const next = await scene.other.acquireLease(key, lasting)
+    expect(next.fence).toBeGreaterThan(lease.fence)
+    const late = await failureOf(scene.store.appendMessage(key, message, { fence: lease.fence }))
+    expect(late.code).toBe('lease-lost')
+    expect(await scene.other.appendMessage(key, message, { fence: next.fence })).toEqual({ seq: 1 })
+    await lease.release()
+    expect(await scene.other.appendMessage(key, message, { fence: next.fence })).toEqual({ seq: 2 })
+    await next.release()
+  })
+
+  test('a write without a lease takes the session from a holder whose lease has expired', async () => {
+    const key = await session()
+    const lease = await scene.store.acquireLease(key, lasting)
+    expect((await failureOf(scene.other.appendMessage(key, message))).code).toBe('session-busy')
+    await scene.setAhead(HOUR_MS)
+    expect(await scene.other.appendMessage(key, message)).toEqual({ seq: 1 })
+    const late = await failureOf(scene.store.appendMessage(key, message, { fence: lease.fence }))
+    expect(late.code).toBe('lease-lost')
+    await lease.release()
+  })
+
+  test('a clock that is set back takes no lease away, and the next writer gets it after its release', async () => {
+    const key = await session()
+    const lease = await scene.store.acquireLease(key, lasting)
+    await scene.setAhead(-HOUR_MS)
+    expect((await failureOf(scene.other.acquireLease(key))).code).toBe('session-busy')
+    expect((await failureOf(scene.other.appendMessage(key, message))).code).toBe('session-busy')
+    expect(await scene.store.appendMessage(key, message, { fence: lease.fence })).toEqual({ seq: 1 })
+    await lease.release()
+    await (await scene.other.acquireLease(key)).release()
+  })
+})
+
+describe.each(SCENES.filter(({ name }) => name !== 'memory'))(
+  'tickets of crashed processes in $name',
+  ({ open }) => {
+    let scene: Scene
+    beforeAll(async () => {
+      scene = await open()
+    })
+    afterAll(() => scene.stop())
+
+    async function session() {
+      const key = newKey()
+      await scene.store.createSession(key)
+      return key
+    }
+
+    test('a lease that was left before the clock was set back ends after its own time, for waiters', async () => {
+      const key = await session()
+      await scene.leaveTicket?.(key, HOUR_MS, 300)
+      const lease = await scene.store.acquireLease(key, { waitMs: 20_000 })
+      expect(await scene.store.appendMessage(key, message, { fence: lease.fence })).toEqual({ seq: 1 })
+      await lease.release()
+    })
+
+    test('a lease that was left before the clock was set back ends after its own time, for writers', async () => {
+      const key = await session()
+      await scene.leaveTicket?.(key, HOUR_MS, 300)
+      const code = () =>
+        scene.store.appendMessage(key, message).then(
+          () => 'stored',
+          (error: { code: string }) => error.code,
+        )
+      expect(await code()).toBe('session-busy')
+      await expect.poll(code, { timeout: 20_000 }).toBe('stored')
+    })
+
+    test('a ticket of an older release is valid for the default time', async () => {
+      const key = await session()
+      await scene.leaveTicket?.(key, 9000, null)
+      expect((await failureOf(scene.store.acquireLease(key))).code).toBe('session-busy')
+      await scene.setAhead(10_000)
+      await (await scene.store.acquireLease(key)).release()
+    })
+  },
+)
