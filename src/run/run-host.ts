@@ -6,11 +6,12 @@ import type {
   BasePlugin,
   BaseSessionService,
   Content,
+  Event,
   Part,
   RunConfig,
 } from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
-import type { SessionKey, State } from '../session/message.js'
+import type { Message, SessionKey, State } from '../session/message.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { PriceOf } from '../session/usage.js'
 import type { OnApproval } from './run-approvals.js'
@@ -60,13 +61,28 @@ export interface RunHost {
   readonly adk: AdkOptions
   /** How long a tool's request for approval waits for an answer. Default 300,000. */
   readonly approvalTimeoutMs?: number | undefined
-  sessionService(store: SessionStore, lease: Lease): BaseSessionService
+  sessionService(store: SessionStore, lease: Lease, hooks: SessionHooks): BaseSessionService
+  /** The message of a run as it is stored, and the invocation that it opens. */
+  openingMessage(content: Content): { message: Message; invocationId: string }
   /** Called with every event of every run. */
   observe?(event: RunEvent): void
   /** Called with every request before it is sent. */
   observeRequest?(runId: string, request: SentRequest): void
   /** Stores an event outside ADK's own loop. */
   appendNote(key: SessionKey, note: StoredNote, lease: Lease): Promise<void>
+}
+
+/** A user's message that was stored when its run was opened. */
+export interface StoredOpening {
+  message: Message
+  seq: number
+}
+
+/** What a run adds to the session service of one round. */
+export interface SessionHooks {
+  opening: StoredOpening | undefined
+  /** Called with an event of the run's session in the tick in which it is appended. */
+  onAppend(event: Event): void
 }
 
 /** The models that a host's agents use. */

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { adkFailure } from '../adk/adk-quirks.js'
 import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
@@ -18,7 +17,7 @@ import {
 } from './recovery.js'
 import { type ApprovalDesk, openApprovalDesk } from './run-approvals.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
-import type { RunHost, RunInput } from './run-host.js'
+import type { RunHost, RunInput, StoredOpening } from './run-host.js'
 import { RunLimits, transferTarget } from './run-limits.js'
 import { RunPlugin, startAdk } from './run-plugin.js'
 import { type AppendGate, gateAppends, Outbox, RunRecorder } from './run-recorder.js'
@@ -29,8 +28,17 @@ export interface RunLoopParts {
   key: SessionKey
   lease: Lease
   input: RunInput
+  /** The first event of the run. */
+  start: RunEvent
+  /** The message of the run and where it is stored; absent when the store could not open the run in one write. */
+  opening?: RunOpened | undefined
   /** Releases the session. */
   end(): Promise<void>
+}
+
+/** The user's message as the opening of the run stored it. */
+export interface RunOpened extends StoredOpening {
+  invocationId: string
 }
 
 /**
@@ -52,7 +60,14 @@ export class RunLoop {
   readonly #key: SessionKey
   readonly #lease: Lease
   readonly #input: RunInput
+  readonly #start: RunEvent
   readonly #end: () => Promise<void>
+  /** Until the first round has begun. */
+  #opening: RunOpened | undefined
+  /** Events that are stored with a message and not handed out yet. */
+  #ready: RunEvent[] = []
+  /** The number of the last event that was stored with an event of ADK's. */
+  readonly #lastSeqOf = new WeakMap<Event, number>()
   /** Opened by the first request for approval. */
   #desk: ApprovalDesk | undefined
   #failure: AgentError | undefined
@@ -64,30 +79,39 @@ export class RunLoop {
   /** The end of the run, once it has begun: it happens once, whether or not the events are read. */
   #shutting: Promise<RunEvent[]> | undefined
 
-  constructor({ host, key, lease, input, end }: RunLoopParts) {
-    this.runId = input.runId ?? randomUUID()
+  constructor({ host, key, lease, input, start, opening, end }: RunLoopParts) {
+    this.runId = start.runId
     this.#host = host
     this.#key = key
     this.#lease = lease
     this.#input = input
+    this.#start = start
+    this.#opening = opening
     this.#end = end
-    this.#gate = gateAppends(host.store)
     const names = new Set([host.rootAgent.name, ...subAgentNames(host.rootAgent)])
     this.#reader = new EventReader(names, reference => host.models.priceOf(reference))
     this.#recorder = new RunRecorder({
-      runs: host.store.runs,
+      store: host.store,
       key,
       runId: this.runId,
+      lease,
       logger: host.logger,
       observe: event => host.observe?.(event),
       onStored: input.onStored,
+    })
+    this.#gate = gateAppends({
+      store: host.store,
+      recorder: this.#recorder,
+      lease,
+      hasAppended: opening !== undefined,
     })
     this.#limits = new RunLimits(host.limits, this.#plugin)
   }
 
   async *events(message: Content): AsyncGenerator<RunEvent, void, undefined> {
     try {
-      yield await this.#recorder.record(this.#startEvent())
+      this.#recorder.began(this.#start)
+      yield this.#start
       yield* this.#rounds(message)
       yield* this.#finish()
     } finally {
@@ -106,17 +130,6 @@ export class RunLoop {
   /** Answers a tool call that waits for approval. */
   answerApproval(callId: string, answer: ApprovalAnswer): void {
     this.#desk?.answer(callId, answer)
-  }
-
-  #startEvent(): RunEventBody {
-    const model = this.#input.model ?? this.#host.models.rootReference
-    return {
-      type: 'run-start',
-      userId: this.#key.userId,
-      agent: this.#host.rootAgent.name,
-      model,
-      ...(model.startsWith('demo/') ? { demo: true } : {}),
-    }
   }
 
   /** The message itself; then, once, a correction for an unknown agent or a nudge for an empty answer. */
@@ -183,9 +196,15 @@ export class RunLoop {
   }
 
   #startAdk(message: Content, synthetic: boolean): AsyncGenerator<Event, void, undefined> {
+    const opening = this.#opening
+    this.#opening = undefined
+    if (opening) this.#plugin.expectInvocation(opening.invocationId)
     return startAdk(this.#host, {
       key: this.#key,
-      sessions: this.#host.sessionService(this.#gate.store, this.#lease),
+      sessions: this.#host.sessionService(this.#gate.store, this.#lease, {
+        opening,
+        onAppend: event => this.#appending(event),
+      }),
       plugin: this.#plugin,
       message,
       synthetic,
@@ -219,9 +238,21 @@ export class RunLoop {
     })
   }
 
-  async *#observe(event: Event): AsyncGenerator<RunEvent, void, undefined> {
+  /** Prepares the events of the run that report an event of ADK's: they are stored in one write with its message. */
+  #appending(event: Event): void {
+    if (event.author === 'user') return
     this.#pending.observe(event)
-    yield* this.#emit(this.#reader.read(event))
+    const events = this.#recorder.prepare([...this.#outbox.take(), ...this.#reader.read(event)])
+    this.#ready.push(...events)
+    this.#lastSeqOf.set(event, events.at(-1)?.seq ?? 0)
+  }
+
+  async *#observe(event: Event): AsyncGenerator<RunEvent, void, undefined> {
+    const lastSeq = this.#lastSeqOf.get(event)
+    if (lastSeq === undefined) {
+      this.#pending.observe(event)
+      yield* this.#emit(this.#reader.read(event))
+    } else yield* this.#takeReady(lastSeq)
     if (event.errorCode || event.errorMessage) {
       this.#failed(this.#plugin.modelError ?? event.errorMessage ?? event.errorCode)
       return
@@ -263,6 +294,7 @@ export class RunLoop {
     }
     const last = await this.#shutDown()
     this.#finished = true
+    yield* this.#takeReady(last[0]?.seq ?? 0)
     yield* last
   }
 
@@ -279,20 +311,26 @@ export class RunLoop {
     this.#shutting ??= (async () => {
       await this.#settle()
       const failure: RunEventBody[] = this.#failure ? [{ type: 'error', error: this.#failure }] : []
-      const last: RunEvent[] = []
-      for (const body of [...failure, this.#finishEvent()]) last.push(await this.#recorder.record(body))
+      const last = await this.#recorder.finish([...failure, this.#finishEvent()])
       await this.#end()
       return last
     })()
     return this.#shutting
   }
 
-  /** Records and yields events, until the run is shut down. */
+  /** Records and yields events, after those that were stored before them, until the run is shut down. */
   async *#emit(bodies: readonly RunEventBody[]): AsyncGenerator<RunEvent, void, undefined> {
-    for (const body of bodies) {
-      if (this.#shutting) return
-      yield await this.#recorder.record(body)
-    }
+    if (bodies.length === 0 || this.#shutting) return
+    const events = await this.#recorder.record(bodies)
+    yield* this.#takeReady(events[0]?.seq ?? 0)
+    yield* events
+  }
+
+  /** The events up to that number that were stored with messages. */
+  #takeReady(lastSeq: number): RunEvent[] {
+    const taken = this.#ready.filter(({ seq }) => seq <= lastSeq)
+    this.#ready = this.#ready.slice(taken.length)
+    return taken
   }
 
   #finishEvent(): RunEventBody {
@@ -314,7 +352,6 @@ export class RunLoop {
   /** Closes the store to ADK, answers open calls, and stores a marker of an abort for the next turn. */
   async #settle(): Promise<void> {
     await this.#gate.seal()
-    await this.#recorder.settled()
     if (this.#lease.lost.aborted) return
     try {
       for (const { parts, ...identity } of this.#pending.close(

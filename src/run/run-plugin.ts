@@ -26,6 +26,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   #wrapUpStarted = false
   #warning: string | undefined
   #nestedFailure: Error | undefined
+  #invocationId: string | undefined
   readonly #requests = new WeakSet<object>()
 
   constructor() {
@@ -35,6 +36,21 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   /** Whether a request went through this plugin: nested runners have no plugins. */
   owns(request: object): boolean {
     return this.#requests.has(request)
+  }
+
+  /** The id of the next invocation: its message is stored under it already. */
+  expectInvocation(invocationId: string): void {
+    this.#invocationId = invocationId
+  }
+
+  override async onUserMessageCallback({
+    invocationContext,
+  }: {
+    invocationContext: { invocationId: string }
+  }): Promise<Content | undefined> {
+    if (this.#invocationId !== undefined) invocationContext.invocationId = this.#invocationId
+    this.#invocationId = undefined
+    return undefined
   }
 
   grantWrapUp(wrapUp: WrapUp): void {

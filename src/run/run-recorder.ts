@@ -1,20 +1,32 @@
+import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
-import { AgentError, messageOf } from '../errors.js'
+import { AgentError, invariant, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { SessionKey } from '../session/message.js'
-import type { RunEventRecord, RunStore, SessionStore } from '../session/session-store.js'
+import type {
+  Lease,
+  Observation,
+  RunEventRecord,
+  RunRequest,
+  RunStep,
+  SessionStore,
+} from '../session/session-store.js'
 import type { RunEvent, RunEventBody, SentRequest } from './run-event.js'
 
 const BATCH_MS = 50
 const BATCH_EVENTS = 64
 
+/** A request waits this long for the answer of the model, so that both are stored in one write. */
+const REQUEST_MS = 1000
+
 /** Events that a store refuses are kept and retried; beyond this number the oldest are dropped. Every failed write is logged. */
 const MAXIMUM_WAITING = 10_000
 
 export interface RecorderParts {
-  runs: RunStore
+  store: SessionStore
   key: SessionKey
   runId: string
+  lease: Lease
   logger: Logger
   /** Called with every event as it happens. */
   observe?: (event: RunEvent) => void
@@ -22,53 +34,104 @@ export interface RecorderParts {
   onStored?: ((events: readonly RunEvent[]) => void) | undefined
 }
 
+/** What a write of the run holds besides the events and requests that wait for it. */
+type StepWrite = Pick<RunStep, 'message' | 'stateDelta' | 'calibration' | 'release'>
+
 /**
- * Numbers the events of one run and keeps them in the store. Deltas are stored in batches, at the latest after
- * 50 ms; every other event is stored before it is handed out. A store that fails here does not fail the run:
- * the messages are what must not be lost, and they have their own writes.
+ * Numbers the events of one run and stores them with the messages that they report, step by step. Deltas are stored
+ * in batches, at the latest after 50 ms; every other event is stored before it is handed out. A store that fails
+ * on events alone does not fail the run: the messages are what must not be lost.
  */
 export class RunRecorder {
   readonly runId: string
-  readonly #runs: RunStore
-  readonly #key: SessionKey
-  readonly #logger: Logger
-  readonly #observe: (event: RunEvent) => void
-  readonly #onStored: (events: readonly RunEvent[]) => void
+  readonly #parts: RecorderParts
   readonly #clock = new ToolClock()
   #seq = 0
   #step = 0
   #batch: RunEvent[] = []
   #batchStarted = 0
+  #requests: RunRequest[] = []
+  #observations: Observation[] = []
   #timer: NodeJS.Timeout | undefined
-  #flushing: Promise<void> = Promise.resolve()
-  readonly #saving = new Set<Promise<void>>()
+  #requestTimer: NodeJS.Timeout | undefined
+  #writing: Promise<unknown> = Promise.resolve()
 
-  constructor({ runs, key, runId, logger, observe, onStored }: RecorderParts) {
-    this.#runs = runs
-    this.#key = key
-    this.runId = runId
-    this.#logger = logger
-    this.#observe = observe ?? (() => {})
-    this.#onStored = onStored ?? (() => {})
+  constructor(parts: RecorderParts) {
+    this.runId = parts.runId
+    this.#parts = parts
   }
 
-  /** Gives an event its number and stores it, at once or with the next batch. */
-  async record(body: RunEventBody): Promise<RunEvent> {
+  /** Takes the first event of the run, which has its number and was stored with the opening. */
+  began(start: RunEvent): void {
+    this.#seq = start.seq
+    this.#guard(() => this.#parts.observe?.(start))
+    this.#announce([start])
+  }
+
+  /** Gives events their numbers. They are stored with the next write, at the latest after 50 ms. */
+  prepare(bodies: readonly RunEventBody[]): RunEvent[] {
+    const events = bodies.map(body => this.#number(body))
+    if (events.length === 0) return events
+    if (this.#batch.length === 0) this.#batchStarted = Date.now()
+    this.#batch.push(...events)
+    // Flushed by a timer too: when a model pauses, followers of the run still get the last delta.
+    this.#timer ??= setTimeout(() => void this.flush(), BATCH_MS).unref()
+    return events
+  }
+
+  /** Gives events their numbers and stores them, at once or, when all are deltas, with the next batch. */
+  async record(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
+    const events = this.prepare(bodies)
+    const isUrgent = bodies.some(({ type }) => type !== 'text-delta' && type !== 'reasoning-delta')
+    const isFull = this.#batch.length >= BATCH_EVENTS || Date.now() - this.#batchStarted >= BATCH_MS
+    if (events.length > 0 && (isUrgent || isFull)) await this.flush()
+    return events
+  }
+
+  /** Keeps the request of one model step for the next write and returns its number. The model call does not wait. */
+  saveRequest(request: SentRequest): number {
+    this.#step += 1
+    this.#requests.push({ step: this.#step, record: toJsonData(request) as Record<string, unknown> })
+    this.#requestTimer ??= setTimeout(() => void this.flush(), REQUEST_MS).unref()
+    return this.#step
+  }
+
+  /** Keeps a count of tokens for the end of the run. */
+  counted(observation: Observation): void {
+    this.#observations.push(observation)
+  }
+
+  /** Stores what is waiting. */
+  async flush(): Promise<void> {
+    await this.#inTurn(() => this.#writeWaiting({}))
+  }
+
+  /** Stores a message or a change of state together with what is waiting. Fails when it cannot be stored. */
+  append(write: StepWrite): Promise<{ seq?: number }> {
+    return this.#inTurn(() => this.#write(write))
+  }
+
+  /** Stores the last events and, where the store can do so in the same write, ends the lease. */
+  async finish(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
+    const events = this.prepare(bodies)
+    const { lease, store } = this.#parts
+    const calibration = sumByModel(this.#observations)
+    this.#observations = []
+    const release = store.runs.saveStep !== undefined && lease.released !== undefined && !lease.lost.aborted
+    const isStored = await this.#inTurn(() => this.#writeWaiting({ calibration, release }))
+    if (isStored && release) lease.released?.()
+    return events
+  }
+
+  #number(body: RunEventBody): RunEvent {
     this.#seq += 1
     const event: RunEvent = {
       ...this.#clock.timed(body),
-      sessionId: this.#key.sessionId,
+      sessionId: this.#parts.key.sessionId,
       runId: this.runId,
       seq: this.#seq,
     }
-    this.#guard(() => this.#observe(event))
-    if (this.#batch.length === 0) this.#batchStarted = Date.now()
-    this.#batch.push(event)
-    // Flushed by a timer too: when a model pauses, followers of the run still get the last delta.
-    this.#timer ??= setTimeout(() => void this.flush(), BATCH_MS).unref()
-    const isDelta = body.type === 'text-delta' || body.type === 'reasoning-delta'
-    const isFull = this.#batch.length >= BATCH_EVENTS || Date.now() - this.#batchStarted >= BATCH_MS
-    if (!isDelta || isFull) await this.flush()
+    this.#guard(() => this.#parts.observe?.(event))
     return event
   }
 
@@ -77,61 +140,81 @@ export class RunRecorder {
     try {
       notify()
     } catch (error) {
-      this.#logger.warn('A listener of a run failed', { runId: this.runId, error: messageOf(error) })
+      this.#parts.logger.warn('A listener of a run failed', { runId: this.runId, error: messageOf(error) })
     }
   }
 
-  /** Stores the request of one model step and returns its number. The end of the run waits for the write; the model call does not. */
-  saveRequest(request: SentRequest): number {
-    this.#step += 1
-    const step = this.#step
-    const saved = this.#guarded('request', () =>
-      this.#runs.saveRequest(this.runId, step, toJsonData(request) as Record<string, unknown>),
-    ).then(() => {})
-    this.#saving.add(saved)
-    void saved.then(() => this.#saving.delete(saved))
-    return step
+  #announce(events: readonly RunEvent[]): void {
+    if (events.length > 0) this.#guard(() => this.#parts.onStored?.(events))
   }
 
-  /** Resolves when every request has been stored. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#saving)
+  /** One write at a time, so that messages and events are stored in order. */
+  #inTurn<T>(write: () => Promise<T>): Promise<T> {
+    const turn = this.#writing.then(write)
+    this.#writing = turn.catch(() => {})
+    return turn
   }
 
-  /** Stores the batch. One write at a time, so that `onStored` is called in order. */
-  flush(): Promise<void> {
-    this.#flushing = this.#flushing.then(() => this.#writeBatch())
-    return this.#flushing
-  }
-
-  async #writeBatch(): Promise<void> {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    const events = this.#batch
-    this.#batch = []
-    if (events.length === 0) return
-    // Converted to JSON data, so that stored events equal those that a client in another process receives.
-    const records = toJsonData(events) as RunEventRecord[]
-    const isStored = await this.#guarded('events', () =>
-      this.#runs.appendEvents(this.#key, this.runId, records),
-    )
-    if (isStored) {
-      this.#guard(() => this.#onStored(records as unknown as RunEvent[]))
-    } else this.#batch = [...events, ...this.#batch].slice(-MAXIMUM_WAITING)
-  }
-
-  async #guarded(what: string, write: () => Promise<void>): Promise<boolean> {
+  /** As `#write`, for events alone: a failure is logged, and the events wait for the next write. */
+  async #writeWaiting(write: StepWrite): Promise<boolean> {
+    const isEmpty = this.#batch.length + this.#requests.length === 0
+    if (isEmpty && !write.release && !write.calibration?.length) return true
     try {
-      await write()
+      await this.#write(write)
       return true
     } catch (error) {
-      this.#logger.warn(`The ${what} of a run could not be stored`, {
+      this.#parts.logger.warn('The events of a run could not be stored', {
         runId: this.runId,
         error: messageOf(error),
       })
       return false
     }
   }
+
+  async #write(write: StepWrite): Promise<{ seq?: number }> {
+    clearTimeout(this.#timer)
+    clearTimeout(this.#requestTimer)
+    this.#timer = undefined
+    this.#requestTimer = undefined
+    const [events, requests] = [this.#batch, this.#requests]
+    this.#batch = []
+    this.#requests = []
+    // Converted to JSON data, so that stored events equal those that a client in another process receives.
+    const records = toJsonData(events) as RunEventRecord[]
+    const { store, key, lease } = this.#parts
+    const step = { key, runId: this.runId, fence: lease.fence, events: records, requests, ...write }
+    try {
+      const place = await saveStep(store, step)
+      this.#announce(records as unknown as RunEvent[])
+      return place
+    } catch (error) {
+      this.#batch = [...events, ...this.#batch].slice(-MAXIMUM_WAITING)
+      this.#requests = [...requests, ...this.#requests].slice(-MAXIMUM_WAITING)
+      throw error
+    }
+  }
+}
+
+/** Stores a step. A store that cannot do so in one transaction gets single writes, the message first. */
+async function saveStep(store: SessionStore, step: RunStep): Promise<{ seq?: number }> {
+  const { runs } = store
+  if (runs.saveStep) return runs.saveStep(step)
+  const { key, runId, fence, message, stateDelta, events = [], requests = [], calibration = [] } = step
+  const place = message ? await store.appendMessage(key, message, { fence, ...defined({ stateDelta }) }) : {}
+  if (!message && stateDelta) await store.updateState(key, stateDelta, { fence })
+  if (events.length > 0) await runs.appendEvents(key, runId, events)
+  for (const request of requests) await runs.saveRequest(runId, request.step, request.record)
+  for (const { model, bytes, tokens } of calibration) await store.calibration.record(model, bytes, tokens)
+  return place
+}
+
+function sumByModel(observations: readonly Observation[]): Observation[] {
+  const sums = new Map<string, Observation>()
+  for (const { model, bytes, tokens } of observations) {
+    const sum = sums.get(model) ?? { model, bytes: 0, tokens: 0 }
+    sums.set(model, { model, bytes: sum.bytes + bytes, tokens: sum.tokens + tokens })
+  }
+  return [...sums.values()]
 }
 
 /** How long tools took: from call to result, without the wait for a person's approval. */
@@ -214,8 +297,9 @@ export class Outbox<T> {
 }
 
 /**
- * A store whose writes can be closed. When a run is stopped, a tool that ignores its signal may still finish, and
- * ADK would store its late result; after `seal` further writes fail, and writes under way have completed.
+ * The run's own view of its store: messages of its session are stored through the recorder, in one write with the
+ * events that report them. When a run is stopped, a tool that ignores its signal may still finish, and ADK would
+ * store its late result; after `seal` further writes fail, and writes under way have completed.
  */
 export interface AppendGate {
   readonly store: SessionStore
@@ -224,10 +308,18 @@ export interface AppendGate {
   seal(): Promise<void>
 }
 
-export function gateAppends(store: SessionStore): AppendGate {
+export interface GateParts {
+  store: SessionStore
+  recorder: RunRecorder
+  lease: Lease
+  /** Whether the message of the run is stored already. */
+  hasAppended: boolean
+}
+
+export function gateAppends({ store, recorder, lease, ...opened }: GateParts): AppendGate {
   const underWay = new Set<Promise<unknown>>()
   let sealed = false
-  let hasAppended = false
+  let { hasAppended } = opened
   const pass = async <T>(write: () => Promise<T>): Promise<T> => {
     if (sealed) throw new AgentError('aborted', 'The run has ended: it cannot write to the store any more.')
     const writing = write()
@@ -238,6 +330,17 @@ export function gateAppends(store: SessionStore): AppendGate {
       underWay.delete(writing)
     }
   }
+  const append: SessionStore['appendMessage'] = async (key, message, options = {}) => {
+    const { fence, stateDelta } = options
+    if (fence !== lease.fence) return store.appendMessage(key, message, options)
+    const { seq } = await recorder.append({ message, ...defined({ stateDelta }) })
+    invariant(seq !== undefined, 'a stored message has a number')
+    return { seq }
+  }
+  const updateState: SessionStore['updateState'] = async (key, delta, options) => {
+    if (options?.fence !== lease.fence) await store.updateState(key, delta, options)
+    else await recorder.append({ stateDelta: delta })
+  }
   return {
     store: {
       createSession: (key, state, options) => pass(() => store.createSession(key, state, options)),
@@ -245,11 +348,11 @@ export function gateAppends(store: SessionStore): AppendGate {
       readMessages: (key, options) => store.readMessages(key, options),
       appendMessage: (key, message, options) =>
         pass(async () => {
-          const place = await store.appendMessage(key, message, options)
+          const place = await append(key, message, options)
           hasAppended = true
           return place
         }),
-      updateState: (key, delta, options) => pass(() => store.updateState(key, delta, options)),
+      updateState: (key, delta, options) => pass(() => updateState(key, delta, options)),
       forkSession: (key, newSessionId, options) => store.forkSession(key, newSessionId, options),
       describeSession: key => store.describeSession(key),
       renameSession: (key, title) => store.renameSession(key, title),

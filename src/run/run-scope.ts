@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { HistoryCut, Session } from '../session/message.js'
+import type { Observation } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome } from '../tool.js'
 import type { EventReader } from './event-reader.js'
@@ -28,6 +29,8 @@ export interface RunScope {
   requestSent(request: SentRequest): number
   /** What the provider reports that a request has used. */
   modelUsed(request: object, step: number, model: string, usage: RunUsage): void
+  /** The tokens that a request was counted as: stored with the end of the run. */
+  counted(observation: Observation): void
   /** The session as the store has it, and what was left out when it was loaded. */
   loaded(stored: Counted, cut: HistoryCut | undefined): void
   /** A request leaves out part of the history. */
@@ -87,6 +90,7 @@ export function createScope({ plugin, recorder, reader, limits, emit, ...parts }
       // The run's own requests report their usage with ADK's event.
       if (!plugin.owns(request)) emit(reader.nestedUsage(model, step, usage))
     },
+    counted: observation => recorder.counted(observation),
     loaded: (stored, cut) => {
       opened = { stored, cut }
       if (cut) emit({ type: 'history-cut', cut })

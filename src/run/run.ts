@@ -1,12 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import type { Content, Part } from '../adk/sdk.js'
+import { toJsonData } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
-import type { Lease, RunSignal, SessionStore } from '../session/session-store.js'
+import type {
+  Lease,
+  LeaseOptions,
+  RunEventRecord,
+  RunSignal,
+  SessionStore,
+} from '../session/session-store.js'
 import { emptyUsage } from '../session/usage.js'
 import type { RunEvent } from './run-event.js'
 import type { RunHost, RunInput } from './run-host.js'
-import { RunLoop } from './run-loop.js'
+import { RunLoop, type RunOpened } from './run-loop.js'
 
 /** Runs one message; see `createRuns`. */
 export type Run = (input: RunInput, onEnd?: () => void) => AsyncGenerator<RunEvent, void, undefined>
@@ -54,13 +61,14 @@ async function* run(
     onEnd()
   }
   try {
-    lease = await host.store.acquireLease(key, {
+    const start = startEvent(host, key, input)
+    const waiting = {
       waitMs: whenBusy === 'queue' ? WAIT_FOR_SESSION_MS : 0,
       ...(input.signal ? { signal: input.signal } : {}),
-    })
-    if (input.runId !== undefined && (await host.store.runs.findRun(input.runId))) throw knownRun(input.runId)
-    await ensureSession(host.store, key, input.text)
-    const loop = new RunLoop({ host, key, lease, input, end })
+    }
+    const opened = await openRun(host, { key, input, message, start, waiting })
+    lease = opened.lease
+    const loop = new RunLoop({ host, key, lease, input, start, opening: opened.opening, end })
     const stopWatching = watchEnds(loop, { host, key, lease, input })
     try {
       yield* loop.events(message)
@@ -69,6 +77,62 @@ async function* run(
     }
   } finally {
     await end()
+  }
+}
+
+interface Beginning {
+  key: SessionKey
+  input: RunInput
+  message: Content
+  start: RunEvent
+  waiting: LeaseOptions
+}
+
+/** Opens the run: in one write where the store can do so. */
+async function openRun(
+  host: RunHost,
+  beginning: Beginning,
+): Promise<{ lease: Lease; opening: RunOpened | undefined }> {
+  const { key, input, start, waiting } = beginning
+  const { store } = host
+  const title = (input.text ?? '').slice(0, TITLE_LENGTH)
+  if (!store.openRun) return { lease: await openInSteps(store, beginning, title), opening: undefined }
+  const { message, invocationId } = host.openingMessage(beginning.message)
+  const events = toJsonData([start]) as RunEventRecord[]
+  const opened = await store.openRun({ key, runId: start.runId, title, message, events }, waiting)
+  if ('known' in opened) throw knownRun(start.runId)
+  return { lease: opened.lease, opening: { message, invocationId, seq: opened.seq } }
+}
+
+/** As `openRun`, for a store that has single writes only. */
+async function openInSteps(
+  store: SessionStore,
+  { key, input, start, waiting }: Beginning,
+  title: string,
+): Promise<Lease> {
+  const lease = await store.acquireLease(key, waiting)
+  try {
+    if (input.runId !== undefined && (await store.runs.findRun(input.runId))) throw knownRun(input.runId)
+    await ensureSession(store, key, title)
+    await store.runs.appendEvents(key, start.runId, toJsonData([start]) as RunEventRecord[])
+    return lease
+  } catch (error) {
+    await lease.release().catch(() => {})
+    throw error
+  }
+}
+
+function startEvent(host: RunHost, key: SessionKey, input: RunInput): RunEvent {
+  const model = input.model ?? host.models.rootReference
+  return {
+    type: 'run-start',
+    userId: key.userId,
+    agent: host.rootAgent.name,
+    model,
+    ...(model.startsWith('demo/') ? { demo: true } : {}),
+    sessionId: key.sessionId,
+    runId: input.runId ?? randomUUID(),
+    seq: 1,
   }
 }
 
@@ -81,9 +145,9 @@ function* stoppedBeforeStart(
   key: SessionKey,
   input: RunInput,
 ): Generator<RunEvent, void, undefined> {
-  const identity = { sessionId: key.sessionId, runId: input.runId ?? randomUUID() }
-  const model = input.model ?? host.models.rootReference
-  yield { type: 'run-start', userId: key.userId, agent: host.rootAgent.name, model, ...identity, seq: 1 }
+  const start = startEvent(host, key, input)
+  yield start
+  const identity = { sessionId: key.sessionId, runId: start.runId }
   const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
   yield { type: 'run-finish', finishReason: 'aborted', ...nothing, ...identity, seq: 2 }
 }
@@ -105,9 +169,9 @@ function knownRun(runId: string): AgentError {
 }
 
 /** The title of a session that a message opens is the beginning of that message. */
-async function ensureSession(store: SessionStore, key: SessionKey, title = ''): Promise<void> {
+async function ensureSession(store: SessionStore, key: SessionKey, title: string): Promise<void> {
   try {
-    await store.createSession(key, {}, { title: title.slice(0, TITLE_LENGTH) })
+    await store.createSession(key, {}, { title })
   } catch (error) {
     if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
   }

@@ -2,7 +2,11 @@
 
 import { type AgentDefinition, buildAgent, resolveAgentModels } from '../adk/agent/build-agent.js'
 import { type BaseAgent, isAgentTool, isLlmAgent, setLogger } from '../adk/sdk.js'
-import { noteAppender, SessionServiceAdapter } from '../adk/session/session-service-adapter.js'
+import {
+  noteAppender,
+  openingMessage,
+  SessionServiceAdapter,
+} from '../adk/session/session-service-adapter.js'
 import type { AgentConfig } from '../config/config.js'
 import { resolveTools } from '../config/resolve-tools.js'
 import { AgentError } from '../errors.js'
@@ -61,13 +65,15 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     limits: options.agent ?? { multiAgent: rootAgent.subAgents.length > 0 },
     adk: options.adk ?? {},
     approvalTimeoutMs: options.tools?.approvalTimeoutMs,
-    sessionService: (gated, lease) =>
+    openingMessage,
+    sessionService: (gated, lease, hooks) =>
       new SessionServiceAdapter(gated, {
         rootAgentName: rootAgent.name,
         budgetTokens,
         maxMessages: options.history?.maxMessages,
         fence: lease,
         onLoad: reportLoaded,
+        ...hooks,
       }),
     observe: joinObservers(
       [logRuns(logger), ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : [])],

@@ -226,7 +226,9 @@ export class CalibratedTokens implements Calibration {
     const bytes = Math.round(estimatedTokens * BYTES_PER_ESTIMATED_TOKEN)
     const known = this.#known.get(model) ?? { bytes: 0, tokens: 0 }
     this.#known.set(model, { bytes: known.bytes + bytes, tokens: known.tokens + countedTokens })
-    void this.#store.record(model, bytes, countedTokens).catch(error => this.#failed(error))
+    const run = runScope.getStore()
+    if (run) run.counted({ model, bytes, tokens: countedTokens })
+    else void this.#store.record(model, bytes, countedTokens).catch(error => this.#failed(error))
   }
 
   #load(model: string): void {

@@ -43,6 +43,11 @@ export interface SessionStore {
   deleteSession(key: SessionKey): Promise<boolean>
   /** Waits in the queue and returns the right to write. `session-busy` after `waitMs`, `aborted` by the signal. */
   acquireLease(key: SessionKey, options?: LeaseOptions): Promise<Lease>
+  /**
+   * Opens a run in one transaction: the lease, the session if it is new, the run, its message and its first events.
+   * Waits for the lease like `acquireLease`. A store of one's own may leave it out: then these are separate writes.
+   */
+  openRun?(opening: RunOpening, options?: LeaseOptions): Promise<OpenedRun>
   readonly runs: RunStore
   readonly calibration: CalibrationStore
   /** Fails with `store-unavailable` when the store does not answer, or its file was deleted, replaced or truncated. */
@@ -67,6 +72,8 @@ export interface LoadOptions {
   maxMessages?: number
   /** Moves the cut in steps of a quarter of the budget, so that prompt caches hold from one load to the next. */
   steady?: boolean
+  /** Leaves out every message after this number, as if it were not stored yet. */
+  throughSeq?: number
 }
 
 export interface ReadOptions {
@@ -121,6 +128,49 @@ export interface Lease {
   /** Aborted when renewal failed or the lease expired: its holder must stop writing. */
   readonly lost: AbortSignal
   release(): Promise<void>
+  /** The store has ended the lease in another write (`RunStep.release`): nothing is left to release. */
+  released?(): void
+}
+
+/** What the opening of a run stores. */
+export interface RunOpening {
+  key: SessionKey
+  runId: string
+  /** The title of the session, if it is new. */
+  title?: string
+  /** The message that the run answers. */
+  message: Message
+  events: readonly RunEventRecord[]
+}
+
+/** A run that was opened: its lease and the number of its message. `known` when the id belongs to a run already. */
+export type OpenedRun = { lease: Lease; seq: number } | { known: true }
+
+/** What one step of a run stores: all of it or nothing. */
+export interface RunStep {
+  key: SessionKey
+  runId: string
+  fence: number
+  message?: Message
+  stateDelta?: State
+  events?: readonly RunEventRecord[]
+  requests?: readonly RunRequest[]
+  calibration?: readonly Observation[]
+  /** Ends the lease. */
+  release?: boolean
+}
+
+/** The request of one model step. */
+export interface RunRequest {
+  step: number
+  record: Record<string, unknown>
+}
+
+/** A request of that many bytes was counted as that many tokens. */
+export interface Observation {
+  model: string
+  bytes: number
+  tokens: number
 }
 
 /** A stored run event: plain JSON data with its number within the run. */
@@ -156,6 +206,11 @@ export interface RunStore {
    * its `run-finish` is refused (`run-interrupted`).
    */
   appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void>
+  /**
+   * Stores one step of a run in one transaction, under its fence. `session-not-found`, `lease-lost`,
+   * `run-interrupted`. Like `openRun`, a store of one's own may leave it out.
+   */
+  saveStep?(step: RunStep): Promise<{ seq?: number }>
   /** Events after `afterSeq`, in order. Default limit 1000. */
   readEvents(runId: string, options?: { afterSeq?: number; limit?: number }): Promise<RunEventRecord[]>
   /** The session of a run and its progress; `undefined` when the run is unknown. */

@@ -113,9 +113,10 @@ export function checkFence(fence: number | undefined): void {
   if (fence !== undefined) checkInteger('fence', fence, 1)
 }
 
-export function checkLoadOptions({ budgetTokens, maxMessages }: LoadOptions): void {
+export function checkLoadOptions({ budgetTokens, maxMessages, throughSeq }: LoadOptions): void {
   if (budgetTokens !== undefined && budgetTokens !== 'off') checkInteger('budgetTokens', budgetTokens, 0)
   if (maxMessages !== undefined) checkInteger('maxMessages', maxMessages, 1)
+  if (throughSeq !== undefined) checkInteger('throughSeq', throughSeq, 0)
 }
 
 export function checkReadOptions({ afterSeq, beforeSeq, limit }: ReadOptions): void {

@@ -12,9 +12,12 @@ import type {
   LeaseOptions,
   ListQuery,
   LoadOptions,
+  OpenedRun,
   ReadOptions,
   RunEventRecord,
+  RunOpening,
   RunSignal,
+  RunStep,
   RunStore,
   RunSummary,
   SessionPage,
@@ -42,8 +45,14 @@ import {
   checkTitle,
 } from './check-input.js'
 
+/** A driver: its input is trusted, and it leaves out nothing of the contract. */
+export interface DriverStore extends SessionStore {
+  readonly runs: Required<RunStore>
+  openRun: NonNullable<SessionStore['openRun']>
+}
+
 /** The store with its input validated. Closing it closes the store. */
-export function checkedStore(store: SessionStore): SessionStore {
+export function checkedStore(store: DriverStore): SessionStore {
   return new CheckedStore(store)
 }
 
@@ -60,9 +69,9 @@ function checked<T>(check: () => void, call: () => Promise<T>): Promise<T> {
 class CheckedStore implements SessionStore {
   readonly runs: RunStore
   readonly calibration: CalibrationStore
-  readonly #store: SessionStore
+  readonly #store: DriverStore
 
-  constructor(store: SessionStore) {
+  constructor(store: DriverStore) {
     this.#store = store
     this.runs = new CheckedRuns(store.runs)
     this.calibration = new CheckedCalibration(store.calibration)
@@ -185,6 +194,18 @@ class CheckedStore implements SessionStore {
     await this.#store.check?.()
   }
 
+  openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
+    const check = () => {
+      checkKey(opening.key)
+      checkName('runId', opening.runId)
+      checkTitle(opening.title)
+      checkMessage(opening.message)
+      checkEvents(opening.events)
+      checkLeaseOptions(options)
+    }
+    return checked(check, () => this.#store.openRun(opening, options))
+  }
+
   close(): Promise<void> {
     return this.#store.close()
   }
@@ -211,10 +232,25 @@ async function appendOneByOne(
 }
 
 class CheckedRuns implements RunStore {
-  readonly #runs: RunStore
+  readonly #runs: Required<RunStore>
 
-  constructor(runs: RunStore) {
+  constructor(runs: Required<RunStore>) {
     this.#runs = runs
+  }
+
+  saveStep(step: RunStep): Promise<{ seq?: number }> {
+    const { key, runId, fence, message, stateDelta, events, requests = [], calibration = [] } = step
+    const check = () => {
+      checkKey(key)
+      checkName('runId', runId)
+      checkFence(fence)
+      if (message !== undefined) checkMessage(message)
+      if (stateDelta !== undefined) checkState('stateDelta', stateDelta)
+      if (events !== undefined) checkEvents(events)
+      for (const request of requests) checkRecord(request.step, request.record)
+      for (const { model, bytes, tokens } of calibration) checkObservation(model, bytes, tokens)
+    }
+    return checked(check, () => this.#runs.saveStep(step))
   }
 
   appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {

@@ -26,6 +26,9 @@ export interface TicketStore {
   giveBack(key: SessionKey, ticket: number): Promise<void>
 }
 
+/** Takes a ticket in a transaction of the caller's own. */
+type TakeTicket = (ttlMs: number) => Promise<{ ticket: number; isFirst: boolean }>
+
 /** The leases and waiters of one open store. */
 export class LeaseHolder {
   readonly #tickets: TicketStore
@@ -38,17 +41,20 @@ export class LeaseHolder {
     this.#tickets = tickets
   }
 
-  async acquire(key: SessionKey, options: LeaseOptions): Promise<Lease> {
+  /** `take` may do more than taking a ticket, and know at once that it is the first. */
+  async acquire(key: SessionKey, options: LeaseOptions, take?: TakeTicket): Promise<Lease> {
     const { ttlMs = 10_000, waitMs = 0, signal } = options
     const deadline = performance.now() + waitMs
     for (let attempt = 1; ; attempt++) {
       throwIfAborted(signal, key)
-      const ticket = await this.#tickets.take(key, ttlMs)
+      const { ticket, isFirst } = take
+        ? await take(ttlMs)
+        : { ticket: await this.#tickets.take(key, ttlMs), isFirst: false }
       const lease: HeldLease = new HeldLease(this.#tickets, key, ticket, ttlMs, () => this.#forget(lease))
       this.#held.add(lease)
       this.#schedule()
       try {
-        if (await this.#untilFirst(lease, deadline, signal)) return lease
+        if (isFirst || (await this.#untilFirst(lease, deadline, signal))) return lease
       } catch (error) {
         // If that fails as well, the ticket expires by itself; the first error is the one to report.
         await lease.release().catch(() => {})
@@ -178,6 +184,12 @@ class HeldLease implements Lease {
     } finally {
       this.#onEnd()
     }
+  }
+
+  released(): void {
+    if (this.#ended) return
+    this.#end()
+    this.#onEnd()
   }
 
   /** As `release`, and aborts `lost`: the store is closing. */

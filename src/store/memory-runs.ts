@@ -31,15 +31,21 @@ interface MemoryRun {
 
 /** Run events, requests and signals in memory. */
 export class MemoryRuns implements RunStore {
+  readonly saveStep: NonNullable<RunStore['saveStep']>
   readonly #assertOpen: () => void
   readonly #countMessages: (key: SessionKey) => number | undefined
   readonly #runs = new Map<string, MemoryRun>()
   /** Runs whose session was deleted, and when: what they store afterwards is dropped. */
   readonly #deleted = new Map<string, number>()
 
-  constructor(assertOpen: () => void, countMessages: (key: SessionKey) => number | undefined) {
+  constructor(
+    assertOpen: () => void,
+    countMessages: (key: SessionKey) => number | undefined,
+    saveStep: NonNullable<RunStore['saveStep']>,
+  ) {
     this.#assertOpen = assertOpen
     this.#countMessages = countMessages
+    this.saveStep = saveStep
   }
 
   async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {

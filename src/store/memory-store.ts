@@ -13,14 +13,17 @@ import type {
   LeaseOptions,
   ListQuery,
   LoadOptions,
+  OpenedRun,
   ReadOptions,
+  RunOpening,
+  RunStep,
   SessionPage,
   SessionStore,
   SessionSummary,
 } from '../session/session-store.js'
 import { countMessageTokens } from '../session/tokens.js'
 import { storableJson } from './check-input.js'
-import { LeaseHolder, type TicketStore } from './hold-lease.js'
+import { LeaseHolder } from './hold-lease.js'
 import {
   isFound,
   isReadable,
@@ -32,6 +35,7 @@ import {
   writeCursor,
 } from './listing.js'
 import { MemoryCalibration, MemoryRuns } from './memory-runs.js'
+import { MemoryTickets } from './memory-tickets.js'
 import { joinState, type StateScope, splitDelta } from './state-scopes.js'
 import {
   leaseLost,
@@ -64,6 +68,7 @@ export class MemoryStore implements SessionStore {
   readonly #runs = new MemoryRuns(
     () => this.#assertOpen(),
     key => this.#sessions.get(keyText(key))?.messages.length,
+    step => this.#saveStep(step),
   )
   readonly runs = this.#runs
   readonly calibration = new MemoryCalibration(() => this.#assertOpen())
@@ -199,6 +204,41 @@ export class MemoryStore implements SessionStore {
     this.#assertOpen()
   }
 
+  async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
+    this.#assertOpen()
+    const { key, runId, title, message, events } = opening
+    const isKnown = async () => (await this.#runs.findRun(runId)) !== undefined
+    if (await isKnown()) return { known: true }
+    const lease = await this.#leases.acquire(key, options)
+    try {
+      if (await isKnown()) {
+        await lease.release()
+        return { known: true }
+      }
+      if (!this.#sessions.has(keyText(key))) this.#newSession(key).title = tidyTitle(title)
+      await this.#runs.appendEvents(key, runId, events)
+      return { lease, ...(await this.appendMessage(key, message, { fence: lease.fence })) }
+    } catch (error) {
+      await lease.release()
+      throw error
+    }
+  }
+
+  /** Everything that can refuse comes first. */
+  async #saveStep(step: RunStep): Promise<{ seq?: number }> {
+    const { key, runId, fence, message, stateDelta, events, requests, calibration } = step
+    const options = { fence, ...defined({ stateDelta }) }
+    if (message || stateDelta) this.#writable(key, fence)
+    if (events?.length) await this.#runs.appendEvents(key, runId, events)
+    const place = message ? await this.appendMessage(key, message, options) : {}
+    if (!message && stateDelta) await this.updateState(key, stateDelta, { fence })
+    for (const request of requests ?? []) await this.#runs.saveRequest(runId, request.step, request.record)
+    for (const { model, bytes, tokens } of calibration ?? [])
+      await this.calibration.record(model, bytes, tokens)
+    if (step.release) await this.#tickets.giveBack(key, fence)
+    return place
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
@@ -258,8 +298,10 @@ export class MemoryStore implements SessionStore {
     return found
   }
 
-  #view(session: MemorySession, { budgetTokens, maxMessages, steady }: LoadOptions): Session {
-    const { messages, cut } = tokenBudgetTruncate(session.messages, budgetTokens, { maxMessages, steady })
+  #view(session: MemorySession, options: LoadOptions): Session {
+    const { budgetTokens, maxMessages, steady, throughSeq } = options
+    const known = throughSeq === undefined ? session.messages : session.messages.slice(0, throughSeq)
+    const { messages, cut } = tokenBudgetTruncate(known, budgetTokens, { maxMessages, steady })
     const scopes: readonly StateScope[] = ['app', 'user', 'session']
     const entries = scopes.flatMap(scope =>
       Array.from(this.#stateOf(session, scope), ([key, json]) => ({ scope, key, json })),
@@ -268,7 +310,7 @@ export class MemoryStore implements SessionStore {
       key: { ...session.key },
       state: joinState(entries),
       messages: clone(messages),
-      totalMessages: session.messages.length,
+      totalMessages: known.length,
       ...defined({ cut }),
       ...titled(session),
       createdAt: session.createdAt,
@@ -306,73 +348,4 @@ function keyText({ appName, userId, sessionId }: SessionKey): string {
 /** A message is JSON data: what JSON cannot express is not stored. */
 function clone<T>(data: T): T {
   return JSON.parse(storableJson('message', data)) as T
-}
-
-interface Ticket {
-  number: number
-  ttlMs: number
-  expiresAt: number
-}
-
-/** Tickets in memory. The clock is monotonic: setting the wall clock must not end a lease. */
-class MemoryTickets implements TicketStore {
-  readonly #lines = new Map<string, Ticket[]>()
-  readonly #now: () => number
-  #last = 0
-
-  constructor(now: () => number) {
-    this.#now = now
-  }
-
-  async take(key: SessionKey, ttlMs: number): Promise<number> {
-    const ticket = { number: ++this.#last, ttlMs, expiresAt: this.#now() + ttlMs }
-    this.#lines.set(lineOf(key), [...this.#line(key), ticket])
-    return ticket.number
-  }
-
-  async isFirst(key: SessionKey, ticket: number): Promise<boolean> {
-    this.#keep(key, ({ number, expiresAt }) => number >= ticket || expiresAt > this.#now())
-    return this.#line(key)[0]?.number === ticket
-  }
-
-  async renew(tickets: readonly number[]): Promise<ReadonlySet<number>> {
-    const asked = new Set(tickets)
-    const found = [...this.#lines.values()].flat().filter(({ number }) => asked.has(number))
-    for (const ticket of found) ticket.expiresAt = this.#now() + ticket.ttlMs
-    return new Set(found.map(({ number }) => number))
-  }
-
-  async giveBack(key: SessionKey, ticket: number): Promise<void> {
-    this.#keep(key, ({ number }) => number !== ticket)
-  }
-
-  isHeld(key: SessionKey, ticket: number): boolean {
-    return this.#line(key).some(({ number }) => number === ticket)
-  }
-
-  /** Whether a writer without a ticket has to stay out. One that may write takes the session from late holders. */
-  isTaken(key: SessionKey): boolean {
-    this.#keep(key, ({ expiresAt }) => expiresAt > this.#now())
-    return this.#line(key).length > 0
-  }
-
-  deleteAll(key: SessionKey): void {
-    this.#lines.delete(lineOf(key))
-  }
-
-  #keep(key: SessionKey, isKept: (ticket: Ticket) => boolean): void {
-    const left = this.#line(key).filter(isKept)
-    if (left.length === 0) this.#lines.delete(lineOf(key))
-    else this.#lines.set(lineOf(key), left)
-  }
-
-  #line(key: SessionKey): Ticket[] {
-    const line = this.#lines.get(lineOf(key)) ?? []
-    for (const ticket of line) ticket.expiresAt = Math.min(ticket.expiresAt, this.#now() + ticket.ttlMs)
-    return line
-  }
-}
-
-function lineOf({ appName, userId, sessionId }: SessionKey): string {
-  return JSON.stringify([appName, userId, sessionId])
 }

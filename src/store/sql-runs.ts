@@ -1,6 +1,7 @@
 import type { SessionKey } from '../session/message.js'
 import type {
   CalibrationStore,
+  Observation,
   RunEventRecord,
   RunSignal,
   RunStore,
@@ -20,24 +21,33 @@ import {
 import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
-interface EventRow {
+/** An event of a run as it is stored. */
+export interface EventRow {
   seq: number
   json: string
 }
 
+export function eventRows(events: readonly RunEventRecord[]): EventRow[] {
+  return events.map(event => ({ seq: event.seq, json: storableJson('events', event) }))
+}
+
+type SaveStep = NonNullable<RunStore['saveStep']>
+
 /** Run events, requests and signals in tables of their own. */
 export class SqlRuns implements RunStore {
+  readonly saveStep: SaveStep
   readonly #database: SqlDatabase
   readonly #now: string
 
-  constructor(database: SqlDatabase) {
+  constructor(database: SqlDatabase, saveStep: SaveStep) {
     this.#database = database
+    this.saveStep = saveStep
     this.#now = database.dialect.now
   }
 
   async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
-    const rows = events.map(event => ({ seq: event.seq, json: storableJson('events', event) }))
-    await this.#database.write(() => this.#appendTask(key, runId, rows))
+    const rows = eventRows(events)
+    await this.#database.write(() => this.appendTask(key, runId, rows))
   }
 
   async readEvents(
@@ -145,7 +155,8 @@ export class SqlRuns implements RunStore {
     if (isLate) throw runHasEnded(runId)
   }
 
-  *#appendTask(key: SessionKey, runId: string, rows: readonly EventRow[]): Task<void> {
+  /** Stores events, and the run itself with its first ones. */
+  *appendTask(key: SessionKey, runId: string, rows: readonly EventRow[]): Task<void> {
     const names = [key.appName, key.userId, key.sessionId]
     yield sql(
       `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq)
@@ -197,16 +208,18 @@ export class SqlCalibration implements CalibrationStore {
   }
 
   async record(model: string, bytes: number, tokens: number): Promise<void> {
-    await this.#database.run(
-      sql(
-        `INSERT INTO lango_calibration (model, bytes, tokens) VALUES (?, ?, ?) ON CONFLICT (model) DO UPDATE SET
-          bytes = lango_calibration.bytes + excluded.bytes, tokens = lango_calibration.tokens + excluded.tokens`,
-        model,
-        bytes,
-        tokens,
-      ),
-    )
+    await this.#database.run(observationStatement({ model, bytes, tokens }))
   }
+}
+
+export function observationStatement({ model, bytes, tokens }: Observation): Statement {
+  return sql(
+    `INSERT INTO lango_calibration (model, bytes, tokens) VALUES (?, ?, ?) ON CONFLICT (model) DO UPDATE SET
+      bytes = lango_calibration.bytes + excluded.bytes, tokens = lango_calibration.tokens + excluded.tokens`,
+    model,
+    bytes,
+    tokens,
+  )
 }
 
 /** Whether a run has ended, by its last event. A run without events has ended: they were pruned. */

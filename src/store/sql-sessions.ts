@@ -196,9 +196,20 @@ const LIST = `SELECT pk, user_id, session_id, message_count, token_total, create
   ) AS preview
   FROM lango_sessions WHERE $conditions ORDER BY updated_hour DESC, updated_at DESC, pk DESC LIMIT ?`
 
+function* insertSession(dialect: Dialect, key: SessionKey, options: CreateOptions): Task<number> {
+  const [row] = yield insertStatement(dialect, key, options)
+  if (row === undefined) throw sessionExists(key)
+  return numberIn(row, 'pk')
+}
+
+/** Creates the session if there is none. */
+export function* ensureSession(dialect: Dialect, key: SessionKey, title: string | undefined): Task<void> {
+  yield insertStatement(dialect, key, defined({ title }))
+}
+
 /** The clock is read once: a new session must not look modified. */
-function* insertSession({ now }: Dialect, key: SessionKey, options: CreateOptions): Task<number> {
-  const [row] = yield sql(
+function insertStatement({ now }: Dialect, key: SessionKey, options: CreateOptions): Statement {
+  return sql(
     `INSERT INTO lango_sessions
       (app_name, user_id, session_id, nested_in, title, search, message_count, token_total, turn_seq, created_at, updated_at,
         updated_hour)
@@ -210,8 +221,6 @@ function* insertSession({ now }: Dialect, key: SessionKey, options: CreateOption
     options.nestedIn ?? null,
     ...titleColumns(tidyTitle(options.title), key.sessionId),
   )
-  if (row === undefined) throw sessionExists(key)
-  return numberIn(row, 'pk')
 }
 
 function findStatement(key: SessionKey, lock = ''): Statement {
@@ -233,11 +242,9 @@ function* findSession(key: SessionKey, lock = ''): Task<Row> {
 function* viewSession(key: SessionKey, row: Row, options: LoadOptions): Task<Session> {
   const pk = numberIn(row, 'pk')
   const state = yield* readState(key, pk)
-  const totalMessages = numberIn(row, 'message_count')
-  const { messages, cut } = yield* readTail(
-    { pk, totalMessages, totalTokens: numberIn(row, 'token_total'), turnSeq: numberIn(row, 'turn_seq') },
-    options,
-  )
+  const source = yield* tailSource(row, options.throughSeq)
+  const { totalMessages } = source
+  const { messages, cut } = yield* readTail(source, options)
   return {
     key: { appName: key.appName, userId: key.userId, sessionId: key.sessionId },
     state,
@@ -275,6 +282,30 @@ interface TailSource {
   /** The last message by a person, 0 when there is none. */
   turnSeq: number
 }
+
+/** The counters of a session, or what they were before the messages after `throughSeq`. */
+function* tailSource(row: Row, throughSeq: number | undefined): Task<TailSource> {
+  const source = {
+    pk: numberIn(row, 'pk'),
+    totalMessages: numberIn(row, 'message_count'),
+    totalTokens: numberIn(row, 'token_total'),
+    turnSeq: numberIn(row, 'turn_seq'),
+  }
+  if (throughSeq === undefined || throughSeq >= source.totalMessages) return source
+  const [later] = yield sql(TOKENS_AFTER, source.pk, throughSeq)
+  const [turn] = source.turnSeq <= throughSeq ? [] : yield sql(TURN_BEFORE, source.pk, throughSeq)
+  return {
+    pk: source.pk,
+    totalMessages: throughSeq,
+    totalTokens: source.totalTokens - numberIn(later, 'tokens'),
+    turnSeq: source.turnSeq <= throughSeq ? source.turnSeq : numberIn(turn, 'seq'),
+  }
+}
+
+const TOKENS_AFTER =
+  'SELECT COALESCE(sum(tokens), 0) AS tokens FROM lango_messages WHERE session_pk = ? AND seq > ?'
+const TURN_BEFORE = `SELECT seq FROM lango_messages WHERE session_pk = ? AND seq <= ?
+  AND flags & ${STARTS_TURN} <> 0 ORDER BY seq DESC LIMIT 1`
 
 /**
  * The part of a history that fits, read from its end and no further than needed: until the budget or the

@@ -7,16 +7,28 @@ import type {
   LeaseOptions,
   ListQuery,
   LoadOptions,
+  OpenedRun,
   ReadOptions,
+  RunOpening,
   SessionPage,
-  SessionStore,
   SessionSummary,
 } from '../session/session-store.js'
+import type { DriverStore } from './checked-store.js'
 import { LeaseHolder, type TicketStore } from './hold-lease.js'
 import { migrate } from './migrations.js'
 import { type MessageRow, messageToRow } from './rows.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
-import { type Dialect, numberIn, repeatableSql, type SqlDatabase, sql, type Task } from './sql-database.js'
+import {
+  type Dialect,
+  numberIn,
+  type Row,
+  repeatableSql,
+  type SqlDatabase,
+  type Statement,
+  sql,
+  type Task,
+} from './sql-database.js'
+import { openingTasks, type StepParts, stepTask } from './sql-run-steps.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
   createTask,
@@ -34,7 +46,7 @@ import { splitDelta } from './state-scopes.js'
 import { sessionNotFound } from './store-errors.js'
 
 /** Migrates the database and returns a store over it. Closes the database when that fails. */
-export async function openSqlStore(database: SqlDatabase): Promise<SessionStore> {
+export async function openSqlStore(database: SqlDatabase): Promise<DriverStore> {
   try {
     await migrate(database)
   } catch (error) {
@@ -44,13 +56,14 @@ export async function openSqlStore(database: SqlDatabase): Promise<SessionStore>
   return new SqlStore(database)
 }
 
-class SqlStore implements SessionStore {
+class SqlStore implements DriverStore {
   readonly runs: SqlRuns
   readonly calibration: SqlCalibration
   readonly #database: SqlDatabase
   readonly #append: AppendSql
   readonly #tickets: SqlTickets
   readonly #leases: LeaseHolder
+  readonly #steps: StepParts
   #closing: Promise<void> | undefined
 
   constructor(database: SqlDatabase) {
@@ -58,7 +71,15 @@ class SqlStore implements SessionStore {
     this.#append = appendSql(database.dialect)
     this.#tickets = new SqlTickets(database)
     this.#leases = new LeaseHolder(this.#tickets)
-    this.runs = new SqlRuns(database)
+    this.#steps = {
+      dialect: database.dialect,
+      append: this.#append,
+      takeTicket: (key, ttlMs) => this.#tickets.takeTask(key, ttlMs),
+      isFirst: (key, ticket) => this.#tickets.firstTask(key, ticket),
+      giveBack: (key, ticket) => this.#tickets.giveBackStatement(key, ticket),
+      storeEvents: (key, runId, rows) => this.runs.appendTask(key, runId, rows),
+    }
+    this.runs = new SqlRuns(database, async step => database.write(stepTask(this.#steps, step)))
     this.calibration = new SqlCalibration(database)
   }
 
@@ -147,6 +168,42 @@ class SqlStore implements SessionStore {
     return this.#database.check()
   }
 
+  async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
+    const { open, begin } = openingTasks(this.#steps, opening)
+    let seq: number | undefined
+    const known = new AgentError('internal', `Run "${opening.runId}" is known`)
+    try {
+      const lease = await this.#leases.acquire(opening.key, options, async ttlMs => {
+        const opened = await this.#database.write(() => open(ttlMs))
+        if ('known' in opened) throw known
+        seq = opened.seq
+        return { ticket: opened.ticket, isFirst: seq !== undefined }
+      })
+      return await this.#began(lease, seq, begin)
+    } catch (error) {
+      if (error === known) return { known: true }
+      throw error
+    }
+  }
+
+  /** A run that had to wait is stored when its turn comes. */
+  async #began(
+    lease: Lease,
+    seq: number | undefined,
+    begin: (ticket: number) => Task<number | undefined>,
+  ): Promise<OpenedRun> {
+    if (seq !== undefined) return { lease, seq }
+    try {
+      const begun = await this.#database.write(() => begin(lease.fence))
+      if (begun !== undefined) return { lease, seq: begun }
+      await lease.release()
+      return { known: true }
+    } catch (error) {
+      await lease.release().catch(() => {})
+      throw error
+    }
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#leases.close().then(() => this.#database.close())
     return this.#closing
@@ -208,12 +265,12 @@ class SqlTickets implements TicketStore {
   }
 
   async take(key: SessionKey, ttlMs: number): Promise<number> {
-    const names = namesOf(key)
-    const statement =
-      this.#database.dialect.name === 'sqlite'
-        ? sql(this.#texts.take, ...names, ttlMs, ttlMs)
-        : sql(this.#texts.takeInOrder, JSON.stringify(names), ...names, ttlMs, ttlMs)
-    const [row] = await this.#database.run(statement)
+    const [row] = await this.#database.run(this.#takeStatement(key, ttlMs))
+    return numberIn(row, 'id')
+  }
+
+  *takeTask(key: SessionKey, ttlMs: number): Task<number> {
+    const [row] = yield this.#takeStatement(key, ttlMs)
     return numberIn(row, 'id')
   }
 
@@ -227,11 +284,20 @@ class SqlTickets implements TicketStore {
       if (!isConcurrent && numberIn(line, 'before') === 0) return true
     }
     if (!isConcurrent) return this.#database.write(() => this.#succeedTask(names, ticket))
+    const [row] = await this.#database.run(this.#succeedStatement(names, ticket))
+    return isLowest(row)
+  }
+
+  #takeStatement(key: SessionKey, ttlMs: number): Statement {
+    const names = namesOf(key)
+    return this.#database.dialect.name === 'sqlite'
+      ? sql(this.#texts.take, ...names, ttlMs, ttlMs)
+      : sql(this.#texts.takeInOrder, JSON.stringify(names), ...names, ttlMs, ttlMs)
+  }
+
+  #succeedStatement(names: readonly string[], ticket: number): Statement {
     const of = [...names, ticket]
-    const [row] = await this.#database.run(
-      repeatableSql(this.#texts.succeed, ...of, ...of, ...names, ...of, ...of, ...of),
-    )
-    return numberIn(row, 'before') === 0 && numberIn(row, 'own') === 1
+    return repeatableSql(this.#texts.succeed, ...of, ...of, ...names, ...of, ...of, ...of)
   }
 
   async renew(tickets: readonly number[]): Promise<ReadonlySet<number>> {
@@ -240,7 +306,19 @@ class SqlTickets implements TicketStore {
   }
 
   async giveBack(key: SessionKey, ticket: number): Promise<void> {
-    await this.#database.run(repeatableSql(this.#texts.giveBack, ticket, ...namesOf(key)))
+    await this.#database.run(this.giveBackStatement(key, ticket))
+  }
+
+  /** As `isFirst`, within a transaction of the caller's. */
+  *firstTask(key: SessionKey, ticket: number): Task<boolean> {
+    const names = namesOf(key)
+    if (this.#database.dialect.name === 'sqlite') return yield* this.#succeedTask(names, ticket)
+    const [row] = yield this.#succeedStatement(names, ticket)
+    return isLowest(row)
+  }
+
+  giveBackStatement(key: SessionKey, ticket: number): Statement {
+    return repeatableSql(this.#texts.giveBack, ticket, ...namesOf(key))
   }
 
   /** Limits tickets that were stored before the clock was set back. */
@@ -252,8 +330,12 @@ class SqlTickets implements TicketStore {
     yield sql(this.#texts.limit, ...names, ticket)
     yield sql(this.#texts.deleteExpired, ...names, ticket)
     const [line] = yield sql(this.#texts.line, ticket, ticket, ticket, ...names)
-    return numberIn(line, 'before') === 0 && numberIn(line, 'own') === 1
+    return isLowest(line)
   }
+}
+
+function isLowest(line: Row | undefined): boolean {
+  return numberIn(line, 'before') === 0 && numberIn(line, 'own') === 1
 }
 
 const OF_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { AgentError } from '../../errors.js'
-import type { HistoryCut, Session, SessionKey } from '../../session/message.js'
+import { isDeepStrictEqual } from 'node:util'
+import { AgentError, invariant } from '../../errors.js'
+import type { HistoryCut, Message, Session, SessionKey } from '../../session/message.js'
 import { newestMessagePages, sessionPages } from '../../session/session-pages.js'
 import type {
   AppendOptions,
@@ -14,6 +15,7 @@ import {
   type AdkSession,
   type AppendEventRequest,
   BaseSessionService,
+  type Content,
   type CreateSessionRequest,
   createEvent,
   type Event,
@@ -41,6 +43,16 @@ export interface SessionServiceOptions {
   onLoad?: ((session: Session) => void) | undefined
   /** Called with what a loaded history left out. */
   onCut?: ((cut: HistoryCut, key: SessionKey) => void) | undefined
+  /** Called with an event of the session that the fence belongs to, in the same tick as its append. */
+  onAppend?: ((event: Event) => void) | undefined
+  /** The message of the run, which is stored already: ADK loads the session without it and appends it itself. */
+  opening?: StoredOpening | undefined
+}
+
+/** A user's message that was stored when its run was opened. */
+export interface StoredOpening {
+  message: Message
+  seq: number
 }
 
 /**
@@ -66,12 +78,15 @@ export class SessionServiceAdapter extends BaseSessionService {
   readonly #store: SessionStore
   readonly #options: SessionServiceOptions
   readonly #fence: SessionFence
+  /** Until ADK has appended it. */
+  #opening: StoredOpening | undefined
 
   constructor(store: SessionStore, options: SessionServiceOptions = {}) {
     super()
     this.#store = store
     this.#options = options
     this.#fence = new SessionFence(store, options.fence)
+    this.#opening = options.opening
   }
 
   override async createSession(request: CreateSessionRequest): Promise<AdkSession> {
@@ -86,7 +101,8 @@ export class SessionServiceAdapter extends BaseSessionService {
   override async getSession(request: GetSessionRequest): Promise<AdkSession | undefined> {
     const key = this.#keyOf(request.appName, request.userId, request.sessionId)
     this.#fence.claim(key)
-    const session = await this.#store.loadSession(key, this.#loadOptions())
+    const before = this.#opening && this.#fence.owns(key) ? { throughSeq: this.#opening.seq - 1 } : {}
+    const session = await this.#store.loadSession(key, { ...this.#loadOptions(), ...before })
     if (!session) return undefined
     this.#options.onLoad?.(session)
     if (session.cut) this.#options.onCut?.(session.cut, key)
@@ -138,12 +154,14 @@ export class SessionServiceAdapter extends BaseSessionService {
   override async appendEvent({ session, event }: AppendEventRequest): Promise<Event> {
     if (event.partial) return event
     const key = this.#keyOf(session.appName, session.userId, session.id)
+    const isStored = this.#adopt(key, event)
     const message = eventToMessage(event)
     const stateDelta = persistentStateDelta(event)
     const hasDelta = Object.keys(stateDelta).length > 0
     await this.#fence.write(key, fence => {
+      if (this.#fence.owns(key)) this.#options.onAppend?.(event)
       const options: AppendOptions = { ...(hasDelta ? { stateDelta } : {}), ...fence }
-      if (message) return this.#store.appendMessage(key, message, options)
+      if (message && !isStored) return this.#store.appendMessage(key, message, options)
       return hasDelta ? this.#store.updateState(key, stateDelta, fence) : undefined
     })
     const shown = withWriter(await this.#withItsCalls(session, event))
@@ -153,6 +171,19 @@ export class SessionServiceAdapter extends BaseSessionService {
     await super.appendEvent({ session: target, event: shown })
     session.lastUpdateTime = event.timestamp
     return event
+  }
+
+  /**
+   * Whether the event is the message that its run was opened with, and stored as it is. The event takes the id and
+   * time of the stored message; when a plugin has changed its content, appending it replaces what is stored.
+   */
+  #adopt(key: SessionKey, event: Event): boolean {
+    const opening = this.#opening
+    if (!opening || event.author !== 'user' || !this.#fence.owns(key)) return false
+    this.#opening = undefined
+    event.id = opening.message.id ?? event.id
+    event.timestamp = opening.message.timestamp
+    return isDeepStrictEqual(eventToMessage(event), opening.message)
   }
 
   /**
@@ -215,6 +246,14 @@ export function noteAppender(store: SessionStore) {
     const message = eventToMessage(event)
     if (message) await store.appendMessage(key, message, { fence: lease.fence })
   }
+}
+
+/** The message of a run as ADK will append it, and the id of the invocation that it opens. */
+export function openingMessage(content: Content): { message: Message; invocationId: string } {
+  const invocationId = `e-${randomUUID()}`
+  const message = eventToMessage(createEvent({ author: 'user', content, invocationId }))
+  invariant(message !== undefined, 'an event with content is a message')
+  return { message, invocationId }
 }
 
 /** ADK's own reading of its two filters; a cut that parts a pair is mended by the view. */
@@ -320,6 +359,11 @@ class SessionFence {
     if (!owner || owner[0] === key.appName || owner[1] !== key.userId || owner[2] !== key.sessionId)
       return undefined
     return owner[0]
+  }
+
+  /** Whether the fence belongs to that session. */
+  owns(key: SessionKey): boolean {
+    return this.#key !== undefined && this.#key === nameOf(key)
   }
 
   async write(key: SessionKey, write: FencedWrite): Promise<unknown> {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Message, SessionKey } from '../../../src/session/message.js'
 import type { AppendOptions, SessionStore } from '../../../src/session/session-store.js'
-import { checkedStore } from '../../../src/store/checked-store.js'
+import { checkedStore, type DriverStore } from '../../../src/store/checked-store.js'
 import { MemoryStore } from '../../../src/store/memory-store.js'
 import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
 
@@ -107,7 +107,7 @@ describe.each(DRIVERS)('bulk appends in $name', driver => {
 })
 
 test('a checked store appends one by one to a store that has no bulk append', async () => {
-  const inner: SessionStore = new MemoryStore()
+  const inner: DriverStore = new MemoryStore()
   expect(inner.appendMessages).toBeUndefined()
   const store = checkedStore(inner)
   const key = newKey()

@@ -1,0 +1,71 @@
+import type { SessionKey } from '../session/message.js'
+import type { TicketStore } from './hold-lease.js'
+
+interface Ticket {
+  number: number
+  ttlMs: number
+  expiresAt: number
+}
+
+/** Tickets in memory. The clock is monotonic: setting the wall clock must not end a lease. */
+export class MemoryTickets implements TicketStore {
+  readonly #lines = new Map<string, Ticket[]>()
+  readonly #now: () => number
+  #last = 0
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  async take(key: SessionKey, ttlMs: number): Promise<number> {
+    const ticket = { number: ++this.#last, ttlMs, expiresAt: this.#now() + ttlMs }
+    this.#lines.set(lineOf(key), [...this.#line(key), ticket])
+    return ticket.number
+  }
+
+  async isFirst(key: SessionKey, ticket: number): Promise<boolean> {
+    this.#keep(key, ({ number, expiresAt }) => number >= ticket || expiresAt > this.#now())
+    return this.#line(key)[0]?.number === ticket
+  }
+
+  async renew(tickets: readonly number[]): Promise<ReadonlySet<number>> {
+    const asked = new Set(tickets)
+    const found = [...this.#lines.values()].flat().filter(({ number }) => asked.has(number))
+    for (const ticket of found) ticket.expiresAt = this.#now() + ticket.ttlMs
+    return new Set(found.map(({ number }) => number))
+  }
+
+  async giveBack(key: SessionKey, ticket: number): Promise<void> {
+    this.#keep(key, ({ number }) => number !== ticket)
+  }
+
+  isHeld(key: SessionKey, ticket: number): boolean {
+    return this.#line(key).some(({ number }) => number === ticket)
+  }
+
+  /** Whether a writer without a ticket has to stay out. One that may write takes the session from late holders. */
+  isTaken(key: SessionKey): boolean {
+    this.#keep(key, ({ expiresAt }) => expiresAt > this.#now())
+    return this.#line(key).length > 0
+  }
+
+  deleteAll(key: SessionKey): void {
+    this.#lines.delete(lineOf(key))
+  }
+
+  #keep(key: SessionKey, isKept: (ticket: Ticket) => boolean): void {
+    const left = this.#line(key).filter(isKept)
+    if (left.length === 0) this.#lines.delete(lineOf(key))
+    else this.#lines.set(lineOf(key), left)
+  }
+
+  #line(key: SessionKey): Ticket[] {
+    const line = this.#lines.get(lineOf(key)) ?? []
+    for (const ticket of line) ticket.expiresAt = Math.min(ticket.expiresAt, this.#now() + ticket.ttlMs)
+    return line
+  }
+}
+
+function lineOf({ appName, userId, sessionId }: SessionKey): string {
+  return JSON.stringify([appName, userId, sessionId])
+}
