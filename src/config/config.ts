@@ -273,6 +273,14 @@ const telemetrySchema = group({
   logger: logger.optional().describe('Reports spans that could not be exported. Default: the log.'),
 })
 
+const runsSchema = group({
+  maxRunning: wholeNumber(1)
+    .optional()
+    .describe(
+      'How many runs may work at once in this process; the others wait. Default: 128 per core, fewer with little memory.',
+    ),
+})
+
 const modelName = text('must be a model such as "openai/gpt-5.2"')
 
 /** Keys that a configuration file and `createRuntime` share. */
@@ -292,6 +300,7 @@ export const sharedKeys = {
   history: historySchema
     .prefault({})
     .describe('How much of a session is sent to a model, and how it is repaired.'),
+  runs: runsSchema.prefault({}).describe('How the runs of a process are limited.'),
   tools: toolsSchema.prefault({}).describe('Built-in tools.'),
   mcpServers: z
     .record(

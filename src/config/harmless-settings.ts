@@ -121,6 +121,7 @@ const SETTINGS: Allowed = {
     history: {
       keys: { maxMessageTokenBudget: any, maxMessages: any, observationalMemory: any, repair: any },
     },
+    runs: { keys: { maxRunning: any } },
     tools: {
       keys: {
         builtIn: allOf(READING_TOOL_NAMES),

@@ -59,6 +59,8 @@ export interface RunHost {
   readonly limits: TurnLimitOptions
   readonly models: RunModels
   readonly adk: AdkOptions
+  /** How many runs may work at once. Default: by cores and memory. */
+  readonly maxRunning?: number | undefined
   /** How long a tool's request for approval waits for an answer. Default 300,000. */
   readonly approvalTimeoutMs?: number | undefined
   sessionService(store: SessionStore, lease: Lease, hooks: SessionHooks): BaseSessionService

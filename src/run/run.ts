@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { availableParallelism, totalmem } from 'node:os'
 import type { Content, Part } from '../adk/sdk.js'
 import { toJsonData } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
@@ -14,6 +15,7 @@ import { emptyUsage } from '../session/usage.js'
 import type { RunEvent } from './run-event.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { RunLoop, type RunOpened } from './run-loop.js'
+import { runScope } from './run-scope.js'
 
 /** Runs one message; see `createRuns`. */
 export type Run = (input: RunInput, onEnd?: () => void) => AsyncGenerator<RunEvent, void, undefined>
@@ -28,12 +30,19 @@ export type Run = (input: RunInput, onEnd?: () => void) => AsyncGenerator<RunEve
  */
 export function createRuns(host: RunHost): Run {
   const queue = new SessionQueue()
-  return (input, onEnd = () => {}) => run(host, queue, input, onEnd)
+  const slots = new RunSlots(host.maxRunning ?? defaultMaxRunning())
+  return (input, onEnd = () => {}) => run({ host, queue, slots }, input, onEnd)
+}
+
+/** What the runs of one host share. */
+interface Shared {
+  host: RunHost
+  queue: SessionQueue
+  slots: RunSlots
 }
 
 async function* run(
-  host: RunHost,
-  queue: SessionQueue,
+  { host, queue, slots }: Shared,
   input: RunInput,
   onEnd: () => void,
 ): AsyncGenerator<RunEvent, void, undefined> {
@@ -49,7 +58,15 @@ async function* run(
     yield* stoppedBeforeStart(host, key, input)
     return
   }
-  const leave = await queue.enter(key, whenBusy, input.signal)
+  const leaveQueue = await queue.enter(key, whenBusy, input.signal)
+  const leaveSlot = await slots.enter(input.signal).catch(error => {
+    leaveQueue()
+    throw error
+  })
+  const leave = () => {
+    leaveSlot()
+    leaveQueue()
+  }
   let lease: Lease | undefined
   // Called by the end of the loop and, when nobody reads the events of an aborted run, by the abort: both are harmless.
   const end = async () => {
@@ -279,6 +296,64 @@ export class SessionQueue {
     return leave
   }
 }
+
+/** How many runs of this process may work at once; the others wait, first come, first served. */
+export class RunSlots {
+  readonly #waiting = new Set<() => void>()
+  #free: number
+
+  constructor(count: number) {
+    this.#free = count
+  }
+
+  /** A run that a tool of another run starts does not wait: the two would wait for each other. */
+  async enter(signal: AbortSignal | undefined): Promise<Leave> {
+    if (runScope.getStore()) return () => {}
+    if (this.#free > 0) this.#free -= 1
+    else await this.#turn(signal)
+    let isLeft = false
+    return () => {
+      if (!isLeft) this.#pass()
+      isLeft = true
+    }
+  }
+
+  /** A slot that becomes free is passed on, so that no later run takes it first. */
+  #pass(): void {
+    const [next] = this.#waiting
+    if (next) next()
+    else this.#free += 1
+  }
+
+  async #turn(signal: AbortSignal | undefined): Promise<void> {
+    let called = () => {}
+    const turn = new Promise<void>(resolve => {
+      called = resolve
+    })
+    const next = () => {
+      this.#waiting.delete(next)
+      called()
+    }
+    this.#waiting.add(next)
+    try {
+      await raceAbort(turn, signal)
+    } catch (error) {
+      // A slot that was passed on in the same moment is passed further.
+      if (!this.#waiting.delete(next)) this.#pass()
+      throw error
+    }
+  }
+}
+
+/** Runs mostly wait for their models: many per core, as long as there is memory for what they hold. */
+function defaultMaxRunning(): number {
+  const byMemory = Math.floor(totalmem() / 2 / MEMORY_PER_RUN)
+  return Math.max(LEAST_RUNNING, Math.min(availableParallelism() * RUNS_PER_CORE, byMemory))
+}
+
+const RUNS_PER_CORE = 128
+const MEMORY_PER_RUN = 8 * 1024 * 1024
+const LEAST_RUNNING = 8
 
 function busy(key: SessionKey): AgentError {
   return new AgentError(

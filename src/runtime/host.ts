@@ -64,6 +64,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     models,
     limits: options.agent ?? { multiAgent: rootAgent.subAgents.length > 0 },
     adk: options.adk ?? {},
+    maxRunning: options.runs?.maxRunning,
     approvalTimeoutMs: options.tools?.approvalTimeoutMs,
     openingMessage,
     sessionService: (gated, lease, hooks) =>

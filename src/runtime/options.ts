@@ -25,6 +25,8 @@ export interface RuntimeOptions {
   /** A model reference that runs use instead of the root agent's own, unless they name another. */
   model?: string | undefined
   history?: HistoryOptions | undefined
+  /** How the runs of this process are limited. */
+  runs?: RunsOptions | undefined
   /** Built-in tools by name, and how tools are run. Agents name them in `tools`; a root that names none gets all. */
   tools?: ToolsOptions | undefined
   /** Servers of the Model Context Protocol, whose tools agents may name as `server_tool`. */
@@ -45,6 +47,11 @@ export interface HistoryOptions {
   observationalMemory?: boolean | undefined
   /** What to do with a history that a model would refuse. Default `repair`. */
   repair?: RepairMode | undefined
+}
+
+export interface RunsOptions {
+  /** How many runs may work at once in this process; the others wait. Default: by cores and memory. */
+  maxRunning?: number | undefined
 }
 
 export interface ToolsOptions extends Partial<BuiltInToolOptions> {
