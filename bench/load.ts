@@ -1,0 +1,465 @@
+/**
+ * What many runs cost at once: statements and commits of a turn, processor time against bare ADK in memory,
+ * thousands of concurrent runs in one process, and a server with many clients against a bare ADK server that
+ * stores nothing. At least three interleaved samples per side; the spread is printed.
+ *
+ *     node --import tsx bench/load.ts [--json] [--only turn,cpu,crowd,server,bulk,growth]
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { type Event, InMemorySessionService, LogLevel, Runner, setLogLevel } from '@google/adk'
+import { serve as serveBare } from '@hono/node-server'
+import { Hono } from 'hono'
+import { streamSSE } from 'hono/streaming'
+import { silentLogger } from '../src/logger.js'
+import { createRuntime, type Runtime } from '../src/runtime/runtime.js'
+import { serve } from '../src/server/serve.js'
+import type { SessionStore } from '../src/session/session-store.js'
+import { checkedStore } from '../src/store/checked-store.js'
+import { openStore } from '../src/store/open-store.js'
+import { openPostgres } from '../src/store/postgres.js'
+import type { SqlDatabase } from '../src/store/sql-database.js'
+import { openSqlStore } from '../src/store/sql-store.js'
+import { openSqlite } from '../src/store/sqlite.js'
+import { startPostgres } from '../test/support/postgres-server.js'
+import { oneToolAgent, QUESTION } from './support/one-tool-agent.js'
+import { Report } from './support/report.js'
+
+const SAMPLES = Math.max(3, Number(process.env.LANGO_BENCH_SAMPLES ?? 3))
+const CPU_RUNS = 200
+const CROWD = Number(process.env.LANGO_BENCH_CROWD ?? 3000)
+const CLIENTS = 100
+const MODEL_MS = 200
+
+setLogLevel(LogLevel.ERROR)
+if (process.argv.includes('--clients')) await runClients(process.argv.slice(process.argv.indexOf('--clients') + 1))
+else await main()
+
+async function main(): Promise<void> {
+  const report = new Report('load')
+  const only = process.argv.includes('--only')
+    ? (process.argv[process.argv.indexOf('--only') + 1] ?? '').split(',')
+    : undefined
+  const isWanted = (name: string) => only === undefined || only.includes(name)
+  const folder = await mkdtemp(join(tmpdir(), 'lango-bench-'))
+  const needsPostgres = ['turn', 'crowd', 'server'].some(isWanted)
+  const postgres = needsPostgres ? await startPostgres({ durable: true }) : undefined
+  const place = { folder, postgresUrl: postgres?.url ?? '' }
+  try {
+    if (isWanted('turn')) await measureTurn(report, place)
+    if (isWanted('cpu')) await measureCpu(report)
+    if (isWanted('crowd')) await measureCrowd(report, place)
+    if (isWanted('server')) await measureServer(report, place)
+    if (isWanted('bulk')) await measureBulk(report, place)
+    if (isWanted('growth')) await measureGrowth(report, place)
+  } finally {
+    await postgres?.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+  report.finish()
+  process.exit()
+}
+
+interface Place {
+  folder: string
+  postgresUrl: string
+}
+
+/** A store whose writes, statements and commits are counted. */
+async function countedStore(url: string): Promise<{ store: SessionStore; database: SqlDatabase; counts: Counts }> {
+  const database = url.startsWith('sqlite:')
+    ? await openSqlite({ path: url.slice('sqlite:'.length), sync: 'full' })
+    : await openPostgres({ connectionString: url, poolSize: 10, queryTimeoutMs: 60_000, shownUrl: 'postgres' })
+  const counts = { writes: 0 }
+  const write = database.write.bind(database)
+  database.write = task => {
+    counts.writes += 1
+    return write(task)
+  }
+  return { store: checkedStore(await openSqlStore(database)), database, counts }
+}
+
+interface Counts {
+  writes: number
+}
+
+function answer(runtime: Runtime, sessionId: string): Promise<unknown> {
+  return runtime.runAndCollect({ sessionId, text: QUESTION })
+}
+
+/** Statements and commits of one turn with one tool: at most 20 and 5. */
+async function measureTurn(report: Report, { folder, postgresUrl }: Place): Promise<void> {
+  for (const [name, url] of [
+    ['SQLite', `sqlite:${folder}/turn.db`],
+    ['PostgreSQL', postgresUrl],
+  ] as const) {
+    report.progress(`${name}, a turn with one tool …`)
+    const { store, database } = await countedStore(url)
+    const runtime = await createRuntime({ store, rootAgent: oneToolAgent() })
+    for (let index = 0; index < 5; index++) await answer(runtime, 'warm')
+    const before = { ...database.work }
+    const turns = 20
+    for (let index = 0; index < turns; index++) await answer(runtime, 'measured')
+    const statements = (database.work.statements - before.statements) / turns
+    const commits = (database.work.commits - before.commits) / turns
+    if (name === 'PostgreSQL') report.atMost('PostgreSQL, statements of a turn', '', statements, 20, 1)
+    report.atMost(`${name}, commits of a turn`, '', commits, 5, 1)
+    await runtime.close()
+    await store.close()
+  }
+}
+
+/** Processor time of a run in memory against the same agent on bare ADK in memory. */
+async function measureCpu(report: Report): Promise<void> {
+  report.progress('processor time of a run in memory …')
+  const agent = oneToolAgent()
+  const runtime = await createRuntime({ store: 'memory:', rootAgent: agent, app: 'bench' })
+  const sessionService = new InMemorySessionService()
+  const ours = () => answer(runtime, randomUUID())
+  const peer = () => bareTurn(agent, sessionService)
+  const times = await interleaved(
+    () => cpuOf(ours),
+    () => cpuOf(peer),
+  )
+  report.atMost('processor time of a run', 'ms', times.ours, times.peer, 2)
+  report.progress(spread(times))
+  await runtime.close()
+}
+
+async function bareTurn(
+  agent: ReturnType<typeof oneToolAgent>,
+  sessionService: InMemorySessionService,
+  sessionId: string = randomUUID(),
+): Promise<Event[]> {
+  const runner = new Runner({ appName: 'bench', agent, sessionService })
+  await sessionService.getOrCreateSession({ appName: 'bench', userId: 'u', sessionId })
+  const newMessage = { role: 'user', parts: [{ text: QUESTION }] }
+  const events: Event[] = []
+  for await (const event of runner.runAsync({ userId: 'u', sessionId, newMessage })) events.push(event)
+  return events
+}
+
+async function cpuOf(run: () => Promise<unknown>): Promise<number> {
+  for (let index = 0; index < 50; index++) await run()
+  const before = process.cpuUsage()
+  for (let index = 0; index < CPU_RUNS; index++) await run()
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1000 / CPU_RUNS
+}
+
+interface Sides {
+  ours: number
+  peer: number
+  all: { ours: number[]; peer: number[] }
+}
+
+/** The median of each side. They take turns, so that a busy moment of the machine meets both. */
+async function interleaved(ours: () => Promise<number>, peer: () => Promise<number>): Promise<Sides> {
+  const all = { ours: [] as number[], peer: [] as number[] }
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    all.ours.push(await ours())
+    all.peer.push(await peer())
+  }
+  return { ours: median(all.ours), peer: median(all.peer), all }
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN
+}
+
+function spread({ all }: Sides): string {
+  const range = (values: readonly number[]) => values.map(value => value.toPrecision(4)).join(', ')
+  return `  Lango ${range(all.ours)}; peer ${range(all.peer)}`
+}
+
+/** Thousands of runs at once: all are answered, and the event loop stays free. */
+async function measureCrowd(report: Report, { folder, postgresUrl }: Place): Promise<void> {
+  for (const [name, url, count] of [
+    ['SQLite', `sqlite:${folder}/crowd.db`, CROWD],
+    ['PostgreSQL', `${postgresUrl}`, 1000],
+  ] as const) {
+    report.progress(`${name}, ${count} concurrent runs …`)
+    const { store, database, counts } = await countedStore(url)
+    const runtime = await createRuntime({ store, rootAgent: oneToolAgent() })
+    await answer(runtime, 'warm')
+    const delay = monitorEventLoopDelay({ resolution: 5 })
+    delay.enable()
+    const before = { ...database.work }
+    const started = performance.now()
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: count }, (_, index) => answer(runtime, `crowd-${index}`)),
+    )
+    const seconds = (performance.now() - started) / 1000
+    delay.disable()
+    const failed = outcomes.filter(({ status }) => status === 'rejected').length
+    report.progress(`  ${(count / seconds).toFixed(0)} runs per second, ${counts.writes} writes, ${database.work.commits - before.commits} commits`)
+    report.atMost(`${name}, ${count} concurrent runs, not answered (+1)`, '', failed + 1, 1, 1)
+    if (name === 'SQLite')
+      report.atMost(`${name}, longest block of the event loop`, 'ms', delay.max / 1e6, 250, 1)
+    await runtime.close()
+    await store.close()
+  }
+  await measureGroups(report, folder)
+}
+
+/** Writes that are acknowledged by one fsync, with 100 runs at once. */
+async function measureGroups(report: Report, folder: string): Promise<void> {
+  const { store, database, counts } = await countedStore(`sqlite:${folder}/groups.db`)
+  const runtime = await createRuntime({ store, rootAgent: oneToolAgent() })
+  await answer(runtime, 'warm')
+  const before = { writes: counts.writes, commits: database.work.commits }
+  for (let round = 0; round < 5; round++)
+    await Promise.all(Array.from({ length: 100 }, (_, index) => answer(runtime, `r${round}-${index}`)))
+  const perCommit = (counts.writes - before.writes) / (database.work.commits - before.commits)
+  report.atLeast('SQLite, 100 concurrent runs, writes per fsync (8 wanted)', '', 8, perCommit, 1)
+  await runtime.close()
+  await store.close()
+}
+
+/** Runs per second of a server with many clients and a slow model, against a bare ADK server. */
+async function measureServer(report: Report, { folder, postgresUrl }: Place): Promise<void> {
+  for (const [name, url, goal] of [
+    ['SQLite', `sqlite:${folder}/server.db`, 0.6],
+    ['PostgreSQL', postgresUrl, 0.5],
+  ] as const) {
+    report.progress(`${name}, a server with ${CLIENTS} clients …`)
+    const ours = await startOurs(url)
+    const bare = await startBare()
+    const sides = await interleaved(
+      async () => (await runClientsApart(`${ours.url}/api`, CLIENTS)).perSecond,
+      async () => (await runClientsApart(`${bare.url}/bare`, CLIENTS)).perSecond,
+    )
+    report.atLeast(`${name}, runs per second with ${CLIENTS} clients`, '/s', 1 / sides.ours, 1 / sides.peer, goal)
+    report.progress(spread(sides))
+    if (name === 'SQLite') {
+      const { acceptP99 } = await runClientsApart(`${ours.url}/api`, 500)
+      report.atMost('SQLite, p99 of accepting a run with 500 clients', 'ms', acceptP99, 1000, 1)
+    }
+    await ours.close()
+    await bare.close()
+  }
+}
+
+async function startOurs(url: string) {
+  const runtime = await createRuntime({ store: url, rootAgent: oneToolAgent(MODEL_MS) })
+  const server = await serve({
+    runtime,
+    port: 0,
+    host: '127.0.0.1',
+    logger: silentLogger,
+    version: 'bench',
+    graceMs: 0,
+    limits: { streamsPerUser: 10_000, runsPerUser: 10_000, heartbeatMs: 60_000 },
+  })
+  const close = async () => {
+    await server.close()
+    await runtime.close()
+  }
+  return { url: server.url, close }
+}
+
+/** ADK in memory, its events streamed as they come. */
+async function startBare() {
+  const app = new Hono()
+  const agent = oneToolAgent(MODEL_MS)
+  const sessionService = new InMemorySessionService()
+  app.post('/bare/:session', c =>
+    streamSSE(c, async stream => {
+      const sessionId = c.req.param('session')
+      const runner = new Runner({ appName: 'bench', agent, sessionService })
+      await sessionService.getOrCreateSession({ appName: 'bench', userId: 'u', sessionId })
+      const newMessage = { role: 'user', parts: [{ text: QUESTION }] }
+      for await (const event of runner.runAsync({ userId: 'u', sessionId, newMessage }))
+        await stream.writeSSE({ data: JSON.stringify(event) })
+    }),
+  )
+  const server = serveBare({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false })
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: () => new Promise<void>(resolve => void server.close(() => resolve())),
+  }
+}
+
+interface ClientFigures {
+  perSecond: number
+  acceptP99: number
+}
+
+/** Clients are a process of their own, so that only the server is measured. */
+async function runClientsApart(url: string, count: number): Promise<ClientFigures> {
+  const args = ['--import', 'tsx', fileURLToPath(import.meta.url), '--clients', url, String(count)]
+  const child: ChildProcess = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  let line = ''
+  if (child.stdout) for await (const text of createInterface({ input: child.stdout })) line = text
+  return JSON.parse(line) as ClientFigures
+}
+
+const ROUNDS_PER_CLIENT = 5
+
+/** In the process of the clients: each sends several messages, one after the other. */
+async function runClients([url = '', count = '1']: string[]): Promise<void> {
+  const isBare = url.endsWith('/bare')
+  const accepts: number[] = []
+  const one = async (sessionId: string) => {
+    const started = performance.now()
+    if (isBare) {
+      const answer = await fetch(`${url}/${sessionId}`, { method: 'POST' })
+      accepts.push(performance.now() - started)
+      await answer.text()
+      return
+    }
+    const answer = await fetch(`${url}/sessions/${sessionId}/runs`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ text: QUESTION }),
+    })
+    if (!answer.ok) throw new TypeError(`${answer.status}: ${await answer.text()}`)
+    accepts.push(performance.now() - started)
+    const { runId } = (await answer.json()) as { runId: string }
+    await (await fetch(`${url}/runs/${runId}/events`)).text()
+  }
+  // Warm connections and compiled code, on both sides.
+  await Promise.all(Array.from({ length: Number(count) }, () => one(randomUUID())))
+  accepts.length = 0
+  const started = performance.now()
+  await Promise.all(
+    Array.from({ length: Number(count) }, async () => {
+      const sessionId = randomUUID()
+      for (let round = 0; round < ROUNDS_PER_CLIENT; round++) await one(sessionId)
+    }),
+  )
+  const seconds = (performance.now() - started) / 1000
+  const sorted = accepts.toSorted((left, right) => left - right)
+  const acceptP99 = sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN
+  console.log(JSON.stringify({ perSecond: (Number(count) * ROUNDS_PER_CLIENT) / seconds, acceptP99 }))
+  process.exit()
+}
+
+const IMPORTED = Number(process.env.LANGO_BENCH_IMPORTED ?? 100_000)
+
+/** An import against raw inserts, and what a large tool result takes on disk. */
+async function measureBulk(report: Report, { folder }: Place): Promise<void> {
+  report.progress(`import of ${IMPORTED} messages …`)
+  const key = { appName: 'bench', userId: 'u', sessionId: 'imported' }
+  const messages = Array.from({ length: IMPORTED }, (_, index) => ({
+    role: index % 2 === 0 ? ('user' as const) : ('assistant' as const),
+    content: `Message ${index}: ${'where is the key that I put away '.repeat(4)}`,
+    timestamp: index,
+    id: `e${index}`,
+  }))
+  const store = await openStore(`sqlite:${folder}/bulk.db`)
+  await store.createSession(key)
+  const started = performance.now()
+  await store.appendMessages?.(key, messages)
+  const ours = performance.now() - started
+  await store.close()
+  const raw = await rawInserts(`${folder}/raw.db`, messages)
+  report.atMost(`import of ${IMPORTED} messages against raw inserts`, 'ms', ours, raw)
+  await measureLargeResult(report, folder)
+}
+
+async function rawInserts(file: string, messages: readonly object[]): Promise<number> {
+  const { DatabaseSync } = await import('@photostructure/sqlite')
+  const database = new DatabaseSync(file)
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  database.exec('CREATE TABLE events (session TEXT, seq INTEGER, event TEXT, PRIMARY KEY (session, seq))')
+  const insert = database.prepare('INSERT INTO events VALUES (?, ?, ?)')
+  const started = performance.now()
+  for (let start = 0; start < messages.length; start += 100) {
+    database.exec('BEGIN')
+    for (let index = start; index < Math.min(start + 100, messages.length); index++)
+      insert.run('s', index, JSON.stringify(messages[index]))
+    database.exec('COMMIT')
+  }
+  const taken = performance.now() - started
+  database.close()
+  return taken
+}
+
+async function measureLargeResult(report: Report, folder: string): Promise<void> {
+  report.progress('a tool result of 10 MB …')
+  const { ScriptedProvider } = await import('../src/testing/scripted-provider.js')
+  const { defineTool } = await import('../src/tool.js')
+  const { z } = await import('zod')
+  const size = 10_000_000
+  const text = Array.from({ length: size / 16 }, (_, index) => index.toString(36).padStart(16, 'x')).join('')
+  const file = `${folder}/large.db`
+  const runtime = await createRuntime({
+    store: `sqlite:${file}`,
+    providers: { play: new ScriptedProvider([{ toolCalls: [{ name: 'dump', id: 'c1' }] }, { text: 'Done.' }]) },
+    agent: {
+      name: 'agent',
+      model: 'play/model',
+      tools: [
+        defineTool({
+          name: 'dump',
+          description: 'Returns a lot',
+          parameters: z.object({}),
+          effect: 'read',
+          execute: () => text,
+        }),
+      ],
+    },
+    tools: { outputLimitTokens: 100_000_000 },
+    history: { maxMessageTokenBudget: 100_000_000 },
+  })
+  await runtime.runAndCollect({ text: 'Dump it.' })
+  await runtime.close()
+  report.atMost('a result of 10 MB, stored', 'MB', (await stat(file)).size / 1e6, size / 1e6, 1.5)
+}
+
+/** The 200th turn with a tool against the first, beyond what ADK itself adds. */
+async function measureGrowth(report: Report, { folder }: Place): Promise<void> {
+  report.progress('the 200th turn of a session …')
+  const runtime = await createRuntime({
+    store: `sqlite:${folder}/growth.db?sync=normal`,
+    rootAgent: oneToolAgent(),
+    app: 'bench',
+  })
+  const sessionService = new InMemorySessionService()
+  const agent = oneToolAgent()
+  for (let index = 0; index < 30; index++) {
+    await answer(runtime, 'warm')
+    await bareTurn(agent, sessionService, 'warm')
+  }
+  const [ours, peer] = [new Growth(), new Growth()]
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    const sessionId = randomUUID()
+    for (let turn = 1; turn <= 200; turn++) {
+      await ours.time(turn, () => answer(runtime, sessionId))
+      await peer.time(turn, () => bareTurn(agent, sessionService, sessionId))
+    }
+  }
+  const [oursFactor, peerFactor] = [ours.factor(), peer.factor()]
+  report.progress(`  Lango ${oursFactor.toFixed(2)}×, ADK ${peerFactor.toFixed(2)}×`)
+  report.atMost('the 200th turn against the first, beyond ADK', '×', oursFactor, peerFactor, 1.3)
+  await runtime.close()
+}
+
+/** First and last turns of sessions: several of each, because one is noise. */
+class Growth {
+  readonly #first: number[] = []
+  readonly #last: number[] = []
+
+  async time(turn: number, run: () => Promise<unknown>): Promise<void> {
+    const started = performance.now()
+    await run()
+    const taken = performance.now() - started
+    if (turn <= 5) this.#first.push(taken)
+    if (turn > 195) this.#last.push(taken)
+  }
+
+  factor(): number {
+    return median(this.#last) / median(this.#first)
+  }
+}
