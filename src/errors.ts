@@ -22,6 +22,7 @@ export type AgentErrorCode =
   | 'provider-stream'
   | 'run-interrupted'
   | 'aborted'
+  | 'unsupported'
   | 'internal'
 
 /** Further facts of an error. */

@@ -130,7 +130,7 @@ async function openInSteps(
   const lease = await store.acquireLease(key, waiting)
   try {
     if (input.runId !== undefined && (await store.runs.findRun(input.runId))) throw knownRun(input.runId)
-    await ensureSession(store, key, title)
+    await ensureSession(store, key, lease.fence, title)
     await store.runs.appendEvents(key, start.runId, toJsonData([start]) as RunEventRecord[])
     return lease
   } catch (error) {
@@ -186,9 +186,14 @@ function knownRun(runId: string): AgentError {
 }
 
 /** The title of a session that a message opens is the beginning of that message. */
-async function ensureSession(store: SessionStore, key: SessionKey, title: string): Promise<void> {
+async function ensureSession(
+  store: SessionStore,
+  key: SessionKey,
+  fence: number,
+  title: string,
+): Promise<void> {
   try {
-    await store.createSession(key, {}, { title })
+    await store.createSession(key, {}, { title, fence })
   } catch (error) {
     if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
   }

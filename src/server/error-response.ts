@@ -95,6 +95,7 @@ const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
   'provider-stream': [502, 'The answer of the model was truncated'],
   'run-interrupted': [409, 'The run was interrupted'],
   aborted: [409, 'Stopped'],
+  unsupported: [501, 'Not supported'],
   internal: [500, 'Internal error'],
 }
 

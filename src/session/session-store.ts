@@ -48,6 +48,15 @@ export interface SessionStore {
    * Waits for the lease like `acquireLease`. A store of one's own may leave it out: then these are separate writes.
    */
   openRun?(opening: RunOpening, options?: LeaseOptions): Promise<OpenedRun>
+  /**
+   * Deletes everything that is stored about a user of an app, and returns what was deleted. Runs of the user lose
+   * their leases and cannot store anything afterwards. Optional: Lango's own stores have it.
+   */
+  erase?(owner: UserKey, options?: EraseOptions): Promise<EraseReceipt>
+  /** Deletes sessions and run records by age, by the store's clock. Optional: Lango's own stores have it. */
+  expire?(options: ExpireOptions): Promise<ExpireReceipt>
+  /** Writes a consistent copy to a new file while the store is in use. Only SQLite has it. */
+  backup?(path: string, options?: BackupOptions): Promise<BackupReceipt>
   readonly runs: RunStore
   readonly calibration: CalibrationStore
   /** Fails with `store-unavailable` when the store does not answer, or its file was deleted, replaced or truncated. */
@@ -61,9 +70,92 @@ export interface CreateOptions {
   title?: string
   /**
    * The app whose session of the same user and id this one belongs to: an agent that works inside a tool keeps
-   * a session of its own. It is not listed, and it is deleted with the session that it belongs to.
+   * a session of its own. It is not listed, and it is deleted with the session that it belongs to, which must exist.
    */
   nestedIn?: string
+  /** Creates the session only while this lease of it is held: `lease-lost` otherwise. */
+  fence?: number
+}
+
+/** A user of an app. */
+export interface UserKey {
+  appName: string
+  userId: string
+}
+
+export interface EraseOptions {
+  /**
+   * Also rewrites the tables, so that no file keeps bytes of deleted rows: `VACUUM` in SQLite, `VACUUM FULL` in
+   * PostgreSQL. Nobody can write meanwhile (in PostgreSQL nobody can read either), and it takes as long as copying the data.
+   */
+  rewrite?: boolean
+}
+
+/** What `erase` deleted, by kind. */
+export interface EraseCounts {
+  /** Nested ones included. */
+  sessions: number
+  messages: number
+  runs: number
+  events: number
+  requests: number
+  /** Parts of requests that the steps of a run share. */
+  requestParts: number
+  signals: number
+  leases: number
+  /** Keys of session state and of `user:` state. */
+  stateKeys: number
+}
+
+/** The proof of an erasure. It does not name the user, so that it can be kept. */
+export interface EraseReceipt extends EraseCounts {
+  /** When the last row was deleted, in milliseconds since 1970, by the store's clock. */
+  at: number
+  /**
+   * Where the database's files may still hold deleted bytes: nowhere, in free space that is not overwritten yet
+   * (`rewrite` removes it), or in the write-ahead log until it is recycled.
+   */
+  residue: 'none' | 'free-space' | 'log'
+}
+
+export interface ExpireOptions {
+  appName: string
+  /** Deletes sessions of the app that were not changed for this long and have no active run. */
+  sessionsMs?: number
+  /** Deletes run events, requests and signals, of all apps, that are older than this. */
+  runsMs?: number
+  /** Deletes also when the clock is far ahead of the stored times. Default false. */
+  trustClock?: boolean
+  /** Stops between two slices. */
+  signal?: AbortSignal
+}
+
+export interface ExpireReceipt {
+  sessions: number
+  events: number
+  requests: number
+  signals: number
+  /** The store's clock, in milliseconds since 1970. */
+  now: number
+  /** Set when nothing was deleted, because the clock is this far ahead of the newest time stored before the last day. */
+  clockAheadMs?: number
+}
+
+export interface BackupOptions {
+  /** Replaces an existing file. Default false: `invalid-argument`. */
+  overwrite?: boolean
+  onProgress?: (progress: { donePages: number; totalPages: number }) => void
+}
+
+export interface BackupReceipt {
+  /** The absolute path of the copy. */
+  path: string
+  bytes: number
+  /** The version of the schema in the copy. */
+  schemaVersion: number
+  sessions: number
+  messages: number
+  durationMs: number
 }
 
 export interface LoadOptions {

@@ -6,8 +6,14 @@
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
   AppendOptions,
+  BackupOptions,
+  BackupReceipt,
   CalibrationStore,
   CreateOptions,
+  EraseOptions,
+  EraseReceipt,
+  ExpireOptions,
+  ExpireReceipt,
   Lease,
   LeaseOptions,
   ListQuery,
@@ -23,6 +29,7 @@ import type {
   SessionPage,
   SessionStore,
   SessionSummary,
+  UserKey,
 } from '../session/session-store.js'
 import {
   checkEvents,
@@ -44,6 +51,7 @@ import {
   checkState,
   checkTitle,
 } from './check-input.js'
+import { unsupported } from './store-errors.js'
 
 /** A driver: its input is trusted, and it leaves out nothing of the contract. */
 export interface DriverStore extends SessionStore {
@@ -82,6 +90,7 @@ class CheckedStore implements SessionStore {
       checkKey(key)
       checkState('state', state)
       checkNesting(key, options)
+      checkFence(options.fence)
       checkTitle(options.title)
     }
     return checked(check, () => this.#store.createSession(key, state, options))
@@ -206,10 +215,45 @@ class CheckedStore implements SessionStore {
     return checked(check, () => this.#store.openRun(opening, options))
   }
 
+  erase(owner: UserKey, options: EraseOptions = {}): Promise<EraseReceipt> {
+    const check = () => {
+      checkName('appName', owner.appName)
+      checkName('userId', owner.userId)
+    }
+    return checked(check, async () => {
+      if (!this.#store.erase) throw unsupported('erase', ADD_IT)
+      return this.#store.erase(owner, options)
+    })
+  }
+
+  expire(options: ExpireOptions): Promise<ExpireReceipt> {
+    const check = () => {
+      checkName('appName', options.appName)
+      if (options.sessionsMs !== undefined) checkInteger('sessionsMs', options.sessionsMs, 1)
+      if (options.runsMs !== undefined) checkInteger('runsMs', options.runsMs, 1)
+    }
+    return checked(check, async () => {
+      if (!this.#store.expire) throw unsupported('expire', ADD_IT)
+      return this.#store.expire(options)
+    })
+  }
+
+  backup(path: string, options: BackupOptions = {}): Promise<BackupReceipt> {
+    return checked(
+      () => checkName('path', path),
+      async () => {
+        if (!this.#store.backup) throw unsupported('backup', 'Only SQLite stores have it')
+        return this.#store.backup(path, options)
+      },
+    )
+  }
+
   close(): Promise<void> {
     return this.#store.close()
   }
 }
+
+const ADD_IT = 'Add the method to the store'
 
 /** Appends to a store in memory complete without returning to the event loop. */
 const APPENDS_BETWEEN_YIELDS = 100

@@ -82,7 +82,7 @@ describe('a lease', () => {
   test('that the store no longer has is lost', async () => {
     const ticketStore = Object.assign(new FakeDesk(), { renew: async () => new Set<number>() })
     const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
-    expect(await outcomeOf(lease.lost)).toContain('another writer took it')
+    expect(await outcomeOf(lease.lost)).toContain('the session was deleted')
   })
 
   test('is renewed together with the others of its process', async () => {

@@ -60,6 +60,7 @@ export class LeaseHolder {
         await lease.release().catch(() => {})
         throw error
       }
+      if (lease.revoked) throw lease.lost.reason
       // The ticket expired before it could be renewed: take a new one at the end of the queue, if there is time.
       // On a machine that stalls this can happen before the first check, so a few attempts are made in any case.
       if (attempt >= LEAST_ATTEMPTS && performance.now() >= deadline) throw busy(key, waitMs)
@@ -160,6 +161,7 @@ class HeldLease implements Lease {
   #renewedAt = performance.now()
   #deadline: NodeJS.Timeout | undefined
   #ended = false
+  #revoked = false
 
   constructor(tickets: TicketStore, key: SessionKey, ticket: number, ttlMs: number, onEnd: () => void) {
     this.#tickets = tickets
@@ -173,6 +175,11 @@ class HeldLease implements Lease {
 
   get lost(): AbortSignal {
     return this.#lost.signal
+  }
+
+  /** Whether the ticket was deleted before it expired. */
+  get revoked(): boolean {
+    return this.#revoked
   }
 
   /** Ends the lease here in any case: a ticket that could not be returned expires by itself. */
@@ -202,7 +209,13 @@ class HeldLease implements Lease {
   answered(isKept: boolean, askedAt: number): void {
     if (this.#ended) return
     if (!isKept) {
-      this.#expire('it was revoked, or another writer took it after it had expired')
+      // A ticket that is gone before its time was deleted, with its session.
+      this.#revoked = this.#leftMs() > 0
+      this.#expire(
+        this.#revoked
+          ? 'the session was deleted'
+          : 'it expired, and another writer took it or the session was deleted',
+      )
       return
     }
     this.#renewedAt = askedAt

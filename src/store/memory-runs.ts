@@ -2,12 +2,15 @@ import { defined } from '../base/defined.js'
 import type { SessionKey } from '../session/message.js'
 import type {
   CalibrationStore,
+  EraseCounts,
   RunEventRecord,
   RunSignal,
   RunStore,
   RunSummary,
+  UserKey,
 } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
+import { DAY_MS } from './sql-database.js'
 import { finishOf } from './sql-runs.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
@@ -56,11 +59,14 @@ export class MemoryRuns implements RunStore {
       storedAt: Date.now(),
     }))
     if (this.#deleted.has(runId)) return
+    const messages = this.#countMessages(key)
+    // A run whose session was deleted before its first event is not stored.
+    if (messages === undefined && this.#runs.get(runId)?.owner === undefined) return
     const run = this.#run(runId)
     if (run.owner === undefined) {
       const { appName, userId, sessionId } = key
       const began = { key: { appName, userId, sessionId }, startedAt: Date.now() }
-      Object.assign(run, began, { owner: ownerOf(key), afterSeq: this.#countMessages(key) })
+      Object.assign(run, began, { owner: ownerOf(key), afterSeq: messages })
     }
     if (run.owner !== ownerOf(key)) throw runOfAnotherSession(runId)
     const last = run.events.get(run.lastSeq)
@@ -146,15 +152,32 @@ export class MemoryRuns implements RunStore {
     return pruned
   }
 
-  /** Deletes everything about the runs of one session. */
-  deleteRunsOf(key: SessionKey): void {
+  /** Deletes everything about the runs of one session, or of all sessions of a user. */
+  deleteRunsOf({ appName, userId, sessionId }: UserKey & { sessionId?: string }): Pick<EraseCounts, RunKind> {
     const now = Date.now()
+    const gone = { runs: 0, events: 0, requests: 0, signals: 0 }
     for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
-    for (const [runId, { owner }] of this.#runs) {
-      if (owner !== ownerOf(key)) continue
+    for (const [runId, { key, events, requests, signals }] of this.#runs) {
+      if (key?.appName !== appName || key.userId !== userId) continue
+      if (key.sessionId !== (sessionId ?? key.sessionId)) continue
+      gone.runs += 1
+      gone.events += events.size
+      gone.requests += requests.size
+      gone.signals += signals.length
       this.#runs.delete(runId)
       this.#deleted.set(runId, now)
     }
+    return gone
+  }
+
+  /** The newest time before a moment at which an event was stored. */
+  newestBefore(moment: number): number | undefined {
+    let newest: number | undefined
+    for (const { events } of this.#runs.values()) {
+      for (const { storedAt } of events.values())
+        if (storedAt < moment && storedAt > (newest ?? -1)) newest = storedAt
+    }
+    return newest
   }
 
   #run(runId: string): MemoryRun {
@@ -172,6 +195,8 @@ export class MemoryRuns implements RunStore {
     return run
   }
 }
+
+type RunKind = 'runs' | 'events' | 'requests' | 'signals'
 
 /** Token calibration in memory. */
 export class MemoryCalibration implements CalibrationStore {
@@ -194,8 +219,6 @@ export class MemoryCalibration implements CalibrationStore {
     this.#models.set(model, { bytes: sum.bytes + bytes, tokens: sum.tokens + tokens })
   }
 }
-
-const DAY_MS = 86_400_000
 
 function summarize(runId: string, { key, startedAt, afterSeq, events }: MemoryRun): RunSummary | undefined {
   if (key === undefined) return undefined

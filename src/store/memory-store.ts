@@ -9,6 +9,10 @@ import type { Message, Session, SessionKey, State, StoredMessage } from '../sess
 import type {
   AppendOptions,
   CreateOptions,
+  EraseCounts,
+  EraseReceipt,
+  ExpireOptions,
+  ExpireReceipt,
   Lease,
   LeaseOptions,
   ListQuery,
@@ -20,22 +24,16 @@ import type {
   SessionPage,
   SessionStore,
   SessionSummary,
+  UserKey,
 } from '../session/session-store.js'
 import { countMessageTokens } from '../session/tokens.js'
-import { storableJson } from './check-input.js'
 import { LeaseHolder } from './hold-lease.js'
-import {
-  isFound,
-  isReadable,
-  type PageCursor,
-  PREVIEW_WINDOW,
-  previewOf,
-  readCursor,
-  tidyTitle,
-  writeCursor,
-} from './listing.js'
+import { isFound, readCursor, tidyTitle, writeCursor } from './listing.js'
 import { MemoryCalibration, MemoryRuns } from './memory-runs.js'
+import { add, clone, keyText, type MemorySession, newestFirst, summarize, titled } from './memory-sessions.js'
 import { MemoryTickets } from './memory-tickets.js'
+import { DAY_MS } from './sql-database.js'
+import { clockAheadMs, noCounts } from './sql-erase.js'
 import { joinState, type StateScope, splitDelta } from './state-scopes.js'
 import {
   leaseLost,
@@ -45,19 +43,6 @@ import {
   storeClosed,
   throughSeqOutOfRange,
 } from './store-errors.js'
-
-interface MemorySession {
-  key: SessionKey
-  nestedIn?: string | undefined
-  title?: string | undefined
-  pk: number
-  state: Map<string, string>
-  messages: StoredMessage[]
-  /** The number of each message id, so that an append need not search. */
-  seqById: Map<string, number>
-  createdAt: number
-  updatedAt: number
-}
 
 export class MemoryStore implements SessionStore {
   readonly #sessions = new Map<string, MemorySession>()
@@ -84,6 +69,7 @@ export class MemoryStore implements SessionStore {
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
     this.#assertOpen()
     const changes = splitDelta('state', state)
+    this.#checkMayCreate(key, options)
     if (this.#sessions.has(keyText(key))) throw sessionExists(key)
     const title = tidyTitle(options.title)
     const session = this.#newSession(key)
@@ -186,13 +172,45 @@ export class MemoryStore implements SessionStore {
 
   async deleteSession(key: SessionKey): Promise<boolean> {
     this.#assertOpen()
-    for (const { key: nested, nestedIn } of this.#sessions.values()) {
-      const isOurs = nested.userId === key.userId && nested.sessionId === key.sessionId
-      if (isOurs && nestedIn === key.appName) await this.deleteSession(nested)
+    const isThere = this.#sessions.has(keyText(key))
+    this.#remove(key, noCounts())
+    return isThere
+  }
+
+  async erase({ appName, userId }: UserKey): Promise<EraseReceipt> {
+    this.#assertOpen()
+    const counts = noCounts()
+    const apps = new Set([appName])
+    for (const { key, nestedIn } of [...this.#sessions.values()]) {
+      const isOurs = key.appName === appName || nestedIn === appName
+      if (isOurs && key.userId === userId) for (const app of this.#remove(key, counts)) apps.add(app)
     }
-    this.#tickets.deleteAll(key)
-    this.#runs.deleteRunsOf(key)
-    return this.#sessions.delete(keyText(key))
+    add(counts, this.#runs.deleteRunsOf({ appName, userId }))
+    for (const app of apps) {
+      const own = [...this.#sessions.values()].some(({ key }) => key.appName === app && key.userId === userId)
+      const name = JSON.stringify([app, userId])
+      if (!own) counts.stateKeys += this.#userState.get(name)?.size ?? 0
+      if (!own) this.#userState.delete(name)
+    }
+    return { ...counts, at: Date.now(), residue: 'none' }
+  }
+
+  async expire({ appName, sessionsMs, runsMs, trustClock }: ExpireOptions): Promise<ExpireReceipt> {
+    this.#assertOpen()
+    const now = Date.now()
+    const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, now }
+    const own = [...this.#sessions.values()].filter(({ key }) => key.appName === appName)
+    const times = own.map(({ updatedAt }) => updatedAt).filter(time => time < now - DAY_MS)
+    const newest = Math.max(-1, ...times, this.#runs.newestBefore(now - DAY_MS) ?? -1)
+    const aheadMs = clockAheadMs(now, newest < 0 ? undefined : newest)
+    if (aheadMs !== undefined && trustClock !== true) return { ...nothing, clockAheadMs: aheadMs }
+    const isIdle = ({ key, nestedIn, updatedAt }: MemorySession) =>
+      nestedIn === undefined && updatedAt < now - (sessionsMs ?? now) && !this.#tickets.isTaken(key)
+    const idle = own.filter(isIdle)
+    for (const { key } of idle) this.#remove(key, noCounts())
+    const pruned =
+      runsMs === undefined ? nothing : await this.#runs.prune({ before: Math.max(0, now - runsMs) })
+    return { ...nothing, ...pruned, sessions: idle.length }
   }
 
   async acquireLease(key: SessionKey, options: LeaseOptions = {}): Promise<Lease> {
@@ -243,6 +261,29 @@ export class MemoryStore implements SessionStore {
     if (this.#closed) return
     this.#closed = true
     await this.#leases.close()
+  }
+
+  /** Deletes a session and those nested in it, counts them, and returns the apps of the nested ones. */
+  #remove(key: SessionKey, counts: EraseCounts): string[] {
+    const session = this.#sessions.get(keyText(key))
+    const apps: string[] = []
+    for (const { key: nested, nestedIn } of [...this.#sessions.values()]) {
+      const isOurs = nested.userId === key.userId && nested.sessionId === key.sessionId
+      if (isOurs && nestedIn === key.appName) apps.push(nested.appName, ...this.#remove(nested, counts))
+    }
+    counts.leases += this.#tickets.deleteAll(key)
+    add(counts, this.#runs.deleteRunsOf(key))
+    if (!session) return apps
+    this.#sessions.delete(keyText(key))
+    const { messages, state } = session
+    add(counts, { sessions: 1, messages: messages.length, stateKeys: state.size })
+    return apps
+  }
+
+  #checkMayCreate(key: SessionKey, { fence, nestedIn }: CreateOptions): void {
+    if (fence !== undefined && !this.#tickets.isHeld(key, fence)) throw leaseLost(key, fence)
+    const outer = nestedIn === undefined ? undefined : { ...key, appName: nestedIn }
+    if (outer && !this.#sessions.has(keyText(outer))) throw sessionNotFound(outer)
   }
 
   #assertOpen(): void {
@@ -317,35 +358,4 @@ export class MemoryStore implements SessionStore {
       updatedAt: session.updatedAt,
     }
   }
-}
-
-function titled({ title }: MemorySession): { title?: string } {
-  return title === undefined ? {} : { title }
-}
-
-function summarize(session: MemorySession): SessionSummary {
-  const { key, messages, createdAt, updatedAt } = session
-  const last = messages.slice(-PREVIEW_WINDOW).findLast(isReadable)
-  return {
-    key: { ...key },
-    totalMessages: messages.length,
-    totalTokens: messages.reduce((all, message) => all + message.tokens, 0),
-    createdAt,
-    updatedAt,
-    ...titled(session),
-    ...(last === undefined ? {} : { preview: previewOf(last.content) }),
-  }
-}
-
-function newestFirst(one: PageCursor, other: PageCursor): number {
-  return other.updatedAt - one.updatedAt || other.pk - one.pk
-}
-
-function keyText({ appName, userId, sessionId }: SessionKey): string {
-  return JSON.stringify([appName, userId, sessionId])
-}
-
-/** A message is JSON data: what JSON cannot express is not stored. */
-function clone<T>(data: T): T {
-  return JSON.parse(storableJson('message', data)) as T
 }

@@ -49,8 +49,11 @@ export class MemoryTickets implements TicketStore {
     return this.#line(key).length > 0
   }
 
-  deleteAll(key: SessionKey): void {
+  /** Deletes all tickets of a session and returns how many there were. */
+  deleteAll(key: SessionKey): number {
+    const { length } = this.#line(key)
     this.#lines.delete(lineOf(key))
+    return length
   }
 
   #keep(key: SessionKey, isKept: (ticket: Ticket) => boolean): void {

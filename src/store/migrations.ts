@@ -56,6 +56,9 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   leaseTimes,
 ]
 
+/** The newest schema version that this release supports. */
+export const KNOWN_VERSION = MIGRATIONS.length
+
 function sessionsAndRuns(dialect: Dialect): readonly string[] {
   return [...sessionTables(dialect), ...stateTables(), ...leaseTables(dialect), ...runTables(dialect)]
 }

@@ -1,5 +1,6 @@
 import { AgentError } from '../errors.js'
 import type { SessionStore } from '../session/session-store.js'
+import type { RestoreOptions, RestoreReceipt } from './backup.js'
 import { checkedStore } from './checked-store.js'
 import type { ForeignDatabase } from './sqlite.js'
 
@@ -74,6 +75,24 @@ export async function inspectStore(url: string): Promise<StoreState> {
   } finally {
     await database.close()
   }
+}
+
+/** Replaces a SQLite store with a backup; the earlier file is kept. Fails while another process has it open. */
+export async function restoreStore(
+  url: string,
+  file: string,
+  onProgress?: RestoreOptions['onProgress'],
+): Promise<RestoreReceipt> {
+  const location = parseStoreUrl(url)
+  if (location.driver !== 'sqlite')
+    throw new AgentError('unsupported', 'Only a SQLite store can be restored from a file')
+  const [{ restore }, { sqliteTools }, { KNOWN_VERSION }] = await Promise.all([
+    import('./backup.js'),
+    import('./sqlite-database.js'),
+    import('./migrations.js'),
+  ])
+  const options = { knownVersion: KNOWN_VERSION, ...(onProgress ? { onProgress } : {}) }
+  return restore(await sqliteTools(), file, location.path, options)
 }
 
 /** Where a store is, read from its URL. */

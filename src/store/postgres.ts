@@ -167,6 +167,7 @@ const POSTGRES: Dialect = {
   versionTableExists: "SELECT count(to_regclass('lango_schema')) AS present",
   // Two arbitrary numbers identify the lock; they are the same in every release.
   migrationLock: 'SELECT pg_advisory_xact_lock(1280329301, 1)',
+  ticketLock: 'SELECT pg_advisory_xact_lock(hashtextextended(?, 1280329301))',
   requestLock: 'SELECT pg_advisory_xact_lock_shared(1280329301, 2)',
   pruneLock: 'SELECT pg_advisory_xact_lock(1280329301, 2)',
   eachValue: 'json_array_elements_text(CAST(? AS json))',

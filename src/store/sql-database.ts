@@ -4,6 +4,8 @@
  * the very same task over a connection. So each piece of SQL logic is written once.
  */
 
+import type { BackupOptions, BackupReceipt } from '../session/session-store.js'
+
 export type SqlValue = string | number | null
 
 export type Row = Readonly<Record<string, SqlValue>>
@@ -28,6 +30,13 @@ export interface SqlDatabase {
   read<T>(task: () => Task<T>): Promise<T>
   /** Runs one statement by itself, in one round trip. */
   run(statement: Statement): Promise<readonly Row[]>
+  /**
+   * Empties the write-ahead log, so that no deleted text stays in it. `false` when a reader or writer needs the log
+   * right now; never waits. Absent where the server owns the log.
+   */
+  emptyLog?(): Promise<boolean>
+  /** Copies the database to a new file. Absent where the server has tools for it. */
+  backup?(path: string, options: BackupOptions): Promise<BackupReceipt>
   /** Whether the error reports a violated unique index. */
   isDuplicate(error: unknown): boolean
   /** Fails when the database cannot be reached, or its file is not the one that was opened. */
@@ -54,6 +63,8 @@ export interface Dialect {
   readonly versionTableExists: string
   /** Acquired first by a migration; empty where the transaction is enough. */
   readonly migrationLock: string
+  /** Keeps tickets for one key, given as the parameter, from being taken; empty where writers never run concurrently. */
+  readonly ticketLock: string
   /** Shared by all writers of requests; empty where writers never run concurrently. */
   readonly requestLock: string
   /** Excludes writers of requests, so that no request refers to parts that are being deleted. */
@@ -71,6 +82,8 @@ export function touched({ now }: Dialect): string {
 
 /** Sessions are indexed by the hour of their last change. */
 export const HOUR_MS = 3_600_000
+
+export const DAY_MS = 24 * HOUR_MS
 
 export function sql(text: string, ...parameters: SqlValue[]): Statement {
   return { text, parameters }

@@ -158,18 +158,19 @@ export class SqlRuns implements RunStore {
   /** Stores events, and the run itself with its first ones. */
   *appendTask(key: SessionKey, runId: string, rows: readonly EventRow[]): Task<void> {
     const names = [key.appName, key.userId, key.sessionId]
+    const { dialect } = this.#database
+    // A run whose session was deleted before its first event is not stored: the session is locked until the commit.
     yield sql(
       `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq)
-        VALUES (?, ?, ?, ?, ${this.#now}, (
-          SELECT message_count FROM lango_sessions WHERE app_name = ? AND user_id = ? AND session_id = ?
-        )) ON CONFLICT (run_id) DO NOTHING`,
+        SELECT CAST(? AS TEXT), app_name, user_id, session_id, ${this.#now}, message_count FROM lango_sessions
+          WHERE app_name = ? AND user_id = ? AND session_id = ?${dialect.forKeyShare}
+        ON CONFLICT (run_id) DO NOTHING`,
       runId,
       ...names,
-      ...names,
     )
-    const [run] = yield findRun(this.#database.dialect, runId)
-    if (isDeleted(run)) return
-    if (names.join('\0') !== [run?.app_name, run?.user_id, run?.session_id].join('\0'))
+    const [run] = yield findRun(dialect, runId)
+    if (run === undefined || isDeleted(run)) return
+    if (names.join('\0') !== [run.app_name, run.user_id, run.session_id].join('\0'))
       throw runOfAnotherSession(runId)
     const [last] = yield sql(
       'SELECT seq, event FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1',

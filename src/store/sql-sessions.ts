@@ -1,5 +1,4 @@
 import { defined } from '../base/defined.js'
-import { effectiveLimits, type Truncated, tokenBudgetTruncate } from '../session/budget.js'
 import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
   CreateOptions,
@@ -32,10 +31,12 @@ import {
   type Task,
   textIn,
 } from './sql-database.js'
+import { detachRuns, forgetRuns, OWNER, tablesOf } from './sql-detach.js'
 import { applyState, copySessionState, readState } from './sql-state.js'
+import { readTail, tailSource } from './sql-tail.js'
 import type { StateChange } from './state-scopes.js'
 import { restoreText } from './storable-text.js'
-import { sessionExists, sessionNotFound, throughSeqOutOfRange } from './store-errors.js'
+import { leaseLost, sessionExists, sessionNotFound, throughSeqOutOfRange } from './store-errors.js'
 
 export function* createTask(
   dialect: Dialect,
@@ -43,9 +44,32 @@ export function* createTask(
   changes: readonly StateChange[],
   options: CreateOptions = {},
 ): Task<Session> {
+  yield* checkMayCreate(dialect, key, options)
   const pk = yield* insertSession(dialect, key, options)
   yield* applyState(key, pk, changes)
   return yield* viewSession(key, yield* findSession(key), {})
+}
+
+/**
+ * What a run creates must not outlive the deletion of what the run belongs to: the lease, or the outer session. Both
+ * are locked against deletion until the commit.
+ */
+function* checkMayCreate(
+  { forKeyShare }: Dialect,
+  key: SessionKey,
+  { fence, nestedIn }: CreateOptions,
+): Task<void> {
+  if (fence !== undefined) {
+    const [ticket] = yield sql(
+      `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${forKeyShare}`,
+      fence,
+      key.appName,
+      key.userId,
+      key.sessionId,
+    )
+    if (ticket === undefined) throw leaseLost(key, fence)
+  }
+  if (nestedIn !== undefined) yield* findSession({ ...key, appName: nestedIn }, forKeyShare)
 }
 
 export function* loadTask(key: SessionKey, options: LoadOptions): Task<Session | undefined> {
@@ -148,30 +172,17 @@ function* deleteOne(dialect: Dialect, key: SessionKey): Task<boolean> {
   const [session] = yield sql(`DELETE FROM lango_sessions WHERE ${SESSION_KEY} RETURNING pk`, ...names)
   yield* deleteRuns(dialect, names)
   if (session === undefined) return false
-  yield sql('DELETE FROM lango_messages WHERE session_pk = ?', numberIn(session, 'pk'))
-  yield sql('DELETE FROM lango_session_state WHERE session_pk = ?', numberIn(session, 'pk'))
+  for (const table of tablesOf('session'))
+    yield sql(`DELETE FROM ${table} WHERE ${OWNER.session}`, numberIn(session, 'pk'))
   return true
 }
 
-/**
- * A run may still be active when its session is deleted. Its id alone is kept for a day, so that what the run stores
- * afterwards is dropped.
- */
-function* deleteRuns({ now }: Dialect, names: readonly string[]): Task<void> {
-  yield sql(`DELETE FROM lango_runs WHERE deleted_at < ${now} - ${DAY_MS}`)
-  const runs = yield sql(
-    `UPDATE lango_runs SET deleted_at = ${now}, app_name = '', user_id = '', session_id = ''
-      WHERE ${SESSION_KEY} RETURNING run_id`,
-    ...names,
-  )
-  for (const run of runs) {
-    for (const table of RUN_TABLES) yield sql(`DELETE FROM ${table} WHERE run_id = ?`, textIn(run, 'run_id'))
+function* deleteRuns(dialect: Dialect, names: readonly string[]): Task<void> {
+  yield forgetRuns(dialect)
+  for (const runId of yield* detachRuns(dialect, SESSION_KEY, names)) {
+    for (const table of tablesOf('run')) yield sql(`DELETE FROM ${table} WHERE ${OWNER.run}`, runId)
   }
 }
-
-const DAY_MS = 86_400_000
-
-const RUN_TABLES = ['lango_run_events', 'lango_run_requests', 'lango_run_parts', 'lango_run_signals']
 
 const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 
@@ -273,123 +284,3 @@ function toSummary(row: Row, appName: string): SessionSummary {
 function toCursor(row: Row): PageCursor {
   return { updatedAt: numberIn(row, 'updated_at'), pk: numberIn(row, 'pk') }
 }
-
-/** The counters of a session's row. */
-interface TailSource {
-  pk: number
-  totalMessages: number
-  totalTokens: number
-  /** The last message by a person, 0 when there is none. */
-  turnSeq: number
-}
-
-/** The counters of a session, or what they were before the messages after `throughSeq`. */
-function* tailSource(row: Row, throughSeq: number | undefined): Task<TailSource> {
-  const source = {
-    pk: numberIn(row, 'pk'),
-    totalMessages: numberIn(row, 'message_count'),
-    totalTokens: numberIn(row, 'token_total'),
-    turnSeq: numberIn(row, 'turn_seq'),
-  }
-  if (throughSeq === undefined || throughSeq >= source.totalMessages) return source
-  const [later] = yield sql(TOKENS_AFTER, source.pk, throughSeq)
-  const [turn] = source.turnSeq <= throughSeq ? [] : yield sql(TURN_BEFORE, source.pk, throughSeq)
-  return {
-    pk: source.pk,
-    totalMessages: throughSeq,
-    totalTokens: source.totalTokens - numberIn(later, 'tokens'),
-    turnSeq: source.turnSeq <= throughSeq ? source.turnSeq : numberIn(turn, 'seq'),
-  }
-}
-
-const TOKENS_AFTER =
-  'SELECT COALESCE(sum(tokens), 0) AS tokens FROM lango_messages WHERE session_pk = ? AND seq > ?'
-const TURN_BEFORE = `SELECT seq FROM lango_messages WHERE session_pk = ? AND seq <= ?
-  AND flags & ${STARTS_TURN} <> 0 ORDER BY seq DESC LIMIT 1`
-
-/**
- * The part of a history that fits, read from its end and no further than needed: until the budget or the
- * limit is exceeded, the current turn is complete, and every kept answer has its call. The cost does not depend on
- * the length of the session.
- */
-function* readTail(source: TailSource, options: LoadOptions): Task<Truncated<StoredMessage>> {
-  const limits = effectiveLimits(options.budgetTokens, options.maxMessages)
-  const maxMessages = limits.maxMessages ?? Number.POSITIVE_INFINITY
-  const tail = new Tail(source)
-  let pageSize = firstPage(source, limits.budgetTokens, maxMessages)
-  while (tail.hasMore() && !tail.isEnough(limits.budgetTokens, maxMessages)) {
-    yield* tail.readPage(pageSize)
-    pageSize = LARGEST_PAGE
-  }
-  let fitted = tail.fit(options)
-  const soFar = tail.size
-  while (fitted.missesCall && tail.hasMore() && tail.size - soFar < FARTHEST_CALL) {
-    yield* tail.readPage(LARGEST_PAGE)
-    fitted = tail.fit(options)
-  }
-  return fitted
-}
-
-const LARGEST_PAGE = 500
-
-/** How much further back the call of a late answer is searched for. Beyond that, repair treats it as missing. */
-const FARTHEST_CALL = 2000
-
-/** As many rows as the budget should take, going by the session's average. */
-function firstPage(source: TailSource, budgetTokens: number, maxMessages: number): number {
-  const average = Math.max(1, source.totalTokens / Math.max(1, source.totalMessages))
-  const expected = Math.min(Math.ceil((budgetTokens / average) * 1.1) + 8, maxMessages + 8)
-  const currentTurn = source.turnSeq === 0 ? 0 : source.totalMessages - source.turnSeq + 1
-  return Math.min(Math.max(expected, currentTurn), LARGEST_PAGE)
-}
-
-class Tail {
-  readonly #source: TailSource
-  #newestFirst: StoredMessage[] = []
-  #tokens = 0
-  #oldestSeq: number
-
-  constructor(source: TailSource) {
-    this.#source = source
-    this.#oldestSeq = source.totalMessages + 1
-  }
-
-  get size(): number {
-    return this.#newestFirst.length
-  }
-
-  hasMore(): boolean {
-    return this.#oldestSeq > 1
-  }
-
-  isEnough(budgetTokens: number, maxMessages: number): boolean {
-    const isSpent = this.#tokens > budgetTokens || this.size > maxMessages
-    return isSpent && this.#oldestSeq <= (this.#source.turnSeq || Number.POSITIVE_INFINITY)
-  }
-
-  *readPage(size: number): Task<void> {
-    const rows = yield sql(READ_OLDER, this.#source.pk, this.#oldestSeq, size)
-    for (const row of rows) {
-      const message = rowToMessage(row)
-      this.#newestFirst.push(message)
-      this.#tokens += message.tokens
-    }
-    // A page without rows ends the search, even if the counters say that there are more.
-    this.#oldestSeq = rows.length === 0 ? 1 : (this.#newestFirst.at(-1)?.seq ?? 1)
-  }
-
-  fit({ budgetTokens, maxMessages, steady }: LoadOptions): Truncated<StoredMessage> {
-    const preceding = {
-      messages: this.#source.totalMessages - this.size,
-      tokens: this.#source.totalTokens - this.#tokens,
-    }
-    return tokenBudgetTruncate(this.#newestFirst.toReversed(), budgetTokens, {
-      maxMessages,
-      steady,
-      preceding,
-    })
-  }
-}
-
-const READ_OLDER = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
-  WHERE session_pk = ? AND seq < ? ORDER BY seq DESC LIMIT ?`

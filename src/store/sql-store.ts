@@ -2,7 +2,13 @@ import { AgentError } from '../errors.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
   AppendOptions,
+  BackupOptions,
+  BackupReceipt,
   CreateOptions,
+  EraseOptions,
+  EraseReceipt,
+  ExpireOptions,
+  ExpireReceipt,
   Lease,
   LeaseOptions,
   ListQuery,
@@ -12,22 +18,15 @@ import type {
   RunOpening,
   SessionPage,
   SessionSummary,
+  UserKey,
 } from '../session/session-store.js'
 import type { DriverStore } from './checked-store.js'
-import { LeaseHolder, type TicketStore } from './hold-lease.js'
+import { LeaseHolder } from './hold-lease.js'
 import { migrate } from './migrations.js'
 import { type MessageRow, messageToRow } from './rows.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
-import {
-  type Dialect,
-  numberIn,
-  type Row,
-  repeatableSql,
-  type SqlDatabase,
-  type Statement,
-  sql,
-  type Task,
-} from './sql-database.js'
+import { numberIn, type SqlDatabase, type Task } from './sql-database.js'
+import { emptyLog, eraseUser, expireOld } from './sql-erase.js'
 import { openingTasks, type StepParts, stepTask } from './sql-run-steps.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
@@ -42,8 +41,9 @@ import {
   renameStatement,
   toPage,
 } from './sql-sessions.js'
+import { SqlTickets } from './sql-tickets.js'
 import { splitDelta } from './state-scopes.js'
-import { sessionNotFound } from './store-errors.js'
+import { sessionNotFound, unsupported } from './store-errors.js'
 
 /** Migrates the database and returns a store over it. Closes the database when that fails. */
 export async function openSqlStore(database: SqlDatabase): Promise<DriverStore> {
@@ -157,7 +157,23 @@ class SqlStore implements DriverStore {
   }
 
   async deleteSession(key: SessionKey): Promise<boolean> {
-    return this.#database.write(() => deleteTask(this.#database.dialect, key))
+    const isDeleted = await this.#database.write(() => deleteTask(this.#database.dialect, key))
+    // The text must not stay readable in the log either.
+    if (isDeleted) await emptyLog(this.#database)
+    return isDeleted
+  }
+
+  erase(owner: UserKey, options: EraseOptions = {}): Promise<EraseReceipt> {
+    return eraseUser(this.#database, owner, options)
+  }
+
+  expire(options: ExpireOptions): Promise<ExpireReceipt> {
+    return expireOld(this.#database, this.runs, options)
+  }
+
+  async backup(path: string, options: BackupOptions = {}): Promise<BackupReceipt> {
+    if (!this.#database.backup) throw unsupported('backup', 'Use pg_dump for PostgreSQL')
+    return this.#database.backup(path, options)
   }
 
   async acquireLease(key: SessionKey, options: LeaseOptions = {}): Promise<Lease> {
@@ -253,134 +269,3 @@ function firstRows(messages: readonly Message[], start: number): MessageRow[] {
 
 const MOST_ROWS = 128
 const MOST_LENGTH = 500_000
-
-/** Tickets in a table; the database's clock decides when they expire. */
-class SqlTickets implements TicketStore {
-  readonly #database: SqlDatabase
-  readonly #texts: ReturnType<typeof ticketTexts>
-
-  constructor(database: SqlDatabase) {
-    this.#database = database
-    this.#texts = ticketTexts(database.dialect)
-  }
-
-  async take(key: SessionKey, ttlMs: number): Promise<number> {
-    const [row] = await this.#database.run(this.#takeStatement(key, ttlMs))
-    return numberIn(row, 'id')
-  }
-
-  *takeTask(key: SessionKey, ttlMs: number): Task<number> {
-    const [row] = yield this.#takeStatement(key, ttlMs)
-    return numberIn(row, 'id')
-  }
-
-  async isFirst(key: SessionKey, ticket: number, isNew: boolean): Promise<boolean> {
-    const names = namesOf(key)
-    const isConcurrent = this.#database.dialect.name === 'postgres'
-    if (!isConcurrent || !isNew) {
-      // Most polls find a holder that is on time: reading first avoids the locks.
-      const [line] = await this.#database.run(sql(this.#texts.line, ticket, ticket, ticket, ...names))
-      if (numberIn(line, 'own') === 0 || numberIn(line, 'alive') > 0) return false
-      if (!isConcurrent && numberIn(line, 'before') === 0) return true
-    }
-    if (!isConcurrent) return this.#database.write(() => this.#succeedTask(names, ticket))
-    const [row] = await this.#database.run(this.#succeedStatement(names, ticket))
-    return isLowest(row)
-  }
-
-  #takeStatement(key: SessionKey, ttlMs: number): Statement {
-    const names = namesOf(key)
-    return this.#database.dialect.name === 'sqlite'
-      ? sql(this.#texts.take, ...names, ttlMs, ttlMs)
-      : sql(this.#texts.takeInOrder, JSON.stringify(names), ...names, ttlMs, ttlMs)
-  }
-
-  #succeedStatement(names: readonly string[], ticket: number): Statement {
-    const of = [...names, ticket]
-    return repeatableSql(this.#texts.succeed, ...of, ...of, ...names, ...of, ...of, ...of)
-  }
-
-  async renew(tickets: readonly number[]): Promise<ReadonlySet<number>> {
-    const rows = await this.#database.run(repeatableSql(this.#texts.renew, JSON.stringify(tickets)))
-    return new Set(rows.map(row => numberIn(row, 'id')))
-  }
-
-  async giveBack(key: SessionKey, ticket: number): Promise<void> {
-    await this.#database.run(this.giveBackStatement(key, ticket))
-  }
-
-  /** As `isFirst`, within a transaction of the caller's. */
-  *firstTask(key: SessionKey, ticket: number): Task<boolean> {
-    const names = namesOf(key)
-    if (this.#database.dialect.name === 'sqlite') return yield* this.#succeedTask(names, ticket)
-    const [row] = yield this.#succeedStatement(names, ticket)
-    return isLowest(row)
-  }
-
-  giveBackStatement(key: SessionKey, ticket: number): Statement {
-    return repeatableSql(this.#texts.giveBack, ticket, ...namesOf(key))
-  }
-
-  /** Limits tickets that were stored before the clock was set back. */
-  async limit(key: SessionKey): Promise<void> {
-    await this.#database.run(repeatableSql(this.#texts.limit, ...namesOf(key), Number.MAX_SAFE_INTEGER))
-  }
-
-  *#succeedTask(names: readonly string[], ticket: number): Task<boolean> {
-    yield sql(this.#texts.limit, ...names, ticket)
-    yield sql(this.#texts.deleteExpired, ...names, ticket)
-    const [line] = yield sql(this.#texts.line, ticket, ticket, ticket, ...names)
-    return isLowest(line)
-  }
-}
-
-function isLowest(line: Row | undefined): boolean {
-  return numberIn(line, 'before') === 0 && numberIn(line, 'own') === 1
-}
-
-const OF_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
-/** Tickets of older releases have no time of their own: they had the default. */
-const TTL = 'COALESCE(ttl_ms, 10000)'
-const TICKET = 'INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms)'
-
-function ticketTexts({ name, now, eachValue }: Dialect) {
-  const limit = `UPDATE lango_leases SET expires_at = ${now} + ${TTL}
-    WHERE ${OF_KEY} AND id < ? AND expires_at > ${now} + ${TTL}`
-  const deleteExpired = `DELETE FROM lango_leases WHERE ${OF_KEY} AND id < ? AND expires_at <= ${now}`
-  return {
-    limit,
-    deleteExpired,
-    take: `${TICKET} VALUES (?, ?, ?, ${now} + CAST(? AS BIGINT), CAST(? AS BIGINT)) RETURNING id`,
-    line: `SELECT count(CASE WHEN id = ? THEN 1 END) AS own, count(CASE WHEN id < ? THEN 1 END) AS before,
-      count(CASE WHEN id < ? AND expires_at > ${now} AND expires_at <= ${now} + ${TTL} THEN 1 END) AS alive
-      FROM lango_leases WHERE ${OF_KEY}`,
-    renew: `UPDATE lango_leases SET expires_at = ${now} + ${TTL}
-      WHERE id IN (SELECT CAST(value AS BIGINT) FROM ${eachValue}) RETURNING id`,
-    giveBack: `DELETE FROM lango_leases WHERE id = ? AND ${OF_KEY}`,
-    ...(name === 'postgres' ? concurrentTexts(now, limit, deleteExpired) : { takeInOrder: '', succeed: '' }),
-  }
-}
-
-/**
- * Where writers run concurrently. Numbers must become visible in order, so taking another one for the same key waits
- * for the commit. An append that was checked under an older lease, or before there was any, may not be committed yet:
- * deleting the older tickets waits for the former, locking the session for the latter. While an older ticket is alive,
- * the session is not locked, because its holder writes.
- */
-function concurrentTexts(now: string, limit: string, deleteExpired: string) {
-  return {
-    takeInOrder: `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended(?, 1280329301)))
-      ${TICKET} SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ${now} + CAST(? AS BIGINT), CAST(? AS BIGINT)
-      FROM turn RETURNING id`,
-    succeed: `WITH limited AS (${limit}), gone AS (${deleteExpired} RETURNING id), locked AS MATERIALIZED (
-        SELECT pk FROM lango_sessions WHERE ${OF_KEY} AND NOT EXISTS (
-          SELECT 1 FROM lango_leases WHERE ${OF_KEY} AND id < ? AND expires_at > ${now}
-        ) FOR UPDATE
-      ) SELECT (SELECT count(*) FROM lango_leases WHERE ${OF_KEY} AND id < ?) - (SELECT count(*) FROM gone) AS before,
-        (SELECT count(*) FROM lango_leases WHERE ${OF_KEY} AND id = ?) AS own, (SELECT count(*) FROM locked) AS locked`,
-  }
-}
-
-function namesOf({ appName, userId, sessionId }: SessionKey): [string, string, string] {
-  return [appName, userId, sessionId]
-}

@@ -1,8 +1,11 @@
 import { createRequire } from 'node:module'
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite'
+import { messageOf } from '../errors.js'
+import type { BackupOptions, BackupReceipt } from '../session/session-store.js'
+import type { SqliteTools } from './backup.js'
 import { within } from './hold-lease.js'
 import type { Dialect, Row, SqlDatabase, Statement, Task } from './sql-database.js'
-import { BUSY_TIMEOUT_MS, errcodeOf, FileGuard, isBusy, toAgentError } from './sqlite-file.js'
+import { BUSY_TIMEOUT_MS, errcodeOf, FileGuard, isBusy, toAgentError, unavailable } from './sqlite-file.js'
 import { storeClosed } from './store-errors.js'
 
 /** A write that waits for the next transaction. */
@@ -79,6 +82,26 @@ export class SqliteDatabase implements SqlDatabase {
   isDuplicate(error: unknown): boolean {
     const code = errcodeOf(error) ?? errcodeOf((error as { cause?: unknown }).cause)
     return code === 1555 || code === 2067
+  }
+
+  async emptyLog(): Promise<boolean> {
+    if (!this.#connection.isOpen) throw storeClosed()
+    try {
+      const row = this.#connection.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
+      return row.busy === 0
+    } catch (error) {
+      if (isBusy(error)) return false
+      throw toAgentError(error, this.#file)
+    }
+  }
+
+  async backup(path: string, options: BackupOptions): Promise<BackupReceipt> {
+    const { backUp } = await import('./backup.js')
+    try {
+      return await backUp(await sqliteTools(), this.#file, path, options)
+    } catch (error) {
+      throw toAgentError(error, path)
+    }
   }
 
   close(): Promise<void> {
@@ -307,8 +330,26 @@ const SQLITE: Dialect = {
   forKeyShare: '',
   versionTableExists: "SELECT count(*) AS present FROM sqlite_master WHERE name = 'lango_schema'",
   migrationLock: '',
+  ticketLock: '',
   requestLock: '',
   pruneLock: '',
   eachValue: 'json_each(?)',
   joinedOutputs: `(SELECT group_concat(value ->> '$.output', char(10)) FROM json_each(m.tool_calls))`,
+}
+
+export async function loadDriver(): Promise<typeof import('@photostructure/sqlite')> {
+  try {
+    return await import('@photostructure/sqlite')
+  } catch (cause) {
+    throw unavailable(
+      `The SQLite driver cannot be loaded (${messageOf(cause)}): run npm install @photostructure/sqlite`,
+      cause,
+    )
+  }
+}
+
+/** What copying a database needs. */
+export async function sqliteTools(): Promise<SqliteTools<DatabaseSyncInstance>> {
+  const { DatabaseSync, backup } = await loadDriver()
+  return { open: (file, options) => new DatabaseSync(file, options), copy: backup }
 }

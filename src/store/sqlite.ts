@@ -5,9 +5,16 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
-import { AgentError, messageOf } from '../errors.js'
+import { AgentError } from '../errors.js'
 import type { Row, SqlDatabase } from './sql-database.js'
-import { CHECKPOINT_PAGES, guardOf, LARGE_LOG, SqliteDatabase, whileBusy } from './sqlite-database.js'
+import {
+  CHECKPOINT_PAGES,
+  guardOf,
+  LARGE_LOG,
+  loadDriver,
+  SqliteDatabase,
+  whileBusy,
+} from './sqlite-database.js'
 import { BUSY_TIMEOUT_MS, checkPlace, prepareFile, toAgentError, unavailable } from './sqlite-file.js'
 
 /** Opens the file, creating it and its folder when they are missing. */
@@ -81,17 +88,6 @@ export async function openForeignSqlite(path: string): Promise<ForeignDatabase> 
   }
 }
 
-async function loadDriver(): Promise<typeof import('@photostructure/sqlite')> {
-  try {
-    return await import('@photostructure/sqlite')
-  } catch (cause) {
-    throw unavailable(
-      `The SQLite driver cannot be loaded (${messageOf(cause)}): run npm install @photostructure/sqlite`,
-      cause,
-    )
-  }
-}
-
 /** Rows of 2 to 4 kB waste the least space on small pages; the size can only be chosen before the first table. */
 const PAGE_SIZE = 2048
 
@@ -108,6 +104,8 @@ function configure(connection: DatabaseSyncInstance, sync: 'full' | 'normal'): v
   connection.exec(`PRAGMA synchronous = ${sync}`)
   connection.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   connection.exec(`PRAGMA journal_size_limit = ${LARGE_LOG - 1_000_000}`)
+  // Deleted text is overwritten with zeros; without this it stays readable in the file until its page is used again.
+  connection.exec('PRAGMA secure_delete = ON')
 }
 
 /**

@@ -69,3 +69,10 @@ export function partMissing(runId: string, step: number): AgentError {
 export function storeClosed(): AgentError {
   return new AgentError('store-unavailable', 'The store is closed: open it again before using it')
 }
+
+/** A store of the user's own may lack what the contract makes optional. */
+export function unsupported(method: 'erase' | 'expire' | 'backup', advice: string): AgentError {
+  return new AgentError('unsupported', `This store cannot ${method}: it has no ${method}(). ${advice}`, {
+    details: { method },
+  })
+}

@@ -1,0 +1,296 @@
+/**
+ * Erasing a user and deleting by age. Both hold to this:
+ *
+ * - A session is detached first, in one transaction: its row loses app, user, id and title, and its runs become ids
+ *   without an owner. From then on nobody can read it or write to it, and a run in progress is refused.
+ * - Its rows are deleted afterwards, in slices that take a few milliseconds each, with the event loop free between them.
+ * - What a crash leaves is found by its detached row and is deleted by the next erasure or expiry.
+ */
+import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { AgentError, messageOf } from '../errors.js'
+import type {
+  EraseCounts,
+  EraseOptions,
+  EraseReceipt,
+  ExpireOptions,
+  ExpireReceipt,
+  RunStore,
+  UserKey,
+} from '../session/session-store.js'
+import {
+  DAY_MS,
+  type Dialect,
+  HOUR_MS,
+  numberIn,
+  type SqlDatabase,
+  type SqlValue,
+  type Statement,
+  sql,
+  textIn,
+} from './sql-database.js'
+import {
+  type Detached,
+  detachIdleTask,
+  detachUserTask,
+  forgetRuns,
+  idleStatement,
+  NOTHING,
+  OWNER,
+  PERSONAL_TABLES,
+  tablesOf,
+} from './sql-detach.js'
+
+/** Sessions and runs are detached before their rows are deleted; they are listed for the vacuum only. */
+const TOUCHED_TABLES = ['lango_sessions', 'lango_runs', ...PERSONAL_TABLES.map(({ table }) => table)]
+
+/** Deletes all data of a user. */
+export async function eraseUser(
+  database: SqlDatabase,
+  owner: UserKey,
+  { rewrite = false }: EraseOptions = {},
+): Promise<EraseReceipt> {
+  const eraser = new Eraser(database)
+  await eraser.deleteLeftovers()
+  const counts = noCounts()
+  // Repeated, because a request that was under way may have stored something between two steps.
+  for (let pass = 0; pass < MOST_PASSES; pass++) {
+    const found = await eraser.erasePass(owner)
+    for (const kind of Object.keys(counts) as (keyof EraseCounts)[]) counts[kind] += found[kind]
+    if (Object.values(found).every(count => count === 0)) break
+  }
+  const [clock] = await database.run(sql(`SELECT ${database.dialect.now} AS now`))
+  return { ...counts, at: numberIn(clock, 'now'), residue: await removeResidue(database, rewrite) }
+}
+
+const MOST_PASSES = 100
+
+/** A receipt of nothing. */
+export function noCounts(): EraseCounts {
+  return {
+    sessions: 0,
+    messages: 0,
+    runs: 0,
+    events: 0,
+    requests: 0,
+    requestParts: 0,
+    signals: 0,
+    leases: 0,
+    stateKeys: 0,
+  }
+}
+
+/** Deletes sessions and run records by age. */
+export async function expireOld(
+  database: SqlDatabase,
+  runs: RunStore,
+  options: ExpireOptions,
+): Promise<ExpireReceipt> {
+  const { appName, sessionsMs, runsMs, signal, trustClock = false } = options
+  const [clock] = await database.run(clockStatement(database.dialect, appName))
+  const now = numberIn(clock, 'now')
+  const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, now }
+  const aheadMs = clockAheadMs(now, clock?.newest === null ? undefined : numberIn(clock, 'newest'))
+  if (aheadMs !== undefined && !trustClock) return { ...nothing, clockAheadMs: aheadMs }
+  const eraser = new Eraser(database)
+  await eraser.deleteLeftovers()
+  const sessions =
+    sessionsMs === undefined ? 0 : await eraser.expireSessions(appName, now - sessionsMs, signal)
+  const isStopped = signal?.aborted === true
+  const pruned =
+    runsMs === undefined || isStopped ? nothing : await runs.prune({ before: Math.max(0, now - runsMs) })
+  if (sessions + pruned.events + pruned.requests > 0) await emptyLog(database)
+  return { ...nothing, ...pruned, sessions, now }
+}
+
+/**
+ * How far the clock is ahead of the newest time that was stored before the last day, if that is too far to be
+ * believed. The last day does not count: after a jump of the clock, new messages carry the wrong time as well.
+ */
+export function clockAheadMs(now: number, newestBeforeYesterday: number | undefined): number | undefined {
+  if (newestBeforeYesterday === undefined) return undefined
+  const aheadMs = now - newestBeforeYesterday
+  return aheadMs > DAY_MS + BELIEVABLE_PAUSE_MS ? aheadMs : undefined
+}
+
+/** A weekend without messages is usual. */
+const BELIEVABLE_PAUSE_MS = 3 * DAY_MS
+
+function clockStatement({ now }: Dialect, appName: string): Statement {
+  return sql(
+    `SELECT clock.now AS now, (
+      SELECT max(stored.at) FROM (
+        SELECT max(updated_hour) * ${HOUR_MS} AS at FROM lango_sessions
+          WHERE app_name = ? AND updated_hour < (${now} - ${DAY_MS}) / ${HOUR_MS}
+        UNION ALL SELECT max(stored_at) FROM lango_run_events WHERE stored_at < ${now} - ${DAY_MS}
+      ) AS stored
+    ) AS newest FROM (SELECT ${now} AS now) AS clock`,
+    appName,
+  )
+}
+
+/**
+ * Removes deleted bytes from the files as far as the database can. SQLite overwrites them when it deletes
+ * (`secure_delete`), and then its log is emptied. PostgreSQL makes the space reusable; only a rewrite removes the bytes.
+ */
+async function removeResidue(database: SqlDatabase, rewrite: boolean): Promise<EraseReceipt['residue']> {
+  if (database.dialect.name === 'sqlite') {
+    if (rewrite) await database.run(sql('VACUUM'))
+    return (await emptyLog(database)) ? 'none' : 'log'
+  }
+  for (const table of new Set(TOUCHED_TABLES)) {
+    try {
+      await database.run(sql(`VACUUM ${rewrite ? '(FULL) ' : ''}${table}`))
+    } catch (error) {
+      // A plain vacuum only makes space reusable, which the server also does by itself.
+      if (rewrite) throw rewriteFailed(table, error)
+    }
+  }
+  return rewrite ? 'log' : 'free-space'
+}
+
+function rewriteFailed(table: string, cause: unknown): AgentError {
+  return new AgentError(
+    'store-unavailable',
+    `The rows were deleted, but the table ${table} could not be rewritten (${messageOf(cause)}): erase again with rewrite`,
+    { cause, retryable: true, details: { table } },
+  )
+}
+
+/** Empties the write-ahead log, trying again while others use it. `false` when they still do. */
+export async function emptyLog(database: SqlDatabase): Promise<boolean> {
+  if (database.emptyLog === undefined) return true
+  for (let pauseMs = 2; pauseMs < LONGEST_LOG_PAUSE_MS; pauseMs *= 1.5) {
+    if (await database.emptyLog()) return true
+    await sleep(pauseMs)
+  }
+  return database.emptyLog()
+}
+
+/** Together about two seconds. */
+const LONGEST_LOG_PAUSE_MS = 600
+
+class Eraser {
+  readonly #database: SqlDatabase
+  #sliceRows = 64
+
+  constructor(database: SqlDatabase) {
+    this.#database = database
+  }
+
+  /** Deletes what there is now, and counts it. */
+  async erasePass({ appName, userId }: UserKey): Promise<EraseCounts> {
+    const counts = noCounts()
+    // Leases first: appends lock their ticket before the session, and the order must be the same.
+    for (const { kind, table, belongsTo } of PERSONAL_TABLES)
+      if (belongsTo === 'user') counts[kind] += await this.#deleteRows(table, belongsTo, appName, userId)
+    const nestedApps = new Set<string>()
+    for (let detached = [NOTHING]; detached.length > 0; ) {
+      const { dialect } = this.#database
+      detached = await this.#database.write(() => detachUserTask(dialect, appName, userId))
+      for (const { nestedApp } of detached) if (nestedApp !== '') nestedApps.add(nestedApp)
+      await this.#deleteDetached(detached, counts)
+    }
+    for (const app of nestedApps) await this.#eraseNested(app, userId, counts)
+    return counts
+  }
+
+  /** Deletes idle sessions of an app. Their order is that of the index, oldest hour first. */
+  async expireSessions(appName: string, before: number, signal: AbortSignal | undefined): Promise<number> {
+    const { dialect } = this.#database
+    const counts = noCounts()
+    const isStopped = () => signal?.aborted === true
+    let [afterHour, afterPk] = [-1, -1]
+    while (!isStopped()) {
+      const page = await this.#database.run(idleStatement(dialect, { appName, before, afterHour, afterPk }))
+      for (const row of page) {
+        const names = { appName, userId: textIn(row, 'user_id'), sessionId: textIn(row, 'session_id') }
+        const detached = await this.#database.write(() => detachIdleTask(dialect, names, before))
+        await this.#deleteDetached(detached, counts)
+        if (isStopped()) break
+      }
+      const last = page.at(-1)
+      if (last === undefined) break
+      afterHour = numberIn(last, 'updated_hour')
+      afterPk = numberIn(last, 'pk')
+    }
+    return counts.sessions
+  }
+
+  /** Finishes erasures that were interrupted. */
+  async deleteLeftovers(): Promise<void> {
+    for (let found = 1; found > 0; ) {
+      const sessions = await this.#database.run(sql(DETACHED_SESSIONS))
+      const runs = await this.#database.run(sql(DETACHED_RUNS))
+      const left = [
+        ...sessions.map(row => ({ ...NOTHING, pk: numberIn(row, 'pk') })),
+        { ...NOTHING, runIds: runs.map(row => textIn(row, 'run_id')) },
+      ]
+      await this.#deleteDetached(left, noCounts())
+      found = sessions.length + runs.length
+    }
+    await this.#database.run(forgetRuns(this.#database.dialect))
+  }
+
+  /** An inner app may also be used by itself: then the user's state in it belongs to those sessions. */
+  async #eraseNested(appName: string, userId: string, counts: EraseCounts): Promise<void> {
+    const [own] = await this.#database.run(sql(OWN_SESSION, appName, userId))
+    if (own === undefined) {
+      counts.stateKeys += await this.#deleteRows('lango_user_state', 'user', appName, userId)
+    }
+  }
+
+  async #deleteDetached(detached: readonly Detached[], counts: EraseCounts): Promise<void> {
+    for (const { pk, runIds, leases } of detached) {
+      counts.leases += leases
+      counts.runs += runIds.length
+      for (const { kind, table, belongsTo } of PERSONAL_TABLES) {
+        if (belongsTo === 'session' && pk > 0) counts[kind] += await this.#deleteRows(table, belongsTo, pk)
+        if (belongsTo !== 'run') continue
+        for (const runId of runIds) counts[kind] += await this.#deleteRows(table, belongsTo, runId)
+      }
+      if (pk === 0) continue
+      await this.#database.run(sql('DELETE FROM lango_sessions WHERE pk = ?', pk))
+      counts.sessions += 1
+    }
+  }
+
+  /** Slices grow and shrink with the time that they take: rows have any size. */
+  async #deleteRows(
+    table: string,
+    belongsTo: keyof typeof OWNER,
+    ...owner: readonly SqlValue[]
+  ): Promise<number> {
+    const some = (rowId: string) => `SELECT ${rowId} FROM ${table} WHERE ${OWNER[belongsTo]} LIMIT ?`
+    // PostgreSQL finds rows by their place only in an array.
+    const isSome =
+      this.#database.dialect.name === 'sqlite'
+        ? `rowid IN (${some('rowid')})`
+        : `ctid = ANY (ARRAY(${some('ctid')}))`
+    const text = `DELETE FROM ${table} WHERE ${isSome} RETURNING 1 AS gone`
+    for (let deleted = 0; ; ) {
+      const started = performance.now()
+      const limit = this.#sliceRows
+      const rows = await this.#database.run(sql(text, ...owner, limit))
+      const tookMs = performance.now() - started
+      if (tookMs > SLICE_MS) this.#sliceRows = Math.max(LEAST_ROWS, Math.floor(limit / 2))
+      else if (tookMs < SLICE_MS / 4 && rows.length === limit)
+        this.#sliceRows = Math.min(MOST_ROWS, limit * 2)
+      deleted += rows.length
+      await yieldToEventLoop()
+      if (rows.length < limit) return deleted
+    }
+  }
+}
+
+const SLICE_MS = 10
+const LEAST_ROWS = 4
+const MOST_ROWS = 1000
+
+const OWN_SESSION =
+  'SELECT pk FROM lango_sessions WHERE app_name = ? AND user_id = ? AND nested_in IS NULL LIMIT 1'
+
+const DETACHED_SESSIONS = "SELECT pk FROM lango_sessions WHERE app_name = '' AND user_id = '' LIMIT 50"
+
+const DETACHED_RUNS = `SELECT run_id FROM lango_runs r WHERE deleted_at IS NOT NULL AND (${tablesOf('run')
+  .map(table => `EXISTS (SELECT 1 FROM ${table} t WHERE t.run_id = r.run_id)`)
+  .join(' OR ')}) LIMIT 50`

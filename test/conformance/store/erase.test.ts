@@ -1,0 +1,298 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { SessionKey } from '../../../src/session/message.js'
+import type { EraseReceipt, SessionStore } from '../../../src/session/session-store.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { createDatabase } from '../../support/postgres.js'
+import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
+import { DRIVERS, failureOf, fired, newKey, type Place, SHARED_DRIVERS, useStore } from './drivers.js'
+
+const MARK = 'zebra-crossing-4711'
+
+function erase(store: SessionStore, { appName, userId }: SessionKey): Promise<EraseReceipt> {
+  if (!store.erase) throw new Error('the store cannot erase')
+  return store.erase({ appName, userId })
+}
+
+/** Every kind of data that a store keeps, with a text that can be searched for. */
+async function fill(store: SessionStore, key: SessionKey, mark = MARK): Promise<string> {
+  const inner = { ...key, appName: `${key.appName}-inner` }
+  // The id of a deleted run is kept for a day, so it must not name the user.
+  const runId = randomUUID()
+  await store.createSession(key, { color: mark, 'user:name': mark }, { title: `title ${mark}` })
+  await store.createSession(inner, { 'user:inner': mark }, { nestedIn: key.appName })
+  for (let index = 0; index < 40; index++) {
+    const content = `${mark} ${index} ${'x'.repeat((index % 7) * 900)}`
+    await store.appendMessage(key, { role: 'user', content, timestamp: 1, id: `${index}` })
+  }
+  await store.appendMessage(key, { role: 'user', content: `${mark} again`, timestamp: 1, id: '3' })
+  await store.appendMessage(inner, { role: 'user', content: `inner ${mark}`, timestamp: 1 })
+  await store.runs.appendEvents(key, runId, [{ seq: 1, type: 'text-delta', text: mark }])
+  for (const step of [1, 2]) {
+    const messages = Array.from({ length: 20 }, (_, index) => ({
+      text: `${mark} ${index} ${'y'.repeat(400)}`,
+    }))
+    await store.runs.saveRequest(runId, step, { body: { messages, step } })
+  }
+  await store.runs.sendSignal(runId, { type: 'stop', reason: mark })
+  return runId
+}
+
+describe.each(DRIVERS)('erasing a user in $name', driver => {
+  const place = useStore(driver)
+
+  test('deletes every kind of data, counts it, and leaves other users and apps alone', async () => {
+    const key = newKey()
+    const other = { ...key, userId: 'bob' }
+    const runId = await fill(place.store, key)
+    await fill(place.store, { ...key, sessionId: 'two' })
+    const otherRun = await fill(place.store, other)
+    const before = await place.store.loadSession(other)
+    const receipt = await erase(place.store, key)
+    expect(receipt).toMatchObject({ sessions: 4, messages: 82, runs: 2, events: 2, requests: 4, signals: 2 })
+    // Per session one key of its own; one "user:" key in each of the two apps.
+    expect(receipt.stateKeys).toBe(4)
+    expect(receipt.at).toBeGreaterThan(0)
+    expect(JSON.stringify(receipt)).not.toContain(key.userId)
+    expect(await place.store.loadSession(key)).toBeUndefined()
+    expect(await place.store.runs.findRun(runId)).toBeUndefined()
+    expect(await place.store.runs.readEvents(runId)).toEqual([])
+    expect(await place.store.runs.readRequests(runId)).toEqual([])
+    expect(await place.store.runs.takeSignals(runId)).toEqual([])
+    expect((await place.store.createSession(key)).state).toEqual({})
+    expect(await place.store.loadSession(other)).toEqual(before)
+    expect(await place.store.runs.readRequests(otherRun)).toHaveLength(2)
+  })
+
+  test('erasing again, or a user without data, deletes nothing', async () => {
+    const key = newKey()
+    await fill(place.store, key)
+    await erase(place.store, key)
+    const { at: _at, residue: _residue, ...counts } = await erase(place.store, key)
+    expect(Object.values(counts).every(count => count === 0)).toBe(true)
+  })
+
+  test('the state of a user in an inner app stays while the user has sessions there', async () => {
+    const key = newKey()
+    const inner = { ...key, appName: `${key.appName}-inner`, sessionId: 'own' }
+    await fill(place.store, key)
+    await place.store.createSession(inner)
+    await erase(place.store, key)
+    expect((await place.store.loadSession(inner))?.state).toEqual({ 'user:inner': MARK })
+  })
+
+  test('a holder of a lease is refused afterwards, and its run stores nothing', async () => {
+    const key = newKey()
+    const runId = await fill(place.store, key)
+    const lease = await place.store.acquireLease(key, { ttlMs: 600 })
+    expect((await erase(place.store, key)).leases).toBe(1)
+    const append = place.store.appendMessage(
+      key,
+      { role: 'user', content: 'late', timestamp: 1 },
+      { fence: lease.fence },
+    )
+    expect((await failureOf(append)).code).toBe('session-not-found')
+    const create = place.store.createSession(key, {}, { title: 'late', fence: lease.fence })
+    expect((await failureOf(create)).code).toBe('lease-lost')
+    const nested = { ...key, appName: 'late' }
+    const inner = place.store.createSession(nested, {}, { nestedIn: key.appName })
+    expect((await failureOf(inner)).code).toBe('session-not-found')
+    await place.store.runs.appendEvents(key, runId, [{ seq: 9, text: 'late' }])
+    await place.store.runs.appendEvents(key, `${runId}-unknown`, [{ seq: 1, text: 'late' }])
+    await place.store.runs.saveRequest(runId, 9, { late: true })
+    expect(await place.store.runs.readEvents(runId)).toEqual([])
+    expect(await place.store.runs.readEvents(`${runId}-unknown`)).toEqual([])
+    expect(await place.store.runs.readRequests(runId)).toEqual([])
+    await fired(lease.lost)
+    expect(String(lease.lost.reason)).toContain('the session was deleted')
+  })
+
+  test('a writer that waits for the session fails instead of creating it again', async () => {
+    const key = newKey()
+    await fill(place.store, key)
+    await place.store.acquireLease(key, { ttlMs: 600 })
+    const waiting = failureOf(place.store.acquireLease(key, { ttlMs: 600, waitMs: 60_000 }))
+    if (driver.name !== 'memory') {
+      const tickets = `SELECT count(*) AS count FROM lango_leases WHERE app_name = '${key.appName}'`
+      await vi.waitFor(async () => expect(await rows(place, tickets)).toEqual([{ count: 2 }]), 10_000)
+    }
+    expect((await erase(place.store, key)).leases).toBe(2)
+    const { code } = await waiting
+    expect(code).toBe('lease-lost')
+  })
+
+  test('a name that is empty is refused', async () => {
+    const failure = await failureOf(erase(place.store, { ...newKey(), userId: '' }))
+    expect(failure).toMatchObject({ code: 'invalid-argument', message: expect.stringContaining('userId') })
+  })
+})
+
+describe.each(SHARED_DRIVERS)('erasing in $name', driver => {
+  const place = useStore(driver)
+
+  test('an erasure that was interrupted is finished by the next one', async () => {
+    const key = newKey()
+    await fill(place.store, key)
+    // As a process leaves it that is killed after detaching.
+    await change(
+      place,
+      "UPDATE lango_sessions SET app_name = '', user_id = '', session_id = 'erased-' || pk, title = NULL, search = NULL, nested_in = NULL",
+    )
+    await change(place, "UPDATE lango_runs SET app_name = '', user_id = '', session_id = '', deleted_at = 1")
+    await erase(place.store, newKey())
+    for (const table of [
+      'lango_messages',
+      'lango_session_state',
+      'lango_run_events',
+      'lango_run_requests',
+      'lango_run_parts',
+      'lango_run_signals',
+      'lango_sessions',
+      'lango_runs',
+    ])
+      expect({ table, rows: await rows(place, `SELECT count(*) AS count FROM ${table}`) }).toEqual({
+        table,
+        rows: [{ count: 0 }],
+      })
+  })
+})
+
+/** Runs SQL past the store. */
+async function rows(place: Place, text: string): Promise<Record<string, unknown>[]> {
+  if (place.url.startsWith('postgres')) {
+    const { default: pg } = await import('pg')
+    const client = new pg.Client({ connectionString: place.url })
+    await client.connect()
+    try {
+      const { rows: found } = await client.query(text)
+      return found.map(row => ('count' in row ? { ...row, count: Number(row.count) } : row))
+    } finally {
+      await client.end()
+    }
+  }
+  const database = new DatabaseSync(place.url.replace(/^sqlite:|\?.*$/g, ''), { timeout: 5000 })
+  try {
+    return database
+      .prepare(text)
+      .all()
+      .map(row => ({ ...(row as Record<string, unknown>) }))
+  } finally {
+    database.close()
+  }
+}
+
+async function change(place: Place, text: string): Promise<void> {
+  await rows(place, text)
+}
+
+/** Which of the files hold the text. */
+function filesWith(folder: string, text: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name))
+    .filter(file => existsSync(file) && readFileSync(file).includes(text))
+}
+
+describe('the files of a SQLite database', () => {
+  let folder = ''
+  afterEach(() => removeFolder(folder))
+
+  async function filled(): Promise<{
+    store: SessionStore
+    other: SessionStore
+    key: SessionKey
+    users: string[]
+  }> {
+    folder = await makeFolder()
+    const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
+    // A second connection keeps the log from being removed by closing.
+    const other = await openStore(`sqlite:${join(folder, 'store.db')}`)
+    const key = { appName: 'app', userId: 'user-to-forget', sessionId: 'one' }
+    const users = ['ann', 'bob', 'cid'].map(name => `kept-${name}`)
+    for (const sessionId of ['one', 'two', 'three']) {
+      await fill(store, { ...key, sessionId })
+      for (const userId of users) await fill(store, { appName: 'app', userId, sessionId }, `keep ${userId}`)
+    }
+    return { store, other, key, users }
+  }
+
+  test('hold nothing of an erased user, neither text nor name, while others use the store', async () => {
+    const { store, other, key } = await filled()
+    expect(filesWith(folder, MARK)).not.toEqual([])
+    expect((await erase(store, key)).residue).toBe('none')
+    expect(filesWith(folder, MARK)).toEqual([])
+    expect(filesWith(folder, key.userId)).toEqual([])
+    expect(filesWith(folder, 'keep kept-bob')).not.toEqual([])
+    await Promise.all([store.close(), other.close()])
+  })
+
+  test('hold nothing of a deleted session', async () => {
+    const { store, other, key } = await filled()
+    for (const sessionId of ['one', 'two', 'three']) await store.deleteSession({ ...key, sessionId })
+    // State of the user is not part of a session.
+    expect(filesWith(folder, `${MARK} 1`)).toEqual([])
+    expect(filesWith(folder, `inner ${MARK}`)).toEqual([])
+    expect(filesWith(folder, `title ${MARK}`)).toEqual([])
+    await Promise.all([store.close(), other.close()])
+  })
+
+  test('say that the log holds the text while a reader needs it', async () => {
+    const { store, other, key } = await filled()
+    const reader = new DatabaseSync(join(folder, 'store.db'))
+    reader.exec('BEGIN')
+    reader.prepare('SELECT count(*) FROM lango_messages').get()
+    expect((await erase(store, key)).residue).toBe('log')
+    reader.exec('COMMIT')
+    reader.close()
+    expect((await erase(store, key)).residue).toBe('none')
+    expect(filesWith(folder, MARK)).toEqual([])
+    await Promise.all([store.close(), other.close()])
+  })
+
+  test('that an older release wrote are cleaned by a rewrite', async () => {
+    folder = await makeFolder()
+    const file = join(folder, 'store.db')
+    const store = await openStore(`sqlite:${file}`)
+    const key = { appName: 'app', userId: 'user-to-forget', sessionId: 'one' }
+    await fill(store, key)
+    await store.close()
+    const old = new DatabaseSync(file)
+    // Older releases did not overwrite what they deleted.
+    old.exec('PRAGMA secure_delete = OFF')
+    old.exec('DELETE FROM lango_messages')
+    old.close()
+    expect(filesWith(folder, `${MARK} 1`)).not.toEqual([])
+    const again = await openStore(`sqlite:${file}`)
+    await again.erase?.(key, { rewrite: true })
+    expect(filesWith(folder, MARK)).toEqual([])
+    await again.close()
+  })
+})
+
+describe('the files of a PostgreSQL database', () => {
+  test('hold nothing of an erased user after a rewrite and a checkpoint', async () => {
+    const database = await createDatabase()
+    const store = await openStore(database.url)
+    const key = { appName: 'app', userId: 'user-to-forget', sessionId: 'one' }
+    await fill(store, key)
+    await fill(store, { ...key, userId: 'kept' }, 'keep this')
+    await database.query('CHECKPOINT')
+    const [place] = await database.query(
+      "SELECT current_setting('data_directory') AS folder, oid FROM pg_database WHERE datname = current_database()",
+    )
+    const folder = join(String(place?.folder), 'base', String(place?.oid))
+    expect(existsSync(dirname(folder))).toBe(true)
+    expect(filesWith(folder, MARK)).not.toEqual([])
+    expect((await erase(store, key)).residue).toBe('free-space')
+    expect((await store.erase?.(key, { rewrite: true }))?.residue).toBe('log')
+    await database.query('CHECKPOINT')
+    expect(filesWith(folder, MARK)).toEqual([])
+    expect(filesWith(folder, key.userId)).toEqual([])
+    expect(filesWith(folder, 'keep this')).not.toEqual([])
+    await store.close()
+    await database.drop()
+  })
+})
