@@ -11,7 +11,7 @@ export type { RunResult } from './run/run-and-collect.js'
 export type { ApprovalAsk, OnApproval } from './run/run-approvals.js'
 export type { RunEvent, RunEventType, RunFinishReason, RunRepair } from './run/run-event.js'
 export type { AdkOptions, RunInput } from './run/run-host.js'
-export type { HistoryOptions, RuntimeOptions, ToolsOptions } from './runtime/options.js'
+export type { HistoryOptions, RetentionOptions, RuntimeOptions, ToolsOptions } from './runtime/options.js'
 export { createRuntime, type Runtime } from './runtime/runtime.js'
 export type { RunUsage } from './session/usage.js'
 export {

@@ -39,6 +39,8 @@ export interface Flags {
   trust?: boolean
   list?: boolean
   forget?: boolean
+  force?: boolean
+  rewrite?: boolean
 }
 
 /** Runs a command and returns the exit code. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { defined } from '../base/defined.js'
 import { readPages } from '../base/read-pages.js'
-import { loadStoreSettings } from '../config/load-store-settings.js'
+import { loadStoreSettings, type StoreSettings } from '../config/load-store-settings.js'
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
@@ -24,13 +24,7 @@ export async function withStore<Result>(
   work: (opened: CommandStore) => Promise<Result>,
   { creates = false } = {},
 ): Promise<Result> {
-  const skipped = await settleTrust(flags, { runs: false })
-  const settings = await loadStoreSettings({
-    file: flags.config,
-    app: flags.app,
-    store: flags.store,
-    trusted: skipped.length === 0,
-  })
+  const settings = await storeSettings(flags)
   const isAbsent = !creates && (await isAbsentFile(settings.store))
   const store = await openStore(isAbsent ? 'memory:' : settings.store)
   try {
@@ -38,6 +32,17 @@ export async function withStore<Result>(
   } finally {
     await store.close()
   }
+}
+
+/** The store that flags, environment or configuration name, and the app. */
+export async function storeSettings(flags: Flags): Promise<StoreSettings> {
+  const skipped = await settleTrust(flags, { runs: false })
+  return loadStoreSettings({
+    file: flags.config,
+    app: flags.app,
+    store: flags.store,
+    trusted: skipped.length === 0,
+  })
 }
 
 /** A quick check of the path first; the store itself is loaded only when nothing is found there. */

@@ -12,7 +12,7 @@ import { demoNotice } from './wording.js'
 /** Serves until SIGINT or SIGTERM. A second signal exits without waiting for active runs. */
 export async function serve(flags: Flags): Promise<number> {
   const loaded = await loadSettings(flags, { runs: true })
-  const { server, log } = loaded.config
+  const { server, log, retention } = loaded.config
   const [{ createLogger }, { createRuntime }, { serve: listen }] = await Promise.all([
     import('../observe/log.js'),
     import('../runtime/runtime.js'),
@@ -31,7 +31,7 @@ export async function serve(flags: Flags): Promise<number> {
       allowedHosts: server.allowedHosts,
       trustedProxies: server.trustedProxies,
       graceMs: server.graceMs,
-      keepRunsMs: server.keepRunsDays * DAY_MS,
+      keepRunsMs: (retention.runsDays ?? server.keepRunsDays) * DAY_MS,
       logger,
       version: version(),
       tokens: tokensOf(server.tokens),

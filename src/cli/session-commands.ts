@@ -2,6 +2,72 @@ import { type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
 
 const YES_OPTION: OptionSpec = { flags: '-y, --yes', description: 'do not ask for confirmation' }
 
+/** The data of a store as a whole. None of these commands loads ADK. */
+export const DATA_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'erase',
+    summary: 'erase everything stored about a user',
+    description:
+      'Deletes all sessions, messages, state, runs and requests of a user, overwrites them in the file, and prints a\nreceipt. Runs of the user lose their session and store nothing more. Backups and logs are not changed. Asks\nfor confirmation on a terminal; scripts need --yes.',
+    options: [
+      {
+        flags: '--rewrite',
+        description: 'also rewrite the tables, so that no deleted bytes remain in free space; blocks writers',
+      },
+      YES_OPTION,
+      JSON_OPTION,
+    ],
+    shared: ['user', 'app', 'config', 'trust', 'store'],
+    examples: [
+      ['lango erase --user ann', 'ask, then erase the data of ann'],
+      ['lango erase --user ann --yes --json > receipt.json', 'keep the receipt, in a script'],
+    ],
+    exitCodes: [
+      [0, 'the data was erased, or there was none'],
+      [1, 'an error, or erasing was not confirmed'],
+    ],
+    run: async (_words, flags) => (await import('./data.js')).eraseUser(flags),
+  },
+  {
+    name: 'backup',
+    summary: 'copy the database to a file while it is in use',
+    description:
+      'Copies a SQLite database to one file while other processes use it. The copy is a snapshot of what was\nacknowledged before the backup began; it is checked, written to disk and only then given its name. For\nPostgreSQL, prints the pg_dump command to run instead.',
+    arguments: [{ name: '<file>', description: 'the file to write' }],
+    options: [{ flags: '--force', description: 'replace an existing file' }, JSON_OPTION],
+    shared: ['config', 'trust', 'store'],
+    examples: [
+      ['lango backup lango-monday.db', 'back up the store of this folder'],
+      ['lango backup /backups/lango.db --force --json', 'replace the last one, in a script'],
+    ],
+    exitCodes: [
+      [0, 'the copy is complete and checked'],
+      [1, 'an error; nothing was written'],
+      [3, 'PostgreSQL: nothing was copied, the command to run was printed'],
+    ],
+    run: async (words, flags) => (await import('./data.js')).backUp(words, flags),
+  },
+  {
+    name: 'restore',
+    summary: 'replace the database with a backup',
+    description:
+      'Checks a backup and puts it in place of the SQLite database. The present database is kept under another\nname. Refused while another process has the database open. For PostgreSQL, prints the pg_restore command to\nrun instead. Asks for confirmation on a terminal; scripts need --yes.',
+    arguments: [{ name: '<file>', description: 'the backup' }],
+    options: [YES_OPTION, JSON_OPTION],
+    shared: ['config', 'trust', 'store'],
+    examples: [
+      ['lango restore lango-monday.db', 'ask, then replace the store of this folder'],
+      ['lango restore lango-monday.db --store sqlite:./drill.db --yes', 'try a backup in another place'],
+    ],
+    exitCodes: [
+      [0, 'the backup is in place'],
+      [1, 'an error, or restoring was not confirmed; the database is unchanged'],
+      [3, 'PostgreSQL: nothing was restored, the command to run was printed'],
+    ],
+    run: async (words, flags) => (await import('./data.js')).restore(words, flags),
+  },
+]
+
 /** `lango sessions`: stored sessions. None of these commands loads ADK. */
 export const SESSION_COMMANDS: CommandSpec = {
   name: 'sessions',

@@ -4,6 +4,7 @@
  */
 import type {
   ApprovalReply,
+  EraseReceipt,
   ForkRequest,
   MessagePage,
   ModelList,
@@ -106,6 +107,18 @@ export interface LangoClient {
    * ```
    */
   deleteSession(sessionId: string): Promise<void>
+  /**
+   * Erases everything that the server stores about the caller, whose user name `info` returns. Running runs are stopped.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { user } = await client.info()
+   * const { sessions } = await client.eraseUser(user)
+   * console.log(`${sessions} sessions were deleted`)
+   * ```
+   */
+  eraseUser(userId: string): Promise<EraseReceipt>
   /**
    * Messages in order; without a bound, the newest. `beforeSeq` and `afterSeq` select older and newer ones.
    *

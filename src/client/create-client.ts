@@ -67,6 +67,7 @@ function sessionCalls(call: Call) {
     session: sessionId => call('GET', sessionPath(sessionId)),
     renameSession: (sessionId, title) => call('PATCH', sessionPath(sessionId), { title }),
     deleteSession: sessionId => call('DELETE', sessionPath(sessionId)),
+    eraseUser: userId => call('DELETE', `/api/users/${encodeURIComponent(userId)}/data`),
     messages: (sessionId, range = {}) => call('GET', `${sessionPath(sessionId)}/messages${search(range)}`),
     fork: (sessionId, request: ForkRequest = {}) => call('POST', `${sessionPath(sessionId)}/fork`, request),
     lint: (sessionId, profile) => call('GET', `${sessionPath(sessionId)}/lint${search({ profile })}`),

@@ -281,6 +281,19 @@ const runsSchema = group({
     ),
 })
 
+const retentionSchema = group({
+  sessionsDays: wholeNumber(1, 36_500)
+    .optional()
+    .describe(
+      'Delete sessions that were not changed for this many days and have no active run. Default: never.',
+    ),
+  runsDays: wholeNumber(1, 36_500)
+    .optional()
+    .describe(
+      'Delete run events and sent requests older than this many days. Default: never; the server uses `server.keepRunsDays`.',
+    ),
+})
+
 const modelName = text('must be a model such as "openai/gpt-5.2"')
 
 /** Keys that a configuration file and `createRuntime` share. */
@@ -312,6 +325,9 @@ export const sharedKeys = {
     )
     .default({})
     .describe('MCP servers by name. The name is the prefix of their tools.'),
+  retention: retentionSchema
+    .prefault({})
+    .describe('How long data is kept. Checked at the start and every hour; see data-retention.md.'),
   telemetry: telemetrySchema.prefault({}).describe('Spans for OpenTelemetry.'),
   adk: adkSchema.optional().describe('Passed to ADK unchanged.'),
 }

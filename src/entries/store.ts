@@ -35,7 +35,13 @@ export type {
 } from '../session/message.js'
 export type {
   AppendOptions,
+  BackupOptions,
+  BackupReceipt,
   CalibrationStore,
+  EraseOptions,
+  EraseReceipt,
+  ExpireOptions,
+  ExpireReceipt,
   Lease,
   LeaseOptions,
   ListQuery,
@@ -47,6 +53,7 @@ export type {
   SessionPage,
   SessionStore,
   SessionSummary,
+  UserKey,
 } from '../session/session-store.js'
 export { countMessageTokens } from '../session/tokens.js'
 export { openStore } from '../store/open-store.js'

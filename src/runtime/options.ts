@@ -31,6 +31,8 @@ export interface RuntimeOptions {
   tools?: ToolsOptions | undefined
   /** Servers of the Model Context Protocol, whose tools agents may name as `server_tool`. */
   mcpServers?: Readonly<Record<string, McpServerConfig>> | undefined
+  /** How long data is kept. Default: sessions without end. */
+  retention?: RetentionOptions | undefined
   /** Spans for a collector. Default: none. */
   telemetry?: TelemetryOptions | undefined
   /** Handed to ADK as they are. */
@@ -52,6 +54,13 @@ export interface HistoryOptions {
 export interface RunsOptions {
   /** How many runs may work at once in this process; the others wait. Default: by cores and memory. */
   maxRunning?: number | undefined
+}
+
+export interface RetentionOptions {
+  /** Deletes sessions that were not changed for this many days and have no active run. */
+  sessionsDays?: number | undefined
+  /** Deletes run events and sent requests that are older than this many days. */
+  runsDays?: number | undefined
 }
 
 export interface ToolsOptions extends Partial<BuiltInToolOptions> {

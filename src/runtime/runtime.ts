@@ -14,13 +14,16 @@ import type { RunEvent } from '../run/run-event.js'
 import type { RunInput } from '../run/run-host.js'
 import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
-import type { ReadOptions, SessionStore } from '../session/session-store.js'
+import type { EraseOptions, EraseReceipt, ReadOptions, SessionStore } from '../session/session-store.js'
 import type { ModelPrice, RunUsage } from '../session/usage.js'
+import { within } from '../store/hold-lease.js'
 import { openStore } from '../store/open-store.js'
+import { unsupported } from '../store/store-errors.js'
 import type { EventOptions } from './chat-view.js'
 import type { HostParts, RuntimeHost } from './host.js'
 import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint } from './info.js'
 import type { RuntimeOptions } from './options.js'
+import { DAY_MS, startRetention } from './retention.js'
 
 export type { RunInput }
 
@@ -86,6 +89,20 @@ export interface Runtime {
   usage(key: SessionKey): Promise<RunUsage>
   /** What each provider would refuse in a stored session if it were sent without repair. */
   lint(key: SessionKey, options?: { profiles?: readonly string[] }): Promise<SessionLint>
+  /**
+   * Erases everything that is stored about a user of the app, and returns what was deleted. Runs of the user are
+   * stopped first and end with `run-interrupted`; in other processes they lose their lease and can store nothing.
+   *
+   * ```ts
+   * import type { Runtime } from 'lango'
+   *
+   * export async function forget(runtime: Runtime, userId: string): Promise<string> {
+   *   const receipt = await runtime.erase(userId)
+   *   return `${receipt.sessions} sessions and ${receipt.messages} messages were deleted`
+   * }
+   * ```
+   */
+  erase(userId: string, options?: EraseOptions): Promise<EraseReceipt>
   /** Stops running runs, waits for them, and closes the store if the runtime opened it. */
   close(): Promise<void>
 }
@@ -112,6 +129,8 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   checkModels(options, registry)
   const { store = 'sqlite:./lango.db' } = options
   const opened = typeof store === 'string' ? await openStore(store) : store
+  if (options.retention?.sessionsDays !== undefined && !opened.expire)
+    throw unsupported('expire', 'Add the method to the store, or omit retention.sessionsDays')
   const parts = { options, registry, store: opened, logger: options.logger ?? silentLogger }
   return new LangoRuntime(parts, () => import('./host.js').then(module => module.createHost(parts)))
 }
@@ -119,17 +138,19 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
 class LangoRuntime implements Runtime {
   #host: Promise<RuntimeHost> | undefined
   readonly #closing = new AbortController()
-  readonly #running = new Set<Promise<void>>()
+  readonly #running = new Map<Promise<void>, { userId: string; stop: AbortController }>()
 
   readonly store: SessionStore
 
   readonly #parts: HostParts
   readonly #createHost: () => Promise<RuntimeHost>
+  readonly #stopRetention: () => Promise<void>
 
   constructor(parts: HostParts, createHost: () => Promise<RuntimeHost>) {
     this.#parts = parts
     this.#createHost = createHost
     this.store = parts.store
+    this.#stopRetention = retain(parts)
   }
 
   async ready(): Promise<void> {
@@ -139,11 +160,15 @@ class LangoRuntime implements Runtime {
   async *run(input: RunInput): AsyncGenerator<RunEvent, void, undefined> {
     checkRunInput(input, this.#parts.options.app ?? 'lango')
     if (this.#closing.signal.aborted) throw closed()
-    const done = this.#register()
+    const { done, stop } = this.#register(input.userId ?? 'user')
     try {
       const host = await this.#load()
       // A signal of its own for each run: listeners of many runs on one signal would look like a leak.
-      const signal = AbortSignal.any([this.#closing.signal, ...(input.signal ? [input.signal] : [])])
+      const signal = AbortSignal.any([
+        this.#closing.signal,
+        stop.signal,
+        ...(input.signal ? [input.signal] : []),
+      ])
       const model = input.model ?? this.#parts.options.model
       yield* host.run({ ...input, signal, model }, done)
     } finally {
@@ -191,9 +216,19 @@ class LangoRuntime implements Runtime {
     return lintSession(this.store, key, options)
   }
 
+  async erase(userId: string, options: EraseOptions = {}): Promise<EraseReceipt> {
+    if (!this.store.erase) throw unsupported('erase', 'Add the method to the store')
+    const own = [...this.#running].filter(([, run]) => run.userId === userId)
+    for (const [, { stop }] of own) stop.abort(erasedDuringRun())
+    // A run that does not end in time is refused by the store.
+    await within(STOP_MS, Promise.all(own.map(([ended]) => ended)))
+    return this.store.erase({ appName: this.#parts.options.app ?? 'lango', userId }, options)
+  }
+
   async close(): Promise<void> {
     this.#closing.abort()
-    await Promise.all(this.#running)
+    await this.#stopRetention()
+    await Promise.all(this.#running.keys())
     await (await this.#host?.catch(() => undefined))?.close()
     // A store that was handed in is closed by its owner.
     if (typeof this.#parts.options.store !== 'object') await this.store.close()
@@ -219,18 +254,39 @@ class LangoRuntime implements Runtime {
     }
   }
 
-  /** Registers a run until it ends, so that `close` can wait for it. */
-  #register(): () => void {
+  /** Registers a run until it ends, so that `close` can wait for it and `erase` can stop it. */
+  #register(userId: string): { done: () => void; stop: AbortController } {
     let done = () => {}
     const ended = new Promise<void>(resolve => {
       done = resolve
     })
-    this.#running.add(ended)
-    return () => {
+    const stop = new AbortController()
+    this.#running.set(ended, { userId, stop })
+    const end = () => {
       this.#running.delete(ended)
       done()
     }
+    return { done: end, stop }
   }
+}
+
+/** How long `erase` waits for runs that it stopped. */
+const STOP_MS = 5000
+
+function erasedDuringRun(): AgentError {
+  return new AgentError('run-interrupted', 'The data of the user was erased during this run.')
+}
+
+function retain({ options, store, logger }: HostParts): () => Promise<void> {
+  const { sessionsDays, runsDays } = options.retention ?? {}
+  if (sessionsDays === undefined && runsDays === undefined) return async () => {}
+  return startRetention({
+    store,
+    appName: options.app ?? 'lango',
+    sessionsMs: sessionsDays === undefined ? undefined : sessionsDays * DAY_MS,
+    runsMs: runsDays === undefined ? undefined : runsDays * DAY_MS,
+    logger,
+  })
 }
 
 function closed(): AgentError {

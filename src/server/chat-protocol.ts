@@ -12,12 +12,14 @@ import type { InspectedStep, RunInspection } from '../observe/inspect.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint } from '../runtime/info.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
+import type { EraseReceipt } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalAnswer } from '../tool.js'
 
 export type {
   ChatMessage,
   ChatPart,
+  EraseReceipt,
   InspectedStep,
   ModelChoice,
   ProfileLint,

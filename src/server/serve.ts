@@ -4,8 +4,8 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Hono } from 'hono'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
+import { DAY_MS, startRetention } from '../runtime/retention.js'
 import type { Runtime } from '../runtime/runtime.js'
-import type { RunStore } from '../session/session-store.js'
 import { errorResponse } from './error-response.js'
 import { Metrics, type RouteClass } from './metrics.js'
 import { adkError, adkRoutes } from './protocols/adk/adk-routes.js'
@@ -50,7 +50,7 @@ export interface ServeOptions {
   version: string
   /** How long running runs may take to finish when the server closes. Default 10 s. */
   graceMs?: number | undefined
-  /** How long run events are kept. Default 30 days; messages are never deleted. */
+  /** How long run events are kept. Default 30 days; sessions are deleted by the runtime's `retention`. */
   keepRunsMs?: number | undefined
   limits?: Partial<ServerLimits> | undefined
 }
@@ -62,8 +62,6 @@ export interface RunningServer {
   close(): Promise<void>
 }
 
-const HOUR_MS = 3_600_000
-const THIRTY_DAYS_MS = 30 * 24 * HOUR_MS
 const CLOSE_MS = 500
 
 /** Serves a runtime over HTTP: the native API, the protocols and the web chat. */
@@ -102,11 +100,16 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   })
   const server = httpServer(app.fetch, limits)
   const port = await listen(server, options.port, host)
-  const stopPruning = pruneRuns(runtime.store.runs, options.keepRunsMs ?? THIRTY_DAYS_MS, logger)
+  const stopPruning = startRetention({
+    store: runtime.store,
+    appName: info.app,
+    runsMs: options.keepRunsMs ?? 30 * DAY_MS,
+    logger,
+  })
   let closed: Promise<void> | undefined
   const close = async () => {
     closing = true
-    stopPruning()
+    await stopPruning()
     await hub.close(graceMs)
     await closeServer(server)
     metrics.close()
@@ -197,22 +200,6 @@ function closeServer(server: Server): Promise<void> {
     })
     server.closeIdleConnections()
   })
-}
-
-/** Deletes old run events now and every hour; messages stay. Returns a function that stops it. */
-function pruneRuns(runs: RunStore, keepMs: number, logger: Logger): () => void {
-  const prune = async () => {
-    try {
-      const { events } = await runs.prune({ before: Math.max(0, Date.now() - keepMs) })
-      if (events > 0) logger.info('Old run events were deleted', { events })
-    } catch (error) {
-      logger.warn('Old run events could not be deleted', { error: messageOf(error) })
-    }
-  }
-  void prune()
-  const timer = setInterval(() => void prune(), HOUR_MS)
-  timer.unref()
-  return () => clearInterval(timer)
 }
 
 interface AppParts {

@@ -1,5 +1,5 @@
 import { AgentError } from '../errors.js'
-import type { SessionStore } from '../session/session-store.js'
+import type { BackupOptions, BackupReceipt, SessionStore } from '../session/session-store.js'
 import type { RestoreOptions, RestoreReceipt } from './backup.js'
 import { checkedStore } from './checked-store.js'
 import type { ForeignDatabase } from './sqlite.js'
@@ -75,6 +75,21 @@ export async function inspectStore(url: string): Promise<StoreState> {
   } finally {
     await database.close()
   }
+}
+
+/** Copies a SQLite store to a file without opening it, so that an older database is copied as it is. */
+export async function backupStore(
+  url: string,
+  path: string,
+  options: BackupOptions = {},
+): Promise<BackupReceipt> {
+  const location = parseStoreUrl(url)
+  if (location.driver !== 'sqlite')
+    throw new AgentError('unsupported', 'Only a SQLite store can be copied to a file')
+  if (!(await inspectStore(url)).exists)
+    throw new AgentError('invalid-argument', `${location.path} does not exist: there is nothing to back up`)
+  const [{ backUp }, { sqliteTools }] = await Promise.all([import('./backup.js'), import('./sqlite.js')])
+  return backUp(await sqliteTools(), location.path, path, options)
 }
 
 /** Replaces a SQLite store with a backup; the earlier file is kept. Fails while another process has it open. */

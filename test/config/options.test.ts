@@ -474,6 +474,7 @@ const EVERYTHING = {
     streamsPerUser: 1,
     maxBodyBytes: 1024,
   },
+  retention: { sessionsDays: 1, runsDays: 1 },
   log: { level: 'info', content: true, file: 'a.log', pretty: true },
 }
 

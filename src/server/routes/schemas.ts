@@ -7,6 +7,7 @@ const count = z.number().int().min(0)
 const sessionId = z.string().min(1).max(256)
 
 export const SessionParameter = z.object({ sessionId })
+export const UserParameter = z.object({ userId: z.string().min(1).max(256) })
 /** Run ids are stored in lower case. */
 const runId = z.uuid().toLowerCase()
 export const RunParameter = z.object({ runId })
@@ -77,6 +78,22 @@ const usage = z
     cost: z.number().optional(),
   })
   .openapi('RunUsage')
+
+export const EraseReceipt = z
+  .object({
+    sessions: count,
+    messages: count,
+    runs: count,
+    events: count,
+    requests: count,
+    requestParts: count,
+    signals: count,
+    leases: count,
+    stateKeys: count,
+    at: count,
+    residue: z.enum(['none', 'free-space', 'log']),
+  })
+  .openapi('EraseReceipt')
 
 export const SessionItem = z
   .object({

@@ -3,7 +3,8 @@ import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { SessionKey } from '../../session/message.js'
 import type { SessionStore, SessionSummary } from '../../session/session-store.js'
-import type { MessagePage, SessionDetail, SessionItem, SessionList } from '../chat-protocol.js'
+import type { EraseReceipt, MessagePage, SessionDetail, SessionItem, SessionList } from '../chat-protocol.js'
+import { Refusal } from '../refusal.js'
 import type { ServerContext } from '../server-context.js'
 import { type ApiApp, addRoute } from './add-route.js'
 import * as schemas from './schemas.js'
@@ -14,6 +15,7 @@ export function mountSessionRoutes(api: ApiApp, context: ServerContext): void {
   mountOne(api, context)
   mountReading(api, context)
   mountFork(api, context)
+  mountErase(api, context)
 }
 
 function mountList(api: ApiApp, context: ServerContext): void {
@@ -166,6 +168,28 @@ function mountFork(api: ApiApp, context: ServerContext): void {
       else await store.forkSession(key, newId, defined({ throughSeq }))
       if (title !== undefined) await store.renameSession(copy, title)
       return c.json(await itemOf(context, copy), 201)
+    },
+  )
+}
+
+/** A user may erase their own data; an operator erases anyone's with `lango erase`. */
+function mountErase(api: ApiApp, { runtime, userOf, logger }: ServerContext): void {
+  addRoute(
+    api,
+    {
+      method: 'delete',
+      path: '/api/users/{userId}/data',
+      summary: 'Erase everything stored about the caller; running runs are stopped',
+      params: schemas.UserParameter,
+      answer: { status: 200, schema: schemas.EraseReceipt, description: 'What was deleted' },
+    },
+    async (c, { params: { userId } }) => {
+      if (userId !== userOf(c)) {
+        throw new Refusal('forbidden', 'Only your own data can be erased here. Operators use "lango erase".')
+      }
+      const receipt: EraseReceipt = await runtime.erase(userId)
+      logger.info('The data of a user was erased', { ...receipt })
+      return c.json(receipt)
     },
   )
 }

@@ -1,0 +1,163 @@
+/** `lango erase`, `lango backup` and `lango restore`: the data of a store as a whole. */
+import { AgentError } from '../errors.js'
+import type { EraseReceipt } from '../session/session-store.js'
+import { backupStore, parseStoreUrl, restoreStore } from '../store/open-store.js'
+import { ask, canAsk } from './ask.js'
+import type { Flags } from './command.js'
+import { quoted } from './next-command.js'
+import { storeSettings, withStore } from './open-command-store.js'
+import { note, print, printJson } from './output.js'
+import { plainLine } from './plain-text.js'
+import { count, grouped } from './wording.js'
+
+/** `lango erase`. */
+export async function eraseUser(flags: Flags): Promise<number> {
+  const userId = flags.user
+  if (userId === undefined) throw refused('Name the user whose data is erased with --user.')
+  requireAnswer(flags, 'Erasing cannot be undone')
+  return withStore(flags, async ({ store, app }) => {
+    const question = `Erase all data of the user "${plainLine(userId)}" in the app "${plainLine(app)}" permanently? [y/N] `
+    if (!(await isConfirmed(flags, question))) {
+      note('Nothing was erased.')
+      return 1
+    }
+    if (!store.erase) throw new AgentError('unsupported', 'This store cannot erase a user.')
+    const receipt = await store.erase({ appName: app, userId }, { rewrite: flags.rewrite === true })
+    if (flags.json) await printJson(receipt)
+    else await print(`${receiptText(receipt)}\n`)
+    return 0
+  })
+}
+
+function receiptText(receipt: EraseReceipt): string {
+  const { sessions, messages, runs, events, requests, signals, stateKeys, at, residue } = receipt
+  const parts = [
+    count(sessions, 'session'),
+    count(messages, 'message'),
+    count(runs, 'run'),
+    count(events, 'run event'),
+    count(requests, 'request'),
+    count(signals, 'signal'),
+    count(stateKeys, 'state key'),
+  ]
+  return `Erased at ${new Date(at).toISOString()}: ${parts.join(', ')}.\n${RESIDUE[residue]}`
+}
+
+const RESIDUE: Readonly<Record<EraseReceipt['residue'], string>> = {
+  none: 'The files of the database hold none of the deleted bytes. Backups are not changed.',
+  'free-space':
+    'Deleted bytes may remain in free space of the files until they are overwritten; --rewrite removes them. Backups are not changed.',
+  log: 'Deleted bytes may remain in the write-ahead log until it is recycled. Backups are not changed.',
+}
+
+/** `lango backup`. */
+export async function backUp([file = '']: readonly string[], flags: Flags): Promise<number> {
+  const { store } = await storeSettings(flags)
+  const location = parseStoreUrl(store)
+  if (location.driver === 'postgres') {
+    const line = `pg_dump --format=custom --file=${quoted(file)} ${quoted(withoutPassword(location.connectionString))}`
+    return printServerCommand(line, flags)
+  }
+  const progress = new Progress('Copied', flags)
+  const receipt = await backupStore(store, file, {
+    overwrite: flags.force === true,
+    onProgress: ({ donePages, totalPages }) => progress.show(donePages, totalPages),
+  })
+  progress.end()
+  if (flags.json) await printJson(receipt)
+  else {
+    const content = `${count(receipt.sessions, 'session')} and ${count(receipt.messages, 'message')}`
+    await print(`Backed up ${content} to ${receipt.path} (${grouped(receipt.bytes)} bytes), checked.\n`)
+  }
+  return 0
+}
+
+/** `lango restore`. */
+export async function restore([file = '']: readonly string[], flags: Flags): Promise<number> {
+  const { store } = await storeSettings(flags)
+  const location = parseStoreUrl(store)
+  if (location.driver === 'postgres') {
+    const target = quoted(withoutPassword(location.connectionString))
+    const line = `pg_restore --clean --if-exists --single-transaction --dbname=${target} ${quoted(file)}`
+    return printServerCommand(line, flags)
+  }
+  if (location.driver === 'memory')
+    throw refused('A store in memory cannot be restored: name one with --store.')
+  requireAnswer(flags, 'Restoring replaces the database')
+  const question = `Replace the database ${plainLine(location.path)} with ${plainLine(file)}? The present file is kept. [y/N] `
+  if (!(await isConfirmed(flags, question))) {
+    note('Nothing was restored.')
+    return 1
+  }
+  const progress = new Progress('Copied', flags)
+  const receipt = await restoreStore(store, file, ({ doneBytes, totalBytes }) =>
+    progress.show(doneBytes, totalBytes),
+  )
+  progress.end()
+  if (flags.json) await printJson(receipt)
+  else {
+    const content = `${count(receipt.sessions, 'session')} and ${count(receipt.messages, 'message')}`
+    await print(`Restored ${content} to ${receipt.path}, checked.\n`)
+    if (receipt.kept !== undefined) await print(`The earlier database is ${receipt.kept}.\n`)
+  }
+  return 0
+}
+
+/** PostgreSQL has tools of its own; nothing was copied, and the exit code says so. */
+async function printServerCommand(line: string, flags: Flags): Promise<number> {
+  if (flags.json) await printJson({ command: line })
+  else await print(`${line}\n`)
+  note(
+    'lango: PostgreSQL is copied by its own tools. Run the line above; the password is read from PGPASSWORD or ~/.pgpass.',
+  )
+  return SERVER_TOOL
+}
+
+const SERVER_TOOL = 3
+
+function withoutPassword(url: string): string {
+  const shown = new URL(url)
+  shown.password = ''
+  return shown.href
+}
+
+function requireAnswer(flags: Flags, why: string): void {
+  if (flags.yes === true || (flags.json !== true && canAsk())) return
+  throw refused(`${why} and there is no terminal to ask on. Pass --yes to confirm.`)
+}
+
+async function isConfirmed(flags: Flags, question: string): Promise<boolean> {
+  if (flags.yes === true) return true
+  const answer = await ask(question)
+  return answer === 'y' || answer === 'yes'
+}
+
+/** Progress on standard error: one line that changes on a terminal, a line per quarter elsewhere. */
+class Progress {
+  readonly #what: string
+  readonly #isSilent: boolean
+  #last = -1
+
+  constructor(what: string, flags: Flags) {
+    this.#what = what
+    this.#isSilent = flags.quiet === true
+  }
+
+  show(done: number, total: number): void {
+    const step = process.stderr.isTTY ? 1 : 25
+    const percent = total === 0 ? 100 : Math.floor((done / total) * (100 / step)) * step
+    if (this.#isSilent || percent === this.#last) return
+    this.#last = percent
+    process.stderr.write(
+      process.stderr.isTTY ? `\r${this.#what} ${percent} %` : `${this.#what} ${percent} %\n`,
+    )
+  }
+
+  end(): void {
+    if (process.stderr.isTTY && this.#last >= 0) process.stderr.write('\n')
+  }
+}
+
+function refused(message: string): AgentError {
+  return new AgentError('invalid-argument', message)
+}
