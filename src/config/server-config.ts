@@ -42,7 +42,7 @@ export const serverSchema = group({
     ),
   keepRunsDays: wholeNumber(1)
     .default(30)
-    .describe('How long run events and sent requests are kept. Messages are never deleted.'),
+    .describe('How long run events and sent requests are kept, unless `retention.runsDays` is set.'),
   graceMs: wholeNumber(0)
     .default(10_000)
     .describe('How long active runs may continue when the server is stopped.'),

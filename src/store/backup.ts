@@ -54,14 +54,17 @@ export async function backUp<C extends Connection>(
     try {
       // The first read fixes the snapshot, so that writers cannot make the copy start again.
       reader.exec('BEGIN')
-      reader.prepare('SELECT count(*) AS count FROM sqlite_master').get()
+      rowOf(reader, 'SELECT count(*) AS count FROM sqlite_master')
       await tools.copy(reader, part, {
         rate: PAGES_PER_STEP,
         progress: ({ totalPages, remainingPages }) =>
           onProgress?.({ totalPages, donePages: totalPages - remainingPages }),
       })
+      // The driver reports no last step.
+      const { page_count: pages } = rowOf(reader, 'PRAGMA page_count') as { page_count: number }
+      onProgress?.({ totalPages: pages, donePages: pages })
     } finally {
-      reader.close()
+      endAndClose(reader)
     }
     const facts = checkCopy(tools, part)
     await sync(part)
@@ -143,20 +146,20 @@ function checkCopy(
     copy = tools.open(file, { timeout: BUSY_MS })
     copy.exec('PRAGMA trusted_schema = OFF')
     copy.exec('PRAGMA journal_mode = DELETE')
-    const { integrity_check: result } = copy.prepare('PRAGMA integrity_check(1)').get() as {
+    const { integrity_check: result } = rowOf(copy, 'PRAGMA integrity_check(1)') as {
       integrity_check: string
     }
     if (result !== 'ok') throw damaged(file, result)
-    const { present } = copy
-      .prepare("SELECT count(*) AS present FROM sqlite_master WHERE name = 'lango_schema'")
-      .get() as { present: number }
+    const { present } = rowOf(
+      copy,
+      "SELECT count(*) AS present FROM sqlite_master WHERE name = 'lango_schema'",
+    ) as { present: number }
     if (present === 0) throw refused(`${file} is a SQLite database, but not one of Lango`)
-    return copy
-      .prepare(
-        `SELECT (SELECT max(version) FROM lango_schema) AS schemaVersion,
+    return rowOf(
+      copy,
+      `SELECT (SELECT max(version) FROM lango_schema) AS schemaVersion,
           (SELECT count(*) FROM lango_sessions) AS sessions, (SELECT count(*) FROM lango_messages) AS messages`,
-      )
-      .get() as Pick<BackupReceipt, 'schemaVersion' | 'sessions' | 'messages'>
+    ) as Pick<BackupReceipt, 'schemaVersion' | 'sessions' | 'messages'>
   } catch (error) {
     throw error instanceof AgentError ? error : damaged(file, messageOf(error))
   } finally {
@@ -197,28 +200,39 @@ async function whileUnused(tools: SqliteTools, target: string, replace: () => Pr
   let held: Connection | undefined
   try {
     held = tools.open(target, { timeout: 0 })
-    const { journal_mode: mode } = held.prepare('PRAGMA journal_mode = DELETE').get() as {
+    const { journal_mode: mode } = rowOf(held, 'PRAGMA journal_mode = DELETE') as {
       journal_mode: string
     }
     if (mode !== 'delete') throw inUse(target)
     held.exec('BEGIN EXCLUSIVE')
-    const lease = held
-      .prepare("SELECT max(expires_at) - unixepoch('subsec') * 1000 AS left FROM lango_leases")
-      .get() as { left: number | null }
-    if (lease.left !== null && lease.left > 0) throw hasLease(target, lease.left)
+    const lease = rowOf(
+      held,
+      "SELECT max(expires_at) - unixepoch('subsec') * 1000 AS rest FROM lango_leases",
+    ) as { rest: number | null }
+    if (lease.rest !== null && lease.rest > 0) throw hasLease(target, lease.rest)
   } catch (error) {
     const code = (error as { errcode?: unknown }).errcode
     const isDamaged = typeof code === 'number' && [1, 11, 26].includes(code & 0xff)
     if (!isDamaged) {
-      held?.close()
+      if (held) endAndClose(held)
       throw error instanceof AgentError ? error : inUse(target, error)
     }
   }
   try {
     await replace()
   } finally {
-    held?.close()
+    if (held) endAndClose(held)
   }
+}
+
+/** The driver keeps a connection open until its statements are collected: its transaction must end by itself. */
+function endAndClose(connection: Connection): void {
+  try {
+    connection.exec('ROLLBACK')
+  } catch {
+    // There is none.
+  }
+  connection.close()
 }
 
 async function renameIfThere(from: string, to: string): Promise<void> {
@@ -241,6 +255,10 @@ async function sync(path: string): Promise<void> {
 
 async function removeAll(part: string): Promise<void> {
   for (const end of [...FILES, '-journal']) await rm(`${part}${end}`, { force: true })
+}
+
+function rowOf(connection: Connection, text: string): unknown {
+  return connection.prepare(text).get()
 }
 
 function refused(message: string): AgentError {

@@ -160,6 +160,57 @@ describe.each(SHARED_DRIVERS)('erasing in $name', driver => {
   })
 })
 
+describe.each(SHARED_DRIVERS)('deleting by age in $name', driver => {
+  const place = useStore(driver)
+  const DAY_MS = 86_400_000
+
+  async function aged(key: SessionKey, days: number): Promise<void> {
+    const [clock] = await rows(
+      place,
+      `UPDATE lango_sessions SET updated_at = updated_at - ${days} * CAST(86400000 AS BIGINT),
+        updated_hour = updated_hour - ${days * 24}
+        WHERE app_name = '${key.appName}' AND session_id = '${key.sessionId}' RETURNING pk`,
+    )
+    expect(clock).toBeDefined()
+  }
+
+  test('idle sessions are deleted with nested ones; changed, leased and other ones stay', async () => {
+    const key = newKey()
+    const named = (sessionId: string) => ({ ...key, sessionId })
+    const foreign = { ...newKey(), sessionId: 'idle' }
+    for (const each of ['idle', 'leased', 'fresh', 'recent']) await fill(place.store, named(each))
+    await fill(place.store, foreign)
+    for (const each of [named('idle'), named('leased'), foreign]) await aged(each, 40)
+    await aged(named('recent'), 2)
+    const lease = await place.store.acquireLease(named('leased'))
+    const receipt = await place.store.expire?.({ appName: key.appName, sessionsMs: 30 * DAY_MS })
+    expect(receipt).toMatchObject({ sessions: 2, events: 0 })
+    expect(receipt?.clockAheadMs).toBeUndefined()
+    const { sessions } = await place.store.listSessions({ appName: key.appName })
+    expect(sessions.map(({ key: { sessionId } }) => sessionId).sort()).toEqual(['fresh', 'leased', 'recent'])
+    expect(
+      await place.store.loadSession({ ...named('idle'), appName: `${key.appName}-inner` }),
+    ).toBeUndefined()
+    expect(await place.store.loadSession(foreign)).toBeDefined()
+    await lease.release()
+  })
+
+  test('nothing is deleted while the clock is far ahead of what was stored, unless it is trusted', async () => {
+    const key = newKey()
+    await fill(place.store, key)
+    await aged(key, 400)
+    // Stored under the wrong clock.
+    await fill(place.store, { ...key, sessionId: 'new' })
+    const options = { appName: key.appName, sessionsMs: 30 * DAY_MS }
+    const held = await place.store.expire?.(options)
+    expect(held).toMatchObject({ sessions: 0, clockAheadMs: expect.any(Number) })
+    expect(held?.clockAheadMs).toBeGreaterThan(399 * DAY_MS)
+    expect(await place.store.loadSession(key)).toBeDefined()
+    expect(await place.store.expire?.({ ...options, trustClock: true })).toMatchObject({ sessions: 2 })
+    expect(await place.store.loadSession(key)).toBeUndefined()
+  })
+})
+
 /** Runs SQL past the store. */
 async function rows(place: Place, text: string): Promise<Record<string, unknown>[]> {
   if (place.url.startsWith('postgres')) {
