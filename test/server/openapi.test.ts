@@ -96,6 +96,8 @@ test('every route answers as the description says, without a field that it does 
     ['post', '/api/runs/{runId}/stop', `/api/runs/${waiting.runId}/stop`],
     ['get', '/api/runs/{runId}', `/api/runs/${randomUUID()}`],
     ['get', '/api/sessions/{sessionId}/messages', '/api/sessions/s1/messages?limit=0'],
+    ['delete', '/api/users/{userId}/data', '/api/users/somebody/data'],
+    ['delete', '/api/users/{userId}/data', '/api/users/user/data'],
   ]
   for (const [method, path, address, body] of calls) {
     const answer = await rawRequest(url, address, {

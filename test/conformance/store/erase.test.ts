@@ -346,4 +346,32 @@ describe('the files of a PostgreSQL database', () => {
     await store.close()
     await database.drop()
   })
+
+  test('its log holds nothing either once old segments are removed instead of recycled', async () => {
+    const database = await createDatabase()
+    const store = await openStore(database.url)
+    const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
+    const mark = `log-${randomUUID()}`
+    await fill(store, key, mark)
+    const [place] = await database.query("SELECT current_setting('data_directory') AS folder")
+    const log = join(String(place?.folder), 'pg_wal')
+    await store.erase?.(key, { rewrite: true })
+    expect(filesWith(log, mark)).not.toEqual([])
+    await database.query('ALTER SYSTEM SET wal_recycle = off')
+    await database.query('SELECT pg_reload_conf()')
+    await expect
+      .poll(
+        async () => {
+          await database.query('SELECT pg_switch_wal()')
+          await database.query('CHECKPOINT')
+          return filesWith(log, mark)
+        },
+        { timeout: 20_000 },
+      )
+      .toEqual([])
+    await database.query('ALTER SYSTEM RESET wal_recycle')
+    await database.query('SELECT pg_reload_conf()')
+    await store.close()
+    await database.drop()
+  })
 })
