@@ -230,7 +230,7 @@ class CheckedStore implements SessionStore {
     const check = () => {
       checkName('appName', options.appName)
       if (options.sessionsMs !== undefined) checkInteger('sessionsMs', options.sessionsMs, 1)
-      if (options.runsMs !== undefined) checkInteger('runsMs', options.runsMs, 1)
+      if (options.runsMs !== undefined) checkInteger('runsMs', options.runsMs, 0)
     }
     return checked(check, async () => {
       if (!this.#store.expire) throw unsupported('expire', ADD_IT)
