@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { AgentError } from '../errors.js'
 import { toProviderError } from './provider-error.js'
+import { connectionProblem } from './provider-fetch.js'
 
 const context = { provider: 'p', model: 'm' }
 
@@ -314,4 +315,18 @@ test('a Retry-After date is a wait until then', () => {
     .retryAfterMs
   expect(wait).toBeGreaterThan(1000)
   expect(wait).toBeLessThanOrEqual(20_000)
+})
+
+test.each([
+  ['ECONNREFUSED', '127.0.0.1:11434', 'Start it with `ollama serve`'],
+  ['ECONNREFUSED', '127.0.0.1:8080', 'Check that the server is running'],
+  ['ENOTFOUND', 'api.example:443', 'Check the baseUrl, DNS and the network'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'api.example:443', 'NODE_EXTRA_CA_CERTS'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'api.example:443', 'the firewall and the proxy'],
+  ['ECONNRESET', 'api.example:443', 'closed the connection'],
+])('%s at %s says what to do', (code, address, advice) => {
+  const problem = connectionProblem(address, ['TypeError', 'fetch failed', code])
+  expect(problem).toContain(address)
+  expect(problem).toContain(code)
+  expect(problem).toContain(advice)
 })

@@ -5,6 +5,7 @@
 
 import { own } from '../base/own.js'
 import { AgentError, type AgentErrorCode } from '../errors.js'
+import { connectionProblem, type ExchangeFacts, exchangeOf, isTlsProblem, shortened, wordsOfPage } from './provider-fetch.js'
 
 export interface ErrorContext {
   /** The provider's id, for the message. */
@@ -18,23 +19,25 @@ export interface ErrorContext {
 /** What an SDK threw, in Lango's terms. An `AgentError` passes unchanged. */
 export function toProviderError(error: unknown, context: ErrorContext): AgentError {
   if (context.signal?.aborted) return abortedError(context, error)
-  if (error instanceof AgentError) return error
-  const facts = readErrorFacts(error)
+  const exchange = exchangeOf(error)
+  if (error instanceof AgentError && exchange === undefined) return error
+  const facts = exchange === undefined ? readErrorFacts(error) : readExchange(error, exchange)
   const { code, retryable } = classify(facts)
-  const message = redact(facts.message, context.secrets)
+  const message = shortened(redact(facts.message, context.secrets))
   const providerCode = facts.codes[0]
   return new AgentError(code, sentence(code, message, facts, context), {
     retryable,
     details: {
       provider: context.provider,
       model: context.model,
+      ...(exchange === undefined ? {} : { address: exchange.address }),
       ...(facts.status === undefined ? {} : { status: facts.status }),
       ...(providerCode === undefined ? {} : { providerCode }),
       ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
       ...(facts.requestId === undefined ? {} : { requestId: facts.requestId }),
     },
     // An error that quotes the key is never exposed, not even as a cause.
-    ...(message === facts.message ? { cause: error } : {}),
+    ...(message === facts.message && exchange?.answer === undefined ? { cause: error } : {}),
   })
 }
 
@@ -90,6 +93,8 @@ function classify(facts: ErrorFacts): Verdict {
   if (byCode) return byCode
   if (facts.status !== undefined) return classifyByStatus(facts.status, facts)
   if (isContextText(facts.message)) return FINAL('context-overflow')
+  if (facts.isUnexpected) return FINAL('provider-rejected')
+  if (isTlsProblem(facts.names)) return FINAL('provider-unavailable')
   return facts.names.some(name => UNREACHABLE.test(name))
     ? RETRY('provider-unavailable')
     : RETRY('provider-stream')
@@ -225,6 +230,34 @@ interface ErrorFacts {
   requestId?: string
   /** Names of the error and of its causes, for network failures. */
   names: readonly string[]
+  /** The answer was a page or a document where a stream was expected. */
+  isUnexpected?: boolean
+}
+
+/** A connection that failed, or an answer that is not a stream. */
+function readExchange(error: unknown, { address, answer }: ExchangeFacts): ErrorFacts {
+  if (answer !== undefined) return readAnswer(answer)
+  const facts = readErrorFacts(error)
+  const reason = connectionProblem(address, facts.names) ?? `${address}: ${facts.names.at(-1) ?? facts.message}`
+  return { ...facts, message: reason, names: [...facts.names, 'fetch failed'] }
+}
+
+/** An answer of status 200 that is not a stream: an error body, or a page of something other than the model's server. */
+function readAnswer(text: string): ErrorFacts {
+  const body = quotedJson(text.trimStart())
+  const hasError = body !== undefined && (body.error !== undefined || messageIn(body) !== undefined)
+  if (hasError) {
+    const words = typeof body.error === 'string' ? body.error : undefined
+    const facts = readErrorFacts({ error: body })
+    return { ...facts, message: words ?? messageIn(innerError(body) ?? {}) ?? text, names: ['fetch failed'] }
+  }
+  const kind = text.trimStart().startsWith('<') ? 'a web page' : 'a JSON document'
+  return {
+    message: `it answered with ${kind} instead of a stream: ${wordsOfPage(text)} (Check the baseUrl, and whether a proxy is in between.)`,
+    codes: [],
+    names: [],
+    isUnexpected: true,
+  }
 }
 
 /** Reads the facts of anything that was thrown. */

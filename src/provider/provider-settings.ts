@@ -66,6 +66,13 @@ export function readSettings(options: ProviderOptions): ProviderSettings {
   if (given.baseUrl !== undefined && !URL.canParse(given.baseUrl)) {
     throw new AgentError('invalid-config', `The provider's baseUrl is not a URL: "${given.baseUrl}".`)
   }
+  if (given.baseUrl !== undefined && hasCredentials(given.baseUrl)) {
+    throw new AgentError(
+      'invalid-config',
+      "The provider's baseUrl contains a user name or a password, which cannot be sent. Remove them from the URL and " +
+        'set `headers.authorization` instead.',
+    )
+  }
   return {
     ...given,
     ...defined({ profile: given.profile && resolveProfile(given.profile) }),
@@ -76,4 +83,10 @@ export function readSettings(options: ProviderOptions): ProviderSettings {
     idleTimeoutMs: given.idleTimeoutMs ?? 600_000,
     env: given.env ?? process.env,
   } as ProviderSettings
+}
+
+/** `fetch` refuses such a URL at the first request, with a message that quotes it. */
+function hasCredentials(baseUrl: string): boolean {
+  const { username, password } = new URL(baseUrl)
+  return username !== '' || password !== ''
 }

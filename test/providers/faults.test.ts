@@ -97,6 +97,60 @@ describe.each(FAMILIES)('$name', family => {
     expect(lastError(events)?.message).toContain('bad turn order')
   })
 
+  test.each([
+    ['an error body', { error: { message: 'the model is disabled', code: 403 } }, {}, 'provider-auth'],
+    ['an error as text', { error: 'the model is disabled' }, {}, 'provider-unavailable'],
+    ['a message without error', { message: 'the model is disabled' }, {}, 'provider-unavailable'],
+    [
+      'an HTML page',
+      `<!doctype html><title>Sign in</title><style>p{}</style><p>the model is disabled</p>${'<b>x</b>'.repeat(99_999)}`,
+      { 'content-type': 'text/html' },
+      'provider-rejected',
+    ],
+    ['a JSON document', { note: 'the model is disabled' }, {}, 'provider-rejected'],
+  ])('status 200 with %s keeps the words of the provider', async (_name, answer, headers, code) => {
+    const reply = { status: 200, body: answer, headers }
+    const { events } = await send(family, [reply, reply, reply, reply])
+    expect(lastError(events)).toMatchObject({ code })
+    expect(lastError(events)?.message).toContain('the model is disabled')
+    expect(lastError(events)?.message.length).toBeLessThan(2500)
+    expect(lastError(events)?.message).not.toContain('p{}')
+  })
+
+  test('words in an answer of status 200 are shown without keys', async () => {
+    const reply = { status: 200, body: { error: { message: 'no: test-key-123 sk-other-key-12345', code: 400 } } }
+    const { events } = await send(family, [reply])
+    expect(lastError(events)?.message).toContain('no: [key] [hidden]')
+    expect(JSON.stringify(lastError(events))).not.toMatch(/test-key-123|sk-other/)
+  })
+
+  test('a refused connection names its address and what to check', async () => {
+    const gone = await startReplayServer([])
+    await gone.close()
+    const { host } = new URL(gone.url)
+    const provider = testProvider({ ...family.options(gone.url), retry: { maxAttempts: 1 } })
+    const error = lastError(await collect(provider, { model: family.model }))
+    expect(error).toMatchObject({ code: 'provider-unavailable', retryable: true, details: { address: host } })
+    expect(error?.message).toContain(`no server listens on ${host}`)
+    expect(error?.message).toContain('Check that the server is running')
+    expect(error?.message).toContain('ECONNREFUSED')
+  })
+
+  test('a baseUrl with a password is refused, and the password is not shown', () => {
+    const create = () => testProvider(family.options('http://ann:hush@127.0.0.1:9'))
+    expect(create).toThrow('set `headers.authorization` instead')
+    expect(create).not.toThrow('hush')
+  })
+
+  test('TLS to a server without TLS says to use http', async () => {
+    server = await startReplayServer([])
+    const options = family.options(server.url.replace('http:', 'https:'))
+    const provider = testProvider({ ...options, retry: { maxAttempts: 4 } })
+    const error = lastError(await collect(provider, { model: family.model }))
+    expect(error).toMatchObject({ code: 'provider-unavailable', retryable: false })
+    expect(error?.message).toContain('Use http:// in the baseUrl')
+  })
+
   test('is asked again when the connection is reset before the answer', async () => {
     const { events, sent } = await send(family, [{ reset: true }, family.hello])
     expect(sent).toBe(2)

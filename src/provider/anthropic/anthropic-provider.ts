@@ -2,6 +2,7 @@
 import type Anthropic from '@anthropic-ai/sdk'
 import { defined } from '../../base/defined.js'
 import type { ModelInfo } from '../provider.js'
+import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
 import { loadSdk, SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
@@ -58,6 +59,7 @@ export class AnthropicProvider extends SdkProvider<Anthropic> {
       timeout: settings.idleTimeoutMs,
       defaultHeaders: { ...settings.headers },
       logLevel: 'off',
+      fetch: providerFetch,
     })
   }
 }

@@ -2,6 +2,7 @@
 import type { GoogleGenAI } from '@google/genai'
 import { defined } from '../../base/defined.js'
 import type { ModelInfo } from '../provider.js'
+import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
 import { loadSdk, SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
@@ -72,7 +73,7 @@ export class GeminiProvider extends SdkProvider<GoogleGenAI> {
       vertexai,
       ...defined({ apiKey }),
       ...(vertexai && apiKey === undefined ? defined(account) : {}),
-      httpOptions: { ...defined({ baseUrl }), headers: { ...headers } },
+      httpOptions: { ...defined({ baseUrl }), headers: { ...headers }, fetch: providerFetch },
     })
   }
 }

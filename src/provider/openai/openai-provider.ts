@@ -4,6 +4,7 @@ import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { DescribeOptions } from '../model-catalog.js'
 import type { ModelInfo } from '../provider.js'
+import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
 import { loadSdk, SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
@@ -124,7 +125,7 @@ export class OpenAiProvider extends SdkProvider<OpenAI> {
  * the form that the SDK reads, so that the provider's own message reaches the user.
  */
 async function fetchWithNestedErrors(input: string | URL | Request, init?: RequestInit): Promise<Response> {
-  const response = await fetch(input, init)
+  const response = await providerFetch(input, init)
   if (response.ok) return response
   const text = await response.text()
   return new Response(nestError(text), {
