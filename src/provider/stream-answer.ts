@@ -2,6 +2,7 @@
  * One model call, alike for every provider: repair the history, build the body, report the request, send it, read
  * the answer, and retry when that may help. A provider adds only its wire.
  */
+import { setMaxListeners } from 'node:events'
 import type { AnswerContext } from './assemble-stream.js'
 import type {
   GenerateRequest,
@@ -151,6 +152,8 @@ class Watch {
     })
     // It may reject while nothing awaits it; that is not an unhandled rejection.
     this.#stopped.catch(() => {})
+    // One listener for each request that runs: their number is not a leak.
+    if (context.signal) setMaxListeners(0, context.signal)
     context.signal?.addEventListener('abort', this.#stop, { once: true })
     if (context.signal?.aborted) this.#stop()
   }

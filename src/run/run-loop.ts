@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { adkFailure } from '../adk/adk-quirks.js'
 import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
@@ -88,6 +89,8 @@ export class RunLoop {
     this.#start = start
     this.#opening = opening
     this.#end = end
+    // Each running tool and model call has one listener; their number is not a leak.
+    setMaxListeners(0, this.#abort.signal)
     const names = new Set([host.rootAgent.name, ...subAgentNames(host.rootAgent)])
     this.#reader = new EventReader(names, reference => host.models.priceOf(reference))
     this.#recorder = new RunRecorder({
