@@ -46,7 +46,7 @@ describe('messageOf', () => {
   })
 
   test('never throws, whatever was thrown', () => {
-    expect(messageOf(hostile)).toBe('something that cannot be shown')
+    expect(messageOf(hostile)).toBe('an error whose message cannot be read')
     expect(messageOf({ toJSON: () => expect.unreachable() })).toBe('[object Object]')
   })
 

@@ -80,14 +80,19 @@ export function invariant(condition: unknown, message: string): asserts conditio
   }
 }
 
+/** Refuses an argument of the wrong type, for callers without a type checker: `call` names the function. */
+export function checkArgument(condition: boolean, call: string, problem: string): void {
+  if (!condition) throw new AgentError('invalid-argument', `${call} ${problem}.`)
+}
+
 /** The message of any thrown value. Never throws; long objects are shortened. */
 export function messageOf(error: unknown): string {
   try {
     if (typeof error !== 'object' || error === null) return String(error)
     return messageIn(error) ?? (error instanceof Error ? wordlessError(error) : shownObject(error))
   } catch {
-    // A getter or a proxy of other code may throw; the error that is being reported must not get lost.
-    return 'something that cannot be shown'
+    // A getter or a proxy of other code may throw; the error that is being reported must still be reported.
+    return 'an error whose message cannot be read'
   }
 }
 

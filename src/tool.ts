@@ -1,5 +1,6 @@
+import { isRecord } from './base/is-record.js'
 import { unknownKeyText } from './base/suggest.js'
-import { AgentError } from './errors.js'
+import { AgentError, checkArgument } from './errors.js'
 
 /**
  * A tool as its author writes it. `parameters` is a JSON schema, or anything that follows Standard Schema
@@ -93,6 +94,11 @@ export type ArgsOf<Parameters> = Parameters extends { readonly '~standard': { re
 export function defineTool<const Parameters extends ToolParameters>(
   tool: Omit<Tool<ArgsOf<Parameters>>, 'parameters'> & { readonly parameters: Parameters },
 ): Tool {
+  checkArgument(
+    isRecord(tool),
+    'defineTool',
+    'needs an object with name, description, parameters and execute',
+  )
   const problems = toolProblems(tool).map(({ key, expected }) => ({
     path: key,
     message: expected === undefined ? unknownKeyText(key, TOOL_KEYS) : `\`${key}\` ${expected}.`,

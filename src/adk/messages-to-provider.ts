@@ -1,3 +1,5 @@
+import { isListOfRecords } from '../base/is-record.js'
+import { checkArgument } from '../errors.js'
 import type { ProviderMessage } from '../provider/provider.js'
 import { type Message, normalizeRole } from '../session/message.js'
 import { isSynthetic } from '../session/turn.js'
@@ -18,6 +20,7 @@ import { messagesToContents } from './session/messages-to-events.js'
  * ```
  */
 export function messagesToProvider(messages: readonly Message[]): ProviderMessage[] {
+  checkArgument(isListOfRecords(messages), 'messagesToProvider', 'needs a list of messages')
   const spoken = messagesToContents(messages).flatMap((content, index) => {
     const message = messages[index]
     if (!content || !message) return []

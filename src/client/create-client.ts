@@ -20,7 +20,8 @@ import { ClientError, errorOf, unreachable } from './client-error.js'
  * ```
  */
 export function createClient(options: ClientOptions = {}): LangoClient {
-  const call = caller(options)
+  // Callers without a type checker pass null.
+  const call = caller(options ?? {})
   return { ...sessionCalls(call), ...runCalls(call) }
 }
 

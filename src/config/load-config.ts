@@ -7,7 +7,7 @@ import { basename, dirname, resolve } from 'node:path'
 import { defined } from '../base/defined.js'
 import { own } from '../base/own.js'
 import { isPlain } from '../base/redact.js'
-import { AgentError } from '../errors.js'
+import { AgentError, checkArgument } from '../errors.js'
 import { KEYED_PROVIDERS } from '../provider/vendors.js'
 import type { LangoConfig, LangoConfigInput } from './config.js'
 import {
@@ -69,6 +69,7 @@ export interface LoadedConfig {
  * ```
  */
 export async function loadConfig(options: LoadConfigOptions = {}): Promise<LoadedConfig> {
+  checkArgument(isObject(options), 'loadConfig', 'needs an object of options')
   const cwd = resolve(options.cwd ?? '.')
   const { trusted = true } = options
   const env = await readEnv(cwd, options.env, trusted)
@@ -113,6 +114,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
  * ```
  */
 export async function loadRootAgent(agentFile: string): Promise<object> {
+  checkArgument(typeof agentFile === 'string', 'loadRootAgent', 'needs the path of a file')
   const module = await importModule(agentFile)
   const exported = isObject(module.default) ? [module, module.default] : [module]
   for (const names of exported) {
@@ -315,7 +317,7 @@ function defaultModel(providers: unknown, env: Environment): DefaultModel {
   return { reference: 'demo/demo', reason: 'no key was found' }
 }
 
-/** The vendor behind a configured provider: a compatible server is known by its preset. */
+/** The vendor of a configured provider: a compatible server is known by its preset. */
 function typeOf(name: string, options: unknown): unknown {
   if (!isPlain(options)) return undefined
   return options.preset ?? options.type ?? name

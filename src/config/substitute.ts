@@ -26,6 +26,8 @@ export interface Substitution {
 }
 
 const EXPRESSION = /\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g
+/** What a text without a closing brace can hold. */
+const ESCAPE = /\$(\$\{)/g
 const WHOLE = /^\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}$/
 
 /**
@@ -37,17 +39,22 @@ export function substitute(value: unknown, env: Readonly<Record<string, string |
   const misplaced: MissingVariable[] = []
   const whole: SubstitutedText[] = []
   const fill = (text: string, path: readonly PropertyKey[]): string => {
-    const filled = text.replaceAll(EXPRESSION, (_all, escaped, name: string, fallback?: string) => {
-      if (escaped) return '${'
-      const found = own(env, name)
-      if (!mayHoldSecret({ path, text, variable: name, value: found })) {
-        misplaced.push({ path, variable: name })
-        return ''
-      }
-      if (found !== undefined && (found !== '' || fallback === undefined)) return found
-      if (fallback === undefined) missing.push({ path, variable: name })
-      return fallback ?? ''
-    })
+    // Split after the last brace: each unclosed expression after it would search the whole rest of the text.
+    const end = text.lastIndexOf('}') + 1
+    const head = text
+      .slice(0, end)
+      .replaceAll(EXPRESSION, (_all, escaped, name: string, fallback?: string) => {
+        if (escaped) return '${'
+        const found = own(env, name)
+        if (!mayHoldSecret({ path, text, variable: name, value: found })) {
+          misplaced.push({ path, variable: name })
+          return ''
+        }
+        if (found !== undefined && (found !== '' || fallback === undefined)) return found
+        if (fallback === undefined) missing.push({ path, variable: name })
+        return fallback ?? ''
+      })
+    const filled = head + text.slice(end).replaceAll(ESCAPE, '$1')
     if (WHOLE.test(text)) whole.push({ path, text: filled })
     return filled
   }

@@ -4,7 +4,7 @@
  * - a call is emitted whole, with an id that no other call of the answer has and with arguments that are an object;
  * - arguments are parsed once, when the call is complete; a call that cannot be parsed is never emitted, and the
  *   answer then ends as `malformed-call`;
- * - pieces of one block carry one block number, and a signed piece never shares its block with a stranger;
+ * - pieces of one block carry one block number, and a signed piece never shares its block with another piece;
  * - an answer without its closing event is an error.
  */
 import { own } from '../base/own.js'
@@ -37,12 +37,23 @@ export interface PieceOptions {
   key?: string | number
 }
 
+/** Whether arguments may have ended. Pieces are scanned as they come, so that none is read twice. */
+interface ArgumentScan {
+  depth: number
+  isBlank: boolean
+  isInString: boolean
+  isEscaped: boolean
+  /** Set once, when every bracket and string is closed: more text cannot make an invalid object valid. */
+  isObject: boolean | undefined
+}
+
 interface OpenCall {
   id: string | undefined
   index: number | undefined
   name: string
   argsText: string
   signature: string | undefined
+  scan: ArgumentScan
 }
 
 /** Collects one answer. Methods return the events that may be emitted now. */
@@ -81,8 +92,14 @@ export class AnswerAssembly {
     call.name ||= piece.name ?? ''
     call.id ??= piece.id || undefined
     call.signature ??= piece.signature
-    if (typeof piece.args === 'string') call.argsText += piece.args
-    else if (piece.args !== undefined && piece.args !== null) call.argsText = JSON.stringify(piece.args)
+    if (typeof piece.args === 'string') {
+      call.argsText += piece.args
+      scanPiece(piece.args, call.scan)
+    } else if (piece.args !== undefined && piece.args !== null) {
+      call.argsText = JSON.stringify(piece.args)
+      call.scan = newScan()
+      scanPiece(call.argsText, call.scan)
+    }
   }
 
   /** A call that came whole. Its place among the parts is kept, because it is emitted at once. */
@@ -209,6 +226,7 @@ export class AnswerAssembly {
       name: piece.name ?? '',
       argsText: '',
       signature: piece.signature,
+      scan: newScan(),
     }
     this.#openCalls.push(call)
     return call
@@ -222,8 +240,28 @@ export class AnswerAssembly {
   }
 }
 
-function isComplete(call: OpenCall): boolean {
-  return call.name !== '' && call.argsText !== '' && parseArguments(call.argsText) !== undefined
+function newScan(): ArgumentScan {
+  return { depth: 0, isBlank: true, isInString: false, isEscaped: false, isObject: undefined }
+}
+
+function scanPiece(text: string, scan: ArgumentScan): void {
+  scan.isBlank &&= text.trim() === ''
+  for (const character of text) {
+    if (scan.isEscaped) scan.isEscaped = false
+    else if (scan.isInString && character === '\\') scan.isEscaped = true
+    else if (character === '"') scan.isInString = !scan.isInString
+    else if (scan.isInString) continue
+    else if (character === '{' || character === '[') scan.depth++
+    else if (character === '}' || character === ']') scan.depth--
+  }
+}
+
+/** Whether the arguments so far are a whole object. They are parsed only once. */
+function isComplete({ name, argsText, scan }: OpenCall): boolean {
+  if (name === '' || argsText === '') return false
+  if (scan.isBlank) return true
+  if (scan.depth <= 0 && !scan.isInString) scan.isObject ??= parseArguments(argsText) !== undefined
+  return scan.isObject ?? false
 }
 
 /** Arguments as an object. Nothing means none; a text is parsed, twice when it was encoded twice. */

@@ -1,6 +1,8 @@
 /** What is known of a model without a request: the catalogue, the caller's corrections, or a cautious guess. */
+
 import { defined } from '../base/defined.js'
 import { own } from '../base/own.js'
+import { checkArgument } from '../errors.js'
 import type { ModelPrice } from '../session/usage.js'
 import { CATALOG, type CatalogRow } from './model-catalog-data.js'
 import type { ModelInfo } from './provider.js'
@@ -30,6 +32,11 @@ export type ModelOverride = Partial<Omit<ModelInfo, 'id' | 'name' | 'known'>>
  * ```
  */
 export function describeModel(type: string, model: string, options: DescribeOptions = {}): ModelInfo {
+  checkArgument(
+    typeof model === 'string',
+    'describeModel',
+    'needs the name of a model as its second argument',
+  )
   const row = findRow(model)
   const [contextWindow, outputLimit] = row ?? vendorRow(type)?.limits ?? [32_768, 4096]
   const limit = options.windowLimit ?? Number.POSITIVE_INFINITY

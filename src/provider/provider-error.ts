@@ -5,7 +5,14 @@
 
 import { own } from '../base/own.js'
 import { AgentError, type AgentErrorCode } from '../errors.js'
-import { connectionProblem, type ExchangeFacts, exchangeOf, isTlsProblem, shortened, wordsOfPage } from './provider-fetch.js'
+import {
+  connectionProblem,
+  type ExchangeFacts,
+  exchangeOf,
+  isTlsProblem,
+  shortened,
+  wordsOfPage,
+} from './provider-fetch.js'
 
 export interface ErrorContext {
   /** The provider's id, for the message. */
@@ -126,7 +133,7 @@ function classifyByStatus(status: number, facts: ErrorFacts): Verdict {
 function rateLimit(facts: ErrorFacts): Verdict {
   // A request that is too long for one minute's allowance is reported with 413 by some; waiting does not help.
   if (facts.status === 413) return FINAL('context-overflow')
-  // Google speaks of quota and billing even when a minute's wait is all it wants.
+  // Google's messages mention quota and billing even when the request may be retried after a minute.
   const spent = facts.retryAfterMs === undefined && SPENT.test(facts.message)
   return spent ? FINAL('provider-quota') : RETRY('provider-rate-limit')
 }
@@ -176,7 +183,9 @@ const CONTEXT_TEXTS: readonly RegExp[] = [
 ]
 
 function isContextText(message: string): boolean {
-  return CONTEXT_TEXTS.some(pattern => pattern.test(message))
+  // Bounded: a pattern with two parts reads a long text again for each first part.
+  const start = message.slice(0, 2000)
+  return CONTEXT_TEXTS.some(pattern => pattern.test(start))
 }
 
 function sentence(code: AgentErrorCode, message: string, facts: ErrorFacts, context: ErrorContext): string {
@@ -188,13 +197,13 @@ function sentence(code: AgentErrorCode, message: string, facts: ErrorFacts, cont
 const VERBS: Partial<Record<AgentErrorCode, string>> = {
   'provider-auth': 'refused the key',
   'provider-rate-limit': 'is limiting the rate of requests',
-  'provider-quota': 'reports that the quota is used up',
+  'provider-quota': 'reports that the quota is exhausted',
   'provider-overloaded': 'is overloaded',
   'provider-unavailable': 'could not be reached or failed',
   'provider-rejected': 'refused the request',
   'provider-blocked': 'blocked the request',
   'context-overflow': 'reports that the request is too long',
-  'provider-stream': 'broke off its answer',
+  'provider-stream': 'ended its answer early',
 }
 
 const ADVICE: Partial<Record<AgentErrorCode, string>> = {
@@ -238,15 +247,15 @@ interface ErrorFacts {
 function readExchange(error: unknown, { address, answer }: ExchangeFacts): ErrorFacts {
   if (answer !== undefined) return readAnswer(answer)
   const facts = readErrorFacts(error)
-  const reason = connectionProblem(address, facts.names) ?? `${address}: ${facts.names.at(-1) ?? facts.message}`
+  const reason =
+    connectionProblem(address, facts.names) ?? `${address}: ${facts.names.at(-1) ?? facts.message}`
   return { ...facts, message: reason, names: [...facts.names, 'fetch failed'] }
 }
 
 /** An answer of status 200 that is not a stream: an error body, or a page of something other than the model's server. */
 function readAnswer(text: string): ErrorFacts {
   const body = quotedJson(text.trimStart())
-  const hasError = body !== undefined && (body.error !== undefined || messageIn(body) !== undefined)
-  if (hasError) {
+  if (body !== undefined && (body.error !== undefined || messageIn(body) !== undefined)) {
     const words = typeof body.error === 'string' ? body.error : undefined
     const facts = readErrorFacts({ error: body })
     return { ...facts, message: words ?? messageIn(innerError(body) ?? {}) ?? text, names: ['fetch failed'] }
@@ -265,7 +274,7 @@ function readErrorFacts(error: unknown): ErrorFacts {
   const thrown = asRecord(error)
   const text = error instanceof Error ? error.message : String(error)
   const body = innerError(asRecord(thrown.error)) ?? innerError(quotedJson(text)) ?? {}
-  const status = numberOf(thrown.status) ?? numberOf(body.code) ?? statusOfSocket(thrown)
+  const status = numberOf(thrown.status) ?? numberOf(body.code) ?? numberOf(thrown.statusCode)
   const retryAfterMs = retryAfterOf(thrown.headers) ?? retryInfoOf(body.details)
   const requestId = stringOf(thrown.requestID)
   return {
@@ -371,10 +380,6 @@ function namesOf(error: unknown): string[] {
     current = fields.cause
   }
   return names
-}
-
-function statusOfSocket(thrown: Fields): number | undefined {
-  return numberOf(thrown.statusCode)
 }
 
 function asRecord(value: unknown): Fields {

@@ -73,7 +73,7 @@ const PROBLEMS: readonly (readonly [RegExp, (address: string) => string])[] = [
   ],
   [
     /^(ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EPROTO)$/,
-    address => `${address} does not speak TLS. Use http:// in the baseUrl, or another port`,
+    address => `${address} does not use TLS. Use http:// in the baseUrl, or another port`,
   ],
   [
     TLS,
@@ -86,7 +86,8 @@ const PROBLEMS: readonly (readonly [RegExp, (address: string) => string])[] = [
   ],
   [
     /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/,
-    address => `${address} closed the connection before it answered. Check the server's log, or a proxy in between`,
+    address =>
+      `${address} closed the connection before it answered. Check the server's log, or a proxy in between`,
   ],
 ]
 
@@ -176,7 +177,7 @@ function joined(
   })
 }
 
-/** Node's client gives up after 300 seconds without headers or data; a model may think for longer. */
+/** Node's client fails after 300 seconds without headers or data; a model may take longer. */
 function withoutTimeouts(): object {
   const dispatcher: unknown = Reflect.get(globalThis, UNDICI)
   if (typeof dispatcher !== 'object' || dispatcher === null || !('dispatch' in dispatcher)) return {}

@@ -1,6 +1,6 @@
 /** Model references (`provider/model`) and the providers that they name. */
 import { own } from '../base/own.js'
-import { AgentError } from '../errors.js'
+import { AgentError, checkArgument } from '../errors.js'
 import { AnthropicProvider } from './anthropic/anthropic-provider.js'
 import { DemoProvider } from './demo/demo-provider.js'
 import { GeminiProvider } from './gemini/gemini-provider.js'
@@ -44,6 +44,7 @@ export type NamedProviderOptions = Omit<ProviderOptions, 'id' | 'type'> & { type
  * ```
  */
 export function parseModelReference(reference: string): ModelReference {
+  checkArgument(typeof reference === 'string', 'parseModelReference', 'needs a text such as "openai/gpt-5.2"')
   const text = reference.trim()
   const slash = text.indexOf('/')
   if (slash < 0) return { model: text }

@@ -1,6 +1,8 @@
 /** A provider's options as a user writes them, and as the providers read them. */
+
 import { defined } from '../base/defined.js'
-import { AgentError } from '../errors.js'
+import { isRecord } from '../base/is-record.js'
+import { AgentError, checkArgument } from '../errors.js'
 import type { ModelOverride } from './model-catalog.js'
 import { type Profile, resolveProfile } from './repair/profile.js'
 import { DEFAULT_RETRY, type RetryPolicy } from './retry.js'
@@ -56,6 +58,7 @@ export interface ProviderSettings {
 
 /** Checks options and fills in what was left out. Variables are not read yet. */
 export function readSettings(options: ProviderOptions): ProviderSettings {
+  checkArgument(isRecord(options), 'createProvider', 'needs an object of options, such as { type: "openai" }')
   const given = defined(options)
   if (!PROVIDER_TYPES.includes(given.type)) {
     throw new AgentError(

@@ -3,6 +3,8 @@
  * wire: a role and a list of parts. Nothing that a model said is flattened here: reasoning keeps its raw
  * signature and where it came from, calls keep their ids and arguments.
  */
+import { isRecord } from '../base/is-record.js'
+import { checkArgument } from '../errors.js'
 import type { ModelPrice } from '../session/usage.js'
 import type { Origin, Repair, StreamEvent, Vendor } from './stream-event.js'
 
@@ -183,6 +185,7 @@ const SEAL = 'lango.'
  * ```
  */
 export function sealSignature(signature: string | undefined, origin: Origin, redacted = false): string {
+  checkArgument(isRecord(origin), 'sealSignature', 'needs an origin with a vendor')
   if (origin.vendor === 'gemini' && signature !== undefined) return signature
   const envelope = {
     v: origin.vendor,
@@ -210,6 +213,7 @@ export interface OpenedSignature {
  * ```
  */
 export function openSignature(sealed: string): OpenedSignature {
+  checkArgument(typeof sealed === 'string', 'openSignature', 'needs a text')
   const text = sealed.startsWith(SEALED_PREFIX) ? decodeBase64(sealed) : ''
   if (!text.startsWith(SEAL)) return { signature: sealed, origin: { vendor: 'gemini' }, redacted: false }
   try {

@@ -8,7 +8,7 @@
 import { defined } from '../base/defined.js'
 import type { ProfileName } from './repair/profile.js'
 
-/** A provider's class: one for each SDK, one for every server that speaks Chat Completions, and the demo. */
+/** A provider's class: one for each SDK, one for every server with the Chat Completions API, and the demo. */
 export const PROVIDER_TYPES = ['gemini', 'openai', 'anthropic', 'openai-compatible', 'demo'] as const
 
 export type ProviderType = (typeof PROVIDER_TYPES)[number]

@@ -1,3 +1,4 @@
+import { checkArgument } from '../errors.js'
 import type { Message, ToolCall } from './message.js'
 
 /**
@@ -17,6 +18,11 @@ import type { Message, ToolCall } from './message.js'
  * ```
  */
 export function countMessageTokens(message: Message): number {
+  checkArgument(
+    typeof message?.content === 'string',
+    'countMessageTokens',
+    'needs a message with a text as content',
+  )
   const calls = message.toolCalls
   let bytes = 0
   let fixed = MESSAGE_TOKENS

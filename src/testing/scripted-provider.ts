@@ -1,4 +1,5 @@
-import { AgentError } from '../errors.js'
+import { isRecord } from '../base/is-record.js'
+import { AgentError, checkArgument } from '../errors.js'
 import type { GenerateRequest, ModelInfo, Origin, Provider } from '../provider/provider.js'
 import type { FinishReason, StreamEvent } from '../provider/stream-event.js'
 import type { Usage } from '../session/usage.js'
@@ -61,6 +62,7 @@ export class ScriptedProvider implements Provider {
   readonly #model: Partial<ModelInfo>
 
   constructor(script: Script, options: ScriptedProviderOptions = {}) {
+    checkArgument(isRecord(options), 'new ScriptedProvider', 'needs an object of options')
     this.id = options.id ?? 'scripted'
     this.#script = script
     this.#model = options.model ?? {}

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { AgentError, messageOf } from '../errors.js'
+import { isRecord } from '../base/is-record.js'
+import { AgentError, checkArgument, messageOf } from '../errors.js'
 import { STRICT_PROFILES, type StrictProfile } from './strict/profile.js'
 import {
   type RecordedRequest,
@@ -43,6 +44,7 @@ export interface StrictProvider {
  * ```
  */
 export async function startStrictProvider(options: StrictProviderOptions): Promise<StrictProvider> {
+  checkArgument(isRecord(options), 'startStrictProvider', 'needs options with a profile')
   const { port = 0, host = '127.0.0.1', profile } = options
   if (!STRICT_PROFILES.includes(profile)) {
     const known = STRICT_PROFILES.join(', ')

@@ -134,7 +134,7 @@ function checkName(name: string, where: string, seen: Set<string>): void {
   if (name === '') throw invalid(`A sub-agent has no name (${where}). Give each sub-agent a \`name\`.`)
   if (!isAgentName(name)) {
     throw invalid(
-      `"${name}" is not a valid agent name (${where}). Start with a letter or underscore, go on with letters, digits, underscores or hyphens, and do not use "user".`,
+      `"${name}" is not a valid agent name (${where}). Use a letter or an underscore, then letters, digits, underscores or hyphens; not "user".`,
     )
   }
   if (seen.has(name)) {

@@ -1,6 +1,8 @@
+import { setMaxListeners } from 'node:events'
 import { z } from 'zod'
+import { isRecord } from '../../base/is-record.js'
 import { toJson } from '../../base/json.js'
-import { AgentError, messageOf } from '../../errors.js'
+import { AgentError, checkArgument, messageOf } from '../../errors.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 import type { JsonSchema, StandardSchema, Tool, ToolContext, ToolParameters } from '../../tool.js'
 import { withoutInheritedNames } from '../adk-quirks.js'
@@ -65,6 +67,12 @@ export class ToolAdapter extends BaseTool {
   readonly #options: ToolAdapterOptions
 
   constructor(tool: Tool, options: ToolAdapterOptions = {}) {
+    checkArgument(
+      isRecord(tool) && isRecord(tool.parameters),
+      'new ToolAdapter',
+      'needs a tool of defineTool',
+    )
+    checkArgument(isRecord(options), 'new ToolAdapter', 'needs an object of options')
     super({ name: tool.name, description: tool.description })
     checkTimeLimit(tool.name, 'timeoutMs', tool.timeoutMs)
     checkTimeLimit(tool.name, 'approvalTimeoutMs', options.approvalTimeoutMs)
@@ -127,6 +135,8 @@ export class ToolAdapter extends BaseTool {
     const timeoutMs = this.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS
     const stop = new AbortController()
     const aborted = () => stop.abort(toolContext.abortSignal?.reason)
+    // One listener for each tool that runs: their number is not a leak.
+    if (toolContext.abortSignal) setMaxListeners(0, toolContext.abortSignal)
     toolContext.abortSignal?.addEventListener('abort', aborted, { once: true })
     let hasBegun = false
     let timer: NodeJS.Timeout | undefined
@@ -187,7 +197,7 @@ const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000
 const DEFAULT_OUTPUT_LIMIT_TOKENS = 16_000
 const TIMED_OUT = Symbol('timed out')
 
-/** The result of a tool that is stopped before it answers; it never comes while the tool may go on. */
+/** The result of a tool that is stopped before it answers; it is never returned while the tool may continue. */
 function whenStopped(
   signal: AbortSignal,
   name: string,

@@ -112,7 +112,7 @@ const LONGEST_MS = 2 ** 31 - 1
 /** A tool that can be started before ADK gets to it. */
 interface EarlyTool {
   readonly name: string
-  /** Whether the tool may run beside others: it only reads or may be repeated, and asks nobody. */
+  /** Whether the tool may run in parallel: it only reads or may be repeated, and needs no approval. */
   readonly runsBesideOthers: boolean
   /** Runs with the state of the session; what it writes is handed back and applied when ADK asks. */
   runEarly(args: Record<string, unknown>, callId: string, context: Context): Promise<EarlyResult>
@@ -127,7 +127,7 @@ const batches = new WeakMap<Event, Map<string, Promise<EarlyResult>>>()
 
 /**
  * ADK runs the calls of one turn one after another and offers no hook. So the first call of a turn that ADK
- * runs starts all of them, if every one may run beside the others; the later ones only wait for theirs.
+ * runs starts all of them, if all of them may run in parallel; the later ones only wait for theirs.
  * Returns `undefined` when this call has to run alone.
  */
 export function runInBatch(
@@ -159,7 +159,7 @@ export function runInBatch(
 function findCallEvent(context: Context, callId: string): Event | undefined {
   // Outside a runner (a test, another host) there may be no invocation to look into.
   const invocation = context.invocationContext
-  // Agents beside each other share the session and do not see each other's ids, so they may use the same ones.
+  // Parallel agents share the session and do not see each other's ids, so they may use the same ones.
   const isOwn = (event: Event) =>
     event.author === context.agentName && (event.branch ?? '') === (invocation.branch ?? '')
   return invocation?.session?.events.findLast(
@@ -171,7 +171,7 @@ function callsOf(event: Event): FunctionCall[] {
   return (event.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
 }
 
-/** The tools of all calls, or `undefined` when one of them must not run beside others. */
+/** The tools of all calls, or `undefined` when one of them must not run in parallel. */
 function earlyTools(
   context: Context,
   calls: readonly FunctionCall[],

@@ -1,3 +1,4 @@
+import { checkArgument } from '../../errors.js'
 import {
   type GenerationOptions,
   type MediaPart,
@@ -34,6 +35,7 @@ import type {
  * @spec convertMessages
  */
 export function convertMessages(contents: readonly Content[]): ProviderMessage[] {
+  checkArgument(Array.isArray(contents), 'convertMessages', 'needs a list of contents')
   return convertContents(contents, content => (content.role === 'model' ? 'assistant' : 'user'))
 }
 

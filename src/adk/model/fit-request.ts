@@ -46,8 +46,8 @@ export interface FittedRequest {
 /**
  * Fits a request's history to its budget: pairs stay whole and the current question stays in, whatever the
  * run has called since. ADK loads a session once per run, so this happens before every model call. The cut
- * depends on the history's length in steps of a quarter budget: while a run goes on it stays where it is, and
- * a provider's cache goes on recognising the beginning.
+ * depends on the history's length in steps of a quarter budget: during a run it stays unchanged, and
+ * a provider's cache still matches the beginning.
  */
 export function fitRequest(request: RequestParts, budget: RequestBudget): FittedRequest {
   const limit = historyBudget(request, budget)
@@ -69,7 +69,7 @@ export function fitTo(request: RequestParts, budgetTokens: number): FittedReques
   }
 }
 
-/** The budget, but never more than the window has room for beside answer, instruction and tools. */
+/** The budget, but never more than the window has room for next to answer, instruction and tools. */
 function historyBudget(request: RequestParts, { budgetTokens, model, scale }: RequestBudget): number {
   const wanted = effectiveLimits(budgetTokens, undefined).budgetTokens
   const answer = Math.min(

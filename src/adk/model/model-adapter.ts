@@ -1,4 +1,5 @@
-import { AgentError, messageOf } from '../../errors.js'
+import { isRecord } from '../../base/is-record.js'
+import { AgentError, checkArgument, messageOf } from '../../errors.js'
 import type {
   GenerateRequest,
   GenerationOptions,
@@ -78,6 +79,11 @@ export class ModelAdapter extends BaseLlm {
   readonly #reportedCuts = new WeakMap<object, string>()
 
   constructor(options: ModelAdapterOptions) {
+    checkArgument(
+      typeof options?.model === 'string' && typeof options.provider?.generate === 'function',
+      'new ModelAdapter',
+      'needs { provider, model }: a provider of createProvider, and the name of a model',
+    )
     super({ model: options.model })
     this.provider = options.provider
     this.#options = options
@@ -375,6 +381,7 @@ export function onModelRequest(
   listener: ModelReportListener,
   scope: object = listener,
 ): void {
+  checkArgument(isRecord(llmRequest), 'onModelRequest', 'needs a request of ADK')
   subscriptions.set(llmRequest, [...subscriptionsOf(llmRequest), { listener, scope }])
 }
 

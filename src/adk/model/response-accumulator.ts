@@ -141,7 +141,7 @@ function partial(text: string, fields: Part): LlmResponse | undefined {
   return { content: { role: 'model', parts: [{ text, ...fields }] }, partial: true }
 }
 
-/** Gemini's own parts are ADK's; what another vendor made travels as metadata beside its text. */
+/** Gemini's own parts are ADK's; parts of other vendors are kept as metadata of their text. */
 function vendorPart({ vendor, value, text }: Extract<StreamEvent, { type: 'vendor' }>): Part {
   if (vendor === 'gemini') return { ...(value as Part) }
   return { text: text || `[${vendor}]`, partMetadata: { lango: { vendor, value } } }

@@ -3,9 +3,9 @@
  * it does with each oddity was measured, and each is turned here into something that it passes on:
  *
  * - a result in the role `function`: sent as it is and refused by newer endpoints → role `user`;
- * - a result whose call is not there: dropped with every text beside it, and at the end of a history an
+ * - a result whose call is not there: dropped with every text next to it, and at the end of a history an
  *   exception → a text;
- * - a result beside anything else, or answering two call events: dropped or doubled → events of their own;
+ * - a result next to anything else, or answering two call events: dropped or doubled → events of their own;
  * - a result by somebody other than its caller: turned into text, its call left unanswered → the caller's;
  * - an empty first text: the event and its results dropped → the empty text left out;
  * - a content without role: dropped → the author's role; without parts: sent empty → not sent.
@@ -50,7 +50,7 @@ function withKnownAuthor(event: Event, rootAgentName: string | undefined): Event
   return { ...event, author: rootAgentName }
 }
 
-/** An event whose results stand beside other parts, as several: results alone, the rest alone, in order. */
+/** An event whose results are next to other parts, as several: results alone, the rest alone, in order. */
 function segmentsOf(event: Event): Event[] {
   const parts = event.content?.parts ?? []
   const results = parts.filter(part => part.functionResponse).length
@@ -65,7 +65,7 @@ function segmentsOf(event: Event): Event[] {
   return [withParts(event, first), ...others.map(segment => withParts(bare(event), segment))]
 }
 
-/** What follows the first segment tells nothing twice: no actions, no usage, no error. */
+/** Segments after the first repeat nothing: no actions, no usage, no error. */
 function bare(event: Event): Event {
   const { id, invocationId, author, branch, timestamp, content, isolationScope } = event
   const actions = {
@@ -144,7 +144,7 @@ function sendableRole(content: Content, author: string | undefined): string {
   return content.role === undefined && author !== 'user' ? 'model' : 'user'
 }
 
-/** Leading empty texts go; a signed one is moved behind, because its signature counts. */
+/** Leading empty texts go; a signed one is moved to the end, because its signature is needed. */
 function withoutEmptyHead(parts: Part[]): Part[] {
   const head = parts.findIndex(part => part.text !== '')
   if (head === 0) return parts

@@ -1,4 +1,6 @@
+import { isRecord } from '../../base/is-record.js'
 import { toJsonData } from '../../base/json.js'
+import { checkArgument } from '../../errors.js'
 import type { Message } from '../../session/message.js'
 import type { Content, Event } from '../sdk.js'
 import type { LayoutEntry } from './message-parts.js'
@@ -50,6 +52,7 @@ export function otherFields(extra: EventExtra): Record<string, unknown> {
  * @spec SessionServiceAdapter.AppendEvent
  */
 export function eventToMessage(event: Event): Message | undefined {
+  checkArgument(isRecord(event), 'eventToMessage', 'needs an event of ADK')
   const { id, invocationId, author, branch, timestamp, content, actions, ...others } = event
   const fields = withoutEmpty(others)
   const keptActions = withoutEmpty(withoutTemporaryState(actions ?? {}))

@@ -1,5 +1,7 @@
+import { isListOfRecords, isRecord } from '../../base/is-record.js'
 import { parseJson } from '../../base/json.js'
 import { DEFAULT_AGENT_NAME, isRequestTool } from '../../base/names.js'
+import { checkArgument } from '../../errors.js'
 import { type Message, normalizeRole, toolCallKind } from '../../session/message.js'
 import { type CallItem, type Identified, identifyCalls } from '../../session/pair-calls.js'
 import { isSyntheticMetadata, startsTurn } from '../../session/turn.js'
@@ -28,6 +30,8 @@ export interface RestoreOptions {
  * @spec EventsAdapter.All
  */
 export function messagesToEvents(messages: readonly Message[], options: RestoreOptions = {}): Event[] {
+  checkArgument(isListOfRecords(messages), 'messagesToEvents', 'needs a list of messages')
+  checkArgument(isRecord(options), 'messagesToEvents', 'needs an object of options')
   return mergeSameRole(restoreEvents(messages, options))
 }
 
@@ -165,7 +169,7 @@ function eventAuthor(message: Message, context: AuthorContext): string {
 interface PartsOfMessage {
   message: Message
   parts: readonly Part[]
-  /** Who speaks if the parts hold calls. */
+  /** The author if the parts hold calls. */
   author: string
 }
 
@@ -345,7 +349,7 @@ function isResult(part: Part): boolean {
   return part.functionResponse !== undefined
 }
 
-/** ADK puts a whole result event behind the call event that it answers, so it may answer only one. */
+/** ADK puts a whole result event after the call event that it answers, so it may answer only one. */
 function answerOneEvent(results: readonly Part[], placeOfCall: ReadonlyMap<string, number>): boolean {
   const ids = results.map(part => part.functionResponse?.id ?? '')
   const places = new Set(ids.map(id => placeOfCall.get(id)))

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { AgentError, invariant } from '../../errors.js'
+import { isRecord } from '../../base/is-record.js'
+import { AgentError, checkArgument, invariant } from '../../errors.js'
 import type { HistoryCut, Message, Session, SessionKey } from '../../session/message.js'
 import { newestMessagePages, sessionPages } from '../../session/session-pages.js'
 import type {
@@ -83,6 +84,7 @@ export class SessionServiceAdapter extends BaseSessionService {
 
   constructor(store: SessionStore, options: SessionServiceOptions = {}) {
     super()
+    checkArgument(isRecord(options), 'new SessionServiceAdapter', 'needs an object of options')
     this.#store = store
     this.#options = options
     this.#fence = new SessionFence(store, options.fence)
@@ -256,7 +258,7 @@ export function openingMessage(content: Content): { message: Message; invocation
   return { message, invocationId }
 }
 
-/** ADK's own reading of its two filters; a cut that parts a pair is mended by the view. */
+/** ADK's own reading of its two filters; a cut that separates a pair is repaired by the view. */
 function recentEvents(events: Event[], config: GetSessionRequest['config'] = {}): Event[] {
   const { numRecentEvents, afterTimestamp } = config
   const newest = numRecentEvents ? events.slice(-numRecentEvents) : events

@@ -307,7 +307,7 @@ function asSchema(value: unknown): Schema {
   return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Schema) : {}
 }
 
-/** ADK tells a model of other agents in words; this reads them again, so that the demo can hand over, too. */
+/** ADK describes other agents in the instruction; this parses the description, so that the demo can transfer, too. */
 
 interface Transfer {
   name: typeof TRANSFER_TOOL

@@ -120,7 +120,7 @@ function toFinishReason(reason: string, context: AnswerContext): FinishReason {
   if (reason === 'error' || reason === 'insufficient_system_resource') {
     throw new AgentError(
       'provider-overloaded',
-      `${context.provider}/${context.model} gave up its answer with the reason "${reason}".`,
+      `${context.provider}/${context.model} ended its answer with the reason "${reason}".`,
       {
         retryable: true,
         details: { provider: context.provider, model: context.model, providerCode: reason },

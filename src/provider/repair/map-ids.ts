@@ -17,7 +17,7 @@ import { shortHash } from './short-hash.js'
 
 const STEP = 'map-ids'
 
-/** Maps ids that the profile refuses, and tells apart calls that share one. */
+/** Maps ids that the profile refuses, and renames calls that share one. */
 export function mapIds(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { ids } = context.profile
   if (ids.pattern === undefined && ids.unique === 'no') return entries

@@ -1,3 +1,4 @@
+import { checkArgument } from '../../errors.js'
 import { VENDORS, vendorNames, vendorRow } from '../vendors.js'
 import type { ProfileName } from './profile.js'
 
@@ -17,6 +18,11 @@ export function profileForModel(
   model: string,
   api: 'chat' | 'responses' = 'responses',
 ): ProfileName {
+  checkArgument(
+    typeof model === 'string',
+    'profileForModel',
+    'needs the name of a model as its second argument',
+  )
   const name = model.toLowerCase()
   switch (type) {
     case 'gemini':

@@ -3,7 +3,7 @@
  * it and know no vendor by name, so a new model is a new row here, and a custom server is a `Profile` of its
  * own: `{ ...PROFILES['openai-chat'], name: 'my-gateway', alternation: true }`.
  */
-import { AgentError } from '../../errors.js'
+import { AgentError, checkArgument } from '../../errors.js'
 import type { Vendor } from '../provider.js'
 
 export interface Profile {
@@ -239,7 +239,15 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
 
 /** A profile by its name, or as it is. */
 export function resolveProfile(profile: string | Profile): Profile {
-  if (typeof profile !== 'string') return profile
+  if (typeof profile !== 'string') {
+    const isProfile = typeof profile === 'object' && profile !== null && 'reasoning' in profile
+    checkArgument(
+      isProfile,
+      'The repair profile',
+      `must be a name or a profile: ${Object.keys(PROFILES).join(', ')}`,
+    )
+    return profile
+  }
   const known = Object.hasOwn(PROFILES, profile) ? PROFILES[profile as ProfileName] : undefined
   if (known) return known
   throw new AgentError(

@@ -6,10 +6,10 @@
  * 3. Honest: every change is a receipt, and nothing that a user or a tool said is lost.
  *
  * The spine is the specification's five steps; what each of them relies on stands before it, and what the
- * wire demands of single parts behind it. Nothing is ever written back, so that a session which returns to
+ * wire demands of single parts after it. Nothing is ever written back, so that a session which returns to
  * an earlier model finds its signatures and ids as they were.
  */
-import { AgentError } from '../../errors.js'
+import { AgentError, checkArgument } from '../../errors.js'
 import type { ProviderMessage, Repair, RepairMode } from '../provider.js'
 import { adoptIds } from './adopt-ids.js'
 import { closeReasoning } from './close-reasoning.js'
@@ -75,7 +75,7 @@ const BEFORE: readonly Step[] = [
 
 const SPINE: readonly Step[] = [dropOrphans, mergeRoles, prependUser, pairCalls, mergeRoles]
 
-const BEHIND: readonly Step[] = [
+const AFTER: readonly Step[] = [
   orderParts,
   moveMedia,
   fixArguments,
@@ -87,7 +87,7 @@ const BEHIND: readonly Step[] = [
   signCalls,
 ]
 
-const STEPS: readonly Step[] = [...BEFORE, ...SPINE, ...BEHIND]
+const STEPS: readonly Step[] = [...BEFORE, ...SPINE, ...AFTER]
 
 /**
  * Repairs a history to the rules of a profile and says what it did. The input is never changed.
@@ -105,6 +105,7 @@ export function repairHistory(
   profile: string | Profile,
   options: RepairOptions = {},
 ): RepairedHistory {
+  checkArgument(Array.isArray(messages), 'repairHistory', 'needs a list of messages as its first argument')
   const repairs: Repair[] = []
   const context: StepContext = {
     profile: resolveProfile(profile),
@@ -142,8 +143,8 @@ function refuseBroken(repairs: readonly Repair[], profile: Profile): void {
   if (!first) return
   throw new AgentError(
     'history-illegal',
-    `The history is not legal for ${profile.name} in ${findings.length} ` +
-      `${findings.length === 1 ? 'place' : 'places'}, first in message ${first.at}: ${first.message} Send it with repair mode "repair", or mend the stored session.`,
+    `${profile.name} would reject the history in ${findings.length} ` +
+      `${findings.length === 1 ? 'place' : 'places'}, first in message ${first.at}: ${first.message} Send it with repair mode "repair", or repair the stored session with 'lango doctor --fix'.`,
     { details: { profile: profile.name, findings } },
   )
 }

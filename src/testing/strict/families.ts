@@ -12,7 +12,7 @@ const FAMILIES: Readonly<Record<'gemini' | 'openai-chat' | 'openai-responses' | 
   anthropic: anthropicFamily,
 }
 
-/** The wire that a profile speaks. */
+/** The wire format of a profile. */
 export function familyOf(profile: StrictProfile): Family {
   return FAMILIES[PROFILE_FACTS[profile].family]
 }

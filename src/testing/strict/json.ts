@@ -1,6 +1,6 @@
 /**
  * Reading JSON that may be anything. The judge sees bodies that are wrong on purpose, so every accessor
- * answers something sensible for every value and the rules can go on to the next fault.
+ * answers something sensible for every value and the rules can check the next fault.
  */
 
 export type JsonObject = Readonly<Record<string, unknown>>

@@ -1,6 +1,7 @@
+import { checkArgument } from '../../errors.js'
 import { familyOf } from './families.js'
 import { isObject } from './json.js'
-import { PROFILE_FACTS, type Reading, type StrictProfile } from './profile.js'
+import { PROFILE_FACTS, type Reading, STRICT_PROFILES, type StrictProfile } from './profile.js'
 import type { Quirk } from './script.js'
 import type { JudgeContext, StoredResponses, Violation } from './violation.js'
 
@@ -30,6 +31,11 @@ const CURRENT_HEADERS = { 'anthropic-version': '2026-10-21' }
  * ```
  */
 export function judge(profile: StrictProfile, body: unknown, options: JudgeOptions = {}): Violation[] {
+  checkArgument(
+    STRICT_PROFILES.includes(profile),
+    'judge',
+    `needs one of these profiles: ${STRICT_PROFILES.join(', ')}`,
+  )
   if (!isObject(body)) return [notAnObject(profile)]
   return familyOf(profile).judge(body, judgeContext(profile, options))
 }

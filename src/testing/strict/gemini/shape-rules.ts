@@ -345,7 +345,7 @@ const generateContentRequest: ProtoMessage = message('GenerateContentRequest', {
 const countTokensRequest: ProtoMessage = message('CountTokensRequest', {
   contents: many(content),
   generate_content_request: one(generateContentRequest),
-  // The SDK sends these beside the contents.
+  // The SDK sends these next to the contents.
   system_instruction: one(content),
   tools: many(tool),
   generation_config: one(generationConfig),

@@ -108,7 +108,7 @@ function answerCount(contents: readonly ReadContent[], from: number, context: Ju
   return count
 }
 
-/** A trailing call is G11 on the newest models; older ones may go on from it. */
+/** A trailing call is G11 on the newest models; older ones may continue from it. */
 function pendingAllowed(context: JudgeContext): boolean {
   return context.profile === 'gemini-3-strict' || context.reading === 'lenient'
 }
@@ -160,7 +160,7 @@ export const endsWithUser: Rule = (body, context) => {
   return undefined
 }
 
-/** Text beside a response: refused by the newest models, answered with nothing by Gemini 3. */
+/** Text next to a response: refused by the newest models, answered with nothing by Gemini 3. */
 export const responsesAlone: Rule = (body, context) => {
   if (context.profile === 'gemini-2' || context.reading === 'lenient') return undefined
   const mixed = readContents(body).find(

@@ -142,7 +142,7 @@ function refuseGroq(code: string, message: string): Violation {
   return { code, status: 400, message }
 }
 
-/** Ollama's OpenAI door, after its source: no pairing, but content, arguments and images must be readable. */
+/** Ollama's OpenAI endpoint, according to its source: no pairing, but content, arguments and images must be readable. */
 export const ollamaRequest: Rule = body => {
   if (listOf(body.messages).length === 0) return refuseOllama('X-schema', "[] is too short - 'messages'")
   return textOf(body.model) === '' ? refuseOllama('X-schema', 'model is required') : undefined
@@ -246,7 +246,7 @@ export const vllmArguments: Rule = body =>
     }),
   )
 
-/** X6, when the template insists: the first turn is the user's, and no role speaks twice in a row. */
+/** X6, when the template insists: the first turn is the user's, and no role occurs twice in a row. */
 export const vllmAlternates: Rule = (body, context) => {
   if (context.reading === 'lenient') return undefined
   const spoken = readMessages(body).filter(message => message.role !== 'system')

@@ -130,7 +130,7 @@ export function overflowOf(profile: StrictProfile, tokens: number, window: numbe
   return profile === 'vllm' ? { ...violation, errorType: 'BadRequestError', param: null } : violation
 }
 
-/** Groq gives up on a call that its model did not write well. */
+/** Groq rejects a call that its model did not write as valid JSON. */
 function toolUseFailed(): HttpError {
   return {
     status: 400,
