@@ -20,6 +20,21 @@ export function plainText(text: string): string {
     .replace(/\p{Surrogate}/gu, '\ufffd')
 }
 
+/**
+ * The text for a pipe or a file: without control sequences and control characters, which act again when the text is
+ * shown on a terminal later. Tabs and line ends stay, because programs read them.
+ */
+export function pipeText(text: string): string {
+  return text.replace(SEQUENCES, '').replace(PIPE_CONTROLS, '')
+}
+
+/** Where a control sequence begins that the end of a streamed text cuts off; the text's length without one. */
+export function unfinishedAt(text: string): number {
+  const from = Math.max(0, text.length - LONGEST_SEQUENCE)
+  const found = text.slice(from).search(UNFINISHED)
+  return found === -1 ? text.length : from + found
+}
+
 /** The same in one line: each run of white space becomes one space. */
 export function plainLine(text: string): string {
   return plainText(text).replace(/\s+/g, ' ').trim()
@@ -55,15 +70,20 @@ export function padText(text: string, width: number): string {
 /** The text in indented lines of at most `width` columns; a longer word has a line of its own. */
 export function wrapped(text: string, indent: string, width: number): string[] {
   const lines: string[] = []
-  let line = ''
+  const indentWidth = textWidth(indent)
+  let line: string[] = []
+  let used = indentWidth
   for (const word of text.split(' ')) {
-    const longer = line === '' ? word : `${line} ${word}`
-    if (line !== '' && textWidth(indent + plainText(longer)) > width) {
-      lines.push(indent + line)
-      line = word
-    } else line = longer
+    const wordWidth = textWidth(plainText(word))
+    if (line.length > 0 && used + 1 + wordWidth > width) {
+      lines.push(indent + line.join(' '))
+      line = []
+    }
+    used = (line.length === 0 ? indentWidth : used + 1) + wordWidth
+    // Spaces at the start of a line are dropped.
+    if (line.length > 0 || word !== '') line.push(word)
   }
-  return [...lines, indent + line]
+  return [...lines, indent + line.join(' ')]
 }
 
 // Strings end at BEL or ST. Of one without an end only the first byte is removed, not all that follows.
@@ -78,16 +98,41 @@ const SEQUENCES = new RegExp(
 
 const CONTROLS = /(?!\n)\p{Cc}|[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
 
+/** Of a longer sequence only the control characters are removed from a stream. */
+const LONGEST_SEQUENCE = 256
+
+const UNFINISHED = new RegExp(
+  [
+    '(?:\\u001b[\\]PX^_]|[\\u009d\\u0090\\u0098\\u009e\\u009f])[^\\u0007\\u001b\\u009c]*\\u001b?$',
+    '(?:\\u001b\\[|\\u009b)[0-?]*[ -/]*$',
+    '\\u001b[ -/]*$',
+  ].join('|'),
+)
+
+const PIPE_CONTROLS = /(?![\t\r\n])\p{Cc}/gu
+
 /** Latin, Greek, Cyrillic, punctuation and arrows: one column each, without `Intl`. */
 const PLAIN = /^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2190-\u2193]*$/
 
 let segmenter: Intl.Segmenter | undefined
 
+/** Longer texts are segmented piece by piece: each step of V8's segmenter takes time for the whole text. */
+const PIECE = 256
+
 /** Grapheme clusters. The segmenter is slow to create, so it is created on first use. */
 function* graphemes(text: string): Generator<string> {
   if (PLAIN.test(text)) return yield* text
   segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
-  for (const { segment } of segmenter.segment(text)) yield segment
+  for (let start = 0; start < text.length; ) {
+    const segments = Array.from(segmenter.segment(text.slice(start, start + PIECE)), ({ segment }) => segment)
+    const isLast = start + PIECE >= text.length
+    // The piece may end inside its last cluster, which therefore starts the next piece.
+    const whole = isLast || segments.length === 1 ? segments : segments.slice(0, -1)
+    for (const segment of whole) {
+      yield segment
+      start += segment.length
+    }
+  }
 }
 
 /** An emoji takes two columns, however many code points it has; in all other scripts the widths add up. */

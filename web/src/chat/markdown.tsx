@@ -1,7 +1,7 @@
 import { type ComponentProps, memo, useMemo } from 'react'
 import ReactMarkdown, { type Components, defaultUrlTransform } from 'react-markdown'
 import remarkGfm from 'remark-gfm'
-import { markdownBlocks } from '../state/markdown-blocks.js'
+import { isTooComplex, markdownBlocks } from '../state/markdown-blocks.js'
 import { CodeBlock } from './code-block.js'
 
 /** Markdown as it is written: finished blocks are not parsed again while more comes in. */
@@ -20,6 +20,7 @@ export function Markdown({ text, isStreaming = false }: { text: string; isStream
 const PLUGINS = [remarkGfm]
 
 const Block = memo(function Block({ text }: { text: string }) {
+  if (isTooComplex(text)) return <p className="plain-block">{text}</p>
   return (
     <ReactMarkdown remarkPlugins={PLUGINS} components={COMPONENTS} urlTransform={safeUrl}>
       {text}

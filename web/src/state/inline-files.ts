@@ -37,7 +37,8 @@ function textOfFile({ data, mimeType }: AttachedFile): string | undefined {
 
 /** A fence longer than any in the text, so that the text stays inside. */
 function fenced(name: string, content: string): string {
-  const longest = Math.max(2, ...Array.from(content.matchAll(/`{3,}/g), ([ticks]) => ticks.length))
+  let longest = 2
+  for (const [ticks] of content.matchAll(/`{3,}/g)) longest = Math.max(longest, ticks.length)
   const fence = '`'.repeat(longest + 1)
   return `${name}:\n${fence}\n${content.replace(/\n$/, '')}\n${fence}`
 }

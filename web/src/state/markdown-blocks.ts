@@ -24,8 +24,30 @@ export function markdownBlocks(text: string): string[] {
   return blocks
 }
 
+/** A longer block, a deeper one, or one with more marks takes seconds to parse, or exhausts the stack. */
+const MOST_CHARACTERS = 100_000
+const MOST_LEVELS = 60
+const MOST_MARKS = 5000
+
+/** Whether a block must be shown as plain text, because a parser of Markdown would block the page. */
+export function isTooComplex(block: string): boolean {
+  if (block.length > MOST_CHARACTERS) return true
+  let marks = 0
+  for (const line of block.split('\n')) {
+    if (line.trim() === '') marks = 0
+    marks += line.length - line.replaceAll(/[*_[\]^~]/g, '').length
+    if (marks > MOST_MARKS || levelsOf(line) > MOST_LEVELS) return true
+  }
+  return false
+}
+
+/** How many quotes and lists a line opens, one inside the other. */
+function levelsOf(line: string): number {
+  return /^(?:[ \t]*(?:[>+*-]|\d{1,9}[.)]))*/.exec(line)?.[0].replaceAll(/[\s\d]/g, '').length ?? 0
+}
+
 /** Link definitions and footnotes stand apart from where they are used. */
-const REFERENCES = /^ {0,3}\[[^\]]+\]:/m
+const REFERENCES = /^ {0,3}\[(?:[^\][\\]|\\[\s\S]){1,999}\]:/m
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
 /** Lists, quotes and tables: blank lines may stand inside them. */
 const CONTAINER = /^([-*+](\s|$)|\d+[.)](\s|$)|>|\|)/
