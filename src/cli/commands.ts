@@ -34,9 +34,9 @@ const TALK: readonly CommandSpec[] = [
   },
   {
     name: 'run',
-    summary: 'send one prompt and print the answer; for scripts',
+    summary: 'send one prompt and print the answer, for scripts',
     description:
-      'Sends one prompt and prints the answer. Text from standard input is appended to the prompt, or is the prompt.\nOnly the answer goes to standard output; tool calls and notices go to standard error. A terminal shows the\nanswer as it streams, a pipe gets it when it is complete. Tools that need approval are refused unless a\nterminal can ask for it or --yes is given.',
+      'Sends one prompt and prints the answer. Text from standard input is appended to the prompt, or is the prompt.\nOnly the answer goes to standard output; tool calls and notices go to standard error. A terminal shows the\nanswer as it streams, a pipe gets it when it is complete. Terminal control sequences in the answer are\nremoved; --raw keeps them in a pipe. Tools that need approval are refused unless a terminal can ask for it or\n--yes is given.',
     arguments: [{ name: '[prompt...]', description: 'the prompt' }],
     options: [
       { flags: '-s, --session <id>', description: 'continue a session; default: a new one' },
@@ -49,6 +49,7 @@ const TALK: readonly CommandSpec[] = [
       },
       { flags: '-y, --yes', description: 'allow every tool call without asking' },
       { flags: '--stream', description: 'stream the text into a pipe, too' },
+      { flags: '--raw', description: 'keep control sequences of the model in a pipe; never on a terminal' },
       { flags: '-q, --quiet', description: 'print only errors to standard error' },
       { flags: '--json', description: 'print one run event per line, as JSON' },
     ],
@@ -70,7 +71,8 @@ const TALK: readonly CommandSpec[] = [
   {
     name: 'serve',
     summary: 'start the server with the web chat',
-    description: 'Starts the server with the web chat. Without tokens it listens on loopback only.',
+    description:
+      'Starts the server with the web chat. Without configured tokens it accepts connections from this machine only.',
     options: [
       { flags: '-p, --port <number>', description: 'the port; 0 for any free one' },
       {
@@ -99,7 +101,7 @@ const CARE: readonly CommandSpec[] = [
     arguments: [{ name: '[file]', description: 'the history file; not with --session' }],
     options: [
       { flags: '-s, --session <id>', description: 'a stored session instead of a file' },
-      { flags: '--profile <name>', description: 'check one profile only; "all" for every one' },
+      { flags: '--profile <name>', description: 'the profile to check, or "all"; default: all that apply' },
       JSON_OPTION,
     ],
     shared: ['config', 'trust', 'store', 'user', 'app'],
@@ -189,9 +191,9 @@ const SETUP: readonly CommandSpec[] = [
   },
   {
     name: 'trust',
-    summary: 'trust a folder: let its files run and set addresses',
+    summary: 'trust a folder, so that its code runs and its addresses apply',
     description:
-      'Shows which files of a folder would run, which programs they would start and where keys and messages would be\nsent, and asks for confirmation. Trust is stored by real path and content: a changed file asks again. Files\nthat only contain harmless settings need no trust.',
+      'Shows which files of a folder would run, which programs they would start and where keys and messages would be\nsent, and asks for confirmation. Trust is stored by real path and content: after a change, Lango\nasks again. Files that only contain harmless settings need no trust.',
     arguments: [{ name: '[folder]', description: 'the folder; default: the current one' }],
     options: [
       { flags: '--list', description: 'list trusted folders' },
@@ -240,7 +242,7 @@ const SETUP: readonly CommandSpec[] = [
 const CONFIG_COMMANDS: CommandSpec = {
   name: 'config',
   summary: 'check and show the configuration',
-  description: 'Checks and shows the configuration. "lango config" alone shows it.',
+  description: 'Checks and shows the configuration. Without a subcommand, shows it.',
   fallback: 'show',
   examples: [
     ['lango config check', 'check the configuration'],
@@ -289,7 +291,7 @@ const CONFIG_COMMANDS: CommandSpec = {
 const TOKEN_COMMANDS: CommandSpec = {
   name: 'token',
   summary: 'generate a token for the server',
-  description: 'Generates tokens for the server. "lango token" alone generates one.',
+  description: 'Generates tokens for the server. Without a subcommand, generates one.',
   fallback: 'new',
   examples: [['lango token new', 'generate a token and its configuration entry']],
   commands: [

@@ -11,7 +11,7 @@ import type { Flags } from './command.js'
 import { called, givenFlags } from './next-command.js'
 import { type OpenedRuntime, openRuntime } from './open-runtime.js'
 import { note, onClosedPipe, type Styles, stylesOf } from './output.js'
-import { fitText, plainLine, plainText } from './plain-text.js'
+import { fitText, pipeText, plainLine, plainText, unfinishedAt } from './plain-text.js'
 import { count, demoNotice } from './wording.js'
 
 /** Sends one prompt and prints the answer. */
@@ -87,6 +87,7 @@ function presenter(flags: Flags, { loaded }: OpenedRuntime): (event: RunEvent) =
     streams: isTerminal || flags.stream === true,
     quiet: flags.quiet === true,
     isTerminal,
+    clean: isTerminal ? plainText : flags.raw ? undefined : pipeText,
     write,
     demoNotice: demoNotice(isChosen),
   })
@@ -249,8 +250,9 @@ interface PrinterOptions {
   /** Text is printed as it streams; otherwise only the complete answer. */
   streams: boolean
   quiet: boolean
-  /** The output is a terminal, so control sequences are removed. */
   isTerminal: boolean
+  /** Removes control sequences; absent with --raw. A terminal never gets them. */
+  clean: ((text: string) => string) | undefined
   write(text: string): void
   /** Printed when the demo model is used. */
   demoNotice: string
@@ -266,6 +268,8 @@ class RunPrinter {
   readonly #startedAt = new Map<string, number>()
   #atLineStart = true
   #wrote = false
+  /** The start of a control sequence whose end has not arrived yet. */
+  #held = ''
 
   constructor(options: PrinterOptions) {
     this.#options = options
@@ -295,11 +299,20 @@ class RunPrinter {
 
   #finish(answer: string): void {
     if (!this.#options.streams && answer !== '') this.#text(answer)
+    this.#print(this.#held)
+    this.#held = ''
     this.#endLine()
   }
 
   #text(text: string): void {
-    const shown = this.#options.isTerminal ? plainText(text) : text
+    const whole = this.#held + text
+    const end = this.#options.clean === undefined ? whole.length : unfinishedAt(whole)
+    this.#held = whole.slice(end)
+    this.#print(whole.slice(0, end))
+  }
+
+  #print(text: string): void {
+    const shown = this.#options.clean?.(text) ?? text
     if (shown === '') return
     this.#options.write(shown)
     this.#wrote = true

@@ -192,3 +192,26 @@ export const rootAgent = new LlmAgent({ name: 'echo', model: 'gemini-2.5-flash',
   expect(JSON.parse(listed.stdout).sessions).toHaveLength(1)
   expect(await readFile(join(cwd, 'lango.db'))).toBeInstanceOf(Buffer)
 })
+
+test('a pipe gets the answer without control sequences, and with --raw as it is', async () => {
+  const colored = 'a\\u001b[31mred\\u001b[0m\\u001b]0;title\\u0007\\tb\\r\\nc\\u0008'
+  const pieces = colored.match(/\\u....|\\.|./g) ?? []
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const piece of pieces) response.write(`data: {"choices":[{"delta":{"content":"${piece}"}}]}\n\n`)
+    response.end('data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const baseUrl = `http://127.0.0.1:${port}/v1`
+  const cwd = await folderWith({
+    ...NO_TOOLS,
+    providers: { openai: { baseUrl, apiKey: 'test', api: 'chat' } },
+  })
+  const ask = async (...more: string[]) =>
+    (await lango(['run', '--quiet', '-m', 'openai/gpt-4.1', 'hi', ...more], { cwd })).stdout
+  expect(await ask()).toBe('ared\tb\r\nc\n')
+  expect(await ask('--stream')).toBe('ared\tb\r\nc\n')
+  expect(await ask('--raw')).toBe('a\u001b[31mred\u001b[0m\u001b]0;title\u0007\tb\r\nc\u0008\n')
+})
