@@ -47,6 +47,7 @@ describe('secrets', () => {
     ['a key of OpenAI or Anthropic', { note: 'used sk-ant-api03-hush-hush-1234 today' }],
     ['a key of Google', { note: 'AIzaSyhush-hush_12345678901234567890' }],
     ['a bearer token', { note: 'sent Bearer hush-hush.abc' }],
+    ['a JSON Web Token', { note: 'x.session-eyJhbGciOiJI.hush-hush1.hush-hush_2 end' }],
     ['a password in an address', { url: 'postgres://ann:hush-hush@db:5432/x' }],
     ['a password with strange characters', { url: 'postgres://ann:p:hush-hush@@db/x' }],
     ['a key in a query', { url: 'https://x.example/?alt=sse&key=hush-hush' }],

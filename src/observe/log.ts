@@ -4,7 +4,7 @@
  */
 
 import { HIDDEN, isPlain, isSecretName, redactText } from '../base/redact.js'
-import { AgentError, messageOf } from '../errors.js'
+import { checkArgument, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { RunEvent } from '../run/run-event.js'
 
@@ -43,6 +43,7 @@ export interface ClosableLogger extends Logger {
  * ```
  */
 export async function createLogger(options: LogOptions = {}): Promise<ClosableLogger> {
+  checkArgument(isPlain(options), 'createLogger', 'needs an object of options')
   const { pino } = await import('pino')
   const { destination = process.stderr, content = false } = options
   // Written at once: the last line before a crash is the one that matters.
@@ -136,6 +137,17 @@ function errorFields(error: Error): Record<string, unknown> {
   }
 }
 
+/** The stack of an error and of the errors that caused it, bounded, for defects. */
+export function stackFields(error: unknown): { stack?: string } {
+  const stacks: string[] = []
+  let current = error
+  for (let depth = 0; depth < 5 && current instanceof Error; depth++) {
+    stacks.push(current.stack ?? `${current.name}: ${current.message}`)
+    current = current.cause
+  }
+  return stacks.length === 0 ? {} : { stack: stacks.join('\nCaused by: ').slice(0, MAXIMUM_CHARACTERS) }
+}
+
 function prettyLine(line: string): string {
   const { level, time, message, ...fields } = JSON.parse(line) as Record<string, unknown>
   const rest = Object.entries(fields).map(([name, value]) => ` ${name}=${JSON.stringify(value)}`)
@@ -201,9 +213,13 @@ function lineOf(event: RunEvent): Line | undefined {
       return ['debug', 'Model answered', { author: event.author, model: event.model, usage: event.usage }]
     case 'error': {
       const { code, retryable, message } = event.error
-      // What is thrown inside tools and ADK may quote anything; our own errors never quote a prompt.
-      const isOurs = event.error instanceof AgentError && code !== 'internal'
-      return ['error', 'Run failed', { code, retryable, ...(isOurs ? { reason: message } : {}) }]
+      const fields = { code, retryable, reason: message }
+      // A defect is found by its stack; the errors of providers and stores say what failed.
+      return [
+        'error',
+        'Run failed',
+        code === 'internal' ? { ...fields, ...stackFields(event.error) } : fields,
+      ]
     }
     case 'run-finish': {
       const { finishReason, turns, delegations, usage } = event

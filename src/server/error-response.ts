@@ -1,6 +1,7 @@
 /** The one place where errors become HTTP: problem documents (RFC 9457). Internal errors are logged, not returned. */
 import { AgentError, type AgentErrorCode, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
+import { stackFields } from '../observe/log.js'
 import type { Problem } from './chat-protocol.js'
 import { Refusal, type RefusalCode } from './refusal.js'
 
@@ -8,7 +9,12 @@ import { Refusal, type RefusalCode } from './refusal.js'
 export function errorResponse(error: unknown, logger: Logger): Response {
   const problem = toProblem(error)
   if (problem.status === 500 || (error instanceof AgentError && isInternal(error))) {
-    logger.error('A request failed', { error: messageOf(error) })
+    const isDefect = !(error instanceof AgentError) || error.code === 'internal'
+    logger.error('A request failed', {
+      code: problem.code,
+      reason: messageOf(error),
+      ...(isDefect ? stackFields(error) : {}),
+    })
   }
   const headers = new Headers({
     'content-type': 'application/problem+json; charset=utf-8',
@@ -44,8 +50,9 @@ export function toProblem(error: unknown): Problem {
   })
 }
 
-const UNEXPECTED = 'Unexpected error. The server’s log has the details.'
-const INTERNAL = 'The server has an internal problem. Its log has the details; try again later.'
+const UNEXPECTED = 'The request failed because of an unexpected error. See the server’s log for details.'
+const INTERNAL =
+  'The request failed because of an internal error. See the server’s log for details, or try again later.'
 
 /** Errors whose messages name files, hosts or settings of this machine. */
 function isInternal({ code }: { code: string }): boolean {
@@ -68,7 +75,7 @@ const REFUSALS: Readonly<Record<RefusalCode, readonly [number, string]>> = {
   'not-found': [404, 'Not found'],
   'wrong-method': [405, 'Wrong method'],
   'too-large': [413, 'Too large'],
-  'too-many': [429, 'Too many at once'],
+  'too-many': [429, 'Too many requests'],
   'shutting-down': [503, 'Shutting down'],
 }
 
@@ -83,7 +90,7 @@ const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
   'session-busy': [409, 'The session is busy'],
   'lease-lost': [409, 'The session was taken over'],
   'agent-not-found': [422, 'No such agent'],
-  'history-illegal': [422, 'The history is not legal'],
+  'history-illegal': [422, 'The history would be rejected by the provider'],
   'context-overflow': [422, 'The context is too long'],
   'provider-auth': [502, 'The model provider refused the key'],
   'provider-rate-limit': [429, 'The model provider limits the request rate'],

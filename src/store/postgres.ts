@@ -289,15 +289,25 @@ function toAgentError(error: unknown, { shownUrl, queryTimeoutMs }: PostgresLoca
   }
   const isServersOwn = /^[0-9A-Z]{5}$/.test(code)
   if (!isServersOwn || code.startsWith('08') || code.startsWith('57P')) {
-    return unavailable(
-      `cannot be reached (${reasonOf(error)}): check that the server runs and the address is correct`,
-      true,
-    )
+    return unavailable(`cannot be reached (${reasonOf(error)}): ${connectionAdvice(error)}`, true)
   }
   return new AgentError('internal', `${shownUrl} failed: ${messageOf(error)}`, {
     cause: error,
     details: { code },
   })
+}
+
+/** What to check, by the kind of failure. */
+function connectionAdvice(error: unknown): string {
+  const reason = `${codeOf(error) ?? ''} ${messageOf(error)}`
+  if (/ENOTFOUND|EAI_AGAIN/.test(reason)) return 'check the host name in the URL, and DNS'
+  if (/\bSSL\b|\bTLS\b|certificate|CERT_/i.test(reason)) {
+    return 'check TLS: sslmode in the URL, the certificate of the server, and NODE_EXTRA_CA_CERTS for a private authority'
+  }
+  if (/ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|connection timeout/.test(reason)) {
+    return 'check the network, the firewall and the number of connections that the server allows'
+  }
+  return 'check that the server runs and the address is correct'
 }
 
 /** A failed connection to several addresses has no message of its own. */

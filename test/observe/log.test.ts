@@ -1,6 +1,7 @@
 // The log of a run says what happened and not what was said.
 import { expect, test } from 'vitest'
-import type { Logger } from '../../src/logger.js'
+import { AgentError } from '../../src/errors.js'
+import { type Logger, silentLogger } from '../../src/logger.js'
 import { createLogger, joinObservers, logRuns } from '../../src/observe/log.js'
 
 import type { RunEvent, RunEventBody } from '../../src/run/run-event.js'
@@ -89,16 +90,30 @@ test('each line names its session and run, and a failure its code', () => {
     warn: write('warn'),
     error: write('error'),
   }
+  const ids = { sessionId: 's', runId: 'r' }
   const observe = logRuns(logger)
   const body: RunEventBody = {
     type: 'error',
-    error: { code: 'internal', message: 'snapdragon', retryable: false, details: {} },
+    error: { code: 'internal', message: 'a defect', retryable: false, details: {} },
   }
   observe({ ...body, sessionId: 's', runId: 'r', seq: 1 })
   observe({ type: 'text-delta', author: 'a', text: 'snapdragon', sessionId: 's', runId: 'r', seq: 2 })
   expect(written).toEqual([
-    ['error', 'Run failed', { sessionId: 's', runId: 'r', code: 'internal', retryable: false }],
+    ['error', 'Run failed', { ...ids, code: 'internal', retryable: false, reason: 'a defect' }],
   ])
+})
+
+test('an internal error is logged with its message and the stacks of its causes', () => {
+  const fields: Record<string, unknown>[] = []
+  const logger: Logger = { ...silentLogger, error: (_message, written = {}) => void fields.push(written) }
+  const error = new AgentError('internal', 'The run failed inside ADK: no such key', {
+    cause: new TypeError('no such key'),
+  })
+  logRuns(logger)({ type: 'error', error, sessionId: 's', runId: 'r', seq: 1 })
+  expect(fields[0]).toMatchObject({ code: 'internal', reason: 'The run failed inside ADK: no such key' })
+  expect(fields[0]?.stack).toMatch(
+    /AgentError: The run failed[\s\S]+log\.test\.ts[\s\S]+Caused by: TypeError: no such key/,
+  )
 })
 
 test('an observer that fails disturbs neither the run nor the others', () => {

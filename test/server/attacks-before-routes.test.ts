@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
+import { silentLogger } from '../../src/logger.js'
 import { rawRequest, rawSocket } from '../support/raw-request.js'
 import { readEvents } from '../support/read-events.js'
 import { startServer } from '../support/start-server.js'
@@ -109,6 +110,27 @@ test('a run that fails because of the store does not reveal its address', async 
     expect(text).toContain('store-unavailable')
     expect(text).not.toContain('db.internal')
   }
+})
+
+test('an internal error is logged with message and stack, and the client gets neither', async () => {
+  const logged: unknown[] = []
+  const logger = { ...silentLogger, error: (...line: unknown[]) => void logged.push(line) }
+  const { url, runtime } = await startServer({ logger })
+  runtime.store.listSessions = async () => {
+    throw new TypeError('no such column: petunia')
+  }
+  for (const path of ['/api/sessions', '/v1/models', '/api/sessions?limit=5']) {
+    const { text } = await rawRequest(url, path)
+    expect(text).not.toMatch(/petunia|TypeError|\.ts/)
+  }
+  expect(logged).toContainEqual([
+    'A request failed',
+    {
+      code: 'internal',
+      reason: 'no such column: petunia',
+      stack: expect.stringMatching(/TypeError: no such column: petunia\n +at .+attacks-before-routes/),
+    },
+  ])
 })
 
 test('no route of any protocol gives one user what is of another', async () => {

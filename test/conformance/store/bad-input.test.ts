@@ -133,6 +133,23 @@ describe('opening', () => {
       expect(failure.message).not.toContain('s3cret')
     })
 
+    test('a host that does not exist', async () => {
+      await refuses(
+        'postgres://ann:s3cret@db.invalid:5432/x',
+        'store-unavailable',
+        'postgres://db.invalid:5432/x cannot be reached',
+        'check the host name in the URL, and DNS',
+      )
+    })
+
+    test('a server without TLS when the URL requires it', async () => {
+      await refuses(
+        changed({ search: '?sslmode=require' }),
+        'store-unavailable',
+        'check TLS: sslmode in the URL',
+      )
+    })
+
     test('a wrong password', async () => {
       await refuses(changed({ password: 'wr0ng' }), 'store-unavailable', 'refused the login')
       expect((await failureOf(openStore(changed({ password: 'wr0ng' })))).message).not.toContain('wr0ng')
