@@ -1,4 +1,4 @@
-/** The little that Lango asks of a log. pino, winston and `console` all satisfy it. */
+/** The interface of a log. pino, winston and `console` implement it. */
 export interface Logger {
   debug(message: string, fields?: Readonly<Record<string, unknown>>): void
   info(message: string, fields?: Readonly<Record<string, unknown>>): void
@@ -8,5 +8,5 @@ export interface Logger {
 
 const ignore = () => {}
 
-/** Says nothing: the default of a library. */
+/** Writes nothing: the default of a library. */
 export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore }

@@ -177,7 +177,7 @@ function chatPart(part: Fields): ProviderPart | undefined {
 interface ResponsesItem {
   role: string
   parts: ProviderPart[]
-  /** Belongs to the same answer as items of its role beside it. */
+  /** Belongs to the same answer as adjacent items of its role. */
   joins: boolean
 }
 

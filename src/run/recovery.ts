@@ -38,7 +38,7 @@ export function abortMarker(root: NamedAgent, lastAuthor: string | undefined): S
 export function agentNotFound(name: string): AgentError {
   return new AgentError(
     'agent-not-found',
-    `The model asked for the agent "${name}", which does not exist. Check the agents' names and descriptions.`,
+    `The model requested a transfer to the agent "${name}", which does not exist. Check the names and descriptions of the agents.`,
     { details: { name } },
   )
 }

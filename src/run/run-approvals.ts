@@ -65,7 +65,7 @@ export interface PendingApproval {
 export interface ApprovalDeskOptions {
   /** How long a request waits for an answer. Default 300,000. */
   timeoutMs?: number | undefined
-  /** What an earlier desk of the session exported (`toJSON`). Anything else is ignored. */
+  /** What an earlier instance for the session exported (`toJSON`). Anything else is ignored. */
   remembered?: unknown
   /** A call needs a person's approval. Not called for tools that are approved for the session. */
   onRequest?: ((request: PendingApproval) => void) | undefined

@@ -249,7 +249,7 @@ function wrapUpFor(reason: WrapUpReason, tally: RunTally): WrapUp {
     notice:
       `[System: This is your last turn, because ${why}. No tool can be called any more. ` +
       'Answer the user now: say what was done, what was found, and what is still missing.]',
-    fallback: `I had to stop here, because ${why}. ${doneSoFar(tally)} Send another message to go on.`,
+    fallback: `I had to stop here, because ${why}. ${doneSoFar(tally)} Send another message to continue.`,
   }
 }
 

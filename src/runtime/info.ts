@@ -15,7 +15,7 @@ export interface RuntimeInfo {
   model: string
   /** The offline demo model answers. */
   demo: boolean
-  /** Which kind of store is behind it; never its address. */
+  /** The kind of store; never its address. */
   store: 'sqlite' | 'postgres' | 'memory' | 'custom'
   budgetTokens: number | 'off'
   repair: RepairMode
@@ -52,7 +52,7 @@ export interface SessionLint {
 
 export interface ProfileLint {
   profile: string
-  /** Sent as it is stored, the history would be refused. Lango repairs it, so the session goes on. */
+  /** Sent as it is stored, the history would be refused. Lango repairs it, so the session can continue. */
   refused: boolean
   /** How many findings there are of each kind, listed or not. */
   breaks: number

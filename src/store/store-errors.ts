@@ -38,14 +38,17 @@ export function sessionBusy(key: SessionKey): AgentError {
 export function throughSeqOutOfRange(throughSeq: number, total: number): AgentError {
   return new AgentError(
     'invalid-argument',
-    `throughSeq must name a message of the session, which has ${total}; it was ${throughSeq}`,
+    `throughSeq is ${throughSeq}, but the session has ${total} messages: pass a number from 1 to ${total}`,
     { details: { field: 'throughSeq' } },
   )
 }
 
 /** A process that stalled continues after another process has ended its run. */
 export function runHasEnded(runId: string): AgentError {
-  return new AgentError('run-interrupted', `Run "${runId}" has ended: no event can follow its end`)
+  return new AgentError(
+    'run-interrupted',
+    `Run "${runId}" has already ended, so the event was not stored: start a new run`,
+  )
 }
 
 export function runOfAnotherSession(runId: string): AgentError {

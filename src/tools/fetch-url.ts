@@ -245,7 +245,7 @@ function refusal(message: string, cause?: unknown): AgentError {
 const PRIVATE_IPV4 = [
   '0.0.0.0/8', // this host
   '10.0.0.0/8',
-  '100.64.0.0/10', // behind a carrier's translation
+  '100.64.0.0/10', // carrier-grade NAT
   '127.0.0.0/8',
   '168.63.129.16/32', // Azure's host services
   '169.254.0.0/16', // link-local, and the metadata of most clouds

@@ -118,7 +118,10 @@ describe.each(FAMILIES)('$name', family => {
   })
 
   test('words in an answer of status 200 are shown without keys', async () => {
-    const reply = { status: 200, body: { error: { message: 'no: test-key-123 sk-other-key-12345', code: 400 } } }
+    const reply = {
+      status: 200,
+      body: { error: { message: 'no: test-key-123 sk-other-key-12345', code: 400 } },
+    }
     const { events } = await send(family, [reply])
     expect(lastError(events)?.message).toContain('no: [key] [hidden]')
     expect(JSON.stringify(lastError(events))).not.toMatch(/test-key-123|sk-other/)

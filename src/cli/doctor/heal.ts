@@ -89,7 +89,7 @@ function changesOf(repairs: ReturnType<typeof repairHistory>['repairs'], view: V
  * Some providers cannot distinguish two calls with one id. The first keeps it; a later one gets the
  * id with a number, exactly as a session is restored (`search`, `search_2`), and its result with it.
  */
-/** Numbers repeated ids. Results stand right behind their calls and in their order: the pipeline saw to it. */
+/** Numbers repeated ids. Results follow their calls directly and in the same order: the pipeline ensures it. */
 function tellApart(
   history: readonly ProviderMessage[],
   view: View,
@@ -125,7 +125,7 @@ function isCall(part: ViewPart): part is ToolCallPart {
   return part.type === 'tool-call'
 }
 
-/** `numbers` remembers where to go on, so that many stay cheap. */
+/** `numbers` stores the last number of each id, so that the search does not start again at 1. */
 function firstFree(id: string, taken: ReadonlySet<string>, numbers: Map<string, number>): string {
   let number = numbers.get(id) ?? 2
   // At most `taken.size` candidates are refused.
@@ -177,7 +177,7 @@ function belongTogether(left: Piece, right: Piece, messages: readonly Message[])
   return one === undefined || other === undefined || one === other
 }
 
-/** Who speaks: `undefined` when the row leaves it open. */
+/** The author; `undefined` when the row does not name one. */
 function speaker({ message, made }: Piece, stored: Message): string | undefined {
   if (message.role === 'user') {
     return made || normalizeRole(stored.role) !== 'user' ? 'user' : (stored.author ?? 'user')

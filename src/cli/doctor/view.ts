@@ -1,7 +1,7 @@
 /**
  * Stored messages as the neutral ones that the repair pipeline reads, each part with a number that leads back
  * to what was stored. Signatures and what only one vendor reads are not shown to the pipeline: they stay with
- * the part that they stood beside.
+ * the part that they were stored next to.
  */
 
 import { messagesToContents } from '../../adk/session/messages-to-events.js'
@@ -17,13 +17,13 @@ export type Part = NonNullable<Content['parts']>[number]
 /** A neutral part that remembers where it came from: a place in `View.sources`. */
 export type ViewPart = ProviderPart & { readonly from?: number }
 
-/** A stored part, with the hidden ones that stand before and behind it. */
+/** A stored part, with the hidden parts before and after it. */
 export interface PartSource {
   /** Place of the stored message. */
   readonly index: number
   readonly part: Part
   readonly before: readonly Part[]
-  readonly behind: Part[]
+  readonly after: Part[]
 }
 
 export interface View {
@@ -32,7 +32,7 @@ export interface View {
   readonly origins: readonly number[]
   readonly sources: readonly PartSource[]
   readonly contents: readonly (Content | undefined)[]
-  /** The stored id behind an id of the view: agents beside each other may use the same ids. */
+  /** The stored id for an id of the view: parallel agents may use the same ids. */
   readonly realIds: ReadonlyMap<string, string>
 }
 
@@ -91,20 +91,20 @@ function scopedId(view: GrowingView, { branch }: Message, id: string): string {
   return scoped
 }
 
-/** Hidden parts go with the part before them, or the one behind when none is. All hidden: all are shown. */
+/** Hidden parts belong to the part before them, or to the part after them if they come first. If all are hidden, all are shown. */
 function sourcesOf(parts: readonly Part[], index: number): PartSource[] {
   if (parts.every(isHidden)) {
     // Nothing here says anything to anyone: as plain parts they are judged like any others.
-    return parts.map(part => ({ index, part: unsigned(part), before: [], behind: [] }))
+    return parts.map(part => ({ index, part: unsigned(part), before: [], after: [] }))
   }
   const sources: PartSource[] = []
   let waiting: Part[] = []
   for (const part of parts) {
     const last = sources.at(-1)
     if (!isHidden(part)) {
-      sources.push({ index, part, before: waiting, behind: [] })
+      sources.push({ index, part, before: waiting, after: [] })
       waiting = []
-    } else if (last) last.behind.push(part)
+    } else if (last) last.after.push(part)
     else waiting.push(part)
   }
   return sources

@@ -67,18 +67,18 @@ function withSilent(
   // The last place at which something older than each message stands.
   const lastAt = new Map<number, number>()
   for (const [place, { index }] of pieces.entries()) lastAt.set(index, place)
-  const behind = new Map<number, Message[]>()
+  const following = new Map<number, Message[]>()
   let place = -1
   let older = 0
   for (const { index, kept } of silent) {
     for (; older < index; older++) place = Math.max(place, lastAt.get(older) ?? -1)
-    const there = behind.get(place)
+    const there = following.get(place)
     if (there) there.push(kept)
-    else behind.set(place, [kept])
+    else following.set(place, [kept])
   }
   return [
-    ...(behind.get(-1) ?? []),
-    ...written.flatMap((message, at) => [message, ...(behind.get(at) ?? [])]),
+    ...(following.get(-1) ?? []),
+    ...written.flatMap((message, at) => [message, ...(following.get(at) ?? [])]),
   ]
 }
 
@@ -134,7 +134,7 @@ function authorFor(role: string, stored: Message | undefined, made: boolean): st
 function storedParts(part: ViewPart, view: View): Part[] {
   const source = part.from === undefined ? undefined : view.sources[part.from]
   if (!source) return [newPart(part, view)]
-  return [...source.before, changedPart(part, source.part, view), ...source.behind]
+  return [...source.before, changedPart(part, source.part, view), ...source.after]
 }
 
 function changedPart(part: ViewPart, stored: Part, view: View): Part {

@@ -31,7 +31,7 @@ function shapeOf(events: readonly AdkEvent[]): string {
 }
 
 describe('ADK’s routes', () => {
-  test('a streamed conversation of several turns, with tools, and then the whole of it in the session', async () => {
+  test('a streamed conversation of several turns with tools is stored completely in the session', async () => {
     const { url, provider } = await startProtocolServer({ script: searchThenTell })
     const client = new AdkClient(url, 'lango', 'user')
     expect(await client.listApps()).toEqual(['lango'])
@@ -75,7 +75,7 @@ describe('ADK’s routes', () => {
     })
   })
 
-  test('without streaming only whole events are told; /run tells the same as a list', async () => {
+  test('without streaming only complete events are sent; /run returns them as a list', async () => {
     const { url } = await startProtocolServer({ script: searchThenTell })
     const client = new AdkClient(url, 'lango', 'user')
     const { id } = await client.createSession()
@@ -86,7 +86,7 @@ describe('ADK’s routes', () => {
     expect((await client.getSession(id)).state).toMatchObject({ basket: 2 })
   })
 
-  test('runs of one session wait for each other, and each tells its own events', async () => {
+  test('runs of one session wait for each other, and each returns only its own events', async () => {
     const { url, provider } = await startProtocolServer({ script: searchThenTell })
     const client = new AdkClient(url, 'lango', 'user')
     await client.createSession('s1')
@@ -98,7 +98,7 @@ describe('ADK’s routes', () => {
     expect(provider.violations).toEqual([])
   })
 
-  test('a run that waits for its session in vain tells nothing of what others did meanwhile', async () => {
+  test('a run that times out waiting for its session returns no events of other runs', async () => {
     const { url, runtime } = await startProtocolServer()
     await runtime.store.createSession(KEY)
     const lease = await runtime.store.acquireLease(KEY)
@@ -127,7 +127,7 @@ describe('ADK’s routes', () => {
     await expect(client.createSession('two')).rejects.toMatchObject({ status: 409 })
   })
 
-  test('a session of messages from elsewhere is shown whole, nothing merged', async () => {
+  test('a session with imported messages is returned completely, without merged messages', async () => {
     const { url, runtime } = await startProtocolServer()
     await runtime.store.createSession(KEY)
     for (let index = 1; index <= 1100; index++) {
@@ -138,7 +138,7 @@ describe('ADK’s routes', () => {
     expect(events.at(-1)?.content).toEqual({ role: 'user', parts: [{ text: 'message 1100' }] })
   })
 
-  test('an image is a part like any other', async () => {
+  test('an image is stored and returned as a part', async () => {
     const { url, provider } = await startProtocolServer({ script: [{ text: 'A dot.' }] })
     const client = new AdkClient(url, 'lango', 'user')
     await client.createSession('s1')
@@ -149,7 +149,7 @@ describe('ADK’s routes', () => {
 })
 
 describe('ADK’s errors', () => {
-  test('an unknown app or session is 404, another user 403, and the words are in error and detail', async () => {
+  test('an unknown app or session is 404, another user 403, with the message in error and detail', async () => {
     const { url } = await startProtocolServer()
     const cases = [
       [() => new AdkClient(url, 'other', 'user').listSessions(), 404],
@@ -169,7 +169,7 @@ describe('ADK’s errors', () => {
     }
   })
 
-  test('state that is not a client’s to set, and bodies that are none, are refused', async () => {
+  test('state that a client must not set and invalid bodies are refused', async () => {
     const { url, provider } = await startProtocolServer()
     const client = new AdkClient(url, 'lango', 'user')
     await client.createSession('s1')
@@ -188,7 +188,7 @@ describe('ADK’s errors', () => {
     expect(provider.requests).toHaveLength(0)
   })
 
-  test('a run that fails says why: /run with a status, /run_sse in the stream', async () => {
+  test('a failed run reports its error: /run with a status, /run_sse in the stream', async () => {
     const { url } = await startProtocolServer({ faults: [{ kind: 'auth' }] })
     const client = new AdkClient(url, 'lango', 'user')
     await client.createSession('s1')
@@ -198,7 +198,7 @@ describe('ADK’s errors', () => {
     await expect(collect(client.runSse({ sessionId: 's1', text: 'x' }))).rejects.toThrow('key')
   })
 
-  test('users have sessions of their own, and the token says who it is', async () => {
+  test('users have separate sessions, and the token identifies the user', async () => {
     const tokens = { 'token-of-ann': 'ann', 'token-of-bob': 'bob' }
     const { url } = await startProtocolServer({ serve: { tokens } })
     const ann = new AdkClient(url, 'lango', 'ann', { authorization: 'Bearer token-of-ann' })
@@ -213,7 +213,7 @@ describe('ADK’s errors', () => {
   })
 })
 
-test('a client that leaves in mid-stream finds the answer in the session', async () => {
+test('the answer is stored when the client disconnects during the stream', async () => {
   const { tool, called, letGo } = heldTool()
   const { url } = await startProtocolServer({ script: searchThenTell, tools: [tool] })
   const client = new AdkClient(url, 'lango', 'user')

@@ -60,7 +60,7 @@ describe('OpenAI’s chat completions', () => {
     await until(async () => (await sessionIds(server.runtime)).length === 0)
   })
 
-  test('with a session, the server remembers and only what follows the last answer is new', async () => {
+  test('with a session, only the messages after the last answer are added', async () => {
     const server = await startProtocolServer({ script: searchThenTell })
     const client = clientOf(server, 'fruit')
     const { data, response } = await client.chat.completions
@@ -80,7 +80,7 @@ describe('OpenAI’s chat completions', () => {
     expect(server.provider.violations).toEqual([])
   })
 
-  test('instructions, images and tool calls from elsewhere reach the model', async () => {
+  test('instructions, images and tool calls of the client are sent to the model', async () => {
     const server = await startProtocolServer({ script: [{ text: 'A dot.' }] })
     const pixel = 'data:image/png;base64,iVBORw0KGgo='
     const call = {
@@ -129,7 +129,7 @@ describe('OpenAI’s chat completions', () => {
     expect(sent).toContain('seen')
   })
 
-  test('an answer that the model had to cut ends with length, as does the limit of turns', async () => {
+  test('a truncated answer and the turn limit end with finish_reason length', async () => {
     const cut = await startProtocolServer({ script: [{ text: 'half', finish: 'length' }] })
     expect((await streamed(clientOf(cut), [says('x')])).finish).toBe('length')
     const limited = await startProtocolServer({ script: searchThenTell, maxTurns: 1 })
@@ -137,7 +137,7 @@ describe('OpenAI’s chat completions', () => {
     expect(answer.choices[0]?.finish_reason).toBe('length')
   })
 
-  test('models are listed, and each can be asked for', async () => {
+  test('models are listed, and each can be requested', async () => {
     const server = await startProtocolServer()
     const client = clientOf(server)
     const { data } = await client.models.list()
@@ -171,7 +171,7 @@ describe('OpenAI’s errors', () => {
     expect(await sessionIds(server.runtime)).toEqual([])
   })
 
-  test('a model that is not there is a 404, with and without a stream', async () => {
+  test('an unknown model is a 404, with and without a stream', async () => {
     const server = await startProtocolServer()
     for (const stream of [true, false]) {
       const request = { model: 'nobody/knows', messages: [says('hi')], stream }
@@ -184,7 +184,7 @@ describe('OpenAI’s errors', () => {
     expect(await sessionIds(server.runtime)).toEqual([])
   })
 
-  test('what the provider refuses has a status, with and without a stream, and no key in its words', async () => {
+  test('an error of the provider has a status, with and without a stream, and contains no key', async () => {
     const server = await startProtocolServer({ faults: [{ kind: 'auth' }] })
     for (const stream of [true, false]) {
       const request = { model: 'lango', messages: [says('hi')], stream }
@@ -196,7 +196,7 @@ describe('OpenAI’s errors', () => {
     }
   })
 
-  test('an answer that breaks off in the stream is an error of the client', async () => {
+  test('an answer that is truncated in the stream is an error for the client', async () => {
     const script = [{ deltas: ['one ', 'two ', 'three ', 'four'] }]
     const server = await startProtocolServer({
       script,
@@ -208,7 +208,7 @@ describe('OpenAI’s errors', () => {
     await until(async () => (await sessionIds(server.runtime)).length === 0)
   })
 
-  test('users have sessions of their own, and a stranger none', async () => {
+  test('users have separate sessions, and a request without a token is refused', async () => {
     const tokens = { 'token-of-ann': 'ann', 'token-of-bob': 'bob' }
     const server = await startProtocolServer({ serve: { tokens } })
     for (const token of Object.keys(tokens)) {
@@ -225,7 +225,7 @@ describe('OpenAI’s errors', () => {
   })
 })
 
-test('a stream that has said nothing yet has its place, so that no run begins for which there is none', async () => {
+test('a stream without events counts against the limit, so that no run starts beyond it', async () => {
   const { passed, open } = gate()
   const server = await startProtocolServer({
     script: () => passed.then(() => ({ text: 'here' })),
@@ -239,8 +239,8 @@ test('a stream that has said nothing yet has its place, so that no run begins fo
   expect(server.provider.requests).toHaveLength(1)
 })
 
-describe('a client that leaves', () => {
-  test('stops the run of a throwaway session, and the session goes', async () => {
+describe('a client that disconnects', () => {
+  test('stops the run of a temporary session, which is then deleted', async () => {
     const { tool, called, letGo } = heldTool()
     const server = await startProtocolServer({ script: searchThenTell, tools: [tool] })
     const leaving = new AbortController()
@@ -260,7 +260,7 @@ describe('a client that leaves', () => {
     expect(server.provider.requests).toHaveLength(1)
   })
 
-  test('leaves the run of a named session to its end', async () => {
+  test('does not stop the run of a named session', async () => {
     const { tool, called, letGo } = heldTool()
     const server = await startProtocolServer({ script: searchThenTell, tools: [tool] })
     const leaving = new AbortController()
@@ -278,7 +278,7 @@ describe('a client that leaves', () => {
     ])
   })
 
-  test('a tool that asks for approval is refused where nobody can be asked', async () => {
+  test('a tool that needs approval is refused where no approval is possible', async () => {
     const script = [{ toolCalls: [{ name: 'danger' }] }, { text: 'Then not.' }]
     const server = await startProtocolServer({ script })
     const answer = await clientOf(server).chat.completions.create({ model: 'lango', messages: [says('go')] })

@@ -105,7 +105,7 @@ function typesOf(message: UIMessage | undefined): string[] {
 }
 
 describe('useChat', () => {
-  test('holds a streamed conversation of several turns, with tools that the agent runs', async () => {
+  test('runs a streamed conversation of several turns, with tools that the agent runs', async () => {
     const server = await start()
     const chat = await open(server, 'fruit')
     for (const words of ['apples', 'pears', 'plums']) await chat.send(words)
@@ -153,7 +153,7 @@ describe('useChat', () => {
     expect(JSON.stringify(server.provider.requests[0]?.body)).toContain(pixel)
   })
 
-  test('asks for approval, sends the answers by itself, and goes on in the same message', async () => {
+  test('requests approval, sends the answers automatically, and continues in the same message', async () => {
     const script: ProtocolServerOptions['script'] = ({ messages }) =>
       messages.at(-1)?.role === 'tool'
         ? { text: 'Done with it.' }
@@ -182,7 +182,7 @@ describe('useChat', () => {
     expect(server.provider.violations).toEqual([])
   })
 
-  test('does a turn again, and takes another message in its place, without losing what was', async () => {
+  test('regenerates a turn and replaces a message without losing the earlier ones', async () => {
     const server = await start()
     const chat = await open(server, 'c')
     for (const words of ['apples', 'pears']) await chat.send(words)
@@ -210,7 +210,7 @@ describe('useChat', () => {
     expect(server.provider.violations).toEqual([])
   })
 
-  test('a page that is loaded again takes up the run that goes on; one without a run does not', async () => {
+  test('a reloaded page resumes the active run; without one it does nothing', async () => {
     const { tool, called, letGo } = heldTool()
     const server = await start({ tools: [tool] })
     const chat = await open(server, 'c')
@@ -227,7 +227,7 @@ describe('useChat', () => {
     expect((await fetch(`${server.url}/api/chat/c/stream`)).status).toBe(204)
   })
 
-  test('a chat that is opened again begins with what was said, as it was shown', async () => {
+  test('a reopened chat starts with its earlier messages, as they were shown', async () => {
     const server = await start()
     const chat = await open(server, 'c')
     for (const words of ['apples', 'pears']) await chat.send(words)
@@ -239,7 +239,7 @@ describe('useChat', () => {
     )
   })
 
-  test('a turn that is done again while it goes on replaces the run', async () => {
+  test('regenerating an active turn replaces the run', async () => {
     const { tool, called, letGo } = heldTool()
     const server = await start({ tools: [tool] })
     const chat = await open(server, 'c')
@@ -256,7 +256,7 @@ describe('useChat', () => {
     expect(server.provider.violations).toEqual([])
   })
 
-  test('leaving does not stop the run; the call that stops it does', async () => {
+  test('disconnecting does not stop the run; the stop request does', async () => {
     const { tool, called, letGo } = heldTool()
     const server = await start({ tools: [tool] })
     const chat = await open(server, 'c')
@@ -273,7 +273,7 @@ describe('useChat', () => {
     letGo()
   })
 
-  test('an error is a sentence, before the stream and in it, and the next message works', async () => {
+  test('an error before or in the stream has a readable message, and the next message works', async () => {
     const server = await start({ faults: [{ kind: 'auth', at: 0 }] })
     const chat = await open(server, 'c')
     await chat.send('apples')
@@ -286,7 +286,7 @@ describe('useChat', () => {
     expect(error).toBe('The last message is empty: it needs text or a file.')
   })
 
-  test('a login link is enough, and users with the same chat id have chats of their own', async () => {
+  test('a login link is sufficient, and users with the same chat id have separate chats', async () => {
     const tokens = { 'token-of-ann': 'ann', 'token-of-bob': 'bob' }
     const server = await start({ serve: { tokens } })
     for (const [token, user] of Object.entries(tokens)) {
