@@ -85,6 +85,20 @@ export function checkArgument(condition: boolean, call: string, problem: string)
   if (!condition) throw new AgentError('invalid-argument', `${call} ${problem}.`)
 }
 
+/** Refuses options that are not an object. */
+export function checkOptions(options: unknown, call: string): void {
+  checkArgument(isObject(options), call, 'needs an object of options')
+}
+
+/** Refuses messages that are not a list of objects. */
+export function checkMessages(messages: unknown, call: string): void {
+  checkArgument(Array.isArray(messages) && messages.every(isObject), call, 'needs a list of messages')
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /** The message of any thrown value. Never throws; long objects are shortened. */
 export function messageOf(error: unknown): string {
   try {

@@ -1,5 +1,4 @@
-import { isListOfRecords } from '../base/is-record.js'
-import { checkArgument } from '../errors.js'
+import { checkMessages } from '../errors.js'
 import type { ProviderMessage } from '../provider/provider.js'
 import { type Message, normalizeRole } from '../session/message.js'
 import { isSynthetic } from '../session/turn.js'
@@ -20,7 +19,7 @@ import { messagesToContents } from './session/messages-to-events.js'
  * ```
  */
 export function messagesToProvider(messages: readonly Message[]): ProviderMessage[] {
-  checkArgument(isListOfRecords(messages), 'messagesToProvider', 'needs a list of messages')
+  checkMessages(messages, 'messagesToProvider')
   const spoken = messagesToContents(messages).flatMap((content, index) => {
     const message = messages[index]
     if (!content || !message) return []

@@ -2,8 +2,3 @@
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
-
-/** Whether a value is a list of such objects. */
-export function isListOfRecords(value: unknown): boolean {
-  return Array.isArray(value) && value.every(isRecord)
-}

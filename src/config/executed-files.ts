@@ -9,8 +9,8 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { dirname, extname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { withoutBom } from '../base/json.js'
 import { isPlain } from '../base/redact.js'
-import { withoutBom } from '../base/without-bom.js'
 import { AgentError } from '../errors.js'
 
 /** The files that run, and the files that decide which ones those are. All are real paths. */

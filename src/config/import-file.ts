@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, extname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { withoutBom } from '../base/without-bom.js'
+import { withoutBom } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
 
 /** The exports of a module. TypeScript is loaded by Node where it can, otherwise by tsx where it is installed. */

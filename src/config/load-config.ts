@@ -7,7 +7,7 @@ import { basename, dirname, resolve } from 'node:path'
 import { defined } from '../base/defined.js'
 import { own } from '../base/own.js'
 import { isPlain } from '../base/redact.js'
-import { AgentError, checkArgument } from '../errors.js'
+import { AgentError, checkArgument, checkOptions } from '../errors.js'
 import { KEYED_PROVIDERS } from '../provider/vendors.js'
 import type { LangoConfig, LangoConfigInput } from './config.js'
 import {
@@ -69,7 +69,7 @@ export interface LoadedConfig {
  * ```
  */
 export async function loadConfig(options: LoadConfigOptions = {}): Promise<LoadedConfig> {
-  checkArgument(isObject(options), 'loadConfig', 'needs an object of options')
+  checkOptions(options, 'loadConfig')
   const cwd = resolve(options.cwd ?? '.')
   const { trusted = true } = options
   const env = await readEnv(cwd, options.env, trusted)

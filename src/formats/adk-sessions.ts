@@ -5,8 +5,7 @@
 
 import { open, readFile } from 'node:fs/promises'
 import { isRecord } from '../base/is-record.js'
-import { parseJson } from '../base/json.js'
-import { withoutBom } from '../base/without-bom.js'
+import { parseJson, withoutBom } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { ForeignDatabase } from '../store/open-store.js'

@@ -3,7 +3,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { isRecord } from '../base/is-record.js'
-import { withoutBom } from '../base/without-bom.js'
+import { withoutBom } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
 import { PROFILES } from '../provider/repair/profile.js'
 import { profileForModel } from '../provider/repair/profile-for-model.js'

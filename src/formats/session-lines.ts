@@ -6,7 +6,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
-import { withoutBom } from '../base/without-bom.js'
+import { withoutBom } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 

@@ -4,7 +4,7 @@
  */
 
 import { HIDDEN, isPlain, isSecretName, redactText } from '../base/redact.js'
-import { checkArgument, messageOf } from '../errors.js'
+import { checkOptions, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { RunEvent } from '../run/run-event.js'
 
@@ -43,7 +43,7 @@ export interface ClosableLogger extends Logger {
  * ```
  */
 export async function createLogger(options: LogOptions = {}): Promise<ClosableLogger> {
-  checkArgument(isPlain(options), 'createLogger', 'needs an object of options')
+  checkOptions(options, 'createLogger')
   const { pino } = await import('pino')
   const { destination = process.stderr, content = false } = options
   // Written at once: the last line before a crash is the one that matters.

@@ -1,8 +1,7 @@
 /** OpenTelemetry: run events in, spans out to a collector. Its packages are loaded only when spans are wanted. */
 
 import type { TracerProvider } from '@opentelemetry/api'
-import { isRecord } from '../base/is-record.js'
-import { checkArgument, messageOf } from '../errors.js'
+import { checkOptions, messageOf } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
 import type { RunEvent } from '../run/run-event.js'
 import { type ObservedRequest, RunSpans, type RunSpansOptions, type SpanApi } from './spans.js'
@@ -47,7 +46,7 @@ export interface Telemetry {
  * ```
  */
 export async function createTelemetry(options: TelemetryOptions = {}): Promise<Telemetry | undefined> {
-  checkArgument(isRecord(options), 'createTelemetry', 'needs an object of options')
+  checkOptions(options, 'createTelemetry')
   const { endpoint, tracerProvider, content = false, logger = silentLogger } = options
   if (endpoint === undefined && tracerProvider === undefined) return undefined
   const api: SpanApi = await import('@opentelemetry/api')

@@ -75,7 +75,7 @@ const REFUSALS: Readonly<Record<RefusalCode, readonly [number, string]>> = {
   'not-found': [404, 'Not found'],
   'wrong-method': [405, 'Wrong method'],
   'too-large': [413, 'Too large'],
-  'too-many': [429, 'Too many requests'],
+  'too-many': [429, 'Too many concurrent requests'],
   'shutting-down': [503, 'Shutting down'],
 }
 

@@ -1,6 +1,5 @@
 import { defined } from '../base/defined.js'
-import { isListOfRecords } from '../base/is-record.js'
-import { AgentError, checkArgument } from '../errors.js'
+import { AgentError, checkMessages } from '../errors.js'
 import { type BudgetLens, fitToBudget } from './fit-to-budget.js'
 import {
   type HistoryCut,
@@ -54,7 +53,7 @@ export function tokenBudgetTruncate<M extends Message>(
   budget: number | 'off' = 0,
   options: TruncateOptions = {},
 ): Truncated<M> {
-  checkArgument(isListOfRecords(messages), 'tokenBudgetTruncate', 'needs a list of messages')
+  checkMessages(messages, 'tokenBudgetTruncate')
   const { budgetTokens, maxMessages } = effectiveLimits(budget, options.maxMessages)
   const { items, cut, missesCall } = fitToBudget(
     messages,

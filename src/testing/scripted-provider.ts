@@ -1,5 +1,4 @@
-import { isRecord } from '../base/is-record.js'
-import { AgentError, checkArgument } from '../errors.js'
+import { AgentError, checkOptions } from '../errors.js'
 import type { GenerateRequest, ModelInfo, Origin, Provider } from '../provider/provider.js'
 import type { FinishReason, StreamEvent } from '../provider/stream-event.js'
 import type { Usage } from '../session/usage.js'
@@ -62,7 +61,7 @@ export class ScriptedProvider implements Provider {
   readonly #model: Partial<ModelInfo>
 
   constructor(script: Script, options: ScriptedProviderOptions = {}) {
-    checkArgument(isRecord(options), 'new ScriptedProvider', 'needs an object of options')
+    checkOptions(options, 'new ScriptedProvider')
     this.id = options.id ?? 'scripted'
     this.#script = script
     this.#model = options.model ?? {}

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import * as json from '../../src/base/json.js'
+import { withoutBom } from '../../src/base/json.js'
 import { isAgentName, isRequestTool } from '../../src/base/names.js'
 import { isSecretName, redact, redactText } from '../../src/base/redact.js'
 import { stableJson } from '../../src/base/stable-json.js'
 import { suggest, unknownKeyText } from '../../src/base/suggest.js'
-import { withoutBom } from '../../src/base/without-bom.js'
 import { formatArguments, formatResult } from '../../src/cli/chat/format.js'
 import {
   fitText,

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { z } from 'zod'
 import { isRecord } from '../../base/is-record.js'
 import { toJson } from '../../base/json.js'
-import { AgentError, checkArgument, messageOf } from '../../errors.js'
+import { AgentError, checkArgument, checkOptions, messageOf } from '../../errors.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 import type { JsonSchema, StandardSchema, Tool, ToolContext, ToolParameters } from '../../tool.js'
 import { withoutInheritedNames } from '../adk-quirks.js'
@@ -72,7 +72,7 @@ export class ToolAdapter extends BaseTool {
       'new ToolAdapter',
       'needs a tool of defineTool',
     )
-    checkArgument(isRecord(options), 'new ToolAdapter', 'needs an object of options')
+    checkOptions(options, 'new ToolAdapter')
     super({ name: tool.name, description: tool.description })
     checkTimeLimit(tool.name, 'timeoutMs', tool.timeoutMs)
     checkTimeLimit(tool.name, 'approvalTimeoutMs', options.approvalTimeoutMs)

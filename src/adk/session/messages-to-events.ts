@@ -1,7 +1,6 @@
-import { isListOfRecords, isRecord } from '../../base/is-record.js'
 import { parseJson } from '../../base/json.js'
 import { DEFAULT_AGENT_NAME, isRequestTool } from '../../base/names.js'
-import { checkArgument } from '../../errors.js'
+import { checkMessages, checkOptions } from '../../errors.js'
 import { type Message, normalizeRole, toolCallKind } from '../../session/message.js'
 import { type CallItem, type Identified, identifyCalls } from '../../session/pair-calls.js'
 import { isSyntheticMetadata, startsTurn } from '../../session/turn.js'
@@ -30,8 +29,8 @@ export interface RestoreOptions {
  * @spec EventsAdapter.All
  */
 export function messagesToEvents(messages: readonly Message[], options: RestoreOptions = {}): Event[] {
-  checkArgument(isListOfRecords(messages), 'messagesToEvents', 'needs a list of messages')
-  checkArgument(isRecord(options), 'messagesToEvents', 'needs an object of options')
+  checkMessages(messages, 'messagesToEvents')
+  checkOptions(options, 'messagesToEvents')
   return mergeSameRole(restoreEvents(messages, options))
 }
 

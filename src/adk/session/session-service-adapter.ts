@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { isRecord } from '../../base/is-record.js'
-import { AgentError, checkArgument, invariant } from '../../errors.js'
+import { AgentError, checkOptions, invariant } from '../../errors.js'
 import type { HistoryCut, Message, Session, SessionKey } from '../../session/message.js'
 import { newestMessagePages, sessionPages } from '../../session/session-pages.js'
 import type {
@@ -84,7 +83,7 @@ export class SessionServiceAdapter extends BaseSessionService {
 
   constructor(store: SessionStore, options: SessionServiceOptions = {}) {
     super()
-    checkArgument(isRecord(options), 'new SessionServiceAdapter', 'needs an object of options')
+    checkOptions(options, 'new SessionServiceAdapter')
     this.#store = store
     this.#options = options
     this.#fence = new SessionFence(store, options.fence)
