@@ -1,9 +1,11 @@
 /** `lango serve`: runs the server with the web chat until it is stopped. */
 import { defined } from '../base/defined.js'
 import { redactText } from '../base/redact.js'
+import type { LangoConfig } from '../config/config.js'
 import { AgentError } from '../errors.js'
 import type { RuntimeInfo } from '../runtime/info.js'
 import { shortTokenWarning } from '../server/security/server-token.js'
+import type { ServeOptions } from '../server/serve.js'
 import type { Flags } from './command.js'
 import { loadSettings, runtimeOptions } from './open-runtime.js'
 import { version } from './version.js'
@@ -23,7 +25,6 @@ export async function serve(flags: Flags): Promise<number> {
   const logger = await createLogger({ ...log, level, destination: log.file })
   const runtime = await createRuntime(await runtimeOptions(loaded, logger))
   const tokens = Object.keys(server.tokens)
-  const { runsPerUser, streamsPerUser, maxBodyBytes } = server
   try {
     const running = await listen({
       runtime,
@@ -37,7 +38,7 @@ export async function serve(flags: Flags): Promise<number> {
       tokens: tokensOf(server.tokens),
       host: flags.host ?? server.host,
       port: flags.port === undefined ? server.port : portOf(flags.port),
-      limits: defined({ runsPerUser, streamsPerUser, maxBodyBytes }),
+      limits: limitsOf(server),
     })
     const facts = { url: running.url, store: loaded.config.store, hasTokens: tokens.length > 0 }
     const warning = shortTokenWarning(server.tokens)
@@ -49,6 +50,13 @@ export async function serve(flags: Flags): Promise<number> {
     await runtime.close()
     logger.close()
   }
+}
+
+function limitsOf(server: LangoConfig['server']): ServeOptions['limits'] {
+  const { runsPerUser, streamsPerUser, maxBodyBytes } = server
+  const { maxMessages, maxStateKeys, maxParts, maxDepth, maxValues } = server
+  const counts = { maxMessages, maxStateKeys, maxParts, maxDepth, maxValues }
+  return defined({ runsPerUser, streamsPerUser, maxBodyBytes, ...counts })
 }
 
 interface Place {

@@ -5,6 +5,7 @@ import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
 import { readSessionLines } from '../formats/session-lines.js'
 import type { Message, SessionKey, State } from '../session/message.js'
+import { appendAll } from '../session/session-pages.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
@@ -125,17 +126,19 @@ async function storeSession(
   await createSession(store, key, { state, title })
   let stored = 0
   try {
-    for await (const message of messages) {
-      const { seq } = await store.appendMessage(key, message)
-      stored += 1
-      // A store ignores a second message with the same id.
-      if (seq !== stored) {
-        throw new AgentError(
-          'invalid-argument',
-          `Message ${stored} has the id of message ${seq} ("${message.id}"): the file was modified.`,
-        )
+    for await (const group of groupsOf(messages)) {
+      const numbers = await appendAll(store, key, group)
+      for (const [index, seq] of numbers.entries()) {
+        stored += 1
+        // A store replaces the message that has the same id.
+        if (seq !== stored) {
+          throw new AgentError(
+            'invalid-argument',
+            `Message ${stored} has the id of message ${seq} ("${group[index]?.id}"): the file was modified.`,
+          )
+        }
+        onStored()
       }
-      onStored()
     }
     if (expected !== undefined && stored !== expected) {
       throw new AgentError(
@@ -150,6 +153,25 @@ async function storeSession(
     const message = `${messageOf(error).replace(/\.$/, '')}. Session "${key.sessionId}" was not imported.`
     throw new AgentError(code, message, { cause: error })
   }
+}
+
+/** Messages that are stored together, and the length of their texts from which on a group is complete. */
+const GROUP = 200
+const GROUP_LENGTH = 1_000_000
+
+async function* groupsOf(messages: ReadSession['messages']): AsyncGenerator<Message[]> {
+  let group: Message[] = []
+  let length = 0
+  for await (const message of messages) {
+    group.push(message)
+    // Of a file's lines nothing is checked yet.
+    length += String(message.content ?? '').length
+    if (group.length < GROUP && length < GROUP_LENGTH) continue
+    yield group
+    group = []
+    length = 0
+  }
+  if (group.length > 0) yield group
 }
 
 /** State shared with other sessions is only added, never overwritten by an old export. */

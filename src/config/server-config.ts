@@ -51,6 +51,23 @@ export const serverSchema = group({
   maxBodyBytes: wholeNumber(1024)
     .optional()
     .describe('Maximum size of a request body, attachments included. Default 10485760.'),
+  maxMessages: wholeNumber(1)
+    .optional()
+    .describe('Maximum number of messages in one request. Default 10000.'),
+  maxStateKeys: wholeNumber(1)
+    .optional()
+    .describe('Maximum number of state keys that one request sets. Default 5000.'),
+  maxParts: wholeNumber(1)
+    .optional()
+    .describe('Maximum number of parts in one message of a request. Default 1000.'),
+  maxDepth: wholeNumber(4, 1000)
+    .optional()
+    .describe('Maximum number of levels of nested JSON in a request body. Default 50.'),
+  maxValues: wholeNumber(100)
+    .optional()
+    .describe(
+      'Maximum number of JSON values in a request body, counted before it is parsed. Default 250000.',
+    ),
 }).superRefine((server, context) => {
   if (Object.keys(server.tokens).length > 0 || isLoopback(server.host)) return
   const message =

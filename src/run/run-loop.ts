@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { adkFailure } from '../adk/adk-quirks.js'
 import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
+import { createPause } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
@@ -173,7 +174,7 @@ export class RunLoop {
     const advance = () => runScope.run(scope, () => events.next())
     const wake = () => this.#outbox.wakeUp()
     this.#abort.signal.addEventListener('abort', wake, { once: true })
-    const yieldToEventLoop = createYield()
+    const pause = createPause(YIELD_EVERY_MS)
     let next = advance()
     try {
       while (!this.#stopped) {
@@ -185,7 +186,7 @@ export class RunLoop {
         const { done, value } = await next
         if (done) return
         yield* this.#observe(value)
-        await yieldToEventLoop()
+        await pause()
         if (!this.#stopped) next = advance()
       }
     } catch (error) {
@@ -374,14 +375,5 @@ export class RunLoop {
   }
 }
 
-/** A function that lets timers run every 20 ms, so that lease renewal timers fire: a fast model with fast tools uses microtasks only. */
-function createYield(): () => Promise<void> {
-  let last = performance.now()
-  return async () => {
-    if (performance.now() - last < YIELD_EVERY_MS) return
-    await new Promise(resolve => setImmediate(resolve))
-    last = performance.now()
-  }
-}
-
+/** A fast model with fast tools uses microtasks only: the timers of lease renewals must fire all the same. */
 const YIELD_EVERY_MS = 20

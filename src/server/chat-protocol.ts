@@ -158,6 +158,7 @@ export interface Problem {
     | 'not-found'
     | 'wrong-method'
     | 'too-large'
+    | 'too-complex'
     | 'too-many'
     | 'shutting-down'
   retryable: boolean

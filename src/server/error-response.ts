@@ -30,7 +30,11 @@ export function errorResponse(error: unknown, logger: Logger): Response {
 export function toProblem(error: unknown): Problem {
   if (error instanceof Refusal) {
     const [status, title] = REFUSALS[error.code]
-    return problem({ code: error.code, status, title, detail: error.message, retryable: status >= 429 })
+    const { code, message: detail, details } = error
+    return {
+      ...problem({ code, status, title, detail, retryable: status >= 429 }),
+      ...(details ? { details: { ...details } } : {}),
+    }
   }
   if (error instanceof AgentError) {
     const [status, title] = FAILURES[error.code]
@@ -75,6 +79,7 @@ const REFUSALS: Readonly<Record<RefusalCode, readonly [number, string]>> = {
   'not-found': [404, 'Not found'],
   'wrong-method': [405, 'Wrong method'],
   'too-large': [413, 'Too large'],
+  'too-complex': [422, 'Too complex'],
   'too-many': [429, 'Too many concurrent requests'],
   'shutting-down': [503, 'Shutting down'],
 }

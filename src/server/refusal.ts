@@ -5,6 +5,7 @@ import type { Problem } from './chat-protocol.js'
 export type RefusalCode = Exclude<Problem['code'], AgentErrorCode>
 
 export interface RefusalOptions {
+  details?: Record<string, unknown>
   /** When the request may be retried. */
   retryAfterSeconds?: number
 }
@@ -14,15 +15,52 @@ export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly code: RefusalCode
   readonly retryAfterSeconds: number | undefined
+  readonly details: Readonly<Record<string, unknown>> | undefined
 
   constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {
     super(message)
     this.code = code
     this.retryAfterSeconds = options.retryAfterSeconds
+    this.details = options.details
   }
 }
 
 /** For what does not exist and for what belongs to another user: the caller cannot tell them apart. */
 export function notFound(what: string): Refusal {
   return new Refusal('not-found', `There is no ${what}.`)
+}
+
+/** Limits of what a request may hold, each with the setting that changes it. */
+const COUNTS = {
+  maxBodyBytes: { code: 'too-large', what: 'bytes in the body' },
+  maxMessages: { code: 'too-large', what: 'messages' },
+  maxStateKeys: { code: 'too-large', what: 'state keys' },
+  maxValues: { code: 'too-large', what: 'JSON values in the body' },
+  maxParts: { code: 'too-complex', what: 'parts in one message' },
+  maxDepth: { code: 'too-complex', what: 'levels of nested JSON' },
+} as const satisfies Record<string, { code: RefusalCode; what: string }>
+
+export interface Excess {
+  limit: keyof typeof COUNTS
+  most: number
+  sent: number
+  /** Counting ended at the limit: more may have been sent. */
+  isAtLeast?: boolean
+  /** The field of the body that is too long. */
+  field?: string
+}
+
+/** A request that holds more than a limit allows: names what was sent, the limit, and its setting. */
+export function beyond({ limit, most, sent, isAtLeast = false, field }: Excess): Refusal {
+  const { code, what } = COUNTS[limit]
+  const setting = `server.${limit}`
+  const amount = `${isAtLeast ? 'at least ' : ''}${sent}`
+  const message = `The request has ${amount} ${what}, but the limit is ${most}. Send less, or raise ${setting}.`
+  const details = { limit: most, sent, setting, ...(field === undefined ? {} : { field }) }
+  return new Refusal(code, message, { details })
+}
+
+/** Refuses a count beyond its limit. */
+export function checkCount(excess: Excess): void {
+  if (excess.sent > excess.most) throw beyond(excess)
 }

@@ -230,7 +230,7 @@ function createApp({ context, authenticator, addressOf, origins, webRoot }: AppP
   mountLogin(app, authenticator, addressOf)
   mountStaticFiles(app, webRoot)
   // From here on requests without a user are refused, also for paths that do not exist.
-  app.use(userGuard(authenticator, addressOf), bodyGuard(context.limits.maxBodyBytes))
+  app.use(userGuard(authenticator, addressOf), bodyGuard(context.limits))
   mountMetrics(app, context)
   mountDocs(app, context.version)
   mountInfoRoutes(app, context)

@@ -19,6 +19,8 @@ export interface ServerEnv {
   Variables: {
     /** The caller. Set by `userGuard`, before any route that reads it. */
     user: string
+    /** The server's limits. Set by `bodyGuard`, before any route that reads a body. */
+    limits: ServerLimits
   }
 }
 
@@ -41,10 +43,19 @@ export interface ServerContext {
   isClosing(): boolean
 }
 
-/** What a caller may use. Beyond a limit the answer is 429 with Retry-After, or 413. */
+/** What a caller may use. Beyond a limit the answer is 429 with Retry-After, 413 (too much) or 422 (too complex). */
 export interface ServerLimits {
   /** The largest request body. */
   maxBodyBytes: number
+  /** Messages in one request. */
+  maxMessages: number
+  /** Keys of the state that one request sets. */
+  maxStateKeys: number
+  /** Parts of one message of a request. */
+  maxParts: number
+  /** Levels of nested JSON in a body, and JSON values in it: both are counted before it is parsed. */
+  maxDepth: number
+  maxValues: number
   /** Concurrent runs of one user in this process. */
   runsPerUser: number
   /** Open event streams of one user. */
@@ -64,6 +75,11 @@ export interface ServerLimits {
 /** The limits that `serve` uses where none are given. */
 export const DEFAULT_LIMITS: ServerLimits = {
   maxBodyBytes: 10 * 1024 * 1024,
+  maxMessages: 10_000,
+  maxStateKeys: 5000,
+  maxParts: 1000,
+  maxDepth: 50,
+  maxValues: 250_000,
   runsPerUser: 8,
   streamsPerUser: 32,
   attemptsPerAddress: 10,

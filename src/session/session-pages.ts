@@ -1,7 +1,8 @@
-/** Long lists, read page by page: messages of a session, sessions of an app, events of a run. */
+/** Long lists, page by page: messages of a session (read and appended), sessions of an app, events of a run. */
 import { defined } from '../base/defined.js'
+import { createPause } from '../base/pause.js'
 import { readPages } from '../base/read-pages.js'
-import type { SessionKey, StoredMessage } from './message.js'
+import type { Message, SessionKey, StoredMessage } from './message.js'
 import type { ListQuery, RunEventRecord, RunStore, SessionStore, SessionSummary } from './session-store.js'
 
 const PAGE = 1000
@@ -35,6 +36,30 @@ export async function* messagePages(
     return { items, next: items.length < size || left < 1 ? undefined : items.at(-1)?.seq }
   })
   for await (const page of pages) if (page.length > 0) yield page
+}
+
+/** Messages that are handed to a store at once. */
+const APPENDED = 500
+
+/** Appends many messages in order, and returns their numbers. Other work of the process runs meanwhile. */
+export async function appendAll(
+  store: Pick<SessionStore, 'appendMessage' | 'appendMessages'>,
+  key: SessionKey,
+  messages: readonly Message[],
+): Promise<number[]> {
+  const pause = createPause()
+  const numbers: number[] = []
+  while (numbers.length < messages.length) {
+    const slice = messages.slice(numbers.length, numbers.length + (store.appendMessages ? APPENDED : 1))
+    const [first] = slice
+    if (first === undefined) break
+    const stored = store.appendMessages
+      ? await store.appendMessages(key, slice)
+      : [await store.appendMessage(key, first)]
+    for (const { seq } of stored) numbers.push(seq)
+    await pause()
+  }
+  return numbers
 }
 
 /** The newest page first; the messages of each page in order. No page is empty. */

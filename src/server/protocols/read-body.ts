@@ -1,24 +1,57 @@
 import type { Context } from 'hono'
 import type { z } from 'zod'
 import { defined } from '../../base/defined.js'
+import { isRecord } from '../../base/is-record.js'
+import { createPause } from '../../base/pause.js'
 import { AgentError } from '../../errors.js'
 import type { RunInput } from '../../runtime/runtime.js'
-import { clientJson } from '../routes/client-state.js'
-import type { ServerEnv } from '../server-context.js'
+import { readClientJson } from '../client-json.js'
+import { checkCount } from '../refusal.js'
+import type { ServerEnv, ServerLimits } from '../server-context.js'
 
 /** The body of a request, checked. An error names the path of the field, also in `details.field`. */
 export async function readBody<S extends z.ZodType>(c: Context<ServerEnv>, schema: S): Promise<z.infer<S>> {
-  const result = schema.safeParse(await readJson(c))
+  return checked(schema, await readClientJson(c, { optional: true }))
+}
+
+function checked<S extends z.ZodType>(schema: S, value: unknown, place = ''): z.infer<S> {
+  const result = schema.safeParse(value)
   if (result.success) return result.data
   const [issue] = result.error.issues
-  const field = issue?.path.map(String).join('.') ?? ''
+  const field = [...(place === '' ? [] : [place]), ...(issue?.path ?? []).map(String)].join('.')
   const message = `The request is not valid: ${field === '' ? 'the body' : field}: ${issue?.message}.`
   throw new AgentError('invalid-argument', message, { details: { field } })
 }
 
-async function readJson(c: Context<ServerEnv>): Promise<unknown> {
-  const text = await c.req.text()
-  return text === '' ? {} : clientJson(text)
+/**
+ * The messages of a request, checked one by one, so that other requests are served meanwhile. Refuses more messages
+ * than the limit, and more parts in one of them.
+ */
+export async function checkMessages<S extends z.ZodType>(
+  messages: readonly unknown[],
+  schema: S,
+  limits: ServerLimits,
+): Promise<z.infer<S>[]> {
+  checkCount({ limit: 'maxMessages', most: limits.maxMessages, sent: messages.length, field: 'messages' })
+  const pause = createPause()
+  const found: z.infer<S>[] = []
+  for (const [index, message] of messages.entries()) {
+    const place = `messages.${index}`
+    checkParts(message, place, limits)
+    found.push(checked(schema, message, place))
+    await pause()
+  }
+  return found
+}
+
+/** Refuses a message with more parts than the limit, whichever field holds them. */
+export function checkParts(message: unknown, place: string, { maxParts: most }: ServerLimits): void {
+  if (!isRecord(message)) return
+  for (const name of ['content', 'parts', 'tool_calls']) {
+    const list = message[name]
+    if (!Array.isArray(list)) continue
+    checkCount({ limit: 'maxParts', most, sent: list.length, field: `${place}.${name}` })
+  }
 }
 
 /** The error of a request with an invalid field. */

@@ -3,8 +3,8 @@ import type { OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
+import { readClientJson } from '../client-json.js'
 import type { ServerEnv } from '../server-context.js'
-import { clientJson } from './client-state.js'
 import { Problem } from './schemas.js'
 
 export type ApiApp = OpenAPIHono<ServerEnv>
@@ -49,7 +49,11 @@ export function addRoute<P extends AnyObject, Q extends AnyObject, B extends Any
   api.on(facts.method.toUpperCase(), facts.path.replaceAll(/\{(\w+)\}/g, ':$1'), async c => {
     const params = check('path', facts.params, c.req.param())
     const query = check('query', facts.query, c.req.query())
-    const body = check('body', facts.body, facts.body ? await readJson(c, facts.bodyOptional) : {})
+    const body = check(
+      'body',
+      facts.body,
+      facts.body ? await readClientJson(c, { optional: facts.bodyOptional }) : {},
+    )
     // Handlers of routes without a schema do not read that part.
     return handler(c, { params, query, body } as RouteInput<P, Q, B>)
   })
@@ -62,11 +66,6 @@ function check(where: string, schema: AnyObject | undefined, value: unknown): un
   const issues = result.error.issues.slice(0, 5)
   const words = issues.map(({ path, message }) => `${[where, ...path].join('.')}: ${message}`)
   throw new AgentError('invalid-argument', `The request is not valid: ${words.join('; ')}.`)
-}
-
-async function readJson(c: Context<ServerEnv>, isOptional = false): Promise<unknown> {
-  const text = await c.req.text()
-  return text === '' && isOptional ? {} : clientJson(text)
 }
 
 function describe<P extends AnyObject, Q extends AnyObject, B extends AnyObject>(facts: RouteFacts<P, Q, B>) {

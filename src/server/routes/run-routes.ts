@@ -6,7 +6,7 @@ import type { RunInput } from '../../runtime/runtime.js'
 import type { RunItem, RunList } from '../chat-protocol.js'
 import { publicError } from '../error-response.js'
 import { notFound } from '../refusal.js'
-import type { ServerContext, ServerEnv } from '../server-context.js'
+import type { ServerContext, ServerEnv, ServerLimits } from '../server-context.js'
 import { type StreamChunk, streamResponse } from '../sse.js'
 import { type ApiApp, addRoute } from './add-route.js'
 import { clientState } from './client-state.js'
@@ -53,13 +53,13 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
       answer: { status: 202, schema: schemas.StartedRun, description: 'It has begun or is queued' },
     },
     async (c, { params: { sessionId }, body }) => {
-      const input = { ...toInput(body), sessionId, userId: context.userOf(c) }
+      const input = { ...toInput(body, context.limits), sessionId, userId: context.userOf(c) }
       return c.json(await context.hub.start(input), 202)
     },
   )
 }
 
-function toInput(request: z.infer<typeof schemas.RunRequest>): RunInput {
+function toInput(request: z.infer<typeof schemas.RunRequest>, limits: ServerLimits): RunInput {
   const { text, files, model, stateDelta, whenBusy = 'reject', runId } = request
   const parts = files?.map(({ mimeType, data, name }) => ({
     inlineData: { mimeType, data, ...defined({ displayName: name }) },
@@ -68,7 +68,7 @@ function toInput(request: z.infer<typeof schemas.RunRequest>): RunInput {
     text,
     model,
     whenBusy,
-    ...defined({ parts, runId, stateDelta: stateDelta && clientState(stateDelta) }),
+    ...defined({ parts, runId, stateDelta: stateDelta && clientState(stateDelta, limits) }),
   }
 }
 

@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
 import { AgentError } from '../../errors.js'
-import { Refusal } from '../refusal.js'
-import type { ServerEnv } from '../server-context.js'
+import { checkCount } from '../refusal.js'
+import type { ServerEnv, ServerLimits } from '../server-context.js'
 import type { Authenticator } from './authenticate.js'
 import { checkOrigin, type OriginRules } from './check-origin.js'
 import type { AddressReader } from './client-address.js'
@@ -108,11 +108,13 @@ export function userGuard(
 }
 
 /** Bodies must be JSON within the size limit. A form of another page cannot send JSON. */
-export function bodyGuard(maxBodyBytes: number): MiddlewareHandler<ServerEnv> {
+export function bodyGuard(limits: ServerLimits): MiddlewareHandler<ServerEnv> {
+  const { maxBodyBytes } = limits
   return async (c, next) => {
+    c.set('limits', limits)
     const isChunked = c.req.header('transfer-encoding') !== undefined
     const length = Number(c.req.header('content-length') ?? 0)
-    if (length > maxBodyBytes) throw tooLarge(maxBodyBytes)
+    checkCount({ limit: 'maxBodyBytes', most: maxBodyBytes, sent: length })
     const hasBody = c.req.method !== 'GET' && c.req.method !== 'HEAD' && (isChunked || length > 0)
     if (hasBody && !/^application\/json\s*(;|$)/i.test(c.req.header('content-type') ?? '')) {
       throw new AgentError('invalid-argument', 'Send JSON, with the header "content-type: application/json".')
@@ -137,12 +139,8 @@ export async function readAtMost(incoming: IncomingMessage, maxBodyBytes: number
   // Not destroyed when too large: the refusal is sent on the same connection.
   for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
     length += chunk.length
-    if (length > maxBodyBytes) throw tooLarge(maxBodyBytes)
+    checkCount({ limit: 'maxBodyBytes', most: maxBodyBytes, sent: length, isAtLeast: true })
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()
-}
-
-function tooLarge(maxBodyBytes: number): Refusal {
-  return new Refusal('too-large', `The request body is larger than the limit of ${maxBodyBytes} bytes.`)
 }

@@ -15,7 +15,7 @@ import { notFound, Refusal } from '../../refusal.js'
 import { clientState, JsonObject } from '../../routes/client-state.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { dataFrames, streamResponse } from '../../sse.js'
-import { badField, readBody } from '../read-body.js'
+import { badField, checkParts, readBody } from '../read-body.js'
 import { runHeaders, startRun, startStreamedRun } from '../start-run.js'
 import { type AdkEvent, type AdkRunOptions, adkRunEvents } from './adk-run.js'
 
@@ -84,13 +84,14 @@ async function readRun(
   const request = await readBody(c, RunRequest)
   const key = ownKey(c, context, request)
   await ownSession(context, key)
+  checkParts(request.newMessage, 'newMessage', context.limits)
   if (!request.newMessage) throw badField('newMessage', 'A run needs a message: send `newMessage`.')
   const input: RunInput = {
     sessionId: key.sessionId,
     // Any part of ADK's content; the runtime checks it.
     parts: request.newMessage.parts as NonNullable<RunInput['parts']>,
     whenBusy: 'queue',
-    ...(request.stateDelta ? { stateDelta: clientState(request.stateDelta) } : {}),
+    ...(request.stateDelta ? { stateDelta: clientState(request.stateDelta, context.limits) } : {}),
   }
   return { key, input, streaming: request.streaming === true }
 }
@@ -157,7 +158,7 @@ function mountAdkSessions(app: Hono<ServerEnv>, context: ServerContext): void {
     const { stateDelta } = await readBody(c, StateChange)
     const key = keyIn(c, context)
     await ownSession(context, key)
-    await store.updateState(key, clientState(stateDelta))
+    await store.updateState(key, clientState(stateDelta, context.limits))
     return c.json(await sessionWithEvents(context, key))
   })
   app.delete(SESSION, async c => {
@@ -190,7 +191,7 @@ function refuseEvents(events: readonly unknown[] | null | undefined): void {
 }
 
 async function create(context: ServerContext, key: SessionKey, state: State): Promise<AdkSession> {
-  const session = await context.runtime.store.createSession(key, clientState(state))
+  const session = await context.runtime.store.createSession(key, clientState(state, context.limits))
   return toAdk({ key, state: session.state, updatedAt: session.updatedAt })
 }
 

@@ -8,7 +8,7 @@ import type { Problem, RunItem } from '../../chat-protocol.js'
 import { errorResponse } from '../../error-response.js'
 import { Refusal } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
-import { badField, type InputPart, mediaPart, readBody } from '../read-body.js'
+import { badField, checkMessages, type InputPart, mediaPart, readBody } from '../read-body.js'
 import { startStreamedRun } from '../start-run.js'
 import { sessionOfChat, toUiMessages, turnBack, type UiHistoryMessage } from './chat-session.js'
 import { streamChat } from './chat-stream.js'
@@ -57,7 +57,8 @@ async function historyOf(context: ServerContext, key: SessionKey): Promise<UiHis
 }
 
 async function chat(c: Context<ServerEnv>, context: ServerContext): Promise<Response> {
-  const request = await readBody(c, ChatRequest)
+  const body = await readBody(c, ChatRequest)
+  const request = { ...body, messages: await checkMessages(body.messages, UiMessage, context.limits) }
   const ask = askOf(request)
   if (ask.kind === 'resume') return resume(c, context, ask.message)
   const parts = inputOf(ask.message)
@@ -125,15 +126,16 @@ const UiMessage = z.object({
 /** The body of `POST /api/chat`, as the AI SDK's `DefaultChatTransport` sends it. */
 const ChatRequest = z.object({
   id: z.string().min(1).max(256),
-  messages: z.array(UiMessage).min(1),
+  /** Checked one by one, as `UiMessage`. */
+  messages: z.array(z.unknown()).min(1),
   trigger: z.enum(['submit-message', 'regenerate-message']).nullish(),
   messageId: z.string().nullish(),
   /** Lango's own: the model of this run, passed as `body` of the transport. */
   model: z.string().min(1).max(256).nullish(),
 })
 
-type ChatRequest = z.infer<typeof ChatRequest>
 type UiMessage = z.infer<typeof UiMessage>
+type ChatRequest = Omit<z.infer<typeof ChatRequest>, 'messages'> & { messages: UiMessage[] }
 
 /** What a request asks for: a new message, a turn again, an edited message, or to resume after approvals. */
 type ChatAsk =

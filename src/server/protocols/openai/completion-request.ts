@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { isRecord } from '../../../base/is-record.js'
 import { parseJson, toJson } from '../../../base/json.js'
+import { createPause } from '../../../base/pause.js'
 import { AgentError } from '../../../errors.js'
 import type { RuntimeInfo } from '../../../runtime/info.js'
 import type { Message, ToolCall } from '../../../session/message.js'
@@ -34,7 +35,8 @@ const Call = z.object({
   function: z.object({ name: z.string(), arguments: z.string() }),
 })
 
-const ChatMessage = z.discriminatedUnion('role', [
+/** A message of a request. */
+export const ChatMessage = z.discriminatedUnion('role', [
   z.object({ role: z.literal('system'), content: Text }),
   z.object({ role: z.literal('developer'), content: Text }),
   z.object({ role: z.literal('user'), content: Anything }),
@@ -50,7 +52,8 @@ const ChatMessage = z.discriminatedUnion('role', [
 /** The body of `POST /v1/chat/completions`. Fields that are not named here are ignored. */
 export const CompletionRequest = z.object({
   model: z.string().max(256).optional(),
-  messages: z.array(ChatMessage).min(1),
+  /** Checked one by one, as `ChatMessage`. */
+  messages: z.array(z.unknown()).min(1),
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
   n: z.number().int().nullish(),
@@ -62,7 +65,7 @@ export const CompletionRequest = z.object({
 })
 
 export type CompletionRequest = z.infer<typeof CompletionRequest>
-export type CompletionMessage = CompletionRequest['messages'][number]
+export type CompletionMessage = z.infer<typeof ChatMessage>
 export type TextContent = z.infer<typeof Text>
 
 /** Refuses options that would have no effect. */
@@ -113,7 +116,7 @@ export interface SortedMessages {
  * Divides the messages of a request. Those after the last answer are new, and one of them must be the user's;
  * instructions among them are new as well.
  */
-export function sortMessages(messages: readonly CompletionMessage[]): SortedMessages {
+export async function sortMessages(messages: readonly CompletionMessage[]): Promise<SortedMessages> {
   const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant' || role === 'tool')
   const names = callNames(messages)
   const fresh = messages.slice(lastAnswer + 1)
@@ -124,7 +127,12 @@ export function sortMessages(messages: readonly CompletionMessage[]): SortedMess
   if (parts.length === 0) {
     throw badField('messages', 'The last message must be the user’s: there is nothing new to answer.')
   }
-  const earlier = messages.slice(0, lastAnswer + 1).map((message, index) => stored(message, names, index))
+  const pause = createPause()
+  const earlier: Message[] = []
+  for (const [index, message] of messages.slice(0, lastAnswer + 1).entries()) {
+    earlier.push(stored(message, names, index))
+    await pause()
+  }
   return { earlier, instructions, parts }
 }
 

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { messageOf } from '../../../errors.js'
 import type { Message, SessionKey } from '../../../session/message.js'
+import { appendAll } from '../../../session/session-pages.js'
 import type { Problem, RunEvent, RunUsage, StartedRun } from '../../chat-protocol.js'
 import type { ServerContext } from '../../server-context.js'
 import { type ModelFinish, modelFinish, runProblem, streamTruncated } from '../start-run.js'
@@ -169,7 +170,7 @@ export async function fillSession(
   messages: readonly Message[],
 ): Promise<void> {
   await store.createSession(key, {}, { title: TITLE })
-  for (const message of messages) await store.appendMessage(key, message)
+  await appendAll(store, key, messages)
 }
 
 /** Deletes a session after its only run. Never fails: `sweepThrowaways` deletes what remains. */

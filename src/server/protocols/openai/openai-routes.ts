@@ -3,15 +3,17 @@
 import { type Context, Hono } from 'hono'
 import { AgentError } from '../../../errors.js'
 import type { RunInput } from '../../../runtime/runtime.js'
-import type { Message, SessionKey } from '../../../session/message.js'
+import type { SessionKey } from '../../../session/message.js'
+import { appendAll } from '../../../session/session-pages.js'
 import type { Problem, RunUsage } from '../../chat-protocol.js'
 import { orTimeout } from '../../or-timeout.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, type StreamChunk, streamResponse } from '../../sse.js'
-import { readBody } from '../read-body.js'
+import { checkMessages, readBody } from '../read-body.js'
 import { runHeaders, startRun, startStreamedRun } from '../start-run.js'
 import {
   agentNames,
+  ChatMessage,
   CompletionRequest,
   modelOf,
   refuseUnsupported,
@@ -41,7 +43,7 @@ export function openaiRoutes(context: ServerContext): Hono<ServerEnv> {
 async function complete(c: Context<ServerEnv>, context: ServerContext): Promise<Response> {
   const request = await readBody(c, CompletionRequest)
   refuseUnsupported(request)
-  const sorted = sortMessages(request.messages)
+  const sorted = await sortMessages(await checkMessages(request.messages, ChatMessage, context.limits))
   const run = await begin(c, context, request, sorted)
   run.leaveOn(c.req.raw.signal)
   const headers = answerHeaders(run)
@@ -106,7 +108,7 @@ async function addInstructions(
   if (!(await store.loadSession(key, { maxMessages: 1 }))) {
     await store.createSession(key, {}, { title: titleOf(parts) })
   }
-  for (const message of instructions) await store.appendMessage(key, message satisfies Message)
+  await appendAll(store, key, instructions)
 }
 
 /** OpenAI's clients expect the code `model_not_found`. */

@@ -1,0 +1,405 @@
+/**
+ * How long a load keeps the event loop of a server busy. A real `lango serve` on SQLite and on PostgreSQL; the delay
+ * of its loop is measured inside it, the latency of /api/health by another process, and the delay of a process that
+ * does nothing (the control) shows what the machine itself adds.
+ *
+ *     node --import tsx bench/stall.ts [--json] [--only NAME] [--store sqlite|postgres]
+ */
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, request, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { startPostgres } from '../test/support/postgres-server.js'
+import { startWatchedServer, type WatchedServer } from './support/watched-server.js'
+
+const MESSAGES = Number(process.env.LANGO_BENCH_MESSAGES ?? 100_000)
+const REQUEST_MESSAGES = 20_000
+const STATE_KEYS = 200_000
+const ANSWER_BYTES = 40 * 1024 * 1024
+const DELTA_BYTES = 4096
+const LOCK_MS = 13_000
+const IDLE_MS = 5000
+/** What store work, and what any other work may hold the loop. */
+const STORE_MS = 50
+const OTHER_MS = 250
+
+type StoreName = 'sqlite' | 'postgres'
+
+interface Scene extends WatchedServer {
+  store: StoreName
+}
+
+interface Load {
+  name: string
+  goalMs: number
+  only?: StoreName
+  /** Works on the session that the import has stored. */
+  needsLong?: boolean
+  /** Returns what happened, in a few words; `skipped` when this version has no such command. */
+  run(scene: Scene): Promise<string>
+}
+
+interface Row {
+  bench: 'stall'
+  store: StoreName
+  load: string
+  outcome: string
+  seconds: number
+  /** Milliseconds. */
+  healthP999: number
+  healthMax: number
+  loopP999: number
+  loopMax: number
+  loopBusy: number
+  controlMax: number
+  goalMs: number
+  met: boolean | null
+}
+
+const LOADS: readonly Load[] = [
+  { name: 'idle', goalMs: STORE_MS, run: () => sleep(IDLE_MS, '') },
+  { name: 'foreign lock, 13 s', goalMs: STORE_MS, only: 'sqlite', run: foreignLock },
+  { name: `chat completion, ${REQUEST_MESSAGES} messages`, goalMs: OTHER_MS, run: longCompletion },
+  { name: `session with ${STATE_KEYS} state keys`, goalMs: OTHER_MS, run: wideState },
+  { name: 'model answer, 40 MB', goalMs: OTHER_MS, run: longAnswer },
+  { name: `import, ${MESSAGES} messages`, goalMs: STORE_MS, run: importLong },
+  { name: `export, ${MESSAGES} messages`, needsLong: true, goalMs: STORE_MS, run: exportLong },
+  {
+    name: 'read as ADK events',
+    needsLong: true,
+    goalMs: OTHER_MS,
+    run: scene => expectStatus(readAdk(scene), 200),
+  },
+  {
+    name: 'session detail',
+    needsLong: true,
+    goalMs: STORE_MS,
+    run: scene => expectStatus(get(scene, '/api/sessions/long'), 200),
+  },
+  {
+    name: 'lint',
+    needsLong: true,
+    goalMs: OTHER_MS,
+    run: scene => expectStatus(get(scene, '/api/sessions/long/lint'), 200),
+  },
+  { name: 'search', needsLong: true, goalMs: STORE_MS, run: searchSessions },
+  {
+    name: 'fork',
+    needsLong: true,
+    goalMs: STORE_MS,
+    run: scene => expectStatus(post(scene, '/api/sessions/long/fork', { sessionId: 'copy' }), 201),
+  },
+  {
+    name: 'delete',
+    goalMs: STORE_MS,
+    run: scene => expectStatus(send(scene, 'DELETE', '/api/sessions/copy'), 204),
+  },
+  {
+    name: 'backup',
+    needsLong: true,
+    goalMs: STORE_MS,
+    run: scene => command(scene, ['backup', join(scene.folder, 'backup.db')]),
+  },
+  {
+    name: 'erase',
+    needsLong: true,
+    goalMs: STORE_MS,
+    run: scene => command(scene, ['erase', '--user', 'user', '--yes']),
+  },
+]
+
+const only = optionOf('--only')
+const onlyStore = optionOf('--store')
+const rows: Row[] = []
+const model = await startModel()
+for (const store of ['sqlite', 'postgres'] as const) {
+  if (onlyStore === undefined || onlyStore === store) await measureStore(store)
+}
+model.close()
+if (process.argv.includes('--json')) console.log(JSON.stringify(rows, null, 2))
+else printRows()
+process.exit(rows.some(row => row.met === false) ? 1 : 0)
+
+function optionOf(name: string): string | undefined {
+  const at = process.argv.indexOf(name)
+  return at < 0 ? undefined : process.argv[at + 1]
+}
+
+async function measureStore(store: StoreName): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'lango-bench-'))
+  const postgres = store === 'postgres' ? await startPostgres({ durable: true }) : undefined
+  try {
+    const scene = await startScene(store, folder, postgres?.url)
+    try {
+      for (const load of LOADS) {
+        const isWanted = only === undefined || load.name === 'idle' || load.name.includes(only)
+        if (isWanted && (load.only ?? store) === store) await measure(scene, load)
+      }
+    } finally {
+      await scene.stop()
+    }
+  } finally {
+    await postgres?.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function startScene(store: StoreName, folder: string, url: string | undefined): Promise<Scene> {
+  const { port } = model.address() as AddressInfo
+  const server = await startWatchedServer(folder, {
+    store: url ?? 'sqlite:./lango.db',
+    agent: { model: 'local/model' },
+    providers: {
+      local: { type: 'openai-compatible', baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: 'none' },
+    },
+    server: { streamsPerUser: 2000, runsPerUser: 2000, ...raisedLimits() },
+  })
+  const scene = { ...server, store }
+  // Compiled code and lazy parts are loaded by a run of each kind, so that they are not measured.
+  for (const text of ['warm-up', 'again']) await complete(scene, [{ role: 'user', content: text }])
+  await post(scene, '/api/sessions', { sessionId: 'warm' })
+  await readAdk(scene, 'warm')
+  return scene
+}
+
+/** The loads exceed the default limits on purpose: what is refused cannot be measured. */
+function raisedLimits(): object {
+  return process.env.LANGO_BENCH_DEFAULT_LIMITS
+    ? {}
+    : { maxMessages: REQUEST_MESSAGES, maxStateKeys: STATE_KEYS }
+}
+
+async function measure(scene: Scene, load: Load): Promise<void> {
+  process.stderr.write(`${scene.store}: ${load.name} …\n`)
+  const watched = [scene.server, scene.client, scene.control]
+  await prepare(scene, load)
+  await Promise.all(watched.map(one => one.ask('reset')))
+  const writer = startWriter(scene)
+  const started = performance.now()
+  const outcome = await load.run(scene)
+  const seconds = (performance.now() - started) / 1000
+  const written = await writer.stop()
+  // The delay of a stall is recorded after it.
+  await sleep(100)
+  const [server, client, control] = await Promise.all(watched.map(one => one.ask('read')))
+  if (!server || !client || !control) return
+  // What the control was delayed in the same time is the machine's.
+  const met = outcome === 'skipped' ? null : server.max <= load.goalMs + control.max
+  rows.push({
+    bench: 'stall',
+    store: scene.store,
+    load: load.name,
+    outcome: [outcome, written].filter(Boolean).join(', '),
+    seconds: round(seconds),
+    healthP999: round(client.health.p999),
+    healthMax: round(client.health.max),
+    loopP999: round(server.p999),
+    loopMax: round(server.max),
+    loopBusy: round(server.busy),
+    controlMax: round(control.max),
+    goalMs: load.goalMs,
+    met,
+  })
+  const { loopMax, loopBusy, controlMax, healthMax } = rows.at(-1) ?? {}
+  process.stderr.write(`  ${JSON.stringify({ outcome, seconds: round(seconds), healthMax, loopMax, loopBusy, controlMax })}\n`)
+}
+
+/** With `--only`, a load that needs the long session finds it imported. */
+async function prepare(scene: Scene, load: Load): Promise<void> {
+  if (only !== undefined && load.needsLong) await importLong(scene)
+}
+
+/** A client that writes to the store every 100 ms: it shows what a load does to the writes of others. */
+function startWriter(scene: Scene): { stop(): Promise<string> } {
+  let isOver = false
+  let refused = 0
+  const work = (async () => {
+    while (!isOver) {
+      const { status } = await post(scene, '/api/sessions', {})
+      if (status !== 201) refused += 1
+      await sleep(100)
+    }
+  })()
+  return {
+    stop: async () => {
+      isOver = true
+      await work
+      return refused === 0 ? '' : `${refused} writes refused`
+    },
+  }
+}
+
+async function foreignLock({ folder }: Scene): Promise<string> {
+  const database = new DatabaseSync(join(folder, 'lango.db'))
+  database.exec('BEGIN IMMEDIATE')
+  await sleep(LOCK_MS)
+  database.exec('COMMIT')
+  database.close()
+  return ''
+}
+
+async function longCompletion(scene: Scene): Promise<string> {
+  const messages = Array.from({ length: REQUEST_MESSAGES }, (_, index) => ({
+    role: index % 2 === 0 ? 'user' : 'assistant',
+    content: `Message number ${index}, with some words in it.`,
+  }))
+  return expectStatus(complete(scene, [...messages.slice(1), { role: 'user', content: 'short' }]), 200)
+}
+
+async function wideState(scene: Scene): Promise<string> {
+  const state = Object.fromEntries(Array.from({ length: STATE_KEYS }, (_, index) => [`key-${index}`, index]))
+  return expectStatus(post(scene, '/apps/lango/users/user/sessions', { sessionId: 'wide', state }), 200)
+}
+
+async function longAnswer(scene: Scene): Promise<string> {
+  return expectStatus(complete(scene, [{ role: 'user', content: 'long' }]), 200)
+}
+
+async function importLong({ folder, lango }: Scene): Promise<string> {
+  const file = join(folder, 'long.jsonl')
+  const key = { appName: 'lango', userId: 'user', sessionId: 'long' }
+  const header = { lango: 'session', version: 1, key, state: {}, createdAt: 1, messages: MESSAGES }
+  const lines = Array.from({ length: MESSAGES }, (_, index) =>
+    JSON.stringify({
+      role: index % 2 === 0 ? 'user' : 'assistant',
+      author: index % 2 === 0 ? 'user' : 'agent',
+      content: `Message number ${index}: ${'some words '.repeat(20)}`,
+      id: `event-${index}`,
+      timestamp: index,
+    }),
+  )
+  await writeFile(file, `${[JSON.stringify(header), ...lines].join('\n')}\n`)
+  const { code, errors } = await lango(['sessions', 'import', file, '--trust'])
+  return code === 0 ? '' : `exit ${code}: ${errors.slice(0, 200)}`
+}
+
+async function exportLong({ folder, lango }: Scene): Promise<string> {
+  const { code, errors } = await lango([
+    'sessions',
+    'export',
+    'long',
+    '-o',
+    join(folder, 'out.jsonl'),
+    '--trust',
+  ])
+  return code === 0 ? '' : `exit ${code}: ${errors.slice(0, 200)}`
+}
+
+async function searchSessions(scene: Scene): Promise<string> {
+  return expectStatus(get(scene, '/api/sessions?search=long&limit=100'), 200)
+}
+
+/** A command of the terminal that a release may not have yet. */
+async function command({ lango }: Scene, args: readonly string[]): Promise<string> {
+  const help = await lango(['--help'])
+  if (!new RegExp(`^\\s+${args[0]}\\b`, 'm').test(help.output)) return 'skipped'
+  const { code, errors } = await lango([...args, '--trust'])
+  return code === 0 ? '' : `exit ${code}: ${errors.slice(0, 200)}`
+}
+
+function readAdk(scene: Scene, id = 'long'): Promise<Answer> {
+  return get(scene, `/apps/lango/users/user/sessions/${id}`)
+}
+
+interface Answer {
+  status: number
+  bytes: number
+  text: string
+}
+
+function complete(scene: Scene, messages: readonly object[]): Promise<Answer> {
+  return post(scene, '/v1/chat/completions', { model: 'lango', messages })
+}
+
+function get(scene: Scene, path: string): Promise<Answer> {
+  return send(scene, 'GET', path)
+}
+
+function post(scene: Scene, path: string, body: object): Promise<Answer> {
+  return send(scene, 'POST', path, body)
+}
+
+/** A connection for each request: one that was kept open may be closed by the server while it is reused. */
+async function send({ url }: Scene, method: string, path: string, body?: object): Promise<Answer> {
+  const sent = request(url + path, { method, agent: false, headers: { 'content-type': 'application/json' } })
+  sent.end(body ? JSON.stringify(body) : undefined)
+  try {
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    const answer = { status: response.statusCode ?? 0, bytes: 0, text: '' }
+    for await (const chunk of response) {
+      answer.bytes += chunk.length
+      if (answer.text.length < 300) answer.text += String(chunk).slice(0, 300)
+    }
+    return answer
+  } catch (error) {
+    return { status: 0, bytes: 0, text: String(error) }
+  }
+}
+
+async function expectStatus(answer: Promise<Answer>, wanted: number): Promise<string> {
+  const { status, bytes, text } = await answer
+  return status === wanted ? `${status}, ${(bytes / 1e6).toFixed(1)} MB` : `${status}: ${text}`
+}
+
+/** A model that answers `long` with 40 MB and everything else with a word. */
+async function startModel(): Promise<Server> {
+  const chunk = (content: string) =>
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'model', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`
+  const end = `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'model', choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\ndata: [DONE]\n\n`
+  const server = createServer(async (incoming, response) => {
+    let body = ''
+    for await (const piece of incoming) body += piece
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const delta = chunk('abcdefg '.repeat(DELTA_BYTES / 8))
+    if (/"content":\s*"long"/.test(body)) {
+      for (let sent = 0; sent < ANSWER_BYTES; sent += DELTA_BYTES) {
+        if (!response.write(delta)) await new Promise(resolve => response.once('drain', resolve))
+      }
+    } else response.write(chunk('Yes.'))
+    response.end(end)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return server
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10
+}
+
+function printRows(): void {
+  const header = [
+    'store',
+    'load',
+    's',
+    'health p99.9',
+    'max',
+    'loop p99.9',
+    'max',
+    'busy',
+    'control',
+    'goal',
+    '',
+    '',
+  ]
+  const cells = rows.map(row => [
+    row.store,
+    row.load,
+    String(row.seconds),
+    ...[row.healthP999, row.healthMax, row.loopP999, row.loopMax, row.loopBusy, row.controlMax].map(String),
+    `≤ ${row.goalMs} ms`,
+    row.met === null ? '' : row.met ? 'met' : 'MISSED',
+    row.outcome,
+  ])
+  const widths = header.map((title, at) => Math.max(title.length, ...cells.map(row => row[at]?.length ?? 0)))
+  for (const line of [header, ...cells])
+    console.log(
+      line
+        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+}
