@@ -45,6 +45,11 @@ export abstract class SdkProvider<Client> implements Provider {
     })
   }
 
+  /** Without a key no request can be sent, so there is nothing to load. */
+  async load(): Promise<void> {
+    if (this.#apiKey() !== undefined || !this.needsKey()) await this.connect('models')
+  }
+
   async listModels(signal?: AbortSignal): Promise<ModelInfo[]> {
     try {
       const found: ModelInfo[] = []

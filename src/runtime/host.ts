@@ -28,6 +28,8 @@ export interface RuntimeHost {
   readonly agentName: string
   readonly model: string
   readonly run: Run
+  /** Loads what the first run would load. */
+  load(): Promise<void>
   /** Ends what was started for the runs: tool servers, the sending of spans. */
   close(): Promise<void>
 }
@@ -87,6 +89,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     agentName: rootAgent.name,
     model: models.rootReference,
     run,
+    load: () => models.load(),
     close: async () => {
       await tools.close()
       await telemetry?.shutdown()

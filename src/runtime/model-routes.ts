@@ -39,6 +39,7 @@ export class ModelRoutes implements RunModels {
   rootReference = ''
   readonly #options: ModelRoutesOptions
   readonly #adapters = new Map<string, BaseLlm>()
+  readonly #references = new Set<string>()
   readonly #calibration: CalibratedTokens
 
   constructor(options: ModelRoutesOptions) {
@@ -49,7 +50,20 @@ export class ModelRoutes implements RunModels {
   /** A model for an agent that names its model by a reference. */
   routed(reference: string): BaseLlm {
     this.check(reference)
+    this.#references.add(reference)
     return new RoutedModel(reference, request => this.#ofRun().#route(reference, request))
+  }
+
+  /** Loads the SDKs of the agents' models. One that cannot be loaded is reported by the run that needs it. */
+  async load(): Promise<void> {
+    const { registry, logger } = this.#options
+    for (const reference of this.#references) {
+      try {
+        await registry.resolve(reference).provider.load?.()
+      } catch (error) {
+        logger.warn('The SDK of a model could not be loaded', { model: reference, error: messageOf(error) })
+      }
+    }
   }
 
   /** Throws when a reference names no configured provider. */

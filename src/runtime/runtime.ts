@@ -30,7 +30,7 @@ export type { RunInput }
 export interface Runtime {
   /** The runtime's store, for listing, reading and deleting sessions. */
   readonly store: SessionStore
-  /** Loads ADK and builds the agents now instead of with the first run. */
+  /** Loads ADK, the SDKs of the agents' models and what reads sessions, and builds the agents, now instead of at first use. */
   ready(): Promise<void>
   /**
    * One message, as a stream of events. Throws only before `run-start`; leaving the loop early is an abort.
@@ -154,7 +154,8 @@ class LangoRuntime implements Runtime {
   }
 
   async ready(): Promise<void> {
-    await this.#load()
+    const host = await this.#load()
+    await Promise.all([host.load(), import('./chat-view.js'), import('./lint.js'), import('./models.js')])
   }
 
   async *run(input: RunInput): AsyncGenerator<RunEvent, void, undefined> {

@@ -1,7 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { pathToFileURL } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
+import { createClient } from '../../src/client/create-client.js'
+import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango, startLango } from './lango.js'
 
@@ -63,4 +66,30 @@ test('lango serve refuses what would be open to everybody, and ports that are no
   expect((await fetch(`${url}/api/info`)).status).toBe(401)
   const known = await fetch(`${url}/api/info`, { headers: { authorization: 'Bearer a-token-of-ann' } })
   expect(await known.json()).toMatchObject({ user: 'ann' })
+})
+
+test('when lango serve listens, everything that runs, messages and checks need is loaded', {
+  timeout: 120_000,
+}, async () => {
+  const cwd = await temporaryFolder()
+  const model = await startStrictProvider({ profile: 'openai-chat', script: () => ({ text: 'Loaded.' }) })
+  onTestFinished(() => model.close())
+  const local = { type: 'openai-compatible', baseUrl: model.baseUrl, apiKey: 'none' }
+  const config = { store: 'sqlite:./lango.db', providers: { local }, agent: { model: 'local/gpt-4.1' } }
+  await writeFile(join(cwd, 'lango.config.json'), JSON.stringify(config))
+  const imports = [pathToFileURL(join(import.meta.dirname, 'refuse-after-listen.mjs')).href]
+  const child = startLango(['serve', '--port', '0', '--json'], { cwd, imports })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const lines = createInterface({ input: child.stdout ?? process.stdin })[Symbol.asyncIterator]()
+  const { url } = JSON.parse((await lines.next()).value ?? '{}') as { url: string }
+  const client = createClient({ baseUrl: url })
+  const { runId } = await client.start('s1', { text: 'Hello' })
+  const events = []
+  for await (const event of client.follow(runId)) events.push(event)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', text: 'Loaded.' })
+  expect(await client.messages('s1')).toMatchObject({ totalMessages: 2 })
+  expect(await client.session('s1')).toMatchObject({ totalMessages: 2 })
+  for (const path of ['/api/models', '/api/sessions/s1/lint', '/metrics', '/api/openapi.json']) {
+    expect((await fetch(url + path)).status, path).toBe(200)
+  }
 })
