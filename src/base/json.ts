@@ -16,9 +16,47 @@ export function toJson(value: unknown): string {
   }
 }
 
-/** Any value as the plain JSON data that a store keeps. */
+/**
+ * Any value as the plain JSON data that a store keeps. Plain data is copied without writing it as text: texts of
+ * many megabytes are shared instead of being written and parsed.
+ */
 export function toJsonData(value: unknown): unknown {
-  return JSON.parse(toJson(value))
+  const copy = copyPlain(value, 0)
+  return copy === NOT_PLAIN ? JSON.parse(toJson(value)) : copy
+}
+
+const NOT_PLAIN = Symbol('not plain data')
+/** Deeper data, which may contain itself, is left to the conversion by text. */
+const DEEPEST = 40
+
+/** A copy that equals what JSON makes of the value, or `NOT_PLAIN` when that takes more than copying. */
+function copyPlain(value: unknown, depth: number): unknown {
+  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value
+  if (typeof value === 'number') return Number.isFinite(value) && !Object.is(value, -0) ? value : NOT_PLAIN
+  if (typeof value !== 'object' || depth > DEEPEST) return NOT_PLAIN
+  if (Array.isArray(value)) {
+    const items: unknown[] = []
+    for (const item of value) {
+      const copy = copyPlain(item, depth + 1)
+      if (copy === NOT_PLAIN) return NOT_PLAIN
+      items.push(copy)
+    }
+    return items
+  }
+  return copyObject(value, depth)
+}
+
+function copyObject(value: object, depth: number): unknown {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if ((prototype !== Object.prototype && prototype !== null) || 'toJSON' in value) return NOT_PLAIN
+  const fields: Record<string, unknown> = {}
+  for (const [name, item] of Object.entries(value)) {
+    if (item === undefined) continue
+    const copy = name === '__proto__' ? NOT_PLAIN : copyPlain(item, depth + 1)
+    if (copy === NOT_PLAIN) return NOT_PLAIN
+    fields[name] = copy
+  }
+  return fields
 }
 
 function withoutLoops(): (this: unknown, key: string, value: unknown) => unknown {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPause } from './pause.js'
+import { atOnce, createPause, inSlices, type Steps } from './pause.js'
 
 test('timers fire while a loop of resolved promises pauses', async () => {
   const pause = createPause(1)
@@ -19,4 +19,19 @@ test('within the interval it does not wait for the event loop', async () => {
   })
   for (let round = 0; round < 1000; round += 1) await pause()
   expect(turned).toBe(false)
+})
+
+test('work in steps has the same result at once and in slices, and timers fire between slices', async () => {
+  let fired = 0
+  let steps = 0
+  function* work(until: () => boolean): Steps<string> {
+    for (steps = 0; !until() && steps < 10_000_000; steps += 1) yield
+    return 'done'
+  }
+  expect(atOnce(work(() => steps === 3))).toBe('done')
+  setTimeout(() => {
+    fired = 1
+  }, 0)
+  expect(await inSlices(work(() => fired === 1))).toBe('done')
+  expect(fired).toBe(1)
 })

@@ -12,3 +12,30 @@ export function createPause(everyMs = EVERY_MS): () => Promise<void> {
 }
 
 const EVERY_MS = 5
+
+/**
+ * A pause for code that is not a loop but a step of long work, such as one call among many. All callers share its
+ * clock: after 5 ms of any work the next caller waits for one turn of the event loop.
+ */
+export const letOthersRun = createPause()
+
+/** Work in small steps: a generator that yields between them and returns the result. */
+export type Steps<Result> = Generator<void, Result, void>
+
+/** The result of the work, without a pause. */
+export function atOnce<Result>(steps: Steps<Result>): Result {
+  let step = steps.next()
+  while (!step.done) step = steps.next()
+  return step.value
+}
+
+/** The result of the work; other work of the process runs between the steps. */
+export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
+  const pause = createPause()
+  let step = steps.next()
+  while (!step.done) {
+    await pause()
+    step = steps.next()
+  }
+  return step.value
+}

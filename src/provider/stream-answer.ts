@@ -3,6 +3,7 @@
  * the answer, and retry when that may help. A provider adds only its wire.
  */
 import { setMaxListeners } from 'node:events'
+import { letOthersRun } from '../base/pause.js'
 import type { AnswerContext } from './assemble-stream.js'
 import type {
   GenerateRequest,
@@ -66,7 +67,9 @@ export async function* streamAnswer<Body, Chunk>(
     if (signal?.aborted) throw abortedError(context)
     const wire = connect()
     const { body, event, mappedNames } = prepare(wire, request)
+    await letOthersRun()
     yield event
+    await letOthersRun()
     const answer: AnswerContext = {
       ...context,
       origin: { vendor: wire.vendor, model: request.model },

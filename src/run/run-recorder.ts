@@ -1,5 +1,6 @@
 import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
+import { letOthersRun } from '../base/pause.js'
 import { AgentError, invariant, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { SessionKey } from '../session/message.js'
@@ -181,6 +182,7 @@ export class RunRecorder {
     this.#requests = []
     // Converted to JSON data, so that stored events equal those that a client in another process receives.
     const records = toJsonData(events) as RunEventRecord[]
+    await letOthersRun()
     const { store, key, lease } = this.#parts
     const step = { key, runId: this.runId, fence: lease.fence, events: records, requests, ...write }
     try {

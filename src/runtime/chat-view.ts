@@ -2,7 +2,8 @@
 
 import { convertContents } from '../adk/model/convert-messages.js'
 import type { Event } from '../adk/sdk.js'
-import { messagesToContents, restoreEvents } from '../adk/session/messages-to-events.js'
+import { messagesToContents, restoringEvents } from '../adk/session/messages-to-events.js'
+import { inSlices } from '../base/pause.js'
 import type { ProviderPart } from '../provider/provider.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
@@ -112,5 +113,5 @@ export async function readAdkEvents(
 ): Promise<Event[]> {
   const messages: StoredMessage[] = []
   for await (const page of messagePages(store, key, range)) messages.push(...page)
-  return restoreEvents(messages, { rootAgentName })
+  return inSlices(restoringEvents(messages, { rootAgentName }))
 }

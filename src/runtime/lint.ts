@@ -5,6 +5,7 @@
 
 import { messagesToProvider } from '../adk/messages-to-provider.js'
 import { isRequestTool } from '../base/names.js'
+import { atOnce, inSlices, type Steps } from '../base/pause.js'
 import { AgentError } from '../errors.js'
 import type { Finding } from '../provider/repair/finding.js'
 import { lintHistory } from '../provider/repair/lint-history.js'
@@ -46,7 +47,7 @@ export async function lintSession(
     key,
     messages: session.totalMessages,
     ...(skipped > 0 ? { truncated: { skipped } } : {}),
-    profiles: lintMessages(looked, profiles),
+    profiles: await inSlices(linting(looked, profiles)),
   }
 }
 
@@ -55,17 +56,28 @@ export function lintMessages(
   messages: readonly Message[],
   profiles: readonly string[] = Object.keys(PROFILES),
 ): ProfileLint[] {
+  return atOnce(linting(messages, profiles))
+}
+
+function* linting(messages: readonly Message[], profiles: readonly string[]): Steps<ProfileLint[]> {
   const numbered = messages.map((message, index) => ({ message, seq: seqOf(message, index) }))
   const sent = numbered.filter(({ message }) => !isRequestToPerson(message))
   const history = messagesToProvider(sent.map(({ message }) => message))
-  const seqs = sent.flatMap(({ message, seq }) => messagesToProvider([message]).map(() => seq))
+  const seqs: number[] = []
+  for (const { message, seq } of sent) {
+    yield
+    for (const _part of messagesToProvider([message])) seqs.push(seq)
+  }
   // One message alone becomes as many neutral messages as it does among others; should that ever be untrue,
   // no place is better than a wrong one.
   const places = seqs.length === history.length ? seqs : []
-  return profiles.map(profile => {
+  const verdicts: ProfileLint[] = []
+  for (const profile of profiles) {
+    yield
     const findings = lintHistory(history, profile).map(finding => placed(finding, places))
-    return summarize(profile, findings)
-  })
+    verdicts.push(summarize(profile, findings))
+  }
+  return verdicts
 }
 
 /** ADK leaves messages with these calls out of every request: they are questions to a person. */

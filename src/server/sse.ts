@@ -5,6 +5,7 @@
  */
 
 import type { Context } from 'hono'
+import { letOthersRun } from '../base/pause.js'
 import { messageOf } from '../errors.js'
 import { orTimeout } from './or-timeout.js'
 import type { ServerContext, ServerEnv } from './server-context.js'
@@ -138,6 +139,41 @@ class StreamPump {
     clearTimeout(this.#stalled)
     this.#leave()
   }
+}
+
+/** Characters that are sent together. */
+const PIECE = 64 * 1024
+
+/** A JSON answer whose text is written while the client reads it, in pieces. Other requests are served in between. */
+export function jsonInPieces(write: () => Iterable<string>, headers: Record<string, string> = {}): Response {
+  const pieces = joined(write())
+  const body = new ReadableStream<Uint8Array>({
+    pull: async controller => {
+      const { done, value } = await pieces.next()
+      if (done) controller.close()
+      else controller.enqueue(Buffer.from(value))
+    },
+    cancel: async () => void (await pieces.return()),
+  })
+  return new Response(body, { headers: { 'content-type': 'application/json', ...headers } })
+}
+
+async function* joined(pieces: Iterable<string>): AsyncGenerator<string, void, undefined> {
+  let text = ''
+  for (const piece of pieces) {
+    text += piece
+    if (text.length < PIECE) continue
+    yield text
+    text = ''
+    await letOthersRun()
+  }
+  if (text !== '') yield text
+}
+
+/** A text as the inside of a JSON string, in pieces. JSON joins surrogates that a cut has separated. */
+export function* jsonText(text: string): Generator<string> {
+  for (let at = 0; at < text.length; at += PIECE)
+    yield JSON.stringify(text.slice(at, at + PIECE)).slice(1, -1)
 }
 
 /** Server-sent events without id and type. */

@@ -1,4 +1,5 @@
 import { isRecord } from '../../base/is-record.js'
+import { letOthersRun } from '../../base/pause.js'
 import { AgentError, checkArgument, messageOf } from '../../errors.js'
 import type {
   GenerateRequest,
@@ -94,8 +95,11 @@ export class ModelAdapter extends BaseLlm {
     stream = false,
     abortSignal?: AbortSignal,
   ): AsyncGenerator<LlmResponse, void> {
+    await letOthersRun()
     const request = this.#requestParts(llmRequest)
+    await letOthersRun()
     let fitted = this.#fit(request)
+    await letOthersRun()
     for (let attempt = 1; ; attempt += 1) {
       this.#reportCut(llmRequest, fitted)
       const answer = new ResponseAccumulator(callIdsOf(request.messages))
@@ -139,6 +143,7 @@ export class ModelAdapter extends BaseLlm {
       if (stream && partial) yield partial
       if (event.type === 'done') break
     }
+    await letOthersRun()
     const failure = noAnswer(answer, `${this.provider.id}/${this.model}`)
     if (failure) throw failure
     const response = { ...answer.complete(), modelVersion: `${this.provider.id}/${this.model}` }

@@ -1,5 +1,6 @@
 import { parseJson } from '../../base/json.js'
 import { DEFAULT_AGENT_NAME, isRequestTool } from '../../base/names.js'
+import { atOnce, type Steps } from '../../base/pause.js'
 import { checkMessages, checkOptions } from '../../errors.js'
 import { type Message, normalizeRole, toolCallKind } from '../../session/message.js'
 import { type CallItem, type Identified, identifyCalls } from '../../session/pair-calls.js'
@@ -40,7 +41,7 @@ export function messagesToEvents(messages: readonly Message[], options: RestoreO
  */
 export function messagesToContents(messages: readonly Message[]): (Content | undefined)[] {
   const rows = messages.map(message => ({ message, parts: partsOf(message), author: '' }))
-  const paired = pairParts(rows, { faithful: true })
+  const paired = atOnce(pairParts(rows, { faithful: true }))
   return messages.map((message, index) => {
     const extra = (message.extra ?? {}) as EventExtra
     const parts = paired[index]?.parts ?? []
@@ -50,19 +51,33 @@ export function messagesToContents(messages: readonly Message[]): (Content | und
 
 /** As `messagesToEvents`, before merging: what was stored, event by event. */
 export function restoreEvents(messages: readonly Message[], options: RestoreOptions): Event[] {
+  return atOnce(restoringEvents(messages, options))
+}
+
+/** Messages between two steps. */
+const STEP = 64
+
+/** As `restoreEvents`, in steps: a whole session may have a hundred thousand messages. */
+export function* restoringEvents(messages: readonly Message[], options: RestoreOptions): Steps<Event[]> {
   const { rootAgentName } = options
-  const rows = messages.map(message => {
-    return { message, parts: partsOf(message), author: eventAuthor(message, { rootAgentName }) }
-  })
-  const paired = pairParts(rows)
-  return messages.flatMap((message, index) => {
+  const rows: PartsOfMessage[] = []
+  for (const message of messages) {
+    rows.push({ message, parts: partsOf(message), author: eventAuthor(message, { rootAgentName }) })
+    if (rows.length % STEP === 0) yield
+  }
+  const paired = yield* pairParts(rows)
+  const events: Event[] = []
+  for (const [index, message] of messages.entries()) {
     const extra = (message.extra ?? {}) as EventExtra
     const { parts = [], callAuthor } = paired[index] ?? {}
     const author = eventAuthor(message, { rootAgentName, callAuthor })
     const content = extra.content === false ? undefined : contentOf(message, extra, parts)
     const event = eventOf(message, extra, author, content, index)
-    return holdsAnswers(message) ? splitAnswers(event, parts) : [event]
-  })
+    if (holdsAnswers(message)) events.push(...splitAnswers(event, parts))
+    else events.push(event)
+    if (index % STEP === 0) yield
+  }
+  return events
 }
 
 /** The parts of one message as its row has them, before ids are given. */
@@ -183,17 +198,23 @@ interface PairedParts {
  * Gives calls and answers their ids: every call another id, every answer the id and, where it has none, the
  * name of its call. `faithful`: doubled ids stay doubled, and arguments and results are whatever their JSON says.
  */
-function pairParts(
+function* pairParts(
   rows: readonly PartsOfMessage[],
   { faithful = false }: { faithful?: boolean } = {},
-): PairedParts[] {
+): Steps<PairedParts[]> {
   const references = referencesOf(rows)
   const ids: PartIds[] = rows.map(() => [])
   for (const [index, identified] of identifyCalls(references, { unique: !faithful }).entries()) {
     const { at, place } = references[index] as Reference
     ;(ids[at] as PartIds)[place] = identified
   }
-  return rows.map((row, index) => toPaired(row, ids[index] ?? [], faithful))
+  yield
+  const paired: PairedParts[] = []
+  for (const [index, row] of rows.entries()) {
+    paired.push(toPaired(row, ids[index] ?? [], faithful))
+    if (index % STEP === 0) yield
+  }
+  return paired
 }
 
 /** A call or an answer, who made it, and the place of its part; a bare result has the first place. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { letOthersRun } from '../../base/pause.js'
 import { AgentError, checkOptions, invariant } from '../../errors.js'
 import type { HistoryCut, Message, Session, SessionKey } from '../../session/message.js'
 import { newestMessagePages, sessionPages } from '../../session/session-pages.js'
@@ -105,9 +106,12 @@ export class SessionServiceAdapter extends BaseSessionService {
     const before = this.#opening && this.#fence.owns(key) ? { throughSeq: this.#opening.seq - 1 } : {}
     const session = await this.#store.loadSession(key, { ...this.#loadOptions(), ...before })
     if (!session) return undefined
+    await letOthersRun()
     this.#options.onLoad?.(session)
     if (session.cut) this.#options.onCut?.(session.cut, key)
-    return this.#toAdk(request.appName, session, request.config)
+    const restored = this.#toAdk(request.appName, session, request.config)
+    await letOthersRun()
+    return restored
   }
 
   /** Concurrent callers get one session: the second one reads what the first one created. */
@@ -159,6 +163,7 @@ export class SessionServiceAdapter extends BaseSessionService {
     const message = eventToMessage(event)
     const stateDelta = persistentStateDelta(event)
     const hasDelta = Object.keys(stateDelta).length > 0
+    await letOthersRun()
     await this.#fence.write(key, fence => {
       if (this.#fence.owns(key)) this.#options.onAppend?.(event)
       const options: AppendOptions = { ...(hasDelta ? { stateDelta } : {}), ...fence }

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
 import { isRecord } from '../../../base/is-record.js'
+import { letOthersRun } from '../../../base/pause.js'
 import { camelCase } from '../../../formats/adk-events.js'
 import type { RunInput } from '../../../runtime/runtime.js'
 import type { Session, SessionKey, State } from '../../../session/message.js'
@@ -14,7 +15,7 @@ import { errorResponse } from '../../error-response.js'
 import { notFound, Refusal } from '../../refusal.js'
 import { clientState, JsonObject } from '../../routes/client-state.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
-import { dataFrames, streamResponse } from '../../sse.js'
+import { dataFrames, jsonInPieces, streamResponse } from '../../sse.js'
 import { badField, checkParts, readBody } from '../read-body.js'
 import { runHeaders, startRun, startStreamedRun } from '../start-run.js'
 import { type AdkEvent, type AdkRunOptions, adkRunEvents } from './adk-run.js'
@@ -145,7 +146,7 @@ function mountAdkSessions(app: Hono<ServerEnv>, context: ServerContext): void {
     refuseEvents(events)
     return c.json(await create(context, keyIn(c, context, sessionId ?? randomUUID()), state ?? {}))
   })
-  app.get(SESSION, async c => c.json(await sessionWithEvents(context, keyIn(c, context))))
+  app.get(SESSION, async c => sessionAnswer(await sessionWithEvents(context, keyIn(c, context))))
   app.post(SESSION, async c => {
     const body = await readBody(c, JsonObject)
     const key = keyIn(c, context)
@@ -159,7 +160,7 @@ function mountAdkSessions(app: Hono<ServerEnv>, context: ServerContext): void {
     const key = keyIn(c, context)
     await ownSession(context, key)
     await store.updateState(key, clientState(stateDelta, context.limits))
-    return c.json(await sessionWithEvents(context, key))
+    return sessionAnswer(await sessionWithEvents(context, key))
   })
   app.delete(SESSION, async c => {
     const key = keyIn(c, context)
@@ -169,6 +170,15 @@ function mountAdkSessions(app: Hono<ServerEnv>, context: ServerContext): void {
     await store.deleteSession(key)
     // Not 204: ADK's own client reads the answer as JSON.
     return c.json(null)
+  })
+}
+
+/** A session as JSON, written event by event while the client reads: a long one would block the event loop. */
+function sessionAnswer({ events, lastUpdateTime, ...session }: AdkSession): Response {
+  return jsonInPieces(function* () {
+    yield `${JSON.stringify(session).slice(0, -1)},"events":[`
+    for (const [index, event] of events.entries()) yield `${index === 0 ? '' : ','}${JSON.stringify(event)}`
+    yield `],"lastUpdateTime":${JSON.stringify(lastUpdateTime)}}`
   })
 }
 
@@ -191,8 +201,40 @@ function refuseEvents(events: readonly unknown[] | null | undefined): void {
 }
 
 async function create(context: ServerContext, key: SessionKey, state: State): Promise<AdkSession> {
-  const session = await context.runtime.store.createSession(key, clientState(state, context.limits))
-  return toAdk({ key, state: session.state, updatedAt: session.updatedAt })
+  const { store } = context.runtime
+  const given = clientState(state, context.limits)
+  await letOthersRun()
+  const [first = {}, ...others] = slicesOf(given)
+  const session = await store.createSession(key, first)
+  try {
+    for (const slice of others) {
+      await store.updateState(key, slice)
+      await letOthersRun()
+    }
+  } catch (error) {
+    await store.deleteSession(key)
+    throw error
+  }
+  const all =
+    others.length === 0 ? session.state : Object.assign({ ...session.state }, ...others.map(withoutTemporary))
+  return toAdk({ key, state: all, updatedAt: session.updatedAt })
+}
+
+/** State keys that are stored in one transaction. */
+const STATE_SLICE = 2000
+
+function slicesOf(state: State): State[] {
+  const entries = Object.entries(state)
+  const starts = Array.from(
+    { length: Math.ceil(entries.length / STATE_SLICE) },
+    (_, index) => index * STATE_SLICE,
+  )
+  return starts.map(start => Object.fromEntries(entries.slice(start, start + STATE_SLICE)))
+}
+
+/** What a store keeps of a state. */
+function withoutTemporary(state: State): State {
+  return Object.fromEntries(Object.entries(state).filter(([key]) => !key.startsWith('temp:')))
 }
 
 async function sessionWithEvents(context: ServerContext, key: SessionKey): Promise<AdkSession> {

@@ -8,7 +8,7 @@ import { appendAll } from '../../../session/session-pages.js'
 import type { Problem, RunUsage } from '../../chat-protocol.js'
 import { orTimeout } from '../../or-timeout.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
-import { DONE, dataFrames, type StreamChunk, streamResponse } from '../../sse.js'
+import { DONE, dataFrames, jsonInPieces, jsonText, type StreamChunk, streamResponse } from '../../sse.js'
 import { checkMessages, readBody } from '../read-body.js'
 import { runHeaders, startRun, startStreamedRun } from '../start-run.js'
 import {
@@ -50,9 +50,10 @@ async function complete(c: Context<ServerEnv>, context: ServerContext): Promise<
   const created = Math.floor(Date.now() / 1000)
   if (!request.stream) {
     const answer = await wholeCompletion(run, created)
-    return 'problem' in answer
-      ? openaiProblemResponse(answer.problem, headers)
-      : c.json(answer.completion, 200, headers)
+    if ('problem' in answer) return openaiProblemResponse(answer.problem, headers)
+    return answer.text.length > LONG_ANSWER
+      ? longCompletion(answer, headers)
+      : c.json(answer.complete(answer.text), 200, headers)
   }
   const includeUsage = request.stream_options?.include_usage === true
   return streamCompletion(c, { context, run, headers, created, includeUsage })
@@ -160,7 +161,7 @@ function line(id: string, owner: string): ModelLine {
 async function wholeCompletion(
   run: CompletionRun,
   created: number,
-): Promise<{ completion: object } | { problem: Problem }> {
+): Promise<WholeText | { problem: Problem }> {
   let text = ''
   let reasoning = ''
   for await (const step of run.steps()) {
@@ -169,11 +170,31 @@ async function wholeCompletion(
     else if (step.type === 'problem') return step
     else if (step.type === 'end') {
       const { finish, usage } = step
-      return { completion: toCompletion(run, { created, text, reasoning, finish, usage }) }
+      const facts = { created, reasoning, finish, usage }
+      return { text, complete: content => toCompletion(run, { ...facts, text: content }) }
     }
   }
   // The caller has disconnected.
-  return { completion: {} }
+  return { text, complete: () => ({}) }
+}
+
+/** An answer, and the completion that holds a text. */
+interface WholeText {
+  text: string
+  complete(text: string): object
+}
+
+/** Characters from which on an answer is written in pieces: as one text it would block the event loop. */
+const LONG_ANSWER = 256 * 1024
+const PLACE = '\u0001the answer\u0001'
+
+function longCompletion({ text, complete }: WholeText, headers: Record<string, string>): Response {
+  const [head = '', tail = ''] = JSON.stringify(complete(PLACE)).split(JSON.stringify(PLACE).slice(1, -1))
+  return jsonInPieces(function* () {
+    yield head
+    yield* jsonText(text)
+    yield tail
+  }, headers)
 }
 
 interface StreamedCompletion {
