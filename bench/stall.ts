@@ -4,20 +4,21 @@
  * does nothing (the control) shows what the machine itself adds. The goals are for the time in which the loop was held:
  * its delay without the time in which the process waited for a processor.
  *
- *     node --import tsx bench/stall.ts [--json] [--only NAME] [--store sqlite|postgres]
+ *     node --import tsx bench/stall.ts [--json] [--only NAME] [--store sqlite|postgres] [--raised]
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseSync } from '@photostructure/sqlite'
+import { DEFAULT_LIMITS } from '../src/server/server-context.js'
 import { startPostgres } from '../test/support/postgres-server.js'
 import { type Answer, complete, get, post, readAdk, send, startLoadModel } from './support/load.js'
 import { startWatchedServer, type WatchedServer } from './support/watched-server.js'
 
 const MESSAGES = Number(process.env.LANGO_BENCH_MESSAGES ?? 100_000)
-const REQUEST_MESSAGES = 20_000
-const STATE_KEYS = 200_000
+/** With `--raised`, limits are high enough for everything. */
+const RAISED = process.argv.includes('--raised')
 const LOCK_MS = 13_000
 const IDLE_MS = 5000
 /** What store work, and what any other work may hold the loop. */
@@ -61,8 +62,10 @@ interface Row {
 const LOADS: readonly Load[] = [
   { name: 'idle', goalMs: STORE_MS, run: () => sleep(IDLE_MS, '') },
   { name: 'foreign lock, 13 s', goalMs: STORE_MS, only: 'sqlite', run: foreignLock },
-  { name: `chat completion, ${REQUEST_MESSAGES} messages`, goalMs: OTHER_MS, run: longCompletion },
-  { name: `session with ${STATE_KEYS} state keys`, goalMs: OTHER_MS, run: wideState },
+  completionOf(20_000),
+  completionOf(DEFAULT_LIMITS.maxMessages),
+  stateOf(200_000),
+  stateOf(DEFAULT_LIMITS.maxStateKeys),
   { name: 'model answer, 40 MB', goalMs: OTHER_MS, run: longAnswer },
   { name: `import, ${MESSAGES} messages`, goalMs: STORE_MS, run: importLong },
   { name: `export, ${MESSAGES} messages`, needsLong: true, goalMs: STORE_MS, run: exportLong },
@@ -161,11 +164,9 @@ async function startScene(store: StoreName, folder: string, url: string | undefi
   return scene
 }
 
-/** The loads exceed the default limits on purpose: what is refused cannot be measured. */
+/** What is refused by default can be measured as well. */
 function raisedLimits(): object {
-  return process.env.LANGO_BENCH_DEFAULT_LIMITS
-    ? {}
-    : { maxMessages: REQUEST_MESSAGES, maxStateKeys: STATE_KEYS }
+  return RAISED ? { maxMessages: 20_000, maxStateKeys: 200_000, maxValues: 300_000 } : {}
 }
 
 async function measure(scene: Scene, load: Load): Promise<void> {
@@ -238,17 +239,31 @@ async function foreignLock({ folder }: Scene): Promise<string> {
   return ''
 }
 
-async function longCompletion(scene: Scene): Promise<string> {
-  const messages = Array.from({ length: REQUEST_MESSAGES }, (_, index) => ({
-    role: index % 2 === 0 ? 'user' : 'assistant',
-    content: `Message number ${index}, with some words in it.`,
-  }))
-  return expectStatus(complete(scene, [...messages.slice(1), { role: 'user', content: 'short' }]), 200)
+/** A completion with so many messages; more than the default limit are refused, unless limits are raised. */
+function completionOf(count: number): Load {
+  const run = async (scene: Scene) => {
+    const messages = Array.from({ length: count - 1 }, (_, index) => ({
+      role: index % 2 === 0 ? 'assistant' : 'user',
+      content: `Message number ${index}, with some words in it.`,
+    }))
+    const isRefused = !RAISED && count > DEFAULT_LIMITS.maxMessages
+    return expectStatus(
+      complete(scene, [...messages, { role: 'user', content: 'short' }]),
+      isRefused ? 413 : 200,
+    )
+  }
+  return { name: `chat completion, ${count} messages`, goalMs: OTHER_MS, run }
 }
 
-async function wideState(scene: Scene): Promise<string> {
-  const state = Object.fromEntries(Array.from({ length: STATE_KEYS }, (_, index) => [`key-${index}`, index]))
-  return expectStatus(post(scene, '/apps/lango/users/user/sessions', { sessionId: 'wide', state }), 200)
+/** A new session with so many state keys. */
+function stateOf(count: number): Load {
+  const run = async (scene: Scene) => {
+    const state = Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, index]))
+    const isRefused = !RAISED && count > DEFAULT_LIMITS.maxStateKeys
+    const created = post(scene, '/apps/lango/users/user/sessions', { sessionId: `wide-${count}`, state })
+    return expectStatus(created, isRefused ? 413 : 200)
+  }
+  return { name: `session with ${count} state keys`, goalMs: OTHER_MS, run }
 }
 
 async function longAnswer(scene: Scene): Promise<string> {
@@ -269,19 +284,12 @@ async function importLong({ folder, lango }: Scene): Promise<string> {
     }),
   )
   await writeFile(file, `${[JSON.stringify(header), ...lines].join('\n')}\n`)
-  const { code, errors } = await lango(['sessions', 'import', file, '--trust'])
+  const { code, errors } = await lango(['sessions', 'import', file])
   return code === 0 ? '' : `exit ${code}: ${errors.slice(0, 200)}`
 }
 
 async function exportLong({ folder, lango }: Scene): Promise<string> {
-  const { code, errors } = await lango([
-    'sessions',
-    'export',
-    'long',
-    '-o',
-    join(folder, 'out.jsonl'),
-    '--trust',
-  ])
+  const { code, errors } = await lango(['sessions', 'export', 'long', '-o', join(folder, 'out.jsonl')])
   return code === 0 ? '' : `exit ${code}: ${errors.slice(0, 200)}`
 }
 
@@ -293,13 +301,13 @@ async function searchSessions(scene: Scene): Promise<string> {
 async function command({ lango }: Scene, args: readonly string[]): Promise<string> {
   const help = await lango(['--help'])
   if (!new RegExp(`^\\s+${args[0]}\\b`, 'm').test(help.output)) return 'skipped'
-  const { code, errors } = await lango([...args, '--trust'])
+  const { code, errors } = await lango(args)
   return code === 0 ? '' : `exit ${code}: ${errors.slice(0, 200)}`
 }
 
 async function expectStatus(answer: Promise<Answer>, wanted: number): Promise<string> {
   const { status, bytes, text } = await answer
-  return status === wanted ? `${status}, ${(bytes / 1e6).toFixed(1)} MB` : `${status}: ${text}`
+  return status === wanted ? `${status}, ${(bytes / 1e6).toFixed(1)} MB` : `${status}: ${text.slice(0, 300)}`
 }
 
 function round(value: number): number {

@@ -3,6 +3,9 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
+/** Characters of an answer that are kept. */
+const KEPT = 20_000
+
 /** What every request needs of a server. */
 interface Address {
   url: string
@@ -34,13 +37,15 @@ export function post(server: Address, path: string, body: object): Promise<Answe
 /** A connection for each request: one that was kept open may be closed by the server while it is reused. */
 export async function send({ url }: Address, method: string, path: string, body?: object): Promise<Answer> {
   const sent = request(url + path, { method, agent: false, headers: { 'content-type': 'application/json' } })
+  // An error after the answer has begun ends the loop over its chunks.
+  sent.on('error', () => {})
   sent.end(body ? JSON.stringify(body) : undefined)
   try {
     const [response] = (await once(sent, 'response')) as [IncomingMessage]
     const answer = { status: response.statusCode ?? 0, bytes: 0, text: '' }
     for await (const chunk of response) {
       answer.bytes += chunk.length
-      if (answer.text.length < 300) answer.text += String(chunk).slice(0, 300)
+      if (answer.text.length < KEPT) answer.text += String(chunk)
     }
     return answer
   } catch (error) {
@@ -51,24 +56,25 @@ export async function send({ url }: Address, method: string, path: string, body?
 const ANSWER_BYTES = 40 * 1024 * 1024
 const DELTA_BYTES = 4096
 
-/** A model on a port of its own: `long` is answered with 40 MB, `hang` never, `tool` with a call of the tool `big`. */
+/** A model on a port of its own: `long` is answered with 40 MB, `hang` when it is released, `tool` with a call of the tool `big`. */
 export interface LoadModel {
   /** The configuration of a provider for it. */
   provider: object
+  /** Ends the answers that hang. */
+  release(): void
   close(): void
 }
 
 export async function startLoadModel(): Promise<LoadModel> {
-  const open = new Set<{ destroy(): void }>()
+  const hanging = new Set<() => void>()
   const server: Server = createServer(async (incoming, response) => {
-    open.add(response)
     let body = ''
     for await (const piece of incoming) body += piece
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const asked = lastMessage(body)
     if (asked === 'hang') {
       response.write(chunk({ content: 'Wait.' }))
-      return
+      await new Promise<void>(resolve => hanging.add(resolve))
     }
     if (asked === 'long') {
       const delta = chunk({ content: 'abcdefg '.repeat(DELTA_BYTES / 8) })
@@ -78,18 +84,21 @@ export async function startLoadModel(): Promise<LoadModel> {
     } else if (asked === 'tool') {
       const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'big', arguments: '{}' } }
       response.write(chunk({ tool_calls: [call] }))
-    } else response.write(chunk({ content: 'Yes.' }))
+    } else if (asked !== 'hang') response.write(chunk({ content: 'Yes.' }))
     response.end(`${chunk({}, asked === 'tool' ? 'tool_calls' : 'stop')}data: [DONE]\n\n`)
-    open.delete(response)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {
     provider: { type: 'openai-compatible', baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: 'none' },
+    release: () => {
+      for (const resume of hanging) resume()
+      hanging.clear()
+    },
     close: () => {
-      for (const response of open) response.destroy()
       server.close()
+      server.closeAllConnections()
     },
   }
 }

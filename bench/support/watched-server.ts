@@ -59,9 +59,11 @@ export interface WatchedServer {
   stop(): Promise<void>
 }
 
-export async function startWatchedServer(folder: string, config: object): Promise<WatchedServer> {
-  await writeFile(join(folder, 'lango.config.json'), JSON.stringify(config))
-  const args = ['--import', TSX, '--import', WATCH, MAIN, 'serve', '--json', '--port', '0', '--trust']
+/** `config` is data, or the text of a configuration in code. */
+export async function startWatchedServer(folder: string, config: object | string): Promise<WatchedServer> {
+  if (typeof config === 'string') await writeFile(join(folder, 'lango.config.mjs'), config)
+  else await writeFile(join(folder, 'lango.config.json'), JSON.stringify(config))
+  const args = ['--import', TSX, '--import', WATCH, MAIN, 'serve', '--json', '--port', '0']
   const flags = process.env.LANGO_BENCH_PROFILE
     ? ['--cpu-prof', '--cpu-prof-dir', process.env.LANGO_BENCH_PROFILE]
     : []
@@ -116,5 +118,5 @@ async function runLango(folder: string, args: readonly string[]) {
 
 /** What the shell has set must not decide what is measured. */
 function quietEnvironment(): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR }
+  return { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR, LANGO_TRUST: '1' }
 }

@@ -181,6 +181,11 @@ const historySchema = group({
   maxMessages: wholeNumber(1)
     .optional()
     .describe('Maximum number of messages sent to a model. Default: none, or 100 when the budget is off.'),
+  maxAnswerLength: wholeNumber(1000)
+    .optional()
+    .describe(
+      'Maximum number of characters in one answer of a model. A longer answer ends there, with the finish reason `length`. Default 4194304.',
+    ),
   observationalMemory: flag.optional().describe('Changes the default budget to 8000. Default false.'),
   repair: oneOf(['repair', 'strict', 'explain'])
     .optional()

@@ -119,7 +119,13 @@ const SETTINGS: Allowed = {
     store: isLocalStore,
     agent: AGENT,
     history: {
-      keys: { maxMessageTokenBudget: any, maxMessages: any, observationalMemory: any, repair: any },
+      keys: {
+        maxMessageTokenBudget: any,
+        maxMessages: any,
+        maxAnswerLength: any,
+        observationalMemory: any,
+        repair: any,
+      },
     },
     runs: { keys: { maxRunning: any } },
     tools: {

@@ -66,7 +66,7 @@ export const serverSchema = group({
   maxValues: wholeNumber(100)
     .optional()
     .describe(
-      'Maximum number of JSON values in a request body, counted before it is parsed. Default 250000.',
+      'Maximum number of JSON values in a request body, counted before it is parsed. Default 100000.',
     ),
 }).superRefine((server, context) => {
   if (Object.keys(server.tokens).length > 0 || isLoopback(server.host)) return

@@ -56,6 +56,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     logger,
     budgetTokens,
     repairMode: options.history?.repair,
+    maxAnswerLength: options.history?.maxAnswerLength,
   })
   const rootAgent = makeRootAgent(options, models, tools)
   const run = createRuns({

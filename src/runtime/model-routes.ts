@@ -31,6 +31,7 @@ export interface ModelRoutesOptions {
   /** As in `ModelAdapterOptions`. */
   budgetTokens: number | 'off'
   repairMode: RepairMode | undefined
+  maxAnswerLength?: number | undefined
 }
 
 /** The models of one runtime. Agents hold routed models, because a run may choose another one. */
@@ -89,7 +90,7 @@ export class ModelRoutes implements RunModels {
     const chosen = scope?.model && reference === this.rootReference ? scope.model : reference
     const model = this.#adapter(chosen)
     if (!scope) return { model }
-    reportTo(scope, request, chosen)
+    reportTo(scope, request, chosen, this.#options.logger)
     if (scope.isOwnRequest(request)) return { model }
     if (scope.wrapUpGranted) return { model: new SpentModel() }
     return {
@@ -106,7 +107,7 @@ export class ModelRoutes implements RunModels {
   #adapter(reference: string): BaseLlm {
     const known = this.#adapters.get(reference)
     if (known) return known
-    const { registry, budgetTokens, repairMode } = this.#options
+    const { registry, budgetTokens, repairMode, maxAnswerLength } = this.#options
     const { provider, model } = registry.resolve(reference)
     const calibration = this.#calibration
     const adapter = new ModelAdapter({
@@ -114,7 +115,7 @@ export class ModelRoutes implements RunModels {
       model,
       budgetTokens,
       calibration,
-      ...defined({ repairMode }),
+      ...defined({ repairMode, maxAnswerLength }),
     })
     this.#adapters.set(reference, adapter)
     return adapter
@@ -138,7 +139,7 @@ export function firstReference(agent: BaseAgent): string {
 }
 
 /** Passes the reports of the model layer to the run. */
-function reportTo(scope: RunScope, request: LlmRequest, reference: string): void {
+function reportTo(scope: RunScope, request: LlmRequest, reference: string, logger: Logger): void {
   let step = 0
   const listener = (message: ModelReport) => {
     if (message.type === 'cut') scope.historyCut(message.cut)
@@ -147,6 +148,8 @@ function reportTo(scope: RunScope, request: LlmRequest, reference: string): void
       const { history, cut } = message
       step = scope.requestSent({ ...sent, model: reference, history, cuts: cut ? [cut] : [] })
     }
+    if (message.type === 'answer-cut')
+      logger.warn('An answer was ended at its longest length', { model: reference, length: message.length })
     if (message.type === 'error' && !scope.isOwnRequest(request)) scope.nestedFailed(message.error)
     if (message.type === 'usage') scope.modelUsed(request, step, reference, completeUsage(message.usage))
   }

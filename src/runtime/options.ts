@@ -45,6 +45,8 @@ export interface HistoryOptions {
   maxMessageTokenBudget?: number | 'off' | undefined
   /** Default: none, or 100 when the budget is off. */
   maxMessages?: number | undefined
+  /** The most characters of one answer; a longer one ends there with the finish reason `length`. Default 4,194,304. */
+  maxAnswerLength?: number | undefined
   /** Makes 8,000 the default budget. */
   observationalMemory?: boolean | undefined
   /** What to do with a history that a model would refuse. Default `repair`. */

@@ -79,7 +79,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxStateKeys: 5000,
   maxParts: 1000,
   maxDepth: 50,
-  maxValues: 250_000,
+  maxValues: 100_000,
   runsPerUser: 8,
   streamsPerUser: 32,
   attemptsPerAddress: 10,

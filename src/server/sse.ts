@@ -5,9 +5,8 @@
  */
 
 import type { Context } from 'hono'
-import { letOthersRun } from '../base/pause.js'
+import { letOthersRun, orTimeout } from '../base/pause.js'
 import { messageOf } from '../errors.js'
-import { orTimeout } from './or-timeout.js'
 import type { ServerContext, ServerEnv } from './server-context.js'
 
 /** Bytes to send, and the number of events in them, for the metrics. */

@@ -195,7 +195,7 @@ const WRONG: [input: Nested, message: string][] = [
   ],
   [
     JSON.parse('{ "store": "memory:", "agent": { "model": "demo/demo" }, "history": { "__proto__": 1 } }'),
-    '`history.__proto__` (1) is not a known key. Known keys here: maxMessageTokenBudget, maxMessages, observationalMemory, repair.',
+    '`history.__proto__` (1) is not a known key. Known keys here: maxMessageTokenBudget, maxMessages, maxAnswerLength, observationalMemory, repair.',
   ],
   [
     at('telemetry', { constructor: 1 }),
@@ -403,7 +403,13 @@ const EVERYTHING = {
     maxTurns: 1,
     maxDelegations: 1,
   },
-  history: { maxMessageTokenBudget: 'off', maxMessages: 1, observationalMemory: true, repair: 'strict' },
+  history: {
+    maxMessageTokenBudget: 'off',
+    maxMessages: 1,
+    maxAnswerLength: 1000,
+    observationalMemory: true,
+    repair: 'strict',
+  },
   tools: {
     builtIn: ['read_file'],
     workspace: '.',

@@ -8,7 +8,7 @@ import type {
   ProviderMessage,
   RepairMode,
 } from '../../provider/provider.js'
-import type { RequestEvent } from '../../provider/stream-event.js'
+import type { RequestEvent, StreamEvent } from '../../provider/stream-event.js'
 import type { HistoryCut } from '../../session/message.js'
 import type { Usage } from '../../session/usage.js'
 import { withoutInheritedNames } from '../adk-quirks.js'
@@ -33,6 +33,8 @@ export interface ModelAdapterOptions {
   budgetTokens?: number | 'off' | undefined
   /** What to do with a history that the model would refuse. Default `repair`. */
   repairMode?: RepairMode | undefined
+  /** The most characters of one answer, text and thoughts; a longer one ends there as `length`. Default 4,194,304. */
+  maxAnswerLength?: number | undefined
   /** What was learnt about the model's tokens. */
   calibration?: Calibration | undefined
 }
@@ -139,8 +141,14 @@ export class ModelAdapter extends BaseLlm {
         report(llmRequest, { type: 'request', request: event, history, ...(cut ? { cut } : {}) })
       }
       if (event.type === 'usage') this.#observe(llmRequest, event.usage, fitted)
-      const partial = answer.add(event)
+      const bounded = this.#bounded(event, answer)
+      const partial = answer.add(bounded)
       if (stream && partial) yield partial
+      if (bounded !== event) {
+        answer.add({ type: 'done', finishReason: 'length' })
+        report(llmRequest, { type: 'answer-cut', length: answer.length })
+        break
+      }
       if (event.type === 'done') break
     }
     await letOthersRun()
@@ -150,6 +158,13 @@ export class ModelAdapter extends BaseLlm {
     const unknown = answerUnknownTools(llmRequest, response)
     if (unknown.length > 0) report(llmRequest, { type: 'unknown-tools', names: unknown })
     yield response
+  }
+
+  /** The event itself, or what of its text an answer may still hold. */
+  #bounded(event: StreamEvent, answer: ResponseAccumulator): StreamEvent {
+    if (event.type !== 'text-delta' && event.type !== 'reasoning-delta') return event
+    const left = (this.#options.maxAnswerLength ?? MOST_CHARACTERS) - answer.length
+    return event.text.length <= left ? event : { ...event, text: event.text.slice(0, left) }
   }
 
   #requestParts(llmRequest: LlmRequest): RequestParts {
@@ -199,6 +214,9 @@ export class ModelAdapter extends BaseLlm {
     report(llmRequest, { type: 'usage', usage, estimatedTokens })
   }
 }
+
+/** Several times what any model writes; a server that never ends its answer is stopped there. */
+const MOST_CHARACTERS = 4 * 1024 * 1024
 
 /** After an overflow the estimate was wrong by an unknown amount; this share of it is tried once. */
 const OVERFLOW_SHARE = 0.7
@@ -341,6 +359,8 @@ export type ModelReport =
       history: { messages: number; tokens: number }
       cut?: HistoryCut
     }
+  /** The answer was longer than allowed and ends with so many characters. */
+  | { type: 'answer-cut'; length: number }
   /** The call is made once more, before anything of the answer was seen. */
   | { type: 'resend'; reason: 'context-overflow' | 'malformed-call'; error?: AgentError }
   /** `estimatedTokens` is the estimate for the whole request. */

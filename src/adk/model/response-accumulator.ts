@@ -17,6 +17,7 @@ import type { AdkFinishReason, LlmResponse, Part } from '../sdk.js'
 export class ResponseAccumulator {
   readonly #parts: OpenPart[] = []
   readonly #takenIds: Set<string>
+  #length = 0
   #usage: Usage | undefined
   #finishReason: FinishReason | undefined
   #finishMessage: string | undefined
@@ -29,6 +30,11 @@ export class ResponseAccumulator {
   /** True once anything of the answer has been gathered. */
   get hasOutput(): boolean {
     return this.#parts.length > 0
+  }
+
+  /** Characters of text and thoughts so far. */
+  get length(): number {
+    return this.#length
   }
 
   get finishReason(): FinishReason | undefined {
@@ -96,6 +102,7 @@ export class ResponseAccumulator {
   }
 
   #addText(kind: 'text' | 'reasoning', event: TextEvent): void {
+    this.#length += event.text.length
     const signature = signed(event)
     const open = this.#openPart(kind, event)
     if (open) {

@@ -4,12 +4,12 @@ import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { RunInput } from '../../runtime/runtime.js'
 import type { RunItem, RunList } from '../chat-protocol.js'
+import { clientState } from '../client-json.js'
 import { publicError } from '../error-response.js'
 import { notFound } from '../refusal.js'
 import type { ServerContext, ServerEnv, ServerLimits } from '../server-context.js'
 import { type StreamChunk, streamResponse } from '../sse.js'
 import { type ApiApp, addRoute } from './add-route.js'
-import { clientState } from './client-state.js'
 import * as schemas from './schemas.js'
 
 /** Runs: start, read, follow, stop, approve, inspect. */

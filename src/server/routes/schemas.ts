@@ -1,7 +1,7 @@
 /** The schemas of the native API, for validation and for the OpenAPI document. */
 
 import { z } from '@hono/zod-openapi'
-import { JsonObject } from './client-state.js'
+import { JsonObject } from '../client-json.js'
 
 const count = z.number().int().min(0)
 const sessionId = z.string().min(1).max(256)

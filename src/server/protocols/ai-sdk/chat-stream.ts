@@ -2,9 +2,9 @@
 
 import type { Context } from 'hono'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../../../base/markers.js'
+import { orTimeout } from '../../../base/pause.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { RunEvent } from '../../chat-protocol.js'
-import { orTimeout } from '../../or-timeout.js'
 import type { EventBatch } from '../../runs/event-batch.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, type StreamChunk, streamResponse } from '../../sse.js'

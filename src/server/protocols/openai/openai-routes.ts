@@ -1,12 +1,12 @@
 /** OpenAI's Chat Completions, for clients that take a base URL. */
 
 import { type Context, Hono } from 'hono'
+import { orTimeout } from '../../../base/pause.js'
 import { AgentError } from '../../../errors.js'
 import type { RunInput } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
 import { appendAll } from '../../../session/session-pages.js'
 import type { Problem, RunUsage } from '../../chat-protocol.js'
-import { orTimeout } from '../../or-timeout.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, jsonInPieces, jsonText, type StreamChunk, streamResponse } from '../../sse.js'
 import { checkMessages, readBody } from '../read-body.js'
