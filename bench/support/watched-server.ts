@@ -28,12 +28,12 @@ export class Watched {
     this.#asked += 1
     const id = this.#asked
     return new Promise((resolve, reject) => {
-      const hear = (message: { id: number; report: Report }) => {
+      const receive = (message: { id: number; report: Report }) => {
         if (message.id !== id) return
-        this.child.off('message', hear)
+        this.child.off('message', receive)
         resolve(message.report)
       }
-      this.child.on('message', hear)
+      this.child.on('message', receive)
       this.child.send({ ask: what, id }, error => error && reject(error))
     })
   }

@@ -16,7 +16,7 @@ test.each<[string, unknown]>([
   ['plain data', { a: [1, 'b', null, true, { c: {} }], d: '', e: -1.5e300 }],
   ['fields that are undefined', { a: undefined, b: { c: undefined }, d: [undefined, 1] }],
   ['numbers that JSON lacks', [Number.NaN, Number.POSITIVE_INFINITY, -0, 0]],
-  ['values with toJSON', { at: new Date(0), own: { toJSON: () => 'told' }, error: new URL('http://a/') }],
+  ['values with toJSON', { at: new Date(0), own: { toJSON: () => 'text' }, error: new URL('http://a/') }],
   ['class instances and maps', { map: new Map([[1, 2]]), bytes: new Uint8Array([1, 2]), re: /x/ }],
   ['functions and symbols', { a: () => 1, b: Symbol('x'), c: [() => 1] }],
   ['without a prototype', Object.assign(Object.create(null), { a: 1 })],
