@@ -39,7 +39,8 @@ const CLIENTS = 100
 const MODEL_MS = 200
 
 setLogLevel(LogLevel.ERROR)
-if (process.argv.includes('--clients')) await runClients(process.argv.slice(process.argv.indexOf('--clients') + 1))
+if (process.argv.includes('--clients'))
+  await runClients(process.argv.slice(process.argv.indexOf('--clients') + 1))
 else await main()
 
 async function main(): Promise<void> {
@@ -73,10 +74,17 @@ interface Place {
 }
 
 /** A store whose writes, statements and commits are counted. */
-async function countedStore(url: string): Promise<{ store: SessionStore; database: SqlDatabase; counts: Counts }> {
+async function countedStore(
+  url: string,
+): Promise<{ store: SessionStore; database: SqlDatabase; counts: Counts }> {
   const database = url.startsWith('sqlite:')
     ? await openSqlite({ path: url.slice('sqlite:'.length), sync: 'full' })
-    : await openPostgres({ connectionString: url, poolSize: 10, queryTimeoutMs: 60_000, shownUrl: 'postgres' })
+    : await openPostgres({
+        connectionString: url,
+        poolSize: 10,
+        queryTimeoutMs: 60_000,
+        shownUrl: 'postgres',
+      })
   const counts = { writes: 0 }
   const write = database.write.bind(database)
   database.write = task => {
@@ -199,7 +207,9 @@ async function measureCrowd(report: Report, { folder, postgresUrl }: Place): Pro
     const seconds = (performance.now() - started) / 1000
     delay.disable()
     const failed = outcomes.filter(({ status }) => status === 'rejected').length
-    report.progress(`  ${(count / seconds).toFixed(0)} runs per second, ${counts.writes} writes, ${database.work.commits - before.commits} commits`)
+    report.progress(
+      `  ${(count / seconds).toFixed(0)} runs per second, ${counts.writes} writes, ${database.work.commits - before.commits} commits`,
+    )
     report.atMost(`${name}, ${count} concurrent runs, not answered (+1)`, '', failed + 1, 1, 1)
     if (name === 'SQLite')
       report.atMost(`${name}, longest block of the event loop`, 'ms', delay.max / 1e6, 250, 1)
@@ -236,7 +246,13 @@ async function measureServer(report: Report, { folder, postgresUrl }: Place): Pr
       async () => (await runClientsApart(`${ours.url}/api`, CLIENTS)).perSecond,
       async () => (await runClientsApart(`${bare.url}/bare`, CLIENTS)).perSecond,
     )
-    report.atLeast(`${name}, runs per second with ${CLIENTS} clients`, '/s', 1 / sides.ours, 1 / sides.peer, goal)
+    report.atLeast(
+      `${name}, runs per second with ${CLIENTS} clients`,
+      '/s',
+      1 / sides.ours,
+      1 / sides.peer,
+      goal,
+    )
     report.progress(spread(sides))
     if (name === 'SQLite') {
       const { acceptP99 } = await runClientsApart(`${ours.url}/api`, 500)
@@ -396,7 +412,9 @@ async function measureLargeResult(report: Report, folder: string): Promise<void>
   const file = `${folder}/large.db`
   const runtime = await createRuntime({
     store: `sqlite:${file}`,
-    providers: { play: new ScriptedProvider([{ toolCalls: [{ name: 'dump', id: 'c1' }] }, { text: 'Done.' }]) },
+    providers: {
+      play: new ScriptedProvider([{ toolCalls: [{ name: 'dump', id: 'c1' }] }, { text: 'Done.' }]),
+    },
     agent: {
       name: 'agent',
       model: 'play/model',

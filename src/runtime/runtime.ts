@@ -130,7 +130,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   const { store = 'sqlite:./lango.db' } = options
   const opened = typeof store === 'string' ? await openStore(store) : store
   if (options.retention?.sessionsDays !== undefined && !opened.expire)
-    throw unsupported('expire', 'Add the method to the store, or omit retention.sessionsDays')
+    throw unsupported('expire', 'Add it to the store, or omit retention.sessionsDays')
   const parts = { options, registry, store: opened, logger: options.logger ?? silentLogger }
   return new LangoRuntime(parts, () => import('./host.js').then(module => module.createHost(parts)))
 }
@@ -218,7 +218,7 @@ class LangoRuntime implements Runtime {
   }
 
   async erase(userId: string, options: EraseOptions = {}): Promise<EraseReceipt> {
-    if (!this.store.erase) throw unsupported('erase', 'Add the method to the store')
+    if (!this.store.erase) throw unsupported('erase')
     const own = [...this.#running].filter(([, run]) => run.userId === userId)
     for (const [, { stop }] of own) stop.abort(erasedDuringRun())
     // A run that does not end in time is refused by the store.

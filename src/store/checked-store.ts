@@ -221,7 +221,7 @@ class CheckedStore implements SessionStore {
       checkName('userId', owner.userId)
     }
     return checked(check, async () => {
-      if (!this.#store.erase) throw unsupported('erase', ADD_IT)
+      if (!this.#store.erase) throw unsupported('erase')
       return this.#store.erase(owner, options)
     })
   }
@@ -233,7 +233,7 @@ class CheckedStore implements SessionStore {
       if (options.runsMs !== undefined) checkInteger('runsMs', options.runsMs, 0)
     }
     return checked(check, async () => {
-      if (!this.#store.expire) throw unsupported('expire', ADD_IT)
+      if (!this.#store.expire) throw unsupported('expire')
       return this.#store.expire(options)
     })
   }
@@ -252,8 +252,6 @@ class CheckedStore implements SessionStore {
     return this.#store.close()
   }
 }
-
-const ADD_IT = 'Add the method to the store'
 
 /** Appends to a store in memory complete without returning to the event loop. */
 const APPENDS_BETWEEN_YIELDS = 100

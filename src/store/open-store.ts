@@ -88,7 +88,10 @@ export async function backupStore(
     throw new AgentError('unsupported', 'Only a SQLite store can be copied to a file')
   if (!(await inspectStore(url)).exists)
     throw new AgentError('invalid-argument', `${location.path} does not exist: there is nothing to back up`)
-  const [{ backUp }, { sqliteTools }] = await Promise.all([import('./backup.js'), import('./sqlite.js')])
+  const [{ backUp }, { sqliteTools }] = await Promise.all([
+    import('./backup.js'),
+    import('./sqlite-database.js'),
+  ])
   return backUp(await sqliteTools(), location.path, path, options)
 }
 

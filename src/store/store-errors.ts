@@ -74,7 +74,10 @@ export function storeClosed(): AgentError {
 }
 
 /** A store of the user's own may lack what the contract makes optional. */
-export function unsupported(method: 'erase' | 'expire' | 'backup', advice: string): AgentError {
+export function unsupported(
+  method: 'erase' | 'expire' | 'backup',
+  advice = 'Add the method to the store',
+): AgentError {
   return new AgentError('unsupported', `This store cannot ${method}: it has no ${method}(). ${advice}`, {
     details: { method },
   })

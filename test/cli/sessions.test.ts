@@ -245,9 +245,7 @@ test('an interrupted import keeps nothing of the session that it was reading', a
   })
   child.stdin?.write(`${[header, ...lines].join('\n')}\n`)
   const ended = outcomeOf(child)
-  await expect
-    .poll(async () => (existsSync(join(cwd, 'lango.db')) ? messagesIn(url) : 0))
-    .toBeGreaterThan(0)
+  await expect.poll(async () => (existsSync(join(cwd, 'lango.db')) ? messagesIn(url) : 0)).toBeGreaterThan(0)
   child.kill('SIGINT')
   expect(await ended).toMatchObject({
     code: 130,
