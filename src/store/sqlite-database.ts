@@ -68,7 +68,8 @@ export class SqliteDatabase implements SqlDatabase {
   }
 
   async run(statement: Statement): Promise<readonly Row[]> {
-    if (/^\s*SELECT\b/.test(statement.text)) return this.#reading(() => this.#all(statement))
+    // A VACUUM refuses to run inside a transaction.
+    if (/^\s*(SELECT|VACUUM)\b/.test(statement.text)) return this.#reading(() => this.#all(statement))
     return this.write(function* (): Task<readonly Row[]> {
       return yield statement
     })

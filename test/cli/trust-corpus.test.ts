@@ -44,6 +44,9 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   'lango sessions delete': ['s1', '--yes'],
   'lango sessions import': ['import.jsonl'],
   'lango completion': ['bash'],
+  'lango erase': ['--user', 'u1', '--yes'],
+  'lango backup': ['copy.db'],
+  'lango restore': ['copy.db', '--yes'],
 }
 
 interface CommandLine {

@@ -410,6 +410,7 @@ const EVERYTHING = {
     observationalMemory: true,
     repair: 'strict',
   },
+  runs: { maxRunning: 1 },
   tools: {
     builtIn: ['read_file'],
     workspace: '.',

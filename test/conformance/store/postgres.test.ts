@@ -126,7 +126,7 @@ test('a server that accepts connections and never answers is reported after one 
   const { port } = server.address() as AddressInfo
   const failure = await failureOf(openStore(`postgres://u:p@127.0.0.1:${port}/d?query_timeout=500`))
   expect(failure.code).toBe('store-unavailable')
-  expect(failure.message).toContain('check that the server runs')
+  expect(failure.message).toContain('check the network, the firewall')
   expect(connections).toBe(1)
   server.close()
 })
