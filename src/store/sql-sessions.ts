@@ -3,7 +3,6 @@ import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
   CreateOptions,
   ListQuery,
-  LoadOptions,
   ReadOptions,
   SessionPage,
   SessionSummary,
@@ -32,11 +31,11 @@ import {
   textIn,
 } from './sql-database.js'
 import { detachRuns, forgetRuns, OWNER, tablesOf } from './sql-detach.js'
-import { applyState, copySessionState, readState } from './sql-state.js'
-import { readTail, tailSource } from './sql-tail.js'
+import { findSession, viewSession } from './sql-load.js'
+import { applyState, copySessionState } from './sql-state.js'
 import type { StateChange } from './state-scopes.js'
 import { restoreText } from './storable-text.js'
-import { leaseLost, sessionExists, sessionNotFound, throughSeqOutOfRange } from './store-errors.js'
+import { leaseLost, sessionExists, throughSeqOutOfRange } from './store-errors.js'
 
 export function* createTask(
   dialect: Dialect,
@@ -70,11 +69,6 @@ function* checkMayCreate(
     if (ticket === undefined) throw leaseLost(key, fence)
   }
   if (nestedIn !== undefined) yield* findSession({ ...key, appName: nestedIn }, forKeyShare)
-}
-
-export function* loadTask(key: SessionKey, options: LoadOptions): Task<Session | undefined> {
-  const [session] = yield findStatement(key)
-  return session === undefined ? undefined : yield* viewSession(key, session, options)
 }
 
 export function* forkTask(
@@ -232,40 +226,6 @@ function insertStatement({ now }: Dialect, key: SessionKey, options: CreateOptio
     options.nestedIn ?? null,
     ...titleColumns(tidyTitle(options.title), key.sessionId),
   )
-}
-
-function findStatement(key: SessionKey, lock = ''): Statement {
-  return sql(
-    `SELECT pk, message_count, token_total, turn_seq, created_at, updated_at, title
-      FROM lango_sessions WHERE ${SESSION_KEY}${lock}`,
-    key.appName,
-    key.userId,
-    key.sessionId,
-  )
-}
-
-function* findSession(key: SessionKey, lock = ''): Task<Row> {
-  const [session] = yield findStatement(key, lock)
-  if (session === undefined) throw sessionNotFound(key)
-  return session
-}
-
-function* viewSession(key: SessionKey, row: Row, options: LoadOptions): Task<Session> {
-  const pk = numberIn(row, 'pk')
-  const state = yield* readState(key, pk)
-  const source = yield* tailSource(row, options.throughSeq)
-  const { totalMessages } = source
-  const { messages, cut } = yield* readTail(source, options)
-  return {
-    key: { appName: key.appName, userId: key.userId, sessionId: key.sessionId },
-    state,
-    messages,
-    totalMessages,
-    ...defined({ cut }),
-    ...titleIn(row.title),
-    createdAt: numberIn(row, 'created_at'),
-    updatedAt: numberIn(row, 'updated_at'),
-  }
 }
 
 function toSummary(row: Row, appName: string): SessionSummary {

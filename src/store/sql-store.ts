@@ -27,6 +27,7 @@ import { type MessageRow, messageToRow } from './rows.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { numberIn, type SqlDatabase, type Task } from './sql-database.js'
 import { emptyLog, eraseUser, expireOld } from './sql-erase.js'
+import { loadTask } from './sql-load.js'
 import { openingTasks, type StepParts, stepTask } from './sql-run-steps.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
@@ -35,7 +36,6 @@ import {
   describeStatement,
   forkTask,
   listStatement,
-  loadTask,
   readRows,
   readStatement,
   renameStatement,

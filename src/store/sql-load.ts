@@ -1,8 +1,53 @@
+import { defined } from '../base/defined.js'
 import { effectiveLimits, type Truncated, tokenBudgetTruncate } from '../session/budget.js'
-import type { StoredMessage } from '../session/message.js'
+import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type { LoadOptions } from '../session/session-store.js'
+import { titleIn } from './listing.js'
 import { MESSAGE_COLUMNS, rowToMessage, STARTS_TURN } from './rows.js'
-import { numberIn, type Row, sql, type Task } from './sql-database.js'
+import { numberIn, type Row, type Statement, sql, type Task } from './sql-database.js'
+import { readState } from './sql-state.js'
+import { sessionNotFound } from './store-errors.js'
+
+export function* loadTask(key: SessionKey, options: LoadOptions): Task<Session | undefined> {
+  const [session] = yield findStatement(key)
+  return session === undefined ? undefined : yield* viewSession(key, session, options)
+}
+
+const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
+
+function findStatement(key: SessionKey, lock = ''): Statement {
+  return sql(
+    `SELECT pk, message_count, token_total, turn_seq, created_at, updated_at, title
+      FROM lango_sessions WHERE ${SESSION_KEY}${lock}`,
+    key.appName,
+    key.userId,
+    key.sessionId,
+  )
+}
+
+export function* findSession(key: SessionKey, lock = ''): Task<Row> {
+  const [session] = yield findStatement(key, lock)
+  if (session === undefined) throw sessionNotFound(key)
+  return session
+}
+
+export function* viewSession(key: SessionKey, row: Row, options: LoadOptions): Task<Session> {
+  const pk = numberIn(row, 'pk')
+  const state = yield* readState(key, pk)
+  const source = yield* tailSource(row, options.throughSeq)
+  const { totalMessages } = source
+  const { messages, cut } = yield* readTail(source, options)
+  return {
+    key: { appName: key.appName, userId: key.userId, sessionId: key.sessionId },
+    state,
+    messages,
+    totalMessages,
+    ...defined({ cut }),
+    ...titleIn(row.title),
+    createdAt: numberIn(row, 'created_at'),
+    updatedAt: numberIn(row, 'updated_at'),
+  }
+}
 
 /** The counters of a session's row. */
 interface TailSource {
@@ -14,7 +59,7 @@ interface TailSource {
 }
 
 /** The counters of a session, or what they were before the messages after `throughSeq`. */
-export function* tailSource(row: Row, throughSeq: number | undefined): Task<TailSource> {
+function* tailSource(row: Row, throughSeq: number | undefined): Task<TailSource> {
   const source = {
     pk: numberIn(row, 'pk'),
     totalMessages: numberIn(row, 'message_count'),
@@ -42,7 +87,7 @@ const TURN_BEFORE = `SELECT seq FROM lango_messages WHERE session_pk = ? AND seq
  * limit is exceeded, the current turn is complete, and every kept answer has its call. The cost does not depend on
  * the length of the session.
  */
-export function* readTail(source: TailSource, options: LoadOptions): Task<Truncated<StoredMessage>> {
+function* readTail(source: TailSource, options: LoadOptions): Task<Truncated<StoredMessage>> {
   const limits = effectiveLimits(options.budgetTokens, options.maxMessages)
   const maxMessages = limits.maxMessages ?? Number.POSITIVE_INFINITY
   const tail = new Tail(source)
