@@ -38,7 +38,7 @@ export async function openPostgres(location: PostgresLocation): Promise<SqlDatab
 
 class PostgresDatabase implements SqlDatabase {
   readonly dialect = POSTGRES
-  readonly work = { statements: 0, commits: 0 }
+  readonly work = { statements: 0, control: 0, commits: 0 }
   readonly #pool: Pool
   readonly #location: PostgresLocation
   readonly #clients = new Set<PoolClient>()
@@ -53,7 +53,7 @@ class PostgresDatabase implements SqlDatabase {
   }
 
   async write<T>(task: () => Task<T>): Promise<T> {
-    return this.#transaction('BEGIN', task)
+    return this.#transaction('BEGIN', task, () => this.work.commits++)
   }
 
   async read<T>(task: () => Task<T>): Promise<T> {
@@ -89,16 +89,17 @@ class PostgresDatabase implements SqlDatabase {
     await within(CLOSE_TIMEOUT_MS, ended)
   }
 
-  async #transaction<T>(begin: string, task: () => Task<T>): Promise<T> {
+  async #transaction<T>(begin: string, task: () => Task<T>, onCommit = () => {}): Promise<T> {
     let committing = false
     const attempt = async () => {
       const client = await this.#pool.connect()
       let failure: Error | undefined
       try {
+        this.work.control += 2
         await client.query(begin)
         const result = await this.#steps(client, task)
         committing = true
-        this.work.commits++
+        onCommit()
         await client.query('COMMIT')
         return result
       } catch (error) {

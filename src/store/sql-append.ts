@@ -215,4 +215,4 @@ const TYPES: Partial<Record<(typeof MESSAGE_COLUMNS)[number], string>> = {
 }
 
 /** In a SELECT the server cannot infer the type of a placeholder. */
-const CAST_PLACES = MESSAGE_COLUMNS.map(column => `CAST(? AS ${TYPES[column] ?? 'TEXT'})`).join(', ')
+export const CAST_PLACES = MESSAGE_COLUMNS.map(column => `CAST(? AS ${TYPES[column] ?? 'TEXT'})`).join(', ')

@@ -22,8 +22,10 @@ export type Task<T> = Generator<Statement, T, readonly Row[]>
 
 export interface SqlDatabase {
   readonly dialect: Dialect
-  /** How many statements and commits the database was asked for, transaction control aside. */
-  readonly work: { statements: number; commits: number }
+  /**
+   * What the database was asked for: statements, BEGIN and COMMIT that were sent over a network, and commits of writes.
+   */
+  readonly work: { statements: number; control: number; commits: number }
   /** Runs the task in one transaction. It may run again from the start if the database requires it. */
   write<T>(task: () => Task<T>): Promise<T>
   /** Runs the task over one consistent view of the data. */

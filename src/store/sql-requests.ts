@@ -6,8 +6,7 @@ export function* saveRequestTask(dialect: Dialect, runId: string, step: number, 
   if (dialect.requestLock !== '') yield sql(dialect.requestLock)
   const [run] = yield findRun(dialect, runId)
   if (isDeleted(run)) return
-  const stored =
-    json.length < SHORT_REQUEST ? json : writePartList(yield* storeParts(runId, splitRequest(json)))
+  const stored = isLongRequest(json) ? writePartList(yield* storeParts(runId, splitRequest(json))) : json
   yield sql(
     `INSERT INTO lango_run_requests (run_id, step, stored_at, record) VALUES (?, ?, ${dialect.now}, ?)
       ON CONFLICT (run_id, step) DO UPDATE SET record = excluded.record, stored_at = excluded.stored_at`,
@@ -61,7 +60,7 @@ function* storeParts(runId: string, parts: readonly string[]): Task<number[]> {
   const note = (rows: readonly Row[]) => {
     for (const row of rows) known.set(textIn(row, 'digest'), numberIn(row, 'id'))
   }
-  note(yield sql(PARTS_OF_RUN, runId))
+  note(yield partsOfRun(runId))
   const missing = new Map<string, string>()
   for (const [index, digest] of digests.entries())
     if (!known.has(digest)) missing.set(digest, parts[index] ?? '')
@@ -77,11 +76,13 @@ function* storeParts(runId: string, parts: readonly string[]): Task<number[]> {
     )
   }
   // Another step of the same run may have stored some of them meanwhile.
-  if (digests.some(digest => !known.has(digest))) note(yield sql(PARTS_OF_RUN, runId))
+  if (digests.some(digest => !known.has(digest))) note(yield partsOfRun(runId))
   return digests.map(digest => known.get(digest) ?? 0)
 }
 
-const PARTS_OF_RUN = 'SELECT id, digest FROM lango_run_parts WHERE run_id = ?'
+export function partsOfRun(runId: string): Statement {
+  return sql('SELECT id, digest FROM lango_run_parts WHERE run_id = ?', runId)
+}
 
 const PARTS_PER_STATEMENT = 32
 
@@ -93,6 +94,10 @@ const PARTS_PER_STATEMENT = 32
 
 /** Shorter requests are stored as they are, readable. */
 const SHORT_REQUEST = 4096
+
+export function isLongRequest(json: string): boolean {
+  return json.length >= SHORT_REQUEST
+}
 
 /** Parts are at least this long, except before a place where a new one always begins. */
 const LEAST_PART = 512
@@ -141,6 +146,76 @@ export function writePartList(ids: readonly number[]): string {
   return LIST_MARKER + series.map(writeSeries).join(' ')
 }
 
+/** A request whose new parts have no numbers yet. */
+export interface SplitRequest {
+  /** Numbers in the notation of a part list, and the digests of new parts, in order; `undefined` for a short request. */
+  items: string[] | undefined
+  /** New parts by their digest, as they are stored. */
+  missing: Map<string, string>
+  /** The lowest number that the request refers to. */
+  lowest: number | undefined
+}
+
+/** Splits a request against the parts that its run has. */
+export function splitAgainst(known: ReadonlyMap<string, number>, json: string): SplitRequest {
+  const split: SplitRequest = { items: undefined, missing: new Map(), lowest: undefined }
+  if (!isLongRequest(json)) return split
+  const items: string[] = []
+  let ids: number[] = []
+  const flush = () => {
+    if (ids.length > 0) items.push(writePartList(ids).slice(LIST_MARKER.length))
+    ids = []
+  }
+  for (const part of splitRequest(json)) {
+    const digest = digestOf(part)
+    const id = known.get(digest)
+    if (id === undefined) {
+      flush()
+      items.push(digest)
+      if (!split.missing.has(digest)) split.missing.set(digest, packPart(part))
+    } else {
+      ids.push(id)
+      split.lowest = Math.min(split.lowest ?? id, id)
+    }
+  }
+  flush()
+  return { ...split, items }
+}
+
+/** The parts that the active runs of this process have stored: reading them once per run is enough. Bounded. */
+export class KnownParts {
+  readonly #runs = new Map<string, Map<string, number>>()
+  #size = 0
+
+  get(runId: string): ReadonlyMap<string, number> | undefined {
+    return this.#runs.get(runId)
+  }
+
+  add(runId: string, parts: Iterable<readonly [digest: string, id: number]>): void {
+    const known = this.#runs.get(runId) ?? new Map<string, number>()
+    this.#size -= this.#runs.has(runId) ? known.size + 1 : 0
+    for (const [digest, id] of parts) known.set(digest, id)
+    this.#runs.delete(runId)
+    this.#runs.set(runId, known)
+    this.#size += known.size + 1
+    // The run that wrote longest ago is dropped first; its parts are read again when it writes.
+    for (const [oldest] of this.#runs) {
+      if (this.#size <= MOST_KNOWN || oldest === runId) break
+      this.forget(oldest)
+    }
+  }
+
+  forget(runId: string): void {
+    const known = this.#runs.get(runId)
+    if (known === undefined) return
+    this.#size -= known.size + 1
+    this.#runs.delete(runId)
+  }
+}
+
+/** Digests in memory, of all runs together: some 20 MB at most. */
+const MOST_KNOWN = 100_000
+
 function writeSeries({ first, more, gap }: { first: number; more: number; gap: number }): string {
   if (more === 0) return `${first}`
   return gap === 1 ? `${first}+${more}` : `${first}+${more}*${gap}`
@@ -158,7 +233,7 @@ export function readPartList(stored: string): number[] | undefined {
     })
 }
 
-const LIST_MARKER = 'parts '
+export const LIST_MARKER = 'parts '
 
 /** A part as it is stored: compressed where that makes it shorter. */
 export function packPart(part: string): string {

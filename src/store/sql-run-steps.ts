@@ -5,13 +5,22 @@
 import type { SessionKey } from '../session/message.js'
 import type { Observation, RunOpening, RunRequest, RunStep } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
-import { type MessageRow, messageToRow } from './rows.js'
+import { messageToRow } from './rows.js'
 import type { AppendSql } from './sql-append.js'
-import { type Dialect, type Statement, sql, type Task } from './sql-database.js'
-import { saveRequestTask } from './sql-requests.js'
+import {
+  type Dialect,
+  numberIn,
+  type SqlDatabase,
+  type Statement,
+  sql,
+  type Task,
+  textIn,
+} from './sql-database.js'
+import { isLongRequest, KnownParts, partsOfRun, saveRequestTask, splitAgainst } from './sql-requests.js'
 import { type EventRow, eventRows, observationStatement } from './sql-runs.js'
 import { ensureSession } from './sql-sessions.js'
-import { type StateChange, splitDelta } from './state-scopes.js'
+import { openStatement, type StepRows, stepStatement } from './sql-step-statements.js'
+import { splitDelta } from './state-scopes.js'
 
 /** The tasks that openings and steps are made of. */
 export interface StepParts {
@@ -28,7 +37,7 @@ export interface StepParts {
 export type Opening = { known: true } | { ticket: number; seq?: number }
 
 /** A function that opens a run: serialized once, because a task may run again. */
-export function openingTasks(parts: StepParts, opening: RunOpening) {
+function openingTasks(parts: StepParts, opening: RunOpening) {
   const { key, runId } = opening
   const row = messageToRow(opening.message)
   const events = eventRows(opening.events)
@@ -41,6 +50,17 @@ export function openingTasks(parts: StepParts, opening: RunOpening) {
       return { known: true }
     }
     return (yield* parts.isFirst(key, ticket)) ? { ticket, seq: yield* fill(ticket) } : { ticket }
+  }
+
+  /** The same in two statements, for PostgreSQL. The second sees every ticket, because the first waited for its turn. */
+  function* openInOneTrip(ttlMs: number): Task<Opening> {
+    const ticket = yield* parts.takeTicket(key, ttlMs)
+    const [opened] = yield openStatement(parts.dialect, opening, ticket, row, events)
+    if (numberIn(opened, 'known') > 0) {
+      yield parts.giveBack(key, ticket)
+      return { known: true }
+    }
+    return opened?.seq === null ? { ticket } : { ticket, seq: numberIn(opened, 'seq') }
   }
 
   /** Opens the run of a ticket that has become the first. */
@@ -59,26 +79,108 @@ export function openingTasks(parts: StepParts, opening: RunOpening) {
     return yield* parts.append.appendTask({ key, row, changes: [], fence })
   }
 
-  return { open, begin }
+  return { open, openInOneTrip, begin }
 }
 
-/** A step as rows. */
-interface StepRows {
-  row: MessageRow | undefined
-  changes: readonly StateChange[]
-  events: readonly EventRow[]
-  requests: readonly { step: number; json: string }[]
-}
+/** Opens runs and stores their steps. */
+export class RunWriter {
+  readonly #database: SqlDatabase
+  readonly #parts: StepParts
+  readonly #knownParts = new KnownParts()
+  readonly #isRemote: boolean
 
-/** A function that stores the step. */
-export function stepTask(parts: StepParts, step: RunStep): () => Task<{ seq?: number }> {
-  const rows: StepRows = {
-    row: step.message && messageToRow(step.message),
-    changes: splitDelta('stateDelta', step.stateDelta),
-    events: eventRows(step.events ?? []),
-    requests: (step.requests ?? []).map(requestRow),
+  constructor(database: SqlDatabase, parts: StepParts) {
+    this.#database = database
+    this.#parts = parts
+    this.#isRemote = database.dialect.name === 'postgres'
   }
-  return () => saveTask(parts, step, rows)
+
+  /** The two ways to open a run: with a new ticket, and with one that had to wait. */
+  opening(opening: RunOpening): {
+    open(ttlMs: number): Promise<Opening>
+    begin(ticket: number): Promise<number | undefined>
+  } {
+    const { open, openInOneTrip, begin } = openingTasks(this.#parts, opening)
+    const write = async <T>(task: () => Task<T>, orElse?: () => Task<T>): Promise<T> => {
+      try {
+        return await this.#database.write(task)
+      } catch (error) {
+        // The message replaces another one, or another process has just stored a run with this id.
+        if (orElse === undefined || !this.#database.isDuplicate(error)) throw error
+        return this.#database.write(orElse)
+      }
+    }
+    return {
+      open: async ttlMs => {
+        const task = () => open(ttlMs)
+        const opened = await (this.#isRemote ? write(() => openInOneTrip(ttlMs), task) : write(task))
+        // A new run has no parts yet.
+        if (this.#isRemote && 'seq' in opened) this.#knownParts.add(opening.runId, [])
+        return opened
+      },
+      begin: ticket => write(() => begin(ticket)),
+    }
+  }
+
+  async save(step: RunStep): Promise<{ seq?: number }> {
+    const rows: StepRows = {
+      row: step.message && messageToRow(step.message),
+      changes: splitDelta('stateDelta', step.stateDelta),
+      events: eventRows(step.events ?? []),
+      requests: (step.requests ?? []).map(requestRow),
+    }
+    const { runId } = step
+    try {
+      const stored = this.#isRemote ? await this.#saveInOneTrip(step, rows) : undefined
+      if (stored !== undefined) return stored
+      this.#knownParts.forget(runId)
+      return await this.#database.write(() => saveTask(this.#parts, step, rows))
+    } catch (error) {
+      this.#knownParts.forget(runId)
+      throw error
+    } finally {
+      if (step.release) this.#knownParts.forget(runId)
+    }
+  }
+
+  /** The common step over a network. `undefined` leaves it to the transaction. */
+  async #saveInOneTrip(step: RunStep, rows: StepRows): Promise<{ seq?: number } | undefined> {
+    const { runId } = step
+    if (!areDistinct(rows.requests.map(request => request.step))) return undefined
+    const isLong = rows.requests.some(({ json }) => isLongRequest(json))
+    const known = isLong ? await this.#partsOf(runId) : new Map<string, number>()
+    const requests = rows.requests.map(request => ({ ...request, ...splitAgainst(known, request.json) }))
+    try {
+      const [row] = await this.#database.run(stepStatement(this.#database.dialect, step, rows, requests))
+      if (row === undefined) return undefined
+      if (row.parts !== null) this.#knownParts.add(runId, readNewParts(textIn(row, 'parts')))
+      return rows.row === undefined ? {} : { seq: numberIn(row, 'seq') }
+    } catch (error) {
+      if (this.#database.isDuplicate(error)) return undefined
+      throw error
+    }
+  }
+
+  /** Read once: while the run holds the lease, nobody else stores parts for it. */
+  async #partsOf(runId: string): Promise<ReadonlyMap<string, number>> {
+    const known = this.#knownParts.get(runId)
+    if (known !== undefined) return known
+    const rows = await this.#database.run(partsOfRun(runId))
+    const parts = new Map(rows.map(row => [textIn(row, 'digest'), numberIn(row, 'id')]))
+    this.#knownParts.add(runId, parts)
+    return parts
+  }
+}
+
+function areDistinct(steps: readonly number[]): boolean {
+  return new Set(steps).size === steps.length
+}
+
+function readNewParts(text: string): [digest: string, id: number][] {
+  return text.split(',').map(entry => {
+    const [id = '', digest = ''] = entry.split(' ')
+    return [digest, Number(id)]
+  })
 }
 
 function requestRow({ step, record }: RunRequest): { step: number; json: string } {

@@ -39,7 +39,7 @@ function changeStatement(
   pk: number,
   { scope, key, json }: StateChange,
 ): Statement {
-  const { table, columns } = TABLES[scope]
+  const { table, columns } = STATE_TABLES[scope]
   const owner = scope === 'app' ? [appName] : scope === 'user' ? [appName, userId] : [pk]
   const name = storableText(key)
   if (json === undefined) {
@@ -56,7 +56,7 @@ function changeStatement(
   )
 }
 
-const TABLES = {
+export const STATE_TABLES = {
   app: { table: 'lango_app_state', columns: ['app_name'] },
   user: { table: 'lango_user_state', columns: ['app_name', 'user_id'] },
   session: { table: 'lango_session_state', columns: ['session_pk'] },

@@ -28,7 +28,7 @@ import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { numberIn, type SqlDatabase, type Task } from './sql-database.js'
 import { emptyLog, eraseUser, expireOld } from './sql-erase.js'
 import { loadTask } from './sql-load.js'
-import { openingTasks, type StepParts, stepTask } from './sql-run-steps.js'
+import { RunWriter } from './sql-run-steps.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
   createTask,
@@ -63,7 +63,7 @@ class SqlStore implements DriverStore {
   readonly #append: AppendSql
   readonly #tickets: SqlTickets
   readonly #leases: LeaseHolder
-  readonly #steps: StepParts
+  readonly #writer: RunWriter
   #closing: Promise<void> | undefined
 
   constructor(database: SqlDatabase) {
@@ -71,15 +71,15 @@ class SqlStore implements DriverStore {
     this.#append = appendSql(database.dialect)
     this.#tickets = new SqlTickets(database)
     this.#leases = new LeaseHolder(this.#tickets)
-    this.#steps = {
+    this.#writer = new RunWriter(database, {
       dialect: database.dialect,
       append: this.#append,
       takeTicket: (key, ttlMs) => this.#tickets.takeTask(key, ttlMs),
       isFirst: (key, ticket) => this.#tickets.firstTask(key, ticket),
       giveBack: (key, ticket) => this.#tickets.giveBackStatement(key, ticket),
       storeEvents: (key, runId, rows) => this.runs.appendTask(key, runId, rows),
-    }
-    this.runs = new SqlRuns(database, async step => database.write(stepTask(this.#steps, step)))
+    })
+    this.runs = new SqlRuns(database, step => this.#writer.save(step))
     this.calibration = new SqlCalibration(database)
   }
 
@@ -185,12 +185,12 @@ class SqlStore implements DriverStore {
   }
 
   async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
-    const { open, begin } = openingTasks(this.#steps, opening)
+    const { open, begin } = this.#writer.opening(opening)
     let seq: number | undefined
     const known = new AgentError('internal', `Run "${opening.runId}" is known`)
     try {
       const lease = await this.#leases.acquire(opening.key, options, async ttlMs => {
-        const opened = await this.#database.write(() => open(ttlMs))
+        const opened = await open(ttlMs)
         if ('known' in opened) throw known
         seq = opened.seq
         return { ticket: opened.ticket, isFirst: seq !== undefined }
@@ -206,11 +206,11 @@ class SqlStore implements DriverStore {
   async #began(
     lease: Lease,
     seq: number | undefined,
-    begin: (ticket: number) => Task<number | undefined>,
+    begin: (ticket: number) => Promise<number | undefined>,
   ): Promise<OpenedRun> {
     if (seq !== undefined) return { lease, seq }
     try {
-      const begun = await this.#database.write(() => begin(lease.fence))
+      const begun = await begin(lease.fence)
       if (begun !== undefined) return { lease, seq: begun }
       await lease.release()
       return { known: true }

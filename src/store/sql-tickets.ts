@@ -100,10 +100,20 @@ const OF_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 const TTL = 'COALESCE(ttl_ms, 10000)'
 const TICKET = 'INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms)'
 
-function ticketTexts({ name, now, eachValue }: Dialect) {
-  const limit = `UPDATE lango_leases SET expires_at = ${now} + ${TTL}
+/** Limits tickets that were stored before the clock was set back: those of a key before a ticket. */
+export function limitText({ now }: Dialect): string {
+  return `UPDATE lango_leases SET expires_at = ${now} + ${TTL}
     WHERE ${OF_KEY} AND id < ? AND expires_at > ${now} + ${TTL}`
-  const deleteExpired = `DELETE FROM lango_leases WHERE ${OF_KEY} AND id < ? AND expires_at <= ${now}`
+}
+
+/** Deletes the expired tickets of a key before a ticket. */
+export function deleteExpiredText({ now }: Dialect): string {
+  return `DELETE FROM lango_leases WHERE ${OF_KEY} AND id < ? AND expires_at <= ${now}`
+}
+
+function ticketTexts(dialect: Dialect) {
+  const { name, now, eachValue } = dialect
+  const [limit, deleteExpired] = [limitText(dialect), deleteExpiredText(dialect)]
   return {
     limit,
     deleteExpired,

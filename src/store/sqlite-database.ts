@@ -24,7 +24,7 @@ interface Pending {
  */
 export class SqliteDatabase implements SqlDatabase {
   readonly dialect = SQLITE
-  readonly work = { statements: 0, commits: 0 }
+  readonly work = { statements: 0, control: 0, commits: 0 }
   readonly #connection: DatabaseSyncInstance
   readonly #file: string
   readonly #guard: FileGuard | undefined

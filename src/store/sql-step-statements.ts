@@ -1,0 +1,313 @@
+/**
+ * The opening of a run and each of its steps as one statement, for a database that is a network away. A statement
+ * stores everything or nothing: when something forbids it (a lost lease, a deleted session, a run that has ended), it
+ * returns no row; when a row exists already, it violates a unique index. Both are left to the tasks, which replace
+ * what may be replaced and report the reason of a refusal.
+ *
+ * Locks are acquired in the order of the tasks: ticket, then run, then session. Lists are JSON arrays, so that the
+ * number of texts does not depend on their length; what they hold is text, NUL and lone surrogates escaped in it.
+ */
+import type { SessionKey } from '../session/message.js'
+import type { Observation, RunOpening, RunStep } from '../session/session-store.js'
+import { tidyTitle, titleColumns } from './listing.js'
+import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
+import { CAST_PLACES } from './sql-append.js'
+import {
+  type Dialect,
+  HOUR_MS,
+  repeatableSql,
+  type SqlValue,
+  type Statement,
+  sql,
+  touched,
+} from './sql-database.js'
+import { LIST_MARKER, type SplitRequest } from './sql-requests.js'
+import type { EventRow } from './sql-runs.js'
+import { STATE_TABLES } from './sql-state.js'
+import { deleteExpiredText, limitText } from './sql-tickets.js'
+import type { StateChange, StateScope } from './state-scopes.js'
+import { storableText } from './storable-text.js'
+
+/** A step as rows. */
+export interface StepRows {
+  row: MessageRow | undefined
+  changes: readonly StateChange[]
+  events: readonly EventRow[]
+  requests: readonly { step: number; json: string }[]
+}
+
+/** `WITH` queries and their parameters, in order. */
+class Query {
+  readonly #texts: string[] = []
+  readonly #parameters: SqlValue[] = []
+
+  with(name: string, text: string, ...parameters: readonly SqlValue[]): void {
+    this.#texts.push(`${name} (${text})`)
+    this.#parameters.push(...parameters)
+  }
+
+  select(text: string): Statement {
+    return sql(`WITH ${this.#texts.join(',\n')}\n${text}`, ...this.#parameters)
+  }
+}
+
+/**
+ * Opens the run of a ticket that was taken in this transaction. `known` is 1 when the run exists; without `seq` the
+ * ticket is not the first. The number of tickets before it is read after those that expired were deleted, which waits for
+ * the writes that were checked under them; adding to the session waits for writes that were checked without a lease.
+ */
+export function openStatement(
+  dialect: Dialect,
+  opening: RunOpening,
+  ticket: number,
+  row: MessageRow,
+  events: readonly EventRow[],
+): Statement {
+  const { key, runId } = opening
+  const names = namesOf(key)
+  const query = new Query()
+  query.with('known AS MATERIALIZED', 'SELECT run_id FROM lango_runs WHERE run_id = ?', runId)
+  query.with('limited AS', limitText(dialect), ...names, ticket)
+  // The ticket of a late holder is deleted only when another run is granted the lease.
+  const isNew = 'NOT EXISTS (SELECT 1 FROM known)'
+  query.with('gone AS', `${deleteExpiredText(dialect)} AND ${isNew} RETURNING id`, ...names, ticket)
+  query.with(
+    'session AS',
+    `INSERT INTO lango_sessions (app_name, user_id, session_id, title, search, message_count, token_total, turn_seq,
+        created_at, updated_at, updated_hour)
+      SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), 1, CAST(? AS BIGINT),
+        CAST(? AS BIGINT), clock.now, clock.now, clock.now / ${HOUR_MS} FROM (SELECT ${dialect.now} AS now) AS clock
+      WHERE ${isNew} AND (SELECT count(*) FROM gone) =
+        (SELECT count(*) FROM lango_leases WHERE ${SESSION_KEY} AND id < ?)
+      ON CONFLICT (app_name, user_id, session_id) DO UPDATE SET message_count = lango_sessions.message_count + 1,
+        token_total = lango_sessions.token_total + excluded.token_total, turn_seq = CASE WHEN excluded.turn_seq = 0
+          THEN lango_sessions.turn_seq ELSE lango_sessions.message_count + 1 END, ${touched(dialect)}
+      RETURNING pk, message_count AS seq`,
+    ...names,
+    ...titleColumns(tidyTitle(opening.title), key.sessionId),
+    row.tokens,
+    (row.flags & STARTS_TURN) === 0 ? 0 : 1,
+    ...names,
+    ticket,
+  )
+  query.with(
+    'run AS',
+    `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq)
+      SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ${dialect.now}, seq - 1 FROM session`,
+    runId,
+    ...names,
+  )
+  addMessage(query, row)
+  addEvents(query, dialect, runId, events)
+  return query.select('SELECT (SELECT count(*) FROM known) AS known, (SELECT seq FROM session) AS seq')
+}
+
+/** A step under a valid lease, with its requests split. Returns `seq`, and the numbers of new parts as text. */
+export function stepStatement(
+  dialect: Dialect,
+  step: RunStep,
+  rows: StepRows,
+  requests: readonly ({ step: number; json: string } & SplitRequest)[],
+): Statement {
+  const { key, runId, fence, calibration = [] } = step
+  const query = new Query()
+  const missing = new Map(requests.flatMap(request => [...request.missing]))
+  // Also after it has expired: the next holder deletes the ticket before it begins.
+  const ticket = `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${dialect.forKeyShare}`
+  query.with('ticket AS MATERIALIZED', ticket, fence, ...namesOf(key))
+  const conditions = ['ticket', ...addRun(query, dialect, step, rows), ...addKept(query, runId, requests)]
+  addSession(query, dialect, key, rows, conditions)
+  if (rows.row !== undefined) addMessage(query, rows.row)
+  if (rows.changes.length > 0) addState(query, key, rows.changes)
+  if (rows.events.length > 0) addEvents(query, dialect, runId, rows.events)
+  if (missing.size > 0) addParts(query, runId, missing)
+  if (requests.length > 0) addRequests(query, dialect, runId, requests, missing.size > 0)
+  if (calibration.length > 0) addCalibration(query, calibration)
+  if (step.release)
+    query.with(
+      'released AS',
+      'DELETE FROM lango_leases WHERE id = ? AND EXISTS (SELECT 1 FROM session)',
+      fence,
+    )
+  const parts = missing.size === 0 ? 'NULL' : "(SELECT string_agg(id || ' ' || digest, ',') FROM parts)"
+  const statement = query.select(`SELECT seq, ${parts} AS parts FROM session`)
+  // Stored twice, everything but a message without an id is what it was; counts are sums whose ratio matters.
+  return rows.row?.eventId === null ? statement : repeatableSql(statement.text, ...statement.parameters)
+}
+
+/**
+ * The run, locked, if it may store what the step holds. Pruning excludes writers of requests: the run is read again
+ * after waiting for it.
+ */
+function addRun(query: Query, dialect: Dialect, { key, runId }: RunStep, rows: StepRows): string[] {
+  const { events, requests } = rows
+  if (events.length + requests.length === 0) return []
+  const lock = requests.length > 0 ? ' CROSS JOIN pruning' : ''
+  if (lock !== '') query.with('pruning AS MATERIALIZED', dialect.requestLock)
+  const first = Math.min(...events.map(({ seq }) => seq))
+  const parameters: SqlValue[] = [runId, ...namesOf(key)]
+  if (events.length > 0) parameters.push(runId, first)
+  query.with(
+    'run AS MATERIALIZED',
+    `SELECT r.run_id FROM lango_runs r${lock} WHERE r.run_id = ? AND r.app_name = ? AND r.user_id = ?
+      AND r.session_id = ? AND r.deleted_at IS NULL AND EXISTS (SELECT 1 FROM ticket)
+      ${events.length > 0 ? `AND ${NOT_ENDED}` : ''} FOR UPDATE OF r`,
+    ...parameters,
+  )
+  return ['run']
+}
+
+/** The last event has a lower number, and does not look like an end. */
+const NOT_ENDED = `NOT EXISTS (SELECT 1 FROM (
+    SELECT seq, event FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1
+  ) AS last WHERE last.seq >= ? OR strpos(last.event, '"type":"run-finish"') > 0)`
+
+/**
+ * The parts of a run are pruned all at once, and later ones have higher numbers: when the lowest still exists after
+ * waiting for pruning, all do.
+ */
+function addKept(query: Query, runId: string, requests: readonly SplitRequest[]): string[] {
+  const lowest = Math.min(...requests.map(request => request.lowest ?? Number.POSITIVE_INFINITY))
+  if (lowest === Number.POSITIVE_INFINITY) return []
+  query.with(
+    'kept AS MATERIALIZED',
+    `SELECT p.id FROM lango_run_parts p CROSS JOIN pruning WHERE p.id = ? AND p.run_id = ? FOR KEY SHARE OF p`,
+    lowest,
+    runId,
+  )
+  return ['kept']
+}
+
+/** Everything else is stored once for the row of this query. */
+function addSession(
+  query: Query,
+  dialect: Dialect,
+  key: SessionKey,
+  { row, changes }: StepRows,
+  conditions: readonly string[],
+): void {
+  if (row === undefined && changes.length === 0) {
+    const sources = conditions.join(' CROSS JOIN ')
+    query.with('session AS MATERIALIZED', `SELECT 0 AS pk, 0 AS seq FROM ${sources}`)
+    return
+  }
+  const counters = `message_count = message_count + 1, token_total = token_total + ?,
+    turn_seq = CASE WHEN CAST(? AS INTEGER) = 0 THEN turn_seq ELSE message_count + 1 END,`
+  query.with(
+    'session AS',
+    `UPDATE lango_sessions SET ${row === undefined ? '' : counters} ${touched(dialect)}
+      WHERE ${SESSION_KEY} AND ${conditions.map(name => `EXISTS (SELECT 1 FROM ${name})`).join(' AND ')}
+      RETURNING pk, message_count AS seq`,
+    ...(row === undefined ? [] : [row.tokens, row.flags & STARTS_TURN]),
+    ...namesOf(key),
+  )
+}
+
+function addMessage(query: Query, row: MessageRow): void {
+  query.with(
+    'message AS',
+    `INSERT INTO lango_messages (session_pk, seq, ${MESSAGE_COLUMNS.join(', ')})
+      SELECT pk, seq, ${CAST_PLACES} FROM session`,
+    ...row.values,
+  )
+}
+
+function addEvents(query: Query, { now }: Dialect, runId: string, events: readonly EventRow[]): void {
+  query.with(
+    'events AS',
+    `INSERT INTO lango_run_events (run_id, seq, stored_at, event)
+      SELECT CAST(? AS TEXT), CAST(e ->> 0 AS BIGINT), ${now}, e ->> 1 FROM session CROSS JOIN ${eachOf('e')}`,
+    runId,
+    JSON.stringify(events.map(({ seq, json }) => [seq, json])),
+  )
+}
+
+function addParts(query: Query, runId: string, missing: ReadonlyMap<string, string>): void {
+  query.with(
+    'parts AS',
+    `INSERT INTO lango_run_parts (run_id, digest, part)
+      SELECT CAST(? AS TEXT), p ->> 0, p ->> 1 FROM session CROSS JOIN ${eachOf('p')} RETURNING id, digest`,
+    runId,
+    JSON.stringify([...missing]),
+  )
+}
+
+function addRequests(
+  query: Query,
+  { now }: Dialect,
+  runId: string,
+  requests: readonly ({ step: number; json: string } & SplitRequest)[],
+  hasParts: boolean,
+): void {
+  // A digest stands for the number that its part has just been given.
+  const join = hasParts ? 'LEFT JOIN parts ON parts.digest = item' : ''
+  const item = hasParts ? 'COALESCE(CAST(parts.id AS TEXT), item)' : 'item'
+  query.with(
+    'requests AS',
+    `INSERT INTO lango_run_requests (run_id, step, stored_at, record)
+      SELECT CAST(? AS TEXT), CAST(r ->> 0 AS BIGINT), ${now}, COALESCE(r ->> 1, (
+        SELECT '${LIST_MARKER}' || string_agg(${item}, ' ' ORDER BY place)
+        FROM json_array_elements_text(r -> 2) WITH ORDINALITY AS items (item, place) ${join}
+      )) FROM session CROSS JOIN ${eachOf('r')}
+      ON CONFLICT (run_id, step) DO UPDATE SET record = excluded.record, stored_at = excluded.stored_at`,
+    runId,
+    JSON.stringify(requests.map(({ step, json, items }) => (items ? [step, null, items] : [step, json]))),
+  )
+}
+
+function addCalibration(query: Query, observations: readonly Observation[]): void {
+  query.with(
+    'counts AS',
+    `INSERT INTO lango_calibration (model, bytes, tokens)
+      SELECT c ->> 0, sum(CAST(c ->> 1 AS BIGINT)), sum(CAST(c ->> 2 AS BIGINT)) FROM session CROSS JOIN ${eachOf('c')}
+      GROUP BY c ->> 0 ORDER BY c ->> 0
+      ON CONFLICT (model) DO UPDATE SET bytes = lango_calibration.bytes + excluded.bytes,
+        tokens = lango_calibration.tokens + excluded.tokens`,
+    JSON.stringify(observations.map(({ model, bytes, tokens }) => [model, bytes, tokens])),
+  )
+}
+
+function addState(query: Query, key: SessionKey, changes: readonly StateChange[]): void {
+  for (const [scope, owners] of Object.entries(STATE_OWNERS(key)) as [StateScope, string[]][]) {
+    const own = changes.filter(change => change.scope === scope)
+    const { table, columns } = STATE_TABLES[scope]
+    const set = own.flatMap(({ key: name, json }) => (json === undefined ? [] : [[storableText(name), json]]))
+    const unset = own.flatMap(({ key: name, json }) => (json === undefined ? [storableText(name)] : []))
+    const owner = scope === 'session' ? 'session.pk' : owners.map(() => 'CAST(? AS TEXT)').join(', ')
+    const list = columns.join(', ')
+    if (set.length > 0)
+      query.with(
+        `${scope}_set AS`,
+        `INSERT INTO ${table} (${list}, key, value)
+          SELECT ${owner}, s ->> 0, s ->> 1 FROM session CROSS JOIN ${eachOf('s')}
+          ON CONFLICT (${list}, key) DO UPDATE SET value = excluded.value`,
+        ...owners,
+        JSON.stringify(set),
+      )
+    if (unset.length > 0)
+      query.with(
+        `${scope}_unset AS`,
+        `DELETE FROM ${table} USING session WHERE (${list}) = (${owner})
+          AND key IN (SELECT json_array_elements_text(CAST(? AS json)))`,
+        ...owners,
+        JSON.stringify(unset),
+      )
+  }
+}
+
+const STATE_OWNERS = ({ appName, userId }: SessionKey): Record<StateScope, string[]> => ({
+  app: [appName],
+  user: [appName, userId],
+  session: [],
+})
+
+/** The elements of a JSON array, given as the parameter. */
+function eachOf(name: string): string {
+  return `json_array_elements(CAST(? AS json)) AS ${name}`
+}
+
+function namesOf({ appName, userId, sessionId }: SessionKey): [string, string, string] {
+  return [appName, userId, sessionId]
+}
+
+const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
