@@ -5,7 +5,7 @@ import type { LoadOptions } from '../session/session-store.js'
 import { titleIn } from './listing.js'
 import { MESSAGE_COLUMNS, rowToMessage, STARTS_TURN } from './rows.js'
 import { numberIn, type Row, type Statement, sql, type Task } from './sql-database.js'
-import { readState } from './sql-state.js'
+import { readState, readStateJson, STATE_JSON, stateParameters } from './sql-state.js'
 import { sessionNotFound } from './store-errors.js'
 
 export function* loadTask(key: SessionKey, options: LoadOptions): Task<Session | undefined> {
@@ -32,11 +32,25 @@ export function* findSession(key: SessionKey, lock = ''): Task<Row> {
 }
 
 export function* viewSession(key: SessionKey, row: Row, options: LoadOptions): Task<Session> {
-  const pk = numberIn(row, 'pk')
-  const state = yield* readState(key, pk)
+  const state = yield* readState(key, numberIn(row, 'pk'))
   const source = yield* tailSource(row, options.throughSeq)
-  const { totalMessages } = source
-  const { messages, cut } = yield* readTail(source, options)
+  return toSession(key, row, {
+    state,
+    totalMessages: source.totalMessages,
+    ...(yield* readTail(source, options)),
+  })
+}
+
+function toSession(
+  key: SessionKey,
+  row: Row,
+  {
+    state,
+    totalMessages,
+    messages,
+    cut,
+  }: Truncated<StoredMessage> & Pick<Session, 'state' | 'totalMessages'>,
+): Session {
   return {
     key: { appName: key.appName, userId: key.userId, sessionId: key.sessionId },
     state,
@@ -47,6 +61,56 @@ export function* viewSession(key: SessionKey, row: Row, options: LoadOptions): T
     createdAt: numberIn(row, 'created_at'),
     updatedAt: numberIn(row, 'updated_at'),
   }
+}
+
+/**
+ * Session, state and the newest messages in one statement, for PostgreSQL: one view of the data without a transaction.
+ * The number of messages is that of `firstPage`.
+ */
+export function loadStatement(key: SessionKey, options: LoadOptions): Statement {
+  const { appName, userId, sessionId } = key
+  const { budgetTokens, maxMessages = MOST } = effectiveLimits(options.budgetTokens, options.maxMessages)
+  const through = options.throughSeq ?? MOST
+  return sql(
+    LOAD,
+    ...stateParameters(key),
+    through,
+    through,
+    through,
+    through,
+    through,
+    appName,
+    userId,
+    sessionId,
+    Math.min(budgetTokens, MOST),
+    Math.min(maxMessages, MOST),
+  )
+}
+
+/** What `loadStatement` found; `'more'` when its messages are too few. */
+export function readLoaded(
+  key: SessionKey,
+  rows: readonly Row[],
+  options: LoadOptions,
+): Session | undefined | 'more' {
+  const [row] = rows
+  if (row === undefined) return undefined
+  const source = sourceOf(row)
+  const { budgetTokens, maxMessages = Number.POSITIVE_INFINITY } = effectiveLimits(
+    options.budgetTokens,
+    options.maxMessages,
+  )
+  const tail = new Tail(source)
+  // A session without messages is one row without a number.
+  tail.add(row.seq === null ? [] : rows)
+  if (tail.hasMore() && !tail.isEnough(budgetTokens, maxMessages)) return 'more'
+  const fitted = tail.fit(options)
+  if (fitted.missesCall && tail.hasMore()) return 'more'
+  return toSession(key, row, {
+    state: readStateJson(row.state),
+    totalMessages: source.totalMessages,
+    ...fitted,
+  })
 }
 
 /** The counters of a session's row. */
@@ -60,12 +124,7 @@ interface TailSource {
 
 /** The counters of a session, or what they were before the messages after `throughSeq`. */
 function* tailSource(row: Row, throughSeq: number | undefined): Task<TailSource> {
-  const source = {
-    pk: numberIn(row, 'pk'),
-    totalMessages: numberIn(row, 'message_count'),
-    totalTokens: numberIn(row, 'token_total'),
-    turnSeq: numberIn(row, 'turn_seq'),
-  }
+  const source = sourceOf(row)
   if (throughSeq === undefined || throughSeq >= source.totalMessages) return source
   const [later] = yield sql(TOKENS_AFTER, source.pk, throughSeq)
   const [turn] = source.turnSeq <= throughSeq ? [] : yield sql(TURN_BEFORE, source.pk, throughSeq)
@@ -74,6 +133,15 @@ function* tailSource(row: Row, throughSeq: number | undefined): Task<TailSource>
     totalMessages: throughSeq,
     totalTokens: source.totalTokens - numberIn(later, 'tokens'),
     turnSeq: source.turnSeq <= throughSeq ? source.turnSeq : numberIn(turn, 'seq'),
+  }
+}
+
+function sourceOf(row: Row): TailSource {
+  return {
+    pk: numberIn(row, 'pk'),
+    totalMessages: numberIn(row, 'message_count'),
+    totalTokens: numberIn(row, 'token_total'),
+    turnSeq: numberIn(row, 'turn_seq'),
   }
 }
 
@@ -144,6 +212,11 @@ class Tail {
 
   *readPage(size: number): Task<void> {
     const rows = yield sql(READ_OLDER, this.#source.pk, this.#oldestSeq, size)
+    this.add(rows)
+  }
+
+  /** Adds rows, newest first. */
+  add(rows: readonly Row[]): void {
     for (const row of rows) {
       const message = rowToMessage(row)
       this.#newestFirst.push(message)
@@ -168,3 +241,29 @@ class Tail {
 
 const READ_OLDER = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
   WHERE session_pk = ? AND seq < ? ORDER BY seq DESC LIMIT ?`
+
+/** More than any session has, and an exact number in both languages. */
+const MOST = 1e15
+
+/** The state is in the first row only. The inner query is not merged into the outer one, so its sums are computed once. */
+const LOAD = `SELECT s.*, m.*, CASE WHEN row_number() OVER (ORDER BY m.seq DESC) = 1 THEN (${STATE_JSON}) END AS state
+  FROM (
+    SELECT pk, created_at, updated_at, title, LEAST(message_count, CAST(? AS BIGINT)) AS message_count,
+      token_total - CASE WHEN message_count <= CAST(? AS BIGINT) THEN 0 ELSE (
+        SELECT CAST(COALESCE(sum(tokens), 0) AS BIGINT) FROM lango_messages WHERE session_pk = pk AND seq > ?
+      ) END AS token_total,
+      CASE WHEN turn_seq <= CAST(? AS BIGINT) THEN turn_seq ELSE COALESCE((
+        SELECT seq FROM lango_messages WHERE session_pk = pk AND seq <= ? AND flags & ${STARTS_TURN} <> 0
+        ORDER BY seq DESC LIMIT 1
+      ), 0) END AS turn_seq
+    FROM lango_sessions WHERE ${SESSION_KEY} OFFSET 0
+  ) AS s LEFT JOIN LATERAL (
+    SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
+    WHERE session_pk = s.pk AND seq <= s.message_count ORDER BY seq DESC LIMIT LEAST(GREATEST(
+      LEAST(
+        ceil(CAST(? AS DOUBLE PRECISION) * GREATEST(s.message_count, 1) / GREATEST(s.token_total, s.message_count, 1) * 1.1),
+        CAST(? AS DOUBLE PRECISION)
+      ) + 8,
+      CASE WHEN s.turn_seq = 0 THEN 0 ELSE s.message_count - s.turn_seq + 1 END
+    ), ${LARGEST_PAGE})
+  ) AS m ON true ORDER BY m.seq DESC`

@@ -27,7 +27,7 @@ import { type MessageRow, messageToRow } from './rows.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { numberIn, type SqlDatabase, type Task } from './sql-database.js'
 import { emptyLog, eraseUser, expireOld } from './sql-erase.js'
-import { loadTask } from './sql-load.js'
+import { loadStatement, loadTask, readLoaded } from './sql-load.js'
 import { RunWriter } from './sql-run-steps.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
@@ -89,6 +89,10 @@ class SqlStore implements DriverStore {
   }
 
   async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
+    if (this.#database.dialect.name === 'postgres') {
+      const loaded = readLoaded(key, await this.#database.run(loadStatement(key, options)), options)
+      if (loaded !== 'more') return loaded
+    }
     return this.#database.read(() => loadTask(key, options))
   }
 
