@@ -1,11 +1,17 @@
 import { describe, expect, test } from 'vitest'
-import type { Message, SessionKey } from '../../../src/session/message.js'
+import type { Message, SessionKey, State } from '../../../src/session/message.js'
 import type { Lease, RunOpening, SessionStore } from '../../../src/session/session-store.js'
-import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
+import { openStore } from '../../../src/store/open-store.js'
+import { DRIVERS, failureOf, newKey, SHARED_DRIVERS, useStore } from './drivers.js'
 
 const START = { seq: 1, type: 'run-start' }
 const QUESTION: Message = { role: 'user', author: 'user', content: 'Why?', timestamp: 1, id: 'question' }
 const ANSWER: Message = { role: 'assistant', author: 'root', content: 'Because.', timestamp: 2, id: 'answer' }
+
+/** Longer than what is stored whole, and different for every number. */
+function longBody(number: number): string {
+  return `part ${number}, `.repeat(600)
+}
 
 function opening(key: SessionKey): RunOpening {
   return { key, runId: `run-${key.appName}`, title: 'Why?', message: QUESTION, events: [START] }
@@ -109,6 +115,143 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     await lease.release()
   })
 
+  test('a message with the id of a stored one replaces it, in an opening and in a step', async () => {
+    const key = newKey()
+    await place.store.createSession(key)
+    for (const message of [{ ...QUESTION, content: 'What?' }, ANSWER])
+      await place.store.appendMessage(key, message)
+    const { lease, seq } = await open(place.store, key)
+    expect(seq).toBe(1)
+    const { runId } = opening(key)
+    const step = { key, runId, fence: lease.fence, message: { ...ANSWER, content: 'Why not.' } }
+    const events = [{ seq: 2, type: 'usage' }]
+    expect(await place.store.runs.saveStep?.({ ...step, stateDelta: { mood: 'calm' }, events })).toEqual({
+      seq: 2,
+    })
+    const session = await place.store.loadSession(key)
+    expect(session?.messages.map(({ content }) => content)).toEqual(['Why?', 'Why not.'])
+    expect(session?.state).toEqual({ mood: 'calm' })
+    expect(await place.store.runs.readEvents(runId)).toEqual([START, ...events])
+    await lease.release()
+  })
+
+  test('a step that is stored again, as after a lost answer, changes nothing', async () => {
+    const key = newKey()
+    const { lease } = await open(place.store, key)
+    const { runId } = opening(key)
+    const requests = [{ step: 1, record: { body: longBody(1) } }]
+    const events = [{ seq: 2, type: 'usage' }]
+    const step = { key, runId, fence: lease.fence, message: ANSWER, events, requests }
+    for (let round = 0; round < 2; round++)
+      expect(await place.store.runs.saveStep?.(step)).toEqual({ seq: 2 })
+    expect((await place.store.readMessages(key)).length).toBe(2)
+    expect(await place.store.runs.readEvents(runId)).toEqual([START, ...events])
+    expect(await place.store.runs.readRequests(runId)).toEqual(requests)
+    await lease.release()
+  })
+
+  test('a step changes and removes state of every scope', async () => {
+    const key = newKey()
+    const { lease } = await open(place.store, key)
+    const step = { key, runId: opening(key).runId, fence: lease.fence }
+    const save = (stateDelta: State) => place.store.runs.saveStep?.({ ...step, stateDelta })
+    await save({ a: 1, b: { c: '\0' }, 'user:a': 2, 'user:b': 3, 'app:a': 4, 'app:b': 5, 'temp:x': 6 })
+    await save({
+      a: undefined,
+      'user:a': undefined,
+      'app:a': undefined,
+      'app:c': null,
+      '\0\ud800': 'odd key',
+    })
+    expect((await place.store.loadSession(key))?.state).toEqual({
+      b: { c: '\0' },
+      'user:b': 3,
+      'app:b': 5,
+      'app:c': null,
+      '\0\ud800': 'odd key',
+    })
+    await lease.release()
+  })
+
+  test('NUL and lone surrogates in a step come back as they were', async () => {
+    const key = newKey()
+    const odd = 'nul \0 half \ud83d other \udc00 pair \u{1f600} marker \u0001 escape \\u0000'
+    const started = {
+      ...opening(key),
+      message: { ...QUESTION, content: odd },
+      events: [{ ...START, text: odd }],
+    }
+    const opened = await place.store.openRun?.(started)
+    if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+    const events = [{ seq: 2, type: 'text-delta', text: odd, [odd]: [odd] }]
+    const requests = [
+      { step: 1, record: { body: odd } },
+      {
+        step: 2,
+        record: { body: odd.repeat(200), messages: [{ text: odd }, { text: `${odd}${longBody(2)}` }] },
+      },
+    ]
+    const step = { key, runId: started.runId, fence: opened.lease.fence, stateDelta: { text: odd } }
+    const message = { ...ANSWER, content: odd, toolCalls: [{ id: odd, name: 'tool', output: odd }] }
+    await place.store.runs.saveStep?.({ ...step, message, events, requests })
+    const session = await place.store.loadSession(key)
+    expect(session?.messages.map(({ content }) => content)).toEqual([odd, odd])
+    expect(session?.messages[1]?.toolCalls).toEqual(message.toolCalls)
+    expect(session?.state).toEqual({ text: odd })
+    expect(await place.store.runs.readEvents(started.runId)).toEqual([...started.events, ...events])
+    expect(await place.store.runs.readRequests(started.runId)).toEqual(requests)
+    await opened.lease.release()
+  })
+
+  test('long requests of many steps come back exactly, also after the earlier ones were pruned', async () => {
+    const key = newKey()
+    const { lease } = await open(place.store, key)
+    const { runId } = opening(key)
+    const parts = Array.from({ length: 12 }, (_, index) => ({ role: 'user', text: longBody(index) }))
+    const request = (step: number) => ({
+      step,
+      record: { body: { system: longBody(99), messages: parts.slice(0, step) } },
+    })
+    const save = (...steps: number[]) =>
+      place.store.runs.saveStep?.({ key, runId, fence: lease.fence, requests: steps.map(request) })
+    for (const steps of [[1], [2], [3, 4], [2], [5]]) await save(...steps)
+    expect(await place.store.runs.readRequests(runId)).toEqual([1, 2, 3, 4, 5].map(request))
+    await place.store.runs.saveRequest(runId, 6, request(6).record)
+    await save(7)
+    expect(await place.store.runs.readRequests(runId)).toEqual([1, 2, 3, 4, 5, 6, 7].map(request))
+    await place.store.runs.prune({ before: Date.now() + 60_000 })
+    await save(8)
+    await save(9)
+    expect(await place.store.runs.readRequests(runId)).toEqual([8, 9].map(request))
+    await lease.release()
+  })
+
+  test('a step of a run whose session was deleted stores nothing', async () => {
+    const key = newKey()
+    const { lease } = await open(place.store, key)
+    const { runId } = opening(key)
+    await place.store.deleteSession(key)
+    const step = { key, runId, fence: lease.fence }
+    const requests = [{ step: 1, record: { body: longBody(1) } }]
+    const refused = place.store.runs.saveStep?.({ ...step, message: ANSWER, events: [{ seq: 2 }], requests })
+    expect((await failureOf(refused as Promise<unknown>)).code).toBe('session-not-found')
+    await place.store.runs.saveStep?.({ ...step, events: [{ seq: 2 }], requests, release: true })
+    expect(await place.store.runs.readEvents(runId)).toEqual([])
+    expect(await place.store.runs.readRequests(runId)).toEqual([])
+    expect(await place.store.loadSession(key)).toBeUndefined()
+    await lease.release()
+  })
+
+  test('a run without a lease still stores its last events', async () => {
+    const key = newKey()
+    const { lease } = await open(place.store, key)
+    const { runId } = opening(key)
+    await lease.release()
+    const events = [{ seq: 2, type: 'run-finish' }]
+    await place.store.runs.saveStep?.({ key, runId, fence: lease.fence, events, release: true })
+    expect(await place.store.runs.findRun(runId)).toMatchObject({ finished: true, lastSeq: 2 })
+  })
+
   test('a session can be loaded as it was before a message', async () => {
     const key = newKey()
     await place.store.createSession(key)
@@ -125,5 +268,53 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     const cut = await place.store.loadSession(key, { throughSeq: 3, budgetTokens: 1 })
     expect(cut?.messages.map(({ seq }) => seq)).toEqual([3])
     expect(cut?.cut).toMatchObject({ messages: 2, keptMessages: 1 })
+  })
+})
+
+describe.each(SHARED_DRIVERS)('openings of two stores on one $name database', driver => {
+  const place = useStore(driver)
+
+  test('a run id that both use at the same time is opened once, in one session and in two', async () => {
+    const other = await openStore(place.url)
+    for (let round = 0; round < 20; round++) {
+      const [key, apart] = [newKey(), newKey()]
+      const runId = `run-${key.appName}`
+      const keys = round % 2 === 0 ? [key, key] : [key, apart]
+      const outcomes = await Promise.all(
+        [place.store, other].map((store, index) =>
+          store
+            .openRun?.({ ...opening(keys[index] ?? key), runId }, { waitMs: 20_000 })
+            .then(async opened => {
+              if ('lease' in opened) await opened.lease.release()
+              return 'lease' in opened ? 'opened' : 'known'
+            }),
+        ),
+      )
+      expect(outcomes.toSorted()).toEqual(['known', 'opened'])
+      const winner = keys[outcomes.indexOf('opened')] ?? key
+      expect(await place.store.runs.findRun(runId)).toMatchObject({ key: winner, lastSeq: 1, afterSeq: 0 })
+      expect((await place.store.readMessages(winner)).length).toBe(1)
+      const loser = keys.find(each => each !== winner)
+      if (loser) expect(await place.store.loadSession(loser)).toBeUndefined()
+      for (const each of keys) await (await place.store.acquireLease(each)).release()
+    }
+    await other.close()
+  })
+
+  test('a run that another store continues keeps its requests', async () => {
+    const key = newKey()
+    const other = await openStore(place.url)
+    const opened = await place.store.openRun?.(opening(key))
+    if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+    const { runId } = opening(key)
+    const request = (step: number) => ({
+      step,
+      record: { all: Array.from({ length: step }, (_, at) => longBody(at)) },
+    })
+    for (const [index, store] of [place.store, other, place.store, other].entries())
+      await store.runs.saveStep?.({ key, runId, fence: opened.lease.fence, requests: [request(index + 1)] })
+    expect(await place.store.runs.readRequests(runId)).toEqual([1, 2, 3, 4].map(request))
+    await opened.lease.release()
+    await other.close()
   })
 })
