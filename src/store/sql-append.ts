@@ -103,7 +103,7 @@ export function appendSql(dialect: Dialect): AppendSql {
     // A message with an id replaces itself when it arrives twice.
     const statement = row.eventId === null ? sql : repeatableSql
     return fence === undefined
-      ? statement(texts.appendUnfenced, ...counters, ...names, ...names, ...row.values)
+      ? statement(texts.appendUnfenced, ...counters, ...names, ...names, ...names, ...row.values)
       : statement(texts.appendFenced, fence, ...names, ...counters, ...names, ...row.values)
   }
 
@@ -201,7 +201,9 @@ function oneStatementTexts(dialect: Dialect) {
     INSERT INTO lango_messages (session_pk, seq, ${COLUMNS})
       SELECT pk, message_count, ${CAST_PLACES} FROM session RETURNING seq`
   return {
-    appendUnfenced: `WITH ${numbered(`NOT EXISTS (SELECT 1 FROM lango_leases WHERE ${SESSION_KEY})`)}`,
+    // Tickets are those from before any wait for the session's row: when it has changed meanwhile, a run may have begun.
+    appendUnfenced: `WITH ${numbered(`NOT EXISTS (SELECT 1 FROM lango_leases WHERE ${SESSION_KEY})
+        AND message_count = (SELECT message_count FROM lango_sessions WHERE ${SESSION_KEY})`)}`,
     appendFenced: `WITH ticket AS MATERIALIZED (
       SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${forKeyShare}
     ), ${numbered('EXISTS (SELECT 1 FROM ticket)')}`,

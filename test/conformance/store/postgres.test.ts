@@ -1,9 +1,11 @@
 import { type AddressInfo, createServer } from 'node:net'
 import pg from 'pg'
 import { expect, test } from 'vitest'
+import { checkedStore } from '../../../src/store/checked-store.js'
 import { openStore } from '../../../src/store/open-store.js'
+import { openSqlStore } from '../../../src/store/sql-store.js'
 import { createDatabase } from '../../support/postgres.js'
-import { failureOf, newKey } from './drivers.js'
+import { failureOf, newKey, openDatabase } from './drivers.js'
 
 test('a store survives a server that drops its connections, idle or at work', async () => {
   const database = await createDatabase()
@@ -129,4 +131,169 @@ test('a server that accepts connections and never answers is reported after one 
   expect(failure.message).toContain('check the network, the firewall')
   expect(connections).toBe(1)
   server.close()
+})
+
+const QUESTION = { role: 'user', content: 'Why?', timestamp: 1, id: 'question' }
+const START = { seq: 1, type: 'run-start' }
+
+test('an opening is two statements in a transaction, a load and every step one statement', async () => {
+  const place = await createDatabase()
+  const database = await openDatabase(place.url)
+  const store = checkedStore(await openSqlStore(database))
+  const key = newKey()
+  const costOf = async <T>(work: () => Promise<T> | undefined): Promise<[T | undefined, object]> => {
+    const before = { ...database.work }
+    const result = await work()
+    const { statements, control, commits } = database.work
+    return [
+      result,
+      {
+        statements: statements - before.statements,
+        control: control - before.control,
+        commits: commits - before.commits,
+      },
+    ]
+  }
+  const [opened, opening] = await costOf(() =>
+    store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] }),
+  )
+  expect(opening).toEqual({ statements: 2, control: 2, commits: 1 })
+  if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+  const [, loading] = await costOf(() => store.loadSession(key, { throughSeq: 0 }))
+  expect(loading).toEqual({ statements: 1, control: 0, commits: 0 })
+  const messages = Array.from({ length: 10 }, (_, index) => ({ text: `${index} `.repeat(500) }))
+  for (let step = 1; step <= 3; step++) {
+    const [stored, saving] = await costOf(() =>
+      store.runs.saveStep?.({
+        key,
+        runId: 'run',
+        fence: opened.lease.fence,
+        message: { ...QUESTION, id: `answer-${step}` },
+        stateDelta: { step, 'user:old': undefined },
+        events: [{ seq: step + 1, type: 'usage' }],
+        requests: [{ step, record: { messages: messages.slice(0, step * 3) } }],
+        calibration: [
+          { model: 'm', bytes: 4, tokens: 1 },
+          { model: 'm', bytes: 6, tokens: 2 },
+        ],
+        release: step === 3,
+      }),
+    )
+    expect(stored).toEqual({ seq: step + 1 })
+    expect(saving).toEqual({ statements: 1, control: 0, commits: 1 })
+  }
+  opened.lease.released?.()
+  expect((await store.runs.readRequests('run')).map(({ record }) => record)).toEqual(
+    [3, 6, 9].map(count => ({ messages: messages.slice(0, count) })),
+  )
+  expect(await store.calibration.read('m')).toEqual({ bytes: 30, tokens: 9 })
+  expect((await store.loadSession(key))?.state).toEqual({ step: 3 })
+  await (await store.acquireLease(key)).release()
+  await store.close()
+  await place.drop()
+})
+
+/** A transaction of another process, in the middle. */
+async function otherTransaction(url: string): Promise<pg.Client> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query('BEGIN')
+  return client
+}
+
+/** Waits until a statement of the store waits for a lock. */
+async function untilBlocked(database: { query(text: string): Promise<unknown> }): Promise<void> {
+  const blocked =
+    "DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()) LOOP PERFORM pg_sleep(0.01), pg_stat_clear_snapshot(); END LOOP; END $$"
+  await database.query(blocked)
+}
+
+test('a run that is opened while another writer appends is numbered after its message', async () => {
+  const database = await createDatabase()
+  const store = await openStore(database.url)
+  const key = newKey()
+  await store.createSession(key)
+  await store.appendMessage(key, { role: 'user', content: 'first', timestamp: 1 })
+  const writer = await otherTransaction(database.url)
+  await writer.query('UPDATE lango_sessions SET message_count = message_count + 1')
+  await writer.query(`INSERT INTO lango_messages (session_pk, seq, flags, tokens, timestamp, role, content)
+    SELECT pk, message_count, 0, 1, 1, 'user', 'second' FROM lango_sessions`)
+  const opening = store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] })
+  await untilBlocked(database)
+  await writer.query('COMMIT')
+  await writer.end()
+  expect(await opening).toMatchObject({ seq: 3 })
+  expect(await store.runs.findRun('run')).toMatchObject({ afterSeq: 2 })
+  expect((await store.readMessages(key)).map(({ content }) => content)).toEqual(['first', 'second', 'Why?'])
+  await store.close()
+  await database.drop()
+})
+
+test('a run that is opened while its session is deleted begins in a new session', async () => {
+  const database = await createDatabase()
+  const store = await openStore(database.url)
+  const key = newKey()
+  await store.createSession(key, { mood: 'calm' })
+  await store.appendMessage(key, { role: 'user', content: 'first', timestamp: 1 })
+  const writer = await otherTransaction(database.url)
+  await writer.query('DELETE FROM lango_sessions')
+  const opening = store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] })
+  await untilBlocked(database)
+  await writer.query('DELETE FROM lango_messages')
+  await writer.query('DELETE FROM lango_session_state')
+  await writer.query('COMMIT')
+  await writer.end()
+  expect(await opening).toMatchObject({ seq: 1 })
+  const session = await store.loadSession(key)
+  expect(session).toMatchObject({ state: {}, messages: [{ content: 'Why?' }] })
+  await store.close()
+  await database.drop()
+})
+
+test('an append without a lease that waits for the opening of a run is refused', async () => {
+  const database = await createDatabase()
+  const store = await openStore(database.url)
+  const key = newKey()
+  await store.createSession(key)
+  const opener = await otherTransaction(database.url)
+  await opener.query(
+    `INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms)
+      VALUES ($1, $2, $3, extract(epoch FROM clock_timestamp()) * 1000 + 60000, 60000)`,
+    [key.appName, key.userId, key.sessionId],
+  )
+  await opener.query('UPDATE lango_sessions SET message_count = message_count + 1')
+  const append = failureOf(store.appendMessage(key, { role: 'user', content: 'x', timestamp: 1 }))
+  await untilBlocked(database)
+  await opener.query('COMMIT')
+  await opener.end()
+  expect((await append).code).toBe('session-busy')
+  await store.close()
+  await database.drop()
+})
+
+test('a step that waits for the deletion of its session stores nothing', async () => {
+  const database = await createDatabase()
+  const store = await openStore(database.url)
+  const key = newKey()
+  const opened = await store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] })
+  if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+  const deleter = await otherTransaction(database.url)
+  for (const table of ['leases', 'sessions', 'messages']) await deleter.query(`DELETE FROM lango_${table}`)
+  const requests = [{ step: 1, record: { body: 'x'.repeat(5000) } }]
+  const step = { key, runId: 'run', fence: opened.lease.fence, events: [{ seq: 2 }], requests }
+  const saving = failureOf(
+    store.runs.saveStep?.({ ...step, message: { ...QUESTION, id: 'answer' } }) as Promise<unknown>,
+  )
+  await untilBlocked(database)
+  await deleter.query("UPDATE lango_runs SET deleted_at = 1, app_name = '', user_id = '', session_id = ''")
+  await deleter.query('DELETE FROM lango_run_events')
+  await deleter.query('COMMIT')
+  await deleter.end()
+  expect((await saving).code).toBe('session-not-found')
+  const rows = await database.query(`SELECT (SELECT count(*) FROM lango_messages) AS messages,
+    (SELECT count(*) FROM lango_run_events) AS events, (SELECT count(*) FROM lango_run_requests) AS requests,
+    (SELECT count(*) FROM lango_run_parts) AS parts`)
+  expect(rows).toEqual([{ messages: '0', events: '0', requests: '0', parts: '0' }])
+  await store.close()
+  await database.drop()
 })
