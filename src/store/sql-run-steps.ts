@@ -19,7 +19,7 @@ import {
 import { isLongRequest, KnownParts, partsOfRun, saveRequestTask, splitAgainst } from './sql-requests.js'
 import { type EventRow, eventRows, observationStatement } from './sql-runs.js'
 import { ensureSession } from './sql-sessions.js'
-import { openStatement, type StepRows, stepStatement } from './sql-step-statements.js'
+import { fitsStatement, openStatement, type StepRows, stepStatement } from './sql-step-statements.js'
 import { splitDelta } from './state-scopes.js'
 
 /** The tasks that openings and steps are made of. */
@@ -146,7 +146,7 @@ export class RunWriter {
   /** The common step over a network. `undefined` leaves it to the transaction. */
   async #saveInOneTrip(step: RunStep, rows: StepRows): Promise<{ seq?: number } | undefined> {
     const { runId } = step
-    if (!areDistinct(rows.requests.map(request => request.step))) return undefined
+    if (!fitsStatement(rows)) return undefined
     const isLong = rows.requests.some(({ json }) => isLongRequest(json))
     const known = isLong ? await this.#partsOf(runId) : new Map<string, number>()
     const requests = rows.requests.map(request => ({ ...request, ...splitAgainst(known, request.json) }))
@@ -170,10 +170,6 @@ export class RunWriter {
     this.#knownParts.add(runId, parts)
     return parts
   }
-}
-
-function areDistinct(steps: readonly number[]): boolean {
-  return new Set(steps).size === steps.length
 }
 
 function readNewParts(text: string): [digest: string, id: number][] {

@@ -267,39 +267,55 @@ function addCalibration(query: Query, observations: readonly Observation[]): voi
   )
 }
 
+/**
+ * Whether the step is one that a statement can store. Rows of state that other sessions share are locked in the order of
+ * their keys, which a deletion of several does not keep.
+ */
+export function fitsStatement({ changes, requests }: StepRows): boolean {
+  const steps = new Set(requests.map(({ step }) => step))
+  return (
+    steps.size === requests.length &&
+    !changes.some(({ scope, json }) => isShared(scope) && json === undefined)
+  )
+}
+
+function isShared(scope: StateScope): boolean {
+  return scope !== 'session'
+}
+
+/** App before user, as the tasks do: each waits for the count of the one before. */
 function addState(query: Query, key: SessionKey, changes: readonly StateChange[]): void {
-  for (const [scope, owners] of Object.entries(STATE_OWNERS(key)) as [StateScope, string[]][]) {
+  const owners: Record<StateScope, string[]> = {
+    app: [key.appName],
+    user: [key.appName, key.userId],
+    session: [],
+  }
+  let after = ''
+  for (const scope of ['app', 'user', 'session'] as const) {
     const own = changes.filter(change => change.scope === scope)
     const { table, columns } = STATE_TABLES[scope]
     const set = own.flatMap(({ key: name, json }) => (json === undefined ? [] : [[storableText(name), json]]))
-    const unset = own.flatMap(({ key: name, json }) => (json === undefined ? [storableText(name)] : []))
-    const owner = scope === 'session' ? 'session.pk' : owners.map(() => 'CAST(? AS TEXT)').join(', ')
-    const list = columns.join(', ')
-    if (set.length > 0)
-      query.with(
-        `${scope}_set AS`,
-        `INSERT INTO ${table} (${list}, key, value)
-          SELECT ${owner}, s ->> 0, s ->> 1 FROM session CROSS JOIN ${eachOf('s')}
-          ON CONFLICT (${list}, key) DO UPDATE SET value = excluded.value`,
-        ...owners,
-        JSON.stringify(set),
-      )
-    if (unset.length > 0)
-      query.with(
-        `${scope}_unset AS`,
-        `DELETE FROM ${table} USING session WHERE (${list}) = (${owner})
-          AND key IN (SELECT json_array_elements_text(CAST(? AS json)))`,
-        ...owners,
-        JSON.stringify(unset),
-      )
+    if (set.length === 0) continue
+    const owner = isShared(scope) ? owners[scope].map(() => 'CAST(? AS TEXT)').join(', ') : 'session.pk'
+    query.with(
+      `${scope}_state AS`,
+      `INSERT INTO ${table} (${columns.join(', ')}, key, value)
+        SELECT ${owner}, s ->> 0, s ->> 1 FROM session${after} CROSS JOIN ${eachOf('s')}
+        ON CONFLICT (${columns.join(', ')}, key) DO UPDATE SET value = excluded.value RETURNING 1`,
+      ...owners[scope],
+      JSON.stringify(set),
+    )
+    after = ` CROSS JOIN (SELECT count(*) FROM ${scope}_state) AS before`
   }
+  const removed = changes.flatMap(({ key: name, json }) => (json === undefined ? [storableText(name)] : []))
+  if (removed.length > 0)
+    query.with(
+      'removed AS',
+      `DELETE FROM lango_session_state USING session WHERE session_pk = session.pk
+        AND key IN (SELECT json_array_elements_text(CAST(? AS json)))`,
+      JSON.stringify(removed),
+    )
 }
-
-const STATE_OWNERS = ({ appName, userId }: SessionKey): Record<StateScope, string[]> => ({
-  app: [appName],
-  user: [appName, userId],
-  session: [],
-})
 
 /** The elements of a JSON array, given as the parameter. */
 function eachOf(name: string): string {

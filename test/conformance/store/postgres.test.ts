@@ -169,7 +169,7 @@ test('an opening is two statements in a transaction, a load and every step one s
         runId: 'run',
         fence: opened.lease.fence,
         message: { ...QUESTION, id: `answer-${step}` },
-        stateDelta: { step, 'user:old': undefined },
+        stateDelta: { step, old: undefined, 'user:step': step, 'app:step': step },
         events: [{ seq: step + 1, type: 'usage' }],
         requests: [{ step, record: { messages: messages.slice(0, step * 3) } }],
         calibration: [
@@ -187,7 +187,7 @@ test('an opening is two statements in a transaction, a load and every step one s
     [3, 6, 9].map(count => ({ messages: messages.slice(0, count) })),
   )
   expect(await store.calibration.read('m')).toEqual({ bytes: 30, tokens: 9 })
-  expect((await store.loadSession(key))?.state).toEqual({ step: 3 })
+  expect((await store.loadSession(key))?.state).toEqual({ step: 3, 'user:step': 3, 'app:step': 3 })
   await (await store.acquireLease(key)).release()
   await store.close()
   await place.drop()
