@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { Message, SessionKey, State } from '../../../src/session/message.js'
 import type { Lease, RunOpening, SessionStore } from '../../../src/session/session-store.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -217,12 +217,18 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     for (const steps of [[1], [2], [3, 4], [2], [5]]) await save(...steps)
     expect(await place.store.runs.readRequests(runId)).toEqual([1, 2, 3, 4, 5].map(request))
     await place.store.runs.saveRequest(runId, 6, request(6).record)
-    await save(7)
-    expect(await place.store.runs.readRequests(runId)).toEqual([1, 2, 3, 4, 5, 6, 7].map(request))
+    for (const step of [7, 8]) await save(step)
+    expect(await place.store.runs.readRequests(runId)).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map(request))
+    const before = Date.now() + 1
+    await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(before))
+    await place.store.runs.saveStep?.({ key, runId, fence: lease.fence, events: [{ seq: 2, type: 'usage' }] })
+    await place.store.runs.prune({ before })
+    expect(await place.store.runs.readRequests(runId)).toEqual([])
+    for (const step of [9, 10]) await save(step)
+    expect(await place.store.runs.readRequests(runId)).toEqual([9, 10].map(request))
     await place.store.runs.prune({ before: Date.now() + 60_000 })
-    await save(8)
-    await save(9)
-    expect(await place.store.runs.readRequests(runId)).toEqual([8, 9].map(request))
+    await save(11)
+    expect(await place.store.runs.readRequests(runId)).toEqual([11].map(request))
     await lease.release()
   })
 
