@@ -1,11 +1,19 @@
 import { createRequire } from 'node:module'
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite'
-import { messageOf } from '../errors.js'
+import { AgentError, messageOf } from '../errors.js'
 import type { BackupOptions, BackupReceipt } from '../session/session-store.js'
 import type { SqliteTools } from './backup.js'
 import { within } from './hold-lease.js'
 import type { Dialect, Row, SqlDatabase, Statement, Task } from './sql-database.js'
-import { BUSY_TIMEOUT_MS, errcodeOf, FileGuard, isBusy, toAgentError, unavailable } from './sqlite-file.js'
+import {
+  BUSY_TIMEOUT_MS,
+  errcodeOf,
+  FileGuard,
+  isBusy,
+  LOG_CHECKED_FOR_MS,
+  toAgentError,
+  unavailable,
+} from './sqlite-file.js'
 import { storeClosed } from './store-errors.js'
 
 /** A write that waits for the next transaction. */
@@ -28,6 +36,8 @@ export class SqliteDatabase implements SqlDatabase {
   readonly #connection: DatabaseSyncInstance
   readonly #file: string
   readonly #guard: FileGuard | undefined
+  /** Where commits do not wait for the disk, looking at the files after each would take a quarter of the time. */
+  readonly #checkNow: boolean
   readonly #prepared = new Map<string, StatementSyncInstance>()
   #queue: Pending[] = []
   #isScheduled = false
@@ -36,8 +46,9 @@ export class SqliteDatabase implements SqlDatabase {
   #closing: Promise<void> | undefined
   #onIdle: () => void = () => {}
 
-  constructor(connection: DatabaseSyncInstance, file: string, guard?: FileGuard) {
+  constructor(connection: DatabaseSyncInstance, file: string, guard?: FileGuard, sync?: 'full' | 'normal') {
     this.#connection = connection
+    this.#checkNow = sync !== 'normal'
     this.#file = file
     this.#guard = guard
   }
@@ -155,7 +166,7 @@ export class SqliteDatabase implements SqlDatabase {
   /** `false` when another process holds the lock, or the file cannot be used. */
   #begin(): boolean {
     try {
-      this.#guard?.check()
+      this.#guard?.checkAfter(LOG_CHECKED_FOR_MS)
       this.#prepare('BEGIN IMMEDIATE').run()
       this.#attempts = 0
       return true
@@ -184,16 +195,32 @@ export class SqliteDatabase implements SqlDatabase {
         if (pending === undefined) break
         group.push(pending)
         settle.push(isAlone ? pending.run() : this.#runInSavepoint(pending))
-      } while (performance.now() < until)
+      } while (group.length < LEAST_GROUP || performance.now() < until)
       this.#prepare('COMMIT').run()
       this.work.commits++
-      this.#checkpoint(this.#guard?.check() ?? 0)
+      this.#checkpoint(this.#checkCommit())
     } catch (error) {
       this.#rollback()
-      for (const { reject } of group) reject(toAgentError(error, this.#file))
+      const reason = this.#reasonOf(error)
+      for (const { reject } of group) reject(reason)
       return
     }
     for (const each of settle) each()
+  }
+
+  #checkCommit(): number {
+    if (this.#guard === undefined) return 0
+    return this.#checkNow ? this.#guard.checkCommit() : this.#guard.checkAfter(CHECK_PAUSE_MS)
+  }
+
+  /** A file that has changed explains most errors better than SQLite does. */
+  #reasonOf(error: unknown): unknown {
+    try {
+      if (!(error instanceof AgentError)) this.#guard?.check()
+      return toAgentError(error, this.#file)
+    } catch (changed) {
+      return changed
+    }
   }
 
   #runInSavepoint(pending: Pending): () => void {
@@ -207,7 +234,7 @@ export class SqliteDatabase implements SqlDatabase {
       if (!this.#connection.isTransaction) throw error
       this.#prepare('ROLLBACK TO task').run()
       this.#prepare('RELEASE task').run()
-      return () => pending.reject(toAgentError(error, this.#file))
+      return () => pending.reject(this.#reasonOf(error))
     }
   }
 
@@ -258,8 +285,11 @@ export class SqliteDatabase implements SqlDatabase {
 const CLOSE_TIMEOUT_MS = 2000
 /** How long one transaction may keep the event loop, before its commit. */
 const GROUP_MS = 10
+/** What one run writes in one tick shares a commit, however slow the machine is. */
+const LEAST_GROUP = 8
 /** SQLite's own default: a commit that finds so many pages in the log copies them. */
 export const CHECKPOINT_PAGES = 1000
+const CHECK_PAUSE_MS = 5
 const CHECKPOINT_PAUSE_MS = 1000
 /** In bytes. */
 export const LARGE_LOG = 4_000_000

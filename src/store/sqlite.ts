@@ -34,7 +34,7 @@ export async function openSqlite({
     connection = opened
     await whileBusy(() => configure(opened, sync))
     await whileBusy(() => refuseForeignCode(opened, file))
-    return new SqliteDatabase(opened, file, guardOf(opened, file))
+    return new SqliteDatabase(opened, file, guardOf(opened, file), sync)
   } catch (error) {
     connection?.close()
     throw toAgentError(error, file)

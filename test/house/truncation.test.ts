@@ -42,7 +42,7 @@ test('every truncation goes through fitToBudget', () => {
   expect(filesWith(/\btokenBudgetTruncate\(/)).toEqual([
     'src/session/budget.ts',
     'src/store/memory-store.ts',
-    'src/store/sql-sessions.ts',
+    'src/store/sql-load.ts',
   ])
 })
 
