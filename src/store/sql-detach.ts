@@ -56,6 +56,27 @@ export interface Detached {
 
 export const NOTHING: Detached = { pk: 0, runIds: [], leases: 0, nestedApp: '' }
 
+/** The owner of a copy that is not complete yet. */
+export const COPYING = { appName: '', userId: 'copying' }
+
+/** Detaches a session and those nested in it. Tickets first: an append locks its ticket before the session. */
+export function* detachSessionTask(
+  dialect: Dialect,
+  { appName, userId, sessionId }: UserKey & { sessionId: string },
+): Task<Detached[]> {
+  const names = [appName, userId, sessionId]
+  yield sql(`DELETE FROM lango_leases WHERE ${SESSION_KEY}`, ...names)
+  const [session] = yield sql(
+    `SELECT pk FROM lango_sessions WHERE ${SESSION_KEY}${dialect.forUpdate}`,
+    ...names,
+  )
+  const nested = yield* detachNested(dialect, names)
+  if (session !== undefined) {
+    return [yield* detachOne(dialect, names, numberIn(session, 'pk'), true), ...nested]
+  }
+  return [{ ...NOTHING, runIds: yield* detachRuns(dialect, SESSION_KEY, names) }, ...nested]
+}
+
 /** Detaches some sessions and runs of a user; none when there are no more. */
 export function* detachUserTask(dialect: Dialect, appName: string, userId: string): Task<Detached[]> {
   const detached: Detached[] = []

@@ -8,6 +8,7 @@
  */
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { AgentError, messageOf } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
 import type {
   EraseCounts,
   EraseOptions,
@@ -29,8 +30,10 @@ import {
   textIn,
 } from './sql-database.js'
 import {
+  COPYING,
   type Detached,
   detachIdleTask,
+  detachSessionTask,
   detachUserTask,
   forgetRuns,
   idleStatement,
@@ -63,6 +66,21 @@ export async function eraseUser(
 }
 
 const MOST_PASSES = 100
+
+/** Deletes a session and those nested in it; `false` when there is none. */
+export async function deleteSession(database: SqlDatabase, key: SessionKey): Promise<boolean> {
+  const detached = await database.write(() => detachSessionTask(database.dialect, key))
+  await new Eraser(database).deleteDetached(detached, noCounts())
+  const isDeleted = detached.some(({ pk, nestedApp }) => pk > 0 && nestedApp === '')
+  // The text must not stay readable in the log either.
+  if (isDeleted) await emptyLog(database)
+  return isDeleted
+}
+
+/** Deletes a copy that could not be completed. */
+export async function deleteCopy(database: SqlDatabase, pk: number): Promise<void> {
+  await new Eraser(database).deleteDetached([{ ...NOTHING, pk }], noCounts())
+}
 
 /** A receipt of nothing. */
 export function noCounts(): EraseCounts {
@@ -188,7 +206,7 @@ class Eraser {
       const { dialect } = this.#database
       detached = await this.#database.write(() => detachUserTask(dialect, appName, userId))
       for (const { nestedApp } of detached) if (nestedApp !== '') nestedApps.add(nestedApp)
-      await this.#deleteDetached(detached, counts)
+      await this.deleteDetached(detached, counts)
     }
     for (const app of nestedApps) await this.#eraseNested(app, userId, counts)
     return counts
@@ -205,7 +223,7 @@ class Eraser {
       for (const row of page) {
         const names = { appName, userId: textIn(row, 'user_id'), sessionId: textIn(row, 'session_id') }
         const detached = await this.#database.write(() => detachIdleTask(dialect, names, before))
-        await this.#deleteDetached(detached, counts)
+        await this.deleteDetached(detached, counts)
         if (isStopped()) break
       }
       const last = page.at(-1)
@@ -219,13 +237,13 @@ class Eraser {
   /** Finishes erasures that were interrupted. */
   async deleteLeftovers(): Promise<void> {
     for (let found = 1; found > 0; ) {
-      const sessions = await this.#database.run(sql(DETACHED_SESSIONS))
+      const sessions = await this.#database.run(detachedSessions(this.#database.dialect))
       const runs = await this.#database.run(sql(DETACHED_RUNS))
       const left = [
         ...sessions.map(row => ({ ...NOTHING, pk: numberIn(row, 'pk') })),
         { ...NOTHING, runIds: runs.map(row => textIn(row, 'run_id')) },
       ]
-      await this.#deleteDetached(left, noCounts())
+      await this.deleteDetached(left, noCounts())
       found = sessions.length + runs.length
     }
     await this.#database.run(forgetRuns(this.#database.dialect))
@@ -239,7 +257,8 @@ class Eraser {
     }
   }
 
-  async #deleteDetached(detached: readonly Detached[], counts: EraseCounts): Promise<void> {
+  /** Deletes the rows of what was detached, in slices, and counts them. */
+  async deleteDetached(detached: readonly Detached[], counts: EraseCounts): Promise<void> {
     for (const { pk, runIds, leases } of detached) {
       counts.leases += leases
       counts.runs += runIds.length
@@ -289,7 +308,15 @@ const MOST_ROWS = 1000
 const OWN_SESSION =
   'SELECT pk FROM lango_sessions WHERE app_name = ? AND user_id = ? AND nested_in IS NULL LIMIT 1'
 
-const DETACHED_SESSIONS = "SELECT pk FROM lango_sessions WHERE app_name = '' AND user_id = '' LIMIT 50"
+/** Copies that nobody completed within a day belong to a process that is gone. */
+function detachedSessions({ now }: Dialect): Statement {
+  return sql(
+    `SELECT pk FROM lango_sessions WHERE app_name = '' AND (
+      user_id = '' OR (user_id = ? AND created_at < ${now} - ${DAY_MS})
+    ) LIMIT 50`,
+    COPYING.userId,
+  )
+}
 
 const DETACHED_RUNS = `SELECT run_id FROM lango_runs r WHERE deleted_at IS NOT NULL AND (${tablesOf('run')
   .map(table => `EXISTS (SELECT 1 FROM ${table} t WHERE t.run_id = r.run_id)`)

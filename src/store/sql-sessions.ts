@@ -18,7 +18,7 @@ import {
   titleIn,
   writeCursor,
 } from './listing.js'
-import { MESSAGE_COLUMNS, READABLE, rowToMessage, STARTS_TURN } from './rows.js'
+import { MESSAGE_COLUMNS, READABLE, rowToMessage } from './rows.js'
 import {
   type Dialect,
   HOUR_MS,
@@ -30,12 +30,11 @@ import {
   type Task,
   textIn,
 } from './sql-database.js'
-import { detachRuns, forgetRuns, OWNER, tablesOf } from './sql-detach.js'
 import { findSession, viewSession } from './sql-load.js'
-import { applyState, copySessionState } from './sql-state.js'
+import { applyState } from './sql-state.js'
 import type { StateChange } from './state-scopes.js'
 import { restoreText } from './storable-text.js'
-import { leaseLost, sessionExists, throughSeqOutOfRange } from './store-errors.js'
+import { leaseLost, sessionExists } from './store-errors.js'
 
 export function* createTask(
   dialect: Dialect,
@@ -69,31 +68,6 @@ function* checkMayCreate(
     if (ticket === undefined) throw leaseLost(key, fence)
   }
   if (nestedIn !== undefined) yield* findSession({ ...key, appName: nestedIn }, forKeyShare)
-}
-
-export function* forkTask(
-  dialect: Dialect,
-  key: SessionKey,
-  newKey: SessionKey,
-  throughSeq: number | undefined,
-): Task<Session> {
-  // The source may grow meanwhile, but not be deleted.
-  const source = yield* findSession(key, dialect.forKeyShare)
-  const total = numberIn(source, 'message_count')
-  if (throughSeq !== undefined && throughSeq > total) throw throughSeqOutOfRange(throughSeq, total)
-  const fromPk = numberIn(source, 'pk')
-  const pk = yield* insertSession(dialect, newKey, titleIn(source.title))
-  const columns = MESSAGE_COLUMNS.join(', ')
-  yield sql(
-    `INSERT INTO lango_messages (session_pk, seq, ${columns})
-      SELECT CAST(? AS BIGINT), seq, ${columns} FROM lango_messages WHERE session_pk = ? AND seq <= ? ORDER BY seq`,
-    pk,
-    fromPk,
-    throughSeq ?? total,
-  )
-  yield* copySessionState(fromPk, pk)
-  yield sql(COUNT_COPIED, pk, pk, pk, pk)
-  return yield* viewSession(newKey, yield* findSession(newKey), {})
 }
 
 export function renameStatement(key: SessionKey, title: string): Statement {
@@ -152,46 +126,12 @@ export function toPage(rows: readonly Row[], appName: string, limit: number): Se
   return { sessions, ...(last === undefined ? {} : { nextCursor: writeCursor(toCursor(last)) }) }
 }
 
-/** Deletes a session and those nested in it. */
-export function* deleteTask(dialect: Dialect, key: SessionKey): Task<boolean> {
-  const nested = yield sql(NESTED, key.userId, key.sessionId, key.appName)
-  for (const row of nested) yield* deleteTask(dialect, { ...key, appName: textIn(row, 'app_name') })
-  return yield* deleteOne(dialect, key)
-}
-
-/** Tickets are deleted first: an append locks its ticket before the session, and the lock order must be the same. */
-function* deleteOne(dialect: Dialect, key: SessionKey): Task<boolean> {
-  const names = [key.appName, key.userId, key.sessionId]
-  yield sql(`DELETE FROM lango_leases WHERE ${SESSION_KEY}`, ...names)
-  const [session] = yield sql(`DELETE FROM lango_sessions WHERE ${SESSION_KEY} RETURNING pk`, ...names)
-  yield* deleteRuns(dialect, names)
-  if (session === undefined) return false
-  for (const table of tablesOf('session'))
-    yield sql(`DELETE FROM ${table} WHERE ${OWNER.session}`, numberIn(session, 'pk'))
-  return true
-}
-
-function* deleteRuns(dialect: Dialect, names: readonly string[]): Task<void> {
-  yield forgetRuns(dialect)
-  for (const runId of yield* detachRuns(dialect, SESSION_KEY, names)) {
-    for (const table of tablesOf('run')) yield sql(`DELETE FROM ${table} WHERE ${OWNER.run}`, runId)
-  }
-}
-
 const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
-
-const NESTED = 'SELECT app_name FROM lango_sessions WHERE user_id = ? AND session_id = ? AND nested_in = ?'
 
 const READ_RANGE = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
   WHERE session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})`
 const READ_BACKWARD = `${READ_RANGE} AND seq < ? ORDER BY seq DESC LIMIT ?`
 const READ_FORWARD = `${READ_RANGE} AND seq > ? AND seq < ? ORDER BY seq LIMIT ?`
-
-const COUNT_COPIED = `UPDATE lango_sessions SET
-  message_count = (SELECT count(*) FROM lango_messages WHERE session_pk = ?),
-  token_total = (SELECT COALESCE(sum(tokens), 0) FROM lango_messages WHERE session_pk = ?),
-  turn_seq = (SELECT COALESCE(max(seq), 0) FROM lango_messages WHERE session_pk = ? AND flags & ${STARTS_TURN} <> 0)
-  WHERE pk = ?`
 
 /** Text after a marker must be read whole to be restored; of all other text the beginning is enough. */
 const LIST = `SELECT pk, user_id, session_id, message_count, token_total, created_at, updated_at, title, (
@@ -201,7 +141,7 @@ const LIST = `SELECT pk, user_id, session_id, message_count, token_total, create
   ) AS preview
   FROM lango_sessions WHERE $conditions ORDER BY updated_hour DESC, updated_at DESC, pk DESC LIMIT ?`
 
-function* insertSession(dialect: Dialect, key: SessionKey, options: CreateOptions): Task<number> {
+export function* insertSession(dialect: Dialect, key: SessionKey, options: CreateOptions): Task<number> {
   const [row] = yield insertStatement(dialect, key, options)
   if (row === undefined) throw sessionExists(key)
   return numberIn(row, 'pk')

@@ -26,15 +26,14 @@ import { migrate } from './migrations.js'
 import { type MessageRow, messageToRow } from './rows.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { numberIn, type SqlDatabase, type Task } from './sql-database.js'
-import { emptyLog, eraseUser, expireOld } from './sql-erase.js'
+import { deleteSession, eraseUser, expireOld } from './sql-erase.js'
+import { forkSession } from './sql-fork.js'
 import { loadStatement, loadTask, readLoaded } from './sql-load.js'
 import { RunWriter } from './sql-run-steps.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
   createTask,
-  deleteTask,
   describeStatement,
-  forkTask,
   listStatement,
   readRows,
   readStatement,
@@ -140,9 +139,8 @@ class SqlStore implements DriverStore {
     newSessionId: string,
     options: { throughSeq?: number } = {},
   ): Promise<Session> {
-    const { throughSeq } = options
     const newKey = { ...key, sessionId: newSessionId }
-    return this.#database.write(() => forkTask(this.#database.dialect, key, newKey, throughSeq))
+    return forkSession(this.#database, { key, newKey, throughSeq: options.throughSeq })
   }
 
   async describeSession(key: SessionKey): Promise<SessionSummary | undefined> {
@@ -161,10 +159,7 @@ class SqlStore implements DriverStore {
   }
 
   async deleteSession(key: SessionKey): Promise<boolean> {
-    const isDeleted = await this.#database.write(() => deleteTask(this.#database.dialect, key))
-    // The text must not stay readable in the log either.
-    if (isDeleted) await emptyLog(this.#database)
-    return isDeleted
+    return deleteSession(this.#database, key)
   }
 
   erase(owner: UserKey, options: EraseOptions = {}): Promise<EraseReceipt> {

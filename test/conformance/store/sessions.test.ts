@@ -189,6 +189,35 @@ describe.each(DRIVERS)('forks in $name', driver => {
     return key
   }
 
+  test('a long session is copied and deleted whole, and its copy has no gap', async () => {
+    const key = newKey()
+    const { store } = place
+    await store.createSession(key, { mood: 'calm' }, { title: 'Long' })
+    const messages = Array.from({ length: 1500 }, (_, index) => ({
+      role: index % 3 === 0 ? 'user' : 'assistant',
+      content: `text ${index}`,
+      timestamp: index,
+      id: `e${index}`,
+    }))
+    for (const message of store.appendMessages ? [] : messages) await store.appendMessage(key, message)
+    await store.appendMessages?.(key, messages)
+    const fork = await store.forkSession(key, 'copy', { throughSeq: 1400 })
+    expect(fork).toMatchObject({ totalMessages: 1400, title: 'Long', state: { mood: 'calm' } })
+    const copy = { ...key, sessionId: 'copy' }
+    const original = await store.readMessages(key, { limit: 1400 })
+    expect(await store.readMessages(copy, { limit: 2000 })).toEqual(original)
+    expect((await store.listSessions({ appName: key.appName })).sessions).toHaveLength(2)
+    expect((await failureOf(store.forkSession(key, 'copy'))).code).toBe('session-exists')
+    expect((await failureOf(store.forkSession(key, 'other', { throughSeq: 1501 }))).code).toBe(
+      'invalid-argument',
+    )
+    expect(await store.deleteSession(key)).toBe(true)
+    expect(await store.deleteSession(key)).toBe(false)
+    expect(await store.readMessages(copy, { limit: 2000 })).toEqual(original)
+    await store.createSession(key)
+    expect(await store.readMessages(key)).toEqual([])
+  })
+
   test('a fork copies the messages up to one, with their ids, and the session state', async () => {
     const key = await conversation()
     const fork = await place.store.forkSession(key, 'two', { throughSeq: 3 })
