@@ -168,7 +168,7 @@ function* detachOne(
  * A run may still be active when its session is deleted. Its id alone is kept for a day, so that what the run stores
  * afterwards is dropped.
  */
-export function* detachRuns({ now }: Dialect, condition: string, names: readonly string[]): Task<string[]> {
+function* detachRuns({ now }: Dialect, condition: string, names: readonly string[]): Task<string[]> {
   const rows = yield sql(
     `UPDATE lango_runs SET deleted_at = ${now}, app_name = '', user_id = '', session_id = ''
       WHERE ${condition} RETURNING run_id`,

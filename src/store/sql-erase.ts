@@ -175,7 +175,7 @@ function rewriteFailed(table: string, cause: unknown): AgentError {
 }
 
 /** Empties the write-ahead log, trying again while others use it. `false` when they still do. */
-export async function emptyLog(database: SqlDatabase): Promise<boolean> {
+async function emptyLog(database: SqlDatabase): Promise<boolean> {
   if (database.emptyLog === undefined) return true
   for (let pauseMs = 2; pauseMs < LONGEST_LOG_PAUSE_MS; pauseMs *= 1.5) {
     if (await database.emptyLog()) return true
