@@ -1,10 +1,10 @@
 import { type AddressInfo, createServer } from 'node:net'
 import pg from 'pg'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { checkedStore } from '../../../src/store/checked-store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { openSqlStore } from '../../../src/store/sql-store.js'
-import { createDatabase } from '../../support/postgres.js'
+import { createDatabase, type TestDatabase } from '../../support/postgres.js'
 import { failureOf, newKey, openDatabase } from './drivers.js'
 
 test('a store survives a server that drops its connections, idle or at work', async () => {
@@ -12,10 +12,6 @@ test('a store survives a server that drops its connections, idle or at work', as
   const store = await openStore(database.url)
   const key = newKey()
   await store.createSession(key)
-  const dropAll = () =>
-    database.query(
-      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
-    )
   for (let round = 0; round < 5; round++) {
     const writes = Array.from({ length: 20 }, (_, index) =>
       store.appendMessage(key, { role: 'user', content: 'x', timestamp: 1, id: `${round}-${index}` }).then(
@@ -23,7 +19,7 @@ test('a store survives a server that drops its connections, idle or at work', as
         error => (error as { code: string; retryable: boolean }).retryable,
       ),
     )
-    await dropAll()
+    await dropConnections(database)
     // The error of a dropped connection is retryable.
     for (const outcome of await Promise.all(writes)) expect(['stored', true]).toContain(outcome)
   }
@@ -37,6 +33,12 @@ test('a store survives a server that drops its connections, idle or at work', as
   await store.close()
   await database.drop()
 })
+
+function dropConnections(database: TestDatabase): Promise<unknown> {
+  return database.query(
+    'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+  )
+}
 
 test('a user who may not create tables opens an existing store, and gets store-unavailable for a new one', async () => {
   const database = await createDatabase()
@@ -193,6 +195,61 @@ test('an opening is two statements in a transaction, a load and every step one s
   await place.drop()
 })
 
+test('steps that are stored again after dropped connections leave each message, event and request once', async () => {
+  const database = await createDatabase()
+  const store = await openStore(database.url)
+  const steps = [1, 2, 3, 4, 5, 6, 7, 8]
+  const record = (step: number) => ({ all: steps.slice(0, step).map(number => `${number} `.repeat(1000)) })
+  const work = async (runId: string) => {
+    const key = newKey()
+    const opened = await store.openRun?.({ key, runId, message: QUESTION, events: [START] })
+    if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+    for (const step of steps) {
+      const message = { ...QUESTION, id: `answer-${step}` }
+      const part = { message, events: [{ seq: step + 1 }], requests: [{ step, record: record(step) }] }
+      await untilStored(() => store.runs.saveStep?.({ key, runId, fence: opened.lease.fence, ...part }))
+    }
+    await opened.lease.release()
+    return key
+  }
+  const runs = ['one', 'two', 'three', 'four']
+  const working = Promise.all(runs.map(work))
+  for (let drops = 0; drops < 5; drops++) {
+    const areAhead = async () => {
+      for (const runId of runs) expect((await store.runs.readEvents(runId)).length).toBeGreaterThan(drops)
+    }
+    await vi.waitFor(areAhead, { timeout: 20_000 })
+    await dropConnections(database)
+  }
+  for (const [index, key] of (await working).entries()) {
+    const runId = runs[index] ?? ''
+    const messages = await store.readMessages(key)
+    expect(messages.map(({ seq, id }) => [seq, id])).toEqual([
+      [1, 'question'],
+      ...steps.map(step => [step + 1, `answer-${step}`]),
+    ])
+    expect((await store.runs.readEvents(runId)).map(({ seq }) => seq)).toEqual([
+      1,
+      ...steps.map(step => step + 1),
+    ])
+    expect(await store.runs.readRequests(runId)).toEqual(steps.map(step => ({ step, record: record(step) })))
+  }
+  await store.close()
+  await database.drop()
+})
+
+/** Repeats a write that failed with a retryable error, at most ten times. */
+async function untilStored(write: () => Promise<unknown> | undefined): Promise<void> {
+  for (let attempts = 1; ; attempts++) {
+    try {
+      await write()
+      return
+    } catch (error) {
+      if (!(error as { retryable?: boolean }).retryable || attempts === 10) throw error
+    }
+  }
+}
+
 /** A transaction of another process, in the middle. */
 async function otherTransaction(url: string): Promise<pg.Client> {
   const client = new pg.Client(url)
@@ -202,7 +259,7 @@ async function otherTransaction(url: string): Promise<pg.Client> {
 }
 
 /** Waits until a statement of the store waits for a lock. */
-async function untilBlocked(database: { query(text: string): Promise<unknown> }): Promise<void> {
+async function untilBlocked(database: TestDatabase): Promise<void> {
   const blocked =
     "DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()) LOOP PERFORM pg_sleep(0.01), pg_stat_clear_snapshot(); END LOOP; END $$"
   await database.query(blocked)
