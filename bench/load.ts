@@ -37,6 +37,8 @@ const CPU_RUNS = 200
 const CROWD = Number(process.env.LANGO_BENCH_CROWD ?? 3000)
 const CLIENTS = 100
 const MODEL_MS = 200
+const ROUNDS_PER_CLIENT = 5
+const IMPORTED = Number(process.env.LANGO_BENCH_IMPORTED ?? 100_000)
 
 setLogLevel(LogLevel.ERROR)
 if (process.argv.includes('--clients'))
@@ -323,8 +325,6 @@ async function runClientsApart(url: string, count: number): Promise<ClientFigure
   return JSON.parse(line) as ClientFigures
 }
 
-const ROUNDS_PER_CLIENT = 5
-
 /** In the process of the clients: each sends several messages, one after the other. */
 async function runClients([url = '', count = '1']: string[]): Promise<void> {
   const isBare = url.endsWith('/bare')
@@ -363,8 +363,6 @@ async function runClients([url = '', count = '1']: string[]): Promise<void> {
   console.log(JSON.stringify({ perSecond: (Number(count) * ROUNDS_PER_CLIENT) / seconds, acceptP99 }))
   process.exit()
 }
-
-const IMPORTED = Number(process.env.LANGO_BENCH_IMPORTED ?? 100_000)
 
 /** An import against raw inserts, and what a large tool result takes on disk. */
 async function measureBulk(report: Report, { folder }: Place): Promise<void> {
