@@ -12,30 +12,41 @@ test.each([
   expect(parseJson(text)).toEqual(expected)
 })
 
+class Point {
+  x = 1
+  get y() {
+    return 2
+  }
+}
+
 test.each<[string, unknown]>([
-  ['plain data', { a: [1, 'b', null, true, { c: {} }], d: '', e: -1.5e300 }],
-  ['fields that are undefined', { a: undefined, b: { c: undefined }, d: [undefined, 1] }],
-  ['numbers that JSON lacks', [Number.NaN, Number.POSITIVE_INFINITY, -0, 0]],
-  ['values with toJSON', { at: new Date(0), own: { toJSON: () => 'text' }, error: new URL('http://a/') }],
-  ['class instances and maps', { map: new Map([[1, 2]]), bytes: new Uint8Array([1, 2]), re: /x/ }],
-  ['functions and symbols', { a: () => 1, b: Symbol('x'), c: [() => 1] }],
-  ['without a prototype', Object.assign(Object.create(null), { a: 1 })],
-  ['the name __proto__', JSON.parse('{"__proto__": {"a": 1}, "b": 2}')],
-  ['boxed values', { a: Object('text'), b: Object(1), c: Object(false) }],
-  ['lone surrogates and NUL', { text: '\ud83d \u0000 \udc00' }],
-  ['a sparse list', Array.from({ length: 3, 1: 1 })],
-])('toJsonData equals what JSON makes of %s', (_, value) => {
-  const expected = JSON.parse(JSON.stringify(value))
-  const data = toJsonData(value)
-  expect(data).toStrictEqual(expected)
-  expect(JSON.stringify(data)).toBe(JSON.stringify(expected))
+  ['plain data', { a: [1, 'b', null, true], c: { d: '' }, 7: 'first' }],
+  ['values that are left out', { a: undefined, b: () => 1, c: Symbol('c') }],
+  ['values that become null', [undefined, () => 1, Number.NaN, Number.POSITIVE_INFINITY, -0, [, 1]]],
+  ['a negative zero', { a: -0 }],
+  [
+    'values with a JSON of their own',
+    { at: new Date(0), url: new URL('http://localhost/'), own: { toJSON: () => 5 } },
+  ],
+  [
+    'instances',
+    { point: new Point(), map: new Map([[1, 2]]), bytes: new Uint8Array(2), boxed: Object('text') },
+  ],
+  ['a key that is a prototype', JSON.parse('{"__proto__":{"a":1},"b":2}')],
+  ['an object without prototype', Object.assign(Object.create(null), { a: 1 })],
+  ['half of a surrogate pair', { a: '\ud800' }],
+  ['data deeper than the stack of copies', JSON.parse('['.repeat(200) + ']'.repeat(200))],
+])('toJsonData of %s is what writing and parsing it gives', (_, value) => {
+  const copy = toJsonData(value)
+  expect(copy).toStrictEqual(JSON.parse(JSON.stringify(value)))
+  expect(JSON.stringify(copy)).toBe(JSON.stringify(value))
 })
 
-test('toJsonData copies: a change of the data changes nothing else', () => {
-  const given = { list: [{ a: 1 }] }
-  const data = toJsonData(given) as typeof given
-  data.list.push({ a: 2 })
-  expect(given).toEqual({ list: [{ a: 1 }] })
+test('toJsonData shares no object with its input', () => {
+  const value = { list: [{ a: 1 }] }
+  const copy = toJsonData(value) as typeof value
+  value.list[0] = { a: 2 }
+  expect(copy).toEqual({ list: [{ a: 1 }] })
 })
 
 describe('toJson', () => {

@@ -34,6 +34,7 @@ export function checkKey(key: SessionKey): void {
 /** A name in a key: text that any database can hold and index. */
 export function checkName(field: string, name: unknown): asserts name is string {
   if (typeof name !== 'string' || name === '') throw invalid(field, 'must be a non-empty string', name)
+  if (USUAL_NAME.test(name)) return
   if (name.includes('\0') || hasLoneSurrogate(name)) {
     throw invalid(field, 'must not contain NUL or half of a surrogate pair', undefined)
   }
@@ -41,6 +42,9 @@ export function checkName(field: string, name: unknown): asserts name is string 
     throw invalid(field, `must be at most ${MAX_NAME_BYTES} bytes long in UTF-8`, undefined)
   }
 }
+
+/** Names of the usual kind need no further checks. */
+const USUAL_NAME = /^[\x20-\x7e]{1,512}$/
 
 export function checkListQuery({ appName, userId, limit, search }: ListQuery): void {
   checkName('appName', appName)

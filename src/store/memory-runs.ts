@@ -20,12 +20,16 @@ interface Kept {
   storedAt: number
 }
 
+interface KeptEvent extends Kept {
+  isEnd: boolean
+}
+
 interface MemoryRun {
   owner: string | undefined
   key?: SessionKey
   startedAt: number
   afterSeq?: number | undefined
-  events: Map<number, Kept>
+  events: Map<number, KeptEvent>
   /** The highest number so far, pruned events included. */
   lastSeq: number
   requests: Map<number, Kept>
@@ -53,28 +57,38 @@ export class MemoryRuns implements RunStore {
 
   async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
     this.#assertOpen()
+    this.storeEvents(key, runId, events)
+  }
+
+  /** As `appendEvents`, for a write that consists of several. */
+  storeEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): void {
+    const storedAt = Date.now()
     const kept = events.map(event => ({
       seq: event.seq,
       json: storableJson('events', event),
-      storedAt: Date.now(),
+      storedAt,
+      isEnd: event.type === 'run-finish',
     }))
     if (this.#deleted.has(runId)) return
+    const owner = ownerOf(key)
     const messages = this.#countMessages(key)
     // A run whose session was deleted before its first event is not stored.
     if (messages === undefined && this.#runs.get(runId)?.owner === undefined) return
     const run = this.#run(runId)
     if (run.owner === undefined) {
       const { appName, userId, sessionId } = key
-      const began = { key: { appName, userId, sessionId }, startedAt: Date.now() }
-      Object.assign(run, began, { owner: ownerOf(key), afterSeq: messages })
+      run.owner = owner
+      run.key = { appName, userId, sessionId }
+      run.startedAt = storedAt
+      run.afterSeq = messages
     }
-    if (run.owner !== ownerOf(key)) throw runOfAnotherSession(runId)
+    if (run.owner !== owner) throw runOfAnotherSession(runId)
     const last = run.events.get(run.lastSeq)
     // A number that holds another event belongs to an end that another process wrote.
     const isLate = kept.some(
       ({ seq, json }) => seq > run.lastSeq || (run.events.get(seq)?.json ?? json) !== json,
     )
-    if (last && isLate && finishOf(last.json).finished) throw runHasEnded(runId)
+    if (last?.isEnd && isLate) throw runHasEnded(runId)
     for (const { seq, ...event } of kept) {
       if (!run.events.has(seq)) run.events.set(seq, event)
       run.lastSeq = Math.max(run.lastSeq, seq)
@@ -92,6 +106,10 @@ export class MemoryRuns implements RunStore {
       .sort(([one], [other]) => one - other)
       .slice(0, limit)
       .map(([, { json }]) => JSON.parse(json) as RunEventRecord)
+  }
+
+  isKnown(runId: string): boolean {
+    return this.#runs.get(runId)?.key !== undefined
   }
 
   async findRun(runId: string): Promise<RunSummary | undefined> {
@@ -112,6 +130,10 @@ export class MemoryRuns implements RunStore {
 
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
     this.#assertOpen()
+    this.storeRequest(runId, step, record)
+  }
+
+  storeRequest(runId: string, step: number, record: Record<string, unknown>): void {
     const json = storableJson('record', record)
     if (!this.#deleted.has(runId)) this.#run(runId).requests.set(step, { json, storedAt: Date.now() })
   }

@@ -1,3 +1,4 @@
+import { copyJsonData } from '../base/json.js'
 import type { SessionKey, StoredMessage } from '../session/message.js'
 import type { EraseCounts, SessionSummary } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
@@ -49,5 +50,5 @@ export function keyText({ appName, userId, sessionId }: SessionKey): string {
 
 /** A message is JSON data: what JSON cannot express is not stored. */
 export function clone<T>(data: T): T {
-  return JSON.parse(storableJson('message', data)) as T
+  return copyJsonData(data, value => storableJson('message', value)) as T
 }

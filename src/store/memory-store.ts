@@ -34,7 +34,7 @@ import { add, clone, keyText, type MemorySession, newestFirst, summarize, titled
 import { MemoryTickets } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { clockAheadMs, noCounts } from './sql-erase.js'
-import { joinState, type StateScope, splitDelta } from './state-scopes.js'
+import { joinState, type StateChange, type StateScope, splitDelta } from './state-scopes.js'
 import {
   leaseLost,
   sessionBusy,
@@ -43,6 +43,13 @@ import {
   storeClosed,
   throughSeqOutOfRange,
 } from './store-errors.js'
+
+/** One write to a session. */
+interface Change {
+  message?: Message | undefined
+  delta: readonly StateChange[]
+  fence: number | undefined
+}
 
 export class MemoryStore implements SessionStore {
   readonly #sessions = new Map<string, MemorySession>()
@@ -100,23 +107,13 @@ export class MemoryStore implements SessionStore {
     options: AppendOptions = {},
   ): Promise<{ seq: number }> {
     this.#assertOpen()
-    const copy = clone(message)
-    const changes = splitDelta('stateDelta', options.stateDelta)
-    const session = this.#writable(key, options.fence)
-    const seq = this.#place(session, copy.id)
-    session.messages[seq - 1] = { ...copy, seq, tokens: countMessageTokens(copy) }
-    if (copy.id !== undefined) session.seqById.set(copy.id, seq)
-    this.#apply(session, changes)
-    session.updatedAt = Date.now()
-    return { seq }
+    const { fence, stateDelta } = options
+    return this.#change(key, { message, delta: splitDelta('stateDelta', stateDelta), fence })
   }
 
   async updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
     this.#assertOpen()
-    const changes = splitDelta('delta', delta)
-    const session = this.#writable(key, options.fence)
-    this.#apply(session, changes)
-    session.updatedAt = Date.now()
+    this.#change(key, { delta: splitDelta('delta', delta), fence: options.fence })
   }
 
   async forkSession(
@@ -225,17 +222,18 @@ export class MemoryStore implements SessionStore {
   async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
     this.#assertOpen()
     const { key, runId, title, message, events } = opening
-    const isKnown = async () => (await this.#runs.findRun(runId)) !== undefined
-    if (await isKnown()) return { known: true }
+    if (this.#runs.isKnown(runId)) return { known: true }
     const lease = await this.#leases.acquire(key, options)
     try {
-      if (await isKnown()) {
+      this.#assertOpen()
+      if (this.#runs.isKnown(runId)) {
         await lease.release()
         return { known: true }
       }
       if (!this.#sessions.has(keyText(key))) this.#newSession(key).title = tidyTitle(title)
-      await this.#runs.appendEvents(key, runId, events)
-      return { lease, ...(await this.appendMessage(key, message, { fence: lease.fence })) }
+      this.#runs.storeEvents(key, runId, events)
+      const { seq } = this.#change(key, { message, delta: [], fence: lease.fence })
+      return { lease, seq }
     } catch (error) {
       await lease.release()
       throw error
@@ -244,17 +242,17 @@ export class MemoryStore implements SessionStore {
 
   /** Everything that can refuse comes first. */
   async #saveStep(step: RunStep): Promise<{ seq?: number }> {
+    this.#assertOpen()
     const { key, runId, fence, message, stateDelta, events, requests, calibration } = step
-    const options = { fence, ...defined({ stateDelta }) }
     if (message || stateDelta) this.#writable(key, fence)
-    if (events?.length) await this.#runs.appendEvents(key, runId, events)
-    const place = message ? await this.appendMessage(key, message, options) : {}
-    if (!message && stateDelta) await this.updateState(key, stateDelta, { fence })
-    for (const request of requests ?? []) await this.#runs.saveRequest(runId, request.step, request.record)
+    const delta = splitDelta('stateDelta', stateDelta)
+    if (events?.length) this.#runs.storeEvents(key, runId, events)
+    const { seq } = message || stateDelta ? this.#change(key, { message, delta, fence }) : {}
+    for (const request of requests ?? []) this.#runs.storeRequest(runId, request.step, request.record)
     for (const { model, bytes, tokens } of calibration ?? [])
       await this.calibration.record(model, bytes, tokens)
     if (step.release) await this.#tickets.giveBack(key, fence)
-    return place
+    return message && seq !== undefined ? { seq } : {}
   }
 
   async close(): Promise<void> {
@@ -306,6 +304,18 @@ export class MemoryStore implements SessionStore {
     return session
   }
 
+  /** Stores a message, if there is one, and a change of the state. Refuses before it changes anything. */
+  #change(key: SessionKey, { message, delta, fence }: Change): { seq: number } {
+    const copy = message && clone(message)
+    const session = this.#writable(key, fence)
+    const seq = copy ? this.#place(session, copy.id) : session.messages.length
+    if (copy) session.messages[seq - 1] = { ...copy, seq, tokens: countMessageTokens(copy) }
+    if (copy?.id !== undefined) session.seqById.set(copy.id, seq)
+    this.#apply(session, delta)
+    session.updatedAt = Date.now()
+    return { seq }
+  }
+
   #writable(key: SessionKey, fence: number | undefined): MemorySession {
     const session = this.#sessions.get(keyText(key))
     if (session === undefined) throw sessionNotFound(key)
@@ -320,7 +330,7 @@ export class MemoryStore implements SessionStore {
     return same ?? session.messages.length + 1
   }
 
-  #apply(session: MemorySession, changes: ReturnType<typeof splitDelta>): void {
+  #apply(session: MemorySession, changes: readonly StateChange[]): void {
     for (const { scope, key, json } of changes) {
       const state = this.#stateOf(session, scope)
       if (json === undefined) state.delete(key)

@@ -19,13 +19,15 @@ export class MemoryTickets implements TicketStore {
 
   async take(key: SessionKey, ttlMs: number): Promise<number> {
     const ticket = { number: ++this.#last, ttlMs, expiresAt: this.#now() + ttlMs }
-    this.#lines.set(lineOf(key), [...this.#line(key), ticket])
+    const line = lineOf(key)
+    this.#lines.set(line, [...this.#line(line), ticket])
     return ticket.number
   }
 
   async isFirst(key: SessionKey, ticket: number): Promise<boolean> {
-    this.#keep(key, ({ number, expiresAt }) => number >= ticket || expiresAt > this.#now())
-    return this.#line(key)[0]?.number === ticket
+    const now = this.#now()
+    const [first] = this.#keep(key, ({ number, expiresAt }) => number >= ticket || expiresAt > now)
+    return first?.number === ticket
   }
 
   async renew(tickets: readonly number[]): Promise<ReadonlySet<number>> {
@@ -40,32 +42,35 @@ export class MemoryTickets implements TicketStore {
   }
 
   isHeld(key: SessionKey, ticket: number): boolean {
-    return this.#line(key).some(({ number }) => number === ticket)
+    return this.#line(lineOf(key)).some(({ number }) => number === ticket)
   }
 
   /** Whether a writer without a ticket has to stay out. One that may write takes the session from late holders. */
   isTaken(key: SessionKey): boolean {
-    this.#keep(key, ({ expiresAt }) => expiresAt > this.#now())
-    return this.#line(key).length > 0
+    const now = this.#now()
+    return this.#keep(key, ({ expiresAt }) => expiresAt > now).length > 0
   }
 
   /** Deletes all tickets of a session and returns how many there were. */
   deleteAll(key: SessionKey): number {
-    const { length } = this.#line(key)
+    const { length } = this.#line(lineOf(key))
     this.#lines.delete(lineOf(key))
     return length
   }
 
-  #keep(key: SessionKey, isKept: (ticket: Ticket) => boolean): void {
-    const left = this.#line(key).filter(isKept)
-    if (left.length === 0) this.#lines.delete(lineOf(key))
-    else this.#lines.set(lineOf(key), left)
+  /** Deletes the other tickets and returns what is left. */
+  #keep(key: SessionKey, isKept: (ticket: Ticket) => boolean): Ticket[] {
+    const line = lineOf(key)
+    const left = this.#line(line).filter(isKept)
+    if (left.length === 0) this.#lines.delete(line)
+    else this.#lines.set(line, left)
+    return left
   }
 
-  #line(key: SessionKey): Ticket[] {
-    const line = this.#lines.get(lineOf(key)) ?? []
-    for (const ticket of line) ticket.expiresAt = Math.min(ticket.expiresAt, this.#now() + ticket.ttlMs)
-    return line
+  #line(line: string): Ticket[] {
+    const tickets = this.#lines.get(line) ?? []
+    for (const ticket of tickets) ticket.expiresAt = Math.min(ticket.expiresAt, this.#now() + ticket.ttlMs)
+    return tickets
   }
 }
 
