@@ -9,7 +9,8 @@ export type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]:
  */
 export function defined<T extends object>(value: T): Defined<T> {
   const copy: Record<string, unknown> = {}
-  for (const [key, item] of Object.entries(value)) {
+  for (const key of Object.keys(value)) {
+    const item = (value as Record<string, unknown>)[key]
     if (item !== undefined) copy[key] = item
   }
   return copy as Defined<T>

@@ -23,18 +23,20 @@ export interface RunResult {
  *
  * @spec RunAndCollect
  */
-export async function runAndCollect(events: AsyncIterable<RunEvent>): Promise<RunResult> {
+export async function runAndCollect(lists: AsyncIterable<readonly RunEvent[]>): Promise<RunResult> {
   const repairs: RunRepair[] = []
   const cuts: HistoryCut[] = []
   let failure: AgentError | undefined
-  for await (const event of events) {
-    if (event.type === 'repair') repairs.push(...event.repairs)
-    if (event.type === 'history-cut') cuts.push(event.cut)
-    if (event.type === 'error') failure = asAgentError(event.error)
-    if (event.type === 'run-finish') {
-      if (event.finishReason === 'error') throw failure ?? unfinished()
-      const { text, sessionId, runId, finishReason, turns, delegations, usage } = event
-      return { text, sessionId, runId, finishReason, turns, delegations, repairs, cuts, usage }
+  for await (const events of lists) {
+    for (const event of events) {
+      if (event.type === 'repair') repairs.push(...event.repairs)
+      if (event.type === 'history-cut') cuts.push(event.cut)
+      if (event.type === 'error') failure = asAgentError(event.error)
+      if (event.type === 'run-finish') {
+        if (event.finishReason === 'error') throw failure ?? unfinished()
+        const { text, sessionId, runId, finishReason, turns, delegations, usage } = event
+        return { text, sessionId, runId, finishReason, turns, delegations, repairs, cuts, usage }
+      }
     }
   }
   throw failure ?? unfinished()

@@ -23,7 +23,7 @@ import type { RunHost, RunInput, StoredOpening } from './run-host.js'
 import { RunLimits, transferTarget } from './run-limits.js'
 import { RunPlugin, startAdk } from './run-plugin.js'
 import { type AppendGate, gateAppends, Outbox, RunRecorder } from './run-recorder.js'
-import { createScope, runScope } from './run-scope.js'
+import { createScope, type RunScope, runScope } from './run-scope.js'
 
 export interface RunLoopParts {
   host: RunHost
@@ -42,6 +42,9 @@ export interface RunLoopParts {
 export interface RunOpened extends StoredOpening {
   invocationId: string
 }
+
+/** Lists of events; a list may be empty. */
+export type EventLists = AsyncGenerator<readonly RunEvent[], void, undefined>
 
 /**
  * One run, from its first event to its last. The order is always: start; ADK's events as they come, mixed
@@ -112,12 +115,24 @@ export class RunLoop {
     this.#limits = new RunLimits(host.limits, this.#plugin)
   }
 
-  async *events(message: Content): AsyncGenerator<RunEvent, void, undefined> {
+  /** The events of the run, in lists: those that are stored in one write are handed out together. */
+  async *events(message: Content): EventLists {
     try {
       this.#recorder.began(this.#start)
-      yield this.#start
-      yield* this.#rounds(message)
-      yield* this.#finish()
+      yield [this.#start]
+      yield* this.#round(message, false)
+      const original = this.#unknownAgent
+      const again = original ? this.#correction(original) : this.#nudge()
+      if (again) yield* this.#round(again, true)
+      if (original && again) this.#judgeCorrection(original)
+      if (!this.#shutting) {
+        await this.#settle()
+        const rest = this.#outbox.take()
+        if (rest.length > 0) yield await this.#emit(rest)
+      }
+      const last = await this.#shutDown()
+      this.#finished = true
+      yield [...this.#takeReady(last[0]?.seq ?? 0), ...last]
     } finally {
       this.#desk?.close()
       if (!this.#finished) await this.#leftEarly()
@@ -136,66 +151,64 @@ export class RunLoop {
     this.#desk?.answer(callId, answer)
   }
 
-  /** The message itself; then, once, a correction for an unknown agent or a nudge for an empty answer. */
-  async *#rounds(message: Content): AsyncGenerator<RunEvent, void, undefined> {
-    yield* this.#round(message, false)
-    if (this.#unknownAgent) yield* this.#retryAgentName(this.#unknownAgent)
-    else if (this.#needsNudge()) yield* this.#round(asUser(EMPTY_ANSWER_NUDGE), true)
-  }
-
-  async *#retryAgentName(original: AgentError): AsyncGenerator<RunEvent, void, undefined> {
+  /** The correction of an unknown agent's name, once; without other agents the run fails. */
+  #correction(original: AgentError): Content | undefined {
     const valid = subAgentNames(this.#host.rootAgent)
     if (valid.length === 0) {
       this.#failure = original
-      return
+      return undefined
     }
     this.#unknownAgent = undefined
     this.#stopped = false
-    yield* this.#round(asUser(agentNameCorrection(String(original.details.name), valid)), true)
+    return asUser(agentNameCorrection(String(original.details.name), valid))
+  }
+
+  #judgeCorrection(original: AgentError): void {
     const again = this.#unknownAgent ?? this.#failure
     if (again) this.#failure = withCause(again, original)
   }
 
-  #needsNudge(): boolean {
-    return (
+  /** A nudge, once, for an empty answer. */
+  #nudge(): Content | undefined {
+    const isNeeded =
       !this.#failure &&
       !this.#aborted &&
       this.#limits.turns > 0 &&
       this.#reader.answer.text === '' &&
       !this.#limits.waiting
-    )
+    return isNeeded ? asUser(EMPTY_ANSWER_NUDGE) : undefined
   }
 
   /** One call of ADK's runner. Its events and the outbox are taken as they come, one at a time. */
-  async *#round(message: Content, synthetic: boolean): AsyncGenerator<RunEvent, void, undefined> {
+  async *#round(message: Content, synthetic: boolean): EventLists {
     if (this.#aborted) return
-    const events = this.#startAdk(message, synthetic)
-    const scope = this.#createScope()
-    const advance = () => runScope.run(scope, () => events.next())
+    const adk = new Advance(this.#startAdk(message, synthetic), this.#createScope(), this.#outbox)
     const wake = () => this.#outbox.wakeUp()
     this.#abort.signal.addEventListener('abort', wake, { once: true })
     const pause = createPause(YIELD_EVERY_MS)
-    let next = advance()
     try {
+      adk.start()
       while (!this.#stopped) {
-        // An abort wakes the outbox: racing one long-lived promise in every pass would retain all the races.
-        const winner = await Promise.race([next.then(() => 'event'), this.#outbox.ready()])
-        yield* this.#emit(this.#outbox.take())
+        if (!adk.hasArrived) await this.#outbox.ready()
+        const next = adk.take()
+        const waiting = this.#outbox.take()
+        if (waiting.length > 0) yield await this.#emit(waiting)
         if (this.#aborted) return
-        if (winner !== 'event') continue
-        const { done, value } = await next
-        if (done) return
-        yield* this.#observe(value)
+        if (!next) continue
+        if (next.done) return
+        const reported = await this.#report(next.value)
+        if (reported.length > 0) yield reported
+        const bodies = this.#judge(next.value)
+        if (bodies.length > 0) yield await this.#emit(bodies)
+        if (this.#stopped) return
         await pause()
-        if (!this.#stopped) next = advance()
+        if (!this.#stopped) adk.start()
       }
     } catch (error) {
       this.#failed(error)
     } finally {
       this.#abort.signal.removeEventListener('abort', wake)
-      next.catch(() => {})
-      // Not awaited: `return()` blocks until a tool that ignores its signal finishes.
-      void Promise.resolve(events.return(undefined)).catch(() => {})
+      adk.leave()
     }
   }
 
@@ -251,31 +264,35 @@ export class RunLoop {
     this.#lastSeqOf.set(event, events.at(-1)?.seq ?? 0)
   }
 
-  async *#observe(event: Event): AsyncGenerator<RunEvent, void, undefined> {
+  /** The events that report an event of ADK's: those that were stored with its message, or new ones. */
+  #report(event: Event): RunEvent[] | Promise<RunEvent[]> {
     const lastSeq = this.#lastSeqOf.get(event)
-    if (lastSeq === undefined) {
-      this.#pending.observe(event)
-      yield* this.#emit(this.#reader.read(event))
-    } else yield* this.#takeReady(lastSeq)
+    if (lastSeq !== undefined) return this.#takeReady(lastSeq)
+    this.#pending.observe(event)
+    return this.#emit(this.#reader.read(event))
+  }
+
+  /** Applies failures and limits to an event of ADK's, and returns what else is to be emitted. */
+  #judge(event: Event): readonly RunEventBody[] {
     if (event.errorCode || event.errorMessage) {
       this.#failed(this.#plugin.modelError ?? event.errorMessage ?? event.errorCode)
-      return
+      return []
     }
     if (event.author && event.author !== 'user') this.#lastAuthor = event.author
-    const alone = subAgentNames(this.#host.rootAgent).length === 0
+    const alone = this.#host.rootAgent.subAgents.length === 0
     const missing = alone ? transferTarget(event) : undefined
     if (missing !== undefined) {
       this.#stopped = true
       this.#failure ??= agentNotFound(missing)
-      return
+      return []
     }
     const { verdict, bodies } = this.#limits.observe(event)
     for (const body of bodies) {
       if (body.type === 'turn-warning')
         this.#host.logger.warn('A run has used most of its turns', { ...body })
     }
-    yield* this.#emit(bodies)
     if (verdict === 'stop') this.#stopped = true
+    return bodies
   }
 
   /** Keeps the first failure. An unknown agent is kept apart, because it may be retried. */
@@ -288,18 +305,6 @@ export class RunLoop {
     const reason = adkFailure(message, { whole: error instanceof AgentError })
     if (reason.kind === 'unknown-agent') this.#unknownAgent ??= agentNotFound(reason.name)
     else this.#failure ??= asAgentError(error)
-  }
-
-  /** Emits the rest: what is in the outbox, the failure, and the last event. */
-  async *#finish(): AsyncGenerator<RunEvent, void, undefined> {
-    if (!this.#shutting) {
-      await this.#settle()
-      yield* this.#emit(this.#outbox.take())
-    }
-    const last = await this.#shutDown()
-    this.#finished = true
-    yield* this.#takeReady(last[0]?.seq ?? 0)
-    yield* last
   }
 
   async #leftEarly(): Promise<void> {
@@ -322,12 +327,11 @@ export class RunLoop {
     return this.#shutting
   }
 
-  /** Records and yields events, after those that were stored before them, until the run is shut down. */
-  async *#emit(bodies: readonly RunEventBody[]): AsyncGenerator<RunEvent, void, undefined> {
-    if (bodies.length === 0 || this.#shutting) return
+  /** Records events and returns them, after those that were stored before them, until the run is shut down. */
+  async #emit(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
+    if (bodies.length === 0 || this.#shutting) return []
     const events = await this.#recorder.record(bodies)
-    yield* this.#takeReady(events[0]?.seq ?? 0)
-    yield* events
+    return [...this.#takeReady(events[0]?.seq ?? 0), ...events]
   }
 
   /** The events up to that number that were stored with messages. */
@@ -377,3 +381,52 @@ export class RunLoop {
 
 /** A fast model with fast tools uses microtasks only: the timers of lease renewals must fire all the same. */
 const YIELD_EVERY_MS = 20
+
+/** ADK's events one at a time, inside the run's scope. Each that arrives wakes the outbox, so that one wait serves both. */
+class Advance {
+  readonly #events: AsyncGenerator<Event, void, undefined>
+  readonly #scope: RunScope
+  readonly #outbox: Outbox<RunEventBody>
+  #arrived: IteratorResult<Event, void> | undefined
+  #failure: { error: unknown } | undefined
+  #isDone = false
+
+  constructor(events: AsyncGenerator<Event, void, undefined>, scope: RunScope, outbox: Outbox<RunEventBody>) {
+    this.#events = events
+    this.#scope = scope
+    this.#outbox = outbox
+  }
+
+  start(): void {
+    const next = runScope.run(this.#scope, () => this.#events.next())
+    next.then(
+      result => {
+        this.#arrived = result
+        this.#isDone = result.done === true
+        this.#outbox.wakeUp()
+      },
+      error => {
+        this.#failure = { error }
+        this.#isDone = true
+        this.#outbox.wakeUp()
+      },
+    )
+  }
+
+  get hasArrived(): boolean {
+    return this.#arrived !== undefined || this.#failure !== undefined
+  }
+
+  /** What has arrived, once. Throws what ADK threw. */
+  take(): IteratorResult<Event, void> | undefined {
+    if (this.#failure) throw this.#failure.error
+    const arrived = this.#arrived
+    this.#arrived = undefined
+    return arrived
+  }
+
+  /** Not awaited: `return()` blocks until a tool that ignores its signal finishes. */
+  leave(): void {
+    if (!this.#isDone) this.#events.return(undefined).catch(() => {})
+  }
+}

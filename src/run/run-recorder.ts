@@ -55,7 +55,8 @@ export class RunRecorder {
   #observations: Observation[] = []
   #timer: NodeJS.Timeout | undefined
   #requestTimer: NodeJS.Timeout | undefined
-  #writing: Promise<unknown> = Promise.resolve()
+  /** The last write, while it is under way. */
+  #writing: Promise<unknown> | undefined
 
   constructor(parts: RecorderParts) {
     this.runId = parts.runId
@@ -103,8 +104,8 @@ export class RunRecorder {
   }
 
   /** Stores what is waiting. */
-  async flush(): Promise<void> {
-    await this.#inTurn(() => this.#writeWaiting({}))
+  flush(): Promise<unknown> {
+    return this.#inTurn(() => this.#writeWaiting({}))
   }
 
   /** Stores a message or a change of state together with what is waiting. Fails when it cannot be stored. */
@@ -151,8 +152,12 @@ export class RunRecorder {
 
   /** One write at a time, so that messages and events are stored in order. */
   #inTurn<T>(write: () => Promise<T>): Promise<T> {
-    const turn = this.#writing.then(write)
-    this.#writing = turn.catch(() => {})
+    const turn = this.#writing ? this.#writing.then(write) : write()
+    const ended = () => {
+      if (this.#writing === writing) this.#writing = undefined
+    }
+    const writing = turn.then(ended, ended)
+    this.#writing = writing
     return turn
   }
 

@@ -14,11 +14,11 @@ import type {
 import { emptyUsage } from '../session/usage.js'
 import type { RunEvent } from './run-event.js'
 import type { RunHost, RunInput } from './run-host.js'
-import { RunLoop, type RunOpened } from './run-loop.js'
+import { type EventLists, RunLoop, type RunOpened } from './run-loop.js'
 import { runScope } from './run-scope.js'
 
 /** Runs one message; see `createRuns`. */
-export type Run = (input: RunInput, onEnd?: () => void) => AsyncGenerator<RunEvent, void, undefined>
+export type Run = (input: RunInput, onEnd?: () => void) => EventLists
 
 /**
  * The runs of a host. Each run waits for its session, holds the session's lease, and is stopped by its caller's
@@ -41,11 +41,7 @@ interface Shared {
   slots: RunSlots
 }
 
-async function* run(
-  { host, queue, slots }: Shared,
-  input: RunInput,
-  onEnd: () => void,
-): AsyncGenerator<RunEvent, void, undefined> {
+async function* run({ host, queue, slots }: Shared, input: RunInput, onEnd: () => void): EventLists {
   const message = userMessage(input)
   if (input.model !== undefined) host.models.check(input.model)
   const key: SessionKey = {
@@ -55,7 +51,7 @@ async function* run(
   }
   const whenBusy = input.whenBusy ?? 'queue'
   if (input.signal?.aborted) {
-    yield* stoppedBeforeStart(host, key, input)
+    yield stoppedBeforeStart(host, key, input)
     return
   }
   const leaveQueue = await queue.enter(key, whenBusy, input.signal)
@@ -157,16 +153,11 @@ function startEvent(host: RunHost, key: SessionKey, input: RunInput): RunEvent {
 const WAIT_FOR_SESSION_MS = 600_000
 
 /** A run whose signal was aborted before it began: it ends as any aborted run does, and stores nothing. */
-function* stoppedBeforeStart(
-  host: RunHost,
-  key: SessionKey,
-  input: RunInput,
-): Generator<RunEvent, void, undefined> {
+function stoppedBeforeStart(host: RunHost, key: SessionKey, input: RunInput): RunEvent[] {
   const start = startEvent(host, key, input)
-  yield start
   const identity = { sessionId: key.sessionId, runId: start.runId }
   const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
-  yield { type: 'run-finish', finishReason: 'aborted', ...nothing, ...identity, seq: 2 }
+  return [start, { type: 'run-finish', finishReason: 'aborted', ...nothing, ...identity, seq: 2 }]
 }
 
 function userMessage({ text, parts }: RunInput): Content {
@@ -276,29 +267,32 @@ export type Leave = () => void
  * processes; the queue avoids polling for it within one.
  */
 export class SessionQueue {
-  readonly #tails = new Map<string, Promise<void>>()
+  /** The sessions that have a run, and the runs that wait for them. */
+  readonly #lines = new Map<string, Set<() => void>>()
 
   /** Waits for the turn of this session. With `reject`, fails at once when another run is queued. */
   async enter(key: SessionKey, whenBusy: 'queue' | 'reject', signal?: AbortSignal): Promise<Leave> {
+    if (signal?.aborted) throw aborted()
     const name = JSON.stringify([key.appName, key.userId, key.sessionId])
-    const before = this.#tails.get(name)
-    if (before && whenBusy === 'reject') throw busy(key)
-    let leave: Leave = () => {}
-    const mine = new Promise<void>(resolve => {
-      leave = resolve
-    })
-    const tail = (before ?? Promise.resolve()).then(() => mine)
-    this.#tails.set(name, tail)
-    void tail.then(() => {
-      if (this.#tails.get(name) === tail) this.#tails.delete(name)
-    })
-    try {
-      await raceAbort(before, signal)
-    } catch (error) {
-      leave()
-      throw error
-    }
-    return leave
+    const line = this.#lines.get(name)
+    if (line && whenBusy === 'reject') throw busy(key)
+    if (line) await turnIn(line, signal, () => this.#pass(name))
+    else this.#lines.set(name, new Set())
+    return once(() => this.#pass(name))
+  }
+
+  #pass(name: string): void {
+    const [next] = this.#lines.get(name) ?? []
+    if (next) next()
+    else this.#lines.delete(name)
+  }
+}
+
+function once(leave: Leave): Leave {
+  let isLeft = false
+  return () => {
+    if (!isLeft) leave()
+    isLeft = true
   }
 }
 
@@ -315,12 +309,8 @@ export class RunSlots {
   async enter(signal: AbortSignal | undefined): Promise<Leave> {
     if (runScope.getStore()) return () => {}
     if (this.#free > 0) this.#free -= 1
-    else await this.#turn(signal)
-    let isLeft = false
-    return () => {
-      if (!isLeft) this.#pass()
-      isLeft = true
-    }
+    else await turnIn(this.#waiting, signal, () => this.#pass())
+    return once(() => this.#pass())
   }
 
   /** A slot that becomes free is passed on, so that no later run takes it first. */
@@ -329,24 +319,25 @@ export class RunSlots {
     if (next) next()
     else this.#free += 1
   }
+}
 
-  async #turn(signal: AbortSignal | undefined): Promise<void> {
-    let called = () => {}
-    const turn = new Promise<void>(resolve => {
-      called = resolve
-    })
-    const next = () => {
-      this.#waiting.delete(next)
-      called()
-    }
-    this.#waiting.add(next)
-    try {
-      await raceAbort(turn, signal)
-    } catch (error) {
-      // A slot that was passed on in the same moment is passed further.
-      if (!this.#waiting.delete(next)) this.#pass()
-      throw error
-    }
+/** Waits in a line until it is called, or until the signal fires. */
+async function turnIn(line: Set<() => void>, signal: AbortSignal | undefined, pass: Leave): Promise<void> {
+  let called = () => {}
+  const turn = new Promise<void>(resolve => {
+    called = resolve
+  })
+  const next = () => {
+    line.delete(next)
+    called()
+  }
+  line.add(next)
+  try {
+    await raceAbort(turn, signal)
+  } catch (error) {
+    // A turn that was passed on in the same moment is passed further.
+    if (!line.delete(next)) pass()
+    throw error
   }
 }
 
@@ -368,9 +359,8 @@ function busy(key: SessionKey): AgentError {
   )
 }
 
-async function raceAbort(waiting: Promise<void> | undefined, signal: AbortSignal | undefined): Promise<void> {
+async function raceAbort(waiting: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
   if (signal?.aborted) throw aborted()
-  if (!waiting) return
   if (!signal) return waiting
   let stop = () => {}
   const stopped = new Promise<never>((_resolve, reject) => {

@@ -10,7 +10,7 @@ import {
 import type { AgentConfig } from '../config/config.js'
 import { resolveTools } from '../config/resolve-tools.js'
 import { AgentError } from '../errors.js'
-import type { Logger } from '../logger.js'
+import { type Logger, silentLogger } from '../logger.js'
 import { joinObservers, logRuns } from '../observe/log.js'
 import { createTelemetry, hideContentFromAdkSpans } from '../observe/telemetry.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
@@ -80,7 +80,10 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
         ...hooks,
       }),
     observe: joinObservers(
-      [logRuns(logger), ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : [])],
+      [
+        ...(logger === silentLogger ? [] : [logRuns(logger)]),
+        ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
+      ],
       logger,
     ),
     ...(telemetry ? { observeRequest: (runId, request) => telemetry.observeRequest(runId, request) } : {}),

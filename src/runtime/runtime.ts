@@ -12,6 +12,7 @@ import { createRegistry } from '../provider/provider-registry.js'
 import { type RunResult, runAndCollect } from '../run/run-and-collect.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { RunInput } from '../run/run-host.js'
+import type { EventLists } from '../run/run-loop.js'
 import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
 import type { EraseOptions, EraseReceipt, ReadOptions, SessionStore } from '../session/session-store.js'
@@ -135,10 +136,17 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   return new LangoRuntime(parts, () => import('./host.js').then(module => module.createHost(parts)))
 }
 
+/** A signal of its own for each run: listeners of many runs on one signal would look like a leak. */
+interface RunningRun {
+  userId: string
+  abort: AbortController
+  ended: Promise<void>
+}
+
 class LangoRuntime implements Runtime {
   #host: Promise<RuntimeHost> | undefined
-  readonly #closing = new AbortController()
-  readonly #running = new Map<Promise<void>, { userId: string; stop: AbortController }>()
+  #isClosing = false
+  readonly #running = new Set<RunningRun>()
 
   readonly store: SessionStore
 
@@ -159,17 +167,16 @@ class LangoRuntime implements Runtime {
   }
 
   async *run(input: RunInput): AsyncGenerator<RunEvent, void, undefined> {
+    for await (const events of this.#run(input)) for (const event of events) yield event
+  }
+
+  async *#run(input: RunInput): EventLists {
     checkRunInput(input, this.#parts.options.app ?? 'lango')
-    if (this.#closing.signal.aborted) throw closed()
-    const { done, stop } = this.#register(input.userId ?? 'user')
+    if (this.#isClosing) throw closed()
+    const { abort, done } = this.#register(input.userId ?? 'user')
     try {
       const host = await this.#load()
-      // A signal of its own for each run: listeners of many runs on one signal would look like a leak.
-      const signal = AbortSignal.any([
-        this.#closing.signal,
-        stop.signal,
-        ...(input.signal ? [input.signal] : []),
-      ])
+      const signal = input.signal ? AbortSignal.any([abort.signal, input.signal]) : abort.signal
       const model = input.model ?? this.#parts.options.model
       yield* host.run({ ...input, signal, model }, done)
     } finally {
@@ -178,7 +185,7 @@ class LangoRuntime implements Runtime {
   }
 
   runAndCollect(input: RunInput): Promise<RunResult> {
-    return runAndCollect(this.run(input))
+    return runAndCollect(this.#run(input))
   }
 
   inspect(runId: string): Promise<RunInspection | undefined> {
@@ -219,17 +226,18 @@ class LangoRuntime implements Runtime {
 
   async erase(userId: string, options: EraseOptions = {}): Promise<EraseReceipt> {
     if (!this.store.erase) throw unsupported('erase')
-    const own = [...this.#running].filter(([, run]) => run.userId === userId)
-    for (const [, { stop }] of own) stop.abort(erasedDuringRun())
+    const own = [...this.#running].filter(run => run.userId === userId)
+    for (const { abort } of own) abort.abort(erasedDuringRun())
     // A run that does not end in time is refused by the store.
-    await within(STOP_MS, Promise.all(own.map(([ended]) => ended)))
+    await within(STOP_MS, Promise.all(own.map(({ ended }) => ended)))
     return this.store.erase({ appName: this.#parts.options.app ?? 'lango', userId }, options)
   }
 
   async close(): Promise<void> {
-    this.#closing.abort()
+    this.#isClosing = true
     await this.#stopRetention()
-    await Promise.all(this.#running.keys())
+    for (const { abort } of this.#running) abort.abort()
+    await Promise.all(Array.from(this.#running, ({ ended }) => ended))
     await (await this.#host?.catch(() => undefined))?.close()
     // A store that was handed in is closed by its owner.
     if (typeof this.#parts.options.store !== 'object') await this.store.close()
@@ -255,19 +263,19 @@ class LangoRuntime implements Runtime {
     }
   }
 
-  /** Registers a run until it ends, so that `close` can wait for it and `erase` can stop it. */
-  #register(userId: string): { done: () => void; stop: AbortController } {
-    let done = () => {}
-    const ended = new Promise<void>(resolve => {
-      done = resolve
+  /** Registers a run until it ends, so that `close` and `erase` can stop it and wait for it. */
+  #register(userId: string): { abort: AbortController; done: () => void } {
+    let resolve = () => {}
+    const ended = new Promise<void>(resolved => {
+      resolve = resolved
     })
-    const stop = new AbortController()
-    this.#running.set(ended, { userId, stop })
-    const end = () => {
-      this.#running.delete(ended)
-      done()
+    const running = { userId, abort: new AbortController(), ended }
+    this.#running.add(running)
+    const done = () => {
+      this.#running.delete(running)
+      resolve()
     }
-    return { done: end, stop }
+    return { abort: running.abort, done }
   }
 }
 

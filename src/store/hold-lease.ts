@@ -35,6 +35,8 @@ export class LeaseHolder {
   readonly #held = new Set<HeldLease>()
   readonly #wakers = new Set<() => void>()
   #timer: NodeJS.Timeout | undefined
+  /** When the timer fires. */
+  #timerAt = Number.POSITIVE_INFINITY
   #closed = false
 
   constructor(tickets: TicketStore) {
@@ -52,7 +54,7 @@ export class LeaseHolder {
         : { ticket: await this.#tickets.take(key, ttlMs), isFirst: false }
       const lease: HeldLease = new HeldLease(this.#tickets, key, ticket, ttlMs, () => this.#forget(lease))
       this.#held.add(lease)
-      this.#schedule()
+      this.#wakeAt(lease.dueAt)
       try {
         if (isFirst || (await this.#untilFirst(lease, deadline, signal))) return lease
       } catch (error) {
@@ -113,10 +115,16 @@ export class LeaseHolder {
 
   /** One timer for all leases, for the one that is due first. */
   #schedule(): void {
-    clearTimeout(this.#timer)
     let dueAt = Number.POSITIVE_INFINITY
     for (const lease of this.#held) dueAt = Math.min(dueAt, lease.dueAt)
-    if (dueAt === Number.POSITIVE_INFINITY) return
+    this.#wakeAt(dueAt)
+  }
+
+  /** Lets the timer fire at that time, or earlier: leases that have ended are not searched for. */
+  #wakeAt(dueAt: number): void {
+    if (dueAt >= this.#timerAt) return
+    clearTimeout(this.#timer)
+    this.#timerAt = dueAt
     this.#timer = setTimeout(() => void this.#renewDue(), Math.max(1, dueAt - performance.now()))
     // A lease must not keep an otherwise idle process running.
     this.#timer.unref()
@@ -124,6 +132,7 @@ export class LeaseHolder {
 
   /** Renews in one statement what is due, and what will be soon. */
   async #renewDue(): Promise<void> {
+    this.#timerAt = Number.POSITIVE_INFINITY
     const now = performance.now()
     const due = [...this.#held].filter(lease => lease.dueAt - lease.ttlMs / 6 <= now)
     for (const lease of due) lease.dueAt = Number.POSITIVE_INFINITY

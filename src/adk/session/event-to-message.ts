@@ -122,17 +122,20 @@ function withoutTemporaryState(actions: object): Record<string, unknown> {
 }
 
 function withoutTemporary(delta: object): Record<string, unknown> {
+  if (isEmpty(delta)) return {}
   return Object.fromEntries(Object.entries(delta).filter(([key]) => !key.startsWith('temp:')))
 }
 
 /** Leaves out what `createEvent` fills in by itself: fields without a value, empty objects and lists. */
 function withoutEmpty(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([key, value]) => {
-      if (value === undefined) return false
-      return !(FILLED_IN.has(key) && typeof value === 'object' && value !== null && isEmpty(value))
-    }),
-  )
+  const kept: Record<string, unknown> = {}
+  for (const key of Object.keys(fields)) {
+    const value = fields[key]
+    if (value === undefined) continue
+    const isFilledIn = FILLED_IN.has(key) && typeof value === 'object' && value !== null && isEmpty(value)
+    if (!isFilledIn) kept[key] = value
+  }
+  return kept
 }
 
 const FILLED_IN = new Set([

@@ -38,18 +38,19 @@ export interface PartFields {
 
 /** Takes parts apart. */
 export function partsToFields(parts: readonly Part[]): PartFields {
-  const calls = parts.flatMap(part => (part.functionCall ? [part.functionCall] : []))
-  const responses = parts.flatMap(part => (part.functionResponse ? [part.functionResponse] : []))
-  const callIds = idsWithin(calls)
-  const responseIds = idsWithin(responses)
+  const callIds = parts.some(part => part.functionCall)
+    ? idsWithin(parts.flatMap(part => part.functionCall ?? []))
+    : []
+  const responseIds = parts.some(part => part.functionResponse)
+    ? idsWithin(parts.flatMap(part => part.functionResponse ?? []))
+    : []
   const toolCalls: ToolCall[] = []
   const layout: LayoutEntry[] = []
   let text = ''
   for (const part of parts) {
-    const { thoughtSignature, ...unsigned } = part
     if (part.functionCall) {
       const { id: _id, name, args, ...more } = part.functionCall
-      const { functionCall: _call, ...rest } = unsigned
+      const { functionCall: _call, thoughtSignature, ...rest } = part
       toolCalls.push(callEntry(callIds.shift() ?? '', name ?? '', args, thoughtSignature))
       layout.push(callLayout(part.functionCall, name === undefined ? { ...more, name: null } : more, rest))
     } else if (part.functionResponse) {
@@ -200,12 +201,15 @@ function callLayout(
  */
 function unusualOrder(call: object): string[] | undefined {
   const fields = Object.entries(call).filter(([, value]) => value !== undefined)
-  const keys = fields
-    .filter(([key, value]) => !(key === 'id' && typeof value === 'string' && value.startsWith('adk-')))
-    .map(([key]) => key)
-  const known = USUAL_ORDER.filter(key => keys.includes(key))
-  const usual = known.every((key, index) => keys[index] === key)
-  return usual ? undefined : fields.map(([key]) => key)
+  let last = 0
+  for (const [key, value] of fields) {
+    if (key === 'id' && typeof value === 'string' && value.startsWith('adk-')) continue
+    const place = USUAL_ORDER.indexOf(key)
+    // Fields without a place come after those that have one.
+    if (place !== -1 && place < last) return fields.map(([name]) => name)
+    last = place === -1 ? USUAL_ORDER.length : place
+  }
+  return undefined
 }
 
 const USUAL_ORDER = ['id', 'name', 'args', 'response']

@@ -159,8 +159,10 @@ export class SessionServiceAdapter extends BaseSessionService {
   override async appendEvent({ session, event }: AppendEventRequest): Promise<Event> {
     if (event.partial) return event
     const key = this.#keyOf(session.appName, session.userId, session.id)
-    const isStored = this.#adopt(key, event)
+    const opening = this.#adopt(key, event)
     const message = eventToMessage(event)
+    // When a plugin has changed the content, appending it replaces what is stored.
+    const isStored = opening !== undefined && isDeepStrictEqual(message, opening)
     const stateDelta = persistentStateDelta(event)
     const hasDelta = Object.keys(stateDelta).length > 0
     await letOthersRun()
@@ -170,7 +172,7 @@ export class SessionServiceAdapter extends BaseSessionService {
       if (message && !isStored) return this.#store.appendMessage(key, message, options)
       return hasDelta ? this.#store.updateState(key, stateDelta, fence) : undefined
     })
-    const shown = withWriter(await this.#withItsCalls(session, event))
+    const shown = withWriter(answersCalls(event) ? await this.#withItsCalls(session, event) : event)
     keepTemporaryState(session, event)
     // Without a message the event changes the state and is not part of the history.
     const target = message ? session : { ...session, events: [] }
@@ -179,17 +181,14 @@ export class SessionServiceAdapter extends BaseSessionService {
     return event
   }
 
-  /**
-   * Whether the event is the message that its run was opened with, and stored as it is. The event takes the id and
-   * time of the stored message; when a plugin has changed its content, appending it replaces what is stored.
-   */
-  #adopt(key: SessionKey, event: Event): boolean {
+  /** The stored message that its run was opened with, if the event is that message: it takes the id and the time. */
+  #adopt(key: SessionKey, event: Event): Message | undefined {
     const opening = this.#opening
-    if (!opening || event.author !== 'user' || !this.#fence.owns(key)) return false
+    if (!opening || event.author !== 'user' || !this.#fence.owns(key)) return undefined
     this.#opening = undefined
     event.id = opening.message.id ?? event.id
     event.timestamp = opening.message.timestamp
-    return isDeepStrictEqual(eventToMessage(event), opening.message)
+    return opening.message
   }
 
   /**
@@ -198,7 +197,6 @@ export class SessionServiceAdapter extends BaseSessionService {
    * answer whose call does not exist is shown to ADK as text.
    */
   async #withItsCalls(session: AdkSession, event: Event): Promise<Event> {
-    if (event.author !== 'user') return event
     const { rootAgentName } = this.#options
     const { found, missing } = await findCallEvents(this.#store, session, event, rootAgentName)
     session.events.unshift(...found)
@@ -268,6 +266,11 @@ function recentEvents(events: Event[], config: GetSessionRequest['config'] = {})
   const newest = numRecentEvents ? events.slice(-numRecentEvents) : events
   if (!afterTimestamp) return newest
   return newest.slice(newest.findLastIndex(event => event.timestamp < afterTimestamp) + 1)
+}
+
+/** Whether the event is a person's and answers calls. */
+function answersCalls({ author, content }: Event): boolean {
+  return author === 'user' && content?.parts?.some(part => part.functionResponse) === true
 }
 
 /** `temp:` keys are never stored, but tools and instructions of this run may read them. */
@@ -344,38 +347,38 @@ export type Fence = number | Lease | { key: SessionKey; fence: number | Lease }
 class SessionFence {
   readonly #store: SessionStore
   readonly #fence: number | undefined
-  #key: string | undefined
+  #key: SessionKey | undefined
 
   constructor(store: SessionStore, fence: Fence | undefined) {
     this.#store = store
     const bound = typeof fence === 'object' && 'key' in fence ? fence : undefined
     const given = bound ? bound.fence : (fence as number | Lease | undefined)
     this.#fence = typeof given === 'object' ? given.fence : given
-    if (bound) this.#key = nameOf(bound.key)
+    this.#key = bound?.key
   }
 
   /** The first session that is used owns a fence that came without a key. */
   claim(key: SessionKey): void {
-    if (this.#fence !== undefined) this.#key ??= nameOf(key)
+    if (this.#fence !== undefined) this.#key ??= key
   }
 
   /** The session that the fence belongs to has another app: then that app, in whose run this one is nested. */
   nestedIn(key: SessionKey): string | undefined {
-    const owner = this.#key === undefined ? undefined : (JSON.parse(this.#key) as string[])
-    if (!owner || owner[0] === key.appName || owner[1] !== key.userId || owner[2] !== key.sessionId)
-      return undefined
-    return owner[0]
+    const owner = this.#key
+    const isNested = owner?.userId === key.userId && owner.sessionId === key.sessionId
+    return isNested && owner.appName !== key.appName ? owner.appName : undefined
   }
 
   /** Whether the fence belongs to that session. */
   owns(key: SessionKey): boolean {
-    return this.#key !== undefined && this.#key === nameOf(key)
+    const owner = this.#key
+    return owner?.appName === key.appName && owner.userId === key.userId && owner.sessionId === key.sessionId
   }
 
   async write(key: SessionKey, write: FencedWrite): Promise<unknown> {
     this.claim(key)
     if (this.#fence === undefined) return write({})
-    if (this.#key === nameOf(key)) return write({ fence: this.#fence })
+    if (this.owns(key)) return write({ fence: this.#fence })
     try {
       return await write({})
     } catch (error) {
@@ -397,7 +400,3 @@ class SessionFence {
 type FencedWrite = (options: { fence?: number }) => Promise<unknown> | undefined
 
 const NESTED_WAIT_MS = 30_000
-
-function nameOf(key: SessionKey): string {
-  return JSON.stringify([key.appName, key.userId, key.sessionId])
-}
