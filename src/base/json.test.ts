@@ -22,7 +22,7 @@ class Point {
 test.each<[string, unknown]>([
   ['plain data', { a: [1, 'b', null, true], c: { d: '' }, 7: 'first' }],
   ['values that are left out', { a: undefined, b: () => 1, c: Symbol('c') }],
-  ['values that become null', [undefined, () => 1, Number.NaN, Number.POSITIVE_INFINITY, -0, [, 1]]],
+  ['values that become null', [undefined, () => 1, Number.NaN, Number.POSITIVE_INFINITY, -0, new Array(1)]],
   ['a negative zero', { a: -0 }],
   [
     'values with a JSON of their own',

@@ -67,7 +67,7 @@ export interface RunHost {
   /** The message of a run as it is stored, and the invocation that it opens. */
   openingMessage(content: Content): { message: Message; invocationId: string }
   /** Called with every event of every run. */
-  observe?(event: RunEvent): void
+  readonly observe?: ((event: RunEvent) => void) | undefined
   /** Called with every request before it is sent. */
   observeRequest?(runId: string, request: SentRequest): void
   /** Stores an event outside ADK's own loop. */

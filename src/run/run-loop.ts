@@ -23,7 +23,7 @@ import type { RunHost, RunInput, StoredOpening } from './run-host.js'
 import { RunLimits, transferTarget } from './run-limits.js'
 import { RunPlugin, startAdk } from './run-plugin.js'
 import { type AppendGate, gateAppends, Outbox, RunRecorder } from './run-recorder.js'
-import { createScope, type RunScope, runScope } from './run-scope.js'
+import { AdkEvents, createScope } from './run-scope.js'
 
 export interface RunLoopParts {
   host: RunHost
@@ -103,7 +103,7 @@ export class RunLoop {
       runId: this.runId,
       lease,
       logger: host.logger,
-      observe: event => host.observe?.(event),
+      observe: host.observe,
       onStored: input.onStored,
     })
     this.#gate = gateAppends({
@@ -182,7 +182,7 @@ export class RunLoop {
   /** One call of ADK's runner. Its events and the outbox are taken as they come, one at a time. */
   async *#round(message: Content, synthetic: boolean): EventLists {
     if (this.#aborted) return
-    const adk = new Advance(this.#startAdk(message, synthetic), this.#createScope(), this.#outbox)
+    const adk = new AdkEvents(this.#startAdk(message, synthetic), this.#createScope(), this.#outbox)
     const wake = () => this.#outbox.wakeUp()
     this.#abort.signal.addEventListener('abort', wake, { once: true })
     const pause = createPause(YIELD_EVERY_MS)
@@ -196,7 +196,8 @@ export class RunLoop {
         if (this.#aborted) return
         if (!next) continue
         if (next.done) return
-        const reported = await this.#report(next.value)
+        const stored = this.#takeStored(next.value)
+        const reported = stored ?? (await this.#report(next.value))
         if (reported.length > 0) yield reported
         const bodies = this.#judge(next.value)
         if (bodies.length > 0) yield await this.#emit(bodies)
@@ -264,10 +265,14 @@ export class RunLoop {
     this.#lastSeqOf.set(event, events.at(-1)?.seq ?? 0)
   }
 
-  /** The events that report an event of ADK's: those that were stored with its message, or new ones. */
-  #report(event: Event): RunEvent[] | Promise<RunEvent[]> {
+  /** The events of the run that were stored with an event of ADK's. */
+  #takeStored(event: Event): RunEvent[] | undefined {
     const lastSeq = this.#lastSeqOf.get(event)
-    if (lastSeq !== undefined) return this.#takeReady(lastSeq)
+    return lastSeq === undefined ? undefined : this.#takeReady(lastSeq)
+  }
+
+  /** Records the events that report an event of ADK's which was not stored. */
+  #report(event: Event): Promise<RunEvent[]> {
     this.#pending.observe(event)
     return this.#emit(this.#reader.read(event))
   }
@@ -318,11 +323,13 @@ export class RunLoop {
    */
   #shutDown(): Promise<RunEvent[]> {
     this.#shutting ??= (async () => {
-      await this.#settle()
-      const failure: RunEventBody[] = this.#failure ? [{ type: 'error', error: this.#failure }] : []
-      const last = await this.#recorder.finish([...failure, this.#finishEvent()])
-      await this.#end()
-      return last
+      try {
+        await this.#settle()
+        const failure: RunEventBody[] = this.#failure ? [{ type: 'error', error: this.#failure }] : []
+        return await this.#recorder.finish([...failure, this.#finishEvent()])
+      } finally {
+        await this.#end()
+      }
     })()
     return this.#shutting
   }
@@ -381,52 +388,3 @@ export class RunLoop {
 
 /** A fast model with fast tools uses microtasks only: the timers of lease renewals must fire all the same. */
 const YIELD_EVERY_MS = 20
-
-/** ADK's events one at a time, inside the run's scope. Each that arrives wakes the outbox, so that one wait serves both. */
-class Advance {
-  readonly #events: AsyncGenerator<Event, void, undefined>
-  readonly #scope: RunScope
-  readonly #outbox: Outbox<RunEventBody>
-  #arrived: IteratorResult<Event, void> | undefined
-  #failure: { error: unknown } | undefined
-  #isDone = false
-
-  constructor(events: AsyncGenerator<Event, void, undefined>, scope: RunScope, outbox: Outbox<RunEventBody>) {
-    this.#events = events
-    this.#scope = scope
-    this.#outbox = outbox
-  }
-
-  start(): void {
-    const next = runScope.run(this.#scope, () => this.#events.next())
-    next.then(
-      result => {
-        this.#arrived = result
-        this.#isDone = result.done === true
-        this.#outbox.wakeUp()
-      },
-      error => {
-        this.#failure = { error }
-        this.#isDone = true
-        this.#outbox.wakeUp()
-      },
-    )
-  }
-
-  get hasArrived(): boolean {
-    return this.#arrived !== undefined || this.#failure !== undefined
-  }
-
-  /** What has arrived, once. Throws what ADK threw. */
-  take(): IteratorResult<Event, void> | undefined {
-    if (this.#failure) throw this.#failure.error
-    const arrived = this.#arrived
-    this.#arrived = undefined
-    return arrived
-  }
-
-  /** Not awaited: `return()` blocks until a tool that ignores its signal finishes. */
-  leave(): void {
-    if (!this.#isDone) this.#events.return(undefined).catch(() => {})
-  }
-}

@@ -3,8 +3,9 @@ import { toJsonData } from '../base/json.js'
 import { letOthersRun } from '../base/pause.js'
 import { AgentError, invariant, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
-import type { SessionKey } from '../session/message.js'
+import type { Message, SessionKey } from '../session/message.js'
 import type {
+  AppendOptions,
   Lease,
   Observation,
   RunEventRecord,
@@ -30,7 +31,7 @@ export interface RecorderParts {
   lease: Lease
   logger: Logger
   /** Called with every event as it happens. */
-  observe?: (event: RunEvent) => void
+  observe?: ((event: RunEvent) => void) | undefined
   /** Called with events once they are stored, in order, as they were stored. */
   onStored?: ((events: readonly RunEvent[]) => void) | undefined
 }
@@ -66,7 +67,7 @@ export class RunRecorder {
   /** Takes the first event of the run, which has its number and was stored with the opening. */
   began(start: RunEvent): void {
     this.#seq = start.seq
-    this.#guard(() => this.#parts.observe?.(start))
+    this.#notify(this.#parts.observe, start)
     this.#announce([start])
   }
 
@@ -133,21 +134,21 @@ export class RunRecorder {
       runId: this.runId,
       seq: this.#seq,
     }
-    this.#guard(() => this.#parts.observe?.(event))
+    this.#notify(this.#parts.observe, event)
     return event
   }
 
   /** A listener that fails does not fail the run. */
-  #guard(notify: () => void): void {
+  #notify<T>(listener: ((value: T) => void) | undefined, value: T): void {
     try {
-      notify()
+      listener?.(value)
     } catch (error) {
       this.#parts.logger.warn('A listener of a run failed', { runId: this.runId, error: messageOf(error) })
     }
   }
 
   #announce(events: readonly RunEvent[]): void {
-    if (events.length > 0) this.#guard(() => this.#parts.onStored?.(events))
+    if (events.length > 0) this.#notify(this.#parts.onStored, events)
   }
 
   /** One write at a time, so that messages and events are stored in order. */
@@ -202,10 +203,14 @@ export class RunRecorder {
   }
 }
 
-/** Stores a step. A store that cannot do so in one transaction gets single writes, the message first. */
-async function saveStep(store: SessionStore, step: RunStep): Promise<{ seq?: number }> {
+/** Stores a step. A store that cannot do so in one transaction gets single writes. */
+function saveStep(store: SessionStore, step: RunStep): Promise<{ seq?: number }> {
+  return store.runs.saveStep ? store.runs.saveStep(step) : saveInWrites(store, step)
+}
+
+/** The message first: it must not be lost. */
+async function saveInWrites(store: SessionStore, step: RunStep): Promise<{ seq?: number }> {
   const { runs } = store
-  if (runs.saveStep) return runs.saveStep(step)
   const { key, runId, fence, message, stateDelta, events = [], requests = [], calibration = [] } = step
   const place = message ? await store.appendMessage(key, message, { fence, ...defined({ stateDelta }) }) : {}
   if (!message && stateDelta) await store.updateState(key, stateDelta, { fence })
@@ -327,21 +332,26 @@ export function gateAppends({ store, recorder, lease, ...opened }: GateParts): A
   const underWay = new Set<Promise<unknown>>()
   let sealed = false
   let { hasAppended } = opened
-  const pass = async <T>(write: () => Promise<T>): Promise<T> => {
-    if (sealed) throw new AgentError('aborted', 'The run has ended: it cannot write to the store any more.')
+  const pass = <T>(write: () => Promise<T>): Promise<T> => {
+    if (sealed) return Promise.reject(runHasEnded())
     const writing = write()
+    const ended = () => underWay.delete(writing)
     underWay.add(writing)
-    try {
-      return await writing
-    } finally {
-      underWay.delete(writing)
-    }
+    writing.then(ended, ended)
+    return writing
   }
-  const append: SessionStore['appendMessage'] = async (key, message, options = {}) => {
+  const append = async (
+    key: SessionKey,
+    message: Message,
+    options: AppendOptions,
+  ): Promise<{ seq: number }> => {
     const { fence, stateDelta } = options
-    if (fence !== lease.fence) return store.appendMessage(key, message, options)
-    const { seq } = await recorder.append({ message, ...defined({ stateDelta }) })
+    const { seq } =
+      fence === lease.fence
+        ? await recorder.append({ message, ...defined({ stateDelta }) })
+        : await store.appendMessage(key, message, options)
     invariant(seq !== undefined, 'a stored message has a number')
+    hasAppended = true
     return { seq }
   }
   const updateState: SessionStore['updateState'] = async (key, delta, options) => {
@@ -353,12 +363,7 @@ export function gateAppends({ store, recorder, lease, ...opened }: GateParts): A
       createSession: (key, state, options) => pass(() => store.createSession(key, state, options)),
       loadSession: (key, options) => store.loadSession(key, options),
       readMessages: (key, options) => store.readMessages(key, options),
-      appendMessage: (key, message, options) =>
-        pass(async () => {
-          const place = await append(key, message, options)
-          hasAppended = true
-          return place
-        }),
+      appendMessage: (key, message, options = {}) => pass(() => append(key, message, options)),
       updateState: (key, delta, options) => pass(() => updateState(key, delta, options)),
       forkSession: (key, newSessionId, options) => store.forkSession(key, newSessionId, options),
       describeSession: key => store.describeSession(key),
@@ -375,7 +380,11 @@ export function gateAppends({ store, recorder, lease, ...opened }: GateParts): A
     },
     async seal() {
       sealed = true
-      await Promise.allSettled(underWay)
+      if (underWay.size > 0) await Promise.allSettled(underWay)
     },
   }
+}
+
+function runHasEnded(): AgentError {
+  return new AgentError('aborted', 'The run has ended: it cannot write to the store any more.')
 }

@@ -1,16 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { availableParallelism, totalmem } from 'node:os'
 import type { Content, Part } from '../adk/sdk.js'
-import { toJsonData } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
-import type {
-  Lease,
-  LeaseOptions,
-  RunEventRecord,
-  RunSignal,
-  SessionStore,
-} from '../session/session-store.js'
+import type { Lease, LeaseOptions, RunSignal, SessionStore } from '../session/session-store.js'
 import { emptyUsage } from '../session/usage.js'
 import type { RunEvent } from './run-event.js'
 import type { RunHost, RunInput } from './run-host.js'
@@ -18,15 +11,16 @@ import { type EventLists, RunLoop, type RunOpened } from './run-loop.js'
 import { runScope } from './run-scope.js'
 
 /** Runs one message; see `createRuns`. */
-export type Run = (input: RunInput, onEnd?: () => void) => EventLists
+export type Run = (input: RunInput, onEnd?: () => void) => Promise<EventLists>
 
 /**
  * The runs of a host. Each run waits for its session, holds the session's lease, and is stopped by its caller's
  * signal, by a lost lease, or by a signal from another process.
  *
  * Everything that can fail before the run exists (bad input, a busy session, an unreachable store) is thrown;
- * afterwards failures are events. Leaving the loop early is an abort. `onEnd` is called when the run has ended
- * completely, also when it was stopped and its last events are not read.
+ * afterwards failures are events. The events must be read at once: the run holds its session. Leaving the loop early
+ * is an abort. `onEnd` is called when the run has ended completely, also when it was stopped and its last events are
+ * not read.
  */
 export function createRuns(host: RunHost): Run {
   const queue = new SessionQueue()
@@ -41,7 +35,7 @@ interface Shared {
   slots: RunSlots
 }
 
-async function* run({ host, queue, slots }: Shared, input: RunInput, onEnd: () => void): EventLists {
+async function run({ host, queue, slots }: Shared, input: RunInput, onEnd: () => void): Promise<EventLists> {
   const message = userMessage(input)
   if (input.model !== undefined) host.models.check(input.model)
   const key: SessionKey = {
@@ -50,27 +44,22 @@ async function* run({ host, queue, slots }: Shared, input: RunInput, onEnd: () =
     sessionId: input.sessionId ?? randomUUID(),
   }
   const whenBusy = input.whenBusy ?? 'queue'
-  if (input.signal?.aborted) {
-    yield stoppedBeforeStart(host, key, input)
-    return
-  }
+  if (input.signal?.aborted) return stoppedBeforeStart(host, key, input)
   const leaveQueue = await queue.enter(key, whenBusy, input.signal)
   const leaveSlot = await slots.enter(input.signal).catch(error => {
     leaveQueue()
     throw error
   })
-  const leave = () => {
-    leaveSlot()
-    leaveQueue()
-  }
   let lease: Lease | undefined
-  // Called by the end of the loop and, when nobody reads the events of an aborted run, by the abort: both are harmless.
+  let stopWatching = () => {}
   const end = async () => {
+    stopWatching()
     await lease?.release().catch(error => {
       // The lease expires by itself and the answer is stored, so the run does not fail.
       host.logger.warn('A lease could not be released', { ...key, error: messageOf(error) })
     })
-    leave()
+    leaveSlot()
+    leaveQueue()
     onEnd()
   }
   try {
@@ -82,14 +71,11 @@ async function* run({ host, queue, slots }: Shared, input: RunInput, onEnd: () =
     const opened = await openRun(host, { key, input, message, start, waiting })
     lease = opened.lease
     const loop = new RunLoop({ host, key, lease, input, start, opening: opened.opening, end })
-    const stopWatching = watchEnds(loop, { host, key, lease, input })
-    try {
-      yield* loop.events(message)
-    } finally {
-      stopWatching()
-    }
-  } finally {
+    stopWatching = watchEnds(loop, { host, key, lease, input })
+    return loop.events(message)
+  } catch (error) {
     await end()
+    throw error
   }
 }
 
@@ -111,8 +97,10 @@ async function openRun(
   const title = (input.text ?? '').slice(0, TITLE_LENGTH)
   if (!store.openRun) return { lease: await openInSteps(store, beginning, title), opening: undefined }
   const { message, invocationId } = host.openingMessage(beginning.message)
-  const events = toJsonData([start]) as RunEventRecord[]
-  const opened = await store.openRun({ key, runId: start.runId, title, message, events }, waiting)
+  const opened = await store.openRun(
+    { key, runId: start.runId, title, message, events: [{ ...start }] },
+    waiting,
+  )
   if ('known' in opened) throw knownRun(start.runId)
   return { lease: opened.lease, opening: { message, invocationId, seq: opened.seq } }
 }
@@ -127,7 +115,7 @@ async function openInSteps(
   try {
     if (input.runId !== undefined && (await store.runs.findRun(input.runId))) throw knownRun(input.runId)
     await ensureSession(store, key, lease.fence, title)
-    await store.runs.appendEvents(key, start.runId, toJsonData([start]) as RunEventRecord[])
+    await store.runs.appendEvents(key, start.runId, [{ ...start }])
     return lease
   } catch (error) {
     await lease.release().catch(() => {})
@@ -153,11 +141,11 @@ function startEvent(host: RunHost, key: SessionKey, input: RunInput): RunEvent {
 const WAIT_FOR_SESSION_MS = 600_000
 
 /** A run whose signal was aborted before it began: it ends as any aborted run does, and stores nothing. */
-function stoppedBeforeStart(host: RunHost, key: SessionKey, input: RunInput): RunEvent[] {
+async function* stoppedBeforeStart(host: RunHost, key: SessionKey, input: RunInput): EventLists {
   const start = startEvent(host, key, input)
   const identity = { sessionId: key.sessionId, runId: start.runId }
   const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
-  return [start, { type: 'run-finish', finishReason: 'aborted', ...nothing, ...identity, seq: 2 }]
+  yield [start, { type: 'run-finish', finishReason: 'aborted', ...nothing, ...identity, seq: 2 }]
 }
 
 function userMessage({ text, parts }: RunInput): Content {
@@ -273,7 +261,7 @@ export class SessionQueue {
   /** Waits for the turn of this session. With `reject`, fails at once when another run is queued. */
   async enter(key: SessionKey, whenBusy: 'queue' | 'reject', signal?: AbortSignal): Promise<Leave> {
     if (signal?.aborted) throw aborted()
-    const name = JSON.stringify([key.appName, key.userId, key.sessionId])
+    const name = `${key.appName}\0${key.userId}\0${key.sessionId}`
     const line = this.#lines.get(name)
     if (line && whenBusy === 'reject') throw busy(key)
     if (line) await turnIn(line, signal, () => this.#pass(name))

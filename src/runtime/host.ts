@@ -59,6 +59,10 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     maxAnswerLength: options.history?.maxAnswerLength,
   })
   const rootAgent = makeRootAgent(options, models, tools)
+  const observers = [
+    ...(logger === silentLogger ? [] : [logRuns(logger)]),
+    ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
+  ]
   const run = createRuns({
     appName,
     store,
@@ -79,13 +83,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
         onLoad: reportLoaded,
         ...hooks,
       }),
-    observe: joinObservers(
-      [
-        ...(logger === silentLogger ? [] : [logRuns(logger)]),
-        ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
-      ],
-      logger,
-    ),
+    observe: observers.length > 0 ? joinObservers(observers, logger) : undefined,
     ...(telemetry ? { observeRequest: (runId, request) => telemetry.observeRequest(runId, request) } : {}),
     appendNote: noteAppender(store),
   })

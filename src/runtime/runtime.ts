@@ -167,10 +167,24 @@ class LangoRuntime implements Runtime {
   }
 
   async *run(input: RunInput): AsyncGenerator<RunEvent, void, undefined> {
-    for await (const events of this.#run(input)) for (const event of events) yield event
+    const { lists, done } = await this.#open(input)
+    try {
+      for await (const events of lists) for (const event of events) yield event
+    } finally {
+      done()
+    }
   }
 
-  async *#run(input: RunInput): EventLists {
+  async runAndCollect(input: RunInput): Promise<RunResult> {
+    const { lists, done } = await this.#open(input)
+    try {
+      return await runAndCollect(lists)
+    } finally {
+      done()
+    }
+  }
+
+  async #open(input: RunInput): Promise<{ lists: EventLists; done: () => void }> {
     checkRunInput(input, this.#parts.options.app ?? 'lango')
     if (this.#isClosing) throw closed()
     const { abort, done } = this.#register(input.userId ?? 'user')
@@ -178,14 +192,11 @@ class LangoRuntime implements Runtime {
       const host = await this.#load()
       const signal = input.signal ? AbortSignal.any([abort.signal, input.signal]) : abort.signal
       const model = input.model ?? this.#parts.options.model
-      yield* host.run({ ...input, signal, model }, done)
-    } finally {
+      return { lists: await host.run({ ...input, signal, model }, done), done }
+    } catch (error) {
       done()
+      throw error
     }
-  }
-
-  runAndCollect(input: RunInput): Promise<RunResult> {
-    return runAndCollect(this.#run(input))
   }
 
   inspect(runId: string): Promise<RunInspection | undefined> {

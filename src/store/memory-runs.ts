@@ -10,6 +10,7 @@ import type {
   UserKey,
 } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
+import { keyText } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { finishOf } from './sql-runs.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
@@ -70,7 +71,7 @@ export class MemoryRuns implements RunStore {
       isEnd: event.type === 'run-finish',
     }))
     if (this.#deleted.has(runId)) return
-    const owner = ownerOf(key)
+    const owner = keyText(key)
     const messages = this.#countMessages(key)
     // A run whose session was deleted before its first event is not stored.
     if (messages === undefined && this.#runs.get(runId)?.owner === undefined) return
@@ -121,7 +122,7 @@ export class MemoryRuns implements RunStore {
   async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
     this.#assertOpen()
     return [...this.#runs]
-      .filter(([, { owner }]) => owner === ownerOf(key))
+      .filter(([, { owner }]) => owner === keyText(key))
       .flatMap(([runId, run]) => summarize(runId, run) ?? [])
       .reverse()
       .sort((one, other) => other.startedAt - one.startedAt)
@@ -263,8 +264,4 @@ function pruneMap(kept: Map<number, Kept>, before: number): number {
     pruned++
   }
   return pruned
-}
-
-function ownerOf({ appName, userId, sessionId }: SessionKey): string {
-  return JSON.stringify([appName, userId, sessionId])
 }

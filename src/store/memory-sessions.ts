@@ -44,10 +44,6 @@ export function newestFirst(one: PageCursor, other: PageCursor): number {
   return other.updatedAt - one.updatedAt || other.pk - one.pk
 }
 
-export function keyText({ appName, userId, sessionId }: SessionKey): string {
-  return JSON.stringify([appName, userId, sessionId])
-}
-
 /** A message is JSON data: what JSON cannot express is not stored. */
 export function clone<T>(data: T): T {
   return copyJsonData(data, value => storableJson('message', value)) as T

@@ -30,8 +30,8 @@ import { countMessageTokens } from '../session/tokens.js'
 import { LeaseHolder } from './hold-lease.js'
 import { isFound, readCursor, tidyTitle, writeCursor } from './listing.js'
 import { MemoryCalibration, MemoryRuns } from './memory-runs.js'
-import { add, clone, keyText, type MemorySession, newestFirst, summarize, titled } from './memory-sessions.js'
-import { MemoryTickets } from './memory-tickets.js'
+import { add, clone, type MemorySession, newestFirst, summarize, titled } from './memory-sessions.js'
+import { keyText, MemoryTickets } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { clockAheadMs, noCounts } from './sql-erase.js'
 import { joinState, type StateChange, type StateScope, splitDelta } from './state-scopes.js'
@@ -223,7 +223,7 @@ export class MemoryStore implements SessionStore {
     this.#assertOpen()
     const { key, runId, title, message, events } = opening
     if (this.#runs.isKnown(runId)) return { known: true }
-    const lease = await this.#leases.acquire(key, options)
+    const lease = await this.#leases.acquire(key, options, async ttlMs => this.#tickets.enter(key, ttlMs))
     try {
       this.#assertOpen()
       if (this.#runs.isKnown(runId)) {
@@ -309,7 +309,7 @@ export class MemoryStore implements SessionStore {
     const copy = message && clone(message)
     const session = this.#writable(key, fence)
     const seq = copy ? this.#place(session, copy.id) : session.messages.length
-    if (copy) session.messages[seq - 1] = { ...copy, seq, tokens: countMessageTokens(copy) }
+    if (copy) session.messages[seq - 1] = Object.assign(copy, { seq, tokens: countMessageTokens(copy) })
     if (copy?.id !== undefined) session.seqById.set(copy.id, seq)
     this.#apply(session, delta)
     session.updatedAt = Date.now()

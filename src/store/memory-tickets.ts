@@ -18,10 +18,16 @@ export class MemoryTickets implements TicketStore {
   }
 
   async take(key: SessionKey, ttlMs: number): Promise<number> {
+    return this.enter(key, ttlMs).ticket
+  }
+
+  /** Takes a ticket, and says whether it is the only one. */
+  enter(key: SessionKey, ttlMs: number): { ticket: number; isFirst: boolean } {
     const ticket = { number: ++this.#last, ttlMs, expiresAt: this.#now() + ttlMs }
-    const line = lineOf(key)
-    this.#lines.set(line, [...this.#line(line), ticket])
-    return ticket.number
+    const line = keyText(key)
+    const before = this.#line(line)
+    this.#lines.set(line, [...before, ticket])
+    return { ticket: ticket.number, isFirst: before.length === 0 }
   }
 
   async isFirst(key: SessionKey, ticket: number): Promise<boolean> {
@@ -42,7 +48,7 @@ export class MemoryTickets implements TicketStore {
   }
 
   isHeld(key: SessionKey, ticket: number): boolean {
-    return this.#line(lineOf(key)).some(({ number }) => number === ticket)
+    return this.#line(keyText(key)).some(({ number }) => number === ticket)
   }
 
   /** Whether a writer without a ticket has to stay out. One that may write takes the session from late holders. */
@@ -53,14 +59,14 @@ export class MemoryTickets implements TicketStore {
 
   /** Deletes all tickets of a session and returns how many there were. */
   deleteAll(key: SessionKey): number {
-    const { length } = this.#line(lineOf(key))
-    this.#lines.delete(lineOf(key))
+    const { length } = this.#line(keyText(key))
+    this.#lines.delete(keyText(key))
     return length
   }
 
   /** Deletes the other tickets and returns what is left. */
   #keep(key: SessionKey, isKept: (ticket: Ticket) => boolean): Ticket[] {
-    const line = lineOf(key)
+    const line = keyText(key)
     const left = this.#line(line).filter(isKept)
     if (left.length === 0) this.#lines.delete(line)
     else this.#lines.set(line, left)
@@ -74,6 +80,7 @@ export class MemoryTickets implements TicketStore {
   }
 }
 
-function lineOf({ appName, userId, sessionId }: SessionKey): string {
-  return JSON.stringify([appName, userId, sessionId])
+/** The key of a session as one text: names contain no NUL. */
+export function keyText({ appName, userId, sessionId }: SessionKey): string {
+  return `${appName}\0${userId}\0${sessionId}`
 }

@@ -375,10 +375,13 @@ class SessionFence {
     return owner?.appName === key.appName && owner.userId === key.userId && owner.sessionId === key.sessionId
   }
 
-  async write(key: SessionKey, write: FencedWrite): Promise<unknown> {
+  write(key: SessionKey, write: FencedWrite): Promise<unknown> | undefined {
     this.claim(key)
     if (this.#fence === undefined) return write({})
-    if (this.owns(key)) return write({ fence: this.#fence })
+    return this.owns(key) ? write({ fence: this.#fence }) : this.#writeElsewhere(key, write)
+  }
+
+  async #writeElsewhere(key: SessionKey, write: FencedWrite): Promise<unknown> {
     try {
       return await write({})
     } catch (error) {
