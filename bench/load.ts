@@ -41,9 +41,6 @@ const ROUNDS_PER_CLIENT = 5
 const IMPORTED = Number(process.env.LANGO_BENCH_IMPORTED ?? 100_000)
 
 setLogLevel(LogLevel.ERROR)
-if (process.argv.includes('--clients'))
-  await runClients(process.argv.slice(process.argv.indexOf('--clients') + 1))
-else await main()
 
 async function main(): Promise<void> {
   const report = new Report('load')
@@ -122,7 +119,13 @@ async function measureTurn(report: Report, { folder, postgresUrl }: Place): Prom
     const commits = (database.work.commits - before.commits) / turns
     report.progress(`  ${queries} statements, ${control} BEGIN and COMMIT`)
     if (name === 'PostgreSQL')
-      report.atMost('PostgreSQL, statements of a turn, BEGIN and COMMIT included', '', queries + control, 20, 1)
+      report.atMost(
+        'PostgreSQL, statements of a turn, BEGIN and COMMIT included',
+        '',
+        queries + control,
+        20,
+        1,
+      )
     report.atMost(`${name}, commits of a turn`, '', commits, 5, 1)
     await runtime.close()
     await store.close()
@@ -482,3 +485,8 @@ class Growth {
     return median(this.#last) / median(this.#first)
   }
 }
+
+// Last: the classes above must exist before they are used.
+if (process.argv.includes('--clients'))
+  await runClients(process.argv.slice(process.argv.indexOf('--clients') + 1))
+else await main()
