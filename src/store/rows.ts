@@ -85,7 +85,8 @@ export function rowToMessage(row: Row): StoredMessage {
   }
 }
 
-function indexedId(id: string): string {
+/** An id as the index holds it. */
+export function indexedId(id: string): string {
   if (id.length <= MAX_INDEXED_ID) return storableText(id)
   // Loaded on use: importing it would take a tenth of a command's start time.
   const { createHash } = process.getBuiltinModule('node:crypto')

@@ -16,8 +16,9 @@ import {
   type Task,
   textIn,
 } from './sql-database.js'
+import { type EventRow, eventRows } from './sql-event-rows.js'
 import { isLongRequest, KnownParts, partsOfRun, saveRequestTask, splitAgainst } from './sql-requests.js'
-import { type EventRow, eventRows, observationStatement } from './sql-runs.js'
+import { observationStatement } from './sql-runs.js'
 import { ensureSession } from './sql-sessions.js'
 import { fitsStatement, openStatement, type StepRows, stepStatement } from './sql-step-statements.js'
 import { splitDelta } from './state-scopes.js'
@@ -126,7 +127,7 @@ export class RunWriter {
     const rows: StepRows = {
       row: step.message && messageToRow(step.message),
       changes: splitDelta('stateDelta', step.stateDelta),
-      events: eventRows(step.events ?? []),
+      events: eventRows(step.events ?? [], step.message),
       requests: (step.requests ?? []).map(requestRow),
     }
     const { runId } = step

@@ -18,18 +18,9 @@ import {
   type Task,
   textIn,
 } from './sql-database.js'
+import { type EventRow, eventRows, readEventRows } from './sql-event-rows.js'
 import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
-
-/** An event of a run as it is stored. */
-export interface EventRow {
-  seq: number
-  json: string
-}
-
-export function eventRows(events: readonly RunEventRecord[]): EventRow[] {
-  return events.map(event => ({ seq: event.seq, json: storableJson('events', event) }))
-}
 
 type SaveStep = NonNullable<RunStore['saveStep']>
 
@@ -63,7 +54,7 @@ export class SqlRuns implements RunStore {
         limit,
       ),
     )
-    return rows.map(row => JSON.parse(textIn(row, 'event')) as RunEventRecord)
+    return readEventRows(this.#database, runId, rows)
   }
 
   async findRun(runId: string): Promise<RunSummary | undefined> {

@@ -21,8 +21,8 @@ import {
   sql,
   touched,
 } from './sql-database.js'
+import type { EventRow } from './sql-event-rows.js'
 import { LIST_MARKER, type SplitRequest } from './sql-requests.js'
-import type { EventRow } from './sql-runs.js'
 import { STATE_TABLES } from './sql-state.js'
 import { deleteExpiredText, limitText } from './sql-tickets.js'
 import type { StateChange, StateScope } from './state-scopes.js'

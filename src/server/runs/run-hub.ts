@@ -242,8 +242,11 @@ export class RunHub {
   }
 
   async #markInterrupted(key: SessionKey): Promise<void> {
-    const runs = await this.#parts.runtime.store.runs.listRuns(key, { limit: CHECKED_RUNS })
-    for (const run of runs) await this.#checkLife(run)
+    const { runs } = this.#parts.runtime.store
+    // Runs of a session are sequential: when the newest has ended, so have the others.
+    const [newest] = await runs.listRuns(key, { limit: 1 })
+    if (!newest || newest.finished) return
+    for (const run of await runs.listRuns(key, { limit: CHECKED_RUNS })) await this.#checkLife(run)
   }
 
   /** The current state of a run: one whose process is gone is marked as interrupted first. */

@@ -86,6 +86,51 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
     await (await place.store.acquireLease(key)).release()
   })
 
+  test('large arguments and results of tools come back with the events, whatever their fields are called', async () => {
+    const key = newKey()
+    const { lease } = await open(place.store, key)
+    const { runId } = opening(key)
+    const large = { text: `\0${'x'.repeat(50_000)}\ud800`, '\u0001stored': 'a field of the tool' }
+    const small = { ok: true }
+    const result: Message = {
+      role: 'tool',
+      author: 'root',
+      content: '',
+      timestamp: 3,
+      id: 'result',
+      toolCalls: [
+        { id: 'c1', name: 'dump', output: JSON.stringify(small), kind: 'response' },
+        { id: 'c2', name: 'dump', output: JSON.stringify(large), kind: 'response' },
+      ],
+    }
+    const events = [
+      { seq: 2, type: 'tool-result', id: 'c1', name: 'dump', result: small, isError: false },
+      { seq: 3, type: 'tool-result', id: 'c2', name: 'dump', result: large, isError: false },
+      {
+        seq: 4,
+        type: 'tool-result',
+        id: 'c3',
+        name: 'dump',
+        result: { '\u0001stored': ['a', 'list'] },
+        isError: false,
+      },
+    ]
+    const call: Message = {
+      role: 'assistant',
+      author: 'root',
+      content: '',
+      timestamp: 3,
+      id: 'call',
+      toolCalls: [{ id: 'c4', name: 'put', input: JSON.stringify(large), kind: 'call' }],
+    }
+    const called = { seq: 5, type: 'tool-call', id: 'c4', name: 'put', args: large }
+    const step = { key, runId, fence: lease.fence }
+    await place.store.runs.saveStep?.({ ...step, message: result, events })
+    await place.store.runs.saveStep?.({ ...step, message: call, events: [called] })
+    expect(await place.store.runs.readEvents(runId, { afterSeq: 1 })).toEqual([...events, called])
+    await lease.release()
+  })
+
   test('a step under a lost lease stores nothing at all', async () => {
     const key = newKey()
     const { lease } = await open(place.store, key)

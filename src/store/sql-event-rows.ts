@@ -1,0 +1,85 @@
+/**
+ * Run events as they are stored. Arguments and results of tools are part of the message that a step stores with its
+ * events, so a large one is not stored again: the event refers to the message, and reading fills it in.
+ */
+
+import { isRecord } from '../base/is-record.js'
+import { parseJson } from '../base/json.js'
+import type { Message, ToolCall } from '../session/message.js'
+import type { RunEventRecord } from '../session/session-store.js'
+import { storableJson } from './check-input.js'
+import { indexedId } from './rows.js'
+import { type SqlDatabase, sql, textIn } from './sql-database.js'
+
+/** An event of a run as it is stored. */
+export interface EventRow {
+  seq: number
+  json: string
+}
+
+/** The events as rows; `message` is stored with them. */
+export function eventRows(events: readonly RunEventRecord[], message?: Message): EventRow[] {
+  return events.map(event => ({
+    seq: event.seq,
+    json: storableJson('events', message?.toolCalls ? withReference(event, message) : event),
+  }))
+}
+
+/** The events of a run, with what they refer to. */
+export async function readEventRows(
+  database: SqlDatabase,
+  runId: string,
+  rows: readonly { event?: unknown }[],
+): Promise<RunEventRecord[]> {
+  const events: RunEventRecord[] = []
+  for (const { event } of rows) {
+    const json = String(event)
+    const read = JSON.parse(json) as RunEventRecord
+    events.push(json.includes(MARKER) ? await resolved(database, runId, read) : read)
+  }
+  return events
+}
+
+/** In characters: smaller values are cheaper to store than to look up. */
+const LARGE = 16_384
+/** A field of the stored event alone. */
+const STORED = '\u0001stored'
+const MARKER = JSON.stringify(STORED).slice(1, -1)
+
+/** Which field of an event repeats which field of a call. */
+const REPEATED: Readonly<Record<string, { field: string; of: 'input' | 'output' }>> = {
+  'tool-call': { field: 'args', of: 'input' },
+  'tool-result': { field: 'result', of: 'output' },
+}
+
+function withReference(event: RunEventRecord, { id, toolCalls = [] }: Message): RunEventRecord {
+  const repeated = REPEATED[String(event.type)]
+  if (repeated === undefined || id === undefined) return event
+  const textOf = (call: ToolCall | undefined) => call?.[repeated.of] ?? ''
+  const place = toolCalls.findIndex(call => call.id === event.id && textOf(call).length > LARGE)
+  const value = event[repeated.field]
+  if (place === -1 || JSON.stringify(value) !== textOf(toolCalls[place])) return event
+  return { ...event, [repeated.field]: null, [STORED]: [id, place] }
+}
+
+async function resolved(
+  database: SqlDatabase,
+  runId: string,
+  event: RunEventRecord,
+): Promise<RunEventRecord> {
+  const { [STORED]: place, ...rest } = event
+  const repeated = REPEATED[String(event.type)]
+  if (repeated === undefined || !Array.isArray(place)) return event
+  const [id, index] = place as [string, number]
+  const [row] = await database.run(sql(CALLS_OF_MESSAGE, runId, indexedId(id)))
+  const calls = row && row.tool_calls !== null ? parseJson(textIn(row, 'tool_calls')) : undefined
+  const call: unknown = Array.isArray(calls) ? calls[index] : undefined
+  const text = isRecord(call) ? call[repeated.of] : undefined
+  const value =
+    typeof text === 'string' ? parseJson(text) : { error: 'The message with this value was replaced.' }
+  return { ...rest, [repeated.field]: value } as RunEventRecord
+}
+
+const CALLS_OF_MESSAGE = `SELECT m.tool_calls FROM lango_runs r
+  JOIN lango_sessions s ON s.app_name = r.app_name AND s.user_id = r.user_id AND s.session_id = r.session_id
+  JOIN lango_messages m ON m.session_pk = s.pk WHERE r.run_id = ? AND m.event_id = ?`
