@@ -5,22 +5,13 @@
  *
  *     node --import tsx bench/load.ts [--json] [--only turn,cpu,crowd,server,bulk,growth]
  */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { type Event, InMemorySessionService, LogLevel, Runner, setLogLevel } from '@google/adk'
-import { serve as serveBare } from '@hono/node-server'
-import { Hono } from 'hono'
-import { streamSSE } from 'hono/streaming'
-import { silentLogger } from '../src/logger.js'
 import { createRuntime, type Runtime } from '../src/runtime/runtime.js'
-import { serve } from '../src/server/serve.js'
 import type { SessionStore } from '../src/session/session-store.js'
 import { checkedStore } from '../src/store/checked-store.js'
 import { openStore } from '../src/store/open-store.js'
@@ -29,15 +20,13 @@ import type { SqlDatabase } from '../src/store/sql-database.js'
 import { openSqlStore } from '../src/store/sql-store.js'
 import { openSqlite } from '../src/store/sqlite.js'
 import { startPostgres } from '../test/support/postgres-server.js'
+import { interleaved, median, SAMPLES, spread } from './support/interleaved.js'
+import { measureServer } from './support/load-server.js'
 import { oneToolAgent, QUESTION } from './support/one-tool-agent.js'
 import { Report } from './support/report.js'
 
-const SAMPLES = Math.max(3, Number(process.env.LANGO_BENCH_SAMPLES ?? 3))
 const CPU_RUNS = 200
 const CROWD = Number(process.env.LANGO_BENCH_CROWD ?? 3000)
-const CLIENTS = 100
-const MODEL_MS = 200
-const ROUNDS_PER_CLIENT = 5
 const IMPORTED = Number(process.env.LANGO_BENCH_IMPORTED ?? 100_000)
 
 setLogLevel(LogLevel.ERROR)
@@ -170,31 +159,6 @@ async function cpuOf(run: () => Promise<unknown>): Promise<number> {
   return (user + system) / 1000 / CPU_RUNS
 }
 
-interface Sides {
-  ours: number
-  peer: number
-  all: { ours: number[]; peer: number[] }
-}
-
-/** The median of each side. They take turns, so that a busy moment of the machine meets both. */
-async function interleaved(ours: () => Promise<number>, peer: () => Promise<number>): Promise<Sides> {
-  const all = { ours: [] as number[], peer: [] as number[] }
-  for (let sample = 0; sample < SAMPLES; sample++) {
-    all.ours.push(await ours())
-    all.peer.push(await peer())
-  }
-  return { ours: median(all.ours), peer: median(all.peer), all }
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN
-}
-
-function spread({ all }: Sides): string {
-  const range = (values: readonly number[]) => values.map(value => value.toPrecision(4)).join(', ')
-  return `  Lango ${range(all.ours)}; peer ${range(all.peer)}`
-}
-
 /** Thousands of runs at once: all are answered, and the event loop stays free. */
 async function measureCrowd(report: Report, { folder, postgresUrl }: Place): Promise<void> {
   for (const [name, url, count] of [
@@ -239,132 +203,6 @@ async function measureGroups(report: Report, folder: string): Promise<void> {
   report.atLeast('SQLite, 100 concurrent runs, writes per fsync (8 wanted)', '', 8, perCommit, 1)
   await runtime.close()
   await store.close()
-}
-
-/** Runs per second of a server with many clients and a slow model, against a bare ADK server. */
-async function measureServer(report: Report, { folder, postgresUrl }: Place): Promise<void> {
-  for (const [name, url, goal] of [
-    ['SQLite', `sqlite:${folder}/server.db`, 0.6],
-    ['PostgreSQL', postgresUrl, 0.5],
-  ] as const) {
-    report.progress(`${name}, a server with ${CLIENTS} clients …`)
-    const ours = await startOurs(url)
-    const bare = await startBare()
-    const sides = await interleaved(
-      async () => (await runClientsApart(`${ours.url}/api`, CLIENTS)).perSecond,
-      async () => (await runClientsApart(`${bare.url}/bare`, CLIENTS)).perSecond,
-    )
-    report.atLeast(
-      `${name}, runs per second with ${CLIENTS} clients`,
-      '/s',
-      1 / sides.ours,
-      1 / sides.peer,
-      goal,
-    )
-    report.progress(spread(sides))
-    if (name === 'SQLite') {
-      const { acceptP99 } = await runClientsApart(`${ours.url}/api`, 500)
-      report.atMost('SQLite, p99 of accepting a run with 500 clients', 'ms', acceptP99, 1000, 1)
-    }
-    await ours.close()
-    await bare.close()
-  }
-}
-
-async function startOurs(url: string) {
-  const runtime = await createRuntime({ store: url, rootAgent: oneToolAgent(MODEL_MS) })
-  const server = await serve({
-    runtime,
-    port: 0,
-    host: '127.0.0.1',
-    logger: silentLogger,
-    version: 'bench',
-    graceMs: 0,
-    limits: { streamsPerUser: 10_000, runsPerUser: 10_000, heartbeatMs: 60_000 },
-  })
-  const close = async () => {
-    await server.close()
-    await runtime.close()
-  }
-  return { url: server.url, close }
-}
-
-/** ADK in memory, its events streamed as they come. */
-async function startBare() {
-  const app = new Hono()
-  const agent = oneToolAgent(MODEL_MS)
-  const sessionService = new InMemorySessionService()
-  app.post('/bare/:session', c =>
-    streamSSE(c, async stream => {
-      const sessionId = c.req.param('session')
-      const runner = new Runner({ appName: 'bench', agent, sessionService })
-      await sessionService.getOrCreateSession({ appName: 'bench', userId: 'u', sessionId })
-      const newMessage = { role: 'user', parts: [{ text: QUESTION }] }
-      for await (const event of runner.runAsync({ userId: 'u', sessionId, newMessage }))
-        await stream.writeSSE({ data: JSON.stringify(event) })
-    }),
-  )
-  const server = serveBare({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false })
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : 0
-  return {
-    url: `http://127.0.0.1:${port}`,
-    close: () => new Promise<void>(resolve => void server.close(() => resolve())),
-  }
-}
-
-interface ClientFigures {
-  perSecond: number
-  acceptP99: number
-}
-
-/** Clients are a process of their own, so that only the server is measured. */
-async function runClientsApart(url: string, count: number): Promise<ClientFigures> {
-  const args = ['--import', 'tsx', fileURLToPath(import.meta.url), '--clients', url, String(count)]
-  const child: ChildProcess = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-  let line = ''
-  if (child.stdout) for await (const text of createInterface({ input: child.stdout })) line = text
-  return JSON.parse(line) as ClientFigures
-}
-
-/** In the process of the clients: each sends several messages, one after the other. */
-async function runClients([url = '', count = '1']: string[]): Promise<void> {
-  const isBare = url.endsWith('/bare')
-  const accepts: number[] = []
-  const one = async (sessionId: string) => {
-    const started = performance.now()
-    if (isBare) {
-      const answer = await fetch(`${url}/${sessionId}`, { method: 'POST' })
-      accepts.push(performance.now() - started)
-      await answer.text()
-      return
-    }
-    const answer = await fetch(`${url}/sessions/${sessionId}/runs`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ text: QUESTION }),
-    })
-    if (!answer.ok) throw new TypeError(`${answer.status}: ${await answer.text()}`)
-    accepts.push(performance.now() - started)
-    const { runId } = (await answer.json()) as { runId: string }
-    await (await fetch(`${url}/runs/${runId}/events`)).text()
-  }
-  // Warm connections and compiled code, on both sides.
-  await Promise.all(Array.from({ length: Number(count) }, () => one(randomUUID())))
-  accepts.length = 0
-  const started = performance.now()
-  await Promise.all(
-    Array.from({ length: Number(count) }, async () => {
-      const sessionId = randomUUID()
-      for (let round = 0; round < ROUNDS_PER_CLIENT; round++) await one(sessionId)
-    }),
-  )
-  const seconds = (performance.now() - started) / 1000
-  const sorted = accepts.toSorted((left, right) => left - right)
-  const acceptP99 = sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN
-  console.log(JSON.stringify({ perSecond: (Number(count) * ROUNDS_PER_CLIENT) / seconds, acceptP99 }))
-  process.exit()
 }
 
 /** An import against raw inserts, and what a large tool result takes on disk. */
@@ -487,6 +325,4 @@ class Growth {
 }
 
 // Last: the classes above must exist before they are used.
-if (process.argv.includes('--clients'))
-  await runClients(process.argv.slice(process.argv.indexOf('--clients') + 1))
-else await main()
+await main()
