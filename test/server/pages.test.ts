@@ -1,4 +1,6 @@
+import { rmSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { rawRequest } from '../support/raw-request.js'
@@ -81,4 +83,16 @@ test('a path that does not exist is answered with a problem document', async () 
   expect(answer.status).toBe(404)
   expect(answer.headers['content-type']).toContain('application/problem+json')
   expect(answer.json()).toMatchObject({ code: 'not-found', type: 'urn:lango:problem:not-found', status: 404 })
+})
+
+test('a server whose database file was deleted is not ready and accepts no run', async () => {
+  const file = join(await temporaryFolder(), 'lango.db')
+  const { url, client } = await startServer({ store: `sqlite:${file}` })
+  expect((await rawRequest(url, '/api/ready')).status).toBe(200)
+  rmSync(file)
+  const answer = await rawRequest(url, '/api/ready')
+  expect(answer.status).toBe(503)
+  expect(answer.text).not.toContain(file)
+  await expect(client.start('s1', { text: 'say 1' })).rejects.toMatchObject({ code: 'store-unavailable' })
+  expect((await rawRequest(url, '/api/health')).status).toBe(200)
 })

@@ -86,6 +86,42 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     await started.stop()
   })
 
+  test.each([1, 2, 3, 4, 5])(
+    'a database of schema %i opens, and a run can be stored in it',
+    async version => {
+      const started = await driver.start()
+      const database = await openDatabase(started.url)
+      await migrate(database, version)
+      await database.run(
+        sql(
+          `INSERT INTO lango_sessions (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at, updated_hour)
+          VALUES ('app', 'ann', 'one', 0, 0, 0, 1000, 2000, 0)`,
+        ),
+      )
+      // A ticket that its process left: it has expired.
+      await database.run(
+        sql(
+          "INSERT INTO lango_leases (app_name, user_id, session_id, expires_at) VALUES ('app', 'ann', 'one', 1)",
+        ),
+      )
+      await database.close()
+      const store = await openStore(started.url)
+      const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
+      const message = { role: 'user', content: 'Hello', timestamp: 1, id: 'e1' }
+      const opened = await store.openRun?.({
+        key,
+        runId: 'r1',
+        message,
+        events: [{ seq: 1, type: 'run-start' }],
+      })
+      expect(opened).toMatchObject({ seq: 1 })
+      expect((await store.loadSession(key))?.messages).toMatchObject([message])
+      expect((await store.erase?.({ appName: 'app', userId: 'ann' }))?.sessions).toBe(1)
+      await store.close()
+      await started.stop()
+    },
+  )
+
   test('processes that open a database of the previous schema at once migrate it once', async () => {
     const started = await driver.start()
     await writeFirstSchema(started.url, 'app')
