@@ -22,7 +22,7 @@ export function renderConfigDocs({ schema, variables, providers }) {
     '| `LANGO_TRUST_FILE` | | The list of trusted folders. Not read from `.env`. |',
     '\nEach provider reads the key variable of its vendor (`OPENAI_API_KEY` and so on).\n',
     '## The default model\n',
-    '`LANGO_MODEL` takes precedence over the file, like every variable. If neither names a model, the default is that of the first provider under `providers` with an `apiKey`; otherwise of the first in this table whose variable is set; otherwise `demo/demo`, which needs no key.\n',
+    '`LANGO_MODEL` takes precedence over the file, like every variable. If neither names a model, Lango uses the default model of the first provider under `providers` that has an `apiKey`; otherwise the first model in this table whose variable is set; otherwise `demo/demo`, which needs no key.\n',
     '| variable | model |\n|---|---|',
     ...providers.map(
       ({ name, variables: keys, model }) =>
@@ -36,7 +36,7 @@ const INTRODUCTION = `# Configuration
 
 <!-- Written by scripts/build-config-docs.mjs from the schema. Change the schema, not this page. -->
 
-Lango runs without any configuration. To change something, put one of these files into the project's folder:
+Lango runs without any configuration. To change something, put one of these files in the project's folder:
 \`lango.config.ts\`, \`.mts\`, \`.js\`, \`.mjs\`, \`.json\`, \`.yaml\` or \`.yml\`.
 
 \`\`\`ts
@@ -61,9 +61,9 @@ TypeScript is loaded by Node itself (22.18 and newer), otherwise by \`tsx\` if y
 
 **Precedence**, highest first: options of the command line or of \`loadConfig\`, then the environment, then the file, then defaults. Objects are merged key by key; lists are replaced. \`.env\` in the same folder adds variables that are not set in the environment.
 
-**Variables in strings**: \`\${NAME}\` is replaced by the variable, \`\${NAME:-text}\` by the text if the variable is not set or empty; a missing variable is an error. \`$\${\` is an escaped \`\${\`.
+**Variables in strings**: \`\${NAME}\` is replaced by the value of the variable, and \`\${NAME:-text}\` by \`text\` if the variable is not set or empty. Without such a default, a missing variable is an error. \`$\${\` is an escaped \`\${\`.
 
-**Secrets in strings**: a variable whose name ends like that of a secret (\`…_KEY\`, \`…_TOKEN\`, \`…_SECRET\`, \`…PASSWORD\`, \`…CREDENTIALS\` and similar) is substituted only where a secret belongs: \`providers.*.apiKey\` and \`headers\`, \`mcpServers.*.env\` and \`headers\`, \`tools.env\`, \`server.tokens\`, \`telemetry.headers\`. Anywhere else, such as in a base URL, an argument, a file name or an instruction, it is an error. The only exception is a database password: \`store: postgres://me:\${PGPASSWORD}@db/lango\` works, and so does a whole address in \`\${DATABASE_URL}\`; a provider's key or a token in \`store\` does not.
+**Secrets in strings**: a variable whose name ends like the name of a secret (\`…_KEY\`, \`…_TOKEN\`, \`…_SECRET\`, \`…PASSWORD\`, \`…CREDENTIALS\` and similar) is substituted only where a secret belongs: \`providers.*.apiKey\` and \`headers\`, \`mcpServers.*.env\` and \`headers\`, \`tools.env\`, \`server.tokens\`, \`telemetry.headers\`. Anywhere else, such as in a base URL, an argument, a file name or an instruction, it is an error. The only exception is a database password: \`store: postgres://me:\${PGPASSWORD}@db/lango\` works, and so does a whole address in \`\${DATABASE_URL}\`; a provider's key or a token in \`store\` does not.
 
 **Paths** in a file are relative to the file's folder; paths in variables and options are relative to the working folder.
 
@@ -78,7 +78,7 @@ A folder that you cloned or downloaded was written by someone else. Until you tr
 
 | needs trust | |
 |---|---|
-| \`.env\` | the whole file, as soon as it sets a variable: an address redirects your key, and a key sends your messages to someone else's account |
+| \`.env\` | the whole file, if it sets any variable: an address redirects your key, and a key sends your messages to someone else's account |
 | a configuration in code, \`agent.ts\` and the other agent files | always, with the files that they import |
 | a configuration in JSON or YAML | when it sets anything but the keys below, reads a variable (\`\${…}\`), or is a link to a file outside its folder |
 | \`lango.db\` | when it is a link to a file outside the folder |
@@ -86,12 +86,12 @@ A folder that you cloned or downloaded was written by someone else. Until you tr
 These keys of \`lango.config.json\` and \`.yaml\` need no trust; every other key does:
 
 - \`$schema\`, \`app\`, \`history.*\`, \`log.level\`, \`log.pretty\`, \`telemetry.serviceName\`;
-- \`store\`: \`memory:\`, or an SQLite file inside the folder, symbolic links followed;
-- \`agent.*\` and sub-agents, with no tools but \`read_file\`, \`list_files\`, \`search_files\` and \`current_time\`; \`tools.builtIn\` likewise;
+- \`store\`: \`memory:\`, or a SQLite file inside the folder after symbolic links are resolved;
+- \`agent.*\` and sub-agents, with no tools other than \`read_file\`, \`list_files\`, \`search_files\` and \`current_time\`; \`tools.builtIn\` likewise;
 - \`tools.workspace\` inside the folder; \`tools.needsApproval\` when it requires more approvals; \`tools.sandbox\` unless \`off\`; \`tools.allowPrivateNetwork: false\`; timeouts and output limits;
 - \`server.port\`, a loopback \`server.host\`, and the server's limits. Tokens, origins and host names need trust.
 
-**What is remembered**: the real path of the folder, and a SHA-256 of each file that runs or redirects: \`.env\`, the configuration, the agent file, every local file that their sources name (relative and absolute paths, \`imports\` and \`exports\` of \`package.json\`, \`paths\` of \`tsconfig.json\`), \`tsconfig.json\` itself, and those fields of \`package.json\` that determine which code is loaded. If packages are imported or TypeScript is used, also the lock files. When one of them changes, \`lango\` prompts again and lists the changes.
+**What is remembered**: the real path of the folder, and a SHA-256 of each file that runs code or redirects keys and messages: \`.env\`, the configuration, the agent file, every local file that their sources name (relative and absolute paths, \`imports\` and \`exports\` of \`package.json\`, \`paths\` of \`tsconfig.json\`), \`tsconfig.json\` itself, and those fields of \`package.json\` that determine which code is loaded. If packages are imported or TypeScript is used, also the lock files. When one of them changes, \`lango\` prompts again and lists the changes.
 
 **What is not detected**: a change inside \`node_modules\` that does not change the lock files, and files whose names are computed at run time. Sessions in a database that came with the folder, including their approvals, were written by the folder's author: start a new session instead of continuing one of them. Trust a folder only if you trust its authors with your account; trust is not a sandbox.
 

@@ -80,7 +80,7 @@ export function agentSchemaWith<Model extends string | object>(model: z.ZodType<
     tools: list(toolSchema)
       .optional()
       .describe(
-        'Names of tools: built-in tools, tools of MCP servers (`server_tool`), or all tools of a server (`server_*`). In a program also the tools themselves. Absent: the root agent gets all tools of `tools.builtIn` and `mcpServers`, a sub-agent none.',
+        'Names of tools: built-in tools, tools of MCP servers (`server_tool`), or all tools of a server (`server_*`). In a program, also the tools themselves. Absent: the root agent gets all tools of `tools.builtIn` and `mcpServers`, a sub-agent none.',
       ),
   }
   // The type is spelled out above, because a type cannot be inferred from a schema that contains itself.
@@ -124,7 +124,7 @@ const providerSchema = group({
     .optional()
     .describe('The API of the provider. Optional when the provider’s name is a type.'),
   apiKey: text('must be a non-empty key').optional().describe('Default: the vendor’s environment variable.'),
-  baseUrl: webAddress().optional().describe('The base URL, as the vendor’s SDK takes it.'),
+  baseUrl: webAddress().optional().describe('The base URL, in the form that the vendor’s SDK expects.'),
   api: oneOf(['chat', 'responses'])
     .optional()
     .describe('For `openai`. Default: Responses for OpenAI’s own models, Chat Completions for others.'),
@@ -156,7 +156,7 @@ const providerSchema = group({
     .describe('Retries of model calls that fail before any output was streamed.'),
   idleTimeoutMs: wholeNumber(1)
     .optional()
-    .describe('Timeout without data from the provider. Default 600000.'),
+    .describe('How long to wait while the provider sends no data. Default 600000.'),
   vertexai: flag.optional().describe('For `gemini`: use Vertex AI. Default: GOOGLE_GENAI_USE_VERTEXAI.'),
   project: text().optional().describe('For Vertex AI.'),
   location: text().optional().describe('For Vertex AI.'),
@@ -220,21 +220,21 @@ const toolsSchema = group({
   sandbox: oneOf(['auto', 'off', 'required'])
     .optional()
     .describe(
-      'Run commands in a sandbox: where one is available, never, or always (commands fail without one). Default `auto`.',
+      'Run commands in a sandbox: if one is available (`auto`), never (`off`), or always (`required`; commands fail without one). Default `auto`.',
     ),
   needsApproval: group(approvalFlags)
     .optional()
     .describe('Which built-in tools require approval. Default: `write_file`, `edit_file` and `run_command`.'),
   approvalTimeoutMs: wholeNumber(1)
     .default(300_000)
-    .describe('Timeout of an approval; then the call is refused.'),
+    .describe('How long to wait for an approval; after that, the call is refused.'),
   outputLimitTokens: wholeNumber(1)
     .optional()
     .describe('Longer results are shortened for the model. Default 16000.'),
   keepOutputs: flag
     .optional()
     .describe(
-      'Store the full text of shortened results and enable `read_output`. Default: when there are built-in or MCP tools.',
+      'Store the full text of shortened results and enable `read_output`. Default: true when there are built-in or MCP tools.',
     ),
 })
 
@@ -262,7 +262,7 @@ const logSchema = group({
     .default(false)
     .describe('Log the content of messages, answers and tool calls. Secrets are always hidden.'),
   file: text().optional().describe('The log file. Default: standard error.'),
-  pretty: flag.optional().describe('Readable lines instead of JSON. Default: on a terminal.'),
+  pretty: flag.optional().describe('Readable lines instead of JSON. Default: true on a terminal.'),
 })
 
 const telemetrySchema = group({
@@ -282,7 +282,7 @@ const runsSchema = group({
   maxRunning: wholeNumber(1)
     .optional()
     .describe(
-      'How many runs may work at once in this process; the others wait. Default: 128 per core, fewer with little memory.',
+      'Maximum number of runs that are active at once in this process; the others wait. Default: 128 per core, fewer with little memory.',
     ),
 })
 
@@ -290,7 +290,7 @@ const retentionSchema = group({
   sessionsDays: wholeNumber(1, 36_500)
     .optional()
     .describe(
-      'Delete sessions that were not changed for this many days and have no active run. Default: never.',
+      'Delete sessions that have not changed for this many days and have no active run. Default: never.',
     ),
   runsDays: wholeNumber(1, 36_500)
     .optional()
@@ -332,7 +332,7 @@ export const sharedKeys = {
     .describe('MCP servers by name. The name is the prefix of their tools.'),
   retention: retentionSchema
     .prefault({})
-    .describe('How long data is kept. Checked at the start and every hour; see data-retention.md.'),
+    .describe('How long data is kept. Checked at startup and every hour; see data-retention.md.'),
   telemetry: telemetrySchema.prefault({}).describe('Spans for OpenTelemetry.'),
   adk: adkSchema.optional().describe('Passed to ADK unchanged.'),
 }

@@ -20,7 +20,7 @@ export const ENVIRONMENT_VARIABLES: readonly EnvironmentVariable[] = [
   {
     name: 'DATABASE_URL',
     path: ['store'],
-    description: 'The same, as hosting platforms set it. Only a `postgres://` URL is used.',
+    description: 'Like `LANGO_STORE`, but set by hosting platforms. Only a `postgres://` URL is used.',
     accepts: value => /^postgres(ql)?:\/\//i.test(value),
   },
   {
@@ -39,7 +39,7 @@ export const ENVIRONMENT_VARIABLES: readonly EnvironmentVariable[] = [
     description: 'The folder that tools are restricted to.',
   },
   { name: 'LANGO_PORT', path: ['server', 'port'], description: 'The port to listen on.' },
-  { name: 'PORT', path: ['server', 'port'], description: 'The same, as hosting platforms set it.' },
+  { name: 'PORT', path: ['server', 'port'], description: 'Like `LANGO_PORT`, but set by hosting platforms.' },
   { name: 'LANGO_HOST', path: ['server', 'host'], description: 'The address to listen on.' },
   {
     name: 'LANGO_TOKENS',

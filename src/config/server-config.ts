@@ -14,7 +14,7 @@ export const serverSchema = group({
   port: wholeNumber(0, 65_535).default(18_789).describe('The port to listen on; 0 for any free one.'),
   host: text()
     .default('127.0.0.1')
-    .describe('The address to listen on. Any other than loopback needs a token.'),
+    .describe('The address to listen on. Any address other than loopback needs a token.'),
   tokens: z
     .union(
       [
