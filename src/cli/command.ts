@@ -91,7 +91,7 @@ const SHARED_OPTIONS: Readonly<Record<SharedOption, OptionSpec>> = {
   },
   trust: {
     flags: '--trust',
-    description: 'trust the folder for this command only; "lango trust" stores it',
+    description: 'trust the folder for this command only; "lango trust" stores the decision',
   },
   store: {
     flags: '--store <url>',

@@ -36,7 +36,7 @@ const TALK: readonly CommandSpec[] = [
     name: 'run',
     summary: 'send one prompt and print the answer, for scripts',
     description:
-      'Sends one prompt and prints the answer. Text from standard input is appended to the prompt, or is the prompt.\nOnly the answer goes to standard output; tool calls and notices go to standard error. A terminal shows the\nanswer as it streams, a pipe gets it when it is complete. Terminal control sequences in the answer are\nremoved; --raw keeps them in a pipe. Tools that need approval are refused unless a terminal can ask for it or\n--yes is given.',
+      'Sends one prompt and prints the answer. Text from standard input is appended to the prompt, or is used as the\nprompt if there is none. Only the answer goes to standard output; tool calls and notices go to standard error.\nA terminal shows the answer as it streams; a pipe receives it when it is complete. Terminal control sequences\nin the answer are removed; --raw keeps them in a pipe. Tool calls that need approval are refused unless they\ncan be approved on a terminal or --yes is given.',
     arguments: [{ name: '[prompt...]', description: 'the prompt' }],
     options: [
       { flags: '-s, --session <id>', description: 'continue a session; default: a new one' },
@@ -48,8 +48,8 @@ const TALK: readonly CommandSpec[] = [
         repeats: true,
       },
       { flags: '-y, --yes', description: 'allow every tool call without asking' },
-      { flags: '--stream', description: 'stream the text into a pipe, too' },
-      { flags: '--raw', description: 'keep control sequences of the model in a pipe; never on a terminal' },
+      { flags: '--stream', description: 'stream the text even if the output is a pipe' },
+      { flags: '--raw', description: 'keep the model’s control sequences in a pipe; never on a terminal' },
       { flags: '-q, --quiet', description: 'print only errors to standard error' },
       { flags: '--json', description: 'print one run event per line, as JSON' },
     ],
@@ -77,7 +77,7 @@ const TALK: readonly CommandSpec[] = [
       { flags: '-p, --port <number>', description: 'the port; 0 for any free one' },
       {
         flags: '--host <address>',
-        description: 'the address to listen on; other than loopback it needs a token',
+        description: 'the address to listen on; any address other than loopback needs a token',
       },
       MODEL_OPTION,
       AGENT_OPTION,
@@ -172,7 +172,7 @@ const SETUP: readonly CommandSpec[] = [
     name: 'init',
     summary: 'create a configuration, an agent and a tool',
     description:
-      'Asks three questions and creates a configuration, an agent and a tool that run as they are. Existing files are\nnever overwritten.',
+      'Asks three questions and creates a configuration, an agent and a tool that run without changes. Existing files\nare never overwritten.',
     arguments: [{ name: '[folder]', description: 'the target folder; default: the current one' }],
     options: [
       { flags: '--name <name>', description: 'the agent’s name' },
@@ -193,7 +193,7 @@ const SETUP: readonly CommandSpec[] = [
     name: 'trust',
     summary: 'trust a folder, so that its code runs and its addresses apply',
     description:
-      'Shows which files of a folder would run, which programs they would start and where keys and messages would be\nsent, and asks for confirmation. Trust is stored by real path and content: after a change, Lango\nasks again. Files that only contain harmless settings need no trust.',
+      'Shows which files of a folder would run, which programs they would start and where keys and messages would be\nsent, and asks for confirmation. Trust is stored by real path and content: after a change, Lango\nasks again. Files that contain only harmless settings need no trust.',
     arguments: [{ name: '[folder]', description: 'the folder; default: the current one' }],
     options: [
       { flags: '--list', description: 'list trusted folders' },

@@ -13,10 +13,10 @@ import { count, grouped } from './wording.js'
 /** `lango erase`. */
 export async function eraseUser(flags: Flags): Promise<number> {
   const userId = flags.user
-  if (userId === undefined) throw refused('Name the user whose data is erased with --user.')
+  if (userId === undefined) throw refused('Pass --user with the id of the user whose data is to be erased.')
   requireAnswer(flags, 'Erasing cannot be undone')
   return withStore(flags, async ({ store, app }) => {
-    const question = `Erase all data of the user "${plainLine(userId)}" in the app "${plainLine(app)}" permanently? [y/N] `
+    const question = `Permanently erase all data of the user "${plainLine(userId)}" in the app "${plainLine(app)}"? [y/N] `
     if (!(await isConfirmed(flags, question))) {
       note('Nothing was erased.')
       return 1
@@ -44,7 +44,7 @@ function receiptText(receipt: EraseReceipt): string {
 }
 
 const RESIDUE: Readonly<Record<EraseReceipt['residue'], string>> = {
-  none: 'The files of the database hold none of the deleted bytes. Backups are not changed.',
+  none: 'The database files contain none of the deleted bytes. Backups are not changed.',
   'free-space':
     'Deleted bytes may remain in free space of the files until they are overwritten; --rewrite removes them. Backups are not changed.',
   log: 'Deleted bytes may remain in the write-ahead log until it is recycled. Backups are not changed.',
@@ -84,7 +84,7 @@ export async function restore([file = '']: readonly string[], flags: Flags): Pro
   if (location.driver === 'memory')
     throw refused('A store in memory cannot be restored: name one with --store.')
   requireAnswer(flags, 'Restoring replaces the database')
-  const question = `Replace the database ${plainLine(location.path)} with ${plainLine(file)}? The present file is kept. [y/N] `
+  const question = `Replace the database ${plainLine(location.path)} with ${plainLine(file)}? The current file is kept. [y/N] `
   if (!(await isConfirmed(flags, question))) {
     note('Nothing was restored.')
     return 1
@@ -98,7 +98,7 @@ export async function restore([file = '']: readonly string[], flags: Flags): Pro
   else {
     const content = `${count(receipt.sessions, 'session')} and ${count(receipt.messages, 'message')}`
     await print(`Restored ${content} to ${receipt.path}, checked.\n`)
-    if (receipt.kept !== undefined) await print(`The earlier database is ${receipt.kept}.\n`)
+    if (receipt.kept !== undefined) await print(`The previous database was kept as ${receipt.kept}.\n`)
   }
   return 0
 }
@@ -108,7 +108,7 @@ async function printServerCommand(line: string, flags: Flags): Promise<number> {
   if (flags.json) await printJson({ command: line })
   else await print(`${line}\n`)
   note(
-    'lango: PostgreSQL is copied by its own tools. Run the line above; the password is read from PGPASSWORD or ~/.pgpass.',
+    'lango: Use PostgreSQL’s own tools for this database. Run the command above; the password is read from PGPASSWORD or ~/.pgpass.',
   )
   return SERVER_TOOL
 }
@@ -123,7 +123,7 @@ function withoutPassword(url: string): string {
 
 function requireAnswer(flags: Flags, why: string): void {
   if (flags.yes === true || (flags.json !== true && canAsk())) return
-  throw refused(`${why} and there is no terminal to ask on. Pass --yes to confirm.`)
+  throw refused(`${why}, and there is no terminal for the confirmation prompt. Pass --yes to confirm.`)
 }
 
 async function isConfirmed(flags: Flags, question: string): Promise<boolean> {

@@ -131,7 +131,7 @@ function judgeRequest(messages: readonly WireMessage[], profile: Profile, isOwnW
         code: 'unknown-role',
         severity: 'breaks',
         at,
-        message: `The role "${wrongRole.role}" is not one of this wire.${answer}`,
+        message: `The role "${wrongRole.role}" is not valid in this wire format.${answer}`,
         repair: `The role is sent as ${wrongRole.right}.`,
       },
     ]

@@ -118,7 +118,7 @@ async function readInput(signal: AbortSignal): Promise<string> {
       chunks.push(Buffer.from(chunk as Uint8Array))
       bytes += chunk.length
       if (bytes > MOST_INPUT_BYTES) {
-        throw new AgentError('invalid-argument', 'stdin is larger than 20 MB; pipe in less.')
+        throw new AgentError('invalid-argument', 'Standard input is larger than 20 MB. Pipe in less.')
       }
     }
   } catch (error) {
@@ -139,7 +139,8 @@ interface Call {
 async function decide({ name, args }: Call, flags: Flags, signal: AbortSignal): Promise<ApprovalAnswer> {
   if (flags.yes) return 'once'
   if (flags.json || !canAsk()) {
-    if (!flags.quiet) note(`${name} needs approval and was refused: no terminal to ask on. --yes allows it.`)
+    if (!flags.quiet)
+      note(`${name} needs approval and was refused: there is no terminal for the prompt. --yes allows it.`)
     return 'no'
   }
   note(`${name} needs approval: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
@@ -216,7 +217,7 @@ async function readBytes(file: string): Promise<Buffer> {
     const { size } = await stat(file)
     if (size > MOST_BYTES)
       throw invalid(
-        `Cannot attach ${file}: it has ${Math.ceil(size / 1024 / 1024)} MB, and the limit is 20 MB.`,
+        `Cannot attach ${file}: it has ${Math.ceil(size / 1024 / 1024)} MB, but the limit is 20 MB.`,
       )
     return await readFile(file)
   } catch (error) {

@@ -8,7 +8,7 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
     name: 'erase',
     summary: 'erase everything stored about a user',
     description:
-      'Deletes all sessions, messages, state, runs and requests of a user, overwrites them in the file, and prints a\nreceipt. Runs of the user lose their session and store nothing more. Backups and logs are not changed. Asks\nfor confirmation on a terminal; scripts need --yes.',
+      'Deletes all sessions, messages, state, runs and requests of a user, overwrites them in the file, and prints a\nreceipt. Active runs of the user lose their session and store nothing more. Backups and logs are not changed. Asks\nfor confirmation on a terminal; scripts need --yes.',
     options: [
       {
         flags: '--rewrite',
@@ -32,13 +32,13 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
     name: 'backup',
     summary: 'copy the database to a file while it is in use',
     description:
-      'Copies a SQLite database to one file while other processes use it. The copy is a snapshot of what was\nacknowledged before the backup began; it is checked, written to disk and only then given its name. For\nPostgreSQL, prints the pg_dump command to run instead.',
+      'Copies a SQLite database to one file while other processes use it. The copy is a snapshot of what was\nacknowledged before the backup began; it is checked and synchronized to disk before it gets its final\nname. For PostgreSQL, prints the pg_dump command to run instead.',
     arguments: [{ name: '<file>', description: 'the file to write' }],
     options: [{ flags: '--force', description: 'replace an existing file' }, JSON_OPTION],
     shared: ['config', 'trust', 'store'],
     examples: [
       ['lango backup lango-monday.db', 'back up the store of this folder'],
-      ['lango backup /backups/lango.db --force --json', 'replace the last one, in a script'],
+      ['lango backup /backups/lango.db --force --json', 'replace the previous backup, in a script'],
     ],
     exitCodes: [
       [0, 'the copy is complete and checked'],
@@ -51,13 +51,13 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
     name: 'restore',
     summary: 'replace the database with a backup',
     description:
-      'Checks a backup and puts it in place of the SQLite database. The present database is kept under another\nname. Refused while another process has the database open. For PostgreSQL, prints the pg_restore command to\nrun instead. Asks for confirmation on a terminal; scripts need --yes.',
+      'Checks a backup and puts it in place of the SQLite database. The current database is kept under another\nname. Refused while another process has the database open. For PostgreSQL, prints the pg_restore command to\nrun instead. Asks for confirmation on a terminal; scripts need --yes.',
     arguments: [{ name: '<file>', description: 'the backup' }],
     options: [YES_OPTION, JSON_OPTION],
     shared: ['config', 'trust', 'store'],
     examples: [
       ['lango restore lango-monday.db', 'ask, then replace the store of this folder'],
-      ['lango restore lango-monday.db --store sqlite:./drill.db --yes', 'try a backup in another place'],
+      ['lango restore lango-monday.db --store sqlite:./drill.db --yes', 'try a backup in another file'],
     ],
     exitCodes: [
       [0, 'the backup is in place'],
@@ -93,7 +93,7 @@ export const SESSION_COMMANDS: CommandSpec = {
       shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [
         ['lango sessions list --user ann', 'list the sessions of one user'],
-        ['lango sessions list --limit 100 --page 3', 'list the third hundred'],
+        ['lango sessions list --limit 100 --page 3', 'list sessions 201 to 300'],
         ['lango sessions list --json | jq -r ".sessions[].key.sessionId"', 'read the ids, in a script'],
       ],
       run: async (_words, flags) => (await import('./sessions.js')).listSessions(flags),
@@ -121,7 +121,7 @@ export const SESSION_COMMANDS: CommandSpec = {
       name: 'export',
       summary: 'export sessions as JSONL, without loss',
       description:
-        'Exports sessions as JSONL: a header line per session, then one stored message per line, without loss: "lango\nsessions import" restores state and messages exactly. With -o, the file is written atomically.',
+        'Exports sessions as JSONL: for each session a header line, then one stored message per line. The export is\nlossless: "lango sessions import" restores state and messages exactly. With -o, the file is written atomically.',
       arguments: [{ name: '[id...]', description: 'the sessions to export; not with --all' }],
       options: [
         { flags: '--all', description: 'export every session of the app' },
@@ -138,7 +138,7 @@ export const SESSION_COMMANDS: CommandSpec = {
       name: 'import',
       summary: 'import sessions from JSONL, an ADK database or ADK session JSON',
       description:
-        'Imports sessions from an export, from the SQLite file of ADK’s DatabaseSessionService, or from ADK session\nJSON. A session that cannot be read completely is not stored. A session that already exists is refused; --as\ngives it another id. State of the app or the user ("app:", "user:") is not overwritten where it is set.',
+        'Imports sessions from an export, from the SQLite file of ADK’s DatabaseSessionService, or from ADK session\nJSON. A session that cannot be read completely is not stored. A session that already exists is refused; --as\ngives it another id. Existing state of the app or the user ("app:", "user:") is not overwritten.',
       arguments: [{ name: '<file>', description: 'the file to import; "-" for standard input (JSONL only)' }],
       options: [{ flags: '--as <id>', description: 'the new id, for a file with one session' }, JSON_OPTION],
       shared: ['user', 'app', 'config', 'trust', 'store'],

@@ -64,7 +64,7 @@ export async function deleteSessions(ids: readonly string[], flags: Flags): Prom
   if (flags.yes !== true && (flags.json === true || !canAsk())) {
     throw new AgentError(
       'invalid-argument',
-      'Deleting cannot be undone and there is no terminal to ask on. Pass --yes to confirm.',
+      'Deleting cannot be undone, and there is no terminal for the confirmation prompt. Pass --yes to confirm.',
     )
   }
   return withStore(flags, async opened => {

@@ -197,7 +197,9 @@ export async function trust([folder = '.']: readonly string[], flags: Flags): Pr
   await print(`${needsText(needs, record)}\n`)
   if (!flags.yes) {
     if (!canAsk())
-      throw invalid('Not trusted: there is no terminal to ask on. Review the list and pass --yes.')
+      throw invalid(
+        'Not trusted: there is no terminal for the confirmation prompt. Review the list and pass --yes.',
+      )
     if (!(await ask('Trust it? [y/N]: ')).startsWith('y')) {
       note('Not trusted.')
       return 1
