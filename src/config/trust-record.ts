@@ -102,7 +102,7 @@ async function withLock<Result>(lock: string, work: () => Promise<Result>): Prom
     if (waits > MOST_WAITS)
       throw new AgentError(
         'invalid-argument',
-        `${lock} is held by another process. Delete it if there is none.`,
+        `${lock} is held by another process. Delete it if no such process is running.`,
       )
     const held = await stat(lock).catch(() => undefined)
     if (held && Date.now() - held.mtimeMs > STALE_LOCK_MS) await rm(lock, { force: true })

@@ -54,7 +54,7 @@ export function runHasEnded(runId: string): AgentError {
 export function runOfAnotherSession(runId: string): AgentError {
   return new AgentError(
     'invalid-argument',
-    `runId "${runId}" belongs to another session: run ids are unique`,
+    `runId "${runId}" belongs to another session: run ids must be unique, so use another`,
     {
       details: { field: 'runId' },
     },
@@ -64,7 +64,7 @@ export function runOfAnotherSession(runId: string): AgentError {
 export function partMissing(runId: string, step: number): AgentError {
   return new AgentError(
     'store-corrupt',
-    `The request of step ${step} of run "${runId}" is incomplete: restore the database from a backup, or prune it`,
+    `The request of step ${step} of run "${runId}" is incomplete: restore the database from a backup, or prune the run`,
     { details: { runId, step } },
   )
 }
