@@ -210,6 +210,7 @@ function configuration(provider: object): string {
   return `const text = 'some words '.repeat((10 * 1024 * 1024) / 11)
 export default {
   store: 'sqlite:./lango.db',
+  runs: { maxRunning: 2000 },
   agent: {
     model: 'local/model',
     tools: [{ name: 'big', description: 'Ten megabytes.', parameters: { type: 'object' }, execute: () => ({ text }) }],

@@ -26,10 +26,8 @@ import { migrate } from './migrations.js'
 import { type MessageRow, messageToRow } from './rows.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { numberIn, type SqlDatabase, type Task } from './sql-database.js'
-import { deleteSession, eraseUser, expireOld } from './sql-erase.js'
-import { forkSession } from './sql-fork.js'
 import { loadStatement, loadTask, readLoaded } from './sql-load.js'
-import { RunWriter } from './sql-run-steps.js'
+import type { RunWriter } from './sql-run-steps.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
   createTask,
@@ -62,7 +60,7 @@ class SqlStore implements DriverStore {
   readonly #append: AppendSql
   readonly #tickets: SqlTickets
   readonly #leases: LeaseHolder
-  readonly #writer: RunWriter
+  #writer: Promise<RunWriter> | undefined
   #closing: Promise<void> | undefined
 
   constructor(database: SqlDatabase) {
@@ -70,15 +68,7 @@ class SqlStore implements DriverStore {
     this.#append = appendSql(database.dialect)
     this.#tickets = new SqlTickets(database)
     this.#leases = new LeaseHolder(this.#tickets)
-    this.#writer = new RunWriter(database, {
-      dialect: database.dialect,
-      append: this.#append,
-      takeTicket: (key, ttlMs) => this.#tickets.takeTask(key, ttlMs),
-      isFirst: (key, ticket) => this.#tickets.firstTask(key, ticket),
-      giveBack: (key, ticket) => this.#tickets.giveBackStatement(key, ticket),
-      storeEvents: (key, runId, rows) => this.runs.appendTask(key, runId, rows),
-    })
-    this.runs = new SqlRuns(database, step => this.#writer.save(step))
+    this.runs = new SqlRuns(database, async step => (await this.#runWriter()).save(step))
     this.calibration = new SqlCalibration(database)
   }
 
@@ -140,6 +130,7 @@ class SqlStore implements DriverStore {
     options: { throughSeq?: number } = {},
   ): Promise<Session> {
     const newKey = { ...key, sessionId: newSessionId }
+    const { forkSession } = await import('./sql-fork.js')
     return forkSession(this.#database, { key, newKey, throughSeq: options.throughSeq })
   }
 
@@ -159,14 +150,17 @@ class SqlStore implements DriverStore {
   }
 
   async deleteSession(key: SessionKey): Promise<boolean> {
+    const { deleteSession } = await import('./sql-erase.js')
     return deleteSession(this.#database, key)
   }
 
-  erase(owner: UserKey, options: EraseOptions = {}): Promise<EraseReceipt> {
+  async erase(owner: UserKey, options: EraseOptions = {}): Promise<EraseReceipt> {
+    const { eraseUser } = await import('./sql-erase.js')
     return eraseUser(this.#database, owner, options)
   }
 
-  expire(options: ExpireOptions): Promise<ExpireReceipt> {
+  async expire(options: ExpireOptions): Promise<ExpireReceipt> {
+    const { expireOld } = await import('./sql-erase.js')
     return expireOld(this.#database, this.runs, options)
   }
 
@@ -183,8 +177,24 @@ class SqlStore implements DriverStore {
     return this.#database.check()
   }
 
+  /** Loaded on use, as erasing and copying are: commands that only list sessions start faster without it. */
+  #runWriter(): Promise<RunWriter> {
+    this.#writer ??= import('./sql-run-steps.js').then(
+      ({ RunWriter }) =>
+        new RunWriter(this.#database, {
+          dialect: this.#database.dialect,
+          append: this.#append,
+          takeTicket: (key, ttlMs) => this.#tickets.takeTask(key, ttlMs),
+          isFirst: (key, ticket) => this.#tickets.firstTask(key, ticket),
+          giveBack: (key, ticket) => this.#tickets.giveBackStatement(key, ticket),
+          storeEvents: (key, runId, rows) => this.runs.appendTask(key, runId, rows),
+        }),
+    )
+    return this.#writer
+  }
+
   async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
-    const { open, begin } = this.#writer.opening(opening)
+    const { open, begin } = (await this.#runWriter()).opening(opening)
     let seq: number | undefined
     const known = new AgentError('internal', `Run "${opening.runId}" is known`)
     try {

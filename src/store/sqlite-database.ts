@@ -45,9 +45,12 @@ export class SqliteDatabase implements SqlDatabase {
   #nextCheckpoint = 0
   #closing: Promise<void> | undefined
   #onIdle: () => void = () => {}
+  /** Switched on by the first write: a command that only reads leaves the file as it is. */
+  #hasLog: boolean
 
   constructor(connection: DatabaseSyncInstance, file: string, guard?: FileGuard, sync?: 'full' | 'normal') {
     this.#connection = connection
+    this.#hasLog = journalOf(connection) === 'wal'
     this.#checkNow = sync !== 'normal'
     this.#file = file
     this.#guard = guard
@@ -131,7 +134,7 @@ export class SqliteDatabase implements SqlDatabase {
     if (!this.#connection.isOpen) return
     try {
       this.#guard?.check()
-      if (this.#guard) leaveOneFile(this.#connection)
+      if (this.#guard && this.#hasLog) leaveOneFile(this.#connection)
     } catch {
       // Another process uses the file, or the file is gone: nothing is left to do here.
     }
@@ -167,6 +170,8 @@ export class SqliteDatabase implements SqlDatabase {
   #begin(): boolean {
     try {
       this.#guard?.checkAfter(LOG_CHECKED_FOR_MS)
+      if (!this.#hasLog) switchToLog(this.#connection)
+      this.#hasLog = true
       this.#prepare('BEGIN IMMEDIATE').run()
       this.#attempts = 0
       return true
@@ -333,6 +338,21 @@ const CHECKPOINT_THREAD = `
   const { log, checkpointed } = connection.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
   connection.close()
   parentPort.postMessage(log === checkpointed)`
+
+function journalOf(connection: DatabaseSyncInstance): string {
+  return (connection.prepare('PRAGMA journal_mode').get() as { journal_mode: string }).journal_mode
+}
+
+function switchToLog(connection: DatabaseSyncInstance): void {
+  // Not by exec: its errors have no code.
+  const row = connection.prepare('PRAGMA journal_mode = WAL').get() as { journal_mode: string }
+  const journal = row.journal_mode
+  if (journal === 'wal') return
+  throw unavailable(
+    `The database cannot use a write-ahead log (its journal is "${journal}"): ` +
+      'the file system does not support shared memory. Put the file on a local disk',
+  )
+}
 
 /** Watches the file of an open connection. */
 export function guardOf(connection: DatabaseSyncInstance, file: string): FileGuard {

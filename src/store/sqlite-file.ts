@@ -153,9 +153,22 @@ export async function checkPlace(file: string): Promise<void> {
 }
 
 export function errcodeOf(error: unknown): number | undefined {
-  const code = (error as { errcode?: unknown } | undefined)?.errcode
-  return typeof code === 'number' ? code : undefined
+  const { errcode, code, message } = (error ?? {}) as { errcode?: unknown; code?: unknown; message?: unknown }
+  if (typeof errcode === 'number') return errcode
+  // The driver's `all()` reports some errors by their text alone.
+  return code === 'ERR_SQLITE_ERROR' ? CODES.get(String(message)) : undefined
 }
+
+const CODES: ReadonlyMap<string, number> = new Map([
+  ['database is locked', 5],
+  ['database table is locked', 6],
+  ['attempt to write a readonly database', 8],
+  ['disk I/O error', 10],
+  ['database disk image is malformed', 11],
+  ['database or disk is full', 13],
+  ['unable to open database file', 14],
+  ['file is not a database', 26],
+])
 
 export function isBusy(error: unknown): boolean {
   const primary = (errcodeOf(error) ?? 0) & 0xff

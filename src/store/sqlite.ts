@@ -34,7 +34,7 @@ export async function openSqlite({
     connection = opened
     await whileBusy(() => configure(opened, sync))
     await whileBusy(() => refuseForeignCode(opened, file))
-    return new SqliteDatabase(opened, file, guardOf(opened, file), sync)
+    return await whileBusy(() => new SqliteDatabase(opened, file, guardOf(opened, file), sync))
   } catch (error) {
     connection?.close()
     throw toAgentError(error, file)
@@ -53,7 +53,7 @@ export async function inspectSqlite<Version extends object>(
   const { DatabaseSync } = await loadDriver()
   try {
     const connection = new DatabaseSync(found ? file : ':memory:', { timeout: 0 })
-    const database = new SqliteDatabase(connection, file)
+    const database = await whileBusy(() => new SqliteDatabase(connection, file))
     try {
       return { driver: 'sqlite', exists: found !== undefined, ...(await read(database)) }
     } finally {
@@ -100,7 +100,6 @@ function configure(connection: DatabaseSyncInstance, sync: 'full' | 'normal'): v
     )
   }
   connection.exec(`PRAGMA page_size = ${PAGE_SIZE}`)
-  switchToWal(connection)
   connection.exec(`PRAGMA synchronous = ${sync}`)
   connection.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   connection.exec(`PRAGMA journal_size_limit = ${LARGE_LOG - 1_000_000}`)
@@ -137,13 +136,4 @@ function isOlder(version: string, than: readonly number[]): boolean {
     if (number !== least) return number < least
   }
   return false
-}
-
-function switchToWal(connection: DatabaseSyncInstance): void {
-  const row = connection.prepare('PRAGMA journal_mode = WAL').get() as { journal_mode: string }
-  if (row.journal_mode === 'wal') return
-  throw unavailable(
-    `The database cannot use a write-ahead log (its journal is "${row.journal_mode}"): ` +
-      'the file system does not support shared memory. Put the file on a local disk',
-  )
 }
