@@ -163,7 +163,13 @@ class LangoRuntime implements Runtime {
 
   async ready(): Promise<void> {
     const host = await this.#load()
-    await Promise.all([host.load(), import('./chat-view.js'), import('./lint.js'), import('./models.js')])
+    await Promise.all([
+      host.load(),
+      this.store.check?.(),
+      import('./chat-view.js'),
+      import('./lint.js'),
+      import('./models.js'),
+    ])
   }
 
   async *run(input: RunInput): AsyncGenerator<RunEvent, void, undefined> {

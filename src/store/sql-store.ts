@@ -173,8 +173,10 @@ class SqlStore implements DriverStore {
     return this.#leases.acquire(key, options)
   }
 
-  check(): Promise<void> {
-    return this.#database.check()
+  /** Also loads what is loaded on use: a server that is ready loads nothing more. */
+  async check(): Promise<void> {
+    await Promise.all([this.#runWriter(), import('./sql-erase.js'), import('./sql-fork.js')])
+    await this.#database.check()
   }
 
   /** Loaded on use, as erasing and copying are: commands that only list sessions start faster without it. */

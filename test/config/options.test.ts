@@ -503,7 +503,7 @@ describe('every documented option', () => {
 
   test('of library.md is accepted by createRuntime', async () => {
     const section = library.slice(
-      library.indexOf('only code can hold'),
+      library.indexOf('can exist only in code'),
       library.indexOf('`runtime.run(input)` takes'),
     )
     const keys = [...section.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell = '']) =>

@@ -195,7 +195,7 @@ const PIECES: readonly string[] = [
 const SHORT = 12_000
 const TIMES = 4
 /** Four times the work is linear; sixteen times is quadratic. */
-const MOST_GROWTH = 9
+const MOST_GROWTH = 11
 /** Less work than this, in microseconds of CPU, is too little to compare: at this size quadratic work takes longer. */
 const LEAST_WORK = 6000
 

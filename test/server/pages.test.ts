@@ -87,12 +87,14 @@ test('a path that does not exist is answered with a problem document', async () 
 
 test('a server whose database file was deleted is not ready and accepts no run', async () => {
   const file = join(await temporaryFolder(), 'lango.db')
-  const { url, client } = await startServer({ store: `sqlite:${file}` })
+  const { url, runtime } = await startServer({ store: `sqlite:${file}` })
   expect((await rawRequest(url, '/api/ready')).status).toBe(200)
   rmSync(file)
   const answer = await rawRequest(url, '/api/ready')
   expect(answer.status).toBe(503)
   expect(answer.text).not.toContain(file)
-  await expect(client.start('s1', { text: 'say 1' })).rejects.toMatchObject({ code: 'store-unavailable' })
+  await expect(runtime.runAndCollect({ sessionId: 's1', text: 'say 1' })).rejects.toMatchObject({
+    code: 'store-unavailable',
+  })
   expect((await rawRequest(url, '/api/health')).status).toBe(200)
 })
