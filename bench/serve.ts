@@ -178,7 +178,7 @@ async function startBare() {
   })
 }
 
-/** Takes turns, so that whoever comes second finds no warmer caches; the smallest of each counts. */
+/** Takes turns, so that the second side finds no warmer caches; the smallest of each counts. */
 async function compare(ours: () => Promise<number>, peer: () => Promise<number>) {
   const best = { ours: Number.POSITIVE_INFINITY, peer: Number.POSITIVE_INFINITY }
   for (let round = 0; round < ROUNDS; round++) {

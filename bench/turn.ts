@@ -83,7 +83,7 @@ async function measure(length: number): Promise<void> {
       ours: () => turn(ours, sessionId),
       peer: async () => raw.insert(sessionId, await turn(memory, sessionId)),
     }
-    // Whoever comes second finds warmer caches, so they take turns.
+    // The second side finds warmer caches, so they take turns.
     const order = sample % 2 === 0 ? (['ours', 'peer'] as const) : (['peer', 'ours'] as const)
     const taken = { ours: 0, peer: 0 }
     for (const side of order) taken[side] = await timed(sides[side])

@@ -47,7 +47,7 @@ describe('a lease', () => {
     const ticketStore = Object.assign(new FakeDesk(), { renew: () => never<ReadonlySet<number>>() })
     const lease = await new LeaseHolder(ticketStore).acquire(key, { ttlMs: 60 })
     expect(await outcomeOf(lease.lost)).toContain('could not be renewed in time')
-    // Whoever waits need not wait for a renewal whose answer alone was lost.
+    // A waiter need not wait for a renewal whose answer alone was lost.
     expect(ticketStore.tickets).toEqual([])
     await lease.release()
   })
