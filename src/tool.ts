@@ -14,12 +14,37 @@ export interface Tool<Args = Record<string, unknown>> {
   execute(args: Args, context: ToolContext): unknown
   /** `read` changes nothing, `idempotent` may be repeated, `once` (the default) must not be. */
   readonly effect?: ToolEffect
+  /** What happens when the outcome of a call is unknown, because its process ended. Default by `effect`. */
+  readonly onUnknown?: OnUnknown
+  /**
+   * Finds out whether a call took effect: its result if it did, `undefined` if it did not. Asked before `onUnknown`
+   * counts. When it throws, the outcome stays unknown.
+   */
+  readonly verify?: (args: Args, context: VerifyContext) => unknown
   readonly needsApproval?: boolean | ((args: Args) => boolean | Promise<boolean>)
   /** More than 0; `Infinity` for no limit. Default 120,000. */
   readonly timeoutMs?: number
 }
 
 export type ToolEffect = 'read' | 'idempotent' | 'once'
+
+/**
+ * What happens to a call that was started by a process that is gone. `retry` runs it again, with the same
+ * `idempotencyKey`; `tell` lets the model read that the outcome is not known, and does not run a repeated call; `ask`
+ * waits for a person; `fail` ends the run. Default: `tell` for `once`, otherwise `retry`.
+ */
+export type OnUnknown = 'retry' | 'tell' | 'ask' | 'fail'
+
+/** A person's answer about a call whose outcome is unknown: it took effect; it did not, run it; leave it unknown. */
+export type OutcomeAnswer = 'happened' | 'run' | 'leave'
+
+export interface VerifyContext {
+  readonly idempotencyKey: string
+  readonly signal: AbortSignal
+}
+
+/** How a tool that was not made with `defineTool` is treated: by name, in `tools.effects`. */
+export type EffectOfTool = ToolEffect | { readonly effect?: ToolEffect; readonly onUnknown?: OnUnknown }
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
@@ -46,6 +71,13 @@ export interface ToolContext {
   /** Aborted when the run is stopped or the tool's time is up. */
   readonly signal: AbortSignal
   readonly callId: string
+  /**
+   * The same for every attempt of one call, also when a model repeats a call whose outcome is unknown; different for
+   * every other call of the session. Made for services that accept an idempotency key.
+   */
+  readonly idempotencyKey: string
+  /** 1, or more when a call whose outcome is unknown runs again. */
+  readonly attempt: number
   readonly sessionId: string
   readonly userId: string
   readonly agentName: string
@@ -120,6 +152,7 @@ export interface ToolProblem {
 
 const isText = (value: unknown) => typeof value === 'string'
 const EFFECTS: readonly unknown[] = ['read', 'idempotent', 'once'] satisfies ToolEffect[]
+const UNKNOWN_POLICIES: readonly unknown[] = ['retry', 'tell', 'ask', 'fail'] satisfies OnUnknown[]
 
 type Rule = readonly [isRight: (value: unknown) => boolean, expected: string]
 
@@ -135,6 +168,11 @@ const RULES: Readonly<Record<keyof Tool, Rule>> = {
   ],
   execute: [value => typeof value === 'function', 'must be a function'],
   effect: [value => value === undefined || EFFECTS.includes(value), `must be one of: ${EFFECTS.join(', ')}`],
+  onUnknown: [
+    value => value === undefined || UNKNOWN_POLICIES.includes(value),
+    `must be one of: ${UNKNOWN_POLICIES.join(', ')}`,
+  ],
+  verify: [value => value === undefined || typeof value === 'function', 'must be a function'],
   needsApproval: [
     value => value === undefined || typeof value === 'boolean' || typeof value === 'function',
     'must be true, false or a function',

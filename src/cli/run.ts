@@ -353,6 +353,10 @@ class RunPrinter {
         return event.answer === 'once' || event.answer === 'always'
           ? undefined
           : `${event.name} was not approved`
+      case 'run-queued':
+        return `waiting for the session: place ${event.place} in its queue`
+      case 'tool-unknown':
+        return `${event.name}: it is not known whether an earlier call took effect`
       case 'reasoning-delta':
       case 'usage':
       case 'approval-request':

@@ -184,6 +184,16 @@ type Line = [level: 'debug' | 'info' | 'warn' | 'error', message: string, fields
 
 function lineOf(event: RunEvent): Line | undefined {
   switch (event.type) {
+    case 'run-queued':
+      return ['info', 'Run queued', { place: event.place }]
+    case 'tool-unknown': {
+      const { name: tool, id: callId, policy, answer } = event
+      return [
+        'warn',
+        'Outcome of a tool call is unknown',
+        { tool, callId, policy, ...(answer ? { answer } : {}) },
+      ]
+    }
     case 'run-start':
       return ['info', 'Run started', { agent: event.agent, model: event.model }]
     case 'tool-call':

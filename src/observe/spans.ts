@@ -126,6 +126,13 @@ export class RunSpans {
       case 'run-finish':
         this.#finish(event)
         return true
+      case 'tool-unknown':
+        this.#root.addEvent('lango.tool-unknown', {
+          'gen_ai.tool.name': event.name,
+          'gen_ai.tool.call.id': event.id,
+        })
+        return false
+      case 'run-queued':
       case 'run-start':
       case 'turn-warning':
       case 'wrap-up':

@@ -1,7 +1,7 @@
 import type { AgentError, AgentErrorJson } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
 import type { RunUsage } from '../session/usage.js'
-import type { ApprovalOutcome } from '../tool.js'
+import type { ApprovalOutcome, OnUnknown, OutcomeAnswer } from '../tool.js'
 
 /** Why a run ended. `stop` is the ordinary end. */
 export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'aborted' | 'error'
@@ -40,7 +40,7 @@ export interface SentRequest {
 
 /**
  * What happens during a run, in order. Every event names its session and run and has a number that grows by
- * one; `run-start` is 1 and `run-finish` is the last.
+ * one from 1. The first is `run-start`, or `run-queued` and then `run-start`; `run-finish` is the last.
  */
 export type RunEvent = RunEventBody & RunEventIdentity
 
@@ -51,6 +51,8 @@ export interface RunEventIdentity {
 }
 
 export type RunEventBody =
+  /** The run was accepted and waits for its session. */
+  | { type: 'run-queued'; userId: string; place: number }
   | { type: 'run-start'; userId: string; agent: string; model: string; demo?: boolean }
   | { type: 'text-delta'; author: string; text: string }
   | { type: 'reasoning-delta'; author: string; text: string }
@@ -79,13 +81,31 @@ export type RunEventBody =
   | { type: 'history-cut'; cut: HistoryCut }
   | { type: 'approval-request'; id: string; name: string; args: Record<string, unknown>; reason?: string }
   | { type: 'approval-answer'; id: string; name: string; answer: ApprovalOutcome }
+  /**
+   * The process of a call ended after the call was started: nobody knows whether it took effect. With `asks`, the run
+   * waits for a person's word; with `answer`, that word was given.
+   */
+  | {
+      type: 'tool-unknown'
+      author: string
+      id: string
+      name: string
+      args: Record<string, unknown>
+      idempotencyKey: string
+      policy: OnUnknown
+      asks?: boolean
+      answer?: OutcomeAnswer
+    }
   /** `step` is the number of the request in `store.runs`. */
   | { type: 'usage'; author: string; model: string; usage: RunUsage; step?: number }
   | { type: 'error'; error: AgentError | AgentErrorJson }
   | {
       type: 'run-finish'
       finishReason: RunFinishReason
+      /** Everything that the last speaking author said in the run, in order. */
       text: string
+      /** What the last step said. */
+      lastText?: string
       turns: number
       delegations: number
       usage: RunUsage

@@ -261,7 +261,9 @@ export class ToolClock {
         this.#started.delete(body.id)
         return { ...body, durationMs: Math.max(0, Math.round(this.#now() - started)) }
       }
+      case 'run-queued':
       case 'run-start':
+      case 'tool-unknown':
       case 'text-delta':
       case 'reasoning-delta':
       case 'agent-transfer':

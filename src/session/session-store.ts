@@ -1,4 +1,4 @@
-import type { ApprovalAnswer } from '../tool.js'
+import type { ApprovalAnswer, OutcomeAnswer, ToolEffect } from '../tool.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from './message.js'
 
 /**
@@ -45,9 +45,17 @@ export interface SessionStore {
   acquireLease(key: SessionKey, options?: LeaseOptions): Promise<Lease>
   /**
    * Opens a run in one transaction: the lease, the session if it is new, the run, its message and its first events.
-   * Waits for the lease like `acquireLease`. A store of one's own may leave it out: then these are separate writes.
+   * Waits for the lease like `acquireLease`, unless the opening says `orQueue`. A store of one's own may leave it out:
+   * then these are separate writes, nothing is queued in the store, and there is no ledger of tool calls.
    */
   openRun?(opening: RunOpening, options?: LeaseOptions): Promise<OpenedRun>
+  /** Stores a run that cannot begin yet, at the end of its session's queue, and the session if it is new. */
+  queueRun?(opening: RunOpening): Promise<QueuedPlace | { known: true }>
+  /**
+   * Begins a queued run under a lease of its session: its message, its events and the new state, in one transaction.
+   * `undefined` when the run is no longer queued.
+   */
+  beginRun?(begin: RunBegin): Promise<{ seq: number } | undefined>
   /**
    * Deletes everything that is stored about a user of an app, and returns what was deleted. Runs of the user lose
    * their leases and cannot store anything afterwards. Optional: Lango's own stores have it.
@@ -233,10 +241,52 @@ export interface RunOpening {
   /** The message that the run answers. */
   message: Message
   events: readonly RunEventRecord[]
+  /** What another process needs to execute the run; kept until the run has ended. */
+  input?: RunInputRecord
+  /**
+   * Does not wait for a session that is busy, or that has queued runs: the run is stored at the end of the queue, with
+   * these events instead.
+   */
+  orQueue?: { events: readonly RunEventRecord[] }
 }
 
-/** A run that was opened: its lease and the number of its message. `known` when the id belongs to a run already. */
-export type OpenedRun = { lease: Lease; seq: number } | { known: true }
+/** The input of a run as plain JSON data. */
+export type RunInputRecord = Readonly<Record<string, unknown>>
+
+/** Where a queued run stands in its session's queue; 1 is the next one. */
+export interface QueuedPlace {
+  queued: number
+}
+
+/**
+ * A run that was opened: its lease and the number of its message. `known` when the id belongs to a run already;
+ * `unfinished` when the session is free but has runs that were begun and not ended: they are settled first, and nothing
+ * is stored.
+ */
+export type OpenedRun =
+  | { lease: Lease; seq: number }
+  | { known: true }
+  | { unfinished: readonly string[] }
+  | QueuedPlace
+
+/** The beginning of a queued run. */
+export interface RunBegin {
+  key: SessionKey
+  runId: string
+  fence: number
+  message: Message
+  events: readonly RunEventRecord[]
+}
+
+/** A run that was accepted and has not begun. */
+export interface QueuedRun {
+  runId: string
+  key: SessionKey
+  message: Message
+  input: RunInputRecord
+  /** Milliseconds since 1970. */
+  queuedAt: number
+}
 
 /** What one step of a run stores: all of it or nothing. */
 export interface RunStep {
@@ -248,8 +298,73 @@ export interface RunStep {
   events?: readonly RunEventRecord[]
   requests?: readonly RunRequest[]
   calibration?: readonly Observation[]
+  /** Changes of the ledger of tool calls. */
+  calls?: readonly ToolCallChange[]
   /** Ends the lease. */
   release?: boolean
+}
+
+/** What a step has stored. */
+export interface SavedStep {
+  /** The number of the message, if there was one. */
+  seq?: number
+  /** The calls of `RunStep.calls` as they are now, in order. */
+  calls?: readonly ToolCallPlace[]
+}
+
+/**
+ * How far a tool call has come: requested by the model, handed to the tool, answered, failed, or begun by a process
+ * that is gone, so that nobody knows whether it took effect.
+ */
+export type ToolCallStatus = 'intent' | 'started' | 'done' | 'failed' | 'unknown'
+
+/** A new tool call of a run, or a change of one. `started` counts an attempt. */
+export interface ToolCallChange {
+  /** The call within its run: the id of the message that holds it, `/`, and the call's own id. */
+  id: string
+  status: ToolCallStatus
+  /** Needed when the call is new. */
+  call?: ToolCallFacts
+  /** JSON data; kept with `done` and `failed`. */
+  result?: unknown
+  /** A person's answer about an unknown outcome. */
+  answer?: OutcomeAnswer
+  /** Another run of the session, if the call belongs to it. Default: the run of the step. */
+  runId?: string
+}
+
+/** What does not change about a tool call. */
+export interface ToolCallFacts {
+  callId: string
+  tool: string
+  effect: ToolEffect
+  /** Equal calls of a session have equal digests of tool and arguments. */
+  digest: string
+  args: Readonly<Record<string, unknown>>
+}
+
+/** The number of a call among equal calls of its session, and what is known of them. */
+export interface ToolCallPlace {
+  id: string
+  /** How many earlier equal calls of the session there are whose outcome is not unknown. Fixed when the call is new. */
+  ordinal: number
+  /** How often the tool was started for this call. */
+  attempt: number
+  /** The newest earlier equal call of the session whose outcome is unknown. */
+  unknownTwin?: { runId: string; id: string; attempt: number; answer?: OutcomeAnswer }
+}
+
+/** A row of the ledger. */
+export interface ToolCallRecord extends ToolCallFacts {
+  id: string
+  runId: string
+  ordinal: number
+  attempt: number
+  status: ToolCallStatus
+  result?: unknown
+  answer?: OutcomeAnswer
+  /** Milliseconds since 1970. */
+  changedAt: number
 }
 
 /** The request of one model step. */
@@ -275,6 +390,10 @@ export interface RunEventRecord {
 export type RunSignal =
   | { type: 'stop'; reason?: string }
   | { type: 'approval'; callId: string; answer: ApprovalAnswer }
+  | { type: 'outcome'; callId: string; answer: OutcomeAnswer }
+
+/** Where a run is between its acceptance and its end. */
+export type RunState = 'queued' | 'running' | 'waiting' | 'finished'
 
 /** A run without its events. */
 export interface RunSummary {
@@ -289,6 +408,16 @@ export interface RunSummary {
   /** Its last event is `run-finish`, or its events were pruned. */
   finished: boolean
   finishReason?: string
+  /** Absent in stores that queue nothing. */
+  state?: RunState
+  /** While it is queued: its place in the queue of its session; 1 is the next one. */
+  place?: number
+}
+
+export interface AbandonedQuery {
+  appName: string
+  key?: SessionKey
+  limit?: number
 }
 
 /** Events, requests and signals of runs: stored apart from the messages, and pruned. */
@@ -302,7 +431,20 @@ export interface RunStore {
    * Stores one step of a run in one transaction, under its fence. `session-not-found`, `lease-lost`,
    * `run-interrupted`. Like `openRun`, a store of one's own may leave it out.
    */
-  saveStep?(step: RunStep): Promise<{ seq?: number }>
+  saveStep?(step: RunStep): Promise<SavedStep>
+  /**
+   * Runs of an app that are queued, or begun and not ended, while nobody holds the lease of their session; oldest first.
+   * With `key`, those of one session. Default limit 100.
+   */
+  listAbandoned?(query: AbandonedQuery): Promise<RunSummary[]>
+  /** The queued runs of a session, in order. Default limit 100. */
+  listQueued?(key: SessionKey, options?: { limit?: number }): Promise<QueuedRun[]>
+  /** Ends a run that is still queued with these events; `false` when it is not queued. */
+  endQueued?(runId: string, events: readonly RunEventRecord[]): Promise<boolean>
+  /** The ledger of a run's tool calls, oldest first. */
+  readCalls?(runId: string): Promise<ToolCallRecord[]>
+  /** The tool calls of a session whose outcome is unknown, oldest first. */
+  listUnknownCalls?(key: SessionKey): Promise<ToolCallRecord[]>
   /** Events after `afterSeq`, in order. Default limit 1000. */
   readEvents(runId: string, options?: { afterSeq?: number; limit?: number }): Promise<RunEventRecord[]>
   /** The session of a run and its progress; `undefined` when the run is unknown. */

@@ -67,6 +67,10 @@ export function applyRunEvent(run: RunTranscript, event: RunEvent, now?: number)
 
 function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined): RunTranscript {
   switch (event.type) {
+    case 'run-queued':
+      return run
+    case 'tool-unknown':
+      return run
     case 'run-start':
       return { ...run, agent: event.agent, model: event.model }
     case 'text-delta':

@@ -158,6 +158,8 @@ function reduceEvent(before: ChatState, event: RunEvent, at: number): ChatState 
       const ended: ChatState = { ...state, phase: 'idle', since: at }
       return notice === undefined ? ended : add(ended, { kind: 'notice', tone: 'quiet', text: notice })
     }
+    case 'run-queued':
+    case 'tool-unknown':
     case 'agent-transfer':
     case 'turn-warning':
     case 'wrap-up':

@@ -130,6 +130,7 @@ type Delta = Extract<RunEvent, { type: 'text-delta' | 'reasoning-delta' }>
 
 /** Run events that are emitted after a message was stored. */
 const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
+  'run-queued': false,
   'run-start': false,
   'text-delta': false,
   'reasoning-delta': false,
@@ -142,6 +143,7 @@ const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
   'history-cut': false,
   'approval-request': true,
   'approval-answer': false,
+  'tool-unknown': false,
   usage: true,
   error: false,
   'run-finish': true,

@@ -255,7 +255,9 @@ class UiChunkWriter {
   }
 }
 
-type Notice = Of<'agent-transfer' | 'turn-warning' | 'wrap-up' | 'repair' | 'history-cut'>
+type Notice = Of<
+  'run-queued' | 'agent-transfer' | 'turn-warning' | 'wrap-up' | 'repair' | 'history-cut' | 'tool-unknown'
+>
 
 /** Other events are sent as data, under the name of the event. */
 function noticeOf({ sessionId: _sessionId, runId: _runId, seq, type, ...data }: Notice): UiChunk {

@@ -88,7 +88,9 @@ export class CompletionRun {
         const finish = await this.#over
         return { type: 'end', finish: finishOf(event.finishReason, finish), usage: event.usage }
       }
+      case 'run-queued':
       case 'run-start':
+      case 'tool-unknown':
       case 'tool-result':
       case 'turn-warning':
       case 'wrap-up':
