@@ -33,6 +33,7 @@ export type {
   StoredMessage,
   ToolCall,
 } from '../session/message.js'
+export type { RunEventRecord, RunSignal, RunStore } from '../session/run-store.js'
 export type {
   AppendOptions,
   BackupOptions,
@@ -47,9 +48,6 @@ export type {
   ListQuery,
   LoadOptions,
   ReadOptions,
-  RunEventRecord,
-  RunSignal,
-  RunStore,
   SessionPage,
   SessionStore,
   SessionSummary,

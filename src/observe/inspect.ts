@@ -5,8 +5,9 @@
 
 import type { Counted, RunFinishReason, RunRepair, SentRequest } from '../run/run-event.js'
 import type { HistoryCut } from '../session/message.js'
+import type { RunEventRecord } from '../session/run-store.js'
 import { runEventPages } from '../session/session-pages.js'
-import type { RunEventRecord, SessionStore } from '../session/session-store.js'
+import type { SessionStore } from '../session/session-store.js'
 import { type RunUsage, sumUsage } from '../session/usage.js'
 
 export interface RunInspection {

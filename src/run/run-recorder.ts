@@ -4,15 +4,8 @@ import { letOthersRun } from '../base/pause.js'
 import { AgentError, invariant, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey } from '../session/message.js'
-import type {
-  AppendOptions,
-  Lease,
-  Observation,
-  RunEventRecord,
-  RunRequest,
-  RunStep,
-  SessionStore,
-} from '../session/session-store.js'
+import type { RunEventRecord, RunRequest, RunStep } from '../session/run-store.js'
+import type { AppendOptions, Lease, Observation, SessionStore } from '../session/session-store.js'
 import type { RunEvent, RunEventBody, SentRequest } from './run-event.js'
 
 const BATCH_MS = 50

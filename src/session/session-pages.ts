@@ -3,7 +3,8 @@ import { defined } from '../base/defined.js'
 import { createPause } from '../base/pause.js'
 import { readPages } from '../base/read-pages.js'
 import type { Message, SessionKey, StoredMessage } from './message.js'
-import type { ListQuery, RunEventRecord, RunStore, SessionStore, SessionSummary } from './session-store.js'
+import type { RunEventRecord, RunStore } from './run-store.js'
+import type { ListQuery, SessionStore, SessionSummary } from './session-store.js'
 
 const PAGE = 1000
 const ALL = Number.MAX_SAFE_INTEGER

@@ -6,14 +6,13 @@
 import { isRecord } from '../base/is-record.js'
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
+import type { RunEventRecord, RunSignal } from '../session/run-store.js'
 import type {
   CreateOptions,
   LeaseOptions,
   ListQuery,
   LoadOptions,
   ReadOptions,
-  RunEventRecord,
-  RunSignal,
 } from '../session/session-store.js'
 import { utf8Length } from '../session/tokens.js'
 import { storableText } from './storable-text.js'

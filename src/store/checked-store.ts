@@ -5,6 +5,15 @@
  */
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
+  OpenedRun,
+  RunEventRecord,
+  RunOpening,
+  RunSignal,
+  RunStep,
+  RunStore,
+  RunSummary,
+} from '../session/run-store.js'
+import type {
   AppendOptions,
   BackupOptions,
   BackupReceipt,
@@ -18,14 +27,7 @@ import type {
   LeaseOptions,
   ListQuery,
   LoadOptions,
-  OpenedRun,
   ReadOptions,
-  RunEventRecord,
-  RunOpening,
-  RunSignal,
-  RunStep,
-  RunStore,
-  RunSummary,
   SessionPage,
   SessionStore,
   SessionSummary,

@@ -1,14 +1,7 @@
 import { defined } from '../base/defined.js'
 import type { SessionKey } from '../session/message.js'
-import type {
-  CalibrationStore,
-  EraseCounts,
-  RunEventRecord,
-  RunSignal,
-  RunStore,
-  RunSummary,
-  UserKey,
-} from '../session/session-store.js'
+import type { RunEventRecord, RunSignal, RunStore, RunSummary } from '../session/run-store.js'
+import type { CalibrationStore, EraseCounts, UserKey } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import { keyText } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'

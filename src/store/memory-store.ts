@@ -6,6 +6,7 @@
 import { defined } from '../base/defined.js'
 import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
+import type { OpenedRun, RunOpening, RunStep } from '../session/run-store.js'
 import type {
   AppendOptions,
   CreateOptions,
@@ -17,10 +18,7 @@ import type {
   LeaseOptions,
   ListQuery,
   LoadOptions,
-  OpenedRun,
   ReadOptions,
-  RunOpening,
-  RunStep,
   SessionPage,
   SessionStore,
   SessionSummary,

@@ -9,13 +9,13 @@
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
+import type { RunStore } from '../session/run-store.js'
 import type {
   EraseCounts,
   EraseOptions,
   EraseReceipt,
   ExpireOptions,
   ExpireReceipt,
-  RunStore,
   UserKey,
 } from '../session/session-store.js'
 import {

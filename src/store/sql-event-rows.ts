@@ -6,7 +6,7 @@
 import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
 import type { Message, ToolCall } from '../session/message.js'
-import type { RunEventRecord } from '../session/session-store.js'
+import type { RunEventRecord } from '../session/run-store.js'
 import { storableJson } from './check-input.js'
 import { indexedId } from './rows.js'
 import { type SqlDatabase, sql, textIn } from './sql-database.js'

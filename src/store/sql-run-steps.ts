@@ -3,7 +3,8 @@
  * tasks are those of the single writes, joined.
  */
 import type { SessionKey } from '../session/message.js'
-import type { Observation, RunOpening, RunRequest, RunStep } from '../session/session-store.js'
+import type { RunOpening, RunRequest, RunStep } from '../session/run-store.js'
+import type { Observation } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import { messageToRow } from './rows.js'
 import type { AppendSql } from './sql-append.js'

@@ -1,12 +1,6 @@
 import type { SessionKey } from '../session/message.js'
-import type {
-  CalibrationStore,
-  Observation,
-  RunEventRecord,
-  RunSignal,
-  RunStore,
-  RunSummary,
-} from '../session/session-store.js'
+import type { RunEventRecord, RunSignal, RunStore, RunSummary } from '../session/run-store.js'
+import type { CalibrationStore, Observation } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import {
   numberIn,

@@ -8,7 +8,8 @@
  * number of texts does not depend on their length; what they hold is text, NUL and lone surrogates escaped in it.
  */
 import type { SessionKey } from '../session/message.js'
-import type { Observation, RunOpening, RunStep } from '../session/session-store.js'
+import type { RunOpening, RunStep } from '../session/run-store.js'
+import type { Observation } from '../session/session-store.js'
 import { tidyTitle, titleColumns } from './listing.js'
 import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
 import { CAST_PLACES } from './sql-append.js'

@@ -1,5 +1,6 @@
 import { AgentError } from '../errors.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
+import type { OpenedRun, RunOpening } from '../session/run-store.js'
 import type {
   AppendOptions,
   BackupOptions,
@@ -13,9 +14,7 @@ import type {
   LeaseOptions,
   ListQuery,
   LoadOptions,
-  OpenedRun,
   ReadOptions,
-  RunOpening,
   SessionPage,
   SessionSummary,
   UserKey,

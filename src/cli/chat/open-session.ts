@@ -2,8 +2,9 @@
 
 import { toChatMessages } from '../../runtime/chat-view.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../../session/message.js'
+import type { RunSummary } from '../../session/run-store.js'
 import { messagePages } from '../../session/session-pages.js'
-import type { RunSummary, SessionStore } from '../../session/session-store.js'
+import type { SessionStore } from '../../session/session-store.js'
 import { isSynthetic } from '../../session/turn.js'
 import { type PriceOf, sessionUsage } from '../../session/usage.js'
 import { fromMessages } from '../../transcript/from-messages.js'

@@ -4,8 +4,9 @@
  */
 import { AgentError } from '../../errors.js'
 import type { RunEvent, RunEventBody } from '../../run/run-event.js'
+import type { RunEventRecord, RunStore, RunSummary } from '../../session/run-store.js'
 import { runEventPages } from '../../session/session-pages.js'
-import type { RunEventRecord, RunStore, RunSummary, SessionStore } from '../../session/session-store.js'
+import type { SessionStore } from '../../session/session-store.js'
 import { emptyUsage, type RunUsage, sumUsage } from '../../session/usage.js'
 
 /** Marks a run as interrupted if its process is gone. Returns whether it did. */

@@ -1,6 +1,6 @@
 import type { RunEvent } from '../../run/run-event.js'
 import type { SessionKey } from '../../session/message.js'
-import type { RunStore } from '../../session/session-store.js'
+import type { RunStore } from '../../session/run-store.js'
 import { EventBatch } from './event-batch.js'
 
 /** Followers that need older events than these read the store. */

@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Message, SessionKey, State } from '../../../src/session/message.js'
-import type { Lease, RunOpening, SessionStore } from '../../../src/session/session-store.js'
+import type { RunOpening } from '../../../src/session/run-store.js'
+import type { Lease, SessionStore } from '../../../src/session/session-store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { DRIVERS, failureOf, newKey, SHARED_DRIVERS, useStore } from './drivers.js'
 

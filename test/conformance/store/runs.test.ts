@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { RunSignal } from '../../../src/session/session-store.js'
+import type { RunSignal } from '../../../src/session/run-store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
 

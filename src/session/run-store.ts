@@ -1,0 +1,226 @@
+/** The part of the contract of stores that concerns runs: their input, steps, events, signals and tool calls. */
+import type { ApprovalAnswer, OutcomeAnswer, ToolEffect } from '../tool.js'
+import type { Message, SessionKey, State } from './message.js'
+import type { Lease, Observation } from './session-store.js'
+
+/** What the opening of a run stores. */
+export interface RunOpening {
+  key: SessionKey
+  runId: string
+  /** The title of the session, if it is new. */
+  title?: string
+  /** The message that the run answers. */
+  message: Message
+  events: readonly RunEventRecord[]
+  /** What another process needs to execute the run; kept until the run has ended. */
+  input?: RunInputRecord
+  /**
+   * Does not wait for a session that is busy, or that has queued runs: the run is stored at the end of the queue, with
+   * these events instead.
+   */
+  orQueue?: { events: readonly RunEventRecord[] }
+}
+
+/** The input of a run as plain JSON data. */
+export type RunInputRecord = Readonly<Record<string, unknown>>
+
+/** Where a queued run stands in its session's queue; 1 is the next one. */
+export interface QueuedPlace {
+  queued: number
+}
+
+/**
+ * A run that was opened: its lease and the number of its message. `known` when the id belongs to a run already;
+ * `unfinished` when the session is free but has runs that were begun and not ended: they are settled first, and nothing
+ * is stored.
+ */
+export type OpenedRun =
+  | { lease: Lease; seq: number }
+  | { known: true }
+  | { unfinished: readonly string[] }
+  | QueuedPlace
+
+/** The beginning of a queued run. */
+export interface RunBegin {
+  key: SessionKey
+  runId: string
+  fence: number
+  message: Message
+  events: readonly RunEventRecord[]
+}
+
+/** A run that was accepted and has not begun. */
+export interface QueuedRun {
+  runId: string
+  key: SessionKey
+  message: Message
+  input: RunInputRecord
+  /** Milliseconds since 1970. */
+  queuedAt: number
+}
+
+/** What one step of a run stores: all of it or nothing. */
+export interface RunStep {
+  key: SessionKey
+  runId: string
+  fence: number
+  message?: Message
+  stateDelta?: State
+  events?: readonly RunEventRecord[]
+  requests?: readonly RunRequest[]
+  calibration?: readonly Observation[]
+  /** Changes of the ledger of tool calls. */
+  calls?: readonly ToolCallChange[]
+  /** Ends the lease. */
+  release?: boolean
+}
+
+/** What a step has stored. */
+export interface SavedStep {
+  /** The number of the message, if there was one. */
+  seq?: number
+  /** The calls of `RunStep.calls` as they are now, in order. */
+  calls?: readonly ToolCallPlace[]
+}
+
+/**
+ * How far a tool call has come: requested by the model, handed to the tool, answered, failed, or begun by a process
+ * that is gone, so that nobody knows whether it took effect.
+ */
+export type ToolCallStatus = 'intent' | 'started' | 'done' | 'failed' | 'unknown'
+
+/** A new tool call of a run, or a change of one. `started` counts an attempt. */
+export interface ToolCallChange {
+  /** The call within its run: the id of the message that holds it, `/`, and the call's own id. */
+  id: string
+  status: ToolCallStatus
+  /** Needed when the call is new. */
+  call?: ToolCallFacts
+  /** JSON data; kept with `done` and `failed`. */
+  result?: unknown
+  /** A person's answer about an unknown outcome. */
+  answer?: OutcomeAnswer
+  /** Another run of the session, if the call belongs to it. Default: the run of the step. */
+  runId?: string
+}
+
+/** What does not change about a tool call. */
+export interface ToolCallFacts {
+  callId: string
+  tool: string
+  effect: ToolEffect
+  /** Equal calls of a session have equal digests of tool and arguments. */
+  digest: string
+  args: Readonly<Record<string, unknown>>
+}
+
+/** The number of a call among equal calls of its session, and what is known of them. */
+export interface ToolCallPlace {
+  id: string
+  /** How many earlier equal calls of the session there are whose outcome is not unknown. Fixed when the call is new. */
+  ordinal: number
+  /** How often the tool was started for this call. */
+  attempt: number
+  /** The newest earlier equal call of the session whose outcome is unknown. */
+  unknownTwin?: { runId: string; id: string; attempt: number; answer?: OutcomeAnswer }
+}
+
+/** A row of the ledger. */
+export interface ToolCallRecord extends ToolCallFacts {
+  id: string
+  runId: string
+  ordinal: number
+  attempt: number
+  status: ToolCallStatus
+  result?: unknown
+  answer?: OutcomeAnswer
+  /** Milliseconds since 1970. */
+  changedAt: number
+}
+
+/** The request of one model step. */
+export interface RunRequest {
+  step: number
+  record: Record<string, unknown>
+}
+
+/** A stored run event: plain JSON data with its number within the run. */
+export interface RunEventRecord {
+  seq: number
+  [field: string]: unknown
+}
+
+/** A message from any process to the process that runs `runId`. */
+export type RunSignal =
+  | { type: 'stop'; reason?: string }
+  | { type: 'approval'; callId: string; answer: ApprovalAnswer }
+  | { type: 'outcome'; callId: string; answer: OutcomeAnswer }
+
+/** Where a run is between its acceptance and its end. */
+export type RunState = 'queued' | 'running' | 'waiting' | 'finished'
+
+/** A run without its events. */
+export interface RunSummary {
+  runId: string
+  key: SessionKey
+  /** Milliseconds since 1970. */
+  startedAt: number
+  /** How many messages the session had when the run began: its own come after. Absent for runs of older releases. */
+  afterSeq?: number
+  /** The number of its newest event; 0 when they were pruned. */
+  lastSeq: number
+  /** Its last event is `run-finish`, or its events were pruned. */
+  finished: boolean
+  finishReason?: string
+  /** Absent in stores that queue nothing. */
+  state?: RunState
+  /** While it is queued: its place in the queue of its session; 1 is the next one. */
+  place?: number
+}
+
+export interface AbandonedQuery {
+  appName: string
+  key?: SessionKey
+  limit?: number
+}
+
+/** Events, requests and signals of runs: stored apart from the messages, and pruned. */
+export interface RunStore {
+  /**
+   * Stores events by their `seq`; storing a number again changes nothing. A run ends once: what would come after
+   * its `run-finish` is refused (`run-interrupted`).
+   */
+  appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void>
+  /**
+   * Stores one step of a run in one transaction, under its fence. `session-not-found`, `lease-lost`,
+   * `run-interrupted`. Like `openRun`, a store of one's own may leave it out.
+   */
+  saveStep?(step: RunStep): Promise<SavedStep>
+  /**
+   * Runs of an app that are queued, or begun and not ended, while nobody holds the lease of their session; oldest first.
+   * With `key`, those of one session. Default limit 100.
+   */
+  listAbandoned?(query: AbandonedQuery): Promise<RunSummary[]>
+  /** The queued runs of a session, in order. Default limit 100. */
+  listQueued?(key: SessionKey, options?: { limit?: number }): Promise<QueuedRun[]>
+  /** Ends a run that is still queued with these events; `false` when it is not queued. */
+  endQueued?(runId: string, events: readonly RunEventRecord[]): Promise<boolean>
+  /** The ledger of a run's tool calls, oldest first. */
+  readCalls?(runId: string): Promise<ToolCallRecord[]>
+  /** The tool calls of a session whose outcome is unknown, oldest first. */
+  listUnknownCalls?(key: SessionKey): Promise<ToolCallRecord[]>
+  /** Events after `afterSeq`, in order. Default limit 1000. */
+  readEvents(runId: string, options?: { afterSeq?: number; limit?: number }): Promise<RunEventRecord[]>
+  /** The session of a run and its progress; `undefined` when the run is unknown. */
+  findRun(runId: string): Promise<RunSummary | undefined>
+  /** The runs of a session, newest first. Default limit 50. */
+  listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
+  /** Keeps the request that was sent in one model step; saving a step again replaces it. */
+  saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void>
+  readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]>
+  sendSignal(runId: string, signal: RunSignal): Promise<void>
+  /** Takes the pending signals, each exactly once, oldest first. */
+  takeSignals(runId: string): Promise<RunSignal[]>
+  /** Deletes run events, requests and signals stored before that time (ms). Messages are never pruned. */
+  prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }>
+}
