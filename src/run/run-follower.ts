@@ -1,126 +1,140 @@
-/** Runs that have not ended: those of this process, and those of other processes as the store shows them. */
+/** Following runs: those of this process by their feeds, those of other processes as the store shows them. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { AgentError, messageOf } from '../../errors.js'
-import type { Logger } from '../../logger.js'
-import type { RunEvent, RunEventBody } from '../../run/run-event.js'
-import type { RunInput, Runtime } from '../../runtime/runtime.js'
-import type { SessionKey } from '../../session/message.js'
-import type { RunEventRecord, RunSummary } from '../../session/run-store.js'
-import type { SessionStore } from '../../session/session-store.js'
-import { emptyUsage } from '../../session/usage.js'
-import type { ApprovalAnswer } from '../../tool.js'
-import { markIfInterrupted } from './interrupted-runs.js'
-import { RunFeed } from './run-feed.js'
+import { AgentError, messageOf } from '../errors.js'
+import type { Logger } from '../logger.js'
+import type { SessionKey } from '../session/message.js'
+import type { RunSummary } from '../session/run-store.js'
+import type { SessionStore } from '../session/session-store.js'
+import type { RunEvent } from './run-event.js'
+import { type EventList, followRun, RunFeed } from './run-feed.js'
 
-interface LocalRunParts {
-  runtime: Runtime
-  runId: string
-  key: SessionKey
-  input: RunInput
+export interface FollowOptions {
+  /** Only events after this number. Default 0: all. */
+  afterSeq?: number | undefined
+  /** Ends following; the run goes on. */
+  signal?: AbortSignal | undefined
+}
+
+export interface FollowerParts {
+  store: SessionStore
   logger: Logger
+  /** Called now and then for a run without new events whose process may be gone. */
+  checkLife(run: RunSummary): Promise<void>
 }
 
-/** A run of this process. It does not depend on its followers. */
-export class LocalRun {
-  readonly feed: RunFeed
-  /** Resolves once the first event is stored; rejects with the error of a run that could not begin. */
-  readonly begun: Promise<void>
-  /** Resolves when the run has ended. Never rejects. */
-  readonly over: Promise<void>
-  readonly #parts: LocalRunParts
-  readonly #abort = new AbortController()
-  readonly #asked = new Map<string, (answer: ApprovalAnswer) => void>()
-  #hasBegun = false
-  #begin: () => void = () => {}
-  #isAwaited = true
+/** The followers of runs in this process. Every event that they get is in the store. */
+export class RunFollower {
+  readonly #parts: FollowerParts
+  readonly #local = new Map<string, RunFeed>()
+  readonly #watched = new Map<string, { run: WatchedRun; stop: AbortController }>()
+  readonly #followers = new Set<AbortController>()
+  #isClosing = false
 
-  constructor(parts: LocalRunParts) {
+  constructor(parts: FollowerParts) {
     this.#parts = parts
-    this.feed = new RunFeed(parts.runId, parts.key)
-    const first = new Promise<void>(resolve => {
-      this.#begin = resolve
-    })
-    const run = this.#run()
-    this.begun = Promise.race([first, run])
-    this.begun.catch(() => {})
-    this.over = run.catch(error => this.#neverBegan(error)).finally(() => this.feed.end())
   }
 
-  /** Whether an event has been stored. */
-  get hasBegun(): boolean {
-    return this.#hasBegun
+  /** The feed of a run that this process executes. Followers that watched the store get its events from now on. */
+  open(runId: string, key: SessionKey, lastSeq: number): RunFeed {
+    const watched = this.#watched.get(runId)
+    watched?.stop.abort()
+    this.#watched.delete(runId)
+    const feed = watched?.run.feed ?? new RunFeed(runId, key, lastSeq)
+    this.#local.set(runId, feed)
+    return feed
   }
 
-  /** `begun` is no longer awaited: a run that then fails to begin reports it with events. */
-  detach(): void {
-    this.#isAwaited = false
+  /** The run has ended in this process. */
+  close(feed: RunFeed): void {
+    feed.end()
+    if (this.#local.get(feed.runId) === feed) this.#local.delete(feed.runId)
   }
 
-  stop(reason?: AgentError): void {
-    this.#abort.abort(reason)
-  }
-
-  /** Answers an approval request of this run; `false` when there is none with that id. */
-  answer(callId: string, answer: ApprovalAnswer): boolean {
-    const resolve = this.#asked.get(callId)
-    this.#asked.delete(callId)
-    resolve?.(answer)
-    return resolve !== undefined
-  }
-
-  async #run(): Promise<void> {
-    const { runtime, key, runId, input } = this.#parts
-    const events = runtime.run({
-      ...input,
-      userId: key.userId,
-      sessionId: key.sessionId,
-      runId,
-      signal: this.#abort.signal,
-      onApproval: ({ id }) => new Promise(resolve => this.#asked.set(id, resolve)),
-      onStored: stored => this.#stored(stored),
-    })
-    for await (const event of events) {
-      // It may have been answered through another process.
-      if (event.type === 'approval-answer') this.#asked.delete(event.id)
-    }
-  }
-
-  #stored(events: readonly RunEvent[]): void {
-    this.#hasBegun = true
-    this.feed.add(events)
-    this.#begin()
-  }
-
-  /** The caller of a detached run was answered with its id, so its failure to begin is stored as events. */
-  async #neverBegan(error: unknown): Promise<void> {
-    const { key, runId, logger, runtime } = this.#parts
-    if (this.#hasBegun) logger.error('A run failed outside its events', { runId, error: messageOf(error) })
-    if (this.#hasBegun || this.#isAwaited) return
-    const events = failedStart(key, runId, error)
+  /** The events of a run after a number: stored ones, then live ones as they are stored. Ends after `run-finish`. */
+  async *follow(runId: string, options: FollowOptions = {}): AsyncGenerator<EventList, void, undefined> {
+    const feed = await this.#feedOf(runId)
+    const { signal, unlink } = this.#linked(options.signal)
+    if (feed) feed.followers += 1
     try {
-      // Another process received the same request and started the run: its events are the run's.
-      if (await runtime.store.runs.findRun(runId)) return
-      await runtime.store.runs.appendEvents(key, runId, events as unknown as RunEventRecord[])
-    } catch (failure) {
-      logger.warn('The failed start of a run could not be stored', { runId, error: messageOf(failure) })
+      const { runs } = this.#parts.store
+      yield* followRun({ runs, runId, feed, after: options.afterSeq ?? 0, signal })
+    } finally {
+      unlink()
+      if (feed) this.#leave(feed)
     }
-    this.feed.add(events)
+  }
+
+  /** The sessions whose runs are followed here and executed elsewhere. */
+  watchedKeys(): SessionKey[] {
+    return [...this.#watched.values()].filter(({ run }) => !run.feed.ended).map(({ run }) => run.feed.key)
+  }
+
+  /** Stops reading the runs of other processes; followers get what was read. */
+  stopWatching(): void {
+    this.#isClosing = true
+    for (const { run, stop } of this.#watched.values()) {
+      stop.abort()
+      run.feed.end()
+    }
+  }
+
+  /** Ends all followers. */
+  endAll(): void {
+    this.stopWatching()
+    for (const follower of this.#followers) follower.abort()
+  }
+
+  /** The feed of a run that has not ended; `undefined` for one whose events are all in the store. */
+  async #feedOf(runId: string): Promise<RunFeed | undefined> {
+    const known = this.#knownFeed(runId)
+    if (known) return known
+    const run = await this.#parts.store.runs.findRun(runId)
+    if (!run) throw unknownRun(runId)
+    if (run.finished || this.#isClosing) return this.#knownFeed(runId)
+    // Checked again: another follower may have created the feed during the await.
+    return this.#knownFeed(runId) ?? this.#watch(run)
+  }
+
+  #knownFeed(runId: string): RunFeed | undefined {
+    return this.#local.get(runId) ?? this.#watched.get(runId)?.run.feed
+  }
+
+  #watch(run: RunSummary): RunFeed {
+    const watched = new WatchedRun(this.#parts, run)
+    const stop = new AbortController()
+    this.#watched.set(run.runId, { run: watched, stop })
+    void watched.watch(stop.signal).finally(() => {
+      if (this.#watched.get(run.runId)?.run === watched) this.#watched.delete(run.runId)
+    })
+    return watched.feed
+  }
+
+  /** A signal for each follower: listeners on a shared one that outlives them would leak. */
+  #linked(outer: AbortSignal | undefined): { signal: AbortSignal; unlink(): void } {
+    const own = new AbortController()
+    const abort = () => own.abort()
+    this.#followers.add(own)
+    if (outer?.aborted) abort()
+    outer?.addEventListener('abort', abort, { once: true })
+    const unlink = () => {
+      this.#followers.delete(own)
+      outer?.removeEventListener('abort', abort)
+    }
+    return { signal: own.signal, unlink }
+  }
+
+  #leave(feed: RunFeed): void {
+    feed.followers -= 1
+    const watched = this.#watched.get(feed.runId)
+    if (feed.followers > 0 || watched?.run.feed !== feed) return
+    watched.stop.abort()
+    this.#watched.delete(feed.runId)
   }
 }
 
-function failedStart(key: SessionKey, runId: string, error: unknown): RunEvent[] {
-  const isStopped = error instanceof AgentError && error.code === 'aborted'
-  const known = error instanceof AgentError ? error : new AgentError('internal', messageOf(error))
-  const finish: RunEventBody = {
-    type: 'run-finish',
-    finishReason: isStopped ? 'aborted' : 'error',
-    text: '',
-    turns: 0,
-    delegations: 0,
-    usage: emptyUsage(),
-  }
-  const bodies: RunEventBody[] = isStopped ? [finish] : [{ type: 'error', error: known.toJSON() }, finish]
-  return bodies.map((body, index) => ({ ...body, sessionId: key.sessionId, runId, seq: index + 1 }))
+/** No run has this id. */
+export function unknownRun(runId: string): AgentError {
+  return new AgentError('run-not-found', `There is no run "${runId}", or its records were pruned.`)
 }
 
 const SHORTEST_PAUSE_MS = 50
@@ -133,17 +147,15 @@ const PAGE = 500
  * A run of another process, read from the store. All followers in this process share one reader; it polls less
  * often while there are no new events, and stops when the last follower leaves.
  */
-export class WatchedRun {
+class WatchedRun {
   readonly feed: RunFeed
-  readonly #store: SessionStore
-  readonly #run: RunSummary
-  readonly #logger: Logger
+  readonly #parts: FollowerParts
+  readonly #runId: string
   #lifeCheckedAt = 0
 
-  constructor(store: SessionStore, run: RunSummary, logger: Logger) {
-    this.#store = store
-    this.#run = run
-    this.#logger = logger
+  constructor(parts: FollowerParts, run: RunSummary) {
+    this.#parts = parts
+    this.#runId = run.runId
     this.feed = new RunFeed(run.runId, run.key, run.lastSeq)
   }
 
@@ -151,26 +163,24 @@ export class WatchedRun {
   async watch(signal: AbortSignal): Promise<void> {
     let pauseMs = SHORTEST_PAUSE_MS
     while (!signal.aborted && !this.feed.ended) {
-      const found = await this.#read()
+      const found = await this.#read(signal)
       pauseMs = found ? SHORTEST_PAUSE_MS : Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)
-      if (!found) await this.#checkLife()
+      if (!found && !signal.aborted) await this.#checkLife()
       if (!this.feed.ended) await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {})
     }
   }
 
-  async #read(): Promise<boolean> {
+  async #read(signal: AbortSignal): Promise<boolean> {
     try {
-      const { runId } = this.#run
-      const events = await this.#store.runs.readEvents(runId, { afterSeq: this.feed.lastSeq, limit: PAGE })
+      const { runs } = this.#parts.store
+      const events = await runs.readEvents(this.#runId, { afterSeq: this.feed.lastSeq, limit: PAGE })
+      if (signal.aborted) return false
       // The recorder of runs wrote them; a store returns what it was given.
       this.feed.add(events as unknown as RunEvent[])
       return events.length > 0
     } catch (error) {
       // Retried: to followers a store that is unavailable for a while is a pause.
-      this.#logger.warn('The events of a run could not be read', {
-        runId: this.#run.runId,
-        error: messageOf(error),
-      })
+      this.#warn('The events of a run could not be read', error)
       return false
     }
   }
@@ -179,15 +189,16 @@ export class WatchedRun {
     if (Date.now() - this.#lifeCheckedAt < LIFE_CHECK_MS) return
     this.#lifeCheckedAt = Date.now()
     try {
-      const run = await this.#store.runs.findRun(this.#run.runId)
+      const run = await this.#parts.store.runs.findRun(this.#runId)
       // Deleted with its session, or pruned: no more events follow.
       if (!run || run.lastSeq === 0) this.feed.end()
-      else await markIfInterrupted(this.#store, run)
+      else if (!run.finished) await this.#parts.checkLife(run)
     } catch (error) {
-      this.#logger.warn('The state of a run could not be checked', {
-        runId: this.#run.runId,
-        error: messageOf(error),
-      })
+      this.#warn('The state of a run could not be checked', error)
     }
+  }
+
+  #warn(message: string, error: unknown): void {
+    this.#parts.logger.warn(message, { runId: this.#runId, error: messageOf(error) })
   }
 }
