@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { silentLogger } from '../../src/logger.js'
 import { Metrics } from '../../src/server/metrics.js'
 import { RunHub } from '../../src/server/runs/run-hub.js'
 import type { SessionStore } from '../../src/session/session-store.js'
