@@ -44,11 +44,14 @@ async function freeLease(store: SessionStore, { key }: RunSummary) {
   }
 }
 
-/** Runs of a session are sequential: when a later one has begun, this one no longer holds the lease. */
+/**
+ * Runs of a session are sequential: when a later one has begun, this one no longer holds the lease. A store that knows
+ * the states of its runs lets no run begin before this one has ended.
+ */
 async function hasSuccessor(store: SessionStore, run: RunSummary): Promise<boolean> {
+  if (run.state !== undefined) return false
   const [newest] = await store.runs.listRuns(run.key, { limit: 1 })
-  const hasBegun = newest !== undefined && newest.state !== 'queued'
-  return hasBegun && newest.runId !== run.runId && newest.startedAt > run.startedAt
+  return newest !== undefined && newest.runId !== run.runId && newest.startedAt > run.startedAt
 }
 
 async function endOf(runs: RunStore, run: RunSummary): Promise<RunEventRecord[]> {
