@@ -44,14 +44,11 @@ async function freeLease(store: SessionStore, { key }: RunSummary) {
   }
 }
 
-/**
- * Runs of a session are sequential: when a later one has begun, this one no longer holds the lease. A store that knows
- * the states of its runs lets no run begin before this one has ended.
- */
+/** Runs of a session are sequential: when a later one is running, this one no longer holds the lease. */
 async function hasSuccessor(store: SessionStore, run: RunSummary): Promise<boolean> {
-  if (run.state !== undefined) return false
   const [newest] = await store.runs.listRuns(run.key, { limit: 1 })
-  return newest !== undefined && newest.runId !== run.runId && newest.startedAt > run.startedAt
+  const isRunning = newest !== undefined && (newest.state === undefined || newest.state === 'running')
+  return isRunning && newest.runId !== run.runId && newest.startedAt > run.startedAt
 }
 
 async function endOf(runs: RunStore, run: RunSummary): Promise<RunEventRecord[]> {

@@ -145,11 +145,16 @@ interface WorkerParts {
   slots: RunSlots
   /** Called with the queue of a session, under its lease. */
   listed(key: SessionKey, queued: readonly QueuedRun[]): void
+  /** Whether a run that this process accepted waits in the queue of a session. */
+  hasOwn(key: SessionKey): boolean
   /** Executes a run to its end. */
   execute(next: QueuedRun, held: { lease: Lease; leaveSlot: Leave }): Promise<void>
 }
 
-/** Executes the queued runs of sessions: one worker per session, in order, whichever process accepted them. */
+/**
+ * Executes the queued runs of sessions in order, one worker per session. A worker executes the runs of other processes
+ * that are before its own, and those that no process looks after; later ones are left to the processes that accepted them.
+ */
 export class QueueWorkers {
   readonly #parts: WorkerParts
   /** The sessions that are worked on, and whether there may be more to do. */
@@ -160,7 +165,7 @@ export class QueueWorkers {
     this.#parts = parts
   }
 
-  /** Sees to it that the queue of a session is worked on. */
+  /** Executes queued runs of a session: own ones whenever their turn comes, others if the session is free now. */
   work(key: SessionKey): void {
     if (this.#closing.signal.aborted) return
     const name = sessionName(key)
@@ -194,20 +199,25 @@ export class QueueWorkers {
     }
   }
 
-  /** `false` when the queue is empty. */
+  /** `false` when there is nothing to execute. */
   async #executeFirst(key: SessionKey): Promise<boolean> {
-    const { store, slots, listed, execute } = this.#parts
+    const { store, slots, listed, execute, hasOwn } = this.#parts
     const { signal } = this.#closing
     const leaveSlot = await slots.enter(signal)
     let lease: Lease | undefined
     try {
-      lease = await store.acquireLease(key, { waitMs: WAIT_FOR_SESSION_MS, signal })
+      const waitMs = hasOwn(key) ? WAIT_FOR_SESSION_MS : 0
+      lease = await store.acquireLease(key, { waitMs, signal })
       const queued = await store.runs.listQueued(key)
       listed(key, queued)
       const [next] = queued
       if (!next || signal.aborted) return false
       await execute(next, { lease, leaveSlot })
-      return true
+      return hasOwn(key)
+    } catch (error) {
+      // Another process works on the session.
+      if (!(error instanceof AgentError) || error.code !== 'session-busy') throw error
+      return hasOwn(key)
     } finally {
       await lease?.release().catch(() => {})
       leaveSlot()

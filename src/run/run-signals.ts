@@ -25,7 +25,7 @@ export function watchEnds(loop: RunLoop, { host, key, lease, input }: WatchedRun
   const abort = () => {
     const reason: unknown = signal?.reason
     // An abort by the user is no failure; an interruption by the server names its error as the reason.
-    loop.stop(reason instanceof AgentError && reason.code === 'run-interrupted' ? reason : undefined)
+    loop.stop(isInterruption(reason) ? reason : undefined)
   }
   const lose = () => loop.stop(leaseLost(key, lease.lost.reason))
   const receive = (received: RunSignal) =>
@@ -39,6 +39,17 @@ export function watchEnds(loop: RunLoop, { host, key, lease, input }: WatchedRun
     signal?.removeEventListener('abort', abort)
     lease.lost.removeEventListener('abort', lose)
   }
+}
+
+/** Whether a run is to be ended because of its process, and not because anybody wants it to stop. */
+export function isInterruption(reason: unknown): reason is AgentError {
+  return reason instanceof AgentError && reason.code === 'run-interrupted'
+}
+
+/** The reason of a run that ends because its process does. */
+export function processEnds(): AgentError {
+  const message = 'The process was shut down during this run. Send a message to continue.'
+  return new AgentError('run-interrupted', message, { retryable: true })
 }
 
 function leaseLost(key: SessionKey, cause: unknown): AgentError {

@@ -1,34 +1,25 @@
+import { within } from '../base/pause.js'
 import { messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { QueuedRun, RunSummary } from '../session/run-store.js'
-import type { Lease, SessionStore } from '../session/session-store.js'
+import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { markIfInterrupted } from './interrupted-runs.js'
+import { Admission, type BegunRun, type DurableStore, isDurable } from './run-admission.js'
 import type { RunEvent } from './run-event.js'
 import type { RunFollower } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
-import { type EventLists, RunLoop, type RunOpened } from './run-loop.js'
+import { type EventLists, RunLoop } from './run-loop.js'
+import { type PreparedRun, preparedFrom, prepareRun, startEvent, stoppedBeforeStart } from './run-opening.js'
+import { defaultMaxRunning, type Leave, QueueWorkers, RunSlots, sessionName } from './run-queue.js'
 import {
-  checkSameSession,
-  openInSteps,
-  openingOf,
-  type PreparedRun,
-  preparedFrom,
-  prepareRun,
-  startEvent,
-  stoppedBeforeStart,
-} from './run-opening.js'
-import {
-  busy,
-  defaultMaxRunning,
-  type Leave,
-  QueueWorkers,
-  RunSlots,
-  SessionQueue,
-  sessionName,
-  WAIT_FOR_SESSION_MS,
-} from './run-queue.js'
-import { answerElsewhere, answerStored, stopStored, watchEnds } from './run-signals.js'
+  answerElsewhere,
+  answerStored,
+  isInterruption,
+  processEnds,
+  stopStored,
+  watchEnds,
+} from './run-signals.js'
 
 /** A run that was accepted: it is on disk. */
 export interface StartedRun {
@@ -42,20 +33,23 @@ export interface ActiveRun {
   readonly key: SessionKey
   /** Its loop, while this process executes it. */
   readonly loop?: RunLoop
+  /** Whether another process accepted it. */
+  readonly isForeign?: boolean
+  readonly over?: Promise<void>
 }
-
-/** Everything that one write of a store can do for runs; without it nothing is queued in the store. */
-type DurableStore = SessionStore &
-  Required<Pick<SessionStore, 'openRun' | 'queueRun' | 'beginRun'>> & {
-    runs: Required<Pick<SessionStore['runs'], 'listQueued' | 'listAbandoned' | 'endQueued'>>
-  }
-
-/** Where an accepted run is: begun under a lease, or in the queue of its session, or known before. */
-type Accepted = { lease: Lease; leaveSlot: Leave; opening: RunOpened | undefined } | 'queued' | 'known'
 
 interface WaitingRun extends ActiveRun {
   run: PreparedRun
   onEnd(): void
+  /** Its signal is no longer listened to. */
+  left(): void
+}
+
+interface DriveOptions {
+  /** How many events the run has. */
+  lastSeq: number
+  onEnd: () => void
+  isForeign?: boolean
 }
 
 /**
@@ -71,9 +65,7 @@ export class Runs {
   readonly #store: DurableStore | undefined
   readonly #follower: RunFollower
   readonly #slots: RunSlots
-  /** For stores that queue nothing. */
-  readonly #queue = new SessionQueue()
-  readonly #admissions = new Map<string, Promise<unknown>>()
+  readonly #admission: Admission
   readonly #executed = new Map<string, ActiveRun>()
   readonly #waiting = new Map<string, WaitingRun>()
   readonly #workers: QueueWorkers | undefined
@@ -83,6 +75,7 @@ export class Runs {
     this.#store = isDurable(host.store) ? host.store : undefined
     this.#follower = follower
     this.#slots = new RunSlots(host.maxRunning ?? defaultMaxRunning())
+    this.#admission = new Admission(host, this.#slots, runIds => this.#endAll(runIds))
     const store = this.#store
     this.#workers =
       store &&
@@ -91,6 +84,7 @@ export class Runs {
         logger: host.logger,
         slots: this.#slots,
         listed: (key, queued) => this.#forgetTaken(key, queued),
+        hasOwn: key => [...this.#waiting.values()].some(run => isSameSession(run.key, key)),
         execute: (next, held) => this.#executeNext(store, next, held),
       })
   }
@@ -102,7 +96,7 @@ export class Runs {
   async run(input: RunInput, onEnd: () => void = () => {}): Promise<EventLists> {
     const run = prepareRun(this.#host, input)
     if (input.signal?.aborted) return stoppedBeforeStart(this.#host, run)
-    const accepted = await this.#accept(run)
+    const accepted = await this.#admission.accept(run)
     if (accepted === 'known') return this.#follower.follow(run.runId)
     if (accepted === 'queued') {
       this.#enqueue(run, onEnd)
@@ -117,14 +111,14 @@ export class Runs {
   async start(input: RunInput, onEnd: () => void = () => {}): Promise<StartedRun> {
     const run = prepareRun(this.#host, input)
     const { runId, key } = run
-    const accepted = await this.#accept(run)
+    const accepted = await this.#admission.accept(run)
     if (accepted === 'known') {
       onEnd()
       const known = await this.#host.store.runs.findRun(runId)
       return { runId, sessionId: known?.key.sessionId ?? key.sessionId }
     }
     if (accepted === 'queued') this.#enqueue(run, onEnd)
-    else void this.#drive(run, accepted, 0, onEnd)
+    else void this.#drive(run, accepted, { lastSeq: 0, onEnd })
     return { runId, sessionId: key.sessionId }
   }
 
@@ -173,60 +167,18 @@ export class Runs {
     }
   }
 
-  /** Executes no further queued runs: they stay in the store. */
-  close(): void {
+  /**
+   * Executes no further queued runs: they stay in the store. Runs that are executed for other processes may end, and are
+   * interrupted after a while.
+   */
+  async close(): Promise<void> {
     this.#workers?.close()
-    for (const { runId, onEnd } of this.#waiting.values()) {
-      this.#waiting.delete(runId)
-      onEnd()
-    }
-  }
-
-  /** Accepts in the order of the calls: two messages to one session are not exchanged on their way to the store. */
-  #accept(run: PreparedRun): Promise<Accepted> {
-    const store = this.#store
-    if (!store) return this.#acceptUnqueued(run)
-    const name = sessionName(run.key)
-    const before = this.#admissions.get(name)
-    const accepting = before ? before.then(() => this.#admit(store, run)) : this.#admit(store, run)
-    const ended = () => {
-      if (this.#admissions.get(name) === settled) this.#admissions.delete(name)
-    }
-    const settled = accepting.then(ended, ended)
-    this.#admissions.set(name, settled)
-    return accepting
-  }
-
-  async #admit(store: DurableStore, run: PreparedRun): Promise<Accepted> {
-    const { key, runId, input } = run
-    const orQueue = input.whenBusy !== 'reject'
-    for (let attempt = 1; ; attempt++) {
-      const leaveSlot = this.#slots.tryEnter()
-      if (!leaveSlot && !orQueue) await refuseIfBusy(store, key)
-      try {
-        const opening = openingOf(this.#host, run, orQueue || !leaveSlot)
-        const opened = leaveSlot ? await store.openRun(opening) : await store.queueRun(opening)
-        if ('lease' in opened && leaveSlot) {
-          const { message, invocationId } = run
-          return { lease: opened.lease, leaveSlot, opening: { message, invocationId, seq: opened.seq } }
-        }
-        leaveSlot?.()
-        if ('queued' in opened) return 'queued'
-        if ('unfinished' in opened && attempt <= MOST_ATTEMPTS) await this.#endAll(opened.unfinished)
-        else if ('unfinished' in opened) throw busy(key)
-        else return await this.#known(runId, key)
-      } catch (error) {
-        leaveSlot?.()
-        throw error
-      }
-    }
-  }
-
-  /** The id belongs to a run already: the same request sent twice is one run. */
-  async #known(runId: string, key: SessionKey): Promise<'known'> {
-    const known = await this.#host.store.runs.findRun(runId)
-    if (known) checkSameSession(runId, known.key, key)
-    return 'known'
+    for (const { runId } of this.#waiting.values()) this.#forget(runId)
+    const others = () => [...this.#executed.values()].filter(({ isForeign }) => isForeign)
+    await within(FOREIGN_GRACE_MS, Promise.all(others().map(({ over }) => over)))
+    const left = others()
+    for (const { loop } of left) loop?.stop(processEnds())
+    await within(FOREIGN_STOP_MS, Promise.all(left.map(({ over }) => over)))
   }
 
   async #endAll(runIds: readonly string[]): Promise<void> {
@@ -236,33 +188,10 @@ export class Runs {
     }
   }
 
-  /** For a store that queues nothing: the run waits in this process, and is stored when it begins. */
-  async #acceptUnqueued(run: PreparedRun): Promise<Accepted> {
-    const { key, runId, input } = run
-    const { signal, whenBusy = 'queue' } = input
-    const leaveQueue = await this.#queue.enter(key, whenBusy, signal)
-    let leaveSlot = () => {}
-    const leave = () => {
-      leaveSlot()
-      leaveQueue()
-    }
-    try {
-      leaveSlot = await this.#slots.enter(signal)
-      const waitMs = whenBusy === 'queue' ? WAIT_FOR_SESSION_MS : 0
-      const opened = await openInSteps(this.#host, run, { waitMs, ...(signal ? { signal } : {}) })
-      if ('lease' in opened) return { lease: opened.lease, leaveSlot: leave, opening: undefined }
-      leave()
-      return await this.#known(runId, key)
-    } catch (error) {
-      leave()
-      throw error
-    }
-  }
-
   /** The loop of a run that has begun, and its events, which are to be read. */
   #execute(
     run: PreparedRun,
-    { lease, leaveSlot, opening }: Exclude<Accepted, string>,
+    { lease, leaveSlot, opening }: BegunRun,
     onEnd: () => void,
     seq = 1,
   ): { loop: RunLoop; events: () => EventLists } {
@@ -286,11 +215,19 @@ export class Runs {
   }
 
   /** Executes a run to its end; its events go to its followers. Resolves when it has ended. */
-  async #drive(
+  #drive(run: PreparedRun, accepted: BegunRun, options: DriveOptions): Promise<void> {
+    let resolve = () => {}
+    const over = new Promise<void>(resolved => {
+      resolve = resolved
+    })
+    void this.#consume(run, accepted, { ...options, over }).finally(resolve)
+    return over
+  }
+
+  async #consume(
     run: PreparedRun,
-    accepted: Exclude<Accepted, string>,
-    lastSeq: number,
-    onEnd: () => void,
+    accepted: BegunRun,
+    { lastSeq, onEnd, over, isForeign }: DriveOptions & { over: Promise<void> },
   ): Promise<void> {
     const { runId, key, input } = run
     const feed = this.#follower.open(runId, key, lastSeq)
@@ -301,7 +238,7 @@ export class Runs {
     try {
       const watched = { ...run, input: { ...input, onStored } }
       const { loop, events } = this.#execute(watched, accepted, onEnd, lastSeq + 1)
-      this.#executed.set(runId, { runId, key, loop })
+      this.#executed.set(runId, { runId, key, loop, over, ...(isForeign ? { isForeign } : {}) })
       for await (const _events of events());
     } catch (error) {
       this.#host.logger.error('A run failed outside its events', { runId, error: messageOf(error) })
@@ -310,21 +247,23 @@ export class Runs {
     }
   }
 
+  /** Until it begins, an abort ends the run; a process that ends leaves it in the store. */
   #enqueue(run: PreparedRun, onEnd: () => void): void {
-    const { runId, key } = run
-    this.#waiting.set(runId, { runId, key, run, onEnd })
+    const { runId, key, input } = run
+    const { signal } = input
+    const aborted = () => {
+      if (isInterruption(signal?.reason)) this.#forget(runId)
+      else this.#stopQuietly(runId)
+    }
+    signal?.addEventListener('abort', aborted, { once: true })
+    const left = () => signal?.removeEventListener('abort', aborted)
+    this.#waiting.set(runId, { runId, key, run, onEnd, left })
+    if (signal?.aborted) aborted()
     this.#workers?.work(key)
   }
 
   /** The events of a queued run, executed by whichever process. Its caller's callbacks work all the same. */
   async *#followQueued({ runId, input }: PreparedRun): EventLists {
-    const { signal } = input
-    const stop = () =>
-      void this.stop(runId).catch(error => {
-        this.#host.logger.warn('A run could not be stopped', { runId, error: messageOf(error) })
-      })
-    if (signal?.aborted) stop()
-    signal?.addEventListener('abort', stop, { once: true })
     let isOver = false
     try {
       for await (const events of this.#follower.follow(runId)) {
@@ -336,7 +275,6 @@ export class Runs {
       // The process is closing: the run stays in the store.
       isOver = true
     } finally {
-      signal?.removeEventListener('abort', stop)
       if (!isOver) await this.stop(runId)
     }
   }
@@ -360,9 +298,18 @@ export class Runs {
       events: [{ ...startEvent(this.#host, run, QUEUED_EVENTS + 1) }],
     })
     if (!begun) return
+    waiting?.left()
     this.#waiting.delete(runId)
     const opening = { message, invocationId: run.invocationId, seq: begun.seq }
-    await this.#drive(run, { ...held, opening }, QUEUED_EVENTS, waiting?.onEnd ?? (() => {}))
+    await this.#drive(
+      run,
+      { ...held, opening },
+      {
+        lastSeq: QUEUED_EVENTS,
+        onEnd: waiting?.onEnd ?? (() => {}),
+        isForeign: waiting === undefined,
+      },
+    )
   }
 
   /** Ends a run that was begun by a process that is gone; the lease of its session is held. */
@@ -372,16 +319,29 @@ export class Runs {
 
   /** Runs that were accepted here and begun or stopped elsewhere: nothing is left to do for them here. */
   #forgetTaken(key: SessionKey, queued: readonly QueuedRun[]): void {
+    if (queued.length >= LISTED_RUNS) return
     const ids = new Set(queued.map(({ runId }) => runId))
-    for (const { runId, key: own, onEnd } of this.#waiting.values()) {
-      if (sessionName(own) !== sessionName(key) || ids.has(runId) || queued.length >= LISTED_RUNS) continue
-      this.#waiting.delete(runId)
-      onEnd()
-    }
+    for (const { runId, key: own } of this.#waiting.values())
+      if (isSameSession(own, key) && !ids.has(runId)) this.#forget(runId)
+  }
+
+  #forget(runId: string): void {
+    const waiting = this.#waiting.get(runId)
+    this.#waiting.delete(runId)
+    waiting?.left()
+    waiting?.onEnd()
+  }
+
+  #stopQuietly(runId: string): void {
+    this.stop(runId).catch(error => {
+      this.#host.logger.warn('A run could not be stopped', { runId, error: messageOf(error) })
+    })
   }
 }
 
-const MOST_ATTEMPTS = 5
+/** How long runs of other processes may take to end when this process ends. */
+const FOREIGN_GRACE_MS = 10_000
+const FOREIGN_STOP_MS = 3000
 /** The newest runs of a session that are checked before a queued one begins. */
 const CHECKED_RUNS = 20
 /** How many queued runs a store lists at once. */
@@ -389,12 +349,6 @@ const LISTED_RUNS = 100
 /** A queued run has one event when it begins. */
 const QUEUED_EVENTS = 1
 
-function isDurable(store: SessionStore): store is DurableStore {
-  const { openRun, queueRun, beginRun, runs } = store
-  return [openRun, queueRun, beginRun, runs.listQueued, runs.listAbandoned, runs.endQueued].every(Boolean)
-}
-
-async function refuseIfBusy(store: SessionStore, key: SessionKey): Promise<void> {
-  const [newest] = await store.runs.listRuns(key, { limit: 1 })
-  if (newest && !newest.finished) throw busy(key)
+function isSameSession(one: SessionKey, other: SessionKey): boolean {
+  return sessionName(one) === sessionName(other)
 }

@@ -4,6 +4,7 @@
  */
 
 import type { Event } from '../adk/sdk.js'
+import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import { silentLogger } from '../logger.js'
 import { inspectRun, type RunInspection } from '../observe/inspect.js'
@@ -15,13 +16,12 @@ import type { EventList } from '../run/run-feed.js'
 import { type FollowOptions, RunFollower } from '../run/run-follower.js'
 import type { RunInput } from '../run/run-host.js'
 import type { EventLists } from '../run/run-loop.js'
-import { answerStored, stopStored } from '../run/run-signals.js'
+import { answerStored, processEnds, stopStored } from '../run/run-signals.js'
 import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunSummary } from '../session/run-store.js'
 import type { EraseOptions, EraseReceipt, ReadOptions, SessionStore } from '../session/session-store.js'
 import type { ModelPrice, RunUsage } from '../session/usage.js'
-import { within } from '../store/hold-lease.js'
 import { openStore } from '../store/open-store.js'
 import { unsupported } from '../store/store-errors.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
@@ -102,11 +102,6 @@ export interface Runtime {
   /** The runs that this process executes or has accepted, and that have not ended. */
   active(): readonly ActiveRun[]
   /**
-   * Accepts no more runs, waits for those that are executed here up to `graceMs`, and then ends them as interrupted.
-   * Queued runs stay queued.
-   */
-  drain(graceMs: number): Promise<void>
-  /**
    * Inspects a run: per model call what was stored, cut, repaired and sent. `undefined` for an unknown run.
    *
    * ```ts
@@ -181,6 +176,8 @@ interface RunningRun {
   userId: string
   abort: AbortController
   ended: Promise<void>
+  /** Accepted by `start`: when the process ends it is interrupted, and stays queued if it has not begun. */
+  isDetached: boolean
 }
 
 class LangoRuntime implements Runtime {
@@ -238,7 +235,7 @@ class LangoRuntime implements Runtime {
   }
 
   async start(input: RunInput): Promise<StartedRun> {
-    const { host, accepted, done } = await this.#accept(input)
+    const { host, accepted, done } = await this.#accept(input, true)
     try {
       const started = await host.runs.start(accepted, done)
       this.#sweep(host)
@@ -284,21 +281,8 @@ class LangoRuntime implements Runtime {
     return this.#runs?.active() ?? []
   }
 
-  async drain(graceMs: number): Promise<void> {
-    this.#isClosing = true
-    clearInterval(this.#sweeper)
-    this.#runs?.close()
-    this.#follower.stopWatching()
-    const over = Promise.all(Array.from(this.#running, ({ ended }) => ended))
-    await within(graceMs, over)
-    for (const { abort } of this.#running) abort.abort(shutDown())
-    // Stopping takes longer only when the store is unavailable; then the lease expires.
-    await within(STOP_MS, over)
-    this.#follower.endAll()
-  }
-
   async #open(input: RunInput): Promise<{ lists: EventLists; done: () => void }> {
-    const { host, accepted, done } = await this.#accept(input)
+    const { host, accepted, done } = await this.#accept(input, false)
     try {
       return { lists: await host.runs.run(accepted, done), done }
     } catch (error) {
@@ -308,10 +292,13 @@ class LangoRuntime implements Runtime {
   }
 
   /** Checks the input and registers the run, so that `close` and `erase` stop it. */
-  async #accept(input: RunInput): Promise<{ host: RuntimeHost; accepted: RunInput; done: () => void }> {
+  async #accept(
+    input: RunInput,
+    isDetached: boolean,
+  ): Promise<{ host: RuntimeHost; accepted: RunInput; done: () => void }> {
     checkRunInput(input, this.#parts.options.app ?? 'lango')
     if (this.#isClosing) throw closed()
-    const { abort, done } = this.#register(input.userId ?? 'user')
+    const { abort, done } = this.#register(input.userId ?? 'user', isDetached)
     try {
       const host = await this.#load()
       const signal = input.signal ? AbortSignal.any([abort.signal, input.signal]) : abort.signal
@@ -395,9 +382,8 @@ class LangoRuntime implements Runtime {
     this.#isClosing = true
     clearInterval(this.#sweeper)
     await this.#stopRetention()
-    this.#runs?.close()
-    for (const { abort } of this.#running) abort.abort()
-    await Promise.all(Array.from(this.#running, ({ ended }) => ended))
+    for (const { abort, isDetached } of this.#running) abort.abort(isDetached ? processEnds() : undefined)
+    await Promise.all([this.#runs?.close(), ...Array.from(this.#running, ({ ended }) => ended)])
     this.#follower.endAll()
     await (await this.#host?.catch(() => undefined))?.close()
     // A store that was handed in is closed by its owner.
@@ -432,12 +418,12 @@ class LangoRuntime implements Runtime {
   }
 
   /** Registers a run until it ends, so that `close` and `erase` can stop it and wait for it. */
-  #register(userId: string): { abort: AbortController; done: () => void } {
+  #register(userId: string, isDetached: boolean): { abort: AbortController; done: () => void } {
     let resolve = () => {}
     const ended = new Promise<void>(resolved => {
       resolve = resolved
     })
-    const running = { userId, abort: new AbortController(), ended }
+    const running = { userId, abort: new AbortController(), ended, isDetached }
     this.#running.add(running)
     const done = () => {
       this.#running.delete(running)
@@ -447,14 +433,9 @@ class LangoRuntime implements Runtime {
   }
 }
 
-/** How long `erase` and `drain` wait for runs that they stopped. */
+/** How long `erase` waits for runs that it stopped. */
 const STOP_MS = 5000
 const SWEEP_MS = 5000
-
-function shutDown(): AgentError {
-  const message = 'The process was shut down during this run. Send a message to continue.'
-  return new AgentError('run-interrupted', message, { retryable: true })
-}
 
 function erasedDuringRun(): AgentError {
   return new AgentError('run-interrupted', 'The data of the user was erased during this run.')

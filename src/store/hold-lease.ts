@@ -5,6 +5,7 @@
  * crashed waiter's ticket expires and the queue keeps moving.
  */
 
+import { within } from '../base/pause.js'
 import { AgentError, invariant } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { OpenedRun } from '../session/run-store.js'
@@ -390,16 +391,4 @@ function busy(key: SessionKey, waitMs: number, why = 'Another writer holds the l
     `${why} ${nameOf(key)}${waited}: try again later, or wait longer with waitMs`,
     { retryable: true, details: { ...key } },
   )
-}
-
-/** Waits for the promise, at most for the given time. */
-export function within(ms: number, promise: Promise<unknown>): Promise<void> {
-  return new Promise(resolve => {
-    const timer = setTimeout(resolve, ms)
-    const done = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    promise.then(done, done)
-  })
 }

@@ -34,6 +34,9 @@ interface FollowOptions {
 export class RunHub {
   readonly #parts: HubParts
   readonly #starting = new Map<string, number>()
+  /** Runs that were started here and have not ended. */
+  readonly #own = new Map<string, AbortController>()
+  readonly #followers = new Set<AbortController>()
   #closing = false
 
   constructor(parts: HubParts) {
@@ -68,7 +71,15 @@ export class RunHub {
     { after, signal }: FollowOptions = {},
   ): AsyncGenerator<EventBatch, void, undefined> {
     const { runtime } = this.#parts
-    for await (const events of runtime.followLists(runId, { afterSeq: after, signal })) yield toBatch(events)
+    const linked = linkedSignal(signal)
+    this.#followers.add(linked.own)
+    try {
+      const lists = runtime.followLists(runId, { afterSeq: after, signal: linked.own.signal })
+      for await (const events of lists) yield toBatch(events)
+    } finally {
+      linked.unlink()
+      this.#followers.delete(linked.own)
+    }
   }
 
   /** Stops a run, in whichever process it is. */
@@ -109,7 +120,19 @@ export class RunHub {
   /** Refuses new runs, waits for running ones up to `graceMs`, then interrupts them and ends all followers. */
   async close(graceMs: number): Promise<void> {
     this.#closing = true
-    await this.#parts.runtime.drain(graceMs)
+    await this.#untilOver(graceMs)
+    for (const run of this.#own.values()) run.abort(shutDown())
+    // Stopping takes longer only when the store is unavailable; then the lease expires.
+    await this.#untilOver(STOP_MS)
+    for (const follower of this.#followers) follower.abort()
+  }
+
+  /** Waits until no run that was started here is executed. Queued ones are not waited for. */
+  async #untilOver(ms: number): Promise<void> {
+    const deadline = performance.now() + ms
+    const isWorking = () =>
+      this.#parts.runtime.active().some(({ runId, loop }) => loop !== undefined && this.#own.has(runId))
+    while (isWorking() && performance.now() < deadline) await sleep(CLOSE_POLL_MS)
   }
 
   async #startOnce(input: StartInput & { runId: string }): Promise<StartedRun> {
@@ -119,8 +142,17 @@ export class RunHub {
     const isActive = runtime.active().some(run => run.runId === runId)
     if (!isActive) this.#checkAdmission(userId)
     this.#starting.set(userId, (this.#starting.get(userId) ?? 0) + 1)
+    const stop = new AbortController()
+    if (!isActive) this.#own.set(runId, stop)
     try {
-      return await runtime.start({ ...input, onStored: events => this.#stored(events, input.onStored) })
+      return await runtime.start({
+        ...input,
+        signal: stop.signal,
+        onStored: events => this.#stored(events, input.onStored),
+      })
+    } catch (error) {
+      if (this.#own.get(runId) === stop) this.#own.delete(runId)
+      throw error
     } finally {
       this.#release(userId)
     }
@@ -136,7 +168,9 @@ export class RunHub {
     const { metrics } = this.#parts
     for (const event of events) {
       if (event.type === 'run-start') metrics.runStarted()
-      if (event.type === 'run-finish') metrics.runFinished(event.finishReason)
+      if (event.type !== 'run-finish') continue
+      metrics.runFinished(event.finishReason)
+      this.#own.delete(event.runId)
     }
     onStored?.(events)
   }
@@ -163,6 +197,22 @@ export class RunHub {
 /** A process that looks after the runs of a session holds its lease for a moment; a new run waits for that. */
 const BUSY_RETRIES = 5
 const BUSY_PAUSE_MS = 60
+const STOP_MS = 3000
+const CLOSE_POLL_MS = 10
+
+function shutDown(): AgentError {
+  const message = 'The server was shut down during this run. Send a message to continue.'
+  return new AgentError('run-interrupted', message, { retryable: true })
+}
+
+/** A signal for each follower: listeners on a shared one that outlives them would leak. */
+function linkedSignal(outer: AbortSignal | undefined): { own: AbortController; unlink(): void } {
+  const own = new AbortController()
+  const abort = () => own.abort()
+  if (outer?.aborted) abort()
+  outer?.addEventListener('abort', abort, { once: true })
+  return { own, unlink: () => outer?.removeEventListener('abort', abort) }
+}
 
 /** A model that is not configured is an invalid argument when the caller named it. */
 function asInvalidModel({ model }: RunInput, error: unknown): unknown {

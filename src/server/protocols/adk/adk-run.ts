@@ -35,10 +35,10 @@ export async function* adkRunEvents(
   let hasBegun = false
   let problem: Problem | undefined = streamTruncated()
   for await (const batch of hub.followBatches(runId, signal ? { signal } : {})) {
-    afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
     hasBegun ||= batch.events.some(({ type }) => type === 'run-start')
-    // A run that timed out in the queue has no messages; those that were stored meanwhile are another run's.
-    if (hasBegun && order.needsStored(batch.events)) {
+    // Before it begins a run has no messages; those that are stored meanwhile are another run's.
+    if (hasBegun) afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
+    if (afterSeq !== undefined && order.needsStored(batch.events)) {
       const stored = await runtime.events(key, { afterSeq: afterSeq + read })
       // Lango stored them, one message for each event.
       read += stored.length
