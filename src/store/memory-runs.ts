@@ -292,11 +292,7 @@ export class MemoryRuns implements RunStore {
     return waiting.map(({ json }) => JSON.parse(json) as RunSignal)
   }
 
-  async prune({
-    before,
-  }: {
-    before: number
-  }): Promise<{ events: number; requests: number; signals: number }> {
+  async prune({ before }: { before: number }): ReturnType<RunStore['prune']> {
     this.#host.assertOpen()
     const pruned = { events: 0, requests: 0, signals: 0 }
     for (const [runId, run] of this.#runs) {

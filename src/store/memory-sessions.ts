@@ -1,12 +1,13 @@
 import { defined } from '../base/defined.js'
 import { copyJsonData } from '../base/json.js'
-import type { SessionKey, StoredMessage } from '../session/message.js'
+import { tokenBudgetTruncate } from '../session/budget.js'
+import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type { RunStep, ToolCallChange, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
-import type { CalibrationStore, EraseCounts, SessionSummary } from '../session/session-store.js'
+import type { CalibrationStore, EraseCounts, LoadOptions, SessionSummary } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
 import { hasResult } from './sql-calls.js'
-import type { StateChange, StateScope } from './state-scopes.js'
+import { joinState, type StateChange, type StateScope } from './state-scopes.js'
 import { callWithoutFacts } from './store-errors.js'
 
 /** A session in memory. */
@@ -25,7 +26,7 @@ export interface MemorySession {
   updatedAt: number
 }
 
-export function titled({ title }: MemorySession): { title?: string } {
+function titled({ title }: MemorySession): { title?: string } {
   return title === undefined ? {} : { title }
 }
 
@@ -86,6 +87,27 @@ export class MemoryState {
     const { size = 0 } = this.#ofUsers.get(name) ?? {}
     this.#ofUsers.delete(name)
     return size
+  }
+}
+
+/** A session as it is loaded. */
+export function viewOf(state: MemoryState, session: MemorySession, options: LoadOptions): Session {
+  const { budgetTokens, maxMessages, steady, throughSeq } = options
+  const known = throughSeq === undefined ? session.messages : session.messages.slice(0, throughSeq)
+  const { messages, cut } = tokenBudgetTruncate(known, budgetTokens, { maxMessages, steady })
+  const scopes: readonly StateScope[] = ['app', 'user', 'session']
+  const entries = scopes.flatMap(scope =>
+    Array.from(state.of(session, scope), ([key, json]) => ({ scope, key, json })),
+  )
+  return {
+    key: { ...session.key },
+    state: joinState(entries),
+    messages: clone(messages),
+    totalMessages: known.length,
+    ...defined({ cut }),
+    ...titled(session),
+    createdAt: session.createdAt,
+    updatedAt: session.updatedAt,
   }
 }
 

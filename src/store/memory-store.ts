@@ -4,7 +4,6 @@
  */
 
 import { defined } from '../base/defined.js'
-import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
   OpenedRun,
@@ -44,12 +43,12 @@ import {
   MemoryState,
   newestFirst,
   summarize,
-  titled,
+  viewOf,
 } from './memory-sessions.js'
 import { keyText, MemoryTickets } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { clockAheadMs, noCounts } from './sql-erase.js'
-import { joinState, type StateChange, type StateScope, splitDelta } from './state-scopes.js'
+import { type StateChange, splitDelta } from './state-scopes.js'
 import {
   leaseLost,
   sessionBusy,
@@ -97,13 +96,13 @@ export class MemoryStore implements SessionStore {
     const session = this.#newSession(key, tidyTitle(options.title))
     session.nestedIn = options.nestedIn
     this.#state.apply(session, changes)
-    return this.#view(session, {})
+    return viewOf(this.#state, session, {})
   }
 
   async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
     this.#assertOpen()
     const session = this.#sessions.get(keyText(key))
-    return session === undefined ? undefined : this.#view(session, options)
+    return session === undefined ? undefined : viewOf(this.#state, session, options)
   }
 
   async readMessages(key: SessionKey, options: ReadOptions = {}): Promise<StoredMessage[]> {
@@ -147,7 +146,7 @@ export class MemoryStore implements SessionStore {
     fork.state = new Map(source.state)
     fork.messages = source.messages.slice(0, throughSeq)
     fork.seqById = new Map([...source.seqById].filter(([, seq]) => seq <= fork.messages.length))
-    return this.#view(fork, {})
+    return viewOf(this.#state, fork, {})
   }
 
   async describeSession(key: SessionKey): Promise<SessionSummary | undefined> {
@@ -385,25 +384,5 @@ export class MemoryStore implements SessionStore {
   #place(session: MemorySession, id: string | undefined): number {
     const same = id === undefined ? undefined : session.seqById.get(id)
     return same ?? session.messages.length + 1
-  }
-
-  #view(session: MemorySession, options: LoadOptions): Session {
-    const { budgetTokens, maxMessages, steady, throughSeq } = options
-    const known = throughSeq === undefined ? session.messages : session.messages.slice(0, throughSeq)
-    const { messages, cut } = tokenBudgetTruncate(known, budgetTokens, { maxMessages, steady })
-    const scopes: readonly StateScope[] = ['app', 'user', 'session']
-    const entries = scopes.flatMap(scope =>
-      Array.from(this.#state.of(session, scope), ([key, json]) => ({ scope, key, json })),
-    )
-    return {
-      key: { ...session.key },
-      state: joinState(entries),
-      messages: clone(messages),
-      totalMessages: known.length,
-      ...defined({ cut }),
-      ...titled(session),
-      createdAt: session.createdAt,
-      updatedAt: session.updatedAt,
-    }
   }
 }
