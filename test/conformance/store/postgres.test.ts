@@ -138,6 +138,7 @@ test('a server that accepts connections and never answers is reported after one 
 
 const QUESTION = { role: 'user', content: 'Why?', timestamp: 1, id: 'question' }
 const START = { seq: 1, type: 'run-start' }
+const CALL: ToolCallFacts = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} }
 
 test('an opening is two statements in a transaction, a load and every step one statement, with tool calls or without', async () => {
   const place = await createDatabase()
@@ -165,7 +166,6 @@ test('an opening is two statements in a transaction, a load and every step one s
   const [, loading] = await costOf(() => store.loadSession(key, { throughSeq: 0 }))
   expect(loading).toEqual({ statements: 1, control: 0, commits: 0 })
   const messages = Array.from({ length: 10 }, (_, index) => ({ text: `${index} `.repeat(500) }))
-  const call: ToolCallFacts = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} }
   for (let step = 1; step <= 3; step++) {
     const [stored, saving] = await costOf(() =>
       store.runs.saveStep?.({
@@ -180,7 +180,7 @@ test('an opening is two statements in a transaction, a load and every step one s
           { model: 'm', bytes: 4, tokens: 1 },
           { model: 'm', bytes: 6, tokens: 2 },
         ],
-        calls: [1, 2].map(number => ({ id: `answer-${step}/${number}`, status: 'intent', call })),
+        calls: [1, 2].map(number => ({ id: `answer-${step}/${number}`, status: 'intent', call: CALL })),
       }),
     )
     const ordinals = [step * 2 - 2, step * 2 - 1]
@@ -203,7 +203,7 @@ test('an opening is two statements in a transaction, a load and every step one s
       [{ ...one, ordinal: 0, attempt: 2 }],
     ],
     [{ calls: [{ ...one, status: 'unknown' }] }, [{ ...one, ordinal: 0, attempt: 2 }]],
-    [{ calls: [{ id: 'a', status: 'started', call }] }, [{ id: 'a', ordinal: 5, attempt: 1, ...twin }]],
+    [{ calls: [{ id: 'a', status: 'started', call: CALL }] }, [{ id: 'a', ordinal: 5, attempt: 1, ...twin }]],
     [
       { calls: [{ id: 'a', status: 'failed' }], events: [{ seq: 9, type: 'run-finish' }], release: true },
       [{ id: 'a', ordinal: 5, attempt: 1, ...twin }],
@@ -228,7 +228,7 @@ test('an opening is two statements in a transaction, a load and every step one s
   await place.drop()
 })
 
-test('steps that are stored again after dropped connections leave each message, event and request once', async () => {
+test('steps that are stored again after dropped connections leave each message, event, request and tool call once', async () => {
   const database = await createDatabase()
   const store = await openStore(database.url)
   const steps = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -239,7 +239,8 @@ test('steps that are stored again after dropped connections leave each message, 
     if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
     for (const step of steps) {
       const message = { ...QUESTION, id: `answer-${step}` }
-      const part = { message, events: [{ seq: step + 1 }], requests: [{ step, record: record(step) }] }
+      const calls = [{ id: `answer-${step}/c`, status: 'intent', call: CALL } as const]
+      const part = { message, events: [{ seq: step + 1 }], requests: [{ step, record: record(step) }], calls }
       await untilStored(() => store.runs.saveStep?.({ key, runId, fence: opened.lease.fence, ...part }))
     }
     await opened.lease.release()
@@ -266,6 +267,10 @@ test('steps that are stored again after dropped connections leave each message, 
       ...steps.map(step => step + 1),
     ])
     expect(await store.runs.readRequests(runId)).toEqual(steps.map(step => ({ step, record: record(step) })))
+    const calls = await store.runs.readCalls?.(runId)
+    expect(calls?.map(({ id, ordinal }) => [id, ordinal])).toEqual(
+      steps.map(step => [`answer-${step}/c`, step - 1]),
+    )
   }
   await store.close()
   await database.drop()
