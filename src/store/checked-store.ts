@@ -4,21 +4,7 @@
  * or to serialize anyway (cursors, JSON) it refuses itself.
  */
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
-import type {
-  AbandonedQuery,
-  OpenedRun,
-  QueuedPlace,
-  QueuedRun,
-  RunBegin,
-  RunEventRecord,
-  RunOpening,
-  RunSignal,
-  RunStep,
-  RunStore,
-  RunSummary,
-  SavedStep,
-  ToolCallRecord,
-} from '../session/run-store.js'
+import type { OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from '../session/run-store.js'
 import type {
   AppendOptions,
   BackupOptions,
@@ -40,28 +26,23 @@ import type {
   UserKey,
 } from '../session/session-store.js'
 import {
-  checkCalls,
   checkEvents,
   checkFence,
   checkInteger,
   checkKey,
   checkLeaseOptions,
-  checkLimit,
   checkListQuery,
   checkLoadOptions,
   checkMessage,
   checkMessages,
   checkName,
   checkNesting,
-  checkObservation,
   checkReadOptions,
-  checkRecord,
   checkRunInput,
-  checkRunRange,
-  checkSignal,
   checkState,
   checkTitle,
 } from './check-input.js'
+import { CheckedCalibration, CheckedRuns, checked } from './checked-runs.js'
 import { unsupported } from './store-errors.js'
 
 /** A driver: its input is trusted, and it leaves out nothing of the contract. */
@@ -75,16 +56,6 @@ export interface DriverStore extends SessionStore {
 /** The store with its input validated. Closing it closes the store. */
 export function checkedStore(store: DriverStore): SessionStore {
   return new CheckedStore(store)
-}
-
-/** Not `async`: that would add a promise to every call, the append included. */
-function checked<T>(check: () => void, call: () => Promise<T>): Promise<T> {
-  try {
-    check()
-  } catch (error) {
-    return Promise.reject(error)
-  }
-  return call()
 }
 
 class CheckedStore implements SessionStore {
@@ -308,158 +279,4 @@ async function appendOneByOne(
     if (appended.length % APPENDS_BETWEEN_YIELDS === 0) await new Promise(resume => setImmediate(resume))
   }
   return appended
-}
-
-class CheckedRuns implements RunStore {
-  readonly #runs: Required<RunStore>
-
-  constructor(runs: Required<RunStore>) {
-    this.#runs = runs
-  }
-
-  saveStep(step: RunStep): Promise<SavedStep> {
-    const { key, runId, fence, message, stateDelta, events, requests = [], calibration = [] } = step
-    const check = () => {
-      checkKey(key)
-      checkName('runId', runId)
-      checkFence(fence)
-      if (message !== undefined) checkMessage(message)
-      if (stateDelta !== undefined) checkState('stateDelta', stateDelta)
-      if (events !== undefined) checkEvents(events)
-      if (step.calls !== undefined) checkCalls(step.calls)
-      for (const request of requests) checkRecord(request.step, request.record)
-      for (const { model, bytes, tokens } of calibration) checkObservation(model, bytes, tokens)
-    }
-    return checked(check, () => this.#runs.saveStep(step))
-  }
-
-  appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
-    const check = () => {
-      checkKey(key)
-      checkName('runId', runId)
-      checkEvents(events)
-    }
-    return checked(check, () => this.#runs.appendEvents(key, runId, events))
-  }
-
-  listAbandoned(query: AbandonedQuery): Promise<RunSummary[]> {
-    const check = () => {
-      checkName('appName', query.appName)
-      if (query.key !== undefined) checkKey(query.key)
-      checkLimit(query)
-    }
-    return checked(check, () => this.#runs.listAbandoned(query))
-  }
-
-  listQueued(key: SessionKey, options: { limit?: number } = {}): Promise<QueuedRun[]> {
-    const check = () => {
-      checkKey(key)
-      checkLimit(options)
-    }
-    return checked(check, () => this.#runs.listQueued(key, options))
-  }
-
-  endQueued(runId: string, events: readonly RunEventRecord[]): Promise<boolean> {
-    const check = () => {
-      checkName('runId', runId)
-      checkEvents(events)
-    }
-    return checked(check, () => this.#runs.endQueued(runId, events))
-  }
-
-  readCalls(runId: string): Promise<ToolCallRecord[]> {
-    return checked(
-      () => checkName('runId', runId),
-      () => this.#runs.readCalls(runId),
-    )
-  }
-
-  listUnknownCalls(key: SessionKey): Promise<ToolCallRecord[]> {
-    return checked(
-      () => checkKey(key),
-      () => this.#runs.listUnknownCalls(key),
-    )
-  }
-
-  readEvents(runId: string, options: { afterSeq?: number; limit?: number } = {}): Promise<RunEventRecord[]> {
-    const check = () => {
-      checkName('runId', runId)
-      checkRunRange(options)
-    }
-    return checked(check, () => this.#runs.readEvents(runId, options))
-  }
-
-  findRun(runId: string): Promise<RunSummary | undefined> {
-    return checked(
-      () => checkName('runId', runId),
-      () => this.#runs.findRun(runId),
-    )
-  }
-
-  listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
-    const check = () => {
-      checkKey(key)
-      checkLimit(options)
-    }
-    return checked(check, () => this.#runs.listRuns(key, options))
-  }
-
-  saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
-    const check = () => {
-      checkName('runId', runId)
-      checkRecord(step, record)
-    }
-    return checked(check, () => this.#runs.saveRequest(runId, step, record))
-  }
-
-  readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
-    return checked(
-      () => checkName('runId', runId),
-      () => this.#runs.readRequests(runId),
-    )
-  }
-
-  sendSignal(runId: string, signal: RunSignal): Promise<void> {
-    const check = () => {
-      checkName('runId', runId)
-      checkSignal(signal)
-    }
-    return checked(check, () => this.#runs.sendSignal(runId, signal))
-  }
-
-  takeSignals(runId: string): Promise<RunSignal[]> {
-    return checked(
-      () => checkName('runId', runId),
-      () => this.#runs.takeSignals(runId),
-    )
-  }
-
-  prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }> {
-    return checked(
-      () => checkInteger('before', options.before, 0),
-      () => this.#runs.prune(options),
-    )
-  }
-}
-
-class CheckedCalibration implements CalibrationStore {
-  readonly #calibration: CalibrationStore
-
-  constructor(calibration: CalibrationStore) {
-    this.#calibration = calibration
-  }
-
-  read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
-    return checked(
-      () => checkName('model', model),
-      () => this.#calibration.read(model),
-    )
-  }
-
-  record(model: string, bytes: number, tokens: number): Promise<void> {
-    return checked(
-      () => checkObservation(model, bytes, tokens),
-      () => this.#calibration.record(model, bytes, tokens),
-    )
-  }
 }

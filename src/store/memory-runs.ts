@@ -13,8 +13,9 @@ import type {
   RunSummary,
   ToolCallRecord,
 } from '../session/run-store.js'
-import type { CalibrationStore, EraseCounts, UserKey } from '../session/session-store.js'
+import type { EraseCounts, UserKey } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
+import type { OpeningAttempt } from './hold-lease.js'
 import { clone, type MemorySession } from './memory-sessions.js'
 import { keyText } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
@@ -65,6 +66,8 @@ export class MemoryRuns implements RunStore {
   readonly saveStep: NonNullable<RunStore['saveStep']>
   readonly #host: RunHost
   readonly #runs = new Map<string, MemoryRun>()
+  /** The runs of each session that have not ended, in the order of their acceptance. */
+  readonly #unfinished = new Map<string, Set<string>>()
   /** Runs whose session was deleted, and when: what they store afterwards is dropped. */
   readonly #deleted = new Map<string, number>()
 
@@ -105,14 +108,39 @@ export class MemoryRuns implements RunStore {
     run.input = storableJson('input', { input: inputOf(run).input })
   }
 
-  /** The runs of a session that have not ended, in order. */
+  /** The runs of a session that have not ended, in the order of their acceptance. */
   unfinishedOf(key: SessionKey): { runId: string; state: RunState }[] {
-    const owner = keyText(key)
-    return [...this.#runs]
-      .flatMap(([runId, { owner: of, state, place }]) =>
-        of === owner && state !== undefined && state !== 'finished' ? [{ runId, state, place }] : [],
-      )
-      .sort((one, other) => one.place - other.place)
+    return [...(this.#unfinished.get(keyText(key)) ?? [])].flatMap(runId => {
+      const state = this.#runs.get(runId)?.state
+      return state === undefined ? [] : [{ runId, state }]
+    })
+  }
+
+  isQueueEmpty(key: SessionKey): boolean {
+    return !this.unfinishedOf(key).some(({ state }) => state === 'queued')
+  }
+
+  /** Why a run is not opened now, if it is not. `isFree`: nobody else holds the lease. */
+  answerTo({ key, runId, orQueue }: RunOpening, isFree: boolean): OpeningAttempt | 'queue' | undefined {
+    if (this.isKnown(runId)) return { answer: { known: true } }
+    const others = this.unfinishedOf(key)
+    const running = others.flatMap(other => (other.state === 'running' ? [other.runId] : []))
+    if (isFree && running.length > 0) return { answer: { unfinished: running } }
+    const hasQueue = others.some(({ state }) => state === 'queued')
+    if (orQueue && (hasQueue || !isFree)) return 'queue'
+    return isFree && hasQueue ? 'busy' : undefined
+  }
+
+  #end(runId: string, run: MemoryRun): void {
+    run.state = 'finished'
+    run.input = undefined
+    this.#forgetUnfinished(runId, run)
+  }
+
+  #forgetUnfinished(runId: string, { owner = '' }: MemoryRun): void {
+    const unfinished = this.#unfinished.get(owner)
+    unfinished?.delete(runId)
+    if (unfinished?.size === 0) this.#unfinished.delete(owner)
   }
 
   async listAbandoned({ appName, key, limit = 100 }: AbandonedQuery): Promise<RunSummary[]> {
@@ -143,7 +171,7 @@ export class MemoryRuns implements RunStore {
     const run = this.#runs.get(runId)
     if (run?.key === undefined || run.state !== 'queued') return false
     this.storeEvents(run.key, runId, events)
-    end(run)
+    this.#end(runId, run)
     return true
   }
 
@@ -187,6 +215,7 @@ export class MemoryRuns implements RunStore {
       run.afterSeq = messages
       run.state = 'running'
       run.place = ++this.#lastPlace
+      this.#unfinished.set(owner, (this.#unfinished.get(owner) ?? new Set()).add(runId))
     }
     if (run.owner !== owner) throw runOfAnotherSession(runId)
     const last = run.events.get(run.lastSeq)
@@ -199,7 +228,7 @@ export class MemoryRuns implements RunStore {
       if (!run.events.has(seq)) run.events.set(seq, event)
       run.lastSeq = Math.max(run.lastSeq, seq)
     }
-    if (kept.some(({ isEnd }) => isEnd)) end(run)
+    if (kept.some(({ isEnd }) => isEnd)) this.#end(runId, run)
   }
 
   async readEvents(
@@ -263,11 +292,7 @@ export class MemoryRuns implements RunStore {
     return waiting.map(({ json }) => JSON.parse(json) as RunSignal)
   }
 
-  async prune({
-    before,
-  }: {
-    before: number
-  }): Promise<{ events: number; requests: number; signals: number }> {
+  async prune({ before }: { before: number }): ReturnType<RunStore['prune']> {
     this.#host.assertOpen()
     const pruned = { events: 0, requests: 0, signals: 0 }
     for (const [runId, run] of this.#runs) {
@@ -288,7 +313,8 @@ export class MemoryRuns implements RunStore {
     const now = Date.now()
     const gone = { runs: 0, events: 0, requests: 0, signals: 0 }
     for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
-    for (const [runId, { key, events, requests, signals }] of this.#runs) {
+    for (const [runId, run] of this.#runs) {
+      const { key, events, requests, signals } = run
       if (key?.appName !== appName || key.userId !== userId) continue
       if (key.sessionId !== (sessionId ?? key.sessionId)) continue
       gone.runs += 1
@@ -296,6 +322,7 @@ export class MemoryRuns implements RunStore {
       gone.requests += requests.size
       gone.signals += signals.length
       this.#runs.delete(runId)
+      this.#forgetUnfinished(runId, run)
       this.#deleted.set(runId, now)
     }
     return gone
@@ -355,35 +382,8 @@ export class MemoryRuns implements RunStore {
 
 type RunKind = 'runs' | 'events' | 'requests' | 'signals'
 
-/** Token calibration in memory. */
-export class MemoryCalibration implements CalibrationStore {
-  readonly #assertOpen: () => void
-  readonly #models = new Map<string, { bytes: number; tokens: number }>()
-
-  constructor(assertOpen: () => void) {
-    this.#assertOpen = assertOpen
-  }
-
-  async read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
-    this.#assertOpen()
-    const found = this.#models.get(model)
-    return found === undefined ? undefined : { ...found }
-  }
-
-  async record(model: string, bytes: number, tokens: number): Promise<void> {
-    this.#assertOpen()
-    const sum = this.#models.get(model) ?? { bytes: 0, tokens: 0 }
-    this.#models.set(model, { bytes: sum.bytes + bytes, tokens: sum.tokens + tokens })
-  }
-}
-
 function inputOf({ input }: MemoryRun): { message?: Message; input?: RunInputRecord } {
   return input === undefined ? {} : (JSON.parse(input) as { message?: Message; input?: RunInputRecord })
-}
-
-function end(run: MemoryRun): void {
-  run.state = 'finished'
-  run.input = undefined
 }
 
 function pruneMap(kept: Map<number, Kept>, before: number): number {

@@ -1,11 +1,13 @@
 import { defined } from '../base/defined.js'
 import { copyJsonData } from '../base/json.js'
-import type { SessionKey, StoredMessage } from '../session/message.js'
+import { tokenBudgetTruncate } from '../session/budget.js'
+import type { Session, SessionKey, StoredMessage } from '../session/message.js'
 import type { RunStep, ToolCallChange, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
-import type { EraseCounts, SessionSummary } from '../session/session-store.js'
+import type { CalibrationStore, EraseCounts, LoadOptions, SessionSummary } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
 import { hasResult } from './sql-calls.js'
+import { joinState, type StateChange, type StateScope } from './state-scopes.js'
 import { callWithoutFacts } from './store-errors.js'
 
 /** A session in memory. */
@@ -24,7 +26,7 @@ export interface MemorySession {
   updatedAt: number
 }
 
-export function titled({ title }: MemorySession): { title?: string } {
+function titled({ title }: MemorySession): { title?: string } {
   return title === undefined ? {} : { title }
 }
 
@@ -53,6 +55,82 @@ export function newestFirst(one: PageCursor, other: PageCursor): number {
 /** A message is JSON data: what JSON cannot express is not stored. */
 export function clone<T>(data: T): T {
   return copyJsonData(data, value => storableJson('message', value)) as T
+}
+
+/** State of sessions, users and apps as JSON texts. */
+export class MemoryState {
+  readonly #ofApps = new Map<string, Map<string, string>>()
+  readonly #ofUsers = new Map<string, Map<string, string>>()
+
+  apply(session: MemorySession, changes: readonly StateChange[]): void {
+    for (const { scope, key, json } of changes) {
+      const state = this.of(session, scope)
+      if (json === undefined) state.delete(key)
+      else state.set(key, json)
+    }
+  }
+
+  of({ key, state }: MemorySession, scope: StateScope): Map<string, string> {
+    if (scope === 'session') return state
+    const [shared, name] =
+      scope === 'app'
+        ? [this.#ofApps, key.appName]
+        : [this.#ofUsers, JSON.stringify([key.appName, key.userId])]
+    const found = shared.get(name) ?? new Map<string, string>()
+    shared.set(name, found)
+    return found
+  }
+
+  /** Deletes the state of a user and returns how many keys it had. */
+  deleteUser(appName: string, userId: string): number {
+    const name = JSON.stringify([appName, userId])
+    const { size = 0 } = this.#ofUsers.get(name) ?? {}
+    this.#ofUsers.delete(name)
+    return size
+  }
+}
+
+/** A session as it is loaded. */
+export function viewOf(state: MemoryState, session: MemorySession, options: LoadOptions): Session {
+  const { budgetTokens, maxMessages, steady, throughSeq } = options
+  const known = throughSeq === undefined ? session.messages : session.messages.slice(0, throughSeq)
+  const { messages, cut } = tokenBudgetTruncate(known, budgetTokens, { maxMessages, steady })
+  const scopes: readonly StateScope[] = ['app', 'user', 'session']
+  const entries = scopes.flatMap(scope =>
+    Array.from(state.of(session, scope), ([key, json]) => ({ scope, key, json })),
+  )
+  return {
+    key: { ...session.key },
+    state: joinState(entries),
+    messages: clone(messages),
+    totalMessages: known.length,
+    ...defined({ cut }),
+    ...titled(session),
+    createdAt: session.createdAt,
+    updatedAt: session.updatedAt,
+  }
+}
+
+/** Token calibration in memory. */
+export class MemoryCalibration implements CalibrationStore {
+  readonly #assertOpen: () => void
+  readonly #models = new Map<string, { bytes: number; tokens: number }>()
+
+  constructor(assertOpen: () => void) {
+    this.#assertOpen = assertOpen
+  }
+
+  async read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
+    this.#assertOpen()
+    const found = this.#models.get(model)
+    return found === undefined ? undefined : { ...found }
+  }
+
+  async record(model: string, bytes: number, tokens: number): Promise<void> {
+    this.#assertOpen()
+    const sum = this.#models.get(model) ?? { bytes: 0, tokens: 0 }
+    this.#models.set(model, { bytes: sum.bytes + bytes, tokens: sum.tokens + tokens })
+  }
 }
 
 /** The ledger after the changes of a step, and the places of the changed calls. */

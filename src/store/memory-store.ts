@@ -4,7 +4,6 @@
  */
 
 import { defined } from '../base/defined.js'
-import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
   OpenedRun,
@@ -34,20 +33,22 @@ import type {
 import { countMessageTokens } from '../session/tokens.js'
 import { LeaseHolder, type OpeningAttempt } from './hold-lease.js'
 import { isFound, readCursor, tidyTitle, writeCursor } from './listing.js'
-import { MemoryCalibration, MemoryRuns } from './memory-runs.js'
+import { MemoryRuns } from './memory-runs.js'
 import {
   add,
   changeCalls,
   clone,
+  MemoryCalibration,
   type MemorySession,
+  MemoryState,
   newestFirst,
   summarize,
-  titled,
+  viewOf,
 } from './memory-sessions.js'
 import { keyText, MemoryTickets } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { clockAheadMs, noCounts } from './sql-erase.js'
-import { joinState, type StateChange, type StateScope, splitDelta } from './state-scopes.js'
+import { type StateChange, splitDelta } from './state-scopes.js'
 import {
   leaseLost,
   sessionBusy,
@@ -66,8 +67,7 @@ interface Change {
 
 export class MemoryStore implements SessionStore {
   readonly #sessions = new Map<string, MemorySession>()
-  readonly #appState = new Map<string, Map<string, string>>()
-  readonly #userState = new Map<string, Map<string, string>>()
+  readonly #state = new MemoryState()
   readonly #tickets: MemoryTickets
   readonly #leases: LeaseHolder
   readonly #runs = new MemoryRuns({
@@ -95,14 +95,14 @@ export class MemoryStore implements SessionStore {
     if (this.#sessions.has(keyText(key))) throw sessionExists(key)
     const session = this.#newSession(key, tidyTitle(options.title))
     session.nestedIn = options.nestedIn
-    this.#apply(session, changes)
-    return this.#view(session, {})
+    this.#state.apply(session, changes)
+    return viewOf(this.#state, session, {})
   }
 
   async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
     this.#assertOpen()
     const session = this.#sessions.get(keyText(key))
-    return session === undefined ? undefined : this.#view(session, options)
+    return session === undefined ? undefined : viewOf(this.#state, session, options)
   }
 
   async readMessages(key: SessionKey, options: ReadOptions = {}): Promise<StoredMessage[]> {
@@ -146,7 +146,7 @@ export class MemoryStore implements SessionStore {
     fork.state = new Map(source.state)
     fork.messages = source.messages.slice(0, throughSeq)
     fork.seqById = new Map([...source.seqById].filter(([, seq]) => seq <= fork.messages.length))
-    return this.#view(fork, {})
+    return viewOf(this.#state, fork, {})
   }
 
   async describeSession(key: SessionKey): Promise<SessionSummary | undefined> {
@@ -197,9 +197,7 @@ export class MemoryStore implements SessionStore {
     add(counts, this.#runs.deleteRunsOf({ appName, userId }))
     for (const app of apps) {
       const own = [...this.#sessions.values()].some(({ key }) => key.appName === app && key.userId === userId)
-      const name = JSON.stringify([app, userId])
-      if (!own) counts.stateKeys += this.#userState.get(name)?.size ?? 0
-      if (!own) this.#userState.delete(name)
+      if (!own) counts.stateKeys += this.#state.deleteUser(app, userId)
     }
     return { ...counts, at: Date.now(), residue: 'none' }
   }
@@ -217,7 +215,7 @@ export class MemoryStore implements SessionStore {
       nestedIn === undefined &&
       updatedAt < now - (sessionsMs ?? now) &&
       !this.#tickets.isTaken(key) &&
-      !this.#runs.unfinishedOf(key).some(({ state }) => state === 'queued')
+      this.#runs.isQueueEmpty(key)
     const idle = own.filter(isIdle)
     for (const { key } of idle) this.#remove(key, noCounts())
     const pruned =
@@ -262,16 +260,10 @@ export class MemoryStore implements SessionStore {
     return this.#change(key, { message, delta: [], fence })
   }
 
-  /** Why a run is not opened now, if it is not. `isFree`: nobody else holds the lease. */
   #answerTo(opening: RunOpening, isFree: boolean): OpeningAttempt | undefined {
     this.#assertOpen()
-    if (this.#runs.isKnown(opening.runId)) return { answer: { known: true } }
-    const others = this.#runs.unfinishedOf(opening.key)
-    const running = others.flatMap(({ runId, state }) => (state === 'running' ? [runId] : []))
-    if (isFree && running.length > 0) return { answer: { unfinished: running } }
-    const hasQueue = others.some(({ state }) => state === 'queued')
-    if (opening.orQueue && (hasQueue || !isFree)) return { answer: { queued: this.#queue(opening) } }
-    return isFree && hasQueue ? 'busy' : undefined
+    const answer = this.#runs.answerTo(opening, isFree)
+    return answer === 'queue' ? { answer: { queued: this.#queue(opening) } } : answer
   }
 
   #open(opening: RunOpening, ticket: number): OpeningAttempt {
@@ -375,7 +367,7 @@ export class MemoryStore implements SessionStore {
     const seq = copy ? this.#place(session, copy.id) : session.messages.length
     if (copy) session.messages[seq - 1] = Object.assign(copy, { seq, tokens: countMessageTokens(copy) })
     if (copy?.id !== undefined) session.seqById.set(copy.id, seq)
-    this.#apply(session, delta)
+    this.#state.apply(session, delta)
     session.updatedAt = Date.now()
     return { seq }
   }
@@ -392,44 +384,5 @@ export class MemoryStore implements SessionStore {
   #place(session: MemorySession, id: string | undefined): number {
     const same = id === undefined ? undefined : session.seqById.get(id)
     return same ?? session.messages.length + 1
-  }
-
-  #apply(session: MemorySession, changes: readonly StateChange[]): void {
-    for (const { scope, key, json } of changes) {
-      const state = this.#stateOf(session, scope)
-      if (json === undefined) state.delete(key)
-      else state.set(key, json)
-    }
-  }
-
-  #stateOf({ key, state }: MemorySession, scope: StateScope): Map<string, string> {
-    if (scope === 'session') return state
-    const [shared, name] =
-      scope === 'app'
-        ? [this.#appState, key.appName]
-        : [this.#userState, JSON.stringify([key.appName, key.userId])]
-    const found = shared.get(name) ?? new Map<string, string>()
-    shared.set(name, found)
-    return found
-  }
-
-  #view(session: MemorySession, options: LoadOptions): Session {
-    const { budgetTokens, maxMessages, steady, throughSeq } = options
-    const known = throughSeq === undefined ? session.messages : session.messages.slice(0, throughSeq)
-    const { messages, cut } = tokenBudgetTruncate(known, budgetTokens, { maxMessages, steady })
-    const scopes: readonly StateScope[] = ['app', 'user', 'session']
-    const entries = scopes.flatMap(scope =>
-      Array.from(this.#stateOf(session, scope), ([key, json]) => ({ scope, key, json })),
-    )
-    return {
-      key: { ...session.key },
-      state: joinState(entries),
-      messages: clone(messages),
-      totalMessages: known.length,
-      ...defined({ cut }),
-      ...titled(session),
-      createdAt: session.createdAt,
-      updatedAt: session.updatedAt,
-    }
   }
 }

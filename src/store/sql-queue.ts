@@ -6,6 +6,7 @@ import { isRecord } from '../base/is-record.js'
 import type { Message, SessionKey } from '../session/message.js'
 import type {
   AbandonedQuery,
+  QueuedPlace,
   QueuedRun,
   RunBegin,
   RunEventRecord,
@@ -14,7 +15,7 @@ import type {
 } from '../session/run-store.js'
 import { storableJson } from './check-input.js'
 import type { OpeningAttempt } from './hold-lease.js'
-import { messageToRow } from './rows.js'
+import { type MessageRow, messageToRow } from './rows.js'
 import type { AppendSql } from './sql-append.js'
 import {
   type Dialect,
@@ -27,7 +28,7 @@ import {
   textIn,
   touched,
 } from './sql-database.js'
-import { endedStatement, eventRows, insertEvents, withPlace } from './sql-event-rows.js'
+import { type EventRow, endedStatement, eventRows, insertEvents, withPlace } from './sql-event-rows.js'
 import { ensureSession } from './sql-sessions.js'
 import { isBelievable } from './sql-tickets.js'
 import { leaseLost, sessionNotFound } from './store-errors.js'
@@ -44,105 +45,128 @@ export interface QueueParts {
 }
 
 /** The ways to accept a run: serialized once, because a task may run again. */
-export function openingTasks(parts: QueueParts, opening: RunOpening) {
-  const { dialect } = parts
-  const { key, runId, message, orQueue } = opening
-  const names = namesOf(key)
-  const row = messageToRow(message)
-  const events = eventRows(opening.events)
-  const input = opening.input === undefined ? null : storableJson('input', { input: opening.input })
+export class OpeningTasks {
+  readonly row: MessageRow
+  readonly events: readonly EventRow[]
+  /** What is kept of the input of a run that begins at once. */
+  readonly input: string | null
+  readonly #parts: QueueParts
+  readonly #opening: RunOpening
+  readonly #names: readonly [string, string, string]
+
+  constructor(parts: QueueParts, opening: RunOpening) {
+    this.#parts = parts
+    this.#opening = opening
+    this.#names = namesOf(opening.key)
+    this.row = messageToRow(opening.message)
+    this.events = eventRows(opening.events)
+    this.input = opening.input === undefined ? null : storableJson('input', { input: opening.input })
+  }
+
+  /** Takes a ticket and opens the run, or says why not. */
+  *take(ttlMs: number): Task<OpeningAttempt> {
+    return yield* this.open(yield* this.#parts.takeTicket(this.#opening.key, ttlMs))
+  }
 
   /** Opens the run of a ticket that was just taken, or says why not. */
-  function* open(ticket: number): Task<OpeningAttempt> {
-    if (yield* isKnown()) return yield* refused(ticket, { answer: { known: true } })
-    const others = yield* unfinished()
+  *open(ticket: number): Task<OpeningAttempt> {
+    if (yield* this.#isKnown()) return yield* this.#refused(ticket, { answer: { known: true } })
+    const { key, orQueue } = this.#opening
+    const others = yield* this.#unfinished()
     // The ticket of a late holder is deleted only when another run is granted the lease.
-    const isFree = others.isEmpty || (yield* parts.isFree(key, ticket))
-    const held = yield* heldBack(ticket, others, isFree)
+    const isFree = others.isEmpty || (yield* this.#parts.isFree(key, ticket))
+    const held = yield* this.#heldBack(ticket, others, isFree)
     if (held !== undefined) return held
-    if (isFree && (yield* parts.isFirst(key, ticket))) return yield* fill(ticket)
-    return orQueue ? yield* queue(ticket) : { ticket }
+    if (isFree && (yield* this.#parts.isFirst(key, ticket))) return yield* this.#fill(ticket)
+    return orQueue ? yield* this.#queue(ticket) : { ticket }
   }
 
   /** Opens the run of a ticket that has become the first. */
-  function* begin(ticket: number): Task<OpeningAttempt> {
-    if (yield* isKnown()) return yield* refused(ticket, { answer: { known: true } })
-    return (yield* heldBack(ticket, yield* unfinished(), true)) ?? (yield* fill(ticket))
+  *begin(ticket: number): Task<OpeningAttempt> {
+    if (yield* this.#isKnown()) return yield* this.#refused(ticket, { answer: { known: true } })
+    const held = yield* this.#heldBack(ticket, yield* this.#unfinished(), true)
+    return held ?? (yield* this.#fill(ticket))
   }
 
-  function* unfinished(): Task<Unfinished> {
-    const others = yield sql(UNFINISHED, ...names)
+  /** Accepts the run without a lease, always at the end of the queue. */
+  *queueOnly(): Task<QueueAnswer> {
+    const ticket = yield* this.#parts.takeTicket(this.#opening.key, 1)
+    if (!(yield* this.#isKnown())) return yield* this.#queue(ticket)
+    yield this.#parts.giveBack(this.#opening.key, ticket)
+    return { answer: { known: true } }
+  }
+
+  *#unfinished(): Task<Unfinished> {
+    const others = yield sql(UNFINISHED, ...this.#names)
     const running = others.flatMap(other => (other.state === 'running' ? [textIn(other, 'run_id')] : []))
     const hasQueue = others.some(({ state }) => state === 'queued')
     return { running, hasQueue, isEmpty: others.length === 0 }
   }
 
   /** What other runs of the session lead to, if they do not let this one begin. */
-  function* heldBack(
+  *#heldBack(
     ticket: number,
     { running, hasQueue }: Unfinished,
     isFree: boolean,
   ): Task<OpeningAttempt | undefined> {
-    if (isFree && running.length > 0) return yield* refused(ticket, { answer: { unfinished: running } })
-    if (orQueue && (hasQueue || !isFree)) return yield* queue(ticket)
-    return isFree && hasQueue ? yield* refused(ticket, 'busy') : undefined
+    if (isFree && running.length > 0) return yield* this.#refused(ticket, { answer: { unfinished: running } })
+    if (this.#opening.orQueue && (hasQueue || !isFree)) return yield* this.#queue(ticket)
+    return isFree && hasQueue ? yield* this.#refused(ticket, 'busy') : undefined
   }
 
   /** The run is stored before its message: it records how many messages came before. */
-  function* fill(ticket: number): Task<OpeningAttempt> {
-    yield* ensureSession(dialect, key, opening.title)
-    const isNew = yield* accept({ state: 'running', place: ticket, input })
-    if (!isNew) return yield* refused(ticket, { answer: { known: true } })
-    yield* insertEvents(dialect, runId, events)
-    return { ticket, seq: yield* parts.append.appendTask({ key, row, changes: [], fence: ticket }) }
+  *#fill(ticket: number): Task<OpeningAttempt> {
+    const { dialect, append } = this.#parts
+    const { key, runId, title } = this.#opening
+    yield* ensureSession(dialect, key, title)
+    const isNew = yield* this.#accept('running', ticket, this.input)
+    if (!isNew) return yield* this.#refused(ticket, { answer: { known: true } })
+    yield* insertEvents(dialect, runId, this.events)
+    return { ticket, seq: yield* append.appendTask({ key, row: this.row, changes: [], fence: ticket }) }
   }
 
   /** Stores the run at the end of the queue, and gives the ticket back. */
-  function* queue(ticket: number): Task<{ answer: { queued: number } | { known: true } }> {
-    yield* ensureSession(dialect, key, opening.title)
-    yield sql(`UPDATE lango_sessions SET ${touched(dialect)} WHERE ${SESSION_KEY}`, ...names)
-    const kept = storableJson('input', { message, input: opening.input })
-    const isNew = yield* accept({ state: 'queued', place: ticket, input: kept })
-    yield parts.giveBack(key, ticket)
+  *#queue(ticket: number): Task<QueueAnswer> {
+    const { dialect } = this.#parts
+    const { key, runId, title, message, input, orQueue, events } = this.#opening
+    yield* ensureSession(dialect, key, title)
+    yield sql(`UPDATE lango_sessions SET ${touched(dialect)} WHERE ${SESSION_KEY}`, ...this.#names)
+    const isNew = yield* this.#accept('queued', ticket, storableJson('input', { message, input }))
+    yield this.#parts.giveBack(key, ticket)
     if (!isNew) return { answer: { known: true } }
-    const [line] = yield sql(QUEUE_LENGTH, ...names)
+    const [line] = yield sql(QUEUE_LENGTH, ...this.#names)
     const queued = numberIn(line, 'length')
-    yield* insertEvents(dialect, runId, eventRows(withPlace(orQueue?.events ?? opening.events, queued)))
+    yield* insertEvents(dialect, runId, eventRows(withPlace(orQueue?.events ?? events, queued)))
     return { answer: { queued } }
   }
 
-  /** Accepts the run without a lease, always at the end of the queue. */
-  function* queueOnly(): Task<{ answer: { queued: number } | { known: true } }> {
-    const ticket = yield* parts.takeTicket(key, 1)
-    if (!(yield* isKnown())) return yield* queue(ticket)
-    yield parts.giveBack(key, ticket)
-    return { answer: { known: true } }
-  }
-
-  function* refused(ticket: number, attempt: OpeningAttempt): Task<OpeningAttempt> {
-    yield parts.giveBack(key, ticket)
+  *#refused(ticket: number, attempt: OpeningAttempt): Task<OpeningAttempt> {
+    yield this.#parts.giveBack(this.#opening.key, ticket)
     return attempt
   }
 
-  function* isKnown(): Task<boolean> {
-    return (yield sql('SELECT run_id FROM lango_runs WHERE run_id = ?', runId)).length > 0
+  *#isKnown(): Task<boolean> {
+    return (yield sql('SELECT run_id FROM lango_runs WHERE run_id = ?', this.#opening.runId)).length > 0
   }
 
   /** `false` when another process has just stored a run with this id. */
-  function* accept({ state, place, input: kept }: Accepted): Task<boolean> {
+  *#accept(state: 'queued' | 'running', place: number, input: string | null): Task<boolean> {
+    const { now, forKeyShare } = this.#parts.dialect
     const rows = yield sql(
       `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq, state, place, input)
-        SELECT CAST(? AS TEXT), app_name, user_id, session_id, ${dialect.now},
+        SELECT CAST(? AS TEXT), app_name, user_id, session_id, ${now},
           CASE WHEN CAST(? AS TEXT) = 'queued' THEN NULL ELSE message_count END, CAST(? AS TEXT), CAST(? AS BIGINT),
-          CAST(? AS TEXT) FROM lango_sessions WHERE ${SESSION_KEY}${dialect.forKeyShare}
+          CAST(? AS TEXT) FROM lango_sessions WHERE ${SESSION_KEY}${forKeyShare}
         ON CONFLICT (run_id) DO NOTHING RETURNING run_id`,
-      ...[runId, state, state, place, kept],
-      ...names,
+      ...[this.#opening.runId, state, state, place, input],
+      ...this.#names,
     )
     return rows.length > 0
   }
+}
 
-  return { row, events, input, open, begin, queue, queueOnly, refused }
+interface QueueAnswer {
+  answer: QueuedPlace | { known: true }
 }
 
 /** Runs of a session that have not ended. */
@@ -150,12 +174,6 @@ interface Unfinished {
   running: string[]
   hasQueue: boolean
   isEmpty: boolean
-}
-
-interface Accepted {
-  state: 'queued' | 'running'
-  place: number
-  input: string | null
 }
 
 /** Begins a queued run under a lease. Locks in the order of the steps: ticket, run, session. */

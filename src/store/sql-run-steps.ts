@@ -20,7 +20,7 @@ import { messageToRow } from './rows.js'
 import { callRows, changeCallsTask, readPlaces } from './sql-calls.js'
 import { numberIn, type SqlDatabase, type Task, textIn } from './sql-database.js'
 import { type EventRow, eventRows } from './sql-event-rows.js'
-import { beginTask, openingTasks, type QueueParts } from './sql-queue.js'
+import { beginTask, OpeningTasks, type QueueParts } from './sql-queue.js'
 import { isLongRequest, KnownParts, partsOfRun, saveRequestTask, splitAgainst } from './sql-requests.js'
 import { observationStatement } from './sql-runs.js'
 import { fitsStatement, openStatement, type StepRows, stepStatement } from './sql-step-statements.js'
@@ -46,9 +46,9 @@ export class RunWriter {
   }
 
   opening(opening: RunOpening): OpeningAttempts {
-    const tasks = openingTasks(this.#parts, opening)
+    const tasks = new OpeningTasks(this.#parts, opening)
     const open = async (ttlMs: number) => {
-      const task = () => openTask(this.#parts, opening, ttlMs, tasks)
+      const task = () => tasks.take(ttlMs)
       if (!this.#isRemote) return this.#database.write(task)
       const opened = await this.#orElse(() => openInOneTrip(this.#parts, opening, ttlMs, tasks), task)
       // A new run has no parts yet.
@@ -59,8 +59,8 @@ export class RunWriter {
   }
 
   async queue(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
-    const { queueOnly } = openingTasks(this.#parts, opening)
-    const { answer } = await this.#database.write(queueOnly)
+    const tasks = new OpeningTasks(this.#parts, opening)
+    const { answer } = await this.#database.write(() => tasks.queueOnly())
     return answer
   }
 
@@ -164,19 +164,7 @@ function* callsTask({ append, dialect }: StepParts, step: RunStep, rows: StepRow
   return yield* changeCallsTask(dialect, yield* append.lockTask(step.key, step.fence), rows.calls)
 }
 
-type OpeningTasks = ReturnType<typeof openingTasks>
-
-/** Takes a ticket and, if it is the first, opens the run. */
-function* openTask(
-  parts: StepParts,
-  { key }: RunOpening,
-  ttlMs: number,
-  { open }: OpeningTasks,
-): Task<OpeningAttempt> {
-  return yield* open(yield* parts.takeTicket(key, ttlMs))
-}
-
-/** The same in two statements, for PostgreSQL. The second sees every ticket, because the first waited for its turn. */
+/** Takes a ticket and opens the run in two statements, for PostgreSQL. The second sees every ticket, because the first waited for its turn. */
 function* openInOneTrip(
   parts: StepParts,
   opening: RunOpening,
