@@ -229,9 +229,7 @@ export const RUN_COMMANDS: CommandSpec = {
       ],
       options: [JSON_OPTION],
       shared: ['app', 'config', 'trust', 'store'],
-      examples: [
-        ['lango runs answer 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11 call_1 once', 'approve this call'],
-      ],
+      examples: [['lango runs answer 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11 call_1 once', 'approve this call']],
       run: async (words, flags) => (await import('./runs.js')).answerRun(words, flags),
     },
   ],

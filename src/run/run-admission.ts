@@ -16,7 +16,7 @@ import {
 /** Everything that one write of a store can do for runs; without it nothing is queued in the store. */
 export type DurableStore = SessionStore &
   Required<Pick<SessionStore, 'openRun' | 'queueRun' | 'beginRun'>> & {
-    runs: Required<Pick<SessionStore['runs'], 'listQueued' | 'listAbandoned' | 'endQueued'>>
+    runs: Required<Pick<SessionStore['runs'], 'listQueued' | 'listUnfinished' | 'endQueued'>>
   }
 
 /** A run that has begun under a lease. */
@@ -119,7 +119,7 @@ const MOST_ATTEMPTS = 5
 
 export function isDurable(store: SessionStore): store is DurableStore {
   const { openRun, queueRun, beginRun, runs } = store
-  return [openRun, queueRun, beginRun, runs.listQueued, runs.listAbandoned, runs.endQueued].every(Boolean)
+  return [openRun, queueRun, beginRun, runs.listQueued, runs.listUnfinished, runs.endQueued].every(Boolean)
 }
 
 async function refuseIfBusy(store: SessionStore, key: SessionKey): Promise<void> {

@@ -160,7 +160,7 @@ export class Runs {
   async sweep(): Promise<void> {
     const { appName, logger } = this.#host
     try {
-      const runs = (await this.#store?.runs.listAbandoned({ appName })) ?? []
+      const runs = (await this.#store?.runs.listUnfinished({ appName, abandoned: true })) ?? []
       for (const run of runs) await this.checkLife(run)
     } catch (error) {
       logger.warn('Abandoned runs could not be looked for', { error: messageOf(error) })

@@ -197,9 +197,13 @@ export interface RunSummary {
   place?: number
 }
 
-export interface AbandonedQuery {
+export interface UnfinishedQuery {
   appName: string
+  /** Only those of one session. */
   key?: SessionKey
+  /** Only those of sessions whose lease nobody holds or waits for. */
+  abandoned?: boolean
+  /** Default 100. */
   limit?: number
 }
 
@@ -216,10 +220,9 @@ export interface RunStore {
    */
   saveStep?(step: RunStep): Promise<SavedStep>
   /**
-   * Runs of an app that are queued, or begun and not ended, while nobody holds the lease of their session or waits for
-   * it; oldest first. With `key`, those of one session. Default limit 100.
+   * Runs of an app that are queued, or begun and not ended, in the order of their acceptance.
    */
-  listAbandoned?(query: AbandonedQuery): Promise<RunSummary[]>
+  listUnfinished?(query: UnfinishedQuery): Promise<RunSummary[]>
   /** The queued runs of a session, in order. Default limit 100. */
   listQueued?(key: SessionKey, options?: { limit?: number }): Promise<QueuedRun[]>
   /** Ends a run that is still queued with these events; `false` when it is not queued. */

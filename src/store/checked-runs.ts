@@ -1,7 +1,6 @@
 /** The part of `checked-store.ts` that concerns runs. */
 import type { SessionKey } from '../session/message.js'
 import type {
-  AbandonedQuery,
   QueuedRun,
   RunEventRecord,
   RunSignal,
@@ -10,6 +9,7 @@ import type {
   RunSummary,
   SavedStep,
   ToolCallRecord,
+  UnfinishedQuery,
 } from '../session/run-store.js'
 import type { CalibrationStore } from '../session/session-store.js'
 import {
@@ -60,13 +60,13 @@ export class CheckedRuns implements RunStore {
     return checked(check, () => this.#runs.appendEvents(key, runId, events))
   }
 
-  listAbandoned(query: AbandonedQuery): Promise<RunSummary[]> {
+  listUnfinished(query: UnfinishedQuery): Promise<RunSummary[]> {
     const check = () => {
       checkName('appName', query.appName)
       if (query.key !== undefined) checkKey(query.key)
       checkLimit(query)
     }
-    return checked(check, () => this.#runs.listAbandoned(query))
+    return checked(check, () => this.#runs.listUnfinished(query))
   }
 
   listQueued(key: SessionKey, options: { limit?: number } = {}): Promise<QueuedRun[]> {

@@ -1,7 +1,6 @@
 import { defined } from '../base/defined.js'
 import type { Message, SessionKey } from '../session/message.js'
 import type {
-  AbandonedQuery,
   QueuedRun,
   RunBegin,
   RunEventRecord,
@@ -12,6 +11,7 @@ import type {
   RunStore,
   RunSummary,
   ToolCallRecord,
+  UnfinishedQuery,
 } from '../session/run-store.js'
 import type { EraseCounts, UserKey } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
@@ -143,13 +143,13 @@ export class MemoryRuns implements RunStore {
     if (unfinished?.size === 0) this.#unfinished.delete(owner)
   }
 
-  async listAbandoned({ appName, key, limit = 100 }: AbandonedQuery): Promise<RunSummary[]> {
+  async listUnfinished({ appName, key, abandoned, limit = 100 }: UnfinishedQuery): Promise<RunSummary[]> {
     this.#host.assertOpen()
     const owner = key && keyText(key)
     return [...this.#runs]
       .filter(([, { state }]) => state === 'queued' || state === 'running')
       .filter(([, run]) => run.key?.appName === appName && (owner ?? run.owner) === run.owner)
-      .filter(([, run]) => run.key && !this.#host.isLeased(run.key))
+      .filter(([, run]) => run.key && !(abandoned && this.#host.isLeased(run.key)))
       .sort(([, one], [, other]) => one.place - other.place)
       .slice(0, limit)
       .flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])

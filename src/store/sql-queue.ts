@@ -5,13 +5,13 @@
 import { isRecord } from '../base/is-record.js'
 import type { Message, SessionKey } from '../session/message.js'
 import type {
-  AbandonedQuery,
   QueuedPlace,
   QueuedRun,
   RunBegin,
   RunEventRecord,
   RunInputRecord,
   RunOpening,
+  UnfinishedQuery,
 } from '../session/run-store.js'
 import { storableJson } from './check-input.js'
 import type { OpeningAttempt } from './hold-lease.js'
@@ -242,18 +242,19 @@ export function rowToQueued(key: SessionKey, row: Row): QueuedRun[] {
   return [{ runId: textIn(row, 'run_id'), key: { appName, userId, sessionId }, message, input, queuedAt }]
 }
 
-/** The conditions of `listAbandoned`, for runs `r`. */
-export function abandonedConditions(
+/** The conditions of `listUnfinished`, for runs `r`. */
+export function unfinishedConditions(
   { now }: Dialect,
-  { appName, key, limit = 100 }: AbandonedQuery,
+  { appName, key, abandoned = false, limit = 100 }: UnfinishedQuery,
 ): { text: string; parameters: SqlValue[] } {
   const ofSession = key ? ' AND r.user_id = ? AND r.session_id = ?' : ''
+  const isLeft = abandoned
+    ? ` AND NOT EXISTS (SELECT 1 FROM lango_leases l WHERE l.app_name = r.app_name AND l.user_id = r.user_id
+          AND l.session_id = r.session_id AND l.expires_at > ${now} AND l.${isBelievable(now)})`
+    : ''
   return {
     text: `r.app_name = ?${ofSession} AND r.state <> 'finished' AND r.state IN ('queued', 'running')
-      AND r.deleted_at IS NULL AND NOT EXISTS (
-        SELECT 1 FROM lango_leases l WHERE l.app_name = r.app_name AND l.user_id = r.user_id
-          AND l.session_id = r.session_id AND l.expires_at > ${now} AND l.${isBelievable(now)}
-      ) ORDER BY COALESCE(r.place, 0), r.started_at, r.run_id LIMIT ?`,
+      AND r.deleted_at IS NULL${isLeft} ORDER BY COALESCE(r.place, 0), r.started_at, r.run_id LIMIT ?`,
     parameters: [appName, ...(key ? [key.userId, key.sessionId] : []), limit],
   }
 }

@@ -1,6 +1,5 @@
 import type { SessionKey } from '../session/message.js'
 import type {
-  AbandonedQuery,
   QueuedRun,
   RunEventRecord,
   RunSignal,
@@ -8,6 +7,7 @@ import type {
   RunStore,
   RunSummary,
   ToolCallRecord,
+  UnfinishedQuery,
 } from '../session/run-store.js'
 import type { CalibrationStore, Observation } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
@@ -23,7 +23,13 @@ import {
   textIn,
 } from './sql-database.js'
 import { type EventRow, eventRows, insertEvents, readEventRows } from './sql-event-rows.js'
-import { abandonedConditions, endQueuedTask, QUEUE_PLACE, queuedStatement, rowToQueued } from './sql-queue.js'
+import {
+  endQueuedTask,
+  QUEUE_PLACE,
+  queuedStatement,
+  rowToQueued,
+  unfinishedConditions,
+} from './sql-queue.js'
 import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
@@ -73,8 +79,8 @@ export class SqlRuns implements RunStore {
     return rows.map(rowToSummary)
   }
 
-  async listAbandoned(query: AbandonedQuery): Promise<RunSummary[]> {
-    const { text, parameters } = abandonedConditions(this.#database.dialect, query)
+  async listUnfinished(query: UnfinishedQuery): Promise<RunSummary[]> {
+    const { text, parameters } = unfinishedConditions(this.#database.dialect, query)
     const rows = await this.#database.run(sql(`${SUMMARY} WHERE ${text}`, ...parameters))
     return rows.map(rowToSummary)
   }

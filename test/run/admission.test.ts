@@ -38,7 +38,9 @@ async function collect(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
 
 async function userTexts(store: SessionStore, sessionId: string): Promise<(string | undefined)[]> {
   const messages = await store.readMessages({ appName: 'lango', userId: 'user', sessionId })
-  return messages.filter(({ role, extra }) => role === 'user' && !extra?.synthetic).map(({ content }) => content)
+  return messages
+    .filter(({ role, extra }) => role === 'user' && !extra?.synthetic)
+    .map(({ content }) => content)
 }
 
 async function untilStarted(runtime: Runtime, runId: string): Promise<void> {

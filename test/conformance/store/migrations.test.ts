@@ -156,7 +156,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     const store = await openStore(started.url)
     expect(await store.runs.findRun('ended')).toMatchObject({ state: 'finished', finished: true })
     expect(await store.runs.findRun('open')).toMatchObject({ state: 'running', finished: false })
-    expect(await store.runs.listAbandoned?.({ appName: 'app' })).toEqual([])
+    expect(await store.runs.listUnfinished?.({ abandoned: true, appName: 'app' })).toEqual([])
     await store.runs.appendEvents(key, 'open', [{ seq: 2, type: 'run-finish' }])
     expect(await store.runs.findRun('open')).toMatchObject({ state: 'finished', finished: true })
     const run = { key, runId: 'new', message: { role: 'user', content: 'Hello', timestamp: 1, id: 'e1' } }

@@ -262,11 +262,13 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     const other = await opened(place.store, run(held, 3))
     await first.lease.release()
     const listed = async (query: { key?: SessionKey; limit?: number } = {}) =>
-      (await place.store.runs.listAbandoned?.({ appName, ...query }))?.map(({ runId }) => runId)
+      (await place.store.runs.listUnfinished?.({ abandoned: true, appName, ...query }))?.map(
+        ({ runId }) => runId,
+      )
     expect(await listed()).toEqual(names.slice(0, 3))
     expect(await listed({ limit: 2 })).toEqual(names.slice(0, 2))
     expect(await listed({ key: one })).toEqual([names[2]])
-    expect(await place.store.runs.listAbandoned?.({ appName, key: two })).toMatchObject([
+    expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName, key: two })).toMatchObject([
       { state: 'running', key: two },
       { state: 'queued', place: 1 },
     ])
@@ -283,7 +285,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     await place.store.queueRun?.(run)
     expect(await place.store.deleteSession(key)).toBe(true)
     expect(await place.store.runs.findRun(run.runId)).toBeUndefined()
-    expect(await place.store.runs.listAbandoned?.({ appName: key.appName })).toEqual([])
+    expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName: key.appName })).toEqual([])
     expect(await place.store.queueRun?.(run)).toEqual({ known: true })
   })
 
@@ -332,7 +334,7 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
       store.queueRun?.({ ...opening(key), runId: '' }),
       store.openRun?.({ ...opening(key), orQueue: { events: [{ seq: -1 }] } }),
       store.beginRun?.({ key, runId: 'r', fence: 0, message: question('q'), events: [] }),
-      store.runs.listAbandoned?.({ appName: '' }),
+      store.runs.listUnfinished?.({ abandoned: true, appName: '' }),
       store.runs.listQueued?.(key, { limit: 0 }),
       store.runs.endQueued?.('', []),
     ]
@@ -433,12 +435,12 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
     const child = runScript('store-child.ts', ['accept', place.url, appName, sessionId, '2000'])
     await child.untilLines(1)
     expect(child.lines, child.errors()).toEqual(['accepted'])
-    expect(await place.store.runs.listAbandoned?.({ appName })).toEqual([])
+    expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName })).toEqual([])
     child.process.kill('SIGKILL')
     await child.ended
     await vi.waitFor(
       async () =>
-        expect(await place.store.runs.listAbandoned?.({ appName })).toMatchObject([
+        expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName })).toMatchObject([
           { runId: `begun-${appName}`, state: 'running' },
           { runId: `queued-${appName}`, state: 'queued', place: 1 },
         ]),
