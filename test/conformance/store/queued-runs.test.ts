@@ -351,8 +351,6 @@ describe.each(DRIVERS)('queued runs in $name', driver => {
     expect(begun).toHaveLength(1)
     const places = outcomes.flatMap(outcome => ('queued' in outcome ? [outcome.queued] : []))
     expect(places.toSorted((one, other) => one - other)).toEqual([1, 2, 3, 4, 5, 6, 7])
-    const order = names.filter((_, index) => 'queued' in (outcomes[index] ?? {}))
-    order.sort((one, other) => places[order.indexOf(one)] ?? 0 - (places[order.indexOf(other)] ?? 0))
     const queued = await queuedIds(place.store, key)
     for (const [index, outcome] of outcomes.entries())
       if ('queued' in outcome) expect(queued?.[outcome.queued - 1]).toBe(orQueue(key, names[index]).runId)
@@ -446,6 +444,8 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
         ]),
       { timeout: 20_000 },
     )
+    const later = await open(place.store, orQueue(key, 'later'))
+    expect(later).toEqual({ unfinished: [`begun-${appName}`] })
     const lease = await place.store.acquireLease(key)
     await place.store.runs.appendEvents(key, `begun-${appName}`, [FINISH])
     const [queued] = (await place.store.runs.listQueued?.(key)) ?? []
