@@ -47,7 +47,7 @@ const ROOMS = {
     '^src/run/(run-event|run-signals)[.]ts$',
     '^src/session/',
     '^src/config/',
-    '^src/store/(open-store|store-errors)[.]ts$',
+    '^src/store/open-store[.]ts$',
     '^src/provider/repair/',
     '^src/testing/',
     '^src/server/(serve|security/server-token)[.]ts$',

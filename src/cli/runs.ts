@@ -4,7 +4,6 @@ import type { RunEvent } from '../run/run-event.js'
 import { answerStored, stopStored } from '../run/run-signals.js'
 import type { RunEventRecord, RunSummary, ToolCallRecord } from '../session/run-store.js'
 import { runEventPages } from '../session/session-pages.js'
-import { unsupported } from '../store/store-errors.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { type Flags, wholeNumber } from './command.js'
 import { called } from './next-command.js'
@@ -34,8 +33,7 @@ async function readRuns(opened: CommandStore, flags: Flags, limit: number): Prom
     const key = await findSession(opened, flags.session, flags.user)
     return store.runs.listRuns(key, { limit })
   }
-  if (!store.runs.listUnfinished) throw unsupported('listUnfinished')
-  const runs = await store.runs.listUnfinished({ appName, limit })
+  const runs = (await store.runs.listUnfinished?.({ appName, limit })) ?? []
   return flags.user === undefined ? runs : runs.filter(({ key }) => key.userId === flags.user)
 }
 

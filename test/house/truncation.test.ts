@@ -41,7 +41,7 @@ test('every truncation goes through fitToBudget', () => {
   // The first one is the example in its own comment.
   expect(filesWith(/\btokenBudgetTruncate\(/)).toEqual([
     'src/session/budget.ts',
-    'src/store/memory-store.ts',
+    'src/store/memory-sessions.ts',
     'src/store/sql-load.ts',
   ])
 })

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { openStore } from '../../src/store/open-store.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { lango } from './lango.js'
+
+// Starting processes takes long on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
+
+/** A store with a run that has ended, and one that is queued. */
+async function storeWithRuns() {
+  const folder = await temporaryFolder()
+  const url = `sqlite:${join(folder, 'lango.db')}`
+  const call = (...words: string[]) => lango([...words, '--store', url], { cwd: folder })
+  const first = await call('run', 'Hello', '--session', 's1', '--json')
+  const ended = JSON.parse(first.stdout.split('\n')[0] ?? '').runId as string
+  const queued = randomUUID()
+  const store = await openStore(url)
+  await store.queueRun?.({
+    key: { appName: 'lango', userId: 'user', sessionId: 's1' },
+    runId: queued,
+    message: { role: 'user', author: 'user', content: 'Later', timestamp: Date.now() },
+    events: [],
+    orQueue: {
+      events: [{ type: 'run-queued', userId: 'user', place: 1, sessionId: 's1', runId: queued, seq: 1 }],
+    },
+  })
+  await store.close()
+  return { ended, queued, call }
+}
+
+test('lists, shows and stops runs', async () => {
+  const { ended, queued, call } = await storeWithRuns()
+  const list = await call('runs')
+  expect(list.stdout).toContain(queued)
+  expect(list.stdout).toContain('queued (1)')
+  expect(list.stdout).not.toContain(ended)
+  const all = await call('runs', 'list', '--session', 's1', '--json')
+  expect(JSON.parse(all.stdout).runs).toMatchObject([
+    { runId: queued, state: 'queued', place: 1 },
+    { runId: ended, state: 'finished', finishReason: 'stop' },
+  ])
+  const shown = await call('runs', 'show', ended)
+  expect(shown.stdout).toContain('finished (stop)')
+  expect(JSON.parse((await call('runs', 'show', queued, '--json')).stdout).events).toMatchObject([
+    { type: 'run-queued', place: 1 },
+  ])
+  expect((await call('runs', 'stop', queued, ended)).stdout).toBe(
+    `${queued}: it was queued, and ended\n${ended}: it has ended already, finished (stop)\n`,
+  )
+  expect((await call('runs')).stderr).toContain('No run of the app "lango" is queued or running')
+})
+
+test('refuses what does not exist, and says what to do', async () => {
+  const { ended, call } = await storeWithRuns()
+  const unknown = await call('runs', 'show', randomUUID())
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('lango runs list') })
+  const answer = await call('runs', 'answer', ended, 'call-1', 'perhaps')
+  expect(answer).toMatchObject({ code: 1, stderr: expect.stringContaining('happened, run, leave') })
+  const late = await call('runs', 'answer', ended, 'call-1', 'once')
+  expect(late).toMatchObject({ code: 1, stderr: expect.stringContaining('waits for this answer') })
+})
