@@ -132,6 +132,7 @@ function startEvent(host: RunHost, key: SessionKey, input: RunInput): RunEvent {
     agent: host.rootAgent.name,
     model,
     ...(model.startsWith('demo/') ? { demo: true } : {}),
+    ...(input.request === undefined ? {} : { request: input.request }),
     sessionId: key.sessionId,
     runId: input.runId ?? randomUUID(),
     seq: 1,
