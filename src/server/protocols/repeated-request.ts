@@ -6,8 +6,9 @@
  * - Otherwise from the user, the route, the session and the bytes of the body, and from an earlier run of the session:
  *   equal bytes that are sent at once are one run, and equal messages after two answers are two runs.
  *
- * A repeated request gets the run that it repeats: one that has not ended, one that has failed within `retryMs`, and,
- * by a key or by the count of retries that OpenAI's clients send, one that has answered.
+ * A repeated request gets the run that it repeats: one that has not ended; within `retryMs` after its end one that has
+ * failed, or whose caller lost the connection before the answer; and, by a key or by the count of retries that OpenAI's
+ * clients send, one that has answered.
  */
 import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
@@ -92,21 +93,43 @@ interface Candidate {
   run: RunItem
   key: SessionKey
   isFailureFinal: boolean
+  /** The run has a session of its own, which is deleted when its answer was delivered. */
+  isAlone?: boolean
 }
 
 async function isAnswer(
   { runtime, limits }: ServerContext,
   { isRetry }: RequestMark,
-  { run, key, isFailureFinal }: Candidate,
+  { run, key, isFailureFinal, isAlone = false }: Candidate,
 ): Promise<boolean> {
   if (run.status !== 'finished') return true
-  if (!isRetry && !(isFailureFinal && run.finishReason === 'error')) return false
+  const isFailure = isFailureFinal && run.finishReason === 'error'
+  if (!isRetry && !isFailure && !isAlone && !undelivered.has(run.runId)) return false
   // The store keeps no time of a run's end: the last change of its session is the closest.
   const session = await runtime.store.describeSession(key)
   return Date.now() - Math.max(run.startedAt, session?.updatedAt ?? 0) <= limits.retryMs
 }
 
-/** The run of a request that names no session. Runs that have answered are passed over: each is in a session of its own. */
+/** Runs of this process whose caller lost the connection before the end of the answer. */
+const undelivered = new Set<string>()
+const MOST_UNDELIVERED = 10_000
+
+/** Resolves when the response is over: whether the caller of the run got all of it. */
+export function watchDelivery(c: Context<ServerEnv>, runId: string): Promise<boolean> {
+  const { outgoing } = c.env
+  return new Promise(resolve => {
+    outgoing.once('close', () => {
+      const isDelivered = outgoing.writableFinished
+      undelivered.delete(runId)
+      if (!isDelivered) undelivered.add(runId)
+      const [oldest] = undelivered
+      if (undelivered.size > MOST_UNDELIVERED && oldest !== undefined) undelivered.delete(oldest)
+      resolve(isDelivered)
+    })
+  })
+}
+
+/** The run of a request that names no session. Those that were answered are deleted, so that equal requests are different runs. */
 export async function runOfLoneRequest(
   context: ServerContext,
   mark: RequestMark,
@@ -118,7 +141,7 @@ export async function runOfLoneRequest(
     runId = derivedId(mark, `alone ${count}`)
     const found = await context.hub.find(runId)
     if (found?.key.userId !== userId) return { runId }
-    const candidate = { run: found.item, key: found.key, isFailureFinal: true }
+    const candidate = { run: found.item, key: found.key, isFailureFinal: true, isAlone: true }
     if (await isAnswer(context, mark, candidate)) return { runId, known: found.key }
   }
   throw new AgentError(

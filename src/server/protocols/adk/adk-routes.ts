@@ -17,7 +17,7 @@ import { notFound, Refusal } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { dataFrames, jsonInPieces, streamResponse } from '../../sse.js'
 import { badField, checkParts, readBody } from '../read-body.js'
-import { markOf, runOfRequest } from '../repeated-request.js'
+import { markOf, runOfRequest, watchDelivery } from '../repeated-request.js'
 import { afterStoring, type RunRequestOf, runHeaders, startRun, startStreamedRun } from '../start-run.js'
 import { type AdkEvent, type AdkRunOptions, adkRunEvents } from './adk-run.js'
 
@@ -68,7 +68,9 @@ async function startOnce(
 ): Promise<StartedRun> {
   const mark = await markOf(c, context)
   const { known, runId } = await runOfRequest(context, mark, key)
-  return known ? { runId, sessionId: known.sessionId } : start({ mark, runId })
+  const started = known ? { runId, sessionId: known.sessionId } : await start({ mark, runId })
+  void watchDelivery(c, started.runId)
+  return started
 }
 
 const Content = z.object({

@@ -28,7 +28,7 @@ export interface CompletionRunParts {
 
 /** One run on behalf of one request. */
 export class CompletionRun {
-  /** Why the model ended. Resolves when the run has ended and a throwaway session is deleted. */
+  /** Why the model ended. Resolves when the run has ended. */
   readonly #over: Promise<ModelFinish>
   readonly #context: ServerContext
   readonly #parts: CompletionRunParts
@@ -36,10 +36,15 @@ export class CompletionRun {
   readonly #paragraphs = new Paragraphs()
   #model = ''
   #hasEnded = false
+  readonly #delivery: Promise<boolean>
+  #deliver: (delivery: Promise<boolean>) => void = () => {}
 
   constructor(context: ServerContext, parts: CompletionRunParts) {
     this.#context = context
     this.#parts = parts
+    this.#delivery = new Promise(resolve => {
+      this.#deliver = resolve
+    })
     this.#over = this.#whenOver()
   }
 
@@ -54,6 +59,11 @@ export class CompletionRun {
 
   get isThrowaway(): boolean {
     return this.#parts.isThrowaway
+  }
+
+  /** The promise resolves when the response is over: whether the caller got all of it. */
+  deliveredBy(delivery: Promise<boolean>): void {
+    this.#deliver(delivery)
   }
 
   /** The signal fires when the caller disconnects. */
@@ -125,14 +135,15 @@ export class CompletionRun {
       return 'stop'
     } finally {
       this.#hasEnded = true
-      if (isThrowaway) await this.#discard(isAnswered)
+      if (isThrowaway) void this.#discard(isAnswered)
     }
   }
 
-  /** Deletes the session of the request: at once if its caller gets the answer, otherwise when it is not repeated. */
+  /** Deletes the session of the request: once its caller has the answer, otherwise when it is not repeated. */
   async #discard(isAnswered: boolean): Promise<void> {
     const { key, isKeyed } = this.#parts
-    const isOver = isAnswered && !this.#gone.signal.aborted && !(await wasRepeated(this.#context, key))
+    const isDelivered = await this.#delivery
+    const isOver = isAnswered && isDelivered && !(await wasRepeated(this.#context, key).catch(() => true))
     const laterMs = isOver ? 0 : this.#context.limits.retryMs
     await throwAway(this.#context, key, isKeyed ? KEYED_MS : laterMs)
   }

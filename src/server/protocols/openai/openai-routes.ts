@@ -10,7 +10,13 @@ import type { Problem, RunUsage, StartedRun } from '../../chat-protocol.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, jsonInPieces, jsonText, type StreamChunk, streamResponse } from '../../sse.js'
 import { checkMessages, readBody } from '../read-body.js'
-import { markOf, type RequestMark, runOfLoneRequest, runOfRequest } from '../repeated-request.js'
+import {
+  markOf,
+  type RequestMark,
+  runOfLoneRequest,
+  runOfRequest,
+  watchDelivery,
+} from '../repeated-request.js'
 import { afterStoring, runHeaders, startRun, startStreamedRun } from '../start-run.js'
 import {
   agentNames,
@@ -58,6 +64,7 @@ async function answer(
   run: CompletionRun,
 ): Promise<Response> {
   run.leaveOn(c.req.raw.signal)
+  run.deliveredBy(watchDelivery(c, run.started.runId))
   const headers = answerHeaders(run)
   const created = Math.floor(Date.now() / 1000)
   if (!request.stream) {
