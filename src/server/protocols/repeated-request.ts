@@ -174,8 +174,7 @@ export async function checkSameRequest(
 ): Promise<void> {
   if (keyedRunId === undefined) return
   const first = await runtime.store.runs.readEvents(runId, { limit: 2 })
-  const request = first.find(({ type }) => type === 'run-start')?.request
-  if (typeof request === 'string' && request !== fingerprint) throw usedKey()
+  if (first.some(({ request }) => typeof request === 'string' && request !== fingerprint)) throw usedKey()
 }
 
 function usedKey(): AgentError {

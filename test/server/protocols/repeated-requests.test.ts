@@ -271,6 +271,25 @@ describe('a request that is repeated byte by byte', () => {
   })
 })
 
+test('a stopped run of a request without a session is a failure, also for a repeat of the request', async () => {
+  const protocol = PROTOCOLS['OpenAI without a session'] as Protocol
+  const held = signal()
+  const begun = signal()
+  const server = await start(protocol, { held: held.given, onCharge: begun.give })
+  const first = send(server, protocol)
+  await begun.given
+  const { sessions } = await server.runtime.store.listSessions({ appName: 'lango' })
+  const runs = await Promise.all(sessions.map(({ key }) => server.runtime.store.runs.listRuns(key)))
+  const [run] = runs.flat()
+  await fetch(`${server.url}/api/runs/${run?.runId}/stop`, { method: 'POST' })
+  expect(await first).toMatchObject({ status: 400, runId: run?.runId })
+  const again = await send(server, protocol)
+  expect(again).toMatchObject({ status: 400, runId: run?.runId })
+  expect(again.text).toContain('aborted')
+  held.give()
+  expect(server.charges()).toBe(1)
+})
+
 describe('a failure after the message was stored', () => {
   const CODES: readonly [AgentErrorCode, number][] = [
     ['provider-auth', 403],

@@ -98,6 +98,9 @@ export class CompletionRun {
         return { type: 'problem', problem: runProblem(event.error) }
       case 'run-finish': {
         const finish = await this.#over
+        // Of a request without a session nobody else reads the answer: a part of it must not pass for all of it.
+        if (event.finishReason === 'aborted' && this.isThrowaway)
+          return { type: 'problem', problem: runProblem(stopped()) }
         return { type: 'end', finish: finishOf(event.finishReason, finish), usage: event.usage }
       }
       case 'run-queued':
@@ -128,7 +131,8 @@ export class CompletionRun {
         if (isThrowaway && event.type === 'approval-request') {
           await hub.approve(started.runId, event.id, 'no').catch(() => {})
         }
-        if (event.type === 'run-finish') isAnswered = event.finishReason !== 'error'
+        if (event.type === 'run-finish')
+          isAnswered = event.finishReason !== 'error' && event.finishReason !== 'aborted'
       }
       return await modelFinish(this.#context, key, started.runId)
     } catch {
@@ -165,6 +169,12 @@ export class CompletionRun {
 const STOP_SHARE = 0.25
 /** How long the answer to a request with a key is kept. */
 const KEYED_MS = 24 * 60 * 60 * 1000
+
+function stopped(): AgentError {
+  const message =
+    'The run of this request was stopped. Send the request with a change, or later, to start anew.'
+  return new AgentError('aborted', message)
+}
 
 /** A completion is one text: what the agent writes between tool calls becomes paragraphs. */
 class Paragraphs {
