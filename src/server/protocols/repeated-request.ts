@@ -56,6 +56,8 @@ function checkKey(key: string): void {
 interface RepeatOptions {
   /** Whether a run that has just failed is the answer. Default true. */
   afterFailure?: boolean
+  /** Stores what a new run needs before it starts. */
+  prepare?(runId: string): Promise<void>
 }
 
 /** The run of a request in a session. */
@@ -63,7 +65,26 @@ export async function runOfRequest(
   context: ServerContext,
   mark: RequestMark,
   key: SessionKey,
-  { afterFailure = true }: RepeatOptions = {},
+  { afterFailure = true, prepare }: RepeatOptions = {},
+): Promise<RequestedRun> {
+  const requested = await findRun(context, mark, key, afterFailure)
+  if (requested.known || !prepare) return requested
+  try {
+    await prepare(requested.runId)
+    return requested
+  } catch (error) {
+    // An equal request may have begun the run meanwhile: then the session is busy with it.
+    const again = await findRun(context, mark, key, afterFailure)
+    if (again.known) return again
+    throw error
+  }
+}
+
+async function findRun(
+  context: ServerContext,
+  mark: RequestMark,
+  key: SessionKey,
+  afterFailure: boolean,
 ): Promise<RequestedRun> {
   if (mark.keyedRunId !== undefined) return keyedRun(context, mark, mark.keyedRunId, key.userId)
   const runs = await context.hub.list(key, LISTED)

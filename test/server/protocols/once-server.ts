@@ -12,8 +12,8 @@ export interface OnceServer extends RunningServer {
   provider: ScriptedProvider
   /** How often the tool ran. */
   charges(): number
-  /** The texts of all stored messages of the user, in all sessions. */
-  userTexts(): Promise<string[]>
+  /** The texts of all stored messages of a role, by default the user's, in all sessions. */
+  userTexts(role?: string): Promise<string[]>
 }
 
 export interface OnceServerOptions {
@@ -70,10 +70,10 @@ export async function startOnceServer(options: OnceServerOptions = {}): Promise<
     await server.close()
     await runtime.close()
   })
-  const userTexts = async () => {
+  const userTexts = async (wanted = 'user') => {
     const { sessions } = await runtime.store.listSessions({ appName: 'lango', limit: 100 })
     const pages = await Promise.all(sessions.map(({ key }) => runtime.store.readMessages(key)))
-    return pages.flat().flatMap(({ role, content }) => (role === 'user' ? [content] : []))
+    return pages.flat().flatMap(({ role, content }) => (role === wanted ? [content] : []))
   }
   return { ...server, runtime, provider, charges: () => charges, userTexts }
 }

@@ -206,6 +206,8 @@ describe('a request that is repeated byte by byte', () => {
     expect(other?.status).toBe(200)
     expect(server.charges()).toBe(1)
     expect(await server.userTexts()).toEqual(['pay'])
+    const instructions = JSON.stringify(protocol.body('')).includes('system') ? ['[System: Be brief.]'] : []
+    expect(await server.userTexts('system')).toEqual(instructions)
   })
 
   test.each(ANSWERING)('%s: after it has failed, the failure is the answer', async (_name, protocol) => {

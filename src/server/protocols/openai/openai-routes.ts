@@ -99,8 +99,8 @@ async function begin(
   }
   if (named === undefined) return beginAlone(context, { mark, userId: context.userOf(c), sorted, start })
   const key = context.keyOf(c, named)
-  const { known, runId } = await runOfRequest(context, mark, key)
-  if (!known) await addInstructions(context, key, runId, sorted)
+  const prepare = (id: string) => addInstructions(context, key, id, sorted)
+  const { known, runId } = await runOfRequest(context, mark, key, { prepare })
   const started = known ? { runId, sessionId: known.sessionId } : await start(key, runId)
   return new CompletionRun(context, { key: known ?? key, started, isThrowaway: false, isKeyed })
 }
