@@ -38,7 +38,7 @@ function sources(folder) {
   try {
     return readdirSync(folder, { recursive: true })
       .map(name => join(folder, String(name)))
-      .filter(name => name.endsWith('.ts') || name.endsWith('.tsx'))
+      .filter(name => /[.]tsx?$/.test(name) && !name.includes('node_modules'))
   } catch {
     return []
   }

@@ -62,6 +62,21 @@ export function withoutInheritedNames<Fields extends object>(fields: Fields): Fi
   return fields
 }
 
+/**
+ * ADK calls the model again after a tool that has escalated, unless the tool also skips the summary: the loop ends
+ * whatever the model says, and most models say nothing. ADK passes no such fact to the model, so requests are marked.
+ */
+const maySayNothing = new WeakSet<object>()
+
+/** An empty answer to this request is accepted, and not requested again. */
+export function acceptSilence(llmRequest: object): void {
+  maySayNothing.add(llmRequest)
+}
+
+export function acceptsSilence(llmRequest: object): boolean {
+  return maySayNothing.has(llmRequest)
+}
+
 type RequestProcessor = LlmAgent['requestProcessors'][number]
 
 /** ADK refuses a tool called `constructor` as a duplicate: it finds the name in its own, still empty table. */

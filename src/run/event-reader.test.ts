@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { AnswerText } from './event-reader.js'
+import { AnswerText, SaidInEvents } from './event-reader.js'
 
 const said = (text: string, options: { author?: string; partial?: boolean; thought?: boolean } = {}) => ({
   author: options.author ?? 'agent',
@@ -20,21 +20,34 @@ test('hears a step without partials from its final event, also after a streamed 
   answer.add(said('first', { partial: true }))
   answer.add(said('first'))
   expect(answer.add(said('second')).text).toBe('second')
-  expect(answer.text).toBe('second')
+  expect(answer).toMatchObject({ text: 'first\n\nsecond', lastText: 'second' })
 })
 
-test('answers with the words of the final author', () => {
+test('the text is everything that the last speaking author said, and nothing of others', () => {
   const answer = new AnswerText()
-  answer.add(said('I hand over.', { author: 'root' }))
-  answer.add(said('Here it is.', { author: 'helper' }))
-  expect(answer.text).toBe('Here it is.')
+  answer.add(said('A draft.', { author: 'writer' }))
+  answer.add(said('Too long.', { author: 'critic' }))
+  answer.add(said('Shorter.', { author: 'writer' }))
+  expect(answer).toMatchObject({ text: 'A draft.\n\nShorter.', lastText: 'Shorter.' })
 })
 
-test('does not pass the words of an earlier author off as the answer', () => {
+test('a silent last author does not hide the words of the author before', () => {
   const answer = new AnswerText()
-  answer.add(said('I hand over.', { author: 'root' }))
-  answer.add(said('', { author: 'helper' }))
-  expect(answer.text).toBe('')
+  answer.add(said('Here it is.', { author: 'writer' }))
+  answer.add(said('', { author: 'checker' }))
+  expect(answer).toMatchObject({ text: 'Here it is.', lastText: 'Here it is.' })
+})
+
+test('stored events give the text that the run itself would have reported', () => {
+  const said = new SaidInEvents()
+  const delta = (author: string, text: string) => said.add({ type: 'text-delta', author, text })
+  delta('root', 'Let me ')
+  delta('root', 'look.')
+  said.add({ type: 'tool-call', author: 'root', id: '1', name: 'search', args: {} })
+  delta('helper', 'Hm.')
+  said.add({ type: 'tool-call', author: 'helper', id: '2', name: 'search', args: {} })
+  delta('root', 'I found i')
+  expect(said.end()).toEqual({ text: 'Let me look.\n\nI found i', lastText: 'I found i' })
 })
 
 test('keeps thoughts out of the answer', () => {

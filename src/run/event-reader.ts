@@ -150,14 +150,60 @@ interface SpokenText {
 }
 
 /**
+ * The text of a run, step by step: everything that the last author who said anything said in it, in order. Steps are
+ * paragraphs. A step without text changes nothing, so that a silent last agent does not hide the answer.
+ */
+export class SaidText {
+  readonly #steps: { author: string; text: string }[] = []
+
+  /** Adds the text of one step. */
+  add(author: string, text: string): void {
+    if (text !== '') this.#steps.push({ author, text })
+  }
+
+  get text(): string {
+    const author = this.#steps.at(-1)?.author
+    const own = this.#steps.filter(step => step.author === author)
+    return own.map(({ text }) => text).join('\n\n')
+  }
+
+  /** The last step that said anything. */
+  get lastText(): string {
+    return this.#steps.at(-1)?.text ?? ''
+  }
+}
+
+/** Reads the text of a run from its events, in order: of a run that did not live to write its last event. */
+export class SaidInEvents {
+  readonly #said = new SaidText()
+  readonly #open = new Map<string, string>()
+
+  add(event: RunEventBody): void {
+    if (event.type === 'text-delta') {
+      this.#open.set(event.author, (this.#open.get(event.author) ?? '') + event.text)
+    } else if (event.type === 'usage' || event.type === 'tool-call') this.#endStep(event.author)
+  }
+
+  /** `text` and `lastText` of the run's last event; a step that was truncated counts as it is. */
+  end(): Pick<SaidText, 'text' | 'lastText'> {
+    for (const author of [...this.#open.keys()]) this.#endStep(author)
+    return { text: this.#said.text, lastText: this.#said.lastText }
+  }
+
+  #endStep(author: string): void {
+    this.#said.add(author, this.#open.get(author) ?? '')
+    this.#open.delete(author)
+  }
+}
+
+/**
  * Collects the answer of a run. Each model step is read once: from its partials when there were any,
- * otherwise from its final event, never from both. Parallel agents have steps of their own. The answer is the
- * last text of the final author; thoughts are not part of it.
+ * otherwise from its final event, never from both. Parallel agents have steps of their own. Thoughts are not part of
+ * the answer.
  */
 export class AnswerText {
   readonly #open = new Map<string, SpokenText>()
-  #lastText = ''
-  #lastAuthor = ''
+  readonly #said = new SaidText()
 
   /** Takes one event and returns what it adds for a listener. */
   add(event: SpokenEvent): SpokenText {
@@ -170,7 +216,7 @@ export class AnswerText {
       return said
     }
     this.#open.delete(step)
-    this.#endStep(event.author, before.text || said.text)
+    this.#said.add(event.author, before.text || said.text)
     return {
       text: before.text === '' ? said.text : '',
       reasoning: before.reasoning === '' ? said.reasoning : '',
@@ -183,15 +229,12 @@ export class AnswerText {
     else this.#open.clear()
   }
 
-  /** The last text of the final author. */
   get text(): string {
-    return this.#lastText
+    return this.#said.text
   }
 
-  #endStep(author: string, text: string): void {
-    if (author !== this.#lastAuthor) this.#lastText = ''
-    this.#lastAuthor = author
-    if (text !== '') this.#lastText = text
+  get lastText(): string {
+    return this.#said.lastText
   }
 }
 

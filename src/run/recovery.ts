@@ -1,4 +1,4 @@
-/** How a run recovers from an unknown agent, an empty answer and an abort, and how its failures are reported. */
+/** How a run recovers from an unknown agent and an abort, and how its failures are reported. */
 import type { Content } from '../adk/sdk.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { AgentError, messageOf } from '../errors.js'
@@ -16,10 +16,6 @@ export function agentNameCorrection(name: string, validNames: readonly string[])
     'Please retry using one of the valid agent names listed above.]'
   )
 }
-
-/** Stored and hidden: requests the answer that was empty. */
-export const EMPTY_ANSWER_NUDGE =
-  '[System: Your last reply was empty. Please answer the user now, using the results above.]'
 
 /** A text by Lango as a message in the user's role. */
 export function asUser(text: string): Content {

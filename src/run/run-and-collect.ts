@@ -5,7 +5,10 @@ import type { RunEvent, RunFinishReason, RunRepair } from './run-event.js'
 
 /** A finished run. */
 export interface RunResult {
+  /** Everything that the last author who said anything said in the run, in order; steps are paragraphs. */
   text: string
+  /** The last step of `text`: without what was said before tool calls. */
+  lastText: string
   sessionId: string
   runId: string
   finishReason: Exclude<RunFinishReason, 'error'>
@@ -34,8 +37,8 @@ export async function runAndCollect(lists: AsyncIterable<readonly RunEvent[]>): 
       if (event.type === 'error') failure = asAgentError(event.error)
       if (event.type === 'run-finish') {
         if (event.finishReason === 'error') throw failure ?? unfinished()
-        const { text, sessionId, runId, finishReason, turns, delegations, usage } = event
-        return { text, sessionId, runId, finishReason, turns, delegations, repairs, cuts, usage }
+        const { text, lastText = text, sessionId, runId, finishReason, turns, delegations, usage } = event
+        return { text, lastText, sessionId, runId, finishReason, turns, delegations, repairs, cuts, usage }
       }
     }
   }

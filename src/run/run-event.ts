@@ -52,8 +52,9 @@ export interface RunEventIdentity {
 
 export type RunEventBody =
   /** The run was accepted and waits for its session. */
-  | { type: 'run-queued'; userId: string; place: number }
-  | { type: 'run-start'; userId: string; agent: string; model: string; demo?: boolean }
+  | { type: 'run-queued'; userId: string; place: number; request?: string }
+  /** `request` is a digest of the server's request that the run answers. */
+  | { type: 'run-start'; userId: string; agent: string; model: string; demo?: boolean; request?: string }
   | { type: 'text-delta'; author: string; text: string }
   | { type: 'reasoning-delta'; author: string; text: string }
   | {

@@ -37,6 +37,8 @@ export interface RunInput {
   signal?: AbortSignal | undefined
   /** The run's id, a UUID that no other run has. Generated when absent. */
   runId?: string | undefined
+  /** The request that the run answers, as a digest: it is part of `run-start`, so that a repeated one is recognised. */
+  request?: string | undefined
   /** Called with the run's events once they are stored, in order: what a server may send to others. */
   onStored?: ((events: readonly RunEvent[]) => void) | undefined
 }

@@ -33,8 +33,6 @@ export class RunLimits {
   readonly #loops = new LoopGuard()
   readonly #toolNames: string[] = []
   #wrapUpReason: WrapUpReason | undefined
-  /** True while a long-running call waits for its answer from outside. */
-  waiting = false
 
   constructor(options: TurnLimitOptions, notices: RequestNotices) {
     this.#limit = new TurnLimit(options)
@@ -61,7 +59,6 @@ export class RunLimits {
   observe(event: Event): LimitVerdict {
     const names = event.partial ? [] : callNames(event)
     if (names.length === 0) return { verdict: 'continue', bodies: [] }
-    this.waiting ||= (event.longRunningToolIds?.length ?? 0) > 0
     this.#toolNames.push(...names.filter(name => name !== TRANSFER_TOOL))
     const verdict = this.#limit.observe(event)
     if (verdict === 'stop') return { verdict, bodies: [] }

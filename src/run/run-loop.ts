@@ -14,7 +14,6 @@ import {
   agentNotFound,
   asAgentError,
   asUser,
-  EMPTY_ANSWER_NUDGE,
   withCause,
 } from './recovery.js'
 import { type ApprovalDesk, openApprovalDesk } from './run-approvals.js'
@@ -48,8 +47,8 @@ export type EventLists = AsyncGenerator<readonly RunEvent[], void, undefined>
 
 /**
  * One run, from its first event to its last. The order is always: start; ADK's events as they come, mixed
- * with what the model layer reports; at most one more round (a correction or a nudge); then every open call
- * is answered, and the run is finished.
+ * with what the model layer reports; at most one more round, with a correction; then every open call is
+ * answered, and the run is finished.
  */
 export class RunLoop {
   readonly runId: string
@@ -122,7 +121,7 @@ export class RunLoop {
       yield [this.#start]
       yield* this.#round(message, false)
       const original = this.#unknownAgent
-      const again = original ? this.#correction(original) : this.#nudge()
+      const again = original && this.#correction(original)
       if (again) yield* this.#round(again, true)
       if (original && again) this.#judgeCorrection(original)
       if (!this.#shutting) {
@@ -167,17 +166,6 @@ export class RunLoop {
   #judgeCorrection(original: AgentError): void {
     const again = this.#unknownAgent ?? this.#failure
     if (again) this.#failure = withCause(again, original)
-  }
-
-  /** A nudge, once, for an empty answer. */
-  #nudge(): Content | undefined {
-    const isNeeded =
-      !this.#failure &&
-      !this.#aborted &&
-      this.#limits.turns > 0 &&
-      this.#reader.answer.text === '' &&
-      !this.#limits.waiting
-    return isNeeded ? asUser(EMPTY_ANSWER_NUDGE) : undefined
   }
 
   /** One call of ADK's runner. Its events and the outbox are taken as they come, one at a time. */
@@ -350,10 +338,11 @@ export class RunLoop {
   }
 
   #finishEvent(): RunEventBody {
-    const text = this.#reader.answer.text
+    const { text, lastText } = this.#reader.answer
     const { turns, delegations } = this.#limits
     const usage = this.#reader.usage
-    return { type: 'run-finish', finishReason: this.#finishReason, text, turns, delegations, usage }
+    const finishReason = this.#finishReason
+    return { type: 'run-finish', finishReason, text, lastText, turns, delegations, usage }
   }
 
   get #finishReason(): RunFinishReason {

@@ -37,7 +37,7 @@ export function prepareRun(host: RunHost, input: RunInput): PreparedRun {
 
 /** A queued run as another process accepted it. */
 export function preparedFrom(host: RunHost, { key, runId, message, input }: QueuedRun): PreparedRun {
-  const { model, invocationId, state } = input as Partial<StoredInput>
+  const { model, invocationId, state, request } = input as Partial<StoredInput>
   if (model !== undefined) host.models.check(model)
   const stateDelta = state && {
     ...state.set,
@@ -46,7 +46,7 @@ export function preparedFrom(host: RunHost, { key, runId, message, input }: Queu
   return {
     key,
     runId,
-    input: { ...key, ...defined({ model, stateDelta }) },
+    input: { ...key, ...defined({ model, stateDelta, request }) },
     content: host.contentOf(message),
     message,
     invocationId: invocationId ?? '',
@@ -57,6 +57,8 @@ export function preparedFrom(host: RunHost, { key, runId, message, input }: Queu
 interface StoredInput {
   invocationId: string
   model?: string
+  /** See `RunInput.request`. */
+  request?: string
   state?: { set: State; removed: readonly string[] }
 }
 
@@ -65,13 +67,18 @@ function storedInput({ input, invocationId }: PreparedRun): RunInputRecord {
   const set = Object.fromEntries(entries.filter(([, value]) => value !== undefined))
   const removed = entries.flatMap(([name, value]) => (value === undefined ? [name] : []))
   const state = entries.length > 0 ? { set, removed } : undefined
-  return { invocationId, ...defined({ model: input.model, state }) }
+  return { invocationId, ...defined({ model: input.model, request: input.request, state }) }
 }
 
 /** What the store is given to open or queue the run. */
 export function openingOf(host: RunHost, run: PreparedRun, orQueue: boolean): RunOpening {
   const { key, runId, input, message } = run
-  const queued = eventOf(run, 1, { type: 'run-queued', userId: key.userId, place: 1 })
+  const queued = eventOf(run, 1, {
+    type: 'run-queued',
+    userId: key.userId,
+    place: 1,
+    ...defined({ request: input.request }),
+  })
   return {
     key,
     runId,
@@ -91,6 +98,7 @@ export function startEvent(host: RunHost, run: PreparedRun, seq: number): RunEve
     agent: host.rootAgent.name,
     model,
     ...(model.startsWith('demo/') ? { demo: true } : {}),
+    ...defined({ request: run.input.request }),
   })
 }
 

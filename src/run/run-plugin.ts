@@ -1,7 +1,9 @@
+import { acceptSilence } from '../adk/adk-quirks.js'
 import {
   BasePlugin,
   type BaseSessionService,
   type Content,
+  type Context,
   type Event,
   type LlmRequest,
   type LlmResponse,
@@ -62,11 +64,15 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   }
 
   override async beforeModelCallback({
+    callbackContext,
     llmRequest,
   }: {
+    callbackContext: Context
     llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
     this.#requests.add(llmRequest)
+    // The last turn has a text of its own, and a loop that was left needs none.
+    if (this.#wrapUp || hasEscalated(callbackContext)) acceptSilence(llmRequest)
     if (this.#warning) addNotice(llmRequest, this.#warning)
     this.#warning = undefined
     if (!this.#wrapUp) return undefined
@@ -111,6 +117,15 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     this.modelError = error
     return undefined
   }
+}
+
+/** Whether the tools that the request reports the results of have ended the loop around their agent. */
+function hasEscalated({ invocationContext }: Context): boolean {
+  const { agent, branch, session } = invocationContext
+  const last = session.events.findLast(
+    event => event.author === agent?.name && (event.branch ?? '') === (branch ?? ''),
+  )
+  return last?.actions?.escalate === true
 }
 
 function isEmptyResult(result: unknown): boolean {

@@ -52,6 +52,7 @@ const RULES: Readonly<Record<keyof RunInput, Rule>> = {
   whenBusy: [value => value === 'queue' || value === 'reject', '`queue` or `reject`'],
   signal: [value => value instanceof AbortSignal, 'an AbortSignal'],
   runId: [value => typeof value === 'string' && UUID.test(value), 'a UUID'],
+  request: TEXT,
   onStored: FUNCTION,
 }
 

@@ -1,14 +1,23 @@
-/** The one place where errors become HTTP: problem documents (RFC 9457). Internal errors are logged, not returned. */
+/**
+ * The one place where errors become HTTP: problem documents (RFC 9457). Internal errors are logged, not returned.
+ *
+ * - 401 is a wrong token of this server. A key that a model's provider refuses is the operator's: 403.
+ * - 429 and 503 are answers to a request of which nothing was stored; they have a Retry-After.
+ * - Once the message of a request is stored, its status is one of 400 to 407 and `x-should-retry` is `false`: OpenAI's
+ *   client and the AI SDK repeat 408, 409, 429 and 5xx, LangChain all but 400 to 407, 409 and 413.
+ */
 import { AgentError, type AgentErrorCode, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import { stackFields } from '../observe/log.js'
 import type { Problem } from './chat-protocol.js'
-import { Refusal, type RefusalCode } from './refusal.js'
+import { Refusal, type RefusalCode, StoredFailure } from './refusal.js'
 
 /** An error as a response. The text of an internal error goes to the log only. */
-export function errorResponse(error: unknown, logger: Logger): Response {
-  const problem = toProblem(error)
-  if (problem.status === 500 || (error instanceof AgentError && isInternal(error))) {
+export function errorResponse(failure: unknown, logger: Logger): Response {
+  const problem = toProblem(failure)
+  const isStored = failure instanceof StoredFailure
+  const error = isStored ? failure.failure : failure
+  if (toProblem(error).status === 500 || (error instanceof AgentError && isInternal(error))) {
     const isDefect = !(error instanceof AgentError) || error.code === 'internal'
     logger.error('A request failed', {
       code: problem.code,
@@ -20,7 +29,8 @@ export function errorResponse(error: unknown, logger: Logger): Response {
     'content-type': 'application/problem+json; charset=utf-8',
     'cache-control': 'no-store',
   })
-  const seconds = retryAfter(error, problem)
+  if (isStored) headers.set('x-should-retry', 'false')
+  const seconds = isStored ? undefined : retryAfter(error, problem)
   if (seconds !== undefined) headers.set('retry-after', String(seconds))
   if (problem.status === 401) headers.set('www-authenticate', 'Bearer realm="lango"')
   return new Response(JSON.stringify(problem), { status: problem.status, headers })
@@ -28,6 +38,7 @@ export function errorResponse(error: unknown, logger: Logger): Response {
 
 /** An error as a problem document. */
 export function toProblem(error: unknown): Problem {
+  if (error instanceof StoredFailure) return afterStoring(toProblem(error.failure))
   if (error instanceof Refusal) {
     const [status, title] = REFUSALS[error.code]
     const { code, message: detail, details } = error
@@ -52,6 +63,12 @@ export function toProblem(error: unknown): Problem {
     detail: UNEXPECTED,
     retryable: false,
   })
+}
+
+/** The problem of a request whose message is stored. A retry of the request would not be one of its message. */
+function afterStoring(problem: Problem): Problem {
+  const isFinal = problem.status >= 400 && problem.status <= 407
+  return { ...problem, status: isFinal ? problem.status : 400, retryable: false }
 }
 
 const UNEXPECTED = 'The request failed because of an unexpected error. See the server’s log for details.'
@@ -93,21 +110,21 @@ const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
   'session-exists': [409, 'The session already exists'],
   'session-not-found': [404, 'Not found'],
   'session-busy': [409, 'The session is busy'],
-  'lease-lost': [409, 'The session was taken over'],
+  'lease-lost': [400, 'The session was taken over'],
   'agent-not-found': [422, 'No such agent'],
   'history-illegal': [422, 'The provider would reject the history'],
   'context-overflow': [422, 'The context is too long'],
-  'provider-auth': [502, 'The model provider refused the key'],
+  'provider-auth': [403, 'The model provider refused the key'],
   'provider-rate-limit': [429, 'The rate limit of the model provider was reached'],
-  'provider-quota': [502, 'The quota of the model provider is exhausted'],
+  'provider-quota': [402, 'The quota of the model provider is exhausted'],
   'provider-overloaded': [503, 'The model provider is overloaded'],
   'provider-unavailable': [502, 'The model provider cannot be reached'],
   'provider-rejected': [502, 'The model provider refused the request'],
   'provider-blocked': [422, 'The model provider blocked the content'],
   'provider-stream': [502, 'The model’s answer was truncated'],
-  'run-interrupted': [409, 'The run was interrupted'],
+  'run-interrupted': [400, 'The run was interrupted'],
   'run-not-found': [404, 'There is no such run'],
-  aborted: [409, 'Stopped'],
+  aborted: [400, 'Stopped'],
   unsupported: [501, 'Not supported'],
   internal: [500, 'Internal error'],
 }

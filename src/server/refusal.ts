@@ -1,4 +1,4 @@
-import type { AgentErrorCode } from '../errors.js'
+import { type AgentErrorCode, messageOf } from '../errors.js'
 import type { Problem } from './chat-protocol.js'
 
 /** The codes of problems that only the server raises. */
@@ -22,6 +22,20 @@ export class Refusal extends Error {
     this.code = code
     this.retryAfterSeconds = options.retryAfterSeconds
     this.details = options.details
+  }
+}
+
+/**
+ * A failure after the message of a request was stored. Clients repeat a request by its status, so the answer has one
+ * that no client repeats: the message would be stored twice, and its tools would run twice.
+ */
+export class StoredFailure extends Error {
+  override readonly name = 'StoredFailure'
+  readonly failure: unknown
+
+  constructor(failure: unknown) {
+    super(messageOf(failure), { cause: failure })
+    this.failure = failure
   }
 }
 

@@ -67,6 +67,11 @@ export interface ServerLimits {
   heartbeatMs: number
   /** A stream whose client reads nothing for this long is closed. */
   stalledMs: number
+  /**
+   * How long after its end a failed run is the answer to a repeated request, and how long a session of one request is
+   * kept for that.
+   */
+  retryMs: number
   /** How long the headers, and the whole of a request, may take to arrive. */
   headersMs: number
   requestMs: number
@@ -86,6 +91,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   attemptWindowMs: 60_000,
   heartbeatMs: 15_000,
   stalledMs: 60_000,
+  retryMs: 60_000,
   headersMs: 10_000,
   requestMs: 60_000,
 }

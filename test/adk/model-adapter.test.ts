@@ -639,8 +639,25 @@ describe('faults', () => {
     }
   })
 
-  test('silence is an empty answer', async () => {
-    const { error, last } = await ask(silent('stop'))
+  test('an answer without text or calls is resampled once, and both attempts are counted', async () => {
+    const usage = { inputTokens: 10, outputTokens: 2 }
+    for (const empty of [{}, { reasoning: 'Hm.' }, { text: '' }]) {
+      const { last, responses, reports, provider } = await ask([
+        { ...empty, usage },
+        { text: 'Yes.', usage },
+      ])
+      expect(last?.content?.parts).toEqual([{ text: 'Yes.' }])
+      expect(responses.filter(({ partial }) => !partial)).toHaveLength(1)
+      expect(last?.usageMetadata).toMatchObject({ promptTokenCount: 20, candidatesTokenCount: 4 })
+      expect(reports).toContainEqual({ type: 'resend', reason: 'empty-answer' })
+      expect(provider.requests).toHaveLength(2)
+      expect(provider.requests[1]).toEqual(provider.requests[0])
+    }
+  })
+
+  test('an answer that is empty twice is an empty answer', async () => {
+    const { error, last, provider } = await ask([{}, {}])
+    expect(provider.requests).toHaveLength(2)
     expect(error).toBeUndefined()
     expect(last).toMatchObject({ partial: false, turnComplete: true, finishReason: 'STOP' })
     expect(last).not.toHaveProperty('content')

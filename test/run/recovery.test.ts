@@ -89,19 +89,26 @@ describe('a model that goes wrong', () => {
     expect(await runtime.store.readMessages(KEY)).toHaveLength(2)
   })
 
-  test('says nothing after its tools: it is nudged once, and the nudge is hidden', async () => {
-    await start([call('search', { query: 'a' }), {}, { text: 'Here.' }])
-    expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toBe('Here.')
-    const nudges = (await runtime.store.readMessages(KEY)).filter(message =>
-      message.content.startsWith('[System:'),
-    )
-    expect(nudges).toMatchObject([{ extra: { customMetadata: { lango: { synthetic: true } } } }])
+  test('says nothing after its tools: the answer is resampled, and nothing else is stored', async () => {
+    const usage = { inputTokens: 5, outputTokens: 1 }
+    await start([call('search', { query: 'a' }), { usage }, { text: 'Here.', usage }])
+    const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+    expect(result).toMatchObject({ text: 'Here.', usage: { inputTokens: 10, outputTokens: 2 } })
+    const roles = (await runtime.store.readMessages(KEY)).map(({ role }) => role)
+    expect(roles).toEqual(['user', 'assistant', 'tool', 'assistant'])
   })
 
-  test('stays silent: one nudge and no more', async () => {
+  test('stays silent: the run ends with an empty text, and no tool runs twice', async () => {
     await start((_request, index) => (index === 0 ? call('search') : {}))
-    expect((await runtime.runAndCollect({ sessionId: 's', text: 'go' })).text).toBe('')
+    const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+    expect(result).toMatchObject({ text: '', lastText: '', finishReason: 'stop', turns: 1 })
     expect(provider.requests).toHaveLength(3)
+  })
+
+  test('says something before its calls: the text of the run holds it, the last text does not', async () => {
+    await start([{ text: 'Let me look.', ...call('search', { query: 'a' }) }, { text: 'Here.' }])
+    const all = await events()
+    expect(all.at(-1)).toMatchObject({ text: 'Let me look.\n\nHere.', lastText: 'Here.' })
   })
 
   test('fails after some words: the error is the provider’s, the words are not stored, the next turn works', async () => {

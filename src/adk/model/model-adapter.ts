@@ -11,7 +11,7 @@ import type {
 import type { RequestEvent, StreamEvent } from '../../provider/stream-event.js'
 import type { HistoryCut } from '../../session/message.js'
 import type { Usage } from '../../session/usage.js'
-import { withoutInheritedNames } from '../adk-quirks.js'
+import { acceptsSilence, withoutInheritedNames } from '../adk-quirks.js'
 import {
   BaseLlm,
   type BaseLlmConnection,
@@ -50,7 +50,8 @@ export interface Calibration {
 /**
  * Any provider as an ADK model. Streaming or not, the provider's events are gathered once: partial answers are
  * yielded only on request, and the last answer is always complete. Errors are thrown as the provider made them.
- * Before each call the history is fitted to its budget again.
+ * Before each call the history is fitted to its budget again. An answer without text, calls or media is requested
+ * once more; the usage of both attempts is that of the answer.
  *
  * ```ts
  * import { LlmAgent } from '@google/adk'
@@ -102,12 +103,18 @@ export class ModelAdapter extends BaseLlm {
     await letOthersRun()
     let fitted = this.#fit(request)
     await letOthersRun()
+    let spent: Usage | undefined
     for (let attempt = 1; ; attempt += 1) {
       this.#reportCut(llmRequest, fitted)
-      const answer = new ResponseAccumulator(callIdsOf(request.messages))
+      const answer = new ResponseAccumulator(callIdsOf(request.messages), spent)
       try {
-        yield* this.#answer(llmRequest, request, fitted, answer, stream, abortSignal)
-        return
+        yield* this.#stream(llmRequest, request, fitted, answer, stream, abortSignal)
+        if (attempt > 1 || !answer.isEmpty || acceptsSilence(llmRequest) || abortSignal?.aborted) {
+          yield await this.#complete(llmRequest, answer)
+          return
+        }
+        spent = answer.usage
+        report(llmRequest, { type: 'resend', reason: 'empty-answer' })
       } catch (error) {
         const failure = toAgentError(error)
         const again = attempt === 1 && !answer.hasOutput ? resendReason(failure) : undefined
@@ -126,7 +133,8 @@ export class ModelAdapter extends BaseLlm {
     throw new AgentError('invalid-argument', message)
   }
 
-  async *#answer(
+  /** Gathers one answer of the provider, and yields its parts if they are wanted. */
+  async *#stream(
     llmRequest: LlmRequest,
     request: RequestParts,
     fitted: FittedRequest,
@@ -151,13 +159,16 @@ export class ModelAdapter extends BaseLlm {
       }
       if (event.type === 'done') break
     }
+  }
+
+  async #complete(llmRequest: LlmRequest, answer: ResponseAccumulator): Promise<LlmResponse> {
     await letOthersRun()
     const failure = noAnswer(answer, `${this.provider.id}/${this.model}`)
     if (failure) throw failure
     const response = { ...answer.complete(), modelVersion: `${this.provider.id}/${this.model}` }
     const unknown = answerUnknownTools(llmRequest, response)
     if (unknown.length > 0) report(llmRequest, { type: 'unknown-tools', names: unknown })
-    yield response
+    return response
   }
 
   /** The event itself, or what of its text an answer may still hold. */
@@ -361,8 +372,12 @@ export type ModelReport =
     }
   /** The answer was longer than allowed and ends with so many characters. */
   | { type: 'answer-cut'; length: number }
-  /** The call is made once more, before anything of the answer was seen. */
-  | { type: 'resend'; reason: 'context-overflow' | 'malformed-call'; error?: AgentError }
+  /** The call is made once more: before anything of the answer was seen, or because the answer was empty. */
+  | {
+      type: 'resend'
+      reason: 'context-overflow' | 'malformed-call' | 'empty-answer'
+      error?: AgentError
+    }
   /** `estimatedTokens` is the estimate for the whole request. */
   | { type: 'usage'; usage: Usage; estimatedTokens: number }
   /** The model named tools that do not exist; they will answer with the list of those that do. */

@@ -11,7 +11,7 @@ import { AgentError, type AgentErrorOptions } from '../../errors.js'
 import { sealSignature } from '../../provider/provider.js'
 import type { FinishReason, Origin, StreamEvent } from '../../provider/stream-event.js'
 import { firstFreeId, newCallId } from '../../session/pair-calls.js'
-import { toUsageMetadata, type Usage } from '../../session/usage.js'
+import { completeUsage, sumUsage, toUsageMetadata, type Usage } from '../../session/usage.js'
 import type { AdkFinishReason, LlmResponse, Part } from '../sdk.js'
 
 export class ResponseAccumulator {
@@ -19,17 +19,26 @@ export class ResponseAccumulator {
   readonly #takenIds: Set<string>
   #length = 0
   #usage: Usage | undefined
+  readonly #spent: Usage | undefined
   #finishReason: FinishReason | undefined
   #finishMessage: string | undefined
 
-  /** `takenIds` are the call ids that the conversation already has. */
-  constructor(takenIds: Iterable<string> = []) {
+  /** `takenIds` are the call ids that the conversation already has; `spent` is what an earlier attempt has used. */
+  constructor(takenIds: Iterable<string> = [], spent?: Usage) {
     this.#takenIds = new Set(takenIds)
+    this.#usage = spent
+    this.#spent = spent
   }
 
   /** True once anything of the answer has been gathered. */
   get hasOutput(): boolean {
     return this.#parts.length > 0
+  }
+
+  /** The model has ended its answer, and there is neither text nor a call nor media in it. */
+  get isEmpty(): boolean {
+    const isOwnEnd = this.#finishReason === 'stop' || this.#finishReason === 'tool-calls'
+    return isOwnEnd && this.#parts.every(({ kind, part }) => kind === 'reasoning' || isWordless(kind, part))
   }
 
   /** Characters of text and thoughts so far. */
@@ -74,7 +83,7 @@ export class ResponseAccumulator {
         this.#parts.push({ kind: 'whole', part: { ...vendorPart(event), ...signed(event) } })
         return undefined
       case 'usage':
-        this.#usage = event.usage
+        this.#usage = this.#spent ? sumUsage([this.#spent, event.usage].map(completeUsage)) : event.usage
         return undefined
       case 'done':
         this.#finishReason = event.finishReason
@@ -141,6 +150,11 @@ interface OpenPart {
   part: Part
 }
 
+/** Some providers end an answer with a signature in a part of its own. */
+function isWordless(kind: OpenPart['kind'], { text = '' }: Part): boolean {
+  return kind === 'text' && text === ''
+}
+
 type TextEvent = Extract<StreamEvent, { type: 'text-delta' | 'reasoning-delta' }>
 
 function partial(text: string, fields: Part): LlmResponse | undefined {
@@ -182,7 +196,7 @@ export const MALFORMED_CALL = 'malformed-call'
 
 /**
  * The error of a response that is not an answer: its stream was truncated, or it ended without content for another
- * reason than the model's own stop. An empty answer of the model itself is no error: the run requests it once more.
+ * reason than the model's own stop. An empty answer of the model itself is no error: it is requested once more.
  */
 export function noAnswer(answer: ResponseAccumulator, model: string): AgentError | undefined {
   const { finishReason, finishMessage, usage } = answer

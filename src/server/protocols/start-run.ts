@@ -4,16 +4,27 @@ import type { RunInput } from '../../runtime/runtime.js'
 import type { SessionKey } from '../../session/message.js'
 import type { Problem, StartedRun } from '../chat-protocol.js'
 import { toProblem } from '../error-response.js'
-import { Refusal } from '../refusal.js'
+import { Refusal, StoredFailure } from '../refusal.js'
 import type { ServerContext, ServerEnv } from '../server-context.js'
+import { checkSameRequest, type RequestMark } from './repeated-request.js'
 
-/** Starts a run of the caller. */
-export function startRun(
+/** The request that starts a run, and the id that its run gets. */
+export interface RunRequestOf {
+  mark: RequestMark
+  runId: string
+}
+
+/** Starts a run of the caller. A request that comes twice at once, also to two processes, starts one run. */
+export async function startRun(
   c: Context<ServerEnv>,
   context: ServerContext,
   input: RunInput,
+  { mark, runId }: RunRequestOf,
 ): Promise<StartedRun> {
-  return context.hub.start({ ...input, userId: context.userOf(c) })
+  const request = mark.fingerprint
+  const started = await context.hub.start({ ...input, runId, request, userId: context.userOf(c) })
+  await afterStoring(() => checkSameRequest(context, mark, started.runId))
+  return started
 }
 
 /**
@@ -24,12 +35,22 @@ export async function startStreamedRun(
   c: Context<ServerEnv>,
   context: ServerContext,
   input: RunInput,
+  request: RunRequestOf,
 ): Promise<StartedRun> {
   const leave = context.streams.enter(context.userOf(c))
   try {
-    return await startRun(c, context, input)
+    return await startRun(c, context, input, request)
   } finally {
     leave()
+  }
+}
+
+/** Does what follows the start of a run: a failure is one after storing, unless there were too many open streams. */
+export async function afterStoring<T>(work: () => Promise<T> | T): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw error instanceof Refusal && error.code === 'too-many' ? error : new StoredFailure(error)
   }
 }
 
@@ -45,27 +66,39 @@ function headerText(text: string): string {
     : encodeURIComponent(text.replaceAll(/\p{Surrogate}/gu, '?'))
 }
 
-/** The error of a run as a problem document, with the text and status of the native API. */
+/** The error of a run as a problem document, with the text of the native API and a status that no client repeats. */
 export function runProblem(error: AgentError | AgentErrorJson): Problem {
   const { code, message, retryable, details } = error
-  return toProblem(new AgentError(code, message, { retryable, details }))
+  return toProblem(new StoredFailure(new AgentError(code, message, { retryable, details })))
 }
 
 /** The problem of a run that could not be followed to its end. */
 export function streamTruncated(): Problem {
   const message = 'The answer was truncated. The part that was stored is in the session.'
-  return toProblem(new Refusal('shutting-down', message))
+  return toProblem(new StoredFailure(new Refusal('shutting-down', message)))
 }
 
 /** Why the model ended its last answer, as far as clients distinguish it. */
 export type ModelFinish = 'stop' | 'length' | 'content-filter'
 
 /** A run without an error may end with an answer that the model truncated: the stored answer has the reason. */
-export async function modelFinish({ runtime }: ServerContext, key: SessionKey): Promise<ModelFinish> {
-  const [last] = await runtime.store.readMessages(key, { beforeSeq: Number.MAX_SAFE_INTEGER, limit: 1 })
+export async function modelFinish(
+  context: ServerContext,
+  key: SessionKey,
+  runId: string,
+): Promise<ModelFinish> {
+  const beforeSeq = (await lastSeqOf(context, key, runId)) + 1
+  const [last] = await context.runtime.store.readMessages(key, { beforeSeq, limit: 1 })
   const reason = last?.extra?.finishReason
   if (reason === 'MAX_TOKENS') return 'length'
   return typeof reason === 'string' && FILTERED.has(reason) ? 'content-filter' : 'stop'
+}
+
+/** The number of the last message of a run: the next run of its session begins after it. */
+export async function lastSeqOf({ hub }: ServerContext, key: SessionKey, runId: string): Promise<number> {
+  const runs = await hub.list(key)
+  const next = runs[runs.findIndex(run => run.runId === runId) - 1]
+  return next?.afterSeq ?? Number.MAX_SAFE_INTEGER - 1
 }
 
 const FILTERED: ReadonlySet<string> = new Set([

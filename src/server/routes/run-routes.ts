@@ -6,6 +6,8 @@ import type { RunInput } from '../../runtime/runtime.js'
 import type { RunItem, RunList } from '../chat-protocol.js'
 import { clientState } from '../client-json.js'
 import { publicError } from '../error-response.js'
+import { markOf, runOfRequest } from '../protocols/repeated-request.js'
+import { startRun } from '../protocols/start-run.js'
 import { notFound } from '../refusal.js'
 import type { ServerContext, ServerEnv, ServerLimits } from '../server-context.js'
 import { type StreamChunk, streamResponse } from '../sse.js'
@@ -50,11 +52,20 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
       summary: 'Start a run with a message; the session is created if it does not exist',
       params,
       body: schemas.RunRequest,
+      headers: schemas.RunHeaders,
       answer: { status: 202, schema: schemas.StartedRun, description: 'It has begun or is queued' },
     },
     async (c, { params: { sessionId }, body }) => {
       const input = { ...toInput(body, context.limits), sessionId, userId: context.userOf(c) }
-      return c.json(await context.hub.start(input), 202)
+      const mark = await markOf(c, context)
+      // A `runId` in the body does what a key does.
+      if (mark.keyedRunId === undefined || body.runId !== undefined)
+        return c.json(await context.hub.start(input), 202)
+      const { known, runId } = await runOfRequest(context, mark, context.keyOf(c, sessionId))
+      const started = known
+        ? { runId, sessionId: known.sessionId }
+        : await startRun(c, context, input, { mark, runId })
+      return c.json(started, 202)
     },
   )
 }

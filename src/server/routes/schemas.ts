@@ -28,6 +28,7 @@ export const MessageQuery = z.object({
 export const RunQuery = z.object({ limit: z.coerce.number().int().min(1).max(500).optional() })
 export const EventQuery = z.object({ after: z.coerce.number().int().min(0).optional() })
 /** Validated by its route, because browsers send it by themselves. */
+export const RunHeaders = z.object({ 'idempotency-key': z.string().min(1).max(255).optional() })
 export const EventHeaders = z.object({ 'last-event-id': z.string().optional() })
 export const LintQuery = z.object({ profile: z.string().max(200).optional() })
 

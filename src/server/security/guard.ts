@@ -73,6 +73,7 @@ const EXPOSED_HEADERS = 'retry-after, x-lango-session, x-lango-run, x-should-ret
 const ALLOWED_HEADERS = [
   'authorization',
   'content-type',
+  'idempotency-key',
   'last-event-id',
   'x-lango-session',
   'user-agent',

@@ -193,7 +193,7 @@ describe('ADK’s errors', () => {
     const client = new AdkClient(url, 'lango', 'user')
     await client.createSession('s1')
     const failure = await client.run({ sessionId: 's1', text: 'x' }).catch(error => error)
-    expect(failure.status).toBe(502)
+    expect(failure.status).toBe(403)
     expect(failure.body.error).toContain('key')
     await expect(collect(client.runSse({ sessionId: 's1', text: 'x' }))).rejects.toThrow('key')
   })

@@ -188,10 +188,10 @@ describe('OpenAI’s errors', () => {
     const server = await startProtocolServer({ faults: [{ kind: 'auth' }] })
     for (const stream of [true, false]) {
       const request = { model: 'lango', messages: [says('hi')], stream }
-      const failure = await clientOf(server, 's')
+      const failure = await clientOf(server, stream ? 's' : undefined)
         .chat.completions.create(request)
         .catch(error => error)
-      expect(failure).toMatchObject({ status: 502, code: 'provider-auth', type: 'server_error' })
+      expect(failure).toMatchObject({ status: 403, code: 'provider-auth', type: 'server_error' })
       expect(failure.headers.get('x-should-retry')).toBe('false')
     }
   })
@@ -201,6 +201,7 @@ describe('OpenAI’s errors', () => {
     const server = await startProtocolServer({
       script,
       faults: [{ kind: 'error-in-stream', afterEvents: 3 }],
+      serve: { limits: { retryMs: 0 } },
     })
     const failure = await streamed(clientOf(server), [says('hi')]).catch(error => error)
     expect(failure).toBeInstanceOf(OpenAI.APIError)
@@ -240,9 +241,10 @@ test('a stream without events counts against the limit, so that no run starts be
 })
 
 describe('a client that disconnects', () => {
-  test('stops the run of a temporary session, which is then deleted', async () => {
+  test('and does not come back stops the run of a temporary session, which is then deleted', async () => {
     const { tool, called, letGo } = heldTool()
-    const server = await startProtocolServer({ script: searchThenTell, tools: [tool] })
+    const limits = { retryMs: 0 }
+    const server = await startProtocolServer({ script: searchThenTell, tools: [tool], serve: { limits } })
     const leaving = new AbortController()
     const messages = [says('apples')]
     const answer = clientOf(server)

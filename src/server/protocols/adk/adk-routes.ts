@@ -17,7 +17,8 @@ import { notFound, Refusal } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { dataFrames, jsonInPieces, streamResponse } from '../../sse.js'
 import { badField, checkParts, readBody } from '../read-body.js'
-import { runHeaders, startRun, startStreamedRun } from '../start-run.js'
+import { markOf, runOfRequest, watchDelivery } from '../repeated-request.js'
+import { afterStoring, type RunRequestOf, runHeaders, startRun, startStreamedRun } from '../start-run.js'
 import { type AdkEvent, type AdkRunOptions, adkRunEvents } from './adk-run.js'
 
 /** The routes of ADK, with errors as its clients read them. */
@@ -43,17 +44,33 @@ export async function adkError(error: unknown, { logger }: ServerContext): Promi
 function mountAdkRuns(app: Hono<ServerEnv>, context: ServerContext): void {
   app.post('/run', async c => {
     const { key, input } = await readRun(c, context)
-    const started = await startRun(c, context, input)
-    return collect(c, context, started, key)
+    const started = await startOnce(c, context, key, request => startRun(c, context, input, request))
+    return afterStoring(() => collect(c, context, started, key))
   })
   app.post('/run_sse', async c => {
     const { key, input, streaming } = await readRun(c, context)
-    const started = await startStreamedRun(c, context, input)
-    return streamResponse(c, context, {
-      headers: runHeaders(started),
-      source: signal => frames(context, { key, runId: started.runId, streaming, signal }),
-    })
+    const started = await startOnce(c, context, key, request => startStreamedRun(c, context, input, request))
+    return afterStoring(() =>
+      streamResponse(c, context, {
+        headers: runHeaders(started),
+        source: signal => frames(context, { key, runId: started.runId, streaming, signal }),
+      }),
+    )
   })
+}
+
+/** The run that a request repeats, or a new one. */
+async function startOnce(
+  c: Context<ServerEnv>,
+  context: ServerContext,
+  key: SessionKey,
+  start: (request: RunRequestOf) => Promise<StartedRun>,
+): Promise<StartedRun> {
+  const mark = await markOf(c, context)
+  const { known, runId } = await runOfRequest(context, mark, key)
+  const started = known ? { runId, sessionId: known.sessionId } : await start({ mark, runId })
+  void watchDelivery(c, started.runId)
+  return started
 }
 
 const Content = z.object({
@@ -110,7 +127,11 @@ async function collect(
     else {
       const { status, detail, code } = step.problem
       const body = JSON.stringify({ error: detail, detail, code, events })
-      const headers = { 'content-type': 'application/json; charset=utf-8', ...runHeaders(started) }
+      const headers = {
+        'content-type': 'application/json; charset=utf-8',
+        'x-should-retry': 'false',
+        ...runHeaders(started),
+      }
       return new Response(body, { status, headers })
     }
   }

@@ -5,7 +5,7 @@ import type { Runtime } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { Problem, RunEvent } from '../../chat-protocol.js'
 import type { ServerContext } from '../../server-context.js'
-import { runProblem, streamTruncated } from '../start-run.js'
+import { lastSeqOf, runProblem, streamTruncated } from '../start-run.js'
 
 /** An event of ADK on the wire. */
 export type AdkEvent = Awaited<ReturnType<Runtime['events']>>[number]
@@ -26,9 +26,10 @@ export type AdkRunStep = { events: AdkEvent[] } | { problem: Problem }
  * the partial events of text.
  */
 export async function* adkRunEvents(
-  { hub, runtime }: ServerContext,
+  context: ServerContext,
   { key, runId, streaming, signal }: AdkRunOptions,
 ): AsyncGenerator<AdkRunStep> {
+  const { hub, runtime } = context
   const order = new AdkOrder(streaming)
   let read = 0
   let afterSeq: number | undefined
@@ -39,8 +40,9 @@ export async function* adkRunEvents(
     // Before it begins a run has no messages; those that are stored meanwhile are another run's.
     if (hasBegun) afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
     if (afterSeq !== undefined && order.needsStored(batch.events)) {
-      const stored = await runtime.events(key, { afterSeq: afterSeq + read })
-      // Lango stored them, one message for each event.
+      const events = await runtime.events(key, { afterSeq: afterSeq + read })
+      // Lango stored them, one message for each event. Those after the run's last message are a later run's.
+      const stored = events.slice(0, Math.max(0, (await lastSeqOf(context, key, runId)) - afterSeq - read))
       read += stored.length
       order.addStored(stored)
     }

@@ -3,13 +3,15 @@
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
 import { AgentError } from '../../../errors.js'
+import type { RunInput } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { Problem, RunItem } from '../../chat-protocol.js'
 import { errorResponse } from '../../error-response.js'
 import { Refusal } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { badField, checkMessages, type InputPart, mediaPart, readBody } from '../read-body.js'
-import { startStreamedRun } from '../start-run.js'
+import { markOf, runOfRequest } from '../repeated-request.js'
+import { afterStoring, startStreamedRun } from '../start-run.js'
 import { sessionOfChat, toUiMessages, turnBack, type UiHistoryMessage } from './chat-session.js'
 import { streamChat } from './chat-stream.js'
 
@@ -65,13 +67,19 @@ async function chat(c: Context<ServerEnv>, context: ServerContext): Promise<Resp
   const { store } = context.runtime
   const own = context.keyOf(c, request.id)
   const current = await sessionOfChat(store, own)
+  const mark = await markOf(c, context)
+  // A person who regenerates a failed answer sends the same bytes again, and means it.
+  const afterFailure = ask.kind === 'message'
+  const { known, runId } = await runOfRequest(context, mark, current, { afterFailure })
+  if (known) return streamChat(c, context, { key: known, runId })
   if (ask.kind !== 'message') await stopRun(context, current)
   const texts = userTexts(request.messages)
   const key = ask.kind === 'message' ? current : await turnBack(store, own, { texts, kind: ask.kind })
   const { sessionId } = key
-  const model = request.model ?? undefined
-  const { runId } = await startStreamedRun(c, context, { sessionId, parts, model, whenBusy: 'reject' })
-  return streamChat(c, context, { key, runId })
+  const input: RunInput = { sessionId, parts, model: request.model ?? undefined, whenBusy: 'reject' }
+  const fresh = ask.kind === 'message' ? runId : (await runOfRequest(context, mark, key)).runId
+  const started = await startStreamedRun(c, context, input, { mark, runId: fresh })
+  return afterStoring(() => streamChat(c, context, { key, runId: started.runId }))
 }
 
 /** A turn that is regenerated or edited replaces the running answer. */

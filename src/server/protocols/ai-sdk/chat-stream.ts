@@ -87,7 +87,7 @@ async function chunksOf(
 ): Promise<UiChunk[]> {
   const chunks: UiChunk[] = []
   for (const event of batch.events) {
-    const finish = event.type === 'run-finish' ? await modelFinish(context, key) : 'stop'
+    const finish = event.type === 'run-finish' ? await modelFinish(context, key, event.runId) : 'stop'
     const written = writer.write(event, finish)
     if (event.seq > after) chunks.push(...written)
     else if (event.seq === after) writer.pause()

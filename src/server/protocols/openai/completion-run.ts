@@ -1,7 +1,7 @@
 /** A run as a completion: run events in, the steps of an answer out; and the sessions of requests without one. */
 
-import { randomUUID } from 'node:crypto'
-import { messageOf } from '../../../errors.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AgentError, messageOf } from '../../../errors.js'
 import type { Message, SessionKey } from '../../../session/message.js'
 import { appendAll } from '../../../session/session-pages.js'
 import type { Problem, RunEvent, RunUsage, StartedRun } from '../../chat-protocol.js'
@@ -20,13 +20,15 @@ export type CompletionFinish = 'stop' | 'length' | 'content_filter'
 export interface CompletionRunParts {
   key: SessionKey
   started: StartedRun
-  /** The session is deleted after the run, and a caller that disconnects stops the run. */
+  /** The session is deleted after the run, and a caller that disconnects and does not come back stops the run. */
   isThrowaway: boolean
+  /** The request has a key: its session is kept for a day. */
+  isKeyed: boolean
 }
 
 /** One run on behalf of one request. */
 export class CompletionRun {
-  /** Why the model ended. Resolves when the run has ended and a throwaway session is deleted. */
+  /** Why the model ended. Resolves when the run has ended. */
   readonly #over: Promise<ModelFinish>
   readonly #context: ServerContext
   readonly #parts: CompletionRunParts
@@ -34,10 +36,15 @@ export class CompletionRun {
   readonly #paragraphs = new Paragraphs()
   #model = ''
   #hasEnded = false
+  readonly #delivery: Promise<boolean>
+  #deliver: (delivery: Promise<boolean>) => void = () => {}
 
   constructor(context: ServerContext, parts: CompletionRunParts) {
     this.#context = context
     this.#parts = parts
+    this.#delivery = new Promise(resolve => {
+      this.#deliver = resolve
+    })
     this.#over = this.#whenOver()
   }
 
@@ -52,6 +59,11 @@ export class CompletionRun {
 
   get isThrowaway(): boolean {
     return this.#parts.isThrowaway
+  }
+
+  /** The promise resolves when the response is over: whether the caller got all of it. */
+  deliveredBy(delivery: Promise<boolean>): void {
+    this.#deliver(delivery)
   }
 
   /** The signal fires when the caller disconnects. */
@@ -86,6 +98,9 @@ export class CompletionRun {
         return { type: 'problem', problem: runProblem(event.error) }
       case 'run-finish': {
         const finish = await this.#over
+        // Of a request without a session nobody else reads the answer: a part of it must not pass for all of it.
+        if (event.finishReason === 'aborted' && this.isThrowaway)
+          return { type: 'problem', problem: runProblem(stopped()) }
         return { type: 'end', finish: finishOf(event.finishReason, finish), usage: event.usage }
       }
       case 'run-queued':
@@ -110,26 +125,55 @@ export class CompletionRun {
   async #whenOver(): Promise<ModelFinish> {
     const { hub } = this.#context
     const { key, started, isThrowaway } = this.#parts
+    let isAnswered = false
     try {
       for await (const event of hub.follow(started.runId)) {
         if (isThrowaway && event.type === 'approval-request') {
           await hub.approve(started.runId, event.id, 'no').catch(() => {})
         }
+        if (event.type === 'run-finish')
+          isAnswered = event.finishReason !== 'error' && event.finishReason !== 'aborted'
       }
-      return await modelFinish(this.#context, key)
+      return await modelFinish(this.#context, key, started.runId)
     } catch {
       return 'stop'
     } finally {
       this.#hasEnded = true
-      if (isThrowaway) await throwAway(this.#context, key)
+      if (isThrowaway) void this.#discard(isAnswered)
     }
   }
 
+  /** Deletes the session of the request: once its caller has the answer, otherwise when it is not repeated. */
+  async #discard(isAnswered: boolean): Promise<void> {
+    const { key, isKeyed } = this.#parts
+    const isDelivered = await this.#delivery
+    const isOver = isAnswered && isDelivered && !(await wasRepeated(this.#context, key).catch(() => true))
+    const laterMs = isOver ? 0 : this.#context.limits.retryMs
+    await throwAway(this.#context, key, isKeyed ? KEYED_MS : laterMs)
+  }
+
+  /** A caller that disconnects may repeat its request in a moment. */
   #leave(): void {
+    if (this.#gone.signal.aborted) return
     this.#gone.abort()
     if (!this.isThrowaway || this.#hasEnded) return
-    void this.#context.hub.stop(this.started.runId).catch(() => {})
+    const stop = async () => {
+      if (!(await wasRepeated(this.#context, this.#parts.key)))
+        await this.#context.hub.stop(this.started.runId)
+    }
+    setTimeout(() => void stop().catch(() => {}), this.#context.limits.retryMs * STOP_SHARE).unref()
   }
+}
+
+/** OpenAI's client repeats a request after 8 s at most, LangChain and the AI SDK after 2 s. */
+const STOP_SHARE = 0.25
+/** How long the answer to a request with a key is kept. */
+const KEYED_MS = 24 * 60 * 60 * 1000
+
+function stopped(): AgentError {
+  const message =
+    'The run of this request was stopped. Send the request with a change, or later, to start anew.'
+  return new AgentError('aborted', message)
 }
 
 /** A completion is one text: what the agent writes between tool calls becomes paragraphs. */
@@ -157,26 +201,69 @@ function finishOf(reason: string, finish: ModelFinish): CompletionFinish {
 /** Sessions of one request: created, used once, and deleted. */
 const PREFIX = 'throwaway-'
 const TITLE = 'A request without a session'
-/** Far longer than a request takes. */
-const OLD_MS = 6 * 60 * 60 * 1000
+/** The title tells every process that a caller came back for the answer. */
+const REPEATED_TITLE = 'A request without a session, repeated'
+/** Far longer than a request takes, and no shorter than an answer is kept. */
+const OLD_MS = KEYED_MS
 
-/** An id for the session of one request. */
-export function throwawayId(): string {
-  return `${PREFIX}${randomUUID()}`
+/** The session of a request without one: that of its run alone. */
+export function throwawayId(runId: string): string {
+  return `${PREFIX}${runId}`
 }
 
-/** Creates a session with these messages. */
+/** Creates a session with these messages; `false` when it exists. */
 export async function fillSession(
   { runtime: { store } }: ServerContext,
   key: SessionKey,
   messages: readonly Message[],
-): Promise<void> {
-  await store.createSession(key, {}, { title: TITLE })
+): Promise<boolean> {
+  try {
+    await store.createSession(key, {}, { title: TITLE })
+  } catch (error) {
+    if (error instanceof AgentError && error.code === 'session-exists') return false
+    throw error
+  }
   await appendAll(store, key, messages)
+  return true
 }
 
+/** Notes that the request of a session was repeated; `false` when the session is deleted already. */
+export async function noteRepeat({ runtime: { store } }: ServerContext, key: SessionKey): Promise<boolean> {
+  try {
+    await store.renameSession(key, REPEATED_TITLE)
+    return true
+  } catch (error) {
+    if (error instanceof AgentError && error.code === 'session-not-found') return false
+    throw error
+  }
+}
+
+async function wasRepeated({ runtime: { store } }: ServerContext, key: SessionKey): Promise<boolean> {
+  return (await store.describeSession(key))?.title === REPEATED_TITLE
+}
+
+/**
+ * Waits for the run of a session that another request has created and is filling. A session that stays without a run
+ * is that of a crashed process: it is deleted.
+ */
+export async function awaitFilling(context: ServerContext, key: SessionKey, runId: string): Promise<void> {
+  for (let attempt = 0; attempt < FILLING_MS / FILLING_PAUSE_MS; attempt++) {
+    if (await context.hub.find(runId)) return
+    await sleep(FILLING_PAUSE_MS)
+  }
+  await throwAway(context, key)
+}
+
+const FILLING_MS = 5000
+const FILLING_PAUSE_MS = 50
+
 /** Deletes a session after its only run. Never fails: `sweepThrowaways` deletes what remains. */
-export async function throwAway({ runtime, logger }: ServerContext, key: SessionKey): Promise<void> {
+export async function throwAway(context: ServerContext, key: SessionKey, laterMs = 0): Promise<void> {
+  const { runtime, logger } = context
+  if (laterMs > 0) {
+    setTimeout(() => void (context.isClosing() || throwAway(context, key)), laterMs).unref()
+    return
+  }
   try {
     await runtime.store.deleteSession(key)
   } catch (error) {
@@ -191,7 +278,7 @@ export async function sweepThrowaways({ runtime: { store }, info, logger }: Serv
     const before = Date.now() - OLD_MS
     for (const { key, title, updatedAt } of sessions) {
       // A session that a user has renamed is kept.
-      const isOurs = key.sessionId.startsWith(PREFIX) && title === TITLE
+      const isOurs = key.sessionId.startsWith(PREFIX) && (title === TITLE || title === REPEATED_TITLE)
       if (isOurs && updatedAt < before) await store.deleteSession(key)
     }
   } catch (error) {

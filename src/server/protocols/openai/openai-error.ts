@@ -14,11 +14,16 @@ export function toOpenaiError({ detail, status, code, details }: Problem): Opena
   return {
     error: {
       message: detail,
-      type: TYPES.get(status) ?? (status >= 500 ? 'server_error' : 'invalid_request_error'),
+      type: isServerSide(status, code) ? 'server_error' : (TYPES.get(status) ?? 'invalid_request_error'),
       param: typeof field === 'string' && field !== '' ? field : null,
       code: typeof details?.openaiCode === 'string' ? details.openaiCode : code,
     },
   }
+}
+
+/** The failure of a run has a status that is not repeated, which is the client's fault in OpenAI's API. */
+function isServerSide(status: number, code: string): boolean {
+  return status >= 500 || /^(provider|store)-|^(internal|run-interrupted|shutting-down)$/.test(code)
 }
 
 const TYPES: ReadonlyMap<number, string> = new Map([
@@ -47,13 +52,10 @@ export async function openaiErrorResponse(error: unknown, { logger }: ServerCont
   return withBody(answer, toOpenaiError(isModel ? { ...problem, details } : problem))
 }
 
-/**
- * The problem of a run as a response. The message is stored by then, so a retry would store it twice: the headers
- * disable retries of OpenAI's clients, unless the session is a throwaway.
- */
+/** The problem of a run as a response. The message is stored by then, so the request is not to be repeated. */
 export function openaiProblemResponse(problem: Problem, headers: Record<string, string>): Response {
   const answer = new Response(null, { status: problem.status, headers })
-  if (problem.status === 429 || problem.status === 503) answer.headers.set('retry-after', '1')
+  answer.headers.set('x-should-retry', 'false')
   return withBody(answer, toOpenaiError(problem))
 }
 

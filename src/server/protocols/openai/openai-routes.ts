@@ -6,11 +6,18 @@ import { AgentError } from '../../../errors.js'
 import type { RunInput } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
 import { appendAll } from '../../../session/session-pages.js'
-import type { Problem, RunUsage } from '../../chat-protocol.js'
+import type { Problem, RunUsage, StartedRun } from '../../chat-protocol.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, jsonInPieces, jsonText, type StreamChunk, streamResponse } from '../../sse.js'
 import { checkMessages, readBody } from '../read-body.js'
-import { runHeaders, startRun, startStreamedRun } from '../start-run.js'
+import {
+  markOf,
+  type RequestMark,
+  runOfLoneRequest,
+  runOfRequest,
+  watchDelivery,
+} from '../repeated-request.js'
+import { afterStoring, runHeaders, startRun, startStreamedRun } from '../start-run.js'
 import {
   agentNames,
   ChatMessage,
@@ -22,10 +29,12 @@ import {
   titleOf,
 } from './completion-request.js'
 import {
+  awaitFilling,
   type CompletionFinish,
   CompletionRun,
   type CompletionStep,
   fillSession,
+  noteRepeat,
   throwAway,
   throwawayId,
 } from './completion-run.js'
@@ -45,7 +54,17 @@ async function complete(c: Context<ServerEnv>, context: ServerContext): Promise<
   refuseUnsupported(request)
   const sorted = await sortMessages(await checkMessages(request.messages, ChatMessage, context.limits))
   const run = await begin(c, context, request, sorted)
+  return afterStoring(() => answer(c, context, request, run))
+}
+
+async function answer(
+  c: Context<ServerEnv>,
+  context: ServerContext,
+  request: CompletionRequest,
+  run: CompletionRun,
+): Promise<Response> {
   run.leaveOn(c.req.raw.signal)
+  run.deliveredBy(watchDelivery(c, run.started.runId))
   const headers = answerHeaders(run)
   const created = Math.floor(Date.now() / 1000)
   if (!request.stream) {
@@ -59,32 +78,67 @@ async function complete(c: Context<ServerEnv>, context: ServerContext): Promise<
   return streamCompletion(c, { context, run, headers, created, includeUsage })
 }
 
-/** Starts the run in the session that the header names, or in one that is deleted afterwards. */
+/** The run that the request repeats, or a new one, in the session that the header names or in one of its own. */
 async function begin(
   c: Context<ServerEnv>,
   context: ServerContext,
   request: CompletionRequest,
   sorted: SortedMessages,
 ): Promise<CompletionRun> {
+  const mark = await markOf(c, context)
   const named = sessionIn(c)
-  const isThrowaway = named === undefined
-  const key = context.keyOf(c, named ?? throwawayId())
-  const input: RunInput = {
-    sessionId: key.sessionId,
-    parts: sorted.parts,
-    model: modelOf(request, context.info),
-    whenBusy: 'reject',
+  const isKeyed = mark.keyedRunId !== undefined
+  const start = async (key: SessionKey, runId: string) => {
+    const model = modelOf(request, context.info)
+    const input: RunInput = { sessionId: key.sessionId, parts: sorted.parts, model, whenBusy: 'reject' }
+    try {
+      return await (request.stream ? startStreamedRun : startRun)(c, context, input, { mark, runId })
+    } catch (error) {
+      throw asUnknownModel(error, model)
+    }
   }
-  try {
-    if (isThrowaway) await fillSession(context, key, [...sorted.earlier, ...sorted.instructions])
-    else await addInstructions(context, key, sorted)
-    const started = await (request.stream ? startStreamedRun : startRun)(c, context, input)
-    return new CompletionRun(context, { key, started, isThrowaway })
-  } catch (error) {
-    if (isThrowaway) await throwAway(context, key)
-    throw asUnknownModel(error, input.model)
-  }
+  if (named === undefined) return beginAlone(context, { mark, userId: context.userOf(c), sorted, start })
+  const key = context.keyOf(c, named)
+  const prepare = (id: string) => addInstructions(context, key, id, sorted)
+  const { known, runId } = await runOfRequest(context, mark, key, { prepare })
+  const started = known ? { runId, sessionId: known.sessionId } : await start(key, runId)
+  return new CompletionRun(context, { key: known ?? key, started, isThrowaway: false, isKeyed })
 }
+
+interface LoneRequest {
+  mark: RequestMark
+  userId: string
+  sorted: SortedMessages
+  start(key: SessionKey, runId: string): Promise<StartedRun>
+}
+
+/** As `begin`, for a request without a session: the messages are the history of a session of its own. */
+async function beginAlone(context: ServerContext, request: LoneRequest): Promise<CompletionRun> {
+  const { mark, userId, sorted, start } = request
+  const parts = { isThrowaway: true, isKeyed: mark.keyedRunId !== undefined }
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const { known, runId } = await runOfLoneRequest(context, mark, userId)
+    const key = known ?? { appName: context.info.app, userId, sessionId: throwawayId(runId) }
+    const started = { runId, sessionId: key.sessionId }
+    if (known && !(await noteRepeat(context, known))) continue
+    if (known) return new CompletionRun(context, { ...parts, key, started })
+    if (!(await fillSession(context, key, [...sorted.earlier, ...sorted.instructions]))) {
+      await awaitFilling(context, key, runId)
+      continue
+    }
+    try {
+      return new CompletionRun(context, { ...parts, key, started: await start(key, runId) })
+    } catch (error) {
+      await throwAway(context, key)
+      throw error
+    }
+  }
+  const message = 'The same request is being started by another process. Try again in a moment.'
+  throw new AgentError('session-busy', message, { retryable: true })
+}
+
+/** A session may be deleted, or filled by another request, while this one looks at it. */
+const ATTEMPTS = 3
 
 function sessionIn(c: Context<ServerEnv>): string | undefined {
   const header = c.req.header('x-lango-session')
@@ -99,17 +153,19 @@ function sessionIn(c: Context<ServerEnv>): string | undefined {
   throw new AgentError('invalid-argument', message)
 }
 
-/** New instructions are stored before the message that they were sent with. */
+/** New instructions are stored before the message that they were sent with; a repeated request replaces its own. */
 async function addInstructions(
   { runtime: { store } }: ServerContext,
   key: SessionKey,
+  runId: string,
   { instructions, parts }: SortedMessages,
 ): Promise<void> {
   if (instructions.length === 0) return
   if (!(await store.loadSession(key, { maxMessages: 1 }))) {
     await store.createSession(key, {}, { title: titleOf(parts) })
   }
-  await appendAll(store, key, instructions)
+  const named = instructions.map((message, index) => ({ ...message, id: `${runId}-${index}` }))
+  await appendAll(store, key, named)
 }
 
 /** OpenAI's clients expect the code `model_not_found`. */
@@ -122,9 +178,7 @@ function asUnknownModel(error: unknown, model: string | undefined): unknown {
 function answerHeaders(run: CompletionRun): Record<string, string> {
   const { 'x-lango-run': runId = '', ...session } = runHeaders(run.started)
   // A throwaway session is deleted, so its id is not sent.
-  if (run.isThrowaway) return { 'x-lango-run': runId }
-  // The message is stored: an automatic retry of the client would store it twice.
-  return { ...session, 'x-lango-run': runId, 'x-should-retry': 'false' }
+  return run.isThrowaway ? { 'x-lango-run': runId } : { ...session, 'x-lango-run': runId }
 }
 
 interface ModelLine {

@@ -1,0 +1,225 @@
+/**
+ * Recognises a request that was sent before, so that a client that repeats one does not start a second run. The id of
+ * a run is derived from its request; every process on the store derives the same one, also after a restart.
+ *
+ * - With `Idempotency-Key`, from the app, the user and the key.
+ * - Otherwise from the user, the route, the session and the bytes of the body, and from an earlier run of the session:
+ *   equal bytes that are sent at once are one run, and equal messages after two answers are two runs.
+ *
+ * A repeated request gets the run that it repeats: one that has not ended; within `retryMs` after its end one that has
+ * failed, or whose caller lost the connection before the answer; and, by a key or by the count of retries that OpenAI's
+ * clients send, one that has answered.
+ */
+import { createHash } from 'node:crypto'
+import type { Context } from 'hono'
+import { AgentError } from '../../errors.js'
+import type { SessionKey } from '../../session/message.js'
+import type { RunItem } from '../chat-protocol.js'
+import type { ServerContext, ServerEnv } from '../server-context.js'
+
+/** What a request is recognised by. */
+export interface RequestMark {
+  /** A digest of the user, the route, the session and the body. */
+  fingerprint: string
+  /** The id of the run that the request's key names. */
+  keyedRunId?: string
+  /** The client says that it has sent the request before. */
+  isRetry: boolean
+}
+
+/** The run of a request: one that exists, with its session, or the id of a new one. */
+export interface RequestedRun {
+  runId: string
+  known?: SessionKey
+}
+
+export async function markOf(c: Context<ServerEnv>, context: ServerContext): Promise<RequestMark> {
+  const { app } = context.info
+  const user = context.userOf(c)
+  const session = c.req.header('x-lango-session') ?? ''
+  const fingerprint = digest([app, user, c.req.method, c.req.path, session, await c.req.text()])
+  const key = c.req.header('idempotency-key')
+  if (key !== undefined) checkKey(key)
+  return {
+    fingerprint,
+    ...(key === undefined ? {} : { keyedRunId: uuidOf(['key', app, user, key]) }),
+    isRetry: Number(c.req.header('x-stainless-retry-count') ?? 0) > 0,
+  }
+}
+
+function checkKey(key: string): void {
+  if (/^[\x20-\x7e]{1,255}$/.test(key)) return
+  const message = 'The header Idempotency-Key must have 1 to 255 printable ASCII characters.'
+  throw new AgentError('invalid-argument', message)
+}
+
+interface RepeatOptions {
+  /** Whether a run that has just failed is the answer. Default true. */
+  afterFailure?: boolean
+  /** Stores what a new run needs before it starts. */
+  prepare?(runId: string): Promise<void>
+}
+
+/** The run of a request in a session. */
+export async function runOfRequest(
+  context: ServerContext,
+  mark: RequestMark,
+  key: SessionKey,
+  { afterFailure = true, prepare }: RepeatOptions = {},
+): Promise<RequestedRun> {
+  const requested = await findRun(context, mark, key, afterFailure)
+  if (requested.known || !prepare) return requested
+  try {
+    await prepare(requested.runId)
+    return requested
+  } catch (error) {
+    // An equal request may have begun the run meanwhile: then the session is busy with it.
+    const again = await findRun(context, mark, key, afterFailure)
+    if (again.known) return again
+    throw error
+  }
+}
+
+async function findRun(
+  context: ServerContext,
+  mark: RequestMark,
+  key: SessionKey,
+  afterFailure: boolean,
+): Promise<RequestedRun> {
+  if (mark.keyedRunId !== undefined) return keyedRun(context, mark, mark.keyedRunId, key.userId)
+  const runs = await context.hub.list(key, LISTED)
+  for (const [index, run] of runs.entries()) {
+    const isFailureFinal = afterFailure || mark.isRetry
+    if (!isOf(mark, runs, index) || !(await isAnswer(context, mark, { run, key, isFailureFinal }))) continue
+    return { runId: run.runId, known: key }
+  }
+  return { runId: derivedId(mark, runs[0]?.runId ?? '') }
+}
+
+/** The newest runs of a session among which the run of a repeated request is looked for. */
+const LISTED = 20
+
+/** Whether a run was started by the same request: its id is derived from an earlier run, mostly the one before it. */
+function isOf(mark: RequestMark, runs: readonly RunItem[], index: number): boolean {
+  const earlier = runs.slice(index + 1).map(({ runId }) => runId)
+  const all = runs.length < LISTED ? [...earlier, ''] : earlier
+  return all.some(runId => derivedId(mark, runId) === runs[index]?.runId)
+}
+
+function derivedId({ fingerprint }: RequestMark, earlier: string): string {
+  return uuidOf(['request', fingerprint, earlier])
+}
+
+interface Candidate {
+  run: RunItem
+  key: SessionKey
+  isFailureFinal: boolean
+  /** The run has a session of its own, which is deleted when its answer was delivered. */
+  isAlone?: boolean
+}
+
+async function isAnswer(
+  { runtime, limits }: ServerContext,
+  { isRetry }: RequestMark,
+  { run, key, isFailureFinal, isAlone = false }: Candidate,
+): Promise<boolean> {
+  if (run.status !== 'finished') return true
+  const isFailure = isFailureFinal && run.finishReason === 'error'
+  if (!isRetry && !isFailure && !isAlone && !undelivered.has(run.runId)) return false
+  // The store keeps no time of a run's end: the last change of its session is the closest.
+  const session = await runtime.store.describeSession(key)
+  return Date.now() - Math.max(run.startedAt, session?.updatedAt ?? 0) <= limits.retryMs
+}
+
+/** Runs of this process whose caller lost the connection before the end of the answer. */
+const undelivered = new Set<string>()
+const MOST_UNDELIVERED = 10_000
+
+/** Resolves when the response is over: whether the caller of the run got all of it. */
+export function watchDelivery(c: Context<ServerEnv>, runId: string): Promise<boolean> {
+  const { outgoing } = c.env
+  return new Promise(resolve => {
+    outgoing.once('close', () => {
+      const isDelivered = outgoing.writableFinished
+      undelivered.delete(runId)
+      if (!isDelivered) undelivered.add(runId)
+      const [oldest] = undelivered
+      if (undelivered.size > MOST_UNDELIVERED && oldest !== undefined) undelivered.delete(oldest)
+      resolve(isDelivered)
+    })
+  })
+}
+
+/** The run of a request that names no session. Those that were answered are deleted, so that equal requests are different runs. */
+export async function runOfLoneRequest(
+  context: ServerContext,
+  mark: RequestMark,
+  userId: string,
+): Promise<RequestedRun> {
+  if (mark.keyedRunId !== undefined) return keyedRun(context, mark, mark.keyedRunId, userId)
+  let runId = ''
+  for (let count = 0; count < LISTED; count++) {
+    runId = derivedId(mark, `alone ${count}`)
+    const found = await context.hub.find(runId)
+    if (found?.key.userId !== userId) return { runId }
+    const candidate = { run: found.item, key: found.key, isFailureFinal: true, isAlone: true }
+    if (await isAnswer(context, mark, candidate)) return { runId, known: found.key }
+  }
+  throw new AgentError(
+    'session-busy',
+    'The same request was sent too often within a minute. Wait a moment.',
+    {
+      retryable: true,
+    },
+  )
+}
+
+async function keyedRun(
+  context: ServerContext,
+  mark: RequestMark,
+  runId: string,
+  userId: string,
+): Promise<RequestedRun> {
+  const found = await context.hub.find(runId)
+  if (!found) return { runId }
+  if (found.key.userId !== userId) throw usedKey()
+  await checkSameRequest(context, mark, runId)
+  return { runId, known: found.key }
+}
+
+/** Refuses a key that another request was sent with. A run that is queued or was pruned does not say which that was. */
+export async function checkSameRequest(
+  { runtime }: ServerContext,
+  { fingerprint, keyedRunId }: RequestMark,
+  runId: string,
+): Promise<void> {
+  if (keyedRunId === undefined) return
+  const first = await runtime.store.runs.readEvents(runId, { limit: 2 })
+  if (first.some(({ request }) => typeof request === 'string' && request !== fingerprint)) throw usedKey()
+}
+
+function usedKey(): AgentError {
+  const message =
+    'The Idempotency-Key was sent before, with another request. Use a new key for a new request.'
+  return new AgentError('invalid-argument', message)
+}
+
+function digest(parts: readonly string[]): string {
+  const hash = createHash('sha256')
+  // With its length before each part, no two lists have the same digest.
+  for (const part of parts) hash.update(`${part.length}\n`).update(part)
+  return hash.digest('hex')
+}
+
+/** A UUID of version 8, which is the one for ids of one's own making. */
+function uuidOf(parts: readonly string[]): string {
+  const hex = digest(parts)
+  const variant = '89ab'[Number.parseInt(hex[16] ?? '0', 16) % 4]
+  const groups = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `${variant}${hex.slice(17, 20)}`,
+  ]
+  return [...groups, hex.slice(20, 32)].join('-')
+}

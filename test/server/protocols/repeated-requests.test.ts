@@ -1,0 +1,346 @@
+// A request that is sent twice: by a key, by a client's count of retries, or byte by byte.
+import { describe, expect, test } from 'vitest'
+import { AgentError, type AgentErrorCode } from '../../../src/errors.js'
+import { temporaryFolder } from '../../support/temporary-folder.js'
+import { type OnceServer, signal, startOnceServer } from './once-server.js'
+import { until } from './support.js'
+
+type Headers = Record<string, string>
+
+interface Protocol {
+  path: string
+  body(text: string): object
+  headers?: Headers
+  /** The session must exist before. */
+  needsSession?: boolean
+}
+
+const PROTOCOLS: Readonly<Record<string, Protocol>> = {
+  'native API': { path: '/api/sessions/s/runs', body: text => ({ text }) },
+  'OpenAI with a session': {
+    path: '/v1/chat/completions',
+    headers: { 'x-lango-session': 's' },
+    body: text => ({ model: 'lango', messages: [{ role: 'user', content: text }] }),
+  },
+  'OpenAI with a session, streamed': {
+    path: '/v1/chat/completions',
+    headers: { 'x-lango-session': 's' },
+    body: text => ({
+      model: 'lango',
+      stream: true,
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: text },
+      ],
+    }),
+  },
+  'OpenAI without a session': {
+    path: '/v1/chat/completions',
+    body: text => ({ model: 'lango', messages: [{ role: 'user', content: text }] }),
+  },
+  'OpenAI without a session, streamed': {
+    path: '/v1/chat/completions',
+    body: text => ({ model: 'lango', stream: true, messages: [{ role: 'user', content: text }] }),
+  },
+  'AI SDK': {
+    path: '/api/chat',
+    body: text => ({
+      id: 's',
+      trigger: 'submit-message',
+      messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text }] }],
+    }),
+  },
+  'ADK /run': { path: '/run', needsSession: true, body: adkBody },
+  'ADK /run_sse': { path: '/run_sse', needsSession: true, body: adkBody },
+}
+
+function adkBody(text: string): object {
+  const newMessage = { role: 'user', parts: [{ text }] }
+  return { appName: 'lango', userId: 'user', sessionId: 's', newMessage }
+}
+
+const ALL = Object.entries(PROTOCOLS)
+/** Those whose answer is that of the run. */
+const ANSWERING = ALL.filter(([name]) => name !== 'native API')
+
+interface Sent {
+  status: number
+  runId: string
+  text: string
+  headers: globalThis.Headers
+}
+
+async function send(
+  { url }: OnceServer,
+  { path, body, headers }: Protocol,
+  { text = 'pay', headers: more = {} }: { text?: string; headers?: Headers } = {},
+): Promise<Sent> {
+  const response = await fetch(`${url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers, ...more },
+    body: JSON.stringify(body(text)),
+  })
+  const answer = await response.text()
+  const runId = response.headers.get('x-lango-run') ?? /"runId":"([^"]+)"/.exec(answer)?.[1] ?? ''
+  return { status: response.status, runId, text: answer, headers: response.headers }
+}
+
+async function start(
+  protocol: Protocol,
+  options: Parameters<typeof startOnceServer>[0] = {},
+): Promise<OnceServer> {
+  const server = await startOnceServer(options)
+  const key = { appName: 'lango', userId: 'user', sessionId: 's' }
+  if (protocol.needsSession) await server.runtime.store.createSession(key)
+  return server
+}
+
+/**
+ * Counts the requests that have looked for the run that they may repeat. One that finds it working follows it,
+ * whatever happens then.
+ */
+function watchLooks({ runtime: { store } }: OnceServer): () => Promise<number> {
+  let looks = 0
+  const list = store.runs.listRuns.bind(store.runs)
+  store.runs.listRuns = async (key, options) => {
+    const runs = await list(key, options)
+    if (options?.limit === 20) looks += 1
+    return runs
+  }
+  // A request without a session notes in the title of its own session that it is repeated.
+  return async () => {
+    const { sessions } = await store.listSessions({ appName: 'lango' })
+    const isRepeated = sessions.some(({ title }) => title?.endsWith('repeated'))
+    return isRepeated ? 2 : looks
+  }
+}
+
+async function untilEnded({ runtime }: OnceServer, runId: string): Promise<void> {
+  await until(async () => (await runtime.store.runs.findRun(runId))?.finished === true)
+}
+
+describe('Idempotency-Key', () => {
+  test.each(ALL)('%s: the same key twice is one run, with its answer', async (_name, protocol) => {
+    const server = await start(protocol)
+    const headers = { 'idempotency-key': 'order 66' }
+    const first = await send(server, protocol, { headers })
+    await untilEnded(server, first.runId)
+    const second = await send(server, protocol, { headers })
+    expect(second).toMatchObject({ status: first.status, runId: first.runId })
+    expect(second.text.includes('Charged.')).toBe(first.text.includes('Charged.'))
+    expect(server.charges()).toBe(1)
+    expect(await server.userTexts()).toEqual(['pay'])
+  })
+
+  test.each(ALL)('%s: the same key with another message is refused', async (_name, protocol) => {
+    const server = await start(protocol)
+    const headers = { 'idempotency-key': 'k' }
+    const { runId } = await send(server, protocol, { headers })
+    await untilEnded(server, runId)
+    const other = await send(server, protocol, { headers, text: 'pay twice' })
+    expect(other.status).toBe(400)
+    expect(other.text).toContain('Use a new key for a new request')
+    expect(server.charges()).toBe(1)
+  })
+
+  test('another key with the same message is another run', async () => {
+    const protocol = PROTOCOLS['OpenAI with a session'] as Protocol
+    const server = await start(protocol)
+    await send(server, protocol, { headers: { 'idempotency-key': 'a' } })
+    await send(server, protocol, { headers: { 'idempotency-key': 'b' } })
+    expect(server.charges()).toBe(2)
+  })
+
+  test.each([
+    ['an empty key', ''],
+    ['a long one', 'k'.repeat(256)],
+    ['one that is not ASCII', 'caf\u00e9'],
+  ])('%s is refused', async (_name, key) => {
+    const protocol = PROTOCOLS['OpenAI without a session'] as Protocol
+    const server = await start(protocol)
+    const { status, text } = await send(server, protocol, { headers: { 'idempotency-key': key } })
+    expect(status).toBe(400)
+    expect(text).toContain('1 to 255 printable')
+    expect(await server.userTexts()).toEqual([])
+  })
+
+  test('users do not share keys', async () => {
+    const protocol = PROTOCOLS['OpenAI with a session'] as Protocol
+    const tokens = { 'token-of-ann': 'ann', 'token-of-bob': 'bob' }
+    const server = await start(protocol, { tokens })
+    for (const token of Object.keys(tokens)) {
+      const headers = { authorization: `Bearer ${token}`, 'idempotency-key': 'k' }
+      expect((await send(server, protocol, { headers })).status).toBe(200)
+    }
+    expect(server.charges()).toBe(2)
+  })
+})
+
+describe('a request that is repeated byte by byte', () => {
+  test.each(ANSWERING)('%s: while its run works, both get its answer', async (_name, protocol) => {
+    const held = signal()
+    const begun = signal()
+    const server = await start(protocol, { held: held.given, onCharge: begun.give })
+    const looks = watchLooks(server)
+    const first = send(server, protocol)
+    await begun.given
+    const second = send(server, protocol)
+    await until(async () => (await looks()) === 2)
+    held.give()
+    const [one, other] = await Promise.all([first, second])
+    expect(one).toMatchObject({ status: 200 })
+    expect(other).toMatchObject({ status: 200, runId: one.runId })
+    for (const { text } of [one, other]) expect(text).toContain('Charged.')
+    expect(server.charges()).toBe(1)
+  })
+
+  test.each(ANSWERING)('%s: sent at once, it is one run', async (_name, protocol) => {
+    const held = signal()
+    const server = await start(protocol, { held: held.given })
+    const looks = watchLooks(server)
+    const sent = [send(server, protocol), send(server, protocol)]
+    await until(async () => (await looks()) === 2)
+    held.give()
+    const [one, other] = await Promise.all(sent)
+    expect(one).toMatchObject({ status: 200, runId: other?.runId })
+    expect(other?.status).toBe(200)
+    expect(server.charges()).toBe(1)
+    expect(await server.userTexts()).toEqual(['pay'])
+    const instructions = JSON.stringify(protocol.body('')).includes('system') ? ['[System: Be brief.]'] : []
+    expect(await server.userTexts('system')).toEqual(instructions)
+  })
+
+  test.each(ANSWERING)('%s: after it has failed, the failure is the answer', async (_name, protocol) => {
+    const answer = new AgentError('provider-overloaded', 'Overloaded', { retryable: true })
+    const server = await start(protocol, { answer })
+    const first = await send(server, protocol)
+    const second = await send(server, protocol)
+    expect(second).toMatchObject({ status: first.status, runId: first.runId })
+    expect(second.text).toContain('Overloaded')
+    expect(server.charges()).toBe(1)
+    expect(await server.userTexts()).toEqual(['pay'])
+  })
+
+  test.each(ANSWERING)('%s: after it was answered, it is a new message', async (name, protocol) => {
+    const server = await start(protocol)
+    const first = await send(server, protocol)
+    const second = await send(server, protocol)
+    expect(second.text).toContain('Charged.')
+    if (!name.includes('without')) expect(second.runId).not.toBe(first.runId)
+    expect(server.charges()).toBe(2)
+  })
+
+  test.each(ANSWERING.filter(([name]) => !name.includes('without')))(
+    '%s: after it was answered, a retry by the client’s own count gets the answer',
+    async (_name, protocol) => {
+      const server = await start(protocol)
+      const first = await send(server, protocol, { headers: { 'x-stainless-retry-count': '0' } })
+      const second = await send(server, protocol, { headers: { 'x-stainless-retry-count': '1' } })
+      expect(second).toMatchObject({ status: 200, runId: first.runId })
+      expect(second.text).toContain('Charged.')
+      expect(server.charges()).toBe(1)
+    },
+  )
+
+  test.each(ANSWERING)('%s: on two servers with one store, it is one run', async (_name, protocol) => {
+    const store = `sqlite:${await temporaryFolder()}/lango.db`
+    const held = signal()
+    const begun = signal()
+    const one = await start(protocol, { store, held: held.given, onCharge: begun.give })
+    const other = await startOnceServer({ store })
+    const looks = watchLooks(other)
+    const first = send(one, protocol)
+    await begun.given
+    const second = send(other, protocol)
+    await until(async () => (await looks()) > 0)
+    held.give()
+    expect((await second).runId).toBe((await first).runId)
+    expect((await second).text).toContain('Charged.')
+    expect(one.charges() + other.charges()).toBe(1)
+  })
+
+  test.each(ANSWERING)('%s: after a restart, a failure is still the answer', async (_name, protocol) => {
+    const store = `sqlite:${await temporaryFolder()}/lango.db`
+    const answer = new AgentError('provider-unavailable', 'Unreachable', { retryable: true })
+    const before = await start(protocol, { store, answer })
+    const first = await send(before, protocol)
+    await before.close()
+    await before.runtime.close()
+    const after = await startOnceServer({ store })
+    expect((await send(after, protocol)).runId).toBe(first.runId)
+    expect(after.charges()).toBe(0)
+    expect(await after.userTexts()).toEqual(['pay'])
+  })
+})
+
+test('a stopped run of a request without a session is a failure, also for a repeat of the request', async () => {
+  const protocol = PROTOCOLS['OpenAI without a session'] as Protocol
+  const held = signal()
+  const begun = signal()
+  const server = await start(protocol, { held: held.given, onCharge: begun.give })
+  const first = send(server, protocol)
+  await begun.given
+  const { sessions } = await server.runtime.store.listSessions({ appName: 'lango' })
+  const runs = await Promise.all(sessions.map(({ key }) => server.runtime.store.runs.listRuns(key)))
+  const [run] = runs.flat()
+  await fetch(`${server.url}/api/runs/${run?.runId}/stop`, { method: 'POST' })
+  expect(await first).toMatchObject({ status: 400, runId: run?.runId })
+  const again = await send(server, protocol)
+  expect(again).toMatchObject({ status: 400, runId: run?.runId })
+  expect(again.text).toContain('aborted')
+  held.give()
+  expect(server.charges()).toBe(1)
+})
+
+describe('a failure after the message was stored', () => {
+  const CODES: readonly [AgentErrorCode, number][] = [
+    ['provider-auth', 403],
+    ['provider-quota', 402],
+    ['provider-rate-limit', 400],
+    ['provider-overloaded', 400],
+    ['provider-unavailable', 400],
+    ['provider-rejected', 400],
+    ['provider-stream', 400],
+    ['provider-blocked', 400],
+    ['context-overflow', 400],
+    ['internal', 400],
+  ]
+
+  test.each(CODES)('%s has the status %i, and clients are asked not to retry', async (code, status) => {
+    for (const name of ['OpenAI with a session', 'OpenAI without a session', 'ADK /run']) {
+      const protocol = PROTOCOLS[name] as Protocol
+      const server = await start(protocol, {
+        answer: new AgentError(code, 'It failed.', { retryable: true }),
+      })
+      const sent = await send(server, protocol)
+      expect(sent.status, name).toBe(status)
+      expect(sent.headers.get('x-should-retry'), name).toBe('false')
+      expect(sent.headers.get('retry-after'), name).toBeNull()
+      expect(sent.text).toContain(code)
+    }
+  })
+
+  test('a store that fails while the answer is read has such a status, too', async () => {
+    const gone = () => Promise.reject(new AgentError('store-unavailable', 'Gone', { retryable: true }))
+    for (const name of ['OpenAI with a session', 'AI SDK', 'ADK /run']) {
+      const protocol = PROTOCOLS[name] as Protocol
+      const server = await start(protocol)
+      server.runtime.store.runs.readEvents = gone
+      if (name === 'ADK /run') server.runtime.events = gone
+      const sent = await send(server, protocol, { headers: { 'idempotency-key': 'k' } })
+      expect(sent.status, name).toBe(400)
+      expect(sent.headers.get('x-should-retry'), name).toBe('false')
+    }
+  })
+
+  test('before anything is stored, a failure can be retried', async () => {
+    for (const [name, protocol] of ALL) {
+      const server = await start(protocol, { limits: { runsPerUser: 0 } })
+      const sent = await send(server, protocol)
+      expect(sent.status, name).toBe(429)
+      expect(sent.headers.get('retry-after'), name).toBe('5')
+      expect(sent.headers.get('x-should-retry'), name).toBeNull()
+      expect(await server.userTexts()).toEqual([])
+    }
+  })
+})
