@@ -21,3 +21,6 @@ export const CONFIRMATION_TOOL = 'adk_request_confirmation'
 export function isRequestTool(toolName: string | undefined): boolean {
   return toolName?.startsWith('adk_request_') ?? false
 }
+
+/** The plugin that a run adds to ADK. */
+export const RUN_PLUGIN = 'lango-run'

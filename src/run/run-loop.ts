@@ -6,7 +6,8 @@ import { createPause } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
-import type { ApprovalAnswer } from '../tool.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { answerMessage, ClosingCalls } from './close-calls.js'
 import { EventReader, PendingCalls, subAgentNames } from './event-reader.js'
 import {
   abortMarker,
@@ -24,6 +25,7 @@ import { RunLimits, transferTarget } from './run-limits.js'
 import { RunPlugin, startAdk } from './run-plugin.js'
 import { type AppendGate, gateAppends, Outbox, RunRecorder } from './run-recorder.js'
 import { AdkEvents, createScope } from './run-scope.js'
+import { openLedger, type ToolLedger } from './tool-ledger.js'
 
 export interface RunLoopParts {
   host: RunHost
@@ -60,6 +62,7 @@ export class RunLoop {
   readonly #gate: AppendGate
   readonly #reader: EventReader
   readonly #recorder: RunRecorder
+  readonly #ledger: ToolLedger | undefined
   readonly #limits: RunLimits
   readonly #host: RunHost
   readonly #key: SessionKey
@@ -106,9 +109,12 @@ export class RunLoop {
       observe: host.observe,
       onStored: input.onStored,
     })
+    this.#ledger = this.#openLedger()
+    this.#plugin.onTool = tool => host.tools.adopt(tool)
     this.#gate = gateAppends({
       store: host.store,
       recorder: this.#recorder,
+      ledger: this.#ledger,
       lease,
       hasAppended: opening !== undefined,
     })
@@ -146,9 +152,11 @@ export class RunLoop {
     void this.#shutDown()
   }
 
-  /** Answers a tool call that waits for approval. */
-  answerApproval(callId: string, answer: ApprovalAnswer): void {
-    this.#desk?.answer(callId, answer)
+  /** Answers a tool call that waits for a person; `false` when none waits under that id. */
+  answer(callId: string, answer: ApprovalAnswer | OutcomeAnswer): boolean {
+    if (answer === 'happened' || answer === 'run' || answer === 'leave')
+      return this.#ledger?.answer(callId, answer) ?? false
+    return this.#desk?.answer(callId, answer) ?? false
   }
 
   /** The correction of an unknown agent's name, once; without other agents the run fails. */
@@ -242,6 +250,7 @@ export class RunLoop {
       recorder: this.#recorder,
       reader: this.#reader,
       limits: this.#limits,
+      ledger: this.#ledger,
       emit: body => this.#outbox.put(body),
       observeRequest,
       approve: (call, signal) => {
@@ -364,17 +373,28 @@ export class RunLoop {
     return this.#abort.signal.aborted
   }
 
+  #openLedger(): ToolLedger | undefined {
+    const { store, tools, logger, approvalTimeoutMs } = this.#host
+    return openLedger({
+      store,
+      key: this.#key,
+      runId: this.runId,
+      tools,
+      logger,
+      timeoutMs: approvalTimeoutMs,
+      write: changes => this.#recorder.change(changes),
+      emit: body => this.#outbox.put(body),
+      fail: error => this.stop(error),
+    })
+  }
+
   /** Closes the store to ADK, answers open calls, and stores a marker of an abort for the next turn. */
   async #settle(): Promise<void> {
+    this.#ledger?.seal()
     await this.#gate.seal()
     if (this.#lease.lost.aborted) return
     try {
-      for (const { parts, ...identity } of this.#pending.close(
-        this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST,
-      )) {
-        const note = { ...identity, content: { role: 'user', parts } }
-        await this.#host.appendNote(this.#key, note, this.#lease)
-      }
+      await this.#closeCalls(this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST)
       if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
         this.#marked = true
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)
@@ -383,6 +403,16 @@ export class RunLoop {
     } catch (error) {
       this.#host.logger.warn('The end of a run could not be stored', { error: messageOf(error) })
     }
+  }
+
+  async #closeCalls(reason: string): Promise<void> {
+    const closing = this.#ledger?.close(reason) ?? new ClosingCalls([], reason)
+    const answers = this.#pending.close(call => closing.answerOf(call))
+    this.#ready.push(...this.#recorder.prepare(closing.reports))
+    for (const answer of answers) {
+      await this.#recorder.append({ message: answerMessage(answer), calls: closing.changes.splice(0) })
+    }
+    if (closing.changes.length > 0) await this.#recorder.append({ calls: closing.changes })
   }
 }
 

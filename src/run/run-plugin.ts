@@ -1,6 +1,7 @@
 import {
   BasePlugin,
   type BaseSessionService,
+  type BaseTool,
   type Content,
   type Event,
   type LlmRequest,
@@ -10,6 +11,7 @@ import {
   StreamingMode,
 } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
+import { RUN_PLUGIN } from '../base/names.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { RunHost } from './run-host.js'
 import type { RequestNotices, WrapUp } from './run-limits.js'
@@ -22,6 +24,8 @@ import type { RequestNotices, WrapUp } from './run-limits.js'
 export class RunPlugin extends BasePlugin implements RequestNotices {
   /** The error that ADK reduces to a text. */
   modelError: Error | undefined
+  /** Called with each tool before it runs, so that its calls are recorded. */
+  onTool: (tool: BaseTool) => void = () => {}
   #wrapUp: WrapUp | undefined
   #wrapUpStarted = false
   #warning: string | undefined
@@ -30,7 +34,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   readonly #requests = new WeakSet<object>()
 
   constructor() {
-    super('lango-run')
+    super(RUN_PLUGIN)
   }
 
   /** Whether a request went through this plugin: nested runners have no plugins. */
@@ -89,6 +93,15 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     if (words.some(hasText) && words.length === parts.length) return undefined
     const kept = words.some(hasText) ? words : [...words, { text: this.#wrapUp.fallback }]
     return { ...llmResponse, content: { role: 'model', parts: kept } }
+  }
+
+  override async beforeToolCallback({
+    tool,
+  }: {
+    tool: BaseTool
+  }): Promise<Record<string, unknown> | undefined> {
+    this.onTool(tool)
+    return undefined
   }
 
   /** Keeps the failure of an agent inside a tool for `afterToolCallback`. */

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Event } from '../adk/sdk.js'
 import type { HistoryCut, Session } from '../session/message.js'
 import type { Observation } from '../session/session-store.js'
+import type { CallLedger } from '../session/tool-calls.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome } from '../tool.js'
 import type { EventReader } from './event-reader.js'
@@ -24,6 +25,8 @@ export interface RunScope {
   readonly model?: string | undefined
   /** Requests a person's approval of a tool call. */
   approve(call: PendingApproval, signal: AbortSignal): Promise<ApprovalOutcome>
+  /** Records the run's tool calls, where the store can. */
+  readonly ledger?: CallLedger | undefined
   /** Whether a request of ADK's belongs to the run itself; otherwise a nested agent made it. */
   isOwnRequest(request: object): boolean
   /** Keeps a request and returns its number within the run. */
@@ -57,7 +60,7 @@ export function reportLoaded({ key, messages, totalMessages, cut }: Session): vo
 }
 
 /** The parts of a run that its scope reports to. */
-export interface ScopeParts extends Pick<RunScope, 'models' | 'sessionId' | 'model' | 'approve'> {
+export interface ScopeParts extends Pick<RunScope, 'models' | 'sessionId' | 'model' | 'approve' | 'ledger'> {
   plugin: RunPlugin
   recorder: RunRecorder
   reader: EventReader
@@ -70,13 +73,14 @@ export interface ScopeParts extends Pick<RunScope, 'models' | 'sessionId' | 'mod
 /** The scope of one run: turns what the model layer reports into events and records of the run. */
 export function createScope({ plugin, recorder, reader, limits, emit, ...parts }: ScopeParts): RunScope {
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
-  const { models, sessionId, model, approve, observeRequest } = parts
+  const { models, sessionId, model, approve, ledger, observeRequest } = parts
   return {
     models,
     runId: recorder.runId,
     sessionId,
     model,
     approve,
+    ledger,
     isOwnRequest: request => plugin.owns(request),
     requestSent: request => {
       observeRequest?.(recorder.runId, request)

@@ -198,7 +198,7 @@ function watchEnds(loop: RunLoop, { host, key, lease, input }: WatchedRun): () =
   }
   const lose = () => loop.stop(leaseLost(key, lease.lost.reason))
   const receive = (received: RunSignal) =>
-    received.type === 'stop' ? loop.stop() : loop.answerApproval(received.callId, received.answer)
+    received.type === 'stop' ? loop.stop() : void loop.answer(received.callId, received.answer)
   const stopPolling = pollSignals(host, loop.runId, receive)
   if (signal?.aborted) abort()
   signal?.addEventListener('abort', abort, { once: true })
