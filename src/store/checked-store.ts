@@ -5,13 +5,19 @@
  */
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type {
+  AbandonedQuery,
   OpenedRun,
+  QueuedPlace,
+  QueuedRun,
+  RunBegin,
   RunEventRecord,
   RunOpening,
   RunSignal,
   RunStep,
   RunStore,
   RunSummary,
+  SavedStep,
+  ToolCallRecord,
 } from '../session/run-store.js'
 import type {
   AppendOptions,
@@ -34,11 +40,13 @@ import type {
   UserKey,
 } from '../session/session-store.js'
 import {
+  checkCalls,
   checkEvents,
   checkFence,
   checkInteger,
   checkKey,
   checkLeaseOptions,
+  checkLimit,
   checkListQuery,
   checkLoadOptions,
   checkMessage,
@@ -48,6 +56,7 @@ import {
   checkObservation,
   checkReadOptions,
   checkRecord,
+  checkRunInput,
   checkRunRange,
   checkSignal,
   checkState,
@@ -59,6 +68,8 @@ import { unsupported } from './store-errors.js'
 export interface DriverStore extends SessionStore {
   readonly runs: Required<RunStore>
   openRun: NonNullable<SessionStore['openRun']>
+  queueRun: NonNullable<SessionStore['queueRun']>
+  beginRun: NonNullable<SessionStore['beginRun']>
 }
 
 /** The store with its input validated. Closing it closes the store. */
@@ -207,14 +218,28 @@ class CheckedStore implements SessionStore {
 
   openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
     const check = () => {
-      checkKey(opening.key)
-      checkName('runId', opening.runId)
-      checkTitle(opening.title)
-      checkMessage(opening.message)
-      checkEvents(opening.events)
+      checkOpening(opening)
       checkLeaseOptions(options)
     }
     return checked(check, () => this.#store.openRun(opening, options))
+  }
+
+  queueRun(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
+    return checked(
+      () => checkOpening(opening),
+      () => this.#store.queueRun(opening),
+    )
+  }
+
+  beginRun(begin: RunBegin): Promise<{ seq: number } | undefined> {
+    const check = () => {
+      checkKey(begin.key)
+      checkName('runId', begin.runId)
+      checkFence(begin.fence)
+      checkMessage(begin.message)
+      checkEvents(begin.events)
+    }
+    return checked(check, () => this.#store.beginRun(begin))
   }
 
   erase(owner: UserKey, options: EraseOptions = {}): Promise<EraseReceipt> {
@@ -255,6 +280,16 @@ class CheckedStore implements SessionStore {
   }
 }
 
+function checkOpening({ key, runId, title, message, events, input, orQueue }: RunOpening): void {
+  checkKey(key)
+  checkName('runId', runId)
+  checkTitle(title)
+  checkMessage(message)
+  checkEvents(events)
+  checkRunInput(input)
+  if (orQueue !== undefined) checkEvents(orQueue.events)
+}
+
 /** Appends to a store in memory complete without returning to the event loop. */
 const APPENDS_BETWEEN_YIELDS = 100
 
@@ -282,7 +317,7 @@ class CheckedRuns implements RunStore {
     this.#runs = runs
   }
 
-  saveStep(step: RunStep): Promise<{ seq?: number }> {
+  saveStep(step: RunStep): Promise<SavedStep> {
     const { key, runId, fence, message, stateDelta, events, requests = [], calibration = [] } = step
     const check = () => {
       checkKey(key)
@@ -291,6 +326,7 @@ class CheckedRuns implements RunStore {
       if (message !== undefined) checkMessage(message)
       if (stateDelta !== undefined) checkState('stateDelta', stateDelta)
       if (events !== undefined) checkEvents(events)
+      if (step.calls !== undefined) checkCalls(step.calls)
       for (const request of requests) checkRecord(request.step, request.record)
       for (const { model, bytes, tokens } of calibration) checkObservation(model, bytes, tokens)
     }
@@ -304,6 +340,45 @@ class CheckedRuns implements RunStore {
       checkEvents(events)
     }
     return checked(check, () => this.#runs.appendEvents(key, runId, events))
+  }
+
+  listAbandoned(query: AbandonedQuery): Promise<RunSummary[]> {
+    const check = () => {
+      checkName('appName', query.appName)
+      if (query.key !== undefined) checkKey(query.key)
+      checkLimit(query)
+    }
+    return checked(check, () => this.#runs.listAbandoned(query))
+  }
+
+  listQueued(key: SessionKey, options: { limit?: number } = {}): Promise<QueuedRun[]> {
+    const check = () => {
+      checkKey(key)
+      checkLimit(options)
+    }
+    return checked(check, () => this.#runs.listQueued(key, options))
+  }
+
+  endQueued(runId: string, events: readonly RunEventRecord[]): Promise<boolean> {
+    const check = () => {
+      checkName('runId', runId)
+      checkEvents(events)
+    }
+    return checked(check, () => this.#runs.endQueued(runId, events))
+  }
+
+  readCalls(runId: string): Promise<ToolCallRecord[]> {
+    return checked(
+      () => checkName('runId', runId),
+      () => this.#runs.readCalls(runId),
+    )
+  }
+
+  listUnknownCalls(key: SessionKey): Promise<ToolCallRecord[]> {
+    return checked(
+      () => checkKey(key),
+      () => this.#runs.listUnknownCalls(key),
+    )
   }
 
   readEvents(runId: string, options: { afterSeq?: number; limit?: number } = {}): Promise<RunEventRecord[]> {
@@ -324,7 +399,7 @@ class CheckedRuns implements RunStore {
   listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
     const check = () => {
       checkKey(key)
-      if (options.limit !== undefined) checkInteger('limit', options.limit, 1)
+      checkLimit(options)
     }
     return checked(check, () => this.#runs.listRuns(key, options))
   }

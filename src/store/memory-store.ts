@@ -6,7 +6,14 @@
 import { defined } from '../base/defined.js'
 import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
-import type { OpenedRun, RunOpening, RunStep } from '../session/run-store.js'
+import type {
+  OpenedRun,
+  QueuedPlace,
+  RunBegin,
+  RunOpening,
+  RunStep,
+  SavedStep,
+} from '../session/run-store.js'
 import type {
   AppendOptions,
   CreateOptions,
@@ -25,10 +32,18 @@ import type {
   UserKey,
 } from '../session/session-store.js'
 import { countMessageTokens } from '../session/tokens.js'
-import { LeaseHolder } from './hold-lease.js'
+import { LeaseHolder, type OpeningAttempt } from './hold-lease.js'
 import { isFound, readCursor, tidyTitle, writeCursor } from './listing.js'
 import { MemoryCalibration, MemoryRuns } from './memory-runs.js'
-import { add, clone, type MemorySession, newestFirst, summarize, titled } from './memory-sessions.js'
+import {
+  add,
+  changeCalls,
+  clone,
+  type MemorySession,
+  newestFirst,
+  summarize,
+  titled,
+} from './memory-sessions.js'
 import { keyText, MemoryTickets } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { clockAheadMs, noCounts } from './sql-erase.js'
@@ -55,11 +70,13 @@ export class MemoryStore implements SessionStore {
   readonly #userState = new Map<string, Map<string, string>>()
   readonly #tickets: MemoryTickets
   readonly #leases: LeaseHolder
-  readonly #runs = new MemoryRuns(
-    () => this.#assertOpen(),
-    key => this.#sessions.get(keyText(key))?.messages.length,
-    step => this.#saveStep(step),
-  )
+  readonly #runs = new MemoryRuns({
+    assertOpen: () => this.#assertOpen(),
+    sessionOf: key => this.#sessions.get(keyText(key)),
+    sessions: () => this.#sessions.values(),
+    isLeased: key => this.#tickets.isValid(key),
+    saveStep: step => this.#saveStep(step),
+  })
   readonly runs = this.#runs
   readonly calibration = new MemoryCalibration(() => this.#assertOpen())
   #lastPk = 0
@@ -76,9 +93,7 @@ export class MemoryStore implements SessionStore {
     const changes = splitDelta('state', state)
     this.#checkMayCreate(key, options)
     if (this.#sessions.has(keyText(key))) throw sessionExists(key)
-    const title = tidyTitle(options.title)
-    const session = this.#newSession(key)
-    session.title = title
+    const session = this.#newSession(key, tidyTitle(options.title))
     session.nestedIn = options.nestedIn
     this.#apply(session, changes)
     return this.#view(session, {})
@@ -127,8 +142,7 @@ export class MemoryStore implements SessionStore {
     const total = source.messages.length
     if (throughSeq !== undefined && throughSeq > total) throw throughSeqOutOfRange(throughSeq, total)
     if (this.#sessions.has(keyText(newKey))) throw sessionExists(newKey)
-    const fork = this.#newSession(newKey)
-    fork.title = source.title
+    const fork = this.#newSession(newKey, source.title)
     fork.state = new Map(source.state)
     fork.messages = source.messages.slice(0, throughSeq)
     fork.seqById = new Map([...source.seqById].filter(([, seq]) => seq <= fork.messages.length))
@@ -200,7 +214,10 @@ export class MemoryStore implements SessionStore {
     const aheadMs = clockAheadMs(now, newest < 0 ? undefined : newest)
     if (aheadMs !== undefined && trustClock !== true) return { ...nothing, clockAheadMs: aheadMs }
     const isIdle = ({ key, nestedIn, updatedAt }: MemorySession) =>
-      nestedIn === undefined && updatedAt < now - (sessionsMs ?? now) && !this.#tickets.isTaken(key)
+      nestedIn === undefined &&
+      updatedAt < now - (sessionsMs ?? now) &&
+      !this.#tickets.isTaken(key) &&
+      !this.#runs.unfinishedOf(key).some(({ state }) => state === 'queued')
     const idle = own.filter(isIdle)
     for (const { key } of idle) this.#remove(key, noCounts())
     const pruned =
@@ -219,38 +236,80 @@ export class MemoryStore implements SessionStore {
 
   async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
     this.#assertOpen()
-    const { key, runId, title, message, events } = opening
-    if (this.#runs.isKnown(runId)) return { known: true }
-    const lease = await this.#leases.acquire(key, options, async ttlMs => this.#tickets.enter(key, ttlMs))
+    return this.#leases.openRun(opening.key, options, {
+      open: async ttlMs => {
+        const answer = this.#answerTo(opening, !this.#tickets.isValid(opening.key))
+        if (answer !== undefined) return answer
+        const { ticket, isFirst } = this.#tickets.enter(opening.key, ttlMs)
+        return isFirst ? this.#open(opening, ticket) : { ticket }
+      },
+      begin: async ticket => this.#answerTo(opening, true) ?? this.#open(opening, ticket),
+    })
+  }
+
+  async queueRun(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
+    this.#assertOpen()
+    if (this.#runs.isKnown(opening.runId)) return { known: true }
+    return { queued: this.#queue(opening) }
+  }
+
+  async beginRun(begin: RunBegin): Promise<{ seq: number } | undefined> {
+    this.#assertOpen()
+    const { key, runId, message, fence } = begin
+    this.#writable(key, fence)
+    if (!this.#runs.isQueued(key, runId)) return undefined
+    this.#runs.begin({ ...begin, message: clone(message) })
+    return this.#change(key, { message, delta: [], fence })
+  }
+
+  /** Why a run is not opened now, if it is not. `isFree`: nobody else holds the lease. */
+  #answerTo(opening: RunOpening, isFree: boolean): OpeningAttempt | undefined {
+    this.#assertOpen()
+    if (this.#runs.isKnown(opening.runId)) return { answer: { known: true } }
+    const others = this.#runs.unfinishedOf(opening.key)
+    const running = others.flatMap(({ runId, state }) => (state === 'running' ? [runId] : []))
+    if (isFree && running.length > 0) return { answer: { unfinished: running } }
+    const hasQueue = others.some(({ state }) => state === 'queued')
+    if (opening.orQueue && (hasQueue || !isFree)) return { answer: { queued: this.#queue(opening) } }
+    return isFree && hasQueue ? 'busy' : undefined
+  }
+
+  #open(opening: RunOpening, ticket: number): OpeningAttempt {
+    const { key, message, title } = opening
     try {
-      this.#assertOpen()
-      if (this.#runs.isKnown(runId)) {
-        await lease.release()
-        return { known: true }
-      }
-      if (!this.#sessions.has(keyText(key))) this.#newSession(key).title = tidyTitle(title)
-      this.#runs.storeEvents(key, runId, events)
-      const { seq } = this.#change(key, { message, delta: [], fence: lease.fence })
-      return { lease, seq }
+      const copy = clone(message)
+      if (!this.#sessions.has(keyText(key))) this.#newSession(key, tidyTitle(title))
+      this.#runs.accept(opening, 'running')
+      return { ticket, seq: this.#change(key, { message: copy, delta: [], fence: ticket }).seq }
     } catch (error) {
-      await lease.release()
+      void this.#tickets.giveBack(key, ticket)
       throw error
     }
   }
 
+  #queue(opening: RunOpening): number {
+    const { key, title } = opening
+    clone(opening.message)
+    const session = this.#sessions.get(keyText(key)) ?? this.#newSession(key, tidyTitle(title))
+    session.updatedAt = Date.now()
+    return this.#runs.accept(opening, 'queued')
+  }
+
   /** Everything that can refuse comes first. */
-  async #saveStep(step: RunStep): Promise<{ seq?: number }> {
+  async #saveStep(step: RunStep): Promise<SavedStep> {
     this.#assertOpen()
     const { key, runId, fence, message, stateDelta, events, requests, calibration } = step
-    if (message || stateDelta) this.#writable(key, fence)
+    const session = message || stateDelta || step.calls ? this.#writable(key, fence) : undefined
     const delta = splitDelta('stateDelta', stateDelta)
+    const { ledger, places: calls } = session && step.calls ? changeCalls(session, step) : {}
     if (events?.length) this.#runs.storeEvents(key, runId, events)
     const { seq } = message || stateDelta ? this.#change(key, { message, delta, fence }) : {}
     for (const request of requests ?? []) this.#runs.storeRequest(runId, request.step, request.record)
     for (const { model, bytes, tokens } of calibration ?? [])
       await this.calibration.record(model, bytes, tokens)
+    if (session && ledger) session.calls = ledger
     if (step.release) await this.#tickets.giveBack(key, fence)
-    return message && seq !== undefined ? { seq } : {}
+    return { ...(message && seq !== undefined ? { seq } : {}), ...defined({ calls }) }
   }
 
   async close(): Promise<void> {
@@ -286,7 +345,7 @@ export class MemoryStore implements SessionStore {
     if (this.#closed) throw storeClosed()
   }
 
-  #newSession(key: SessionKey): MemorySession {
+  #newSession(key: SessionKey, title?: string): MemorySession {
     const now = Date.now()
     const { appName, userId, sessionId } = key
     const session: MemorySession = {
@@ -295,6 +354,8 @@ export class MemoryStore implements SessionStore {
       state: new Map(),
       messages: [],
       seqById: new Map(),
+      calls: [],
+      title,
       createdAt: now,
       updatedAt: now,
     }
