@@ -106,6 +106,8 @@ const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
   'provider-blocked': [422, 'The model provider blocked the content'],
   'provider-stream': [502, 'The model’s answer was truncated'],
   'run-interrupted': [409, 'The run was interrupted'],
+  'run-not-found': [404, 'There is no such run'],
+  'tool-outcome-unknown': [422, 'It is not known whether a tool call took effect'],
   aborted: [409, 'Stopped'],
   unsupported: [501, 'Not supported'],
   internal: [500, 'Internal error'],

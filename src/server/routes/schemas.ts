@@ -119,7 +119,8 @@ export const RunItem = z
     startedAt: count,
     afterSeq: count.optional(),
     lastSeq: count,
-    status: z.enum(['running', 'finished']),
+    status: z.enum(['queued', 'running', 'waiting', 'finished']),
+    place: count.optional(),
     finishReason: z.string().optional(),
   })
   .openapi('RunItem')
