@@ -2,19 +2,17 @@
  * The end of calls that have no answer: when a run ends first, and when its process ended. A recorded result is the
  * answer. For the others the model reads what is known: the call did not run, may be repeated, or has an unknown outcome.
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { isRecord } from '../base/is-record.js'
 import { parseJson, toJson } from '../base/json.js'
 import { CALL_NOT_RUN, MAY_BE_REPEATED, NO_RESPONSE_MARKER, OUTCOME_UNKNOWN } from '../base/markers.js'
-import { stableJson } from '../base/stable-json.js'
 import { messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
-import { type Message, type SessionKey, type StoredMessage, toolCallKind } from '../session/message.js'
+import { type Message, type StoredMessage, toolCallKind } from '../session/message.js'
 import type {
   RunEventRecord,
   RunSummary,
   ToolCallChange,
-  ToolCallFacts,
   ToolCallRecord,
   ToolCallStatus,
 } from '../session/run-store.js'
@@ -22,6 +20,7 @@ import { messagePages } from '../session/session-pages.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import { callPolicy, type LedgerTools, type Verify } from '../session/tool-calls.js'
 import type { OnUnknown, ToolEffect } from '../tool.js'
+import { callKey } from './call-key.js'
 import { type ClosingAnswer, type OpenCall, PendingCalls, type SeenEvent } from './event-reader.js'
 import type { RunEventBody } from './run-event.js'
 
@@ -233,23 +232,4 @@ async function verify(
 function argsOf(input = '{}'): Record<string, unknown> {
   const args = parseJson(input)
   return isRecord(args) ? args : {}
-}
-
-/** The facts of a call that the ledger keeps. */
-export function callFacts(callId: string, tool: string, args: unknown, effect: ToolEffect): ToolCallFacts {
-  const given = isRecord(args) ? args : {}
-  return { callId, tool, effect, digest: hashOf([tool, given]), args: given }
-}
-
-/** The idempotency key of a call: the same for all calls of a session with these facts. */
-export function callKey(
-  { appName, userId, sessionId }: SessionKey,
-  { tool, args }: Pick<ToolCallFacts, 'tool' | 'args'>,
-  ordinal: number | string,
-): string {
-  return hashOf([appName, userId, sessionId, tool, args, ordinal])
-}
-
-function hashOf(value: unknown): string {
-  return createHash('sha256').update(stableJson(value)).digest('hex').slice(0, 32)
 }

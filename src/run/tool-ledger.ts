@@ -26,7 +26,8 @@ import {
   type LedgerTools,
 } from '../session/tool-calls.js'
 import type { OutcomeAnswer } from '../tool.js'
-import { ClosingCalls, callFacts, callKey } from './close-calls.js'
+import { callFacts, callKey } from './call-key.js'
+import { ClosingCalls } from './close-calls.js'
 import { OutcomeDesk } from './run-approvals.js'
 import type { RunEventBody } from './run-event.js'
 
