@@ -110,6 +110,8 @@ export interface EraseCounts {
   /** Parts of requests that the steps of a run share. */
   requestParts: number
   signals: number
+  /** Rows of the ledger of tool calls. */
+  toolCalls: number
   leases: number
   /** Keys of session state and of `user:` state. */
   stateKeys: number

@@ -18,6 +18,7 @@ import { storableJson } from './check-input.js'
 import { clone, type MemorySession } from './memory-sessions.js'
 import { keyText } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
+import { withPlace } from './sql-event-rows.js'
 import { finishOf } from './sql-runs.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
@@ -374,11 +375,6 @@ export class MemoryCalibration implements CalibrationStore {
     const sum = this.#models.get(model) ?? { bytes: 0, tokens: 0 }
     this.#models.set(model, { bytes: sum.bytes + bytes, tokens: sum.tokens + tokens })
   }
-}
-
-/** An event that says where the run stands in the queue gets its place from the store. */
-export function withPlace(events: readonly RunEventRecord[], place: number): RunEventRecord[] {
-  return events.map(event => (event.type === 'run-queued' ? { ...event, place } : event))
 }
 
 function inputOf({ input }: MemoryRun): { message?: Message; input?: RunInputRecord } {

@@ -1,16 +1,11 @@
 import { defined } from '../base/defined.js'
 import { copyJsonData } from '../base/json.js'
 import type { SessionKey, StoredMessage } from '../session/message.js'
-import type {
-  RunStep,
-  ToolCallChange,
-  ToolCallPlace,
-  ToolCallRecord,
-  ToolCallStatus,
-} from '../session/run-store.js'
+import type { RunStep, ToolCallChange, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
 import type { EraseCounts, SessionSummary } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
+import { hasResult } from './sql-calls.js'
 import { callWithoutFacts } from './store-errors.js'
 
 /** A session in memory. */
@@ -67,7 +62,9 @@ export function changeCalls(
 ): { ledger: ToolCallRecord[]; places: ToolCallPlace[] } {
   const ledger = [...session.calls]
   const changed = calls.map(change => {
+    // A call is added to the run of the step only.
     const own = { ...change, runId: change.runId ?? runId }
+    if (own.runId !== runId) delete own.call
     const at = ledger.findIndex(row => row.id === own.id && row.runId === own.runId)
     const row = changedCall(own, ledger[at], ledger)
     ledger[at < 0 ? ledger.length : at] = row
@@ -96,11 +93,6 @@ function changedCall(
     ...defined({ result: hasResult(status) ? result : undefined, answer: answer ?? stored?.answer }),
     changedAt: Date.now(),
   }
-}
-
-/** Whether a result is kept with that status. */
-export function hasResult(status: ToolCallStatus): boolean {
-  return status === 'done' || status === 'failed'
 }
 
 function placeOf(ledger: readonly ToolCallRecord[], id: string, runId: string): ToolCallPlace {

@@ -330,8 +330,13 @@ export class MemoryStore implements SessionStore {
     add(counts, this.#runs.deleteRunsOf(key))
     if (!session) return apps
     this.#sessions.delete(keyText(key))
-    const { messages, state } = session
-    add(counts, { sessions: 1, messages: messages.length, stateKeys: state.size })
+    const { messages, state, calls } = session
+    add(counts, {
+      sessions: 1,
+      messages: messages.length,
+      stateKeys: state.size,
+      toolCalls: calls.length,
+    })
     return apps
   }
 

@@ -88,6 +88,7 @@ export const EraseReceipt = z
     requests: count,
     requestParts: count,
     signals: count,
+    toolCalls: count,
     leases: count,
     stateKeys: count,
     at: count,

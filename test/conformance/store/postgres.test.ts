@@ -160,7 +160,7 @@ test('an opening is two statements in a transaction, a load and every step one s
     store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] }),
   )
   expect(opening).toEqual({ statements: 2, control: 2, commits: 1 })
-  if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+  if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
   const [, loading] = await costOf(() => store.loadSession(key, { throughSeq: 0 }))
   expect(loading).toEqual({ statements: 1, control: 0, commits: 0 })
   const messages = Array.from({ length: 10 }, (_, index) => ({ text: `${index} `.repeat(500) }))
@@ -203,7 +203,7 @@ test('steps that are stored again after dropped connections leave each message, 
   const work = async (runId: string) => {
     const key = newKey()
     const opened = await store.openRun?.({ key, runId, message: QUESTION, events: [START] })
-    if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
     for (const step of steps) {
       const message = { ...QUESTION, id: `answer-${step}` }
       const part = { message, events: [{ seq: step + 1 }], requests: [{ step, record: record(step) }] }
@@ -333,7 +333,7 @@ test('a step that waits for the deletion of its session stores nothing', async (
   const store = await openStore(database.url)
   const key = newKey()
   const opened = await store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] })
-  if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+  if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
   const deleter = await otherTransaction(database.url)
   for (const table of ['leases', 'sessions', 'messages']) await deleter.query(`DELETE FROM lango_${table}`)
   const requests = [{ step: 1, record: { body: 'x'.repeat(5000) } }]

@@ -429,11 +429,12 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
 
   test('what a killed process had accepted is abandoned, and can be begun', async () => {
     const key = newKey()
-    const child = runScript('store-child.ts', ['accept', place.url, JSON.stringify(key)])
-    await vi.waitFor(() => expect(child.output()).toContain('accepted'), { timeout: 30_000 })
-    const { appName } = key
+    const { appName, sessionId } = key
+    const child = runScript('store-child.ts', ['accept', place.url, appName, sessionId, '2000'])
+    await child.untilLines(1)
+    expect(child.lines, child.errors()).toEqual(['accepted'])
     expect(await place.store.runs.listAbandoned?.({ appName })).toEqual([])
-    child.kill('SIGKILL')
+    child.process.kill('SIGKILL')
     await child.ended
     await vi.waitFor(
       async () =>
