@@ -137,6 +137,8 @@ export class RunHub {
     for (const event of events) {
       if (event.type === 'run-start') metrics.runStarted()
       if (event.type === 'run-finish') metrics.runFinished(event.finishReason)
+      // An answer belongs to a call that was counted when it was asked.
+      if (event.type === 'tool-unknown' && event.answer === undefined) metrics.callUnknown()
     }
     onStored?.(events)
   }
