@@ -238,7 +238,9 @@ const toolsSchema = group({
           group({
             effect: effectName
               .optional()
-              .describe('`read` changes nothing, `idempotent` may be repeated, `once` must not be. Default `once`.'),
+              .describe(
+                '`read` changes nothing, `idempotent` may be repeated, `once` must not be. Default `once`.',
+              ),
             onUnknown: oneOf(['retry', 'tell', 'ask', 'fail'])
               .optional()
               .describe(

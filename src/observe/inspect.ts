@@ -174,7 +174,9 @@ function matchUsages(
   return found
 }
 
-function runFacts(events: readonly RunEventRecord[]): Omit<RunInspection, 'runId' | 'steps' | 'calls' | 'total'> {
+function runFacts(
+  events: readonly RunEventRecord[],
+): Omit<RunInspection, 'runId' | 'steps' | 'calls' | 'total'> {
   const start = events.find(event => event.type === 'run-start')
   const finish = events.find(event => event.type === 'run-finish')
   const failure = events.find(event => event.type === 'error')?.error as RunInspection['error']

@@ -19,7 +19,7 @@ import type {
 import { messagePages } from '../session/session-pages.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import { callPolicy, type LedgerTools, type Verify } from '../session/tool-calls.js'
-import type { OnUnknown, ToolEffect } from '../tool.js'
+import type { OnUnknown, OutcomeAnswer, ToolEffect } from '../tool.js'
 import { callKey } from './call-key.js'
 import { type ClosingAnswer, type OpenCall, PendingCalls, type SeenEvent } from './event-reader.js'
 import type { RunEventBody } from './run-event.js'
@@ -200,7 +200,9 @@ async function closable(
     const policy = callPolicy(row.tool, { ...own, effect: row.effect, isContainer: false }, tools?.effects)
     const idempotencyKey = callKey(run.key, row, row.ordinal)
     const verified =
-      row.status === 'started' && own.verify ? await verify(own.verify, row, idempotencyKey, logger) : undefined
+      row.status === 'started' && own.verify
+        ? await verify(own.verify, row, idempotencyKey, logger)
+        : undefined
     closing.push({
       ...row,
       author,
@@ -233,3 +235,29 @@ function argsOf(input = '{}'): Record<string, unknown> {
   const args = parseJson(input)
   return isRecord(args) ? args : {}
 }
+
+/**
+ * Keeps a person's answer about a call of an ended run whose outcome is unknown: it counts when the call is repeated.
+ * `false` when there is no such call.
+ */
+export async function answerUnknown(
+  store: SessionStore,
+  { key, runId }: RunSummary,
+  callId: string,
+  answer: OutcomeAnswer,
+): Promise<boolean> {
+  const rows = (await store.runs.readCalls?.(runId)) ?? []
+  const row = rows.findLast(each => each.callId === callId && each.status === 'unknown')
+  if (!row || !store.runs.saveStep) return false
+  const lease = await store.acquireLease(key, { waitMs: ANSWER_WAIT_MS })
+  try {
+    const calls = [{ id: row.id, status: 'unknown' as const, answer }]
+    await store.runs.saveStep({ key, runId, fence: lease.fence, calls })
+    return true
+  } finally {
+    await lease.release().catch(() => {})
+  }
+}
+
+/** A run of the session may be active. */
+const ANSWER_WAIT_MS = 10_000

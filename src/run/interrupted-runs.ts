@@ -35,7 +35,8 @@ export async function markIfInterrupted(
     if (!now || now.finished) return false
     const end = await endOf(store.runs, now)
     const owner = held ?? lease
-    const isSettled = owner && (await settleInterrupted({ store, run: now, lease: owner, end, tools, logger }))
+    const isSettled =
+      owner && (await settleInterrupted({ store, run: now, lease: owner, end, tools, logger }))
     if (!isSettled) await store.runs.appendEvents(run.key, run.runId, end)
     return true
   } finally {

@@ -12,7 +12,13 @@ import { CALL_NOT_RUN, OUTCOME_UNKNOWN } from '../base/markers.js'
 import { isRequestTool, TRANSFER_TOOL } from '../base/names.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
-import { isToolError, type Message, type SessionKey, type ToolCall, toolCallKind } from '../session/message.js'
+import {
+  isToolError,
+  type Message,
+  type SessionKey,
+  type ToolCall,
+  toolCallKind,
+} from '../session/message.js'
 import type { ToolCallChange, ToolCallFacts, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
 import type { SessionStore } from '../session/session-store.js'
 import {
@@ -167,9 +173,7 @@ export class ToolLedger implements CallLedger {
   #answered({ branch = '' }: Message, answer: ToolCall): ToolCallChange | undefined {
     const entry = [...this.#entries.values()].findLast(
       ({ facts, status, ...each }) =>
-        facts.callId === answer.id &&
-        each.branch === branch &&
-        (status === 'intent' || status === 'started'),
+        facts.callId === answer.id && each.branch === branch && (status === 'intent' || status === 'started'),
     )
     if (!entry) return undefined
     const result = parseJson(answer.output ?? 'null')
@@ -332,9 +336,7 @@ const CONFIRMED = {
   result: 'A person has confirmed that this call took effect. It was not run again.',
 }
 
-function newEntry(
-  facts: Pick<Entry, 'id' | 'facts' | 'author' | 'branch' | 'policy' | 'isAlone'>,
-): Entry {
+function newEntry(facts: Pick<Entry, 'id' | 'facts' | 'author' | 'branch' | 'policy' | 'isAlone'>): Entry {
   return { ...facts, status: 'intent', hasBegun: false, twins: [], twinsFailed: false }
 }
 

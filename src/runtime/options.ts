@@ -7,8 +7,8 @@ import type { ProvidersConfig } from '../provider/provider-registry.js'
 import type { AdkOptions } from '../run/run-host.js'
 import type { TurnLimitOptions } from '../run/run-limits.js'
 import type { SessionStore } from '../session/session-store.js'
-import type { BuiltInToolOptions } from '../tools/built-in-tools.js'
 import type { EffectOfTool } from '../tool.js'
+import type { BuiltInToolOptions } from '../tools/built-in-tools.js'
 import type { McpServerConfig } from '../tools/mcp.js'
 
 /** What `createRuntime` takes. */

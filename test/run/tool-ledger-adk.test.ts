@@ -3,6 +3,7 @@ import {
   AgentTool,
   BaseTool,
   BaseToolset,
+  createEvent,
   FunctionTool,
   LlmAgent,
   LongRunningFunctionTool,
@@ -12,6 +13,8 @@ import type { FunctionDeclaration } from '@google/genai'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
+import { eventToMessage } from '../../src/adk/session/event-to-message.js'
+import { answerMessage } from '../../src/run/close-calls.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
@@ -25,9 +28,18 @@ const call = (name: string, id?: string): ScriptStep => ({
   toolCalls: [{ name, args: { n: 1 }, ...(id ? { id } : {}) }],
 })
 
-async function start(rootAgent: LlmAgent, steps: readonly ScriptStep[], options: Partial<RuntimeOptions> = {}) {
+async function start(
+  rootAgent: LlmAgent,
+  steps: readonly ScriptStep[],
+  options: Partial<RuntimeOptions> = {},
+) {
   const provider = new ScriptedProvider(steps, { id: 'play' })
-  const runtime = await createRuntime({ store: 'memory:', providers: { play: provider }, rootAgent, ...options })
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { play: provider },
+    rootAgent,
+    ...options,
+  })
   return { runtime, provider }
 }
 
@@ -39,7 +51,14 @@ async function run(runtime: Runtime, input: { text?: string; parts?: object[] } 
 
 async function rowsOf({ store }: Pick<Runtime, 'store'>, events: readonly RunEvent[]) {
   return ((await store.runs.readCalls?.(events[0]?.runId ?? '')) ?? []).map(
-    ({ tool, callId, effect, status, attempt, result }) => ({ tool, callId, effect, status, attempt, result }),
+    ({ tool, callId, effect, status, attempt, result }) => ({
+      tool,
+      callId,
+      effect,
+      status,
+      attempt,
+      result,
+    }),
   )
 }
 
@@ -49,7 +68,8 @@ function functionTool(name: string, execute: () => unknown, more: { requireConfi
   return new FunctionTool({ name, description: name, parameters: PARAMETERS, execute, ...more })
 }
 
-const agentWith = (...tools: (BaseTool | BaseToolset)[]) => new LlmAgent({ name: 'root', model: 'play/m', tools })
+const agentWith = (...tools: (BaseTool | BaseToolset)[]) =>
+  new LlmAgent({ name: 'root', model: 'play/m', tools })
 
 test('a function tool: done, failed, and what the options say about its effect', async () => {
   const agent = agentWith(
@@ -63,7 +83,14 @@ test('a function tool: done, failed, and what the options say about its effect',
   const { runtime } = await start(agent, steps, { tools: { effects: { look: 'read' } } })
   onTestFinished(() => runtime.close())
   expect(await rowsOf(runtime, await run(runtime))).toEqual([
-    { tool: 'charge', callId: 'c1', effect: 'once', status: 'done', attempt: 1, result: { results: ['paid'] } },
+    {
+      tool: 'charge',
+      callId: 'c1',
+      effect: 'once',
+      status: 'done',
+      attempt: 1,
+      result: { results: ['paid'] },
+    },
     {
       tool: 'refuse',
       callId: 'c2',
@@ -77,7 +104,11 @@ test('a function tool: done, failed, and what the options say about its effect',
 })
 
 /** Runs an agent until its tool is called, and ends its process there. */
-async function crash(agent: LlmAgent, begun: Promise<void>, steps: readonly ScriptStep[]): Promise<SessionStore> {
+async function crash(
+  agent: LlmAgent,
+  begun: Promise<void>,
+  steps: readonly ScriptStep[],
+): Promise<SessionStore> {
   const shared = await openStore('memory:')
   onTestFinished(() => shared.close())
   const first = crashable(shared)
@@ -130,9 +161,12 @@ test('a tool inside a nested agent is not executed again by a repeated call of t
       model: 'nested/m',
       tools: [functionTool('charge', execute)],
     })
-  const nested = new ScriptedProvider(() => (nestedSteps++ % 2 === 0 ? call('charge') : { text: 'Clerk is done.' }), {
-    id: 'nested',
-  })
+  const nested = new ScriptedProvider(
+    () => (nestedSteps++ % 2 === 0 ? call('charge') : { text: 'Clerk is done.' }),
+    {
+      id: 'nested',
+    },
+  )
   const steps = [{ toolCalls: [{ name: 'clerk', args: { request: 'pay' } }] }, { text: 'Done.' }]
   const begin = async (store: SessionStore, execute: () => unknown) => {
     const provider = new ScriptedProvider(steps, { id: 'play' })
@@ -244,7 +278,9 @@ test('the tools of a toolset, with the hints of an MCP server', async () => {
   const steps = [call('find'), call('put'), call('send'), { text: 'Done.' }]
   const { runtime } = await start(agentWith(toolset), steps)
   onTestFinished(() => runtime.close())
-  expect((await rowsOf(runtime, await run(runtime))).map(row => [row.tool, row.effect, row.status, row.attempt])).toEqual([
+  expect(
+    (await rowsOf(runtime, await run(runtime))).map(row => [row.tool, row.effect, row.status, row.attempt]),
+  ).toEqual([
     ['find', 'read', 'done', 0],
     ['put', 'idempotent', 'done', 1],
     ['send', 'once', 'done', 1],
@@ -270,10 +306,12 @@ test('a tool that an agent gets after the runtime was made, and a tool of Lango 
     functionTool('charge', () => 'paid'),
     new ToolAdapter(pay),
   )
-  expect((await rowsOf(runtime, await run(runtime))).map(row => [row.tool, row.status, row.attempt])).toEqual([
-    ['charge', 'done', 1],
-    ['pay', 'done', 1],
-  ])
+  expect((await rowsOf(runtime, await run(runtime))).map(row => [row.tool, row.status, row.attempt])).toEqual(
+    [
+      ['charge', 'done', 1],
+      ['pay', 'done', 1],
+    ],
+  )
   expect(seen).toEqual([1])
 })
 
@@ -293,9 +331,27 @@ test('calls of tools that only read still run at the same time', async () => {
       return { ok: true }
     },
   })
-  const both = { toolCalls: [{ name: 'look', args: { n: 1 } }, { name: 'look', args: { n: 2 } }] }
+  const both = {
+    toolCalls: [
+      { name: 'look', args: { n: 1 } },
+      { name: 'look', args: { n: 2 } },
+    ],
+  }
   const { runtime } = await start(agentWith(new ToolAdapter(look)), [both, { text: 'Done.' }])
   onTestFinished(() => runtime.close())
   expect((await rowsOf(runtime, await run(runtime))).map(({ status }) => status)).toEqual(['done', 'done'])
   expect(most).toBe(2)
+})
+
+test('the message that answers open calls is what an event of ADK is stored as', () => {
+  const answers = [
+    { id: 'c1', name: 'pay', response: { paid: 1 } },
+    { id: 'c2', name: 'pay', response: { error: 'no' } },
+  ]
+  const identity = { author: 'root', invocationId: 'e-1', branch: 'root' }
+  const parts = answers.map(answer => ({ functionResponse: answer }))
+  const stored = eventToMessage(createEvent({ ...identity, content: { role: 'user', parts } }))
+  const { id: _id, timestamp: _timestamp, ...message } = answerMessage({ ...identity, answers })
+  expect(stored).toMatchObject(message)
+  expect(Object.keys(stored ?? {}).sort()).toEqual([...Object.keys(message), 'id', 'timestamp'].sort())
 })

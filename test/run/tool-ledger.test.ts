@@ -9,7 +9,7 @@ import type { ToolCallRecord } from '../../src/session/run-store.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { type ScriptedCall, ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
-import { defineTool, type OnUnknown, type Tool, type ToolContext } from '../../src/tool.js'
+import type { OnUnknown, Tool, ToolContext } from '../../src/tool.js'
 import { crashable } from '../support/crashable-store.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
@@ -20,7 +20,7 @@ type Seen = Pick<ToolContext, 'idempotencyKey' | 'attempt'>
 /** A tool that pays, and the calls that it has executed. */
 function payTool(more: Partial<Tool> = {}) {
   const seen: Seen[] = []
-  const tool = defineTool({
+  const tool: Tool = {
     name: 'pay',
     description: 'Pays.',
     parameters: { type: 'object' },
@@ -29,7 +29,7 @@ function payTool(more: Partial<Tool> = {}) {
       return { paid: seen.length }
     },
     ...more,
-  })
+  }
   return { tool, seen }
 }
 
@@ -52,7 +52,7 @@ function hangingPay(more: Partial<Tool> = {}) {
 const calling = (...toolCalls: ScriptedCall[]): ScriptStep => ({ toolCalls })
 const told = (request: GenerateRequest) => JSON.stringify(request.messages.at(-1))
 
-interface StartOptions extends Partial<RuntimeOptions> {
+interface StartOptions extends Omit<Partial<RuntimeOptions>, 'tools'> {
   steps: readonly ScriptStep[]
   /** Its process ends in the test, so it is not closed. */
   crashes?: true
@@ -77,7 +77,8 @@ async function run(runtime: Runtime, text = 'Go.'): Promise<RunEvent[]> {
   return events
 }
 
-const unknowns = (events: readonly RunEvent[]) => events.flatMap(event => (event.type === 'tool-unknown' ? event : []))
+const unknowns = (events: readonly RunEvent[]) =>
+  events.flatMap(event => (event.type === 'tool-unknown' ? event : []))
 
 async function rowsOf(store: SessionStore, events: readonly RunEvent[]): Promise<ToolCallRecord[]> {
   return (await store.runs.readCalls?.(events[0]?.runId ?? '')) ?? []
@@ -102,7 +103,10 @@ async function crashedDuringPay(more: Partial<Tool> = {}) {
 }
 
 /** What happens when a model repeats the call of a crashed process. */
-async function repeatAfterCrash(more: Partial<Tool> = {}, onEvent?: (event: RunEvent, runtime: Runtime) => void) {
+async function repeatAfterCrash(
+  more: Partial<Tool> = {},
+  onEvent?: (event: RunEvent, runtime: Runtime) => void,
+) {
   const crashed = await crashedDuringPay(more)
   const { tool, seen } = payTool(more)
   const { runtime, provider } = await start({
@@ -160,7 +164,9 @@ test('every call of a session has its own idempotency key', async () => {
   const events = await run(runtime)
   await run(runtime)
   expect(new Set(seen.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(4)
-  expect(seen.every(({ idempotencyKey, attempt }) => /^[0-9a-f]{32}$/.test(idempotencyKey) && attempt === 1)).toBe(true)
+  expect(
+    seen.every(({ idempotencyKey, attempt }) => /^[0-9a-f]{32}$/.test(idempotencyKey) && attempt === 1),
+  ).toBe(true)
   const shown = (await runtime.inspect(events[0]?.runId ?? ''))?.calls?.map(call => call.idempotencyKey)
   expect(shown).toEqual(seen.slice(0, 3).map(({ idempotencyKey }) => idempotencyKey))
 })
@@ -198,7 +204,12 @@ test('a second crash keeps the key and counts the attempt', async () => {
   for (let crashes = 0; crashes < 2; crashes++) {
     const next = crashable(store)
     const { tool, begun } = hangingPay({ onUnknown: 'retry' })
-    const { runtime } = await start({ store: next.store, steps: [calling(PAY)], tools: [tool], crashes: true })
+    const { runtime } = await start({
+      store: next.store,
+      steps: [calling(PAY)],
+      tools: [tool],
+      crashes: true,
+    })
     await runtime.start({ sessionId: 's', text: 'Again.' })
     keys.push(await begun)
     await next.crash()
@@ -267,6 +278,26 @@ test.each([
   expect(told(provider.requests[1] as GenerateRequest)).toContain(words)
 })
 
+test.each([
+  ['happened', 0, 'A person has confirmed'],
+  ['run', 1, 'paid'],
+] as const)(
+  'a person says "%s" after the run has ended, and the model repeats the call',
+  async (answer, executions, words) => {
+    const { store, runId } = await crashedDuringPay()
+    const { tool, seen } = payTool()
+    const steps = [{ text: 'Unclear.' }, calling(PAY), { text: 'Done.' }]
+    const { runtime, provider } = await start({ store, steps, tools: [tool] })
+    await run(runtime)
+    await expect(runtime.answer(runId, 'other', answer)).rejects.toMatchObject({ code: 'run-not-found' })
+    await runtime.answer(runId, 'c1', answer)
+    await run(runtime)
+    expect(seen).toHaveLength(executions)
+    expect(told(provider.requests.at(-1) as GenerateRequest)).toContain(words)
+    expect(await store.runs.listUnknownCalls?.(KEY)).toEqual([])
+  },
+)
+
 test('fail: the run ends', async () => {
   const { executed, events, own } = await repeatAfterCrash({ onUnknown: 'fail' })
   expect(executed).toEqual([])
@@ -290,7 +321,11 @@ test('of three calls in one message, those that are done keep their results', as
   await first.runtime.start({ sessionId: 's', text: 'Go.' })
   await begun
   await crash()
-  const { runtime, provider } = await start({ store: shared, steps: [{ text: 'I see.' }], tools: [pay, book, mail] })
+  const { runtime, provider } = await start({
+    store: shared,
+    steps: [{ text: 'I see.' }],
+    tools: [pay, book, mail],
+  })
   await run(runtime)
   const results = provider.requests[0]?.messages.filter(({ role }) => role === 'tool') ?? []
   const text = JSON.stringify(results)
@@ -317,7 +352,10 @@ test('a tool that is stopped by its time limit has an unknown outcome, and is no
       return new Promise(() => {})
     },
   })
-  const { runtime, provider } = await start({ steps: [calling(PAY), calling(PAY), { text: 'Stuck.' }], tools: [tool] })
+  const { runtime, provider } = await start({
+    steps: [calling(PAY), calling(PAY), { text: 'Stuck.' }],
+    tools: [tool],
+  })
   const events = await run(runtime)
   expect(executions).toBe(1)
   expect(told(provider.requests[1] as GenerateRequest)).toContain('NOT known whether')
@@ -358,7 +396,10 @@ test('a tool that throws has failed, and the same call is another one', async ()
       throw new AgentError('internal', 'Refused.')
     },
   })
-  const { runtime } = await start({ steps: [calling(PAY), calling(PAY), { text: 'No.' }], tools: [throwing.tool] })
+  const { runtime } = await start({
+    steps: [calling(PAY), calling(PAY), { text: 'No.' }],
+    tools: [throwing.tool],
+  })
   const events = await run(runtime)
   expect(new Set(seen.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(2)
   expect((await rowsOf(runtime.store, events)).map(({ status }) => status)).toEqual(['failed', 'failed'])
@@ -369,7 +410,8 @@ test('a call that is refused, or has wrong arguments, was not executed', async (
   const steps = [calling(PAY), calling({ name: 'pay', args: {} }), { text: 'No.' }]
   const { runtime } = await start({ steps, tools: [tool] })
   const events: RunEvent[] = []
-  for await (const event of runtime.run({ sessionId: 's', text: 'Go.', onApproval: () => 'no' })) events.push(event)
+  for await (const event of runtime.run({ sessionId: 's', text: 'Go.', onApproval: () => 'no' }))
+    events.push(event)
   expect((await rowsOf(runtime.store, events)).map(({ status, attempt }) => [status, attempt])).toEqual([
     ['failed', 0],
     ['failed', 0],

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { defineTool, type Tool } from '../../src/tool.js'
+import type { Tool } from '../../src/tool.js'
 
 export interface Bank {
   url: string
@@ -37,7 +37,7 @@ export async function openBank(): Promise<Bank> {
 
 /** A tool that pays at a bank. */
 export function payment(bankUrl: string, more: Partial<Tool> = {}): Tool {
-  return defineTool({
+  return {
     name: 'pay',
     description: 'Pays.',
     parameters: { type: 'object' },
@@ -46,7 +46,7 @@ export function payment(bankUrl: string, more: Partial<Tool> = {}): Tool {
       return (await fetch(bankUrl, { method: 'POST', headers, signal })).json()
     },
     ...more,
-  })
+  }
 }
 
 /** Asks a bank whether a payment was made. */

@@ -8,7 +8,9 @@ const [store = '', sessionId = '', bank = ''] = process.argv.slice(2)
 const pay = payment(bank)
 const runtime = await createRuntime({
   store,
-  providers: { play: new ScriptedProvider([{ toolCalls: [{ id: 'c1', name: 'pay', args: { amount: 5 } }] }]) },
+  providers: {
+    play: new ScriptedProvider([{ toolCalls: [{ id: 'c1', name: 'pay', args: { amount: 5 } }] }]),
+  },
   agent: {
     name: 'root',
     model: 'play/m',

@@ -186,5 +186,8 @@ function unrecorded({ tool, args, callId }: Omit<CallBegin, 'id'>, context: Cont
 }
 
 function idempotencyKey(facts: readonly unknown[]): string {
-  return createHash('sha256').update(stableJson(toJsonData(facts))).digest('hex').slice(0, 32)
+  return createHash('sha256')
+    .update(stableJson(toJsonData(facts)))
+    .digest('hex')
+    .slice(0, 32)
 }

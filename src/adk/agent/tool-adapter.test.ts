@@ -1,6 +1,6 @@
-import { OUTCOME_UNKNOWN } from '../../base/markers.js'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { OUTCOME_UNKNOWN } from '../../base/markers.js'
 import type { ApprovalOutcome, ToolContext } from '../../tool.js'
 import { defineTool, type Tool } from '../../tool.js'
 import type { Context } from '../sdk.js'

@@ -22,6 +22,7 @@ import {
   type RunAsyncToolRequest,
   type ToolProcessLlmRequest,
 } from '../sdk.js'
+import { beginCall, type LedgerOf } from './adopt-tools.js'
 import {
   type Approve,
   type CallContext,
@@ -31,7 +32,6 @@ import {
   runInBatch,
   startTimeLimit,
 } from './tool-approval.js'
-import { beginCall, type LedgerOf } from './adopt-tools.js'
 
 export interface ToolAdapterOptions {
   /** Results over this are shortened, with a marker. Default 16,000. */
