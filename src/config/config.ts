@@ -15,6 +15,7 @@ import {
   amount,
   anyFunction,
   anyText,
+  effectsSchema,
   environment,
   flag,
   group,
@@ -200,10 +201,6 @@ const approvalFlags = Object.fromEntries(
 
 const PRIVATE_ERROR = 'must be true, false, or a list of addresses and ranges'
 
-const effectName = oneOf(['read', 'idempotent', 'once'])
-
-const EFFECT_ERROR = 'must be one of: read, idempotent, once; or an object with `effect` and `onUnknown`'
-
 const toolsSchema = group({
   builtIn: list(oneOf(BUILT_IN_TOOL_NAMES))
     .default([])
@@ -229,33 +226,7 @@ const toolsSchema = group({
   needsApproval: group(approvalFlags)
     .optional()
     .describe('Which built-in tools require approval. Default: `write_file`, `edit_file` and `run_command`.'),
-  effects: z
-    .record(
-      z.string(),
-      z.union(
-        [
-          effectName,
-          group({
-            effect: effectName
-              .optional()
-              .describe(
-                '`read` changes nothing, `idempotent` may be repeated, `once` must not be. Default `once`.',
-              ),
-            onUnknown: oneOf(['retry', 'tell', 'ask', 'fail'])
-              .optional()
-              .describe(
-                'What to do when the model repeats a call and it is not known whether the first one took effect: run it again (`retry`), do not run it and tell the model (`tell`), ask a person (`ask`), or end the run (`fail`). Default: `tell` for `once`, otherwise `retry`.',
-              ),
-          }),
-        ],
-        { error: EFFECT_ERROR },
-      ),
-      { error: 'must be an object of tools' },
-    )
-    .optional()
-    .describe(
-      'What calls of tools change, by the name of the tool: `read`, `idempotent` or `once`, or an object. Default: what the tool or its MCP server says, otherwise `once`. See tools.md.',
-    ),
+  effects: effectsSchema.optional(),
   approvalTimeoutMs: wholeNumber(1)
     .default(300_000)
     .describe('How long to wait for an approval; after that, the call is refused.'),

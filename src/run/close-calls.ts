@@ -22,7 +22,8 @@ import { callPolicy, type LedgerTools, type Verify } from '../session/tool-calls
 import type { OnUnknown, OutcomeAnswer, ToolEffect } from '../tool.js'
 import { callKey } from './call-key.js'
 import { type ClosingAnswer, type OpenCall, PendingCalls, type SeenEvent } from './event-reader.js'
-import type { RunEventBody } from './run-event.js'
+import type { RunEvent, RunEventBody } from './run-event.js'
+import type { RunRecorder } from './run-recorder.js'
 
 /** A call of the ledger that may have no answer. */
 export interface ClosableCall {
@@ -125,6 +126,22 @@ export function answerMessage({ author, invocationId, branch, answers }: Closing
     ...(branch === undefined ? {} : { branch }),
     extra: { role: 'user' },
   }
+}
+
+/** Answers the open calls of a run that ends. Returns the events of the run that report unknown outcomes. */
+export async function closeCalls(
+  pending: PendingCalls,
+  given: ClosingCalls | string,
+  recorder: RunRecorder,
+): Promise<RunEvent[]> {
+  const closing = typeof given === 'string' ? new ClosingCalls([], given) : given
+  const answers = pending.close(call => closing.answerOf(call))
+  const events = recorder.prepare(closing.reports)
+  for (const answer of answers) {
+    await recorder.append({ message: answerMessage(answer), calls: closing.changes.splice(0) })
+  }
+  if (closing.changes.length > 0) await recorder.append({ calls: closing.changes })
+  return events
 }
 
 export interface InterruptedRun {

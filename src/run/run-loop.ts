@@ -7,7 +7,7 @@ import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
-import { answerMessage, ClosingCalls } from './close-calls.js'
+import { closeCalls } from './close-calls.js'
 import { EventReader, PendingCalls, subAgentNames } from './event-reader.js'
 import {
   abortMarker,
@@ -23,8 +23,8 @@ import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { RunHost, RunInput, StoredOpening } from './run-host.js'
 import { RunLimits, transferTarget } from './run-limits.js'
 import { RunPlugin, startAdk } from './run-plugin.js'
-import { type AppendGate, gateAppends, Outbox, RunRecorder } from './run-recorder.js'
-import { AdkEvents, createScope } from './run-scope.js'
+import { type AppendGate, gateAppends, RunRecorder } from './run-recorder.js'
+import { AdkEvents, createScope, Outbox } from './run-scope.js'
 import { openLedger, type ToolLedger } from './tool-ledger.js'
 
 export interface RunLoopParts {
@@ -109,7 +109,13 @@ export class RunLoop {
       observe: host.observe,
       onStored: input.onStored,
     })
-    this.#ledger = this.#openLedger()
+    this.#ledger = openLedger(host, {
+      key,
+      runId: this.runId,
+      recorder: this.#recorder,
+      emit: body => this.#outbox.put(body),
+      fail: error => this.stop(error),
+    })
     this.#plugin.onTool = tool => host.tools.adopt(tool)
     this.#gate = gateAppends({
       store: host.store,
@@ -373,28 +379,15 @@ export class RunLoop {
     return this.#abort.signal.aborted
   }
 
-  #openLedger(): ToolLedger | undefined {
-    const { store, tools, logger, approvalTimeoutMs } = this.#host
-    return openLedger({
-      store,
-      key: this.#key,
-      runId: this.runId,
-      tools,
-      logger,
-      timeoutMs: approvalTimeoutMs,
-      write: changes => this.#recorder.change(changes),
-      emit: body => this.#outbox.put(body),
-      fail: error => this.stop(error),
-    })
-  }
-
   /** Closes the store to ADK, answers open calls, and stores a marker of an abort for the next turn. */
   async #settle(): Promise<void> {
     this.#ledger?.seal()
     await this.#gate.seal()
     if (this.#lease.lost.aborted) return
     try {
-      await this.#closeCalls(this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST)
+      const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
+      const closing = this.#ledger?.close(reason) ?? reason
+      this.#ready.push(...(await closeCalls(this.#pending, closing, this.#recorder)))
       if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
         this.#marked = true
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)
@@ -403,16 +396,6 @@ export class RunLoop {
     } catch (error) {
       this.#host.logger.warn('The end of a run could not be stored', { error: messageOf(error) })
     }
-  }
-
-  async #closeCalls(reason: string): Promise<void> {
-    const closing = this.#ledger?.close(reason) ?? new ClosingCalls([], reason)
-    const answers = this.#pending.close(call => closing.answerOf(call))
-    this.#ready.push(...this.#recorder.prepare(closing.reports))
-    for (const answer of answers) {
-      await this.#recorder.append({ message: answerMessage(answer), calls: closing.changes.splice(0) })
-    }
-    if (closing.changes.length > 0) await this.#recorder.append({ calls: closing.changes })
   }
 }
 

@@ -316,37 +316,6 @@ export class ToolClock {
   }
 }
 
-/** Events that arise outside the main loop, such as a repair reported while a model call is under way. */
-export class Outbox<T> {
-  #items: T[] = []
-  #wake: () => void = () => {}
-
-  put(item: T): void {
-    this.#items.push(item)
-    this.#wake()
-  }
-
-  /** Resolves `ready` although there is nothing to take. */
-  wakeUp(): void {
-    this.#wake()
-  }
-
-  /** Takes everything that has arrived. */
-  take(): T[] {
-    const taken = this.#items
-    this.#items = []
-    return taken
-  }
-
-  /** Resolves as soon as there is something to take. */
-  ready(): Promise<void> {
-    if (this.#items.length > 0) return Promise.resolve()
-    return new Promise(resolve => {
-      this.#wake = resolve
-    })
-  }
-}
-
 /**
  * The run's own view of its store: messages of its session are stored through the recorder, in one write with the
  * events that report them. When a run is stopped, a tool that ignores its signal may still finish, and ADK would

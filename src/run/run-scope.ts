@@ -10,7 +10,7 @@ import type { PendingApproval } from './run-approvals.js'
 import type { Counted, RunEventBody, SentRequest } from './run-event.js'
 import type { RunLimits } from './run-limits.js'
 import type { RunPlugin } from './run-plugin.js'
-import type { Outbox, RunRecorder } from './run-recorder.js'
+import type { RunRecorder } from './run-recorder.js'
 
 /**
  * What a run offers to the code that works inside it, nested agents included. ADK's nested runners have no
@@ -108,6 +108,37 @@ export function createScope({ plugin, recorder, reader, limits, emit, ...parts }
     get wrapUpGranted() {
       return limits.wrapUpGranted
     },
+  }
+}
+
+/** Events that arise outside the main loop, such as a repair reported while a model call is under way. */
+export class Outbox<T> {
+  #items: T[] = []
+  #wake: () => void = () => {}
+
+  put(item: T): void {
+    this.#items.push(item)
+    this.#wake()
+  }
+
+  /** Resolves `ready` although there is nothing to take. */
+  wakeUp(): void {
+    this.#wake()
+  }
+
+  /** Takes everything that has arrived. */
+  take(): T[] {
+    const taken = this.#items
+    this.#items = []
+    return taken
+  }
+
+  /** Resolves as soon as there is something to take. */
+  ready(): Promise<void> {
+    if (this.#items.length > 0) return Promise.resolve()
+    return new Promise(resolve => {
+      this.#wake = resolve
+    })
   }
 }
 

@@ -11,7 +11,6 @@ import { parseJson } from '../base/json.js'
 import { CALL_NOT_RUN, OUTCOME_UNKNOWN } from '../base/markers.js'
 import { isRequestTool, TRANSFER_TOOL } from '../base/names.js'
 import { AgentError, messageOf } from '../errors.js'
-import type { Logger } from '../logger.js'
 import {
   isToolError,
   type Message,
@@ -20,7 +19,6 @@ import {
   toolCallKind,
 } from '../session/message.js'
 import type { ToolCallChange, ToolCallFacts, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
-import type { SessionStore } from '../session/session-store.js'
 import {
   type BegunCall,
   type CallBegin,
@@ -29,28 +27,27 @@ import {
   type CallPolicy,
   callPolicy,
   type LedgerTool,
-  type LedgerTools,
 } from '../session/tool-calls.js'
 import type { OutcomeAnswer } from '../tool.js'
 import { callFacts, callKey } from './call-key.js'
 import { ClosingCalls } from './close-calls.js'
 import { OutcomeDesk } from './run-approvals.js'
 import type { RunEventBody } from './run-event.js'
+import type { RunHost } from './run-host.js'
+import type { RunRecorder } from './run-recorder.js'
 
-export interface LedgerParts {
-  store: SessionStore
+/** The run that a ledger belongs to. */
+export interface LedgerRun {
   key: SessionKey
   runId: string
-  tools: LedgerTools
-  logger: Logger
-  /** How long a question about an unknown outcome waits for an answer. */
-  timeoutMs: number | undefined
-  /** Stores changes of the ledger. */
-  write(changes: readonly ToolCallChange[]): Promise<readonly ToolCallPlace[]>
+  /** Stores the changes. */
+  recorder: Pick<RunRecorder, 'change'>
   emit(body: RunEventBody): void
   /** Ends the run. */
   fail(error: AgentError): void
 }
+
+type LedgerHost = Pick<RunHost, 'store' | 'tools' | 'logger' | 'approvalTimeoutMs'>
 
 /** One call of the run. */
 interface Entry {
@@ -74,23 +71,25 @@ interface Entry {
 }
 
 /** The ledger of a run, where its store has one. */
-export function openLedger(parts: LedgerParts): ToolLedger | undefined {
-  const { runs } = parts.store
-  return runs.saveStep && runs.readCalls ? new ToolLedger(parts) : undefined
+export function openLedger(host: LedgerHost, run: LedgerRun): ToolLedger | undefined {
+  const { runs } = host.store
+  return runs.saveStep && runs.readCalls ? new ToolLedger(host, run) : undefined
 }
 
 export class ToolLedger implements CallLedger {
-  readonly #parts: LedgerParts
+  readonly #host: LedgerHost
+  readonly #run: LedgerRun
   readonly #entries = new Map<string, Entry>()
   readonly #desk = new OutcomeDesk()
   #isSealed = false
 
-  constructor(parts: LedgerParts) {
-    this.#parts = parts
+  constructor(host: LedgerHost, run: LedgerRun) {
+    this.#host = host
+    this.#run = run
   }
 
   policyOf(tool: string, own: LedgerTool): CallPolicy | undefined {
-    return callPolicy(tool, own, this.#parts.tools.effects)
+    return callPolicy(tool, own, this.#host.tools.effects)
   }
 
   /** What is stored with a message of the session: its calls, and the ends of the calls that it answers. */
@@ -159,7 +158,7 @@ export class ToolLedger implements CallLedger {
   #intent(message: Message, call: ToolCall, isAlone: boolean): ToolCallChange | undefined {
     const { author = '', branch = '' } = message
     if (call.name === TRANSFER_TOOL || isRequestTool(call.name)) return undefined
-    const policy = this.policyOf(call.name, this.#parts.tools.find(author, call.name))
+    const policy = this.policyOf(call.name, this.#host.tools.find(author, call.name))
     const id = `${message.id ?? ''}/${call.id}`
     if (!policy || this.#entries.has(id)) return undefined
     const args = parseJson(call.input ?? '{}')
@@ -219,8 +218,8 @@ export class ToolLedger implements CallLedger {
       await this.#write([{ ...this.#change(entry, status), result }, ...twins])
     } catch (error) {
       // The call has run, and the model gets its result. The end is stored with the answer, if that can be stored.
-      const { id, runId } = { id: entry.id, runId: this.#parts.runId }
-      this.#parts.logger.warn('The end of a tool call could not be stored', {
+      const { id, runId } = { id: entry.id, runId: this.#run.runId }
+      this.#host.logger.warn('The end of a tool call could not be stored', {
         runId,
         call: id,
         error: messageOf(error),
@@ -237,10 +236,10 @@ export class ToolLedger implements CallLedger {
     if (given?.answer === 'run') return this.#absent(entry)
     const { onUnknown } = entry.policy
     if (onUnknown === 'retry') return undefined
-    const isAsked = onUnknown === 'ask' && !(given?.answer === 'leave' && given.runId === this.#parts.runId)
+    const isAsked = onUnknown === 'ask' && !(given?.answer === 'leave' && given.runId === this.#run.runId)
     if (isAsked) return this.#ask(entry, call.signal)
     const told = await this.#tell(entry, {})
-    if (onUnknown === 'fail') this.#parts.fail(outcomeUnknown(entry.facts))
+    if (onUnknown === 'fail') this.#run.fail(outcomeUnknown(entry.facts))
     return told
   }
 
@@ -252,7 +251,7 @@ export class ToolLedger implements CallLedger {
       return result === undefined ? { isAbsent: true } : { result }
     } catch (error) {
       const { tool } = entry.facts
-      this.#parts.logger.warn('The outcome of a tool call could not be verified', {
+      this.#host.logger.warn('The outcome of a tool call could not be verified', {
         tool,
         error: messageOf(error),
       })
@@ -262,7 +261,7 @@ export class ToolLedger implements CallLedger {
 
   async #ask(entry: Entry, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
     this.#report(entry, { asks: true })
-    const answer = await this.#desk.request(entry.facts.callId, signal, this.#parts.timeoutMs)
+    const answer = await this.#desk.request(entry.facts.callId, signal, this.#host.approvalTimeoutMs)
     this.#report(entry, { answer })
     if (this.#isSealed) return { error: CALL_NOT_RUN }
     if (answer === 'happened') return this.#happened(entry, CONFIRMED)
@@ -295,7 +294,7 @@ export class ToolLedger implements CallLedger {
     const { author, policy } = entry
     const idempotencyKey = this.#keyOf(entry)
     const facts = { author, id, name, args: { ...args }, idempotencyKey, policy: policy.onUnknown }
-    this.#parts.emit({ type: 'tool-unknown', ...facts, ...more })
+    this.#run.emit({ type: 'tool-unknown', ...facts, ...more })
   }
 
   /**
@@ -303,8 +302,8 @@ export class ToolLedger implements CallLedger {
    * other call of this run has, else the oldest.
    */
   async #twinsOf(entry: Entry): Promise<ToolCallRecord[]> {
-    const { store, key, runId } = this.#parts
-    const unknown = ((await store.runs.listUnknownCalls?.(key)) ?? []).filter(
+    const { key, runId } = this.#run
+    const unknown = ((await this.#host.store.runs.listUnknownCalls?.(key)) ?? []).filter(
       row => row.digest === entry.facts.digest && !(row.id === entry.id && row.runId === runId),
     )
     const open = [...this.#entries.values()].filter(each => each !== entry && !each.ended)
@@ -314,7 +313,7 @@ export class ToolLedger implements CallLedger {
   }
 
   #keyOf({ facts: { tool, args }, id, place, ordinal }: Entry): string {
-    return callKey(this.#parts.key, { tool, args }, ordinal ?? place?.ordinal ?? id)
+    return callKey(this.#run.key, { tool, args }, ordinal ?? place?.ordinal ?? id)
   }
 
   #change(entry: Entry, status: ToolCallRecord['status']): ToolCallChange {
@@ -324,7 +323,7 @@ export class ToolLedger implements CallLedger {
   }
 
   async #write(changes: readonly ToolCallChange[]): Promise<void> {
-    this.stored(changes, await this.#parts.write(changes))
+    this.stored(changes, await this.#run.recorder.change(changes))
   }
 }
 
