@@ -14,7 +14,6 @@ import type {
 } from '../session/run-store.js'
 import type { AppendOptions, Lease, Observation, SessionStore } from '../session/session-store.js'
 import type { RunEvent, RunEventBody, SentRequest } from './run-event.js'
-import type { ToolLedger } from './tool-ledger.js'
 
 const BATCH_MS = 50
 const BATCH_EVENTS = 64
@@ -334,8 +333,13 @@ export interface GateParts {
   lease: Lease
   /** Whether the message of the run is stored already. */
   hasAppended: boolean
-  /** Records the calls of messages. */
-  ledger?: ToolLedger | undefined
+  ledger?: CallRecords | undefined
+}
+
+/** Records the tool calls of messages, in one write with them. */
+interface CallRecords {
+  changesFor(message: Message): ToolCallChange[]
+  stored(changes: readonly ToolCallChange[], places: readonly ToolCallPlace[]): void
 }
 
 export function gateAppends({ store, recorder, lease, ledger, ...opened }: GateParts): AppendGate {

@@ -9,7 +9,7 @@
  */
 import { parseJson } from '../base/json.js'
 import { CALL_NOT_RUN, OUTCOME_UNKNOWN } from '../base/markers.js'
-import { isRequestTool, TRANSFER_TOOL } from '../base/names.js'
+import { isAdkTool } from '../base/names.js'
 import { AgentError, messageOf } from '../errors.js'
 import {
   isToolError,
@@ -157,7 +157,7 @@ export class ToolLedger implements CallLedger {
 
   #intent(message: Message, call: ToolCall, isAlone: boolean): ToolCallChange | undefined {
     const { author = '', branch = '' } = message
-    if (call.name === TRANSFER_TOOL || isRequestTool(call.name)) return undefined
+    if (isAdkTool(call.name)) return undefined
     const policy = this.policyOf(call.name, this.#host.tools.find(author, call.name))
     const id = `${message.id ?? ''}/${call.id}`
     if (!policy || this.#entries.has(id)) return undefined

@@ -8,7 +8,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { isRecord } from '../../base/is-record.js'
 import { toJsonData } from '../../base/json.js'
-import { isRequestTool, TRANSFER_TOOL } from '../../base/names.js'
+import { isAdkTool } from '../../base/names.js'
 import { stableJson } from '../../base/stable-json.js'
 import { messageOf } from '../../errors.js'
 import type { BegunCall, CallBegin, CallLedger, LedgerTool } from '../../session/tool-calls.js'
@@ -93,15 +93,10 @@ function adoptToolset(toolset: BaseToolset, ledgerOf: LedgerOf): void {
 }
 
 function adoptTool(tool: BaseTool, ledgerOf: LedgerOf): void {
-  if (adopted.has(tool) || isOfAdk(tool.name)) return
+  if (adopted.has(tool) || isAdkTool(tool.name)) return
   adopted.add(tool)
   if (isRecording(tool)) tool.useLedger(ledgerOf)
   else wrap(tool, ledgerOf)
-}
-
-/** Calls by which ADK steers itself: they change nothing outside the session. */
-export function isOfAdk(toolName: string): boolean {
-  return toolName === TRANSFER_TOOL || isRequestTool(toolName) || toolName === 'set_model_response'
 }
 
 function isRecording(tool: BaseTool): tool is RecordingTool {
