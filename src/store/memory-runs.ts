@@ -286,6 +286,11 @@ export class MemoryRuns implements RunStore {
     this.#run(runId).signals.push({ json: storableJson('signal', signal), storedAt: Date.now() })
   }
 
+  async signalled(runIds: readonly string[]): Promise<string[]> {
+    this.#host.assertOpen()
+    return runIds.filter(runId => (this.#runs.get(runId)?.signals.length ?? 0) > 0)
+  }
+
   async takeSignals(runId: string): Promise<RunSignal[]> {
     this.#host.assertOpen()
     const waiting = this.#runs.get(runId)?.signals.splice(0) ?? []
