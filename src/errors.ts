@@ -21,6 +21,7 @@ export type AgentErrorCode =
   | 'provider-blocked'
   | 'provider-stream'
   | 'run-interrupted'
+  | 'run-not-found'
   | 'aborted'
   | 'unsupported'
   | 'internal'

@@ -53,3 +53,15 @@ export async function orTimeout<T>(promise: Promise<T>, timeoutMs: number): Prom
     clearTimeout(timer)
   }
 }
+
+/** Waits for the promise, at most for the given time. */
+export function within(ms: number, promise: Promise<unknown>): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(resolve, ms)
+    const done = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    promise.then(done, done)
+  })
+}

@@ -1,7 +1,7 @@
 /** The commands, as a table. Each loads its code when it is called, so that help is fast. */
 
 import { type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
-import { DATA_COMMANDS, SESSION_COMMANDS } from './session-commands.js'
+import { DATA_COMMANDS, RUN_COMMANDS, SESSION_COMMANDS } from './session-commands.js'
 
 const MODEL_OPTION: OptionSpec = {
   flags: '-m, --model <provider/model>',
@@ -316,7 +316,16 @@ export const LANGO: CommandSpec = {
   summary: 'Your ADK agent, on any model, with a history that cannot break.',
   description: 'Your ADK agent, on any model, with a history that cannot break.',
   fallback: 'chat',
-  commands: [...TALK, SESSION_COMMANDS, ...DATA_COMMANDS, ...CARE, ...SETUP, CONFIG_COMMANDS, TOKEN_COMMANDS],
+  commands: [
+    ...TALK,
+    SESSION_COMMANDS,
+    RUN_COMMANDS,
+    ...DATA_COMMANDS,
+    ...CARE,
+    ...SETUP,
+    CONFIG_COMMANDS,
+    TOKEN_COMMANDS,
+  ],
   examples: [
     ['lango', 'chat with an agent; without a key, with the offline demo'],
     ['lango run "Summarise this" < notes.txt', 'send one prompt, in a script'],

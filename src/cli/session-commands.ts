@@ -165,3 +165,72 @@ export const SESSION_COMMANDS: CommandSpec = {
     },
   ],
 }
+
+/** `lango runs`: accepted, running and ended runs. None of these commands loads ADK. */
+export const RUN_COMMANDS: CommandSpec = {
+  name: 'runs',
+  summary: 'list, show, stop and answer runs',
+  description:
+    'Manages runs. "lango runs" alone lists those that are queued or running, in any process on the store.',
+  fallback: 'list',
+  examples: [
+    ['lango runs', 'list what is queued or running'],
+    ['lango runs stop 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11', 'stop a run'],
+  ],
+  commands: [
+    {
+      name: 'list',
+      summary: 'list runs that have not ended, or the runs of a session',
+      description:
+        'Lists the runs of the app that are queued or running, in the order of acceptance. With --session, lists the runs\nof that session, newest first, ended ones included.',
+      options: [
+        { flags: '-s, --session <id>', description: 'the runs of this session' },
+        { flags: '-n, --limit <number>', description: 'number of runs; default 50' },
+        JSON_OPTION,
+      ],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
+      examples: [
+        ['lango runs list --session holiday', 'list the runs of a session'],
+        ['lango runs list --json | jq -r ".runs[].runId"', 'read the ids, in a script'],
+      ],
+      run: async (_words, flags) => (await import('./runs.js')).listRuns(flags),
+    },
+    {
+      name: 'show',
+      summary: 'show a run and its tool calls',
+      description:
+        'Shows where a run is, how it ended, its answer, and the ledger of its tool calls: what was started, done, failed,\nor has an unknown outcome. --json adds its events.',
+      arguments: [{ name: '<id>', description: 'the run' }],
+      options: [JSON_OPTION],
+      shared: ['app', 'config', 'trust', 'store'],
+      examples: [['lango runs show 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11', 'show a run']],
+      run: async (words, flags) => (await import('./runs.js')).showRun(words, flags),
+    },
+    {
+      name: 'stop',
+      summary: 'stop runs, in whichever process they are',
+      description:
+        'Stops runs. A queued run ends at once and never begins; the process of a running one is requested to stop it. A\nrun that has ended is left as it is.',
+      arguments: [{ name: '<id...>', description: 'the runs' }],
+      options: [JSON_OPTION],
+      shared: ['app', 'config', 'trust', 'store'],
+      examples: [['lango runs stop 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11', 'stop a run']],
+      run: async (words, flags) => (await import('./runs.js')).stopRuns(words, flags),
+    },
+    {
+      name: 'answer',
+      summary: 'answer a tool call that waits for a person',
+      description:
+        'Answers a tool call that waits for a person. An approval is answered with once, always or no. A call whose outcome\nis unknown is answered with happened (it took effect), run (it did not: run it) or leave (it stays unknown).',
+      arguments: [
+        { name: '<id>', description: 'the run' },
+        { name: '<call>', description: 'the tool call' },
+        { name: '<answer>', description: 'once, always, no, happened, run or leave' },
+      ],
+      options: [JSON_OPTION],
+      shared: ['app', 'config', 'trust', 'store'],
+      examples: [['lango runs answer 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11 call_1 once', 'approve this call']],
+      run: async (words, flags) => (await import('./runs.js')).answerRun(words, flags),
+    },
+  ],
+}

@@ -36,13 +36,7 @@ export function openApprovalDesk({ timeoutMs, identity, onApproval, emit }: RunD
     onRequest: ({ callId: id, tool: name, args }) => {
       emit({ type: 'approval-request', id, name, args: { ...args } })
       if (!onApproval) return
-      void Promise.resolve()
-        .then(() => onApproval({ id, name, args, ...identity }))
-        .then(
-          answer => desk.answer(id, answerOf(answer)),
-          // A callback that fails has not approved.
-          () => desk.answer(id, 'no'),
-        )
+      void askPerson(onApproval, { id, name, args, ...identity }).then(answer => desk.answer(id, answer))
     },
     onOutcome: ({ callId, tool }, outcome) =>
       emit({ type: 'approval-answer', id: callId, name: tool, answer: outcome }),
@@ -50,9 +44,15 @@ export function openApprovalDesk({ timeoutMs, identity, onApproval, emit }: RunD
   return desk
 }
 
-function answerOf(answer: ApprovalAnswer | boolean): ApprovalAnswer {
-  if (typeof answer === 'string') return answer
-  return answer ? 'once' : 'no'
+/** The answer of a caller's callback. One that fails has not approved. */
+export async function askPerson(onApproval: OnApproval, ask: ApprovalAsk): Promise<ApprovalAnswer> {
+  try {
+    const answer = await onApproval(ask)
+    if (typeof answer === 'string') return answer
+    return answer ? 'once' : 'no'
+  } catch {
+    return 'no'
+  }
 }
 
 /** A call that needs a person's approval. */

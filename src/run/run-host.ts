@@ -68,6 +68,8 @@ export interface RunHost {
   sessionService(store: SessionStore, lease: Lease, hooks: SessionHooks): BaseSessionService
   /** The message of a run as it is stored, and the invocation that it opens. */
   openingMessage(content: Content): { message: Message; invocationId: string }
+  /** A stored message as ADK gets it. */
+  contentOf(message: Message): Content
   /** Called with every event of every run. */
   readonly observe?: ((event: RunEvent) => void) | undefined
   /** Called with every request before it is sent. */

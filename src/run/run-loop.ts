@@ -6,7 +6,7 @@ import { createPause } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
-import type { ApprovalAnswer } from '../tool.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { EventReader, PendingCalls, subAgentNames } from './event-reader.js'
 import {
   abortMarker,
@@ -145,9 +145,10 @@ export class RunLoop {
     void this.#shutDown()
   }
 
-  /** Answers a tool call that waits for approval. */
-  answerApproval(callId: string, answer: ApprovalAnswer): void {
-    this.#desk?.answer(callId, answer)
+  /** Answers a tool call that waits for a person; `false` when none waits under that id. */
+  answer(callId: string, answer: ApprovalAnswer | OutcomeAnswer): boolean {
+    if (answer === 'happened' || answer === 'run' || answer === 'leave') return false
+    return this.#desk?.answer(callId, answer) ?? false
   }
 
   /** The correction of an unknown agent's name, once; without other agents the run fails. */

@@ -1,369 +1,354 @@
-import { randomUUID } from 'node:crypto'
-import { availableParallelism, totalmem } from 'node:os'
-import type { Content, Part } from '../adk/sdk.js'
-import { AgentError, messageOf } from '../errors.js'
+import { within } from '../base/pause.js'
+import { messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
-import type { RunSignal } from '../session/run-store.js'
-import type { Lease, LeaseOptions, SessionStore } from '../session/session-store.js'
-import { emptyUsage } from '../session/usage.js'
+import type { QueuedRun, RunSummary } from '../session/run-store.js'
+import type { Lease } from '../session/session-store.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { markIfInterrupted } from './interrupted-runs.js'
+import { Admission, type BegunRun, type DurableStore, isDurable } from './run-admission.js'
 import type { RunEvent } from './run-event.js'
+import type { RunFollower } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
-import { type EventLists, RunLoop, type RunOpened } from './run-loop.js'
-import { runScope } from './run-scope.js'
+import { type EventLists, RunLoop } from './run-loop.js'
+import { type PreparedRun, preparedFrom, prepareRun, startEvent, stoppedBeforeStart } from './run-opening.js'
+import { defaultMaxRunning, type Leave, QueueWorkers, RunSlots, sessionName } from './run-queue.js'
+import {
+  answerElsewhere,
+  answerStored,
+  isInterruption,
+  processEnds,
+  stopStored,
+  watchEnds,
+} from './run-signals.js'
 
-/** Runs one message; see `createRuns`. */
-export type Run = (input: RunInput, onEnd?: () => void) => Promise<EventLists>
+/** A run that was accepted: it is on disk. */
+export interface StartedRun {
+  runId: string
+  sessionId: string
+}
+
+/** A run that this process has accepted or executes, and that has not ended. */
+export interface ActiveRun {
+  readonly runId: string
+  readonly key: SessionKey
+  /** Its loop, while this process executes it. */
+  readonly loop?: RunLoop
+  /** Whether another process accepted it. */
+  readonly isForeign?: boolean
+  readonly over?: Promise<void>
+}
+
+interface WaitingRun extends ActiveRun {
+  run: PreparedRun
+  onEnd(): void
+  /** Its signal is no longer listened to. */
+  left(): void
+}
+
+interface DriveOptions {
+  /** How many events the run has. */
+  lastSeq: number
+  onEnd: () => void
+  isForeign?: boolean
+}
 
 /**
- * The runs of a host. Each run waits for its session, holds the session's lease, and is stopped by its caller's
- * signal, by a lost lease, or by a signal from another process.
+ * The runs of a host. A run is accepted by one write: it begins in that write, or it is queued in the store with its
+ * whole input. Queued runs of a session are executed in order, by this process or by another one; each holds the
+ * session's lease, and is stopped by its caller's signal, by a lost lease, or by a signal from another process.
  *
- * Everything that can fail before the run exists (bad input, a busy session, an unreachable store) is thrown;
- * afterwards failures are events. The events must be read at once: the run holds its session. Leaving the loop early
- * is an abort. `onEnd` is called when the run has ended completely, also when it was stopped and its last events are
- * not read.
+ * Everything that can fail before the run is accepted (bad input, a busy session, an unreachable store) is thrown;
+ * afterwards failures are events. `onEnd` is called when this process has nothing more to do for the run.
  */
-export function createRuns(host: RunHost): Run {
-  const queue = new SessionQueue()
-  const slots = new RunSlots(host.maxRunning ?? defaultMaxRunning())
-  return (input, onEnd = () => {}) => run({ host, queue, slots }, input, onEnd)
-}
+export class Runs {
+  readonly #host: RunHost
+  readonly #store: DurableStore | undefined
+  readonly #follower: RunFollower
+  readonly #slots: RunSlots
+  readonly #admission: Admission
+  readonly #executed = new Map<string, ActiveRun>()
+  readonly #waiting = new Map<string, WaitingRun>()
+  readonly #workers: QueueWorkers | undefined
 
-/** What the runs of one host share. */
-interface Shared {
-  host: RunHost
-  queue: SessionQueue
-  slots: RunSlots
-}
+  constructor(host: RunHost, follower: RunFollower) {
+    this.#host = host
+    this.#store = isDurable(host.store) ? host.store : undefined
+    this.#follower = follower
+    this.#slots = new RunSlots(host.maxRunning ?? defaultMaxRunning())
+    this.#admission = new Admission(host, this.#slots, runIds => this.#endAll(runIds))
+    const store = this.#store
+    this.#workers =
+      store &&
+      new QueueWorkers({
+        store,
+        logger: host.logger,
+        slots: this.#slots,
+        listed: (key, queued) => this.#forgetTaken(key, queued),
+        hasOwn: key => [...this.#waiting.values()].some(run => isSameSession(run.key, key)),
+        execute: (next, held) => this.#executeNext(store, next, held),
+      })
+  }
 
-async function run({ host, queue, slots }: Shared, input: RunInput, onEnd: () => void): Promise<EventLists> {
-  const message = userMessage(input)
-  if (input.model !== undefined) host.models.check(input.model)
-  const key: SessionKey = {
-    appName: host.appName,
-    userId: input.userId ?? 'user',
-    sessionId: input.sessionId ?? randomUUID(),
-  }
-  const whenBusy = input.whenBusy ?? 'queue'
-  if (input.signal?.aborted) return stoppedBeforeStart(host, key, input)
-  const leaveQueue = await queue.enter(key, whenBusy, input.signal)
-  const leaveSlot = await slots.enter(input.signal).catch(error => {
-    leaveQueue()
-    throw error
-  })
-  let lease: Lease | undefined
-  let stopWatching = () => {}
-  const end = async () => {
-    stopWatching()
-    await lease?.release().catch(error => {
-      // The lease expires by itself and the answer is stored, so the run does not fail.
-      host.logger.warn('A lease could not be released', { ...key, error: messageOf(error) })
-    })
-    leaveSlot()
-    leaveQueue()
-    onEnd()
-  }
-  try {
-    const start = startEvent(host, key, input)
-    const waiting = {
-      waitMs: whenBusy === 'queue' ? WAIT_FOR_SESSION_MS : 0,
-      ...(input.signal ? { signal: input.signal } : {}),
+  /**
+   * One message, as lists of events. They must be read at once: the run holds its session. Leaving the loop early is an
+   * abort.
+   */
+  async run(input: RunInput, onEnd: () => void = () => {}): Promise<EventLists> {
+    const run = prepareRun(this.#host, input)
+    if (input.signal?.aborted) return stoppedBeforeStart(this.#host, run)
+    const accepted = await this.#admission.accept(run)
+    if (accepted === 'known') return this.#follower.follow(run.runId)
+    if (accepted === 'queued') {
+      this.#enqueue(run, onEnd)
+      return this.#followQueued(run)
     }
-    const opened = await openRun(host, { key, input, message, start, waiting })
-    lease = opened.lease
-    const loop = new RunLoop({ host, key, lease, input, start, opening: opened.opening, end })
-    stopWatching = watchEnds(loop, { host, key, lease, input })
-    return loop.events(message)
-  } catch (error) {
-    await end()
-    throw error
+    const { loop, events } = this.#execute(run, accepted, onEnd)
+    this.#executed.set(run.runId, { runId: run.runId, key: run.key, loop })
+    return events()
   }
-}
 
-interface Beginning {
-  key: SessionKey
-  input: RunInput
-  message: Content
-  start: RunEvent
-  waiting: LeaseOptions
-}
-
-/** Opens the run: in one write where the store can do so. */
-async function openRun(
-  host: RunHost,
-  beginning: Beginning,
-): Promise<{ lease: Lease; opening: RunOpened | undefined }> {
-  const { key, input, start, waiting } = beginning
-  const { store } = host
-  const title = (input.text ?? '').slice(0, TITLE_LENGTH)
-  if (!store.openRun) return { lease: await openInSteps(store, beginning, title), opening: undefined }
-  const { message, invocationId } = host.openingMessage(beginning.message)
-  const opened = await store.openRun(
-    { key, runId: start.runId, title, message, events: [{ ...start }] },
-    waiting,
-  )
-  if ('known' in opened) throw knownRun(start.runId)
-  return { lease: opened.lease, opening: { message, invocationId, seq: opened.seq } }
-}
-
-/** As `openRun`, for a store that has single writes only. */
-async function openInSteps(
-  store: SessionStore,
-  { key, input, start, waiting }: Beginning,
-  title: string,
-): Promise<Lease> {
-  const lease = await store.acquireLease(key, waiting)
-  try {
-    if (input.runId !== undefined && (await store.runs.findRun(input.runId))) throw knownRun(input.runId)
-    await ensureSession(store, key, lease.fence, title)
-    await store.runs.appendEvents(key, start.runId, [{ ...start }])
-    return lease
-  } catch (error) {
-    await lease.release().catch(() => {})
-    throw error
+  /** Accepts a run that is executed here, or elsewhere, whether or not anybody follows it. */
+  async start(input: RunInput, onEnd: () => void = () => {}): Promise<StartedRun> {
+    const run = prepareRun(this.#host, input)
+    const { runId, key } = run
+    const accepted = await this.#admission.accept(run)
+    if (accepted === 'known') {
+      onEnd()
+      const known = await this.#host.store.runs.findRun(runId)
+      return { runId, sessionId: known?.key.sessionId ?? key.sessionId }
+    }
+    if (accepted === 'queued') this.#enqueue(run, onEnd)
+    else void this.#drive(run, accepted, { lastSeq: 0, onEnd })
+    return { runId, sessionId: key.sessionId }
   }
-}
 
-function startEvent(host: RunHost, key: SessionKey, input: RunInput): RunEvent {
-  const model = input.model ?? host.models.rootReference
-  return {
-    type: 'run-start',
-    userId: key.userId,
-    agent: host.rootAgent.name,
-    model,
-    ...(model.startsWith('demo/') ? { demo: true } : {}),
-    ...(input.request === undefined ? {} : { request: input.request }),
-    sessionId: key.sessionId,
-    runId: input.runId ?? randomUUID(),
-    seq: 1,
+  /** The runs that this process executes, and those that it accepted and that are still queued. */
+  active(): ActiveRun[] {
+    return [...this.#executed.values(), ...this.#waiting.values()]
   }
-}
 
-/** How long a message waits for a session that another process is busy with. */
-const WAIT_FOR_SESSION_MS = 600_000
-
-/** A run whose signal was aborted before it began: it ends as any aborted run does, and stores nothing. */
-async function* stoppedBeforeStart(host: RunHost, key: SessionKey, input: RunInput): EventLists {
-  const start = startEvent(host, key, input)
-  const identity = { sessionId: key.sessionId, runId: start.runId }
-  const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
-  yield [start, { type: 'run-finish', finishReason: 'aborted', ...nothing, ...identity, seq: 2 }]
-}
-
-function userMessage({ text, parts }: RunInput): Content {
-  const all: Part[] = [...(text === undefined || text === '' ? [] : [{ text }]), ...(parts ?? [])]
-  if (all.length === 0) {
-    throw new AgentError('invalid-argument', 'The run has no message. Pass `text`, `parts`, or both.')
+  /** Stops a run of any process. */
+  async stop(runId: string): Promise<void> {
+    const { loop } = this.#executed.get(runId) ?? {}
+    if (loop) loop.stop()
+    else await stopStored(this.#host.store, runId)
   }
-  return { role: 'user', parts: all }
-}
 
-/** Runs are found by their ids across sessions, so an id may be used once. */
-function knownRun(runId: string): AgentError {
-  return new AgentError(
-    'invalid-argument',
-    `Run "${runId}" already exists. Omit \`runId\` or use a new UUID.`,
-  )
-}
-
-/** The title of a session that a message opens is the beginning of that message. */
-async function ensureSession(
-  store: SessionStore,
-  key: SessionKey,
-  fence: number,
-  title: string,
-): Promise<void> {
-  try {
-    await store.createSession(key, {}, { title, fence })
-  } catch (error) {
-    if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
+  /** Answers a call that waits for a person, in any process. */
+  async answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void> {
+    if (this.#executed.get(runId)?.loop?.answer(callId, answer)) return
+    await answerStored(this.#host.store, runId, callId, answer)
   }
-}
 
-const TITLE_LENGTH = 80
-
-interface WatchedRun {
-  host: RunHost
-  key: SessionKey
-  lease: Lease
-  input: RunInput
-}
-
-/** Stops the run when its caller aborts, its lease is lost, or another process sends a signal. Returns the end of watching. */
-function watchEnds(loop: RunLoop, { host, key, lease, input }: WatchedRun): () => void {
-  const { signal } = input
-  const abort = () => {
-    const reason: unknown = signal?.reason
-    // An abort by the user is no failure; an interruption by the server names its error as the reason.
-    loop.stop(reason instanceof AgentError && reason.code === 'run-interrupted' ? reason : undefined)
+  /** Looks after a run that shows no progress: a queued one is executed, one whose process is gone is ended. */
+  async checkLife(run: RunSummary): Promise<boolean> {
+    if (run.finished || this.#executed.has(run.runId)) return false
+    if (run.state === 'queued') {
+      this.#workers?.work(run.key)
+      return false
+    }
+    const isEnded = await markIfInterrupted(this.#host.store, run)
+    if (isEnded)
+      this.#host.logger.warn('A run was marked as interrupted: its process is gone', {
+        runId: run.runId,
+        ...run.key,
+      })
+    return isEnded
   }
-  const lose = () => loop.stop(leaseLost(key, lease.lost.reason))
-  const receive = (received: RunSignal) =>
-    received.type === 'stop' ? loop.stop() : loop.answerApproval(received.callId, received.answer)
-  const stopPolling = pollSignals(host, loop.runId, receive)
-  if (signal?.aborted) abort()
-  signal?.addEventListener('abort', abort, { once: true })
-  lease.lost.addEventListener('abort', lose, { once: true })
-  return () => {
-    stopPolling()
-    signal?.removeEventListener('abort', abort)
-    lease.lost.removeEventListener('abort', lose)
-  }
-}
 
-function leaseLost(key: SessionKey, cause: unknown): AgentError {
-  const reason = messageOf(cause ?? 'it could not be renewed')
-  return new AgentError('lease-lost', `The run lost its session "${key.sessionId}": ${reason}`, {
-    retryable: true,
-  })
-}
-
-/** Reads the signals that other processes send to a run, until the returned function is called. */
-function pollSignals(
-  { store, logger }: RunHost,
-  runId: string,
-  receive: (signal: RunSignal) => void,
-): () => void {
-  let stopped = false
-  let timer: NodeJS.Timeout | undefined
-  const read = async () => {
+  /** Looks after every run of the app that no process works on. */
+  async sweep(): Promise<void> {
+    const { appName, logger } = this.#host
     try {
-      for (const signal of await store.runs.takeSignals(runId)) receive(signal)
+      const runs = (await this.#store?.runs.listUnfinished({ appName, abandoned: true })) ?? []
+      for (const run of runs) await this.checkLife(run)
     } catch (error) {
-      logger.debug('The signals of a run could not be read', { runId, error: messageOf(error) })
+      logger.warn('Abandoned runs could not be looked for', { error: messageOf(error) })
     }
-    schedule()
   }
-  const schedule = () => {
-    if (stopped) return
-    timer = setTimeout(() => void read(), POLL_MS)
-    // Polling alone keeps no process alive.
-    timer.unref()
+
+  /**
+   * Executes no further queued runs: they stay in the store. Runs that are executed for other processes may end, and are
+   * interrupted after a while.
+   */
+  async close(): Promise<void> {
+    this.#workers?.close()
+    for (const { runId } of this.#waiting.values()) this.#forget(runId)
+    const others = () => [...this.#executed.values()].filter(({ isForeign }) => isForeign)
+    await within(FOREIGN_GRACE_MS, Promise.all(others().map(({ over }) => over)))
+    const left = others()
+    for (const { loop } of left) loop?.stop(processEnds())
+    await within(FOREIGN_STOP_MS, Promise.all(left.map(({ over }) => over)))
   }
-  schedule()
-  return () => {
-    stopped = true
-    clearTimeout(timer)
+
+  async #endAll(runIds: readonly string[]): Promise<void> {
+    for (const runId of runIds) {
+      const run = await this.#host.store.runs.findRun(runId)
+      if (run) await this.checkLife(run)
+    }
+  }
+
+  /** The loop of a run that has begun, and its events, which are to be read. */
+  #execute(
+    run: PreparedRun,
+    { lease, leaveSlot, opening }: BegunRun,
+    onEnd: () => void,
+    seq = 1,
+  ): { loop: RunLoop; events: () => EventLists } {
+    const { key, runId, input } = run
+    const host = this.#host
+    let stopWatching = () => {}
+    const end = async () => {
+      stopWatching()
+      await lease.release().catch(error => {
+        // The lease expires by itself and the answer is stored, so the run does not fail.
+        host.logger.warn('A lease could not be released', { ...key, error: messageOf(error) })
+      })
+      this.#executed.delete(runId)
+      leaveSlot()
+      onEnd()
+    }
+    const start = startEvent(host, run, seq)
+    const loop = new RunLoop({ host, key, lease, input, start, opening, end })
+    stopWatching = watchEnds(loop, { host, key, lease, input })
+    return { loop, events: () => loop.events(run.content) }
+  }
+
+  /** Executes a run to its end; its events go to its followers. Resolves when it has ended. */
+  #drive(run: PreparedRun, accepted: BegunRun, options: DriveOptions): Promise<void> {
+    let resolve = () => {}
+    const over = new Promise<void>(resolved => {
+      resolve = resolved
+    })
+    void this.#consume(run, accepted, { ...options, over }).finally(resolve)
+    return over
+  }
+
+  async #consume(
+    run: PreparedRun,
+    accepted: BegunRun,
+    { lastSeq, onEnd, over, isForeign }: DriveOptions & { over: Promise<void> },
+  ): Promise<void> {
+    const { runId, key, input } = run
+    const feed = this.#follower.open(runId, key, lastSeq)
+    const onStored = (events: readonly RunEvent[]) => {
+      feed.add(events)
+      input.onStored?.(events)
+    }
+    try {
+      const watched = { ...run, input: { ...input, onStored } }
+      const { loop, events } = this.#execute(watched, accepted, onEnd, lastSeq + 1)
+      this.#executed.set(runId, { runId, key, loop, over, ...(isForeign ? { isForeign } : {}) })
+      for await (const _events of events());
+    } catch (error) {
+      this.#host.logger.error('A run failed outside its events', { runId, error: messageOf(error) })
+    } finally {
+      this.#follower.close(feed)
+    }
+  }
+
+  /** Until it begins, an abort ends the run; a process that ends leaves it in the store. */
+  #enqueue(run: PreparedRun, onEnd: () => void): void {
+    const { runId, key, input } = run
+    const { signal } = input
+    const aborted = () => {
+      if (isInterruption(signal?.reason)) this.#forget(runId)
+      else this.#stopQuietly(runId)
+    }
+    signal?.addEventListener('abort', aborted, { once: true })
+    const left = () => signal?.removeEventListener('abort', aborted)
+    this.#waiting.set(runId, { runId, key, run, onEnd, left })
+    if (signal?.aborted) aborted()
+    this.#workers?.work(key)
+  }
+
+  /** The events of a queued run, executed by whichever process. Its caller's callbacks work all the same. */
+  async *#followQueued({ runId, input }: PreparedRun): EventLists {
+    let isOver = false
+    try {
+      for await (const events of this.#follower.follow(runId)) {
+        if (input.onApproval && !this.#executed.has(runId))
+          answerElsewhere(events, input.onApproval, this.#host)
+        isOver = events.at(-1)?.type === 'run-finish'
+        yield events
+      }
+      // The process is closing: the run stays in the store.
+      isOver = true
+    } finally {
+      if (!isOver) await this.stop(runId)
+    }
+  }
+
+  async #executeNext(
+    store: DurableStore,
+    next: QueuedRun,
+    held: { lease: Lease; leaveSlot: Leave },
+  ): Promise<void> {
+    const { key, runId } = next
+    const earlier = await store.runs.listRuns(key, { limit: CHECKED_RUNS })
+    for (const run of earlier) if (run.state === 'running') await this.#endUnder(held.lease, run)
+    const waiting = this.#waiting.get(runId)
+    const run = waiting?.run ?? preparedFrom(this.#host, next)
+    const { message } = next
+    const begun = await store.beginRun({
+      key,
+      runId,
+      fence: held.lease.fence,
+      message,
+      events: [{ ...startEvent(this.#host, run, QUEUED_EVENTS + 1) }],
+    })
+    if (!begun) return
+    waiting?.left()
+    this.#waiting.delete(runId)
+    const opening = { message, invocationId: run.invocationId, seq: begun.seq }
+    await this.#drive(
+      run,
+      { ...held, opening },
+      {
+        lastSeq: QUEUED_EVENTS,
+        onEnd: waiting?.onEnd ?? (() => {}),
+        isForeign: waiting === undefined,
+      },
+    )
+  }
+
+  /** Ends a run that was begun by a process that is gone; the lease of its session is held. */
+  async #endUnder(lease: Lease, run: RunSummary): Promise<void> {
+    await markIfInterrupted(this.#host.store, run, lease)
+  }
+
+  /** Runs that were accepted here and begun or stopped elsewhere: nothing is left to do for them here. */
+  #forgetTaken(key: SessionKey, queued: readonly QueuedRun[]): void {
+    if (queued.length >= LISTED_RUNS) return
+    const ids = new Set(queued.map(({ runId }) => runId))
+    for (const { runId, key: own } of this.#waiting.values())
+      if (isSameSession(own, key) && !ids.has(runId)) this.#forget(runId)
+  }
+
+  #forget(runId: string): void {
+    const waiting = this.#waiting.get(runId)
+    this.#waiting.delete(runId)
+    waiting?.left()
+    waiting?.onEnd()
+  }
+
+  #stopQuietly(runId: string): void {
+    this.stop(runId).catch(error => {
+      this.#host.logger.warn('A run could not be stopped', { runId, error: messageOf(error) })
+    })
   }
 }
 
-const POLL_MS = 250
+/** How long runs of other processes may take to end when this process ends. */
+const FOREIGN_GRACE_MS = 10_000
+const FOREIGN_STOP_MS = 3000
+/** The newest runs of a session that are checked before a queued one begins. */
+const CHECKED_RUNS = 20
+/** How many queued runs a store lists at once. */
+const LISTED_RUNS = 100
+/** A queued run has one event when it begins. */
+const QUEUED_EVENTS = 1
 
-/** Gives the turn to the next in the queue. */
-export type Leave = () => void
-
-/**
- * One run per session within this process: first come, first served. The lease in the store does this across
- * processes; the queue avoids polling for it within one.
- */
-export class SessionQueue {
-  /** The sessions that have a run, and the runs that wait for them. */
-  readonly #lines = new Map<string, Set<() => void>>()
-
-  /** Waits for the turn of this session. With `reject`, fails at once when another run is queued. */
-  async enter(key: SessionKey, whenBusy: 'queue' | 'reject', signal?: AbortSignal): Promise<Leave> {
-    if (signal?.aborted) throw aborted()
-    const name = `${key.appName}\0${key.userId}\0${key.sessionId}`
-    const line = this.#lines.get(name)
-    if (line && whenBusy === 'reject') throw busy(key)
-    if (line) await turnIn(line, signal, () => this.#pass(name))
-    else this.#lines.set(name, new Set())
-    return once(() => this.#pass(name))
-  }
-
-  #pass(name: string): void {
-    const [next] = this.#lines.get(name) ?? []
-    if (next) next()
-    else this.#lines.delete(name)
-  }
-}
-
-function once(leave: Leave): Leave {
-  let isLeft = false
-  return () => {
-    if (!isLeft) leave()
-    isLeft = true
-  }
-}
-
-/** How many runs of this process may work at once; the others wait, first come, first served. */
-export class RunSlots {
-  readonly #waiting = new Set<() => void>()
-  #free: number
-
-  constructor(count: number) {
-    this.#free = count
-  }
-
-  /** A run that a tool of another run starts does not wait: the two would wait for each other. */
-  async enter(signal: AbortSignal | undefined): Promise<Leave> {
-    if (runScope.getStore()) return () => {}
-    if (this.#free > 0) this.#free -= 1
-    else await turnIn(this.#waiting, signal, () => this.#pass())
-    return once(() => this.#pass())
-  }
-
-  /** A slot that becomes free is passed on, so that no later run takes it first. */
-  #pass(): void {
-    const [next] = this.#waiting
-    if (next) next()
-    else this.#free += 1
-  }
-}
-
-/** Waits in a line until it is called, or until the signal fires. */
-async function turnIn(line: Set<() => void>, signal: AbortSignal | undefined, pass: Leave): Promise<void> {
-  let called = () => {}
-  const turn = new Promise<void>(resolve => {
-    called = resolve
-  })
-  const next = () => {
-    line.delete(next)
-    called()
-  }
-  line.add(next)
-  try {
-    await raceAbort(turn, signal)
-  } catch (error) {
-    // A turn that was passed on in the same moment is passed further.
-    if (!line.delete(next)) pass()
-    throw error
-  }
-}
-
-/** Runs mostly wait for their models: many per core, as long as there is memory for what they hold. */
-function defaultMaxRunning(): number {
-  const byMemory = Math.floor(totalmem() / 2 / MEMORY_PER_RUN)
-  return Math.max(LEAST_RUNNING, Math.min(availableParallelism() * RUNS_PER_CORE, byMemory))
-}
-
-const RUNS_PER_CORE = 128
-const MEMORY_PER_RUN = 8 * 1024 * 1024
-const LEAST_RUNNING = 8
-
-function busy(key: SessionKey): AgentError {
-  return new AgentError(
-    'session-busy',
-    `Session "${key.sessionId}" is busy with another run. Wait for it to finish, or run with whenBusy: 'queue'.`,
-    { retryable: true, details: { ...key } },
-  )
-}
-
-async function raceAbort(waiting: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal?.aborted) throw aborted()
-  if (!signal) return waiting
-  let stop = () => {}
-  const stopped = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(aborted())
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  try {
-    await Promise.race([waiting, stopped])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
-}
-
-function aborted(): AgentError {
-  return new AgentError('aborted', 'The run was stopped while it waited for its session.')
+function isSameSession(one: SessionKey, other: SessionKey): boolean {
+  return sessionName(one) === sessionName(other)
 }

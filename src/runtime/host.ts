@@ -3,6 +3,7 @@
 import { type AgentDefinition, buildAgent, resolveAgentModels } from '../adk/agent/build-agent.js'
 import { type BaseAgent, isAgentTool, isLlmAgent, setLogger } from '../adk/sdk.js'
 import {
+  contentOf,
   noteAppender,
   openingMessage,
   SessionServiceAdapter,
@@ -14,8 +15,10 @@ import { type Logger, silentLogger } from '../logger.js'
 import { joinObservers, logRuns } from '../observe/log.js'
 import { createTelemetry, hideContentFromAdkSpans } from '../observe/telemetry.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
-import { createRuns, type Run } from '../run/run.js'
+import { Runs } from '../run/run.js'
 import type { RunEvent } from '../run/run-event.js'
+import type { RunFollower } from '../run/run-follower.js'
+import type { RunHost } from '../run/run-host.js'
 import { reportLoaded } from '../run/run-scope.js'
 import { OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionStore } from '../session/session-store.js'
@@ -27,7 +30,7 @@ export interface RuntimeHost {
   /** The root agent's name and the reference of its model, empty when it brings one of its own. */
   readonly agentName: string
   readonly model: string
-  readonly run: Run
+  readonly runs: Runs
   /** Loads what the first run would load. */
   load(): Promise<void>
   /** Ends what was started for the runs: tool servers, the sending of spans. */
@@ -39,6 +42,7 @@ export interface HostParts {
   registry: ProviderRegistry
   store: SessionStore
   logger: Logger
+  follower: RunFollower
 }
 
 /** Builds the agents and returns what runs need of them. */
@@ -63,7 +67,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     ...(logger === silentLogger ? [] : [logRuns(logger)]),
     ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
   ]
-  const run = createRuns({
+  const runHost: RunHost = {
     appName,
     store,
     logger,
@@ -74,6 +78,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     maxRunning: options.runs?.maxRunning,
     approvalTimeoutMs: options.tools?.approvalTimeoutMs,
     openingMessage,
+    contentOf,
     sessionService: (gated, lease, hooks) =>
       new SessionServiceAdapter(gated, {
         rootAgentName: rootAgent.name,
@@ -86,11 +91,11 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     observe: observers.length > 0 ? joinObservers(observers, logger) : undefined,
     ...(telemetry ? { observeRequest: (runId, request) => telemetry.observeRequest(runId, request) } : {}),
     appendNote: noteAppender(store),
-  })
+  }
   return {
     agentName: rootAgent.name,
     model: models.rootReference,
-    run,
+    runs: new Runs(runHost, parts.follower),
     load: () => models.load(),
     close: async () => {
       await tools.close()

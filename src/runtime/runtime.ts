@@ -4,29 +4,35 @@
  */
 
 import type { Event } from '../adk/sdk.js'
-import { unknownKeyText } from '../base/suggest.js'
-import { AgentError } from '../errors.js'
+import { within } from '../base/pause.js'
+import { AgentError, messageOf } from '../errors.js'
 import { silentLogger } from '../logger.js'
 import { inspectRun, type RunInspection } from '../observe/inspect.js'
 import { createRegistry } from '../provider/provider-registry.js'
+import type { ActiveRun, Runs, StartedRun } from '../run/run.js'
 import { type RunResult, runAndCollect } from '../run/run-and-collect.js'
 import type { RunEvent } from '../run/run-event.js'
+import type { EventList } from '../run/run-feed.js'
+import { type FollowOptions, RunFollower } from '../run/run-follower.js'
 import type { RunInput } from '../run/run-host.js'
 import type { EventLists } from '../run/run-loop.js'
+import { answerStored, processEnds, stopStored } from '../run/run-signals.js'
 import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
+import type { RunSummary } from '../session/run-store.js'
 import type { EraseOptions, EraseReceipt, ReadOptions, SessionStore } from '../session/session-store.js'
 import type { ModelPrice, RunUsage } from '../session/usage.js'
-import { within } from '../store/hold-lease.js'
 import { openStore } from '../store/open-store.js'
 import { unsupported } from '../store/store-errors.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import type { EventOptions } from './chat-view.js'
 import type { HostParts, RuntimeHost } from './host.js'
 import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint } from './info.js'
 import type { RuntimeOptions } from './options.js'
 import { DAY_MS, startRetention } from './retention.js'
+import { checkRunInput } from './run-input.js'
 
-export type { RunInput }
+export type { RunInput, StartedRun }
 
 export interface Runtime {
   /** The runtime's store, for listing, reading and deleting sessions. */
@@ -65,6 +71,36 @@ export interface Runtime {
    * ```
    */
   runAndCollect(input: RunInput): Promise<RunResult>
+  /**
+   * Accepts a run and executes it in the background. Resolves when the run is on disk: from then on it survives the
+   * process, and other processes on the store may execute it. Throws when the run was not accepted. A `runId` that is
+   * known is the run that has it.
+   *
+   * ```ts
+   * import type { Runtime } from 'lango'
+   *
+   * export async function inBackground(runtime: Runtime, sessionId: string, text: string): Promise<string> {
+   *   const { runId } = await runtime.start({ sessionId, text })
+   *   for await (const event of runtime.follow(runId)) if (event.type === 'run-finish') return event.text
+   *   return ''
+   * }
+   * ```
+   */
+  start(input: RunInput): Promise<StartedRun>
+  /** The events of a run of any process: stored ones, then live ones as they are stored, to the end. `run-not-found`. */
+  follow(runId: string, options?: FollowOptions): AsyncGenerator<RunEvent, void, undefined>
+  /** As `follow`, in the lists in which the events were stored. Followers in one process get the same lists. */
+  followLists(runId: string, options?: FollowOptions): AsyncGenerator<EventList, void, undefined>
+  /** Stops a run of any process; a queued one ends without having begun. `run-not-found`. */
+  stop(runId: string): Promise<void>
+  /** Answers a call that waits for a person, in a run of any process. `run-not-found` when none waits. */
+  answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void>
+  /** A run as the store has it. One whose process is gone is looked after first. */
+  findRun(runId: string): Promise<RunSummary | undefined>
+  /** The runs of a session, newest first, looked after like `findRun`. Default limit 50. */
+  listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
+  /** The runs that this process executes or has accepted, and that have not ended. */
+  active(): readonly ActiveRun[]
   /**
    * Inspects a run: per model call what was stored, cut, repaired and sent. `undefined` for an unknown run.
    *
@@ -132,8 +168,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   const opened = typeof store === 'string' ? await openStore(store) : store
   if (options.retention?.sessionsDays !== undefined && !opened.expire)
     throw unsupported('expire', 'Add it to the store, or omit retention.sessionsDays')
-  const parts = { options, registry, store: opened, logger: options.logger ?? silentLogger }
-  return new LangoRuntime(parts, () => import('./host.js').then(module => module.createHost(parts)))
+  return new LangoRuntime({ options, registry, store: opened, logger: options.logger ?? silentLogger })
 }
 
 /** A signal of its own for each run: listeners of many runs on one signal would look like a leak. */
@@ -141,24 +176,32 @@ interface RunningRun {
   userId: string
   abort: AbortController
   ended: Promise<void>
+  /** Accepted by `start`: when the process ends it is interrupted, and stays queued if it has not begun. */
+  isDetached: boolean
 }
 
 class LangoRuntime implements Runtime {
   #host: Promise<RuntimeHost> | undefined
   #isClosing = false
+  #runs: Runs | undefined
+  #sweeper: NodeJS.Timeout | undefined
   readonly #running = new Set<RunningRun>()
 
   readonly store: SessionStore
 
   readonly #parts: HostParts
-  readonly #createHost: () => Promise<RuntimeHost>
+  readonly #follower: RunFollower
   readonly #stopRetention: () => Promise<void>
 
-  constructor(parts: HostParts, createHost: () => Promise<RuntimeHost>) {
-    this.#parts = parts
-    this.#createHost = createHost
+  constructor(parts: Omit<HostParts, 'follower'>) {
     this.store = parts.store
-    this.#stopRetention = retain(parts)
+    this.#follower = new RunFollower({
+      store: parts.store,
+      logger: parts.logger,
+      checkLife: async run => void (await this.#checkLife(run)),
+    })
+    this.#parts = { ...parts, follower: this.#follower }
+    this.#stopRetention = retain(this.#parts)
   }
 
   async ready(): Promise<void> {
@@ -170,6 +213,7 @@ class LangoRuntime implements Runtime {
       import('./lint.js'),
       import('./models.js'),
     ])
+    this.#sweep(host)
   }
 
   async *run(input: RunInput): AsyncGenerator<RunEvent, void, undefined> {
@@ -190,19 +234,103 @@ class LangoRuntime implements Runtime {
     }
   }
 
-  async #open(input: RunInput): Promise<{ lists: EventLists; done: () => void }> {
-    checkRunInput(input, this.#parts.options.app ?? 'lango')
-    if (this.#isClosing) throw closed()
-    const { abort, done } = this.#register(input.userId ?? 'user')
+  async start(input: RunInput): Promise<StartedRun> {
+    const { host, accepted, done } = await this.#accept(input, true)
     try {
-      const host = await this.#load()
-      const signal = input.signal ? AbortSignal.any([abort.signal, input.signal]) : abort.signal
-      const model = input.model ?? this.#parts.options.model
-      return { lists: await host.run({ ...input, signal, model }, done), done }
+      const started = await host.runs.start(accepted, done)
+      this.#sweep(host)
+      return started
     } catch (error) {
       done()
       throw error
     }
+  }
+
+  async *follow(runId: string, options: FollowOptions = {}): AsyncGenerator<RunEvent, void, undefined> {
+    for await (const events of this.followLists(runId, options)) yield* events
+  }
+
+  followLists(runId: string, options: FollowOptions = {}): AsyncGenerator<EventList, void, undefined> {
+    return this.#follower.follow(runId, options)
+  }
+
+  async stop(runId: string): Promise<void> {
+    const host = await this.#loaded()
+    await (host ? host.runs.stop(runId) : stopStored(this.store, runId))
+  }
+
+  async answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void> {
+    const host = await this.#loaded()
+    if (host) await host.runs.answer(runId, callId, answer)
+    else await answerStored(this.store, runId, callId, answer)
+  }
+
+  async findRun(runId: string): Promise<RunSummary | undefined> {
+    const run = await this.store.runs.findRun(runId)
+    return run && this.#checkLife(run)
+  }
+
+  async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
+    const runs = await this.store.runs.listRuns(key, options)
+    const checked: RunSummary[] = []
+    for (const run of runs) checked.push(await this.#checkLife(run))
+    return checked
+  }
+
+  active(): readonly ActiveRun[] {
+    return this.#runs?.active() ?? []
+  }
+
+  async #open(input: RunInput): Promise<{ lists: EventLists; done: () => void }> {
+    const { host, accepted, done } = await this.#accept(input, false)
+    try {
+      return { lists: await host.runs.run(accepted, done), done }
+    } catch (error) {
+      done()
+      throw error
+    }
+  }
+
+  /** Checks the input and registers the run, so that `close` and `erase` stop it. */
+  async #accept(
+    input: RunInput,
+    isDetached: boolean,
+  ): Promise<{ host: RuntimeHost; accepted: RunInput; done: () => void }> {
+    checkRunInput(input, this.#parts.options.app ?? 'lango')
+    if (this.#isClosing) throw closed()
+    const { abort, done } = this.#register(input.userId ?? 'user', isDetached)
+    try {
+      const host = await this.#load()
+      const signal = input.signal ? AbortSignal.any([abort.signal, input.signal]) : abort.signal
+      const model = input.model ?? this.#parts.options.model
+      return { host, accepted: { ...input, signal, model }, done }
+    } catch (error) {
+      done()
+      throw error
+    }
+  }
+
+  /** The current state of a run: one that nobody works on is looked after first, where agents are loaded. */
+  async #checkLife(run: RunSummary): Promise<RunSummary> {
+    if (run.finished || this.#isClosing) return run
+    try {
+      const host = await this.#loaded()
+      if (!(await host?.runs.checkLife(run))) return run
+      return (await this.store.runs.findRun(run.runId)) ?? run
+    } catch (error) {
+      this.#parts.logger.warn('The state of a run could not be checked', {
+        runId: run.runId,
+        error: messageOf(error),
+      })
+      return run
+    }
+  }
+
+  /** Looks for runs that no process works on, now and from time to time. */
+  #sweep(host: RuntimeHost): void {
+    if (this.#sweeper || this.#isClosing) return
+    this.#sweeper = setInterval(() => void host.runs.sweep(), SWEEP_MS).unref()
+    void host.runs.sweep()
   }
 
   inspect(runId: string): Promise<RunInspection | undefined> {
@@ -252,9 +380,11 @@ class LangoRuntime implements Runtime {
 
   async close(): Promise<void> {
     this.#isClosing = true
+    clearInterval(this.#sweeper)
     await this.#stopRetention()
-    for (const { abort } of this.#running) abort.abort()
-    await Promise.all(Array.from(this.#running, ({ ended }) => ended))
+    for (const { abort, isDetached } of this.#running) abort.abort(isDetached ? processEnds() : undefined)
+    await Promise.all([this.#runs?.close(), ...Array.from(this.#running, ({ ended }) => ended)])
+    this.#follower.endAll()
     await (await this.#host?.catch(() => undefined))?.close()
     // A store that was handed in is closed by its owner.
     if (typeof this.#parts.options.store !== 'object') await this.store.close()
@@ -271,22 +401,29 @@ class LangoRuntime implements Runtime {
   }
 
   async #load(): Promise<RuntimeHost> {
-    this.#host ??= this.#createHost()
+    this.#host ??= import('./host.js').then(module => module.createHost(this.#parts))
     try {
-      return await this.#host
+      const host = await this.#host
+      this.#runs = host.runs
+      return host
     } catch (error) {
       this.#host = undefined
       throw error
     }
   }
 
+  /** The host, if it was loaded: reading runs does not load ADK. */
+  async #loaded(): Promise<RuntimeHost | undefined> {
+    return this.#host?.catch(() => undefined)
+  }
+
   /** Registers a run until it ends, so that `close` and `erase` can stop it and wait for it. */
-  #register(userId: string): { abort: AbortController; done: () => void } {
+  #register(userId: string, isDetached: boolean): { abort: AbortController; done: () => void } {
     let resolve = () => {}
     const ended = new Promise<void>(resolved => {
       resolve = resolved
     })
-    const running = { userId, abort: new AbortController(), ended }
+    const running = { userId, abort: new AbortController(), ended, isDetached }
     this.#running.add(running)
     const done = () => {
       this.#running.delete(running)
@@ -298,6 +435,7 @@ class LangoRuntime implements Runtime {
 
 /** How long `erase` waits for runs that it stopped. */
 const STOP_MS = 5000
+const SWEEP_MS = 5000
 
 function erasedDuringRun(): AgentError {
   return new AgentError('run-interrupted', 'The data of the user was erased during this run.')
@@ -317,72 +455,4 @@ function retain({ options, store, logger }: HostParts): () => Promise<void> {
 
 function closed(): AgentError {
   return new AgentError('invalid-argument', 'The runtime is closed. Create a new one.')
-}
-
-/**
- * Refuses what a run cannot take, unknown keys included. Values are not shown: they may be prompts. The key of a
- * session may be spread into the input, so `appName` is taken if it is that of the runtime.
- */
-function checkRunInput(input: RunInput, appName: string): void {
-  const problems = problemsOf(input, appName)
-  if (problems.length === 0) return
-  const text = problems.map(({ message }) => message).join(' ')
-  throw new AgentError('invalid-argument', `The input of the run is not valid: ${text}`, {
-    details: { problems },
-  })
-}
-
-interface InputProblem {
-  path: string
-  message: string
-}
-
-function problemsOf(input: unknown, appName: string): InputProblem[] {
-  if (input === undefined) return [{ path: '', message: 'It is missing. Pass an object such as { text }.' }]
-  if (!isObject(input)) return [{ path: '', message: 'It must be an object such as { text }.' }]
-  const given = Object.entries(input).filter(([, value]) => value !== undefined)
-  return given.flatMap(([path, value]) => {
-    if (path === 'appName') return value === appName ? [] : [{ path, message: otherApp(appName) }]
-    if (!isKey(path)) return [{ path, message: unknownKeyText(path, KEYS) }]
-    const [isRight, expected] = RULES[path]
-    return isRight(value) ? [] : [{ path, message: `\`${path}\` must be ${expected}.` }]
-  })
-}
-
-type Rule = readonly [isRight: (value: unknown) => boolean, expected: string]
-
-const TEXT: Rule = [value => typeof value === 'string', 'a string']
-const FUNCTION: Rule = [value => typeof value === 'function', 'a function']
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
-const RULES: Readonly<Record<keyof RunInput, Rule>> = {
-  sessionId: TEXT,
-  userId: TEXT,
-  text: TEXT,
-  parts: [
-    value => Array.isArray(value) && value.every(part => isObject(part) && Object.keys(part).length > 0),
-    'a list of parts such as { text } or { inlineData }',
-  ],
-  model: TEXT,
-  stateDelta: [isObject, 'an object'],
-  onApproval: FUNCTION,
-  whenBusy: [value => value === 'queue' || value === 'reject', '`queue` or `reject`'],
-  signal: [value => value instanceof AbortSignal, 'an AbortSignal'],
-  runId: [value => typeof value === 'string' && UUID.test(value), 'a UUID'],
-  request: TEXT,
-  onStored: FUNCTION,
-}
-
-const KEYS = Object.keys(RULES)
-
-function isKey(key: string): key is keyof RunInput {
-  return Object.hasOwn(RULES, key)
-}
-
-function otherApp(appName: string): string {
-  return `\`appName\` is not the app of this runtime, which is "${appName}". Omit it, or set \`app\` in createRuntime.`
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

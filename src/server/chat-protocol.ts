@@ -112,7 +112,9 @@ export interface RunItem {
   afterSeq?: number
   /** The number of the newest stored event. */
   lastSeq: number
-  status: 'running' | 'finished'
+  status: 'queued' | 'running' | 'waiting' | 'finished'
+  /** While it is queued: its place in the queue of its session; 1 is the next one. */
+  place?: number
   finishReason?: string
 }
 

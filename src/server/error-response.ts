@@ -123,6 +123,7 @@ const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
   'provider-blocked': [422, 'The model provider blocked the content'],
   'provider-stream': [502, 'The model’s answer was truncated'],
   'run-interrupted': [400, 'The run was interrupted'],
+  'run-not-found': [404, 'There is no such run'],
   aborted: [400, 'Stopped'],
   unsupported: [501, 'Not supported'],
   internal: [500, 'Internal error'],

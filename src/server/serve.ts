@@ -73,7 +73,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const info = await runtime.info()
   const metrics = new Metrics()
-  const hub = new RunHub({ runtime, appName: info.app, logger, metrics, runsPerUser: limits.runsPerUser })
+  const hub = new RunHub({ runtime, appName: info.app, metrics, runsPerUser: limits.runsPerUser })
   let closing = false
   const context: ServerContext = {
     runtime,

@@ -1,7 +1,23 @@
 /** The part of the contract of stores that concerns runs: their input, steps, events, signals and tool calls. */
 import type { ApprovalAnswer, OutcomeAnswer, ToolEffect } from '../tool.js'
 import type { Message, SessionKey, State } from './message.js'
-import type { Lease, Observation } from './session-store.js'
+
+export interface Lease {
+  /** Grows with every lease of the session; handed to `appendMessage`. */
+  readonly fence: number
+  /** Aborted when renewal failed or the lease expired: its holder must stop writing. */
+  readonly lost: AbortSignal
+  release(): Promise<void>
+  /** The store has ended the lease in another write (`RunStep.release`): nothing is left to release. */
+  released?(): void
+}
+
+/** A request of that many bytes was counted as that many tokens. */
+export interface Observation {
+  model: string
+  bytes: number
+  tokens: number
+}
 
 /** What the opening of a run stores. */
 export interface RunOpening {
@@ -16,7 +32,7 @@ export interface RunOpening {
   input?: RunInputRecord
   /**
    * Does not wait for a session that is busy, or that has queued runs: the run is stored at the end of the queue, with
-   * these events instead.
+   * these events instead. The store sets `place` in events of the type `run-queued`: only it knows the place.
    */
   orQueue?: { events: readonly RunEventRecord[] }
 }
@@ -69,7 +85,7 @@ export interface RunStep {
   events?: readonly RunEventRecord[]
   requests?: readonly RunRequest[]
   calibration?: readonly Observation[]
-  /** Changes of the ledger of tool calls. */
+  /** Changes of the ledger of tool calls, applied in order. They need the lease, like a message. */
   calls?: readonly ToolCallChange[]
   /** Ends the lease. */
   release?: boolean
@@ -89,7 +105,10 @@ export interface SavedStep {
  */
 export type ToolCallStatus = 'intent' | 'started' | 'done' | 'failed' | 'unknown'
 
-/** A new tool call of a run, or a change of one. `started` counts an attempt. */
+/**
+ * A new tool call of a run, or a change of one. `started` counts an attempt. `intent` adds a call that is not in the
+ * ledger, and changes nothing about one that is.
+ */
 export interface ToolCallChange {
   /** The call within its run: the id of the message that holds it, `/`, and the call's own id. */
   id: string
@@ -100,7 +119,7 @@ export interface ToolCallChange {
   result?: unknown
   /** A person's answer about an unknown outcome. */
   answer?: OutcomeAnswer
-  /** Another run of the session, if the call belongs to it. Default: the run of the step. */
+  /** Another run of the session, whose ledger has the call already. Default: the run of the step. */
   runId?: string
 }
 
@@ -121,7 +140,7 @@ export interface ToolCallPlace {
   ordinal: number
   /** How often the tool was started for this call. */
   attempt: number
-  /** The newest earlier equal call of the session whose outcome is unknown. */
+  /** The newest other equal call of the session whose outcome is unknown. */
   unknownTwin?: { runId: string; id: string; attempt: number; answer?: OutcomeAnswer }
 }
 
@@ -169,7 +188,7 @@ export interface RunSummary {
   afterSeq?: number
   /** The number of its newest event; 0 when they were pruned. */
   lastSeq: number
-  /** Its last event is `run-finish`, or its events were pruned. */
+  /** Its `run-finish` is stored. Of a run of an older release: its last event is `run-finish`, or its events were pruned. */
   finished: boolean
   finishReason?: string
   /** Absent in stores that queue nothing. */
@@ -178,9 +197,13 @@ export interface RunSummary {
   place?: number
 }
 
-export interface AbandonedQuery {
+export interface UnfinishedQuery {
   appName: string
+  /** Only those of one session. */
   key?: SessionKey
+  /** Only those of sessions whose lease nobody holds or waits for. */
+  abandoned?: boolean
+  /** Default 100. */
   limit?: number
 }
 
@@ -197,10 +220,9 @@ export interface RunStore {
    */
   saveStep?(step: RunStep): Promise<SavedStep>
   /**
-   * Runs of an app that are queued, or begun and not ended, while nobody holds the lease of their session; oldest first.
-   * With `key`, those of one session. Default limit 100.
+   * Runs of an app that are queued, or begun and not ended, in the order of their acceptance.
    */
-  listAbandoned?(query: AbandonedQuery): Promise<RunSummary[]>
+  listUnfinished?(query: UnfinishedQuery): Promise<RunSummary[]>
   /** The queued runs of a session, in order. Default limit 100. */
   listQueued?(key: SessionKey, options?: { limit?: number }): Promise<QueuedRun[]>
   /** Ends a run that is still queued with these events; `false` when it is not queued. */
@@ -221,6 +243,9 @@ export interface RunStore {
   sendSignal(runId: string, signal: RunSignal): Promise<void>
   /** Takes the pending signals, each exactly once, oldest first. */
   takeSignals(runId: string): Promise<RunSignal[]>
-  /** Deletes run events, requests and signals stored before that time (ms). Messages are never pruned. */
+  /**
+   * Deletes run events, requests and signals stored before that time (ms), and the results of tool calls of runs that have
+   * nothing else left. Messages, queued runs and rows of the ledger are never pruned.
+   */
   prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }>
 }

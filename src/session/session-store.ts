@@ -1,5 +1,7 @@
 import type { Message, Session, SessionKey, State, StoredMessage } from './message.js'
-import type { OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from './run-store.js'
+import type { Lease, OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from './run-store.js'
+
+export type { Lease, Observation } from './run-store.js'
 
 /**
  * The contract of every store. All drivers pass the same conformance suite (`test/conformance/store`).
@@ -110,6 +112,8 @@ export interface EraseCounts {
   /** Parts of requests that the steps of a run share. */
   requestParts: number
   signals: number
+  /** Rows of the ledger of tool calls. */
+  toolCalls: number
   leases: number
   /** Keys of session state and of `user:` state. */
   stateKeys: number
@@ -220,23 +224,6 @@ export interface LeaseOptions {
   /** How long to wait for a lease that another holds. Default 0: `session-busy` at once. */
   waitMs?: number
   signal?: AbortSignal
-}
-
-export interface Lease {
-  /** Grows with every lease of the session; handed to `appendMessage`. */
-  readonly fence: number
-  /** Aborted when renewal failed or the lease expired: its holder must stop writing. */
-  readonly lost: AbortSignal
-  release(): Promise<void>
-  /** The store has ended the lease in another write (`RunStep.release`): nothing is left to release. */
-  released?(): void
-}
-
-/** A request of that many bytes was counted as that many tokens. */
-export interface Observation {
-  model: string
-  bytes: number
-  tokens: number
 }
 
 /** How many bytes a token of a model has, measured from the usage that providers report. */

@@ -6,7 +6,7 @@
 import { isRecord } from '../base/is-record.js'
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
-import type { RunEventRecord, RunSignal } from '../session/run-store.js'
+import type { RunEventRecord, RunSignal, ToolCallChange, ToolCallStatus } from '../session/run-store.js'
 import type {
   CreateOptions,
   LeaseOptions,
@@ -189,9 +189,48 @@ export function checkEvents(events: readonly RunEventRecord[]): void {
   })
 }
 
-export function checkRunRange({ afterSeq, limit }: { afterSeq?: number; limit?: number }): void {
+export function checkRunInput(input: unknown): void {
+  if (input !== undefined && !isRecord(input)) throw invalid('input', 'must be an object', input)
+}
+
+export function checkCalls(calls: readonly ToolCallChange[]): void {
+  if (!Array.isArray(calls)) throw invalid('calls', 'must be an array', calls)
+  calls.forEach((change: ToolCallChange, index) => {
+    const field = `calls[${index}]`
+    if (!isRecord(change)) throw invalid(field, 'must be an object', change)
+    checkText(`${field}.id`, change.id)
+    if (!STATUSES.has(change.status))
+      throw invalid(`${field}.status`, `must be one of ${[...STATUSES].join(', ')}`, change.status)
+    if (change.runId !== undefined) checkName(`${field}.runId`, change.runId)
+    const { call } = change
+    if (call === undefined) return
+    checkText(`${field}.call.callId`, call.callId)
+    checkText(`${field}.call.tool`, call.tool)
+    checkText(`${field}.call.effect`, call.effect)
+    checkName(`${field}.call.digest`, call.digest)
+    if (!isRecord(call.args)) throw invalid(`${field}.call.args`, 'must be an object', call.args)
+  })
+}
+
+const STATUSES: ReadonlySet<string> = new Set<ToolCallStatus>([
+  'intent',
+  'started',
+  'done',
+  'failed',
+  'unknown',
+])
+
+function checkText(field: string, text: unknown): void {
+  if (typeof text !== 'string') throw invalid(field, 'must be a string', text)
+}
+
+export function checkRunRange(range: { afterSeq?: number; limit?: number }): void {
   // -1 means all events, number 0 included.
-  if (afterSeq !== undefined) checkInteger('afterSeq', afterSeq, -1)
+  if (range.afterSeq !== undefined) checkInteger('afterSeq', range.afterSeq, -1)
+  checkLimit(range)
+}
+
+export function checkLimit({ limit }: { limit?: number }): void {
   if (limit !== undefined) checkInteger('limit', limit, 1)
 }
 
@@ -202,8 +241,8 @@ export function checkRecord(step: number, record: Record<string, unknown>): void
 
 export function checkSignal(signal: RunSignal): void {
   const type = (signal as RunSignal | undefined)?.type
-  if (type !== 'stop' && type !== 'approval')
-    throw invalid('signal.type', "must be 'stop' or 'approval'", type)
+  if (type !== 'stop' && type !== 'approval' && type !== 'outcome')
+    throw invalid('signal.type', "must be 'stop', 'approval' or 'outcome'", type)
 }
 
 export function checkObservation(model: string, bytes: number, tokens: number): void {

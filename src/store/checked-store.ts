@@ -4,15 +4,7 @@
  * or to serialize anyway (cursors, JSON) it refuses itself.
  */
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
-import type {
-  OpenedRun,
-  RunEventRecord,
-  RunOpening,
-  RunSignal,
-  RunStep,
-  RunStore,
-  RunSummary,
-} from '../session/run-store.js'
+import type { OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from '../session/run-store.js'
 import type {
   AppendOptions,
   BackupOptions,
@@ -45,35 +37,25 @@ import {
   checkMessages,
   checkName,
   checkNesting,
-  checkObservation,
   checkReadOptions,
-  checkRecord,
-  checkRunRange,
-  checkSignal,
+  checkRunInput,
   checkState,
   checkTitle,
 } from './check-input.js'
+import { CheckedCalibration, CheckedRuns, checked } from './checked-runs.js'
 import { unsupported } from './store-errors.js'
 
 /** A driver: its input is trusted, and it leaves out nothing of the contract. */
 export interface DriverStore extends SessionStore {
   readonly runs: Required<RunStore>
   openRun: NonNullable<SessionStore['openRun']>
+  queueRun: NonNullable<SessionStore['queueRun']>
+  beginRun: NonNullable<SessionStore['beginRun']>
 }
 
 /** The store with its input validated. Closing it closes the store. */
 export function checkedStore(store: DriverStore): SessionStore {
   return new CheckedStore(store)
-}
-
-/** Not `async`: that would add a promise to every call, the append included. */
-function checked<T>(check: () => void, call: () => Promise<T>): Promise<T> {
-  try {
-    check()
-  } catch (error) {
-    return Promise.reject(error)
-  }
-  return call()
 }
 
 class CheckedStore implements SessionStore {
@@ -207,14 +189,28 @@ class CheckedStore implements SessionStore {
 
   openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
     const check = () => {
-      checkKey(opening.key)
-      checkName('runId', opening.runId)
-      checkTitle(opening.title)
-      checkMessage(opening.message)
-      checkEvents(opening.events)
+      checkOpening(opening)
       checkLeaseOptions(options)
     }
     return checked(check, () => this.#store.openRun(opening, options))
+  }
+
+  queueRun(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
+    return checked(
+      () => checkOpening(opening),
+      () => this.#store.queueRun(opening),
+    )
+  }
+
+  beginRun(begin: RunBegin): Promise<{ seq: number } | undefined> {
+    const check = () => {
+      checkKey(begin.key)
+      checkName('runId', begin.runId)
+      checkFence(begin.fence)
+      checkMessage(begin.message)
+      checkEvents(begin.events)
+    }
+    return checked(check, () => this.#store.beginRun(begin))
   }
 
   erase(owner: UserKey, options: EraseOptions = {}): Promise<EraseReceipt> {
@@ -255,6 +251,16 @@ class CheckedStore implements SessionStore {
   }
 }
 
+function checkOpening({ key, runId, title, message, events, input, orQueue }: RunOpening): void {
+  checkKey(key)
+  checkName('runId', runId)
+  checkTitle(title)
+  checkMessage(message)
+  checkEvents(events)
+  checkRunInput(input)
+  if (orQueue !== undefined) checkEvents(orQueue.events)
+}
+
 /** Appends to a store in memory complete without returning to the event loop. */
 const APPENDS_BETWEEN_YIELDS = 100
 
@@ -273,118 +279,4 @@ async function appendOneByOne(
     if (appended.length % APPENDS_BETWEEN_YIELDS === 0) await new Promise(resume => setImmediate(resume))
   }
   return appended
-}
-
-class CheckedRuns implements RunStore {
-  readonly #runs: Required<RunStore>
-
-  constructor(runs: Required<RunStore>) {
-    this.#runs = runs
-  }
-
-  saveStep(step: RunStep): Promise<{ seq?: number }> {
-    const { key, runId, fence, message, stateDelta, events, requests = [], calibration = [] } = step
-    const check = () => {
-      checkKey(key)
-      checkName('runId', runId)
-      checkFence(fence)
-      if (message !== undefined) checkMessage(message)
-      if (stateDelta !== undefined) checkState('stateDelta', stateDelta)
-      if (events !== undefined) checkEvents(events)
-      for (const request of requests) checkRecord(request.step, request.record)
-      for (const { model, bytes, tokens } of calibration) checkObservation(model, bytes, tokens)
-    }
-    return checked(check, () => this.#runs.saveStep(step))
-  }
-
-  appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
-    const check = () => {
-      checkKey(key)
-      checkName('runId', runId)
-      checkEvents(events)
-    }
-    return checked(check, () => this.#runs.appendEvents(key, runId, events))
-  }
-
-  readEvents(runId: string, options: { afterSeq?: number; limit?: number } = {}): Promise<RunEventRecord[]> {
-    const check = () => {
-      checkName('runId', runId)
-      checkRunRange(options)
-    }
-    return checked(check, () => this.#runs.readEvents(runId, options))
-  }
-
-  findRun(runId: string): Promise<RunSummary | undefined> {
-    return checked(
-      () => checkName('runId', runId),
-      () => this.#runs.findRun(runId),
-    )
-  }
-
-  listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
-    const check = () => {
-      checkKey(key)
-      if (options.limit !== undefined) checkInteger('limit', options.limit, 1)
-    }
-    return checked(check, () => this.#runs.listRuns(key, options))
-  }
-
-  saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
-    const check = () => {
-      checkName('runId', runId)
-      checkRecord(step, record)
-    }
-    return checked(check, () => this.#runs.saveRequest(runId, step, record))
-  }
-
-  readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
-    return checked(
-      () => checkName('runId', runId),
-      () => this.#runs.readRequests(runId),
-    )
-  }
-
-  sendSignal(runId: string, signal: RunSignal): Promise<void> {
-    const check = () => {
-      checkName('runId', runId)
-      checkSignal(signal)
-    }
-    return checked(check, () => this.#runs.sendSignal(runId, signal))
-  }
-
-  takeSignals(runId: string): Promise<RunSignal[]> {
-    return checked(
-      () => checkName('runId', runId),
-      () => this.#runs.takeSignals(runId),
-    )
-  }
-
-  prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }> {
-    return checked(
-      () => checkInteger('before', options.before, 0),
-      () => this.#runs.prune(options),
-    )
-  }
-}
-
-class CheckedCalibration implements CalibrationStore {
-  readonly #calibration: CalibrationStore
-
-  constructor(calibration: CalibrationStore) {
-    this.#calibration = calibration
-  }
-
-  read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
-    return checked(
-      () => checkName('model', model),
-      () => this.#calibration.read(model),
-    )
-  }
-
-  record(model: string, bytes: number, tokens: number): Promise<void> {
-    return checked(
-      () => checkObservation(model, bytes, tokens),
-      () => this.#calibration.record(model, bytes, tokens),
-    )
-  }
 }

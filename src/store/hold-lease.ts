@@ -5,8 +5,10 @@
  * crashed waiter's ticket expires and the queue keeps moving.
  */
 
-import { AgentError } from '../errors.js'
+import { within } from '../base/pause.js'
+import { AgentError, invariant } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
+import type { OpenedRun } from '../session/run-store.js'
 import type { Lease, LeaseOptions } from '../session/session-store.js'
 
 /**
@@ -26,8 +28,20 @@ export interface TicketStore {
   giveBack(key: SessionKey, ticket: number): Promise<void>
 }
 
-/** Takes a ticket in a transaction of the caller's own. */
-type TakeTicket = (ttlMs: number) => Promise<{ ticket: number; isFirst: boolean }>
+/**
+ * An attempt to open a run. With `seq` it was opened under the ticket; with `ticket` alone it waits for its turn. An
+ * `answer` ends the attempt without a lease. `busy`: queued runs come first, and the ticket was given back.
+ */
+export type OpeningAttempt = { ticket: number; seq?: number } | { answer: OpenedRun } | 'busy'
+
+/** The two ways to open a run: with a new ticket, and with one that had to wait. */
+export interface OpeningAttempts {
+  open(ttlMs: number): Promise<OpeningAttempt>
+  begin(ticket: number): Promise<OpeningAttempt>
+}
+
+/** Takes a ticket in a transaction of the caller's own, or none. */
+type TakeTicket = (ttlMs: number) => Promise<{ ticket: number; isFirst: boolean } | undefined>
 
 /** The leases and waiters of one open store. */
 export class LeaseHolder {
@@ -43,15 +57,63 @@ export class LeaseHolder {
     this.#tickets = tickets
   }
 
+  async acquire(key: SessionKey, options: LeaseOptions): Promise<Lease> {
+    const take = async (ttlMs: number) => ({ ticket: await this.#tickets.take(key, ttlMs), isFirst: false })
+    const lease = await this.#acquire(key, options, take)
+    invariant(lease !== undefined, 'a ticket is always taken')
+    return lease
+  }
+
+  /** Opens a run when its turn has come: when the lease is free, and no queued run comes first. */
+  async openRun(key: SessionKey, options: LeaseOptions, attempts: OpeningAttempts): Promise<OpenedRun> {
+    const { waitMs = 0, signal } = options
+    const deadline = performance.now() + waitMs
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      const leftBefore = Math.max(0, deadline - performance.now())
+      const opened = await this.#tryToOpen(key, { ...options, waitMs: leftBefore }, attempts)
+      if (opened !== undefined) return opened
+      if (this.#closed) throw closedWhileWaiting(key)
+      const leftMs = deadline - performance.now()
+      if (leftMs <= 0) throw busy(key, waitMs, 'Queued runs come first in')
+      await this.#pause(Math.min(pauseMs, leftMs), signal)
+    }
+  }
+
+  /** `undefined` when queued runs come first. */
+  async #tryToOpen(
+    key: SessionKey,
+    options: LeaseOptions,
+    { open, begin }: OpeningAttempts,
+  ): Promise<OpenedRun | undefined> {
+    let attempt: OpeningAttempt = 'busy'
+    const lease = await this.#acquire(key, options, async ttlMs => {
+      attempt = await open(ttlMs)
+      return attempt === 'busy' || 'answer' in attempt
+        ? undefined
+        : { ticket: attempt.ticket, isFirst: attempt.seq !== undefined }
+    })
+    if (lease === undefined) return outcomeOf(attempt)
+    const opened = outcomeOf(attempt, lease)
+    if (opened !== undefined) return opened
+    try {
+      const begun = outcomeOf(await begin(lease.fence), lease)
+      if (begun === undefined || !('lease' in begun)) await lease.release()
+      return begun
+    } catch (error) {
+      await lease.release().catch(() => {})
+      throw error
+    }
+  }
+
   /** `take` may do more than taking a ticket, and know at once that it is the first. */
-  async acquire(key: SessionKey, options: LeaseOptions, take?: TakeTicket): Promise<Lease> {
+  async #acquire(key: SessionKey, options: LeaseOptions, take: TakeTicket): Promise<Lease | undefined> {
     const { ttlMs = 10_000, waitMs = 0, signal } = options
     const deadline = performance.now() + waitMs
     for (let attempt = 1; ; attempt++) {
       throwIfAborted(signal, key)
-      const { ticket, isFirst } = take
-        ? await take(ttlMs)
-        : { ticket: await this.#tickets.take(key, ttlMs), isFirst: false }
+      const taken = await take(ttlMs)
+      if (taken === undefined) return undefined
+      const { ticket, isFirst } = taken
       const lease: HeldLease = new HeldLease(this.#tickets, key, ticket, ttlMs, () => this.#forget(lease))
       this.#held.add(lease)
       this.#wakeAt(lease.dueAt)
@@ -315,23 +377,18 @@ function closedWhileWaiting(key: SessionKey): AgentError {
   )
 }
 
-function busy(key: SessionKey, waitMs: number): AgentError {
+/** What an attempt leads to; `undefined` when it has stored nothing yet. */
+function outcomeOf(attempt: OpeningAttempt, lease?: Lease): OpenedRun | undefined {
+  if (attempt === 'busy') return undefined
+  if ('answer' in attempt) return attempt.answer
+  return attempt.seq === undefined || lease === undefined ? undefined : { lease, seq: attempt.seq }
+}
+
+function busy(key: SessionKey, waitMs: number, why = 'Another writer holds the lease of'): AgentError {
   const waited = waitMs < 1 ? '' : ` after waiting ${waitMs} ms`
   return new AgentError(
     'session-busy',
-    `Another writer holds the lease of ${nameOf(key)}${waited}: try again later, or wait longer with waitMs`,
+    `${why} ${nameOf(key)}${waited}: try again later, or wait longer with waitMs`,
     { retryable: true, details: { ...key } },
   )
-}
-
-/** Waits for the promise, at most for the given time. */
-export function within(ms: number, promise: Promise<unknown>): Promise<void> {
-  return new Promise(resolve => {
-    const timer = setTimeout(resolve, ms)
-    const done = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    promise.then(done, done)
-  })
 }

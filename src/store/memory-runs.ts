@@ -1,10 +1,25 @@
 import { defined } from '../base/defined.js'
-import type { SessionKey } from '../session/message.js'
-import type { RunEventRecord, RunSignal, RunStore, RunSummary } from '../session/run-store.js'
-import type { CalibrationStore, EraseCounts, UserKey } from '../session/session-store.js'
+import type { Message, SessionKey } from '../session/message.js'
+import type {
+  QueuedRun,
+  RunBegin,
+  RunEventRecord,
+  RunInputRecord,
+  RunOpening,
+  RunSignal,
+  RunState,
+  RunStore,
+  RunSummary,
+  ToolCallRecord,
+  UnfinishedQuery,
+} from '../session/run-store.js'
+import type { EraseCounts, UserKey } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
+import type { OpeningAttempt } from './hold-lease.js'
+import { clone, type MemorySession } from './memory-sessions.js'
 import { keyText } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
+import { withPlace } from './sql-event-rows.js'
 import { finishOf } from './sql-runs.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
@@ -23,6 +38,12 @@ interface MemoryRun {
   key?: SessionKey
   startedAt: number
   afterSeq?: number | undefined
+  /** Absent until the first event is stored. */
+  state?: RunState
+  /** Grows with every accepted run. */
+  place: number
+  /** Until the run has ended; with the message while it is queued. */
+  input?: string | undefined
   events: Map<number, KeptEvent>
   /** The highest number so far, pruned events included. */
   lastSeq: number
@@ -30,27 +51,144 @@ interface MemoryRun {
   signals: Kept[]
 }
 
+/** What runs need of the store that holds them. */
+interface RunHost {
+  assertOpen(): void
+  sessionOf(key: SessionKey): MemorySession | undefined
+  sessions(): Iterable<MemorySession>
+  /** Whether anyone holds the lease of a session, or waits for it. */
+  isLeased(key: SessionKey): boolean
+  saveStep: NonNullable<RunStore['saveStep']>
+}
+
 /** Run events, requests and signals in memory. */
 export class MemoryRuns implements RunStore {
   readonly saveStep: NonNullable<RunStore['saveStep']>
-  readonly #assertOpen: () => void
-  readonly #countMessages: (key: SessionKey) => number | undefined
+  readonly #host: RunHost
   readonly #runs = new Map<string, MemoryRun>()
+  /** The runs of each session that have not ended, in the order of their acceptance. */
+  readonly #unfinished = new Map<string, Set<string>>()
   /** Runs whose session was deleted, and when: what they store afterwards is dropped. */
   readonly #deleted = new Map<string, number>()
 
-  constructor(
-    assertOpen: () => void,
-    countMessages: (key: SessionKey) => number | undefined,
-    saveStep: NonNullable<RunStore['saveStep']>,
-  ) {
-    this.#assertOpen = assertOpen
-    this.#countMessages = countMessages
-    this.saveStep = saveStep
+  #lastPlace = 0
+
+  constructor(host: RunHost) {
+    this.#host = host
+    this.saveStep = host.saveStep
+  }
+
+  /** Stores a run whose session exists: one that begins at once, or one that is queued. Returns its place in the queue. */
+  accept({ key, runId, message, input, ...opening }: RunOpening, state: 'queued' | 'running'): number {
+    const kept = state === 'queued' ? { message, input } : { input }
+    const json = storableJson('input', kept)
+    const events = state === 'queued' ? (opening.orQueue?.events ?? opening.events) : opening.events
+    const place = this.unfinishedOf(key).filter(run => run.state === 'queued').length + 1
+    this.storeEvents(key, runId, state === 'queued' ? withPlace(events, place) : events)
+    const run = this.#runs.get(runId)
+    if (run?.state === undefined) return place
+    if (run.state !== 'finished') Object.assign(run, { state, input: json })
+    if (state === 'queued') run.afterSeq = undefined
+    return place
+  }
+
+  /** Whether the run is queued in that session. */
+  isQueued(key: SessionKey, runId: string): boolean {
+    const run = this.#runs.get(runId)
+    return run?.owner === keyText(key) && run.state === 'queued'
+  }
+
+  /** Lets a queued run begin; its message is stored by the caller. */
+  begin({ key, runId, events }: RunBegin): void {
+    this.storeEvents(key, runId, events)
+    const run = this.#runs.get(runId)
+    if (run?.state !== 'queued') return
+    run.state = 'running'
+    run.afterSeq = this.#host.sessionOf(key)?.messages.length
+    run.input = storableJson('input', { input: inputOf(run).input })
+  }
+
+  /** The runs of a session that have not ended, in the order of their acceptance. */
+  unfinishedOf(key: SessionKey): { runId: string; state: RunState }[] {
+    return [...(this.#unfinished.get(keyText(key)) ?? [])].flatMap(runId => {
+      const state = this.#runs.get(runId)?.state
+      return state === undefined ? [] : [{ runId, state }]
+    })
+  }
+
+  isQueueEmpty(key: SessionKey): boolean {
+    return !this.unfinishedOf(key).some(({ state }) => state === 'queued')
+  }
+
+  /** Why a run is not opened now, if it is not. `isFree`: nobody else holds the lease. */
+  answerTo({ key, runId, orQueue }: RunOpening, isFree: boolean): OpeningAttempt | 'queue' | undefined {
+    if (this.isKnown(runId)) return { answer: { known: true } }
+    const others = this.unfinishedOf(key)
+    const running = others.flatMap(other => (other.state === 'running' ? [other.runId] : []))
+    if (isFree && running.length > 0) return { answer: { unfinished: running } }
+    const hasQueue = others.some(({ state }) => state === 'queued')
+    if (orQueue && (hasQueue || !isFree)) return 'queue'
+    return isFree && hasQueue ? 'busy' : undefined
+  }
+
+  #end(runId: string, run: MemoryRun): void {
+    run.state = 'finished'
+    run.input = undefined
+    this.#forgetUnfinished(runId, run)
+  }
+
+  #forgetUnfinished(runId: string, { owner = '' }: MemoryRun): void {
+    const unfinished = this.#unfinished.get(owner)
+    unfinished?.delete(runId)
+    if (unfinished?.size === 0) this.#unfinished.delete(owner)
+  }
+
+  async listUnfinished({ appName, key, abandoned, limit = 100 }: UnfinishedQuery): Promise<RunSummary[]> {
+    this.#host.assertOpen()
+    const owner = key && keyText(key)
+    return [...this.#runs]
+      .filter(([, { state }]) => state === 'queued' || state === 'running')
+      .filter(([, run]) => run.key?.appName === appName && (owner ?? run.owner) === run.owner)
+      .filter(([, run]) => run.key && !(abandoned && this.#host.isLeased(run.key)))
+      .sort(([, one], [, other]) => one.place - other.place)
+      .slice(0, limit)
+      .flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])
+  }
+
+  async listQueued(key: SessionKey, { limit = 100 }: { limit?: number } = {}): Promise<QueuedRun[]> {
+    this.#host.assertOpen()
+    const queued = this.unfinishedOf(key).filter(({ state }) => state === 'queued')
+    return queued.slice(0, limit).flatMap(({ runId }) => {
+      const run = this.#runs.get(runId)
+      if (run?.key === undefined) return []
+      const { message, input = {} } = inputOf(run)
+      return message ? [{ runId, key: { ...run.key }, message, input, queuedAt: run.startedAt }] : []
+    })
+  }
+
+  async endQueued(runId: string, events: readonly RunEventRecord[]): Promise<boolean> {
+    this.#host.assertOpen()
+    const run = this.#runs.get(runId)
+    if (run?.key === undefined || run.state !== 'queued') return false
+    this.storeEvents(run.key, runId, events)
+    this.#end(runId, run)
+    return true
+  }
+
+  async readCalls(runId: string): Promise<ToolCallRecord[]> {
+    this.#host.assertOpen()
+    const key = this.#runs.get(runId)?.key
+    const sessions = key ? [this.#host.sessionOf(key)] : this.#host.sessions()
+    return [...sessions].flatMap(session => clone(session?.calls.filter(call => call.runId === runId) ?? []))
+  }
+
+  async listUnknownCalls(key: SessionKey): Promise<ToolCallRecord[]> {
+    this.#host.assertOpen()
+    return clone(this.#host.sessionOf(key)?.calls.filter(({ status }) => status === 'unknown') ?? [])
   }
 
   async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
-    this.#assertOpen()
+    this.#host.assertOpen()
     this.storeEvents(key, runId, events)
   }
 
@@ -65,7 +203,7 @@ export class MemoryRuns implements RunStore {
     }))
     if (this.#deleted.has(runId)) return
     const owner = keyText(key)
-    const messages = this.#countMessages(key)
+    const messages = this.#host.sessionOf(key)?.messages.length
     // A run whose session was deleted before its first event is not stored.
     if (messages === undefined && this.#runs.get(runId)?.owner === undefined) return
     const run = this.#run(runId)
@@ -75,6 +213,9 @@ export class MemoryRuns implements RunStore {
       run.key = { appName, userId, sessionId }
       run.startedAt = storedAt
       run.afterSeq = messages
+      run.state = 'running'
+      run.place = ++this.#lastPlace
+      this.#unfinished.set(owner, (this.#unfinished.get(owner) ?? new Set()).add(runId))
     }
     if (run.owner !== owner) throw runOfAnotherSession(runId)
     const last = run.events.get(run.lastSeq)
@@ -87,13 +228,14 @@ export class MemoryRuns implements RunStore {
       if (!run.events.has(seq)) run.events.set(seq, event)
       run.lastSeq = Math.max(run.lastSeq, seq)
     }
+    if (kept.some(({ isEnd }) => isEnd)) this.#end(runId, run)
   }
 
   async readEvents(
     runId: string,
     options: { afterSeq?: number; limit?: number } = {},
   ): Promise<RunEventRecord[]> {
-    this.#assertOpen()
+    this.#host.assertOpen()
     const { afterSeq = Number.NEGATIVE_INFINITY, limit = 1000 } = options
     return [...(this.#runs.get(runId)?.events ?? [])]
       .filter(([seq]) => seq > afterSeq)
@@ -103,27 +245,27 @@ export class MemoryRuns implements RunStore {
   }
 
   isKnown(runId: string): boolean {
-    return this.#runs.get(runId)?.key !== undefined
+    return this.#deleted.has(runId) || this.#runs.get(runId)?.key !== undefined
   }
 
   async findRun(runId: string): Promise<RunSummary | undefined> {
-    this.#assertOpen()
+    this.#host.assertOpen()
     const run = this.#runs.get(runId)
-    return run && summarize(runId, run)
+    return run && this.#summarize(runId, run)
   }
 
   async listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
-    this.#assertOpen()
+    this.#host.assertOpen()
     return [...this.#runs]
       .filter(([, { owner }]) => owner === keyText(key))
-      .flatMap(([runId, run]) => summarize(runId, run) ?? [])
+      .flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])
       .reverse()
       .sort((one, other) => other.startedAt - one.startedAt)
       .slice(0, options.limit ?? 50)
   }
 
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
-    this.#assertOpen()
+    this.#host.assertOpen()
     this.storeRequest(runId, step, record)
   }
 
@@ -133,29 +275,25 @@ export class MemoryRuns implements RunStore {
   }
 
   async readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
-    this.#assertOpen()
+    this.#host.assertOpen()
     return [...(this.#runs.get(runId)?.requests ?? [])]
       .sort(([one], [other]) => one - other)
       .map(([step, { json }]) => ({ step, record: JSON.parse(json) as Record<string, unknown> }))
   }
 
   async sendSignal(runId: string, signal: RunSignal): Promise<void> {
-    this.#assertOpen()
+    this.#host.assertOpen()
     this.#run(runId).signals.push({ json: storableJson('signal', signal), storedAt: Date.now() })
   }
 
   async takeSignals(runId: string): Promise<RunSignal[]> {
-    this.#assertOpen()
+    this.#host.assertOpen()
     const waiting = this.#runs.get(runId)?.signals.splice(0) ?? []
     return waiting.map(({ json }) => JSON.parse(json) as RunSignal)
   }
 
-  async prune({
-    before,
-  }: {
-    before: number
-  }): Promise<{ events: number; requests: number; signals: number }> {
-    this.#assertOpen()
+  async prune({ before }: { before: number }): ReturnType<RunStore['prune']> {
+    this.#host.assertOpen()
     const pruned = { events: 0, requests: 0, signals: 0 }
     for (const [runId, run] of this.#runs) {
       pruned.events += pruneMap(run.events, before)
@@ -163,6 +301,8 @@ export class MemoryRuns implements RunStore {
       const left = run.signals.filter(({ storedAt }) => storedAt >= before)
       pruned.signals += run.signals.length - left.length
       run.signals = left
+      if (run.state !== undefined && run.state !== 'finished') continue
+      if (run.events.size === 0) this.#forgetResults(runId, run, before)
       if (run.events.size + run.requests.size + left.length === 0) this.#runs.delete(runId)
     }
     return pruned
@@ -173,7 +313,8 @@ export class MemoryRuns implements RunStore {
     const now = Date.now()
     const gone = { runs: 0, events: 0, requests: 0, signals: 0 }
     for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
-    for (const [runId, { key, events, requests, signals }] of this.#runs) {
+    for (const [runId, run] of this.#runs) {
+      const { key, events, requests, signals } = run
       if (key?.appName !== appName || key.userId !== userId) continue
       if (key.sessionId !== (sessionId ?? key.sessionId)) continue
       gone.runs += 1
@@ -181,6 +322,7 @@ export class MemoryRuns implements RunStore {
       gone.requests += requests.size
       gone.signals += signals.length
       this.#runs.delete(runId)
+      this.#forgetUnfinished(runId, run)
       this.#deleted.set(runId, now)
     }
     return gone
@@ -196,12 +338,38 @@ export class MemoryRuns implements RunStore {
     return newest
   }
 
+  /** The rows stay: the ordinals of later calls depend on them. */
+  #forgetResults(runId: string, { key }: MemoryRun, before: number): void {
+    const calls = key ? (this.#host.sessionOf(key)?.calls ?? []) : []
+    for (const call of calls) if (call.runId === runId && call.changedAt < before) delete call.result
+  }
+
+  #summarize(runId: string, run: MemoryRun): RunSummary | undefined {
+    const { key, startedAt, afterSeq, events, state } = run
+    if (key === undefined || state === undefined) return undefined
+    const lastSeq = Math.max(0, ...events.keys())
+    const queue = state === 'queued' ? this.unfinishedOf(key).filter(other => other.state === state) : []
+    const place = queue.findIndex(other => other.runId === runId) + 1
+    return {
+      runId,
+      key: { ...key },
+      startedAt,
+      ...defined({ afterSeq }),
+      lastSeq,
+      ...finishOf(events.get(lastSeq)?.json),
+      finished: state === 'finished',
+      state,
+      ...(state === 'queued' ? { place } : {}),
+    }
+  }
+
   #run(runId: string): MemoryRun {
     const found = this.#runs.get(runId)
     if (found !== undefined) return found
     const run: MemoryRun = {
       owner: undefined,
       startedAt: 0,
+      place: 0,
       events: new Map(),
       lastSeq: -1,
       requests: new Map(),
@@ -214,39 +382,8 @@ export class MemoryRuns implements RunStore {
 
 type RunKind = 'runs' | 'events' | 'requests' | 'signals'
 
-/** Token calibration in memory. */
-export class MemoryCalibration implements CalibrationStore {
-  readonly #assertOpen: () => void
-  readonly #models = new Map<string, { bytes: number; tokens: number }>()
-
-  constructor(assertOpen: () => void) {
-    this.#assertOpen = assertOpen
-  }
-
-  async read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
-    this.#assertOpen()
-    const found = this.#models.get(model)
-    return found === undefined ? undefined : { ...found }
-  }
-
-  async record(model: string, bytes: number, tokens: number): Promise<void> {
-    this.#assertOpen()
-    const sum = this.#models.get(model) ?? { bytes: 0, tokens: 0 }
-    this.#models.set(model, { bytes: sum.bytes + bytes, tokens: sum.tokens + tokens })
-  }
-}
-
-function summarize(runId: string, { key, startedAt, afterSeq, events }: MemoryRun): RunSummary | undefined {
-  if (key === undefined) return undefined
-  const lastSeq = Math.max(0, ...events.keys())
-  return {
-    runId,
-    key: { ...key },
-    startedAt,
-    ...defined({ afterSeq }),
-    lastSeq,
-    ...finishOf(events.get(lastSeq)?.json),
-  }
+function inputOf({ input }: MemoryRun): { message?: Message; input?: RunInputRecord } {
+  return input === undefined ? {} : (JSON.parse(input) as { message?: Message; input?: RunInputRecord })
 }
 
 function pruneMap(kept: Map<number, Kept>, before: number): number {

@@ -1,8 +1,14 @@
+import { defined } from '../base/defined.js'
 import { copyJsonData } from '../base/json.js'
-import type { SessionKey, StoredMessage } from '../session/message.js'
-import type { EraseCounts, SessionSummary } from '../session/session-store.js'
+import { tokenBudgetTruncate } from '../session/budget.js'
+import type { Session, SessionKey, StoredMessage } from '../session/message.js'
+import type { RunStep, ToolCallChange, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
+import type { CalibrationStore, EraseCounts, LoadOptions, SessionSummary } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
+import { hasResult } from './sql-calls.js'
+import { joinState, type StateChange, type StateScope } from './state-scopes.js'
+import { callWithoutFacts } from './store-errors.js'
 
 /** A session in memory. */
 export interface MemorySession {
@@ -14,11 +20,13 @@ export interface MemorySession {
   messages: StoredMessage[]
   /** The number of each message id, so that an append need not search. */
   seqById: Map<string, number>
+  /** The ledger of tool calls, oldest first. */
+  calls: ToolCallRecord[]
   createdAt: number
   updatedAt: number
 }
 
-export function titled({ title }: MemorySession): { title?: string } {
+function titled({ title }: MemorySession): { title?: string } {
   return title === undefined ? {} : { title }
 }
 
@@ -47,4 +55,135 @@ export function newestFirst(one: PageCursor, other: PageCursor): number {
 /** A message is JSON data: what JSON cannot express is not stored. */
 export function clone<T>(data: T): T {
   return copyJsonData(data, value => storableJson('message', value)) as T
+}
+
+/** State of sessions, users and apps as JSON texts. */
+export class MemoryState {
+  readonly #ofApps = new Map<string, Map<string, string>>()
+  readonly #ofUsers = new Map<string, Map<string, string>>()
+
+  apply(session: MemorySession, changes: readonly StateChange[]): void {
+    for (const { scope, key, json } of changes) {
+      const state = this.of(session, scope)
+      if (json === undefined) state.delete(key)
+      else state.set(key, json)
+    }
+  }
+
+  of({ key, state }: MemorySession, scope: StateScope): Map<string, string> {
+    if (scope === 'session') return state
+    const [shared, name] =
+      scope === 'app'
+        ? [this.#ofApps, key.appName]
+        : [this.#ofUsers, JSON.stringify([key.appName, key.userId])]
+    const found = shared.get(name) ?? new Map<string, string>()
+    shared.set(name, found)
+    return found
+  }
+
+  /** Deletes the state of a user and returns how many keys it had. */
+  deleteUser(appName: string, userId: string): number {
+    const name = JSON.stringify([appName, userId])
+    const { size = 0 } = this.#ofUsers.get(name) ?? {}
+    this.#ofUsers.delete(name)
+    return size
+  }
+}
+
+/** A session as it is loaded. */
+export function viewOf(state: MemoryState, session: MemorySession, options: LoadOptions): Session {
+  const { budgetTokens, maxMessages, steady, throughSeq } = options
+  const known = throughSeq === undefined ? session.messages : session.messages.slice(0, throughSeq)
+  const { messages, cut } = tokenBudgetTruncate(known, budgetTokens, { maxMessages, steady })
+  const scopes: readonly StateScope[] = ['app', 'user', 'session']
+  const entries = scopes.flatMap(scope =>
+    Array.from(state.of(session, scope), ([key, json]) => ({ scope, key, json })),
+  )
+  return {
+    key: { ...session.key },
+    state: joinState(entries),
+    messages: clone(messages),
+    totalMessages: known.length,
+    ...defined({ cut }),
+    ...titled(session),
+    createdAt: session.createdAt,
+    updatedAt: session.updatedAt,
+  }
+}
+
+/** Token calibration in memory. */
+export class MemoryCalibration implements CalibrationStore {
+  readonly #assertOpen: () => void
+  readonly #models = new Map<string, { bytes: number; tokens: number }>()
+
+  constructor(assertOpen: () => void) {
+    this.#assertOpen = assertOpen
+  }
+
+  async read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
+    this.#assertOpen()
+    const found = this.#models.get(model)
+    return found === undefined ? undefined : { ...found }
+  }
+
+  async record(model: string, bytes: number, tokens: number): Promise<void> {
+    this.#assertOpen()
+    const sum = this.#models.get(model) ?? { bytes: 0, tokens: 0 }
+    this.#models.set(model, { bytes: sum.bytes + bytes, tokens: sum.tokens + tokens })
+  }
+}
+
+/** The ledger after the changes of a step, and the places of the changed calls. */
+export function changeCalls(
+  session: MemorySession,
+  { runId, calls = [] }: RunStep,
+): { ledger: ToolCallRecord[]; places: ToolCallPlace[] } {
+  const ledger = [...session.calls]
+  const changed = calls.map(change => {
+    // A call is added to the run of the step only.
+    const own = { ...change, runId: change.runId ?? runId }
+    if (own.runId !== runId) delete own.call
+    const at = ledger.findIndex(row => row.id === own.id && row.runId === own.runId)
+    const row = changedCall(own, ledger[at], ledger)
+    ledger[at < 0 ? ledger.length : at] = row
+    return row
+  })
+  return { ledger, places: changed.map(({ id, runId: owner }) => placeOf(ledger, id, owner)) }
+}
+
+function changedCall(
+  change: ToolCallChange & { runId: string },
+  stored: ToolCallRecord | undefined,
+  ledger: readonly ToolCallRecord[],
+): ToolCallRecord {
+  const { id, runId, status, answer } = change
+  // The model's request for a call that is in progress, or over, changes nothing.
+  if (stored !== undefined && status === 'intent') return stored
+  const facts = stored ?? change.call
+  if (facts === undefined) throw callWithoutFacts(runId, id)
+  const { callId, tool, effect, digest, args } = facts
+  const isCounted = (row: ToolCallRecord) => row.digest === digest && row.status !== 'unknown'
+  const result = change.result === undefined ? stored?.result : clone(change.result)
+  return {
+    ...{ callId, tool, effect, digest, args: clone(args), id, runId, status },
+    ordinal: stored?.ordinal ?? ledger.filter(isCounted).length,
+    attempt: (stored?.attempt ?? 0) + (status === 'started' ? 1 : 0),
+    ...defined({ result: hasResult(status) ? result : undefined, answer: answer ?? stored?.answer }),
+    changedAt: Date.now(),
+  }
+}
+
+function placeOf(ledger: readonly ToolCallRecord[], id: string, runId: string): ToolCallPlace {
+  const own = ledger.find(row => row.id === id && row.runId === runId)
+  const twin = ledger.findLast(row => row !== own && row.digest === own?.digest && row.status === 'unknown')
+  return {
+    id,
+    ordinal: own?.ordinal ?? 0,
+    attempt: own?.attempt ?? 0,
+    ...(twin ? { unknownTwin: twinOf(twin) } : {}),
+  }
+}
+
+function twinOf({ runId, id, attempt, answer }: ToolCallRecord): NonNullable<ToolCallPlace['unknownTwin']> {
+  return { runId, id, attempt, ...defined({ answer }) }
 }

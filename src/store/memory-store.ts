@@ -4,9 +4,15 @@
  */
 
 import { defined } from '../base/defined.js'
-import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
-import type { OpenedRun, RunOpening, RunStep } from '../session/run-store.js'
+import type {
+  OpenedRun,
+  QueuedPlace,
+  RunBegin,
+  RunOpening,
+  RunStep,
+  SavedStep,
+} from '../session/run-store.js'
 import type {
   AppendOptions,
   CreateOptions,
@@ -25,14 +31,24 @@ import type {
   UserKey,
 } from '../session/session-store.js'
 import { countMessageTokens } from '../session/tokens.js'
-import { LeaseHolder } from './hold-lease.js'
+import { LeaseHolder, type OpeningAttempt } from './hold-lease.js'
 import { isFound, readCursor, tidyTitle, writeCursor } from './listing.js'
-import { MemoryCalibration, MemoryRuns } from './memory-runs.js'
-import { add, clone, type MemorySession, newestFirst, summarize, titled } from './memory-sessions.js'
+import { MemoryRuns } from './memory-runs.js'
+import {
+  add,
+  changeCalls,
+  clone,
+  MemoryCalibration,
+  type MemorySession,
+  MemoryState,
+  newestFirst,
+  summarize,
+  viewOf,
+} from './memory-sessions.js'
 import { keyText, MemoryTickets } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { clockAheadMs, noCounts } from './sql-erase.js'
-import { joinState, type StateChange, type StateScope, splitDelta } from './state-scopes.js'
+import { type StateChange, splitDelta } from './state-scopes.js'
 import {
   leaseLost,
   sessionBusy,
@@ -51,15 +67,16 @@ interface Change {
 
 export class MemoryStore implements SessionStore {
   readonly #sessions = new Map<string, MemorySession>()
-  readonly #appState = new Map<string, Map<string, string>>()
-  readonly #userState = new Map<string, Map<string, string>>()
+  readonly #state = new MemoryState()
   readonly #tickets: MemoryTickets
   readonly #leases: LeaseHolder
-  readonly #runs = new MemoryRuns(
-    () => this.#assertOpen(),
-    key => this.#sessions.get(keyText(key))?.messages.length,
-    step => this.#saveStep(step),
-  )
+  readonly #runs = new MemoryRuns({
+    assertOpen: () => this.#assertOpen(),
+    sessionOf: key => this.#sessions.get(keyText(key)),
+    sessions: () => this.#sessions.values(),
+    isLeased: key => this.#tickets.isValid(key),
+    saveStep: step => this.#saveStep(step),
+  })
   readonly runs = this.#runs
   readonly calibration = new MemoryCalibration(() => this.#assertOpen())
   #lastPk = 0
@@ -76,18 +93,16 @@ export class MemoryStore implements SessionStore {
     const changes = splitDelta('state', state)
     this.#checkMayCreate(key, options)
     if (this.#sessions.has(keyText(key))) throw sessionExists(key)
-    const title = tidyTitle(options.title)
-    const session = this.#newSession(key)
-    session.title = title
+    const session = this.#newSession(key, tidyTitle(options.title))
     session.nestedIn = options.nestedIn
-    this.#apply(session, changes)
-    return this.#view(session, {})
+    this.#state.apply(session, changes)
+    return viewOf(this.#state, session, {})
   }
 
   async loadSession(key: SessionKey, options: LoadOptions = {}): Promise<Session | undefined> {
     this.#assertOpen()
     const session = this.#sessions.get(keyText(key))
-    return session === undefined ? undefined : this.#view(session, options)
+    return session === undefined ? undefined : viewOf(this.#state, session, options)
   }
 
   async readMessages(key: SessionKey, options: ReadOptions = {}): Promise<StoredMessage[]> {
@@ -127,12 +142,11 @@ export class MemoryStore implements SessionStore {
     const total = source.messages.length
     if (throughSeq !== undefined && throughSeq > total) throw throughSeqOutOfRange(throughSeq, total)
     if (this.#sessions.has(keyText(newKey))) throw sessionExists(newKey)
-    const fork = this.#newSession(newKey)
-    fork.title = source.title
+    const fork = this.#newSession(newKey, source.title)
     fork.state = new Map(source.state)
     fork.messages = source.messages.slice(0, throughSeq)
     fork.seqById = new Map([...source.seqById].filter(([, seq]) => seq <= fork.messages.length))
-    return this.#view(fork, {})
+    return viewOf(this.#state, fork, {})
   }
 
   async describeSession(key: SessionKey): Promise<SessionSummary | undefined> {
@@ -183,9 +197,7 @@ export class MemoryStore implements SessionStore {
     add(counts, this.#runs.deleteRunsOf({ appName, userId }))
     for (const app of apps) {
       const own = [...this.#sessions.values()].some(({ key }) => key.appName === app && key.userId === userId)
-      const name = JSON.stringify([app, userId])
-      if (!own) counts.stateKeys += this.#userState.get(name)?.size ?? 0
-      if (!own) this.#userState.delete(name)
+      if (!own) counts.stateKeys += this.#state.deleteUser(app, userId)
     }
     return { ...counts, at: Date.now(), residue: 'none' }
   }
@@ -200,7 +212,10 @@ export class MemoryStore implements SessionStore {
     const aheadMs = clockAheadMs(now, newest < 0 ? undefined : newest)
     if (aheadMs !== undefined && trustClock !== true) return { ...nothing, clockAheadMs: aheadMs }
     const isIdle = ({ key, nestedIn, updatedAt }: MemorySession) =>
-      nestedIn === undefined && updatedAt < now - (sessionsMs ?? now) && !this.#tickets.isTaken(key)
+      nestedIn === undefined &&
+      updatedAt < now - (sessionsMs ?? now) &&
+      !this.#tickets.isTaken(key) &&
+      this.#runs.isQueueEmpty(key)
     const idle = own.filter(isIdle)
     for (const { key } of idle) this.#remove(key, noCounts())
     const pruned =
@@ -219,38 +234,74 @@ export class MemoryStore implements SessionStore {
 
   async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
     this.#assertOpen()
-    const { key, runId, title, message, events } = opening
-    if (this.#runs.isKnown(runId)) return { known: true }
-    const lease = await this.#leases.acquire(key, options, async ttlMs => this.#tickets.enter(key, ttlMs))
+    return this.#leases.openRun(opening.key, options, {
+      open: async ttlMs => {
+        const answer = this.#answerTo(opening, !this.#tickets.isValid(opening.key))
+        if (answer !== undefined) return answer
+        const { ticket, isFirst } = this.#tickets.enter(opening.key, ttlMs)
+        return isFirst ? this.#open(opening, ticket) : { ticket }
+      },
+      begin: async ticket => this.#answerTo(opening, true) ?? this.#open(opening, ticket),
+    })
+  }
+
+  async queueRun(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
+    this.#assertOpen()
+    if (this.#runs.isKnown(opening.runId)) return { known: true }
+    return { queued: this.#queue(opening) }
+  }
+
+  async beginRun(begin: RunBegin): Promise<{ seq: number } | undefined> {
+    this.#assertOpen()
+    const { key, runId, message, fence } = begin
+    this.#writable(key, fence)
+    if (!this.#runs.isQueued(key, runId)) return undefined
+    this.#runs.begin({ ...begin, message: clone(message) })
+    return this.#change(key, { message, delta: [], fence })
+  }
+
+  #answerTo(opening: RunOpening, isFree: boolean): OpeningAttempt | undefined {
+    this.#assertOpen()
+    const answer = this.#runs.answerTo(opening, isFree)
+    return answer === 'queue' ? { answer: { queued: this.#queue(opening) } } : answer
+  }
+
+  #open(opening: RunOpening, ticket: number): OpeningAttempt {
+    const { key, message, title } = opening
     try {
-      this.#assertOpen()
-      if (this.#runs.isKnown(runId)) {
-        await lease.release()
-        return { known: true }
-      }
-      if (!this.#sessions.has(keyText(key))) this.#newSession(key).title = tidyTitle(title)
-      this.#runs.storeEvents(key, runId, events)
-      const { seq } = this.#change(key, { message, delta: [], fence: lease.fence })
-      return { lease, seq }
+      const copy = clone(message)
+      if (!this.#sessions.has(keyText(key))) this.#newSession(key, tidyTitle(title))
+      this.#runs.accept(opening, 'running')
+      return { ticket, seq: this.#change(key, { message: copy, delta: [], fence: ticket }).seq }
     } catch (error) {
-      await lease.release()
+      void this.#tickets.giveBack(key, ticket)
       throw error
     }
   }
 
+  #queue(opening: RunOpening): number {
+    const { key, title } = opening
+    clone(opening.message)
+    const session = this.#sessions.get(keyText(key)) ?? this.#newSession(key, tidyTitle(title))
+    session.updatedAt = Date.now()
+    return this.#runs.accept(opening, 'queued')
+  }
+
   /** Everything that can refuse comes first. */
-  async #saveStep(step: RunStep): Promise<{ seq?: number }> {
+  async #saveStep(step: RunStep): Promise<SavedStep> {
     this.#assertOpen()
     const { key, runId, fence, message, stateDelta, events, requests, calibration } = step
-    if (message || stateDelta) this.#writable(key, fence)
+    const session = message || stateDelta || step.calls ? this.#writable(key, fence) : undefined
     const delta = splitDelta('stateDelta', stateDelta)
+    const { ledger, places: calls } = session && step.calls ? changeCalls(session, step) : {}
     if (events?.length) this.#runs.storeEvents(key, runId, events)
     const { seq } = message || stateDelta ? this.#change(key, { message, delta, fence }) : {}
     for (const request of requests ?? []) this.#runs.storeRequest(runId, request.step, request.record)
     for (const { model, bytes, tokens } of calibration ?? [])
       await this.calibration.record(model, bytes, tokens)
+    if (session && ledger) session.calls = ledger
     if (step.release) await this.#tickets.giveBack(key, fence)
-    return message && seq !== undefined ? { seq } : {}
+    return { ...(message && seq !== undefined ? { seq } : {}), ...defined({ calls }) }
   }
 
   async close(): Promise<void> {
@@ -271,8 +322,13 @@ export class MemoryStore implements SessionStore {
     add(counts, this.#runs.deleteRunsOf(key))
     if (!session) return apps
     this.#sessions.delete(keyText(key))
-    const { messages, state } = session
-    add(counts, { sessions: 1, messages: messages.length, stateKeys: state.size })
+    const { messages, state, calls } = session
+    add(counts, {
+      sessions: 1,
+      messages: messages.length,
+      stateKeys: state.size,
+      toolCalls: calls.length,
+    })
     return apps
   }
 
@@ -286,7 +342,7 @@ export class MemoryStore implements SessionStore {
     if (this.#closed) throw storeClosed()
   }
 
-  #newSession(key: SessionKey): MemorySession {
+  #newSession(key: SessionKey, title?: string): MemorySession {
     const now = Date.now()
     const { appName, userId, sessionId } = key
     const session: MemorySession = {
@@ -295,6 +351,8 @@ export class MemoryStore implements SessionStore {
       state: new Map(),
       messages: [],
       seqById: new Map(),
+      calls: [],
+      title,
       createdAt: now,
       updatedAt: now,
     }
@@ -309,7 +367,7 @@ export class MemoryStore implements SessionStore {
     const seq = copy ? this.#place(session, copy.id) : session.messages.length
     if (copy) session.messages[seq - 1] = Object.assign(copy, { seq, tokens: countMessageTokens(copy) })
     if (copy?.id !== undefined) session.seqById.set(copy.id, seq)
-    this.#apply(session, delta)
+    this.#state.apply(session, delta)
     session.updatedAt = Date.now()
     return { seq }
   }
@@ -326,44 +384,5 @@ export class MemoryStore implements SessionStore {
   #place(session: MemorySession, id: string | undefined): number {
     const same = id === undefined ? undefined : session.seqById.get(id)
     return same ?? session.messages.length + 1
-  }
-
-  #apply(session: MemorySession, changes: readonly StateChange[]): void {
-    for (const { scope, key, json } of changes) {
-      const state = this.#stateOf(session, scope)
-      if (json === undefined) state.delete(key)
-      else state.set(key, json)
-    }
-  }
-
-  #stateOf({ key, state }: MemorySession, scope: StateScope): Map<string, string> {
-    if (scope === 'session') return state
-    const [shared, name] =
-      scope === 'app'
-        ? [this.#appState, key.appName]
-        : [this.#userState, JSON.stringify([key.appName, key.userId])]
-    const found = shared.get(name) ?? new Map<string, string>()
-    shared.set(name, found)
-    return found
-  }
-
-  #view(session: MemorySession, options: LoadOptions): Session {
-    const { budgetTokens, maxMessages, steady, throughSeq } = options
-    const known = throughSeq === undefined ? session.messages : session.messages.slice(0, throughSeq)
-    const { messages, cut } = tokenBudgetTruncate(known, budgetTokens, { maxMessages, steady })
-    const scopes: readonly StateScope[] = ['app', 'user', 'session']
-    const entries = scopes.flatMap(scope =>
-      Array.from(this.#stateOf(session, scope), ([key, json]) => ({ scope, key, json })),
-    )
-    return {
-      key: { ...session.key },
-      state: joinState(entries),
-      messages: clone(messages),
-      totalMessages: known.length,
-      ...defined({ cut }),
-      ...titled(session),
-      createdAt: session.createdAt,
-      updatedAt: session.updatedAt,
-    }
   }
 }

@@ -57,6 +57,12 @@ export class MemoryTickets implements TicketStore {
     return this.#keep(key, ({ expiresAt }) => expiresAt > now).length > 0
   }
 
+  /** Whether a ticket is valid. Deletes nothing: a holder that is late may still renew. */
+  isValid(key: SessionKey): boolean {
+    const now = this.#now()
+    return this.#line(keyText(key)).some(({ expiresAt }) => expiresAt > now)
+  }
+
   /** Deletes all tickets of a session and returns how many there were. */
   deleteAll(key: SessionKey): number {
     const { length } = this.#line(keyText(key))

@@ -54,6 +54,7 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   requestParts,
   titlesAndRuns,
   leaseTimes,
+  queuedRunsAndCalls,
 ]
 
 /** The newest schema version that this release supports. */
@@ -197,4 +198,39 @@ function titlesAndRuns({ integer }: Dialect): readonly string[] {
 /** A ticket records its own time, so that one process renews many at once and a clock that was set back is noticed. */
 function leaseTimes({ integer }: Dialect): readonly string[] {
   return [`ALTER TABLE lango_leases ADD COLUMN ttl_ms ${integer}`]
+}
+
+/**
+ * Runs are stored when they are accepted, with what another process needs to execute them. Runs of older releases have
+ * no state: their events say whether they ended. The ledger of tool calls is numbered by a counter of the session.
+ */
+function queuedRunsAndCalls({ integer, roomForUpdates }: Dialect): readonly string[] {
+  return [
+    'ALTER TABLE lango_runs ADD COLUMN state TEXT',
+    'ALTER TABLE lango_runs ADD COLUMN input TEXT',
+    `ALTER TABLE lango_runs ADD COLUMN place ${integer}`,
+    `CREATE INDEX lango_runs_unfinished ON lango_runs (app_name, user_id, session_id, place)
+      WHERE state <> 'finished'`,
+    `ALTER TABLE lango_sessions ADD COLUMN call_count ${integer} NOT NULL DEFAULT 0`,
+    `CREATE TABLE lango_tool_calls (
+      session_pk ${integer} NOT NULL,
+      run_id TEXT NOT NULL,
+      call_key TEXT NOT NULL,
+      number ${integer} NOT NULL,
+      id TEXT NOT NULL,
+      call_id TEXT NOT NULL,
+      tool TEXT NOT NULL,
+      effect TEXT NOT NULL,
+      digest TEXT NOT NULL,
+      args TEXT NOT NULL,
+      ordinal ${integer} NOT NULL,
+      attempt ${integer} NOT NULL,
+      status TEXT NOT NULL,
+      result TEXT,
+      answer TEXT,
+      changed_at ${integer} NOT NULL,
+      PRIMARY KEY (run_id, call_key, session_pk)
+    )${roomForUpdates}`,
+    'CREATE INDEX lango_tool_calls_equal ON lango_tool_calls (session_pk, digest, number)',
+  ]
 }

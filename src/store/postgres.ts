@@ -3,8 +3,8 @@
  * transaction that the server aborts (deadlock, serialization failure) is retried.
  */
 import type { Pool, PoolClient, PoolConfig } from 'pg'
+import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
-import { within } from './hold-lease.js'
 import { type Dialect, type Row, type SqlDatabase, type Statement, sql, type Task } from './sql-database.js'
 import { storeClosed } from './store-errors.js'
 

@@ -168,7 +168,7 @@ function appendTexts(dialect: Dialect) {
     deleteExpired: `DELETE FROM lango_leases WHERE ${SESSION_KEY} AND expires_at <= ${now}`,
     // Also after it has expired: the next holder deletes the ticket before it begins.
     ownTicket: `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${forKeyShare}`,
-    lockSession: `SELECT pk, message_count, turn_seq FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,
+    lockSession: `SELECT pk, message_count, turn_seq, call_count FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,
     findEvent: 'SELECT seq, tokens FROM lango_messages WHERE session_pk = ? AND event_id = ?',
     findEvents: `SELECT seq FROM lango_messages WHERE session_pk = ? AND event_id IN (SELECT value FROM ${eachValue}) LIMIT 1`,
     insert: `INSERT INTO lango_messages (session_pk, seq, ${COLUMNS}) VALUES (?, ?, ${PLACES})`,

@@ -18,6 +18,7 @@ import {
 export const PERSONAL_TABLES: readonly PersonalTable[] = [
   { kind: 'messages', table: 'lango_messages', belongsTo: 'session' },
   { kind: 'stateKeys', table: 'lango_session_state', belongsTo: 'session' },
+  { kind: 'toolCalls', table: 'lango_tool_calls', belongsTo: 'session' },
   { kind: 'events', table: 'lango_run_events', belongsTo: 'run' },
   { kind: 'requests', table: 'lango_run_requests', belongsTo: 'run' },
   { kind: 'requestParts', table: 'lango_run_parts', belongsTo: 'run' },
@@ -118,7 +119,7 @@ export function* detachIdleTask(
   )
   if (ticket !== undefined) return []
   const [session] = yield sql(
-    `SELECT pk FROM lango_sessions WHERE ${SESSION_KEY} AND updated_at < ?${dialect.forUpdate}`,
+    `SELECT pk FROM lango_sessions s WHERE ${SESSION_KEY} AND updated_at < ? AND ${NOTHING_QUEUED}${dialect.forUpdate}`,
     ...names,
     before,
   )
@@ -170,7 +171,8 @@ function* detachOne(
  */
 function* detachRuns({ now }: Dialect, condition: string, names: readonly string[]): Task<string[]> {
   const rows = yield sql(
-    `UPDATE lango_runs SET deleted_at = ${now}, app_name = '', user_id = '', session_id = ''
+    `UPDATE lango_runs SET deleted_at = ${now}, app_name = '', user_id = '', session_id = '', state = 'finished',
+      input = NULL
       WHERE ${condition} RETURNING run_id`,
     ...names,
   )
@@ -201,7 +203,7 @@ export function idleStatement(
         AND (updated_hour, pk) > (?, ?) AND NOT EXISTS (
           SELECT 1 FROM lango_leases l WHERE l.app_name = s.app_name AND l.user_id = s.user_id
             AND l.session_id = s.session_id AND l.expires_at > ${now}
-        ) ORDER BY updated_hour, pk LIMIT 50`,
+        ) AND ${NOTHING_QUEUED} ORDER BY updated_hour, pk LIMIT 50`,
     appName,
     Math.floor(before / HOUR_MS),
     before,
@@ -211,3 +213,9 @@ export function idleStatement(
 }
 
 const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
+
+/** A run that was accepted is executed, however late. */
+const NOTHING_QUEUED = `NOT EXISTS (
+  SELECT 1 FROM lango_runs q WHERE q.app_name = s.app_name AND q.user_id = s.user_id AND q.session_id = s.session_id
+    AND q.state <> 'finished' AND q.state = 'queued'
+)`

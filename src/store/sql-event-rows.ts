@@ -9,12 +9,22 @@ import type { Message, ToolCall } from '../session/message.js'
 import type { RunEventRecord } from '../session/run-store.js'
 import { storableJson } from './check-input.js'
 import { indexedId } from './rows.js'
-import { type SqlDatabase, sql, textIn } from './sql-database.js'
+import {
+  type Dialect,
+  type SqlDatabase,
+  type SqlValue,
+  type Statement,
+  sql,
+  type Task,
+  textIn,
+} from './sql-database.js'
 
 /** An event of a run as it is stored. */
 export interface EventRow {
   seq: number
   json: string
+  /** Whether it is the end of the run. */
+  isEnd: boolean
 }
 
 /** The events as rows; `message` is stored with them. */
@@ -22,7 +32,34 @@ export function eventRows(events: readonly RunEventRecord[], message?: Message):
   return events.map(event => ({
     seq: event.seq,
     json: storableJson('events', message?.toolCalls ? withReference(event, message) : event),
+    isEnd: event.type === 'run-finish',
   }))
+}
+
+/** An event that says where the run stands in the queue gets its place from the store. */
+export function withPlace(events: readonly RunEventRecord[], place: number): RunEventRecord[] {
+  return events.map(event => (event.type === 'run-queued' ? { ...event, place } : event))
+}
+
+/** Stores events of a run that is locked or new, and the end of the run with its last one. */
+export function* insertEvents({ now }: Dialect, runId: string, rows: readonly EventRow[]): Task<void> {
+  for (let start = 0; start < rows.length; start += EVENTS_PER_STATEMENT) {
+    const some = rows.slice(start, start + EVENTS_PER_STATEMENT)
+    const parameters = some.flatMap<SqlValue>(({ seq, json }) => [runId, seq, json])
+    yield sql(
+      `INSERT INTO lango_run_events (run_id, seq, stored_at, event)
+        VALUES ${some.map(() => `(?, ?, ${now}, ?)`).join(', ')} ON CONFLICT (run_id, seq) DO NOTHING`,
+      ...parameters,
+    )
+  }
+  if (rows.some(({ isEnd }) => isEnd)) yield endedStatement(runId)
+}
+
+const EVENTS_PER_STATEMENT = 32
+
+/** Nobody executes the run any more: its input is not needed. */
+export function endedStatement(runId: string): Statement {
+  return sql("UPDATE lango_runs SET state = 'finished', input = NULL WHERE run_id = ?", runId)
 }
 
 /** The events of a run, with what they refer to. */

@@ -29,15 +29,25 @@ export function* readRequestsTask(runId: string): Task<{ step: number; json: str
   })
 }
 
-/** Deletes runs that have nothing left, and parts that no request refers to. */
-export function* forgetEmptyTask({ pruneLock }: Dialect): Task<void> {
+/**
+ * Deletes runs that have nothing left and have ended, and parts that no request refers to. Tool calls of those runs stay
+ * without their results: the ordinals of later calls depend on them.
+ */
+export function* forgetEmptyTask({ pruneLock, eachValue }: Dialect): Task<void> {
   if (pruneLock !== '') yield sql(pruneLock)
   yield sql(`DELETE FROM lango_run_parts WHERE
     NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_run_parts.run_id)`)
-  yield sql(`DELETE FROM lango_runs WHERE deleted_at IS NULL
+  const gone =
+    yield sql(`DELETE FROM lango_runs WHERE deleted_at IS NULL AND (state IS NULL OR state = 'finished')
     AND NOT EXISTS (SELECT 1 FROM lango_run_events e WHERE e.run_id = lango_runs.run_id)
     AND NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_runs.run_id)
-    AND NOT EXISTS (SELECT 1 FROM lango_run_signals s WHERE s.run_id = lango_runs.run_id)`)
+    AND NOT EXISTS (SELECT 1 FROM lango_run_signals s WHERE s.run_id = lango_runs.run_id) RETURNING run_id`)
+  if (gone.length > 0)
+    yield sql(
+      `UPDATE lango_tool_calls SET result = NULL
+        WHERE run_id IN (SELECT value FROM ${eachValue}) AND result IS NOT NULL`,
+      JSON.stringify(gone.map(row => textIn(row, 'run_id'))),
+    )
 }
 
 /** The session that a run belongs to, kept from being deleted until the transaction ends. */

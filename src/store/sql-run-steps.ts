@@ -2,86 +2,34 @@
  * What a run writes, in as few transactions as its promises allow: one that opens it and one for each step. The
  * tasks are those of the single writes, joined.
  */
+import { defined } from '../base/defined.js'
 import type { SessionKey } from '../session/message.js'
-import type { RunOpening, RunRequest, RunStep } from '../session/run-store.js'
+import type {
+  QueuedPlace,
+  RunBegin,
+  RunOpening,
+  RunRequest,
+  RunStep,
+  SavedStep,
+  ToolCallPlace,
+} from '../session/run-store.js'
 import type { Observation } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
+import type { OpeningAttempt, OpeningAttempts } from './hold-lease.js'
 import { messageToRow } from './rows.js'
-import type { AppendSql } from './sql-append.js'
-import {
-  type Dialect,
-  numberIn,
-  type SqlDatabase,
-  type Statement,
-  sql,
-  type Task,
-  textIn,
-} from './sql-database.js'
+import { callRows, changeCallsTask, readPlaces } from './sql-calls.js'
+import { numberIn, type SqlDatabase, type Task, textIn } from './sql-database.js'
 import { type EventRow, eventRows } from './sql-event-rows.js'
+import { beginTask, OpeningTasks, type QueueParts } from './sql-queue.js'
 import { isLongRequest, KnownParts, partsOfRun, saveRequestTask, splitAgainst } from './sql-requests.js'
 import { observationStatement } from './sql-runs.js'
-import { ensureSession } from './sql-sessions.js'
 import { fitsStatement, openStatement, type StepRows, stepStatement } from './sql-step-statements.js'
 import { splitDelta } from './state-scopes.js'
 
 /** The tasks that openings and steps are made of. */
-export interface StepParts {
-  dialect: Dialect
-  append: AppendSql
-  takeTicket(key: SessionKey, ttlMs: number): Task<number>
-  isFirst(key: SessionKey, ticket: number): Task<boolean>
-  giveBack(key: SessionKey, ticket: number): Statement
+export interface StepParts extends QueueParts {
   /** Stores events, and the run itself with its first ones. */
   storeEvents(key: SessionKey, runId: string, rows: readonly EventRow[]): Task<void>
-}
-
-/** The outcome of opening a run: without `seq` it waits for the lease. */
-export type Opening = { known: true } | { ticket: number; seq?: number }
-
-/** A function that opens a run: serialized once, because a task may run again. */
-function openingTasks(parts: StepParts, opening: RunOpening) {
-  const { key, runId } = opening
-  const row = messageToRow(opening.message)
-  const events = eventRows(opening.events)
-
-  /** Takes a ticket and, if it is the first, opens the run. */
-  function* open(ttlMs: number): Task<Opening> {
-    const ticket = yield* parts.takeTicket(key, ttlMs)
-    if (yield* isKnown()) {
-      yield parts.giveBack(key, ticket)
-      return { known: true }
-    }
-    return (yield* parts.isFirst(key, ticket)) ? { ticket, seq: yield* fill(ticket) } : { ticket }
-  }
-
-  /** The same in two statements, for PostgreSQL. The second sees every ticket, because the first waited for its turn. */
-  function* openInOneTrip(ttlMs: number): Task<Opening> {
-    const ticket = yield* parts.takeTicket(key, ttlMs)
-    const [opened] = yield openStatement(parts.dialect, opening, ticket, row, events)
-    if (numberIn(opened, 'known') > 0) {
-      yield parts.giveBack(key, ticket)
-      return { known: true }
-    }
-    return opened?.seq === null ? { ticket } : { ticket, seq: numberIn(opened, 'seq') }
-  }
-
-  /** Opens the run of a ticket that has become the first. */
-  function* begin(ticket: number): Task<number | undefined> {
-    return (yield* isKnown()) ? undefined : yield* fill(ticket)
-  }
-
-  function* isKnown(): Task<boolean> {
-    return (yield sql('SELECT run_id FROM lango_runs WHERE run_id = ?', runId)).length > 0
-  }
-
-  /** The run is stored before its message: it records how many messages came before. */
-  function* fill(fence: number): Task<number> {
-    yield* ensureSession(parts.dialect, key, opening.title)
-    yield* parts.storeEvents(key, runId, events)
-    return yield* parts.append.appendTask({ key, row, changes: [], fence })
-  }
-
-  return { open, openInOneTrip, begin }
 }
 
 /** Opens runs and stores their steps. */
@@ -97,39 +45,47 @@ export class RunWriter {
     this.#isRemote = database.dialect.name === 'postgres'
   }
 
-  /** The two ways to open a run: with a new ticket, and with one that had to wait. */
-  opening(opening: RunOpening): {
-    open(ttlMs: number): Promise<Opening>
-    begin(ticket: number): Promise<number | undefined>
-  } {
-    const { open, openInOneTrip, begin } = openingTasks(this.#parts, opening)
-    const write = async <T>(task: () => Task<T>, orElse?: () => Task<T>): Promise<T> => {
-      try {
-        return await this.#database.write(task)
-      } catch (error) {
-        // The message replaces another one, or another process has just stored a run with this id.
-        if (orElse === undefined || !this.#database.isDuplicate(error)) throw error
-        return this.#database.write(orElse)
-      }
+  opening(opening: RunOpening): OpeningAttempts {
+    const tasks = new OpeningTasks(this.#parts, opening)
+    const open = async (ttlMs: number) => {
+      const task = () => tasks.take(ttlMs)
+      if (!this.#isRemote) return this.#database.write(task)
+      const opened = await this.#orElse(() => openInOneTrip(this.#parts, opening, ttlMs, tasks), task)
+      // A new run has no parts yet.
+      if (opened !== 'busy' && 'seq' in opened) this.#knownParts.add(opening.runId, [])
+      return opened
     }
-    return {
-      open: async ttlMs => {
-        const task = () => open(ttlMs)
-        const opened = await (this.#isRemote ? write(() => openInOneTrip(ttlMs), task) : write(task))
-        // A new run has no parts yet.
-        if (this.#isRemote && 'seq' in opened) this.#knownParts.add(opening.runId, [])
-        return opened
-      },
-      begin: ticket => write(() => begin(ticket)),
+    return { open, begin: ticket => this.#database.write(() => tasks.begin(ticket)) }
+  }
+
+  async queue(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
+    const tasks = new OpeningTasks(this.#parts, opening)
+    const { answer } = await this.#database.write(() => tasks.queueOnly())
+    return answer
+  }
+
+  async begin(begin: RunBegin): Promise<{ seq: number } | undefined> {
+    const seq = await this.#database.write(() => beginTask(this.#parts, begin))
+    return seq === undefined ? undefined : { seq }
+  }
+
+  /** A duplicate: the message replaces another one, or another process has just stored a run with this id. */
+  async #orElse<T>(task: () => Task<T>, orElse: () => Task<T>): Promise<T> {
+    try {
+      return await this.#database.write(task)
+    } catch (error) {
+      if (!this.#database.isDuplicate(error)) throw error
+      return this.#database.write(orElse)
     }
   }
 
-  async save(step: RunStep): Promise<{ seq?: number }> {
+  async save(step: RunStep): Promise<SavedStep> {
     const rows: StepRows = {
       row: step.message && messageToRow(step.message),
       changes: splitDelta('stateDelta', step.stateDelta),
       events: eventRows(step.events ?? [], step.message),
       requests: (step.requests ?? []).map(requestRow),
+      calls: callRows(step),
     }
     const { runId } = step
     try {
@@ -146,7 +102,7 @@ export class RunWriter {
   }
 
   /** The common step over a network. `undefined` leaves it to the transaction. */
-  async #saveInOneTrip(step: RunStep, rows: StepRows): Promise<{ seq?: number } | undefined> {
+  async #saveInOneTrip(step: RunStep, rows: StepRows): Promise<SavedStep | undefined> {
     const { runId } = step
     if (!fitsStatement(rows)) return undefined
     const isLong = rows.requests.some(({ json }) => isLongRequest(json))
@@ -156,7 +112,12 @@ export class RunWriter {
       const [row] = await this.#database.run(stepStatement(this.#database.dialect, step, rows, requests))
       if (row === undefined) return undefined
       if (row.parts !== null) this.#knownParts.add(runId, readNewParts(textIn(row, 'parts')))
-      return rows.row === undefined ? {} : { seq: numberIn(row, 'seq') }
+      return {
+        ...(rows.row === undefined ? {} : { seq: numberIn(row, 'seq') }),
+        ...(step.calls
+          ? { calls: row.calls === null ? [] : readPlaces(textIn(row, 'calls'), rows.calls) }
+          : {}),
+      }
     } catch (error) {
       if (this.#database.isDuplicate(error)) return undefined
       throw error
@@ -185,17 +146,35 @@ function requestRow({ step, record }: RunRequest): { step: number; json: string 
   return { step, json: storableJson('record', record) }
 }
 
-function* saveTask(parts: StepParts, step: RunStep, rows: StepRows): Task<{ seq?: number }> {
+function* saveTask(parts: StepParts, step: RunStep, rows: StepRows): Task<SavedStep> {
   const { key, runId, fence, calibration = [] } = step
   const { row, changes, events, requests } = rows
   let seq: number | undefined
   if (row !== undefined) seq = yield* parts.append.appendTask({ key, row, changes, fence })
   else if (changes.length > 0) yield* parts.append.updateStateTask(key, changes, fence)
+  const calls = step.calls ? yield* callsTask(parts, step, rows) : undefined
   if (events.length > 0) yield* parts.storeEvents(key, runId, events)
   for (const request of requests) yield* saveRequestTask(parts.dialect, runId, request.step, request.json)
   for (const observation of byModel(calibration)) yield observationStatement(observation)
   if (step.release) yield parts.giveBack(key, fence)
-  return seq === undefined ? {} : { seq }
+  return defined({ seq, calls })
+}
+
+function* callsTask({ append, dialect }: StepParts, step: RunStep, rows: StepRows): Task<ToolCallPlace[]> {
+  return yield* changeCallsTask(dialect, yield* append.lockTask(step.key, step.fence), rows.calls)
+}
+
+/** Takes a ticket and opens the run in two statements, for PostgreSQL. The second sees every ticket, because the first waited for its turn. */
+function* openInOneTrip(
+  parts: StepParts,
+  opening: RunOpening,
+  ttlMs: number,
+  tasks: OpeningTasks,
+): Task<OpeningAttempt> {
+  const ticket = yield* parts.takeTicket(opening.key, ttlMs)
+  const [opened] = yield openStatement(parts.dialect, opening, ticket, tasks)
+  if (opened?.seq !== null) return { ticket, seq: numberIn(opened, 'seq') }
+  return yield* tasks.open(ticket)
 }
 
 /** In a fixed order: two transactions that change the same rows would otherwise wait for each other. */

@@ -1,7 +1,17 @@
 import type { SessionKey } from '../session/message.js'
-import type { RunEventRecord, RunSignal, RunStore, RunSummary } from '../session/run-store.js'
+import type {
+  QueuedRun,
+  RunEventRecord,
+  RunSignal,
+  RunState,
+  RunStore,
+  RunSummary,
+  ToolCallRecord,
+  UnfinishedQuery,
+} from '../session/run-store.js'
 import type { CalibrationStore, Observation } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
+import { callsOfRun, rowToCall, unknownCalls } from './sql-calls.js'
 import {
   numberIn,
   type Row,
@@ -12,7 +22,14 @@ import {
   type Task,
   textIn,
 } from './sql-database.js'
-import { type EventRow, eventRows, readEventRows } from './sql-event-rows.js'
+import { type EventRow, eventRows, insertEvents, readEventRows } from './sql-event-rows.js'
+import {
+  endQueuedTask,
+  QUEUE_PLACE,
+  queuedStatement,
+  rowToQueued,
+  unfinishedConditions,
+} from './sql-queue.js'
 import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
@@ -60,6 +77,29 @@ export class SqlRuns implements RunStore {
     const names = [key.appName, key.userId, key.sessionId]
     const rows = await this.#database.run(listRunsStatement(names, options.limit ?? 50))
     return rows.map(rowToSummary)
+  }
+
+  async listUnfinished(query: UnfinishedQuery): Promise<RunSummary[]> {
+    const { text, parameters } = unfinishedConditions(this.#database.dialect, query)
+    const rows = await this.#database.run(sql(`${SUMMARY} WHERE ${text}`, ...parameters))
+    return rows.map(rowToSummary)
+  }
+
+  async listQueued(key: SessionKey, { limit = 100 }: { limit?: number } = {}): Promise<QueuedRun[]> {
+    const rows = await this.#database.run(queuedStatement(key, limit))
+    return rows.flatMap(row => rowToQueued(key, row))
+  }
+
+  async endQueued(runId: string, events: readonly RunEventRecord[]): Promise<boolean> {
+    return this.#database.write(() => endQueuedTask(this.#database.dialect, runId, events))
+  }
+
+  async readCalls(runId: string): Promise<ToolCallRecord[]> {
+    return (await this.#database.run(callsOfRun(runId))).map(rowToCall)
+  }
+
+  async listUnknownCalls(key: SessionKey): Promise<ToolCallRecord[]> {
+    return (await this.#database.run(unknownCalls(key))).map(rowToCall)
   }
 
   async saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
@@ -146,8 +186,8 @@ export class SqlRuns implements RunStore {
     const { dialect } = this.#database
     // A run whose session was deleted before its first event is not stored: the session is locked until the commit.
     yield sql(
-      `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq)
-        SELECT CAST(? AS TEXT), app_name, user_id, session_id, ${this.#now}, message_count FROM lango_sessions
+      `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq, state)
+        SELECT CAST(? AS TEXT), app_name, user_id, session_id, ${this.#now}, message_count, 'running' FROM lango_sessions
           WHERE app_name = ? AND user_id = ? AND session_id = ?${dialect.forKeyShare}
         ON CONFLICT (run_id) DO NOTHING`,
       runId,
@@ -163,19 +203,10 @@ export class SqlRuns implements RunStore {
     )
     if (last && rows.length > 0 && finishOf(last.event).finished)
       yield* this.#checkEndedTask(runId, numberIn(last, 'seq'), rows)
-    for (let start = 0; start < rows.length; start += EVENTS_PER_STATEMENT) {
-      const some = rows.slice(start, start + EVENTS_PER_STATEMENT)
-      const parameters = some.flatMap<SqlValue>(({ seq, json }) => [runId, seq, json])
-      yield sql(
-        `INSERT INTO lango_run_events (run_id, seq, stored_at, event)
-          VALUES ${some.map(() => `(?, ?, ${this.#now}, ?)`).join(', ')} ON CONFLICT (run_id, seq) DO NOTHING`,
-        ...parameters,
-      )
-    }
+    yield* insertEvents(dialect, runId, rows)
   }
 }
 
-const EVENTS_PER_STATEMENT = 32
 const PRUNED_AT_ONCE = 500
 
 /** Token calibration: sums, so that concurrent observations all count. */
@@ -223,7 +254,7 @@ function findRunStatement(runId: string): Statement {
 function listRunsStatement(names: readonly SqlValue[], limit: number): Statement {
   return sql(
     `${SUMMARY} WHERE r.app_name = ? AND r.user_id = ? AND r.session_id = ? AND r.deleted_at IS NULL
-      ORDER BY r.started_at IS NULL, r.started_at DESC, r.run_id LIMIT ?`,
+      ORDER BY r.started_at IS NULL, r.started_at DESC, COALESCE(r.place, 0) DESC, r.run_id LIMIT ?`,
     ...names,
     limit,
   )
@@ -240,14 +271,23 @@ function rowToSummary(row: Row): RunSummary {
     startedAt: numberIn(row, 'began'),
     ...(row.after_seq === null ? {} : { afterSeq: numberIn(row, 'after_seq') }),
     lastSeq: numberIn(row, 'last_seq'),
-    ...finishOf(row.last_event),
+    ...stateOf(row),
   }
+}
+
+/** Runs of older releases have no state: their last event tells. */
+function stateOf(row: Row): Pick<RunSummary, 'finished' | 'finishReason' | 'state' | 'place'> {
+  const last = finishOf(row.last_event)
+  if (row.state === null) return { ...last, state: last.finished ? 'finished' : 'running' }
+  const state = textIn(row, 'state') as RunState
+  const place = row.place === null ? {} : { place: numberIn(row, 'place') }
+  return { ...last, finished: state === 'finished', state, ...place }
 }
 
 const EVENTS = 'FROM lango_run_events e WHERE e.run_id = r.run_id'
 
 /** Runs of older releases have no start time; the time of their first event is used. */
-const SUMMARY = `SELECT r.run_id, r.app_name, r.user_id, r.session_id, r.after_seq,
+const SUMMARY = `SELECT r.run_id, r.app_name, r.user_id, r.session_id, r.after_seq, r.state, ${QUEUE_PLACE} AS place,
     COALESCE(r.started_at, (SELECT min(e.stored_at) ${EVENTS}), 0) AS began,
     COALESCE((SELECT max(e.seq) ${EVENTS}), 0) AS last_seq,
     (SELECT e.event ${EVENTS} ORDER BY e.seq DESC LIMIT 1) AS last_event

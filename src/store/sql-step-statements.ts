@@ -14,6 +14,14 @@ import { tidyTitle, titleColumns } from './listing.js'
 import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
 import { CAST_PLACES } from './sql-append.js'
 import {
+  addsCalls,
+  CALLS_JSON,
+  type CallRow,
+  callConditions,
+  callQuery,
+  fitsOneStatement,
+} from './sql-calls.js'
+import {
   type Dialect,
   HOUR_MS,
   repeatableSql,
@@ -35,6 +43,7 @@ export interface StepRows {
   changes: readonly StateChange[]
   events: readonly EventRow[]
   requests: readonly { step: number; json: string }[]
+  calls: readonly CallRow[]
 }
 
 /** `WITH` queries and their parameters, in order. */
@@ -53,21 +62,26 @@ class Query {
 }
 
 /**
- * Opens the run of a ticket that was taken in this transaction. `known` is 1 when the run exists; without `seq` the
- * ticket is not the first. The number of tickets before it is read after those that expired were deleted, which waits for
+ * Opens the run of a ticket that was taken in this transaction. Without `seq` the run exists, the session has runs that
+ * have not ended, or the ticket is not the first. The number of tickets before it is read after those that expired were deleted, which waits for
  * the writes that were checked under them; adding to the session waits for writes that were checked without a lease.
  */
 export function openStatement(
   dialect: Dialect,
   opening: RunOpening,
   ticket: number,
-  row: MessageRow,
-  events: readonly EventRow[],
+  { row, events, input }: { row: MessageRow; events: readonly EventRow[]; input: string | null },
 ): Statement {
   const { key, runId } = opening
   const names = namesOf(key)
   const query = new Query()
-  query.with('known AS MATERIALIZED', 'SELECT run_id FROM lango_runs WHERE run_id = ?', runId)
+  query.with(
+    'known AS MATERIALIZED',
+    `SELECT run_id FROM lango_runs WHERE run_id = ? UNION ALL (SELECT run_id FROM lango_runs
+      WHERE ${SESSION_KEY} AND state <> 'finished' AND state IN ('queued', 'running') LIMIT 1)`,
+    runId,
+    ...names,
+  )
   query.with('limited AS', limitText(dialect), ...names, ticket)
   // The ticket of a late holder is deleted only when another run is granted the lease.
   const isNew = 'NOT EXISTS (SELECT 1 FROM known)'
@@ -93,14 +107,17 @@ export function openStatement(
   )
   query.with(
     'run AS',
-    `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq)
-      SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ${dialect.now}, seq - 1 FROM session`,
+    `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, place, input, started_at, after_seq, state)
+      SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT),
+        ${dialect.now}, seq - 1, 'running' FROM session`,
     runId,
     ...names,
+    ticket,
+    input,
   )
   addMessage(query, row)
   addEvents(query, dialect, runId, events)
-  return query.select('SELECT (SELECT count(*) FROM known) AS known, (SELECT seq FROM session) AS seq')
+  return query.select('SELECT (SELECT seq FROM session) AS seq')
 }
 
 /** A step under a valid lease, with its requests split. Returns `seq`, and the numbers of new parts as text. */
@@ -116,11 +133,18 @@ export function stepStatement(
   // Also after it has expired: the next holder deletes the ticket before it begins.
   const ticket = `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${dialect.forKeyShare}`
   query.with('ticket AS MATERIALIZED', ticket, fence, ...namesOf(key))
-  const conditions = ['ticket', ...addRun(query, dialect, step, rows), ...addKept(query, runId, requests)]
+  const conditions = [
+    'ticket',
+    ...addRun(query, dialect, step, rows),
+    ...addKept(query, runId, requests),
+    ...addCallConditions(query, key, rows.calls),
+  ]
   addSession(query, dialect, key, rows, conditions)
   if (rows.row !== undefined) addMessage(query, rows.row)
   if (rows.changes.length > 0) addState(query, key, rows.changes)
   if (rows.events.length > 0) addEvents(query, dialect, runId, rows.events)
+  if (rows.events.some(({ isEnd }) => isEnd)) query.with('ended AS', ENDED, runId)
+  if (rows.calls.length > 0) query.with(...callQuery(dialect, key, rows.calls))
   if (missing.size > 0) addParts(query, runId, missing)
   if (requests.length > 0) addRequests(query, dialect, runId, requests, missing.size > 0)
   if (calibration.length > 0) addCalibration(query, calibration)
@@ -131,7 +155,8 @@ export function stepStatement(
       fence,
     )
   const parts = missing.size === 0 ? 'NULL' : "(SELECT string_agg(id || ' ' || digest, ',') FROM parts)"
-  const statement = query.select(`SELECT seq, ${parts} AS parts FROM session`)
+  const calls = rows.calls.length === 0 ? 'NULL' : CALLS_JSON
+  const statement = query.select(`SELECT seq, ${parts} AS parts, ${calls} AS calls FROM session`)
   // Stored twice, everything but a message without an id is what it was; counts are sums whose ratio matters.
   return rows.row?.eventId === null ? statement : repeatableSql(statement.text, ...statement.parameters)
 }
@@ -179,15 +204,27 @@ function addKept(query: Query, runId: string, requests: readonly SplitRequest[])
   return ['kept']
 }
 
+/** The changes of the ledger, and what has to hold for them. */
+function addCallConditions(query: Query, key: SessionKey, calls: readonly CallRow[]): string[] {
+  if (calls.length === 0) return []
+  for (const each of callConditions(key, calls)) query.with(...each)
+  return addsCalls(calls) ? [] : ['complete']
+}
+
+/** Nobody executes the run any more: its input is not needed. */
+const ENDED = `UPDATE lango_runs SET state = 'finished', input = NULL
+  WHERE run_id = ? AND EXISTS (SELECT 1 FROM session)`
+
 /** Everything else is stored once for the row of this query. */
 function addSession(
   query: Query,
   dialect: Dialect,
   key: SessionKey,
-  { row, changes }: StepRows,
+  { row, changes, calls }: StepRows,
   conditions: readonly string[],
 ): void {
-  if (row === undefined && changes.length === 0) {
+  const added = addsCalls(calls) ? calls.length : 0
+  if (row === undefined && changes.length === 0 && added === 0) {
     const sources = conditions.join(' CROSS JOIN ')
     query.with('session AS MATERIALIZED', `SELECT 0 AS pk, 0 AS seq FROM ${sources}`)
     return
@@ -196,13 +233,20 @@ function addSession(
     turn_seq = CASE WHEN CAST(? AS INTEGER) = 0 THEN turn_seq ELSE message_count + 1 END,`
   query.with(
     'session AS',
-    `UPDATE lango_sessions SET ${row === undefined ? '' : counters} ${touched(dialect)}
-      WHERE ${SESSION_KEY} AND ${conditions.map(name => `EXISTS (SELECT 1 FROM ${name})`).join(' AND ')}
-      RETURNING pk, message_count AS seq`,
+    `UPDATE lango_sessions SET ${row === undefined ? '' : counters} ${added > 0 ? 'call_count = call_count + ?,' : ''}
+      ${touched(dialect)} WHERE ${SESSION_KEY} AND ${added > 0 ? `${UNCHANGED_LEDGER} AND ` : ''}
+      ${conditions.map(name => `EXISTS (SELECT 1 FROM ${name})`).join(' AND ')}
+      RETURNING pk, message_count AS seq, call_count`,
     ...(row === undefined ? [] : [row.tokens, row.flags & STARTS_TURN]),
+    ...(added > 0 ? [added] : []),
     ...namesOf(key),
+    ...(added > 0 ? namesOf(key) : []),
   )
 }
+
+/** Ordinals are counted as of before any wait for the session's row: when calls were added meanwhile, they are wrong. */
+const UNCHANGED_LEDGER =
+  'call_count = (SELECT call_count FROM lango_sessions WHERE app_name = ? AND user_id = ? AND session_id = ?)'
 
 function addMessage(query: Query, row: MessageRow): void {
   query.with(
@@ -272,9 +316,10 @@ function addCalibration(query: Query, observations: readonly Observation[]): voi
  * Whether the step is one that a statement can store. Rows of state that other sessions share are locked in the order of
  * their keys, which a deletion of several does not keep.
  */
-export function fitsStatement({ changes, requests }: StepRows): boolean {
+export function fitsStatement({ changes, requests, calls }: StepRows): boolean {
   const steps = new Set(requests.map(({ step }) => step))
   return (
+    fitsOneStatement(calls) &&
     steps.size === requests.length &&
     !changes.some(({ scope, json }) => isShared(scope) && json === undefined)
   )

@@ -1,6 +1,6 @@
 import { AgentError } from '../errors.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
-import type { OpenedRun, RunOpening } from '../session/run-store.js'
+import type { OpenedRun, QueuedPlace, RunBegin, RunOpening } from '../session/run-store.js'
 import type {
   AppendOptions,
   BackupOptions,
@@ -187,6 +187,7 @@ class SqlStore implements DriverStore {
           append: this.#append,
           takeTicket: (key, ttlMs) => this.#tickets.takeTask(key, ttlMs),
           isFirst: (key, ticket) => this.#tickets.firstTask(key, ticket),
+          isFree: (key, ticket) => this.#tickets.freeTask(key, ticket),
           giveBack: (key, ticket) => this.#tickets.giveBackStatement(key, ticket),
           storeEvents: (key, runId, rows) => this.runs.appendTask(key, runId, rows),
         }),
@@ -195,39 +196,16 @@ class SqlStore implements DriverStore {
   }
 
   async openRun(opening: RunOpening, options: LeaseOptions = {}): Promise<OpenedRun> {
-    const { open, begin } = (await this.#runWriter()).opening(opening)
-    let seq: number | undefined
-    const known = new AgentError('internal', `Run "${opening.runId}" is known`)
-    try {
-      const lease = await this.#leases.acquire(opening.key, options, async ttlMs => {
-        const opened = await open(ttlMs)
-        if ('known' in opened) throw known
-        seq = opened.seq
-        return { ticket: opened.ticket, isFirst: seq !== undefined }
-      })
-      return await this.#began(lease, seq, begin)
-    } catch (error) {
-      if (error === known) return { known: true }
-      throw error
-    }
+    const writer = await this.#runWriter()
+    return this.#leases.openRun(opening.key, options, writer.opening(opening))
   }
 
-  /** A run that had to wait is stored when its turn comes. */
-  async #began(
-    lease: Lease,
-    seq: number | undefined,
-    begin: (ticket: number) => Promise<number | undefined>,
-  ): Promise<OpenedRun> {
-    if (seq !== undefined) return { lease, seq }
-    try {
-      const begun = await begin(lease.fence)
-      if (begun !== undefined) return { lease, seq: begun }
-      await lease.release()
-      return { known: true }
-    } catch (error) {
-      await lease.release().catch(() => {})
-      throw error
-    }
+  async queueRun(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
+    return (await this.#runWriter()).queue(opening)
+  }
+
+  async beginRun(begin: RunBegin): Promise<{ seq: number } | undefined> {
+    return (await this.#runWriter()).begin(begin)
   }
 
   close(): Promise<void> {

@@ -74,6 +74,12 @@ export class SqlTickets implements TicketStore {
     return isLowest(row)
   }
 
+  /** Whether every ticket before this one has expired. */
+  *freeTask(key: SessionKey, ticket: number): Task<boolean> {
+    yield sql(this.#texts.limit, ...namesOf(key), ticket)
+    return (yield sql(this.#texts.validBefore, ...namesOf(key), ticket)).length === 0
+  }
+
   giveBackStatement(key: SessionKey, ticket: number): Statement {
     return repeatableSql(this.#texts.giveBack, ticket, ...namesOf(key))
   }
@@ -100,6 +106,11 @@ const OF_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 const TTL = 'COALESCE(ttl_ms, 10000)'
 const TICKET = 'INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms)'
 
+/** A ticket that is valid for longer than its time was stored before the clock was set back. */
+export function isBelievable(now: string): string {
+  return `expires_at <= ${now} + ${TTL}`
+}
+
 /** Limits tickets that were stored before the clock was set back: those of a key before a ticket. */
 export function limitText({ now }: Dialect): string {
   return `UPDATE lango_leases SET expires_at = ${now} + ${TTL}
@@ -117,6 +128,7 @@ function ticketTexts(dialect: Dialect) {
   return {
     limit,
     deleteExpired,
+    validBefore: `SELECT id FROM lango_leases WHERE ${OF_KEY} AND id < ? AND expires_at > ${now} LIMIT 1`,
     take: `${TICKET} VALUES (?, ?, ?, ${now} + CAST(? AS BIGINT), CAST(? AS BIGINT)) RETURNING id`,
     line: `SELECT count(CASE WHEN id = ? THEN 1 END) AS own, count(CASE WHEN id < ? THEN 1 END) AS before,
       count(CASE WHEN id < ? AND expires_at > ${now} AND expires_at <= ${now} + ${TTL} THEN 1 END) AS alive

@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module'
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite'
+import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { BackupOptions, BackupReceipt } from '../session/session-store.js'
 import type { SqliteTools } from './backup.js'
-import { within } from './hold-lease.js'
 import type { Dialect, Row, SqlDatabase, Statement, Task } from './sql-database.js'
 import {
   BUSY_TIMEOUT_MS,

@@ -61,6 +61,15 @@ export function runOfAnotherSession(runId: string): AgentError {
   )
 }
 
+/** A change of a tool call that is not in the ledger of the session. */
+export function callWithoutFacts(runId: string, id: string): AgentError {
+  return new AgentError(
+    'invalid-argument',
+    `Tool call "${id}" of run "${runId}" is not in the ledger of the session: pass \`call\` with a new call`,
+    { details: { field: 'calls', runId, id } },
+  )
+}
+
 export function partMissing(runId: string, step: number): AgentError {
   return new AgentError(
     'store-corrupt',

@@ -52,16 +52,17 @@ describe('stored events', () => {
     await runtime.close()
   })
 
-  test('a run id that is taken, or is no UUID, is refused before anything happens', async () => {
+  test('a run id that is taken is the run that has it; one of another session, or no UUID, is refused', async () => {
     const store = await openStore('memory:')
     const runtime = await createRuntime({
       store,
       providers: { scripted: scripted() },
       agent: { model: 'scripted/x' },
     })
-    await collect(runtime.run({ sessionId: 's', text: 'hello', runId: UUID }))
-    const again = collect(runtime.run({ sessionId: 's', text: 'hello', runId: UUID }))
-    await expect(again).rejects.toMatchObject({ code: 'invalid-argument' })
+    const first = await collect(runtime.run({ sessionId: 's', text: 'hello', runId: UUID }))
+    expect(await collect(runtime.run({ sessionId: 's', text: 'hello', runId: UUID }))).toEqual(first)
+    const elsewhere = collect(runtime.run({ sessionId: 't', text: 'hello', runId: UUID }))
+    await expect(elsewhere).rejects.toMatchObject({ code: 'invalid-argument' })
     await expect(collect(runtime.run({ text: 'x', runId: 'mine' }))).rejects.toMatchObject({
       code: 'invalid-argument',
     })

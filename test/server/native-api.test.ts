@@ -104,7 +104,7 @@ test('a busy session refuses a second run, or queues it', async () => {
   expect(refused).toBeInstanceOf(ClientError)
   expect(refused).toMatchObject({ code: 'session-busy', status: 409, retryable: true })
   const second = await client.start('s1', { text: 'say 2', whenBusy: 'queue' })
-  expect(await client.run(second.runId)).toMatchObject({ status: 'running', lastSeq: 0 })
+  expect(await client.run(second.runId)).toMatchObject({ status: 'queued', place: 1, lastSeq: 1 })
   expect((await client.session('s1')).activeRun).toBeDefined()
   const events = collect(client, second.runId)
   await client.stop(first.runId)

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { silentLogger } from '../../src/logger.js'
 import { Metrics } from '../../src/server/metrics.js'
 import { RunHub } from '../../src/server/runs/run-hub.js'
 import type { SessionStore } from '../../src/session/session-store.js'
@@ -38,7 +37,7 @@ test('200 open streams on one process lose and double nothing', async () => {
 test('a slow follower reads the store and misses no event', async () => {
   const runtime = await createTestRuntime('memory:')
   const metrics = new Metrics()
-  const hub = new RunHub({ runtime, appName: 'lango', logger: silentLogger, metrics, runsPerUser: 8 })
+  const hub = new RunHub({ runtime, appName: 'lango', metrics, runsPerUser: 8 })
   const { runId } = await hub.start({ userId: 'user', sessionId: 's1', text: 'say 9000' })
   const slow = hub.follow(runId)
   const seen = [(await slow.next()).value?.seq]

@@ -9,7 +9,11 @@ const provider = new ScriptedProvider(
   request => {
     const last = request.messages.at(-1)
     const isResult = last?.parts.some(part => part.type === 'tool-result')
-    return isResult ? { deltas: ['Found', '.'] } : { toolCalls: [{ name: 'search', args: { query: name } }] }
+    // Either process may execute a run, so the model goes by what it is asked.
+    const asked = last?.parts.flatMap(part => (part.type === 'text' ? part.text.split(' ')[0] : []))
+    return isResult
+      ? { deltas: ['Found', '.'] }
+      : { toolCalls: [{ name: 'search', args: { query: asked?.[0] } }] }
   },
   { id: 'play' },
 )

@@ -60,6 +60,22 @@ const TASKS: Record<string, (store: SessionStore) => Promise<void>> = {
     process.exit(0)
   },
 
+  /** Begins a run and queues another one, and holds the lease until it is killed. */
+  async accept(store) {
+    const message = { role: 'user', content: 'Still there?', timestamp: 1 }
+    const run = (name: string) => ({
+      key,
+      runId: `${name}-${appName}`,
+      message: { ...message, id: name },
+      input: { model: 'm' },
+      events: [{ seq: 1, type: 'run-start' }],
+    })
+    await store.openRun?.(run('begun'), { ttlMs: count })
+    await store.openRun?.({ ...run('queued'), orQueue: { events: [{ seq: 1, type: 'run-queued' }] } })
+    say('accepted')
+    await new Promise(resolve => setTimeout(resolve, 600_000))
+  },
+
   /** Holds a lease until it is killed. */
   async hold(store) {
     const lease = await store.acquireLease(key, { ttlMs: count })

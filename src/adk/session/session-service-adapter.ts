@@ -260,6 +260,13 @@ export function openingMessage(content: Content): { message: Message; invocation
   return { message, invocationId }
 }
 
+/** A stored message as ADK takes it from a user. */
+export function contentOf(message: Message): Content {
+  const [event] = messagesToEvents([message])
+  invariant(event?.content, 'the message of a run has content')
+  return event.content
+}
+
 /** ADK's own reading of its two filters; a cut that separates a pair is repaired by the view. */
 function recentEvents(events: Event[], config: GetSessionRequest['config'] = {}): Event[] {
   const { numRecentEvents, afterTimestamp } = config

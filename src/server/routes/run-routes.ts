@@ -180,7 +180,7 @@ function mountSignals(api: ApiApp, context: ServerContext): void {
     },
     async (c, { params: { runId } }) => {
       const run = await ownRun(c, context, runId)
-      if (run.status === 'running') await context.hub.stop(runId)
+      if (run.status !== 'finished') await context.hub.stop(runId)
       return c.json(run, 202)
     },
   )

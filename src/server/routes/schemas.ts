@@ -89,6 +89,7 @@ export const EraseReceipt = z
     requests: count,
     requestParts: count,
     signals: count,
+    toolCalls: count,
     leases: count,
     stateKeys: count,
     at: count,
@@ -120,7 +121,8 @@ export const RunItem = z
     startedAt: count,
     afterSeq: count.optional(),
     lastSeq: count,
-    status: z.enum(['running', 'finished']),
+    status: z.enum(['queued', 'running', 'waiting', 'finished']),
+    place: count.optional(),
     finishReason: z.string().optional(),
   })
   .openapi('RunItem')

@@ -101,7 +101,7 @@ function mountOne(api: ApiApp, context: ServerContext): void {
     async (c, { params: { sessionId } }) => {
       const key = context.keyOf(c, sessionId)
       const [newest] = await context.hub.list(key, 1)
-      if (newest?.status === 'running') await context.hub.stop(newest.runId)
+      if (newest && newest.status !== 'finished') await context.hub.stop(newest.runId)
       if (!(await store.deleteSession(key))) throw noSession(key)
       return c.body(null, 204)
     },

@@ -10,14 +10,6 @@ export class EventBatch {
     this.events = events.map(withoutInternals)
   }
 
-  get firstSeq(): number {
-    return this.events[0]?.seq ?? 0
-  }
-
-  get lastSeq(): number {
-    return this.events.at(-1)?.seq ?? 0
-  }
-
   get endsRun(): boolean {
     return this.events.at(-1)?.type === 'run-finish'
   }
@@ -27,20 +19,18 @@ export class EventBatch {
     this.#frames ??= Buffer.from(this.events.map(frameOf).join(''))
     return this.#frames
   }
-
-  /** Approximate memory. Deltas are small; arguments and results of tools have any size. */
-  get weightBytes(): number {
-    const isLarge = this.events.some(({ type }) => type === 'tool-result' || type === 'tool-call')
-    return isLarge ? this.frames.length : this.events.length * DELTA_BYTES
-  }
-
-  /** The events after a number. The batch itself, when that is all of them. */
-  after(seq: number): EventBatch {
-    return seq < this.firstSeq ? this : new EventBatch(this.events.filter(event => event.seq > seq))
-  }
 }
 
-const DELTA_BYTES = 300
+const batches = new WeakMap<readonly RunEvent[], EventBatch>()
+
+/** The batch of a list of events. Followers get the same lists, so that each list is encoded once. */
+export function toBatch(events: readonly RunEvent[]): EventBatch {
+  const known = batches.get(events)
+  if (known) return known
+  const batch = new EventBatch(events)
+  batches.set(events, batch)
+  return batch
+}
 
 /** Stored errors are complete; those that leave the server name no files, hosts or settings of the machine. */
 function withoutInternals(event: RunEvent): RunEvent {

@@ -59,6 +59,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 4 },
       { version: 5 },
       { version: 6 },
+      { version: 7 },
     ])
     await database.close()
     await started.stop()
@@ -86,7 +87,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     await started.stop()
   })
 
-  test.each([1, 2, 3, 4, 5])(
+  test.each([1, 2, 3, 4, 5, 6])(
     'a database of schema %i opens, and a run can be stored in it',
     async version => {
       const started = await driver.start()
@@ -122,6 +123,57 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     },
   )
 
+  test('runs of the previous schema have the state that their events tell, and hold nothing back', async () => {
+    const started = await driver.start()
+    const database = await openDatabase(started.url)
+    await migrate(database, 6)
+    const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
+    await database.run(
+      sql(
+        `INSERT INTO lango_sessions (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at, updated_hour)
+          VALUES ('app', 'ann', 'one', 0, 0, 0, 1000, 2000, 0)`,
+      ),
+    )
+    for (const [runId, type] of [
+      ['ended', 'run-finish'],
+      ['open', 'run-start'],
+    ] as const) {
+      await database.run(
+        sql(
+          "INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq) VALUES (?, 'app', 'ann', 'one', 5, 0)",
+          runId,
+        ),
+      )
+      await database.run(
+        sql(
+          'INSERT INTO lango_run_events (run_id, seq, stored_at, event) VALUES (?, 1, 5, ?)',
+          runId,
+          JSON.stringify({ seq: 1, type }),
+        ),
+      )
+    }
+    await database.close()
+    const store = await openStore(started.url)
+    expect(await store.runs.findRun('ended')).toMatchObject({ state: 'finished', finished: true })
+    expect(await store.runs.findRun('open')).toMatchObject({ state: 'running', finished: false })
+    expect(await store.runs.listUnfinished?.({ abandoned: true, appName: 'app' })).toEqual([])
+    await store.runs.appendEvents(key, 'open', [{ seq: 2, type: 'run-finish' }])
+    expect(await store.runs.findRun('open')).toMatchObject({ state: 'finished', finished: true })
+    const run = { key, runId: 'new', message: { role: 'user', content: 'Hello', timestamp: 1, id: 'e1' } }
+    const opened = await store.openRun?.({ ...run, events: [{ seq: 1, type: 'run-start' }] })
+    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+    const { fence } = opened.lease
+    const call = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} } as const
+    const calls = [{ id: 'm/c', status: 'intent', call } as const]
+    expect(await store.runs.saveStep?.({ key, runId: 'new', fence, calls })).toEqual({
+      calls: [{ id: 'm/c', ordinal: 0, attempt: 0 }],
+    })
+    expect(await store.queueRun?.({ ...run, runId: 'next', events: [] })).toEqual({ queued: 1 })
+    await opened.lease.release()
+    await store.close()
+    await started.stop()
+  })
+
   test('processes that open a database of the previous schema at once migrate it once', async () => {
     const started = await driver.start()
     await writeFirstSchema(started.url, 'app')
@@ -135,6 +187,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 4 },
       { version: 5 },
       { version: 6 },
+      { version: 7 },
     ])
     await database.close()
     await started.stop()

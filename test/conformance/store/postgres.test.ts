@@ -1,6 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net'
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
+import type { RunStep, ToolCallFacts } from '../../../src/session/run-store.js'
 import { checkedStore } from '../../../src/store/checked-store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { openSqlStore } from '../../../src/store/sql-store.js'
@@ -137,8 +138,9 @@ test('a server that accepts connections and never answers is reported after one 
 
 const QUESTION = { role: 'user', content: 'Why?', timestamp: 1, id: 'question' }
 const START = { seq: 1, type: 'run-start' }
+const CALL: ToolCallFacts = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} }
 
-test('an opening is two statements in a transaction, a load and every step one statement', async () => {
+test('an opening is two statements in a transaction, a load and every step one statement, with tool calls or without', async () => {
   const place = await createDatabase()
   const database = await openDatabase(place.url)
   const store = checkedStore(await openSqlStore(database))
@@ -160,7 +162,7 @@ test('an opening is two statements in a transaction, a load and every step one s
     store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] }),
   )
   expect(opening).toEqual({ statements: 2, control: 2, commits: 1 })
-  if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+  if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
   const [, loading] = await costOf(() => store.loadSession(key, { throughSeq: 0 }))
   expect(loading).toEqual({ statements: 1, control: 0, commits: 0 })
   const messages = Array.from({ length: 10 }, (_, index) => ({ text: `${index} `.repeat(500) }))
@@ -178,12 +180,43 @@ test('an opening is two statements in a transaction, a load and every step one s
           { model: 'm', bytes: 4, tokens: 1 },
           { model: 'm', bytes: 6, tokens: 2 },
         ],
-        release: step === 3,
+        calls: [1, 2].map(number => ({ id: `answer-${step}/${number}`, status: 'intent', call: CALL })),
       }),
     )
-    expect(stored).toEqual({ seq: step + 1 })
+    const ordinals = [step * 2 - 2, step * 2 - 1]
+    expect(stored).toEqual({
+      seq: step + 1,
+      calls: ordinals.map((ordinal, index) => ({ id: `answer-${step}/${index + 1}`, ordinal, attempt: 0 })),
+    })
     expect(saving).toEqual({ statements: 1, control: 0, commits: 1 })
   }
+  const one = { id: 'answer-1/1' }
+  const twin = { unknownTwin: { runId: 'run', id: 'answer-1/1', attempt: 2 } }
+  const changes: [Partial<RunStep>, object[]][] = [
+    [{ calls: [{ ...one, status: 'started' }] }, [{ ...one, ordinal: 0, attempt: 1 }]],
+    [
+      { calls: [{ ...one, status: 'done', result: 5 }], message: QUESTION },
+      [{ ...one, ordinal: 0, attempt: 1 }],
+    ],
+    [
+      { calls: [{ ...one, status: 'started' }], stateDelta: { step: 3 } },
+      [{ ...one, ordinal: 0, attempt: 2 }],
+    ],
+    [{ calls: [{ ...one, status: 'unknown' }] }, [{ ...one, ordinal: 0, attempt: 2 }]],
+    [{ calls: [{ id: 'a', status: 'started', call: CALL }] }, [{ id: 'a', ordinal: 5, attempt: 1, ...twin }]],
+    [
+      { calls: [{ id: 'a', status: 'failed' }], events: [{ seq: 9, type: 'run-finish' }], release: true },
+      [{ id: 'a', ordinal: 5, attempt: 1, ...twin }],
+    ],
+  ]
+  for (const [change, calls] of changes) {
+    const message = change.message && { message: { ...QUESTION, id: 'last' } }
+    const step = { key, runId: 'run', fence: opened.lease.fence, ...change, ...message }
+    const [stored, saving] = await costOf(() => store.runs.saveStep?.(step))
+    expect(stored?.calls).toEqual(calls)
+    expect(saving).toEqual({ statements: 1, control: 0, commits: 1 })
+  }
+  expect(await store.runs.findRun('run')).toMatchObject({ state: 'finished', finished: true })
   opened.lease.released?.()
   expect((await store.runs.readRequests('run')).map(({ record }) => record)).toEqual(
     [3, 6, 9].map(count => ({ messages: messages.slice(0, count) })),
@@ -195,7 +228,7 @@ test('an opening is two statements in a transaction, a load and every step one s
   await place.drop()
 })
 
-test('steps that are stored again after dropped connections leave each message, event and request once', async () => {
+test('steps that are stored again after dropped connections leave each message, event, request and tool call once', async () => {
   const database = await createDatabase()
   const store = await openStore(database.url)
   const steps = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -203,10 +236,11 @@ test('steps that are stored again after dropped connections leave each message, 
   const work = async (runId: string) => {
     const key = newKey()
     const opened = await store.openRun?.({ key, runId, message: QUESTION, events: [START] })
-    if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
     for (const step of steps) {
       const message = { ...QUESTION, id: `answer-${step}` }
-      const part = { message, events: [{ seq: step + 1 }], requests: [{ step, record: record(step) }] }
+      const calls = [{ id: `answer-${step}/c`, status: 'intent', call: CALL } as const]
+      const part = { message, events: [{ seq: step + 1 }], requests: [{ step, record: record(step) }], calls }
       await untilStored(() => store.runs.saveStep?.({ key, runId, fence: opened.lease.fence, ...part }))
     }
     await opened.lease.release()
@@ -233,6 +267,10 @@ test('steps that are stored again after dropped connections leave each message, 
       ...steps.map(step => step + 1),
     ])
     expect(await store.runs.readRequests(runId)).toEqual(steps.map(step => ({ step, record: record(step) })))
+    const calls = await store.runs.readCalls?.(runId)
+    expect(calls?.map(({ id, ordinal }) => [id, ordinal])).toEqual(
+      steps.map(step => [`answer-${step}/c`, step - 1]),
+    )
   }
   await store.close()
   await database.drop()
@@ -333,7 +371,7 @@ test('a step that waits for the deletion of its session stores nothing', async (
   const store = await openStore(database.url)
   const key = newKey()
   const opened = await store.openRun?.({ key, runId: 'run', message: QUESTION, events: [START] })
-  if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+  if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
   const deleter = await otherTransaction(database.url)
   for (const table of ['leases', 'sessions', 'messages']) await deleter.query(`DELETE FROM lango_${table}`)
   const requests = [{ step: 1, record: { body: 'x'.repeat(5000) } }]

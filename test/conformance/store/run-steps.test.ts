@@ -23,7 +23,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
 
   async function open(store: SessionStore, key: SessionKey): Promise<{ lease: Lease; seq: number }> {
     const opened = await store.openRun?.(opening(key))
-    if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
     return opened
   }
 
@@ -228,7 +228,7 @@ describe.each(DRIVERS)('openings and steps of runs in $name', driver => {
       events: [{ ...START, text: odd }],
     }
     const opened = await place.store.openRun?.(started)
-    if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
     const events = [{ seq: 2, type: 'text-delta', text: odd, [odd]: [odd] }]
     const requests = [
       { step: 1, record: { body: odd } },
@@ -357,7 +357,7 @@ describe.each(SHARED_DRIVERS)('openings of two stores on one $name database', dr
     const key = newKey()
     const other = await openStore(place.url)
     const opened = await place.store.openRun?.(opening(key))
-    if (!opened || 'known' in opened) throw new TypeError('the run was not opened')
+    if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
     const { runId } = opening(key)
     const request = (step: number) => ({
       step,

@@ -88,6 +88,7 @@ describe.each(DRIVERS)('runs in $name', driver => {
     ])
     expect(await place.store.runs.findRun(runId)).toEqual({
       ...began,
+      state: 'finished',
       lastSeq: 3,
       finished: true,
       finishReason: 'loop',

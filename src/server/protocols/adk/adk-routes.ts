@@ -187,7 +187,7 @@ function mountAdkSessions(app: Hono<ServerEnv>, context: ServerContext): void {
     const key = keyIn(c, context)
     await ownSession(context, key)
     const [newest] = await context.hub.list(key, 1)
-    if (newest?.status === 'running') await context.hub.stop(newest.runId)
+    if (newest && newest.status !== 'finished') await context.hub.stop(newest.runId)
     await store.deleteSession(key)
     // Not 204: ADK's own client reads the answer as JSON.
     return c.json(null)

@@ -36,10 +36,10 @@ export async function* adkRunEvents(
   let hasBegun = false
   let problem: Problem | undefined = streamTruncated()
   for await (const batch of hub.followBatches(runId, signal ? { signal } : {})) {
-    afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
     hasBegun ||= batch.events.some(({ type }) => type === 'run-start')
-    // A run that timed out in the queue has no messages; those that were stored meanwhile are another run's.
-    if (hasBegun && order.needsStored(batch.events)) {
+    // Before it begins a run has no messages; those that are stored meanwhile are another run's.
+    if (hasBegun) afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
+    if (afterSeq !== undefined && order.needsStored(batch.events)) {
       const events = await runtime.events(key, { afterSeq: afterSeq + read })
       // Lango stored them, one message for each event. Those after the run's last message are a later run's.
       const stored = events.slice(0, Math.max(0, (await lastSeqOf(context, key, runId)) - afterSeq - read))

@@ -119,7 +119,7 @@ function ignoreNotFound(error: unknown): void {
 }
 
 async function runningIn({ hub }: ServerContext, key: SessionKey): Promise<RunItem | undefined> {
-  return (await hub.list(key, 20)).find(({ status }) => status === 'running')
+  return (await hub.list(key, 20)).find(({ status }) => status !== 'finished')
 }
 
 const Part = z.looseObject({ type: z.string() })

@@ -2,18 +2,23 @@
  * A run whose process crashed has no end in the store. The next process that reads it writes one: when the
  * session's lease is free and the run has still not ended, no process works on it.
  */
-import { AgentError } from '../../errors.js'
-import type { RunEvent, RunEventBody } from '../../run/run-event.js'
-import type { RunEventRecord, RunStore, RunSummary } from '../../session/run-store.js'
-import { runEventPages } from '../../session/session-pages.js'
-import type { SessionStore } from '../../session/session-store.js'
-import { emptyUsage, type RunUsage, sumUsage } from '../../session/usage.js'
+import { AgentError } from '../errors.js'
+import type { RunEventRecord, RunStore, RunSummary } from '../session/run-store.js'
+import { runEventPages } from '../session/session-pages.js'
+import type { Lease, SessionStore } from '../session/session-store.js'
+import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
+import { SaidInEvents } from './event-reader.js'
+import type { RunEvent, RunEventBody } from './run-event.js'
 
-/** Marks a run as interrupted if its process is gone. Returns whether it did. */
-export async function markIfInterrupted(store: SessionStore, run: RunSummary): Promise<boolean> {
-  if (run.finished) return false
-  const lease = await freeLease(store, run)
-  if (!lease && !(await hasSuccessor(store, run))) return false
+/** Marks a run as interrupted if its process is gone: also when the lease of its session is held by the caller. */
+export async function markIfInterrupted(
+  store: SessionStore,
+  run: RunSummary,
+  held?: Lease,
+): Promise<boolean> {
+  if (run.finished || run.state === 'queued') return false
+  const lease = held ? undefined : await freeLease(store, run)
+  if (!held && !lease && !(await hasSuccessor(store, run))) return false
   try {
     // It may have ended after `run` was read and before the lease was acquired.
     const now = await store.runs.findRun(run.runId)
@@ -40,10 +45,11 @@ async function freeLease(store: SessionStore, { key }: RunSummary) {
   }
 }
 
-/** Runs of a session are sequential: when a later one has begun, this one no longer holds the lease. */
+/** Runs of a session are sequential: when a later one is running, this one no longer holds the lease. */
 async function hasSuccessor(store: SessionStore, run: RunSummary): Promise<boolean> {
   const [newest] = await store.runs.listRuns(run.key, { limit: 1 })
-  return newest !== undefined && newest.runId !== run.runId && newest.startedAt > run.startedAt
+  const isRunning = newest !== undefined && (newest.state === undefined || newest.state === 'running')
+  return isRunning && newest.runId !== run.runId && newest.startedAt > run.startedAt
 }
 
 async function endOf(runs: RunStore, run: RunSummary): Promise<RunEventRecord[]> {
@@ -66,18 +72,16 @@ async function endOf(runs: RunStore, run: RunSummary): Promise<RunEventRecord[]>
 
 /** Text, turns and usage of the run, as far as its stored events contain them. */
 async function totalsOf(runs: RunStore, runId: string) {
-  const totals = { text: '', turns: 0, delegations: 0 }
+  const totals = { turns: 0, delegations: 0 }
+  const said = new SaidInEvents()
   const steps: RunUsage[] = []
   let before: RunEvent['type'] | undefined
   for await (const event of storedEvents(runs, runId)) {
-    if (event.type === 'text-delta') totals.text += event.text
-    if (event.type === 'tool-call') {
-      totals.text = ''
-      if (before !== 'tool-call') totals.turns += 1
-    }
+    said.add(event)
+    if (event.type === 'tool-call' && before !== 'tool-call') totals.turns += 1
     if (event.type === 'agent-transfer') totals.delegations += 1
     if (event.type === 'usage') steps.push(event.usage)
     before = event.type
   }
-  return { ...totals, usage: steps.length === 0 ? emptyUsage() : sumUsage(steps) }
+  return { ...said.end(), ...totals, usage: steps.length === 0 ? emptyUsage() : sumUsage(steps) }
 }

@@ -1,10 +1,12 @@
-import type { RunEvent } from '../../run/run-event.js'
-import type { SessionKey } from '../../session/message.js'
-import type { RunStore } from '../../session/run-store.js'
-import { EventBatch } from './event-batch.js'
+import type { SessionKey } from '../session/message.js'
+import type { RunStore } from '../session/run-store.js'
+import type { RunEvent } from './run-event.js'
+
+/** Events that were stored together. Followers of one run in one process get the same lists. */
+export type EventList = readonly RunEvent[]
 
 /** Followers that need older events than these read the store. */
-const MAXIMUM_BATCHES = 256
+const MAXIMUM_LISTS = 256
 const MAXIMUM_BYTES = 2 * 1024 * 1024
 
 /**
@@ -12,7 +14,7 @@ const MAXIMUM_BYTES = 2 * 1024 * 1024
  * the store; a follower that needs older ones reads them there until it has caught up.
  */
 export class RunFeed {
-  #batches: EventBatch[] = []
+  #lists: { events: EventList; bytes: number }[] = []
   #bytes = 0
   #lastSeq: number
   #ended = false
@@ -20,7 +22,6 @@ export class RunFeed {
   #finishReason: string | undefined
   readonly runId: string
   readonly key: SessionKey
-  readonly startedAt = Date.now()
   followers = 0
 
   /** Events up to `lastSeq` are in the store only. */
@@ -46,14 +47,15 @@ export class RunFeed {
 
   /** Adds events that have been stored. Numbers that were added before are skipped. */
   add(events: readonly RunEvent[]): void {
-    const batch = new EventBatch(events.filter(event => event.seq > this.#lastSeq))
-    if (batch.events.length === 0) return
-    this.#batches.push(batch)
-    this.#bytes += batch.weightBytes
-    this.#lastSeq = batch.lastSeq
+    const fresh = events.filter(event => event.seq > this.#lastSeq)
+    const last = fresh.at(-1)
+    if (last === undefined) return
+    const bytes = weightOf(fresh)
+    this.#lists.push({ events: fresh, bytes })
+    this.#bytes += bytes
+    this.#lastSeq = last.seq
     this.#dropOldest()
-    const last = batch.events.at(-1)
-    if (last?.type === 'run-finish') {
+    if (last.type === 'run-finish') {
       this.#ended = true
       this.#finishReason = last.finishReason
     }
@@ -67,7 +69,7 @@ export class RunFeed {
 
   /** The number of the oldest event in memory, or of the next one when there is none. */
   get firstKept(): number {
-    return this.#batches[0]?.firstSeq ?? this.#lastSeq + 1
+    return this.#lists[0]?.events[0]?.seq ?? this.#lastSeq + 1
   }
 
   /** Whether every event after that number is in memory. */
@@ -76,8 +78,10 @@ export class RunFeed {
   }
 
   /** The next events after that number, or `undefined` when there are none yet. */
-  next(after: number): EventBatch | undefined {
-    return this.#batches.find(batch => batch.lastSeq > after)?.after(after)
+  next(after: number): EventList | undefined {
+    const events = this.#lists.find(list => lastSeqOf(list.events) > after)?.events
+    const isWhole = events === undefined || after < (events[0]?.seq ?? 0)
+    return isWhole ? events : events.filter(({ seq }) => seq > after)
   }
 
   /** Resolves when events were added, when the feed has ended, and when the signal fires. */
@@ -95,15 +99,27 @@ export class RunFeed {
   }
 
   #dropOldest(): void {
-    const isTooMuch = () => this.#batches.length > MAXIMUM_BATCHES || this.#bytes > MAXIMUM_BYTES
-    // The newest batch is kept at any size: followers that are up to date wait for it.
-    while (this.#batches.length > 1 && isTooMuch()) this.#bytes -= this.#batches.shift()?.weightBytes ?? 0
+    const isTooMuch = () => this.#lists.length > MAXIMUM_LISTS || this.#bytes > MAXIMUM_BYTES
+    // The newest list is kept at any size: followers that are up to date wait for it.
+    while (this.#lists.length > 1 && isTooMuch()) this.#bytes -= this.#lists.shift()?.bytes ?? 0
   }
 
   #wakeAll(): void {
     for (const wake of [...this.#waiting]) wake()
   }
 }
+
+function lastSeqOf(events: EventList): number {
+  return events.at(-1)?.seq ?? 0
+}
+
+/** Approximate memory. Deltas are small; arguments and results of tools have any size. */
+function weightOf(events: EventList): number {
+  const isLarge = events.some(({ type }) => type === 'tool-result' || type === 'tool-call')
+  return isLarge ? JSON.stringify(events).length : events.length * DELTA_BYTES
+}
+
+const DELTA_BYTES = 300
 
 interface FollowParts {
   runs: RunStore
@@ -124,24 +140,24 @@ export async function* followRun({
   feed,
   after,
   signal,
-}: FollowParts): AsyncGenerator<EventBatch> {
+}: FollowParts): AsyncGenerator<EventList, void, undefined> {
   let cursor = after
   while (!signal.aborted) {
     const isNear = feed?.covers(cursor) === true
-    const batch = isNear ? feed.next(cursor) : await readBatch(runs, runId, cursor)
-    if (batch) {
-      cursor = batch.lastSeq
-      yield batch
-      if (batch.endsRun) return
+    const events = isNear ? feed.next(cursor) : await readList(runs, runId, cursor)
+    if (events) {
+      cursor = lastSeqOf(events)
+      yield events
+      if (events.at(-1)?.type === 'run-finish') return
     } else if (!feed) return
     // Events that were pruned from the store are skipped.
     else if (!isNear) cursor = Math.max(cursor, feed.firstKept - 1)
     else if (!feed.ended) await feed.wait(signal)
     else {
       // A run that could not store its end adds none to the feed; another process may have written one.
-      const rest = await readBatch(runs, runId, cursor).catch(() => undefined)
+      const rest = await readList(runs, runId, cursor).catch(() => undefined)
       if (!rest) return
-      cursor = rest.lastSeq
+      cursor = lastSeqOf(rest)
       yield rest
     }
   }
@@ -150,8 +166,8 @@ export async function* followRun({
 /** Each follower that reads the store holds one page in memory, and events may be large. */
 const EVENT_PAGE = 100
 
-async function readBatch(runs: RunStore, runId: string, afterSeq: number): Promise<EventBatch | undefined> {
+async function readList(runs: RunStore, runId: string, afterSeq: number): Promise<EventList | undefined> {
   const events = await runs.readEvents(runId, { afterSeq, limit: EVENT_PAGE })
   // The recorder of runs wrote them; a store returns what it was given.
-  return events.length > 0 ? new EventBatch(events as unknown as RunEvent[]) : undefined
+  return events.length > 0 ? (events as unknown as RunEvent[]) : undefined
 }

@@ -1,0 +1,175 @@
+/** `lango runs`: accepted, running and ended runs, as the store has them. */
+import { AgentError } from '../errors.js'
+import type { RunEvent } from '../run/run-event.js'
+import { answerStored, stopStored } from '../run/run-signals.js'
+import type { RunEventRecord, RunSummary, ToolCallRecord } from '../session/run-store.js'
+import { runEventPages } from '../session/session-pages.js'
+import { unsupported } from '../store/store-errors.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { type Flags, wholeNumber } from './command.js'
+import { called } from './next-command.js'
+import { type CommandStore, findSession, withStore } from './open-command-store.js'
+import { type Column, lineWidth, note, print, printJson, stylesOf, tableLines } from './output.js'
+import { fitText, plainLine } from './plain-text.js'
+import { ago, count, localTime } from './wording.js'
+
+/** `lango runs list`. */
+export async function listRuns(flags: Flags): Promise<number> {
+  const limit = wholeNumber('--limit', flags.limit, 1) ?? 50
+  return withStore(flags, async opened => {
+    const runs = await readRuns(opened, flags, limit)
+    if (flags.json) await printJson({ runs })
+    else if (runs.length === 0) note(nothingListed(opened.app, flags))
+    else {
+      const [titles = '', ...lines] = runTable(runs, lineWidth())
+      await print(`${[stylesOf(process.stdout).bold(titles), ...lines].join('\n')}\n`)
+    }
+    return 0
+  })
+}
+
+async function readRuns(opened: CommandStore, flags: Flags, limit: number): Promise<RunSummary[]> {
+  const { store, app: appName } = opened
+  if (flags.session !== undefined) {
+    const key = await findSession(opened, flags.session, flags.user)
+    return store.runs.listRuns(key, { limit })
+  }
+  if (!store.runs.listUnfinished) throw unsupported('listUnfinished')
+  const runs = await store.runs.listUnfinished({ appName, limit })
+  return flags.user === undefined ? runs : runs.filter(({ key }) => key.userId === flags.user)
+}
+
+function nothingListed(app: string, { session }: Flags): string {
+  return session === undefined
+    ? `No run of the app "${app}" is queued or running. --session lists the runs of a session.`
+    : `Session "${session}" has no runs.`
+}
+
+function runTable(runs: readonly RunSummary[], width: number, now = Date.now()): string[] {
+  const columns: Column[] = [
+    { title: 'RUN', least: 36 },
+    { title: 'STATE' },
+    { title: 'ACCEPTED', align: 'right' },
+    { title: 'SESSION', flexible: true, least: 10 },
+  ]
+  const rows = runs.map(run => [
+    run.runId,
+    stateText(run),
+    ago(run.startedAt, now),
+    plainLine(run.key.sessionId),
+  ])
+  return tableLines(columns, rows, width)
+}
+
+function stateText({ finished, finishReason, state, place }: RunSummary): string {
+  if (finished) return finishReason === undefined ? 'finished' : `finished (${finishReason})`
+  return place === undefined ? (state ?? 'running') : `queued (${place})`
+}
+
+/** `lango runs show`. */
+export async function showRun([runId = '']: readonly string[], flags: Flags): Promise<number> {
+  return withStore(flags, async opened => {
+    const run = await findRun(opened, runId)
+    const events: RunEventRecord[] = []
+    for await (const page of runEventPages(opened.store.runs, runId)) events.push(...page)
+    const calls = (await opened.store.runs.readCalls?.(runId)) ?? []
+    if (flags.json) await printJson({ ...run, calls, events })
+    // The recorder of runs wrote them; a store returns what it was given.
+    else await print(`${runLines(run, calls, events as unknown as RunEvent[]).join('\n')}\n`)
+    return 0
+  })
+}
+
+function runLines(run: RunSummary, calls: readonly ToolCallRecord[], events: readonly RunEvent[]): string[] {
+  const { bold, dim } = stylesOf(process.stdout)
+  const { key, runId, startedAt } = run
+  const last = events.at(-1)
+  const failure = events.find(event => event.type === 'error')
+  const answer = last?.type === 'run-finish' ? last.text : ''
+  return [
+    bold(runId),
+    dim(plainLine(`session ${key.sessionId} · user ${key.userId} · app ${key.appName}`)),
+    dim(`accepted ${localTime(startedAt)} · ${stateText(run)} · ${count(events.length, 'event')}`),
+    ...(failure?.type === 'error' ? [`${failure.error.code}: ${plainLine(failure.error.message)}`] : []),
+    ...callLines(calls),
+    ...(answer === '' ? [] : ['', fitText(plainLine(answer), 400)]),
+  ]
+}
+
+function callLines(calls: readonly ToolCallRecord[]): string[] {
+  if (calls.length === 0) return []
+  const columns: Column[] = [
+    { title: 'CALL' },
+    { title: 'TOOL' },
+    { title: 'EFFECT' },
+    { title: 'STATUS' },
+    { title: 'ATTEMPTS', align: 'right' },
+    { title: 'ARGUMENTS', flexible: true, least: 10 },
+  ]
+  const rows = calls.map(({ callId, tool, effect, status, attempt, args, answer }) => [
+    plainLine(callId),
+    plainLine(tool),
+    effect,
+    answer === undefined ? status : `${status}, ${answer}`,
+    String(attempt),
+    plainLine(JSON.stringify(args)),
+  ])
+  return ['', ...tableLines(columns, rows, lineWidth())]
+}
+
+/** `lango runs stop`. */
+export async function stopRuns(runIds: readonly string[], flags: Flags): Promise<number> {
+  return withStore(flags, async opened => {
+    const results: { runId: string; was: string }[] = []
+    for (const runId of runIds) {
+      const run = await findRun(opened, runId)
+      if (!run.finished) await stopStored(opened.store, runId)
+      results.push({ runId, was: stateText(run) })
+    }
+    if (flags.json) await printJson({ runs: results })
+    else for (const { runId, was } of results) await print(`${runId}: ${stopText(was)}\n`)
+    return 0
+  })
+}
+
+function stopText(was: string): string {
+  if (was.startsWith('finished')) return `it has ended already, ${was}`
+  return was.startsWith('queued') ? 'it was queued, and ended' : 'its process was requested to stop it'
+}
+
+const ANSWERS: readonly (ApprovalAnswer | OutcomeAnswer)[] = [
+  'once',
+  'always',
+  'no',
+  'happened',
+  'run',
+  'leave',
+]
+
+/** `lango runs answer`. */
+export async function answerRun(words: readonly string[], flags: Flags): Promise<number> {
+  const [runId = '', callId = '', given = ''] = words
+  const answer = ANSWERS.find(known => known === given)
+  if (answer === undefined) {
+    throw new AgentError(
+      'invalid-argument',
+      `"${given}" is no answer. For an approval: once, always, no. For an unknown outcome: happened, run, leave.`,
+    )
+  }
+  return withStore(flags, async opened => {
+    await findRun(opened, runId)
+    await answerStored(opened.store, runId, callId, answer)
+    if (flags.json) await printJson({ runId, callId, answer })
+    else await print(`The answer was passed on: ${answer}.\n`)
+    return 0
+  })
+}
+
+async function findRun({ store, app }: CommandStore, runId: string): Promise<RunSummary> {
+  const run = await store.runs.findRun(runId)
+  if (run?.key.appName === app) return run
+  throw new AgentError(
+    'run-not-found',
+    `There is no run "${runId}" in the app "${app}". ${called('runs list')} lists the unfinished ones.`,
+  )
+}

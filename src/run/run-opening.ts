@@ -1,0 +1,168 @@
+/** What a run is opened with: its message, its first events, and its input as the store keeps it. */
+import { randomUUID } from 'node:crypto'
+import type { Content, Part } from '../adk/sdk.js'
+import { defined } from '../base/defined.js'
+import { AgentError } from '../errors.js'
+import type { Message, SessionKey, State } from '../session/message.js'
+import type { QueuedRun, RunInputRecord, RunOpening } from '../session/run-store.js'
+import type { Lease, LeaseOptions, SessionStore } from '../session/session-store.js'
+import { emptyUsage } from '../session/usage.js'
+import type { RunEvent, RunEventBody } from './run-event.js'
+import type { RunHost, RunInput } from './run-host.js'
+import type { EventLists } from './run-loop.js'
+import { sessionName } from './run-queue.js'
+
+/** A run that is to be accepted, or was: its input, its message as ADK gets it, and as it is stored. */
+export interface PreparedRun {
+  key: SessionKey
+  runId: string
+  input: RunInput
+  content: Content
+  message: Message
+  invocationId: string
+}
+
+/** Checks the input of a run and prepares what is stored of it. */
+export function prepareRun(host: RunHost, input: RunInput): PreparedRun {
+  const content = userMessage(input)
+  if (input.model !== undefined) host.models.check(input.model)
+  const key: SessionKey = {
+    appName: host.appName,
+    userId: input.userId ?? 'user',
+    sessionId: input.sessionId ?? randomUUID(),
+  }
+  const runId = (input.runId ?? randomUUID()).toLowerCase()
+  return { key, runId, input, content, ...host.openingMessage(content) }
+}
+
+/** A queued run as another process accepted it. */
+export function preparedFrom(host: RunHost, { key, runId, message, input }: QueuedRun): PreparedRun {
+  const { model, request, invocationId, state } = input as Partial<StoredInput>
+  if (model !== undefined) host.models.check(model)
+  const stateDelta = state && {
+    ...state.set,
+    ...Object.fromEntries(state.removed.map(name => [name, undefined])),
+  }
+  return {
+    key,
+    runId,
+    input: { ...key, ...defined({ model, request, stateDelta }) },
+    content: host.contentOf(message),
+    message,
+    invocationId: invocationId ?? '',
+  }
+}
+
+/** `undefined` removes a key of the state, and JSON has none. */
+interface StoredInput {
+  invocationId: string
+  model?: string
+  request?: string
+  state?: { set: State; removed: readonly string[] }
+}
+
+function storedInput({ input, invocationId }: PreparedRun): RunInputRecord {
+  const entries = Object.entries(input.stateDelta ?? {})
+  const set = Object.fromEntries(entries.filter(([, value]) => value !== undefined))
+  const removed = entries.flatMap(([name, value]) => (value === undefined ? [name] : []))
+  const state = entries.length > 0 ? { set, removed } : undefined
+  return { invocationId, ...defined({ model: input.model, request: input.request, state }) }
+}
+
+/** What the store is given to open or queue the run. */
+export function openingOf(host: RunHost, run: PreparedRun, orQueue: boolean): RunOpening {
+  const { key, runId, input, message } = run
+  const queued = eventOf(run, 1, { type: 'run-queued', userId: key.userId, place: 1 })
+  return {
+    key,
+    runId,
+    title: (input.text ?? '').slice(0, TITLE_LENGTH),
+    message,
+    events: [{ ...startEvent(host, run, 1) }],
+    input: storedInput(run),
+    ...(orQueue ? { orQueue: { events: [{ ...queued }] } } : {}),
+  }
+}
+
+export function startEvent(host: RunHost, run: PreparedRun, seq: number): RunEvent {
+  const model = run.input.model ?? host.models.rootReference
+  return eventOf(run, seq, {
+    type: 'run-start',
+    userId: run.key.userId,
+    agent: host.rootAgent.name,
+    model,
+    ...(model.startsWith('demo/') ? { demo: true } : {}),
+    ...defined({ request: run.input.request }),
+  })
+}
+
+function eventOf({ key, runId }: PreparedRun, seq: number, body: RunEventBody): RunEvent {
+  return { ...body, sessionId: key.sessionId, runId, seq }
+}
+
+/** A run whose signal was aborted before it was accepted: it ends as any aborted run does, and stores nothing. */
+export async function* stoppedBeforeStart(host: RunHost, run: PreparedRun): EventLists {
+  yield [startEvent(host, run, 1), eventOf(run, 2, abortedFinish())]
+}
+
+/** The end of a run that was stopped before it began. */
+export function abortedFinish(): RunEventBody {
+  const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
+  return { type: 'run-finish', finishReason: 'aborted', ...nothing }
+}
+
+function userMessage({ text, parts }: RunInput): Content {
+  const all: Part[] = [...(text === undefined || text === '' ? [] : [{ text }]), ...(parts ?? [])]
+  if (all.length === 0) {
+    throw new AgentError('invalid-argument', 'The run has no message. Pass `text`, `parts`, or both.')
+  }
+  return { role: 'user', parts: all }
+}
+
+/** Opens the run in single writes, for a store that cannot do it in one. Nothing is queued in such a store. */
+export async function openInSteps(
+  host: RunHost,
+  run: PreparedRun,
+  waiting: LeaseOptions,
+): Promise<{ lease: Lease } | { known: true }> {
+  const { store } = host
+  const { key, runId, input } = run
+  const lease = await store.acquireLease(key, waiting)
+  try {
+    if (input.runId !== undefined && (await store.runs.findRun(runId))) {
+      await lease.release()
+      return { known: true }
+    }
+    await ensureSession(store, key, lease.fence, (input.text ?? '').slice(0, TITLE_LENGTH))
+    await store.runs.appendEvents(key, runId, [{ ...startEvent(host, run, 1) }])
+    return { lease }
+  } catch (error) {
+    await lease.release().catch(() => {})
+    throw error
+  }
+}
+
+/** The title of a session that a message opens is the beginning of that message. */
+async function ensureSession(
+  store: SessionStore,
+  key: SessionKey,
+  fence: number,
+  title: string,
+): Promise<void> {
+  try {
+    await store.createSession(key, {}, { title, fence })
+  } catch (error) {
+    if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
+  }
+}
+
+const TITLE_LENGTH = 80
+
+/** A run id belongs to one session. */
+export function checkSameSession(runId: string, known: SessionKey, key: SessionKey): void {
+  if (sessionName(known) === sessionName(key)) return
+  throw new AgentError(
+    'invalid-argument',
+    `Run "${runId}" already exists in another session. Use a new UUID.`,
+  )
+}

@@ -1,0 +1,163 @@
+/** How a run is stopped and answered: in this process by its loop, in another one by signals through the store. */
+import { AgentError, messageOf } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
+import type { RunSignal, RunStore, RunSummary } from '../session/run-store.js'
+import type { Lease, SessionStore } from '../session/session-store.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { storedEvents } from './interrupted-runs.js'
+import { askPerson, type OnApproval } from './run-approvals.js'
+import type { RunEvent } from './run-event.js'
+import { unknownRun } from './run-follower.js'
+import type { RunHost, RunInput } from './run-host.js'
+import type { RunLoop } from './run-loop.js'
+import { abortedFinish } from './run-opening.js'
+
+interface WatchedRun {
+  host: RunHost
+  key: SessionKey
+  lease: Lease
+  input: RunInput
+}
+
+/** Stops the run when its caller aborts, its lease is lost, or another process sends a signal. Returns the end of watching. */
+export function watchEnds(loop: RunLoop, { host, key, lease, input }: WatchedRun): () => void {
+  const { signal } = input
+  const abort = () => {
+    const reason: unknown = signal?.reason
+    // An abort by the user is no failure; an interruption by the server names its error as the reason.
+    loop.stop(isInterruption(reason) ? reason : undefined)
+  }
+  const lose = () => loop.stop(leaseLost(key, lease.lost.reason))
+  const receive = (received: RunSignal) =>
+    received.type === 'stop' ? loop.stop() : loop.answer(received.callId, received.answer)
+  const stopPolling = pollSignals(host, loop.runId, receive)
+  if (signal?.aborted) abort()
+  signal?.addEventListener('abort', abort, { once: true })
+  lease.lost.addEventListener('abort', lose, { once: true })
+  return () => {
+    stopPolling()
+    signal?.removeEventListener('abort', abort)
+    lease.lost.removeEventListener('abort', lose)
+  }
+}
+
+/** Whether a run is to be ended because of its process, and not because anybody wants it to stop. */
+export function isInterruption(reason: unknown): reason is AgentError {
+  return reason instanceof AgentError && reason.code === 'run-interrupted'
+}
+
+/** The reason of a run that ends because its process does. */
+export function processEnds(): AgentError {
+  const message = 'The process was shut down during this run. Send a message to continue.'
+  return new AgentError('run-interrupted', message, { retryable: true })
+}
+
+function leaseLost(key: SessionKey, cause: unknown): AgentError {
+  const reason = messageOf(cause ?? 'it could not be renewed')
+  return new AgentError('lease-lost', `The run lost its session "${key.sessionId}": ${reason}`, {
+    retryable: true,
+  })
+}
+
+/** Reads the signals that other processes send to a run, until the returned function is called. */
+function pollSignals(
+  { store, logger }: RunHost,
+  runId: string,
+  receive: (signal: RunSignal) => void,
+): () => void {
+  let stopped = false
+  let timer: NodeJS.Timeout | undefined
+  const read = async () => {
+    try {
+      for (const signal of await store.runs.takeSignals(runId)) receive(signal)
+    } catch (error) {
+      logger.debug('The signals of a run could not be read', { runId, error: messageOf(error) })
+    }
+    schedule()
+  }
+  const schedule = () => {
+    if (stopped) return
+    timer = setTimeout(() => void read(), POLL_MS)
+    // Polling alone keeps no process alive.
+    timer.unref()
+  }
+  schedule()
+  return () => {
+    stopped = true
+    clearTimeout(timer)
+  }
+}
+
+const POLL_MS = 250
+
+/** Stops a run of any process: a queued one ends at once, a running one by a signal. */
+export async function stopStored(store: SessionStore, runId: string): Promise<void> {
+  const { runs } = store
+  const run = await runs.findRun(runId)
+  if (!run) throw unknownRun(runId)
+  if (run.finished) return
+  if (run.state === 'queued' && (await endQueued(store, run))) return
+  await runs.sendSignal(runId, { type: 'stop' })
+}
+
+async function endQueued({ runs }: SessionStore, { runId, key, lastSeq }: RunSummary): Promise<boolean> {
+  const finish = { ...abortedFinish(), sessionId: key.sessionId, runId, seq: lastSeq + 1 }
+  return (await runs.endQueued?.(runId, [finish])) ?? false
+}
+
+/** Answers a call that waits in a run of another process. Fails when none waits under that id. */
+export async function answerStored(
+  { runs }: SessionStore,
+  runId: string,
+  callId: string,
+  answer: ApprovalAnswer | OutcomeAnswer,
+): Promise<void> {
+  const asked = await openRequest(runs, runId, callId)
+  const isOutcome = answer === 'happened' || answer === 'run' || answer === 'leave'
+  if (asked === undefined || (asked === 'outcome') !== isOutcome) throw nothingWaits(runId, callId)
+  await runs.sendSignal(
+    runId,
+    isOutcome ? { type: 'outcome', callId, answer } : { type: 'approval', callId, answer },
+  )
+}
+
+/** Asks for the approvals that a run of another process requests, and sends the answers there. */
+export function answerElsewhere(
+  events: readonly RunEvent[],
+  onApproval: OnApproval,
+  { store, logger }: Pick<RunHost, 'store' | 'logger'>,
+): void {
+  for (const event of events) {
+    if (event.type !== 'approval-request') continue
+    const { id, name, args, sessionId, runId } = event
+    void askPerson(onApproval, { id, name, args, sessionId, runId })
+      .then(answer => answerStored(store, runId, id, answer))
+      .catch(error => {
+        logger.debug('An approval had no effect', { runId, error: messageOf(error) })
+      })
+  }
+}
+
+/** What a call of the run waits for: it was requested, and neither answered nor ended with the run. */
+async function openRequest(
+  runs: RunStore,
+  runId: string,
+  callId: string,
+): Promise<'approval' | 'outcome' | undefined> {
+  let open: 'approval' | 'outcome' | undefined
+  for await (const event of storedEvents(runs, runId)) {
+    if (event.type === 'run-finish') return undefined
+    if (!('id' in event) || event.id !== callId) continue
+    if (event.type === 'approval-request') open = 'approval'
+    if (event.type === 'approval-answer') open = undefined
+    if (event.type === 'tool-unknown') open = event.asks && event.answer === undefined ? 'outcome' : undefined
+  }
+  return open
+}
+
+export function nothingWaits(runId: string, callId: string): AgentError {
+  return new AgentError(
+    'run-not-found',
+    `No call "${callId}" of run "${runId}" waits for this answer: it was answered before, or the run has ended.`,
+  )
+}

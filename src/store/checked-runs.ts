@@ -1,0 +1,193 @@
+/** The part of `checked-store.ts` that concerns runs. */
+import type { SessionKey } from '../session/message.js'
+import type {
+  QueuedRun,
+  RunEventRecord,
+  RunSignal,
+  RunStep,
+  RunStore,
+  RunSummary,
+  SavedStep,
+  ToolCallRecord,
+  UnfinishedQuery,
+} from '../session/run-store.js'
+import type { CalibrationStore } from '../session/session-store.js'
+import {
+  checkCalls,
+  checkEvents,
+  checkFence,
+  checkInteger,
+  checkKey,
+  checkLimit,
+  checkMessage,
+  checkName,
+  checkObservation,
+  checkRecord,
+  checkRunRange,
+  checkSignal,
+  checkState,
+} from './check-input.js'
+
+export class CheckedRuns implements RunStore {
+  readonly #runs: Required<RunStore>
+
+  constructor(runs: Required<RunStore>) {
+    this.#runs = runs
+  }
+
+  saveStep(step: RunStep): Promise<SavedStep> {
+    const { key, runId, fence, message, stateDelta, events, requests = [], calibration = [] } = step
+    const check = () => {
+      checkKey(key)
+      checkName('runId', runId)
+      checkFence(fence)
+      if (message !== undefined) checkMessage(message)
+      if (stateDelta !== undefined) checkState('stateDelta', stateDelta)
+      if (events !== undefined) checkEvents(events)
+      if (step.calls !== undefined) checkCalls(step.calls)
+      for (const request of requests) checkRecord(request.step, request.record)
+      for (const { model, bytes, tokens } of calibration) checkObservation(model, bytes, tokens)
+    }
+    return checked(check, () => this.#runs.saveStep(step))
+  }
+
+  appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
+    const check = () => {
+      checkKey(key)
+      checkName('runId', runId)
+      checkEvents(events)
+    }
+    return checked(check, () => this.#runs.appendEvents(key, runId, events))
+  }
+
+  listUnfinished(query: UnfinishedQuery): Promise<RunSummary[]> {
+    const check = () => {
+      checkName('appName', query.appName)
+      if (query.key !== undefined) checkKey(query.key)
+      checkLimit(query)
+    }
+    return checked(check, () => this.#runs.listUnfinished(query))
+  }
+
+  listQueued(key: SessionKey, options: { limit?: number } = {}): Promise<QueuedRun[]> {
+    const check = () => {
+      checkKey(key)
+      checkLimit(options)
+    }
+    return checked(check, () => this.#runs.listQueued(key, options))
+  }
+
+  endQueued(runId: string, events: readonly RunEventRecord[]): Promise<boolean> {
+    const check = () => {
+      checkName('runId', runId)
+      checkEvents(events)
+    }
+    return checked(check, () => this.#runs.endQueued(runId, events))
+  }
+
+  readCalls(runId: string): Promise<ToolCallRecord[]> {
+    return checked(
+      () => checkName('runId', runId),
+      () => this.#runs.readCalls(runId),
+    )
+  }
+
+  listUnknownCalls(key: SessionKey): Promise<ToolCallRecord[]> {
+    return checked(
+      () => checkKey(key),
+      () => this.#runs.listUnknownCalls(key),
+    )
+  }
+
+  readEvents(runId: string, options: { afterSeq?: number; limit?: number } = {}): Promise<RunEventRecord[]> {
+    const check = () => {
+      checkName('runId', runId)
+      checkRunRange(options)
+    }
+    return checked(check, () => this.#runs.readEvents(runId, options))
+  }
+
+  findRun(runId: string): Promise<RunSummary | undefined> {
+    return checked(
+      () => checkName('runId', runId),
+      () => this.#runs.findRun(runId),
+    )
+  }
+
+  listRuns(key: SessionKey, options: { limit?: number } = {}): Promise<RunSummary[]> {
+    const check = () => {
+      checkKey(key)
+      checkLimit(options)
+    }
+    return checked(check, () => this.#runs.listRuns(key, options))
+  }
+
+  saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void> {
+    const check = () => {
+      checkName('runId', runId)
+      checkRecord(step, record)
+    }
+    return checked(check, () => this.#runs.saveRequest(runId, step, record))
+  }
+
+  readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
+    return checked(
+      () => checkName('runId', runId),
+      () => this.#runs.readRequests(runId),
+    )
+  }
+
+  sendSignal(runId: string, signal: RunSignal): Promise<void> {
+    const check = () => {
+      checkName('runId', runId)
+      checkSignal(signal)
+    }
+    return checked(check, () => this.#runs.sendSignal(runId, signal))
+  }
+
+  takeSignals(runId: string): Promise<RunSignal[]> {
+    return checked(
+      () => checkName('runId', runId),
+      () => this.#runs.takeSignals(runId),
+    )
+  }
+
+  prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }> {
+    return checked(
+      () => checkInteger('before', options.before, 0),
+      () => this.#runs.prune(options),
+    )
+  }
+}
+
+export class CheckedCalibration implements CalibrationStore {
+  readonly #calibration: CalibrationStore
+
+  constructor(calibration: CalibrationStore) {
+    this.#calibration = calibration
+  }
+
+  read(model: string): Promise<{ bytes: number; tokens: number } | undefined> {
+    return checked(
+      () => checkName('model', model),
+      () => this.#calibration.read(model),
+    )
+  }
+
+  record(model: string, bytes: number, tokens: number): Promise<void> {
+    return checked(
+      () => checkObservation(model, bytes, tokens),
+      () => this.#calibration.record(model, bytes, tokens),
+    )
+  }
+}
+
+/** Not `async`: that would add a promise to every call, the append included. */
+export function checked<T>(check: () => void, call: () => Promise<T>): Promise<T> {
+  try {
+    check()
+  } catch (error) {
+    return Promise.reject(error)
+  }
+  return call()
+}

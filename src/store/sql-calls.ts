@@ -1,0 +1,272 @@
+/**
+ * The ledger of tool calls. A row belongs to its session and is never deleted before it: the ordinals of later calls,
+ * and so their idempotency keys, count the earlier ones. Rows are written under the lease. New ones are numbered by a
+ * counter in the session's row, which makes steps that add calls at the same time wait for each other.
+ */
+import { defined } from '../base/defined.js'
+import type { SessionKey } from '../session/message.js'
+import type { RunStep, ToolCallChange, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
+import { storableJson } from './check-input.js'
+import { indexedId } from './rows.js'
+import {
+  type Dialect,
+  numberIn,
+  type Row,
+  type SqlValue,
+  type Statement,
+  sql,
+  type Task,
+  textIn,
+} from './sql-database.js'
+import { restoreText, storableText } from './storable-text.js'
+import { callWithoutFacts } from './store-errors.js'
+
+/** A change as it is stored. */
+export interface CallRow {
+  id: string
+  runId: string
+  callKey: string
+  status: ToolCallChange['status']
+  attempt: number
+  result: string | null
+  answer: string | null
+  /** id, call_id, tool, effect, digest, args; for a call that may be new. */
+  facts: readonly [string, string, string, string, string, string] | undefined
+}
+
+export function callRows({ runId: own, calls = [] }: RunStep): CallRow[] {
+  return calls.map(({ id, status, call, result, answer, runId = own }) => ({
+    id,
+    runId,
+    callKey: indexedId(id),
+    status,
+    attempt: status === 'started' ? 1 : 0,
+    result: hasResult(status) && result !== undefined ? storableJson('result', result) : null,
+    answer: answer ?? null,
+    // A call is added to the run of the step only.
+    facts:
+      call === undefined || runId !== own
+        ? undefined
+        : [
+            storableText(id),
+            storableText(call.callId),
+            storableText(call.tool),
+            storableText(call.effect),
+            call.digest,
+            storableJson('args', call.args),
+          ],
+  }))
+}
+
+/** Whether a result is kept with that status. */
+export function hasResult(status: ToolCallChange['status']): boolean {
+  return status === 'done' || status === 'failed'
+}
+
+/** Applies changes in order; `session` is locked. */
+export function* changeCallsTask(
+  { now }: Dialect,
+  session: Row,
+  rows: readonly CallRow[],
+): Task<ToolCallPlace[]> {
+  const pk = numberIn(session, 'pk')
+  const before = numberIn(session, 'call_count')
+  for (const [index, row] of rows.entries()) {
+    const { runId, callKey, status, attempt, result, answer, facts } = row
+    const changed = facts
+      ? yield sql(
+          `INSERT INTO lango_tool_calls (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+            (SELECT count(*) FROM lango_tool_calls WHERE session_pk = ? AND digest = ? AND status <> 'unknown'),
+            ?, ?, ?, ?, ${now}) ${orChange(now)} RETURNING ordinal`,
+          ...[pk, runId, callKey, before + index + 1, ...facts, pk, facts[4]],
+          ...[attempt, status, result, answer],
+        )
+      : yield sql(
+          `UPDATE lango_tool_calls SET ${changes('c', now)} FROM (SELECT CAST(? AS TEXT) AS status,
+              CAST(? AS INTEGER) AS attempt, CAST(? AS TEXT) AS result, CAST(? AS TEXT) AS answer) AS c
+            WHERE run_id = ? AND call_key = ? AND session_pk = ? RETURNING ordinal`,
+          ...[status, attempt, result, answer, runId, callKey, pk],
+        )
+    if (changed.length === 0) throw callWithoutFacts(runId, row.id)
+  }
+  if (rows.some(({ facts }) => facts))
+    yield sql('UPDATE lango_sessions SET call_count = call_count + ? WHERE pk = ?', rows.length, pk)
+  const places: ToolCallPlace[] = []
+  for (const { id, runId, callKey } of rows) {
+    const [found] = yield sql(PLACE, runId, callKey, pk)
+    places.push(toPlace(id, found ?? {}))
+  }
+  return places
+}
+
+/** Whether one statement can apply the changes: each row once, and no change that alters the ordinal of another. */
+export function fitsOneStatement(rows: readonly CallRow[]): boolean {
+  const keys = new Set(rows.map(({ runId, callKey }) => `${runId}\0${callKey}`))
+  const added = rows.filter(({ facts }) => facts).length
+  const isPlain = rows.length < 2 || rows.every(({ status }) => status !== 'unknown')
+  return keys.size === rows.length && isPlain && (added === 0 || added === rows.length)
+}
+
+/** A query of a `WITH`. */
+export type NamedQuery = readonly [name: string, text: string, ...parameters: SqlValue[]]
+
+/** The changes as a table, and the condition under which they can be applied. For PostgreSQL. */
+export function callConditions(key: SessionKey, rows: readonly CallRow[]): NamedQuery[] {
+  const list = JSON.stringify(
+    rows.map(({ runId, callKey, status, attempt, result, answer, facts = [] }) => [
+      ...[runId, callKey, status, attempt, result, answer],
+      ...facts,
+    ]),
+  )
+  const changed: NamedQuery = [
+    'changed AS MATERIALIZED',
+    `SELECT c ->> 0 AS run_id, c ->> 1 AS call_key, c ->> 2 AS status, CAST(c ->> 3 AS BIGINT) AS attempt,
+        c ->> 4 AS result, c ->> 5 AS answer, c ->> 6 AS id, c ->> 7 AS call_id, c ->> 8 AS tool, c ->> 9 AS effect,
+        c ->> 10 AS digest, c ->> 11 AS args, place
+      FROM json_array_elements(CAST(? AS json)) WITH ORDINALITY AS each (c, place)`,
+    list,
+  ]
+  if (addsCalls(rows)) return [changed]
+  return [
+    changed,
+    [
+      'complete AS MATERIALIZED',
+      `SELECT found FROM (SELECT count(*) AS found FROM changed c JOIN lango_tool_calls t ON ${SAME_CALL}
+        AND t.session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})) AS all_found WHERE found = ?`,
+      ...[key.appName, key.userId, key.sessionId, rows.length],
+    ],
+  ]
+}
+
+/** Whether the list adds calls: all of them, as `fitsOneStatement` requires. */
+export function addsCalls(rows: readonly CallRow[]): boolean {
+  return rows.some(({ facts }) => facts)
+}
+
+/** Stores the changes for the row of `session`. For PostgreSQL. */
+export function callQuery({ now }: Dialect, key: SessionKey, rows: readonly CallRow[]): NamedQuery {
+  const returned = 'RETURNING run_id, call_key, session_pk, digest, number, ordinal, attempt'
+  if (!addsCalls(rows))
+    return [
+      'calls AS',
+      `UPDATE lango_tool_calls SET ${changes('c', now)} FROM session CROSS JOIN changed c
+        WHERE lango_tool_calls.run_id = c.run_id AND lango_tool_calls.call_key = c.call_key
+          AND session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})
+        RETURNING lango_tool_calls.run_id, lango_tool_calls.call_key, session_pk, lango_tool_calls.digest, number, ordinal,
+          lango_tool_calls.attempt`,
+      ...[key.appName, key.userId, key.sessionId],
+    ]
+  return [
+    'calls AS',
+    `INSERT INTO lango_tool_calls (${COLUMNS})
+      SELECT session.pk, c.run_id, c.call_key, session.call_count - ? + c.place, c.id, c.call_id, c.tool, c.effect, c.digest,
+        c.args, (SELECT count(*) FROM lango_tool_calls t WHERE t.session_pk = session.pk AND t.digest = c.digest
+          AND t.status <> 'unknown') + (SELECT count(*) FROM changed e WHERE e.place < c.place AND e.digest = c.digest
+          AND NOT EXISTS (SELECT 1 FROM lango_tool_calls t WHERE t.run_id = e.run_id AND t.call_key = e.call_key
+            AND t.session_pk = session.pk AND (t.status <> 'unknown' OR e.status = 'intent'))),
+        c.attempt, c.status, c.result, c.answer, ${now}
+      FROM session CROSS JOIN changed c ${orChange(now)} ${returned}`,
+    rows.length,
+  ]
+}
+
+/** The places of the changed calls as one JSON text. The table is read as it was before the statement. */
+export const CALLS_JSON = `(SELECT CAST(json_agg(json_build_object('ordinal', n.ordinal, 'attempt', n.attempt,
+    'twin_run', t.run_id, 'twin_id', t.id, 'twin_attempt', t.attempt, 'twin_answer', t.answer) ORDER BY c.place) AS TEXT)
+  FROM changed c JOIN calls n ON n.run_id = c.run_id AND n.call_key = c.call_key LEFT JOIN LATERAL (
+    SELECT t.run_id, t.id, t.attempt, t.answer FROM lango_tool_calls t
+    WHERE t.session_pk = n.session_pk AND t.digest = n.digest AND t.status = 'unknown' AND t.number <> n.number
+      AND NOT EXISTS (SELECT 1 FROM changed e WHERE e.run_id = t.run_id AND e.call_key = t.call_key
+        AND e.status <> 'intent')
+    ORDER BY t.number DESC LIMIT 1
+  ) AS t ON true)`
+
+/** The reverse of `CALLS_JSON`. */
+export function readPlaces(json: string, rows: readonly CallRow[]): ToolCallPlace[] {
+  const found = JSON.parse(json) as Row[]
+  return rows.map(({ id }, index) => toPlace(id, found[index] ?? {}))
+}
+
+export function callsOfRun(runId: string): Statement {
+  return sql(`${SELECT_CALLS} WHERE run_id = ? ORDER BY session_pk, number`, runId)
+}
+
+export function unknownCalls({ appName, userId, sessionId }: SessionKey): Statement {
+  return sql(
+    `${SELECT_CALLS} WHERE session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY}) AND status = 'unknown'
+      ORDER BY number`,
+    appName,
+    userId,
+    sessionId,
+  )
+}
+
+export function rowToCall(row: Row): ToolCallRecord {
+  const read = (column: string) => restoreText(textIn(row, column))
+  return {
+    id: read('id'),
+    runId: textIn(row, 'run_id'),
+    callId: read('call_id'),
+    tool: read('tool'),
+    // Written as it came, so it is one of the union.
+    effect: read('effect') as ToolCallRecord['effect'],
+    digest: textIn(row, 'digest'),
+    args: JSON.parse(textIn(row, 'args')) as ToolCallRecord['args'],
+    ordinal: numberIn(row, 'ordinal'),
+    attempt: numberIn(row, 'attempt'),
+    status: textIn(row, 'status') as ToolCallRecord['status'],
+    ...(row.result === null ? {} : { result: JSON.parse(textIn(row, 'result')) as unknown }),
+    ...answerIn(row.answer),
+    changedAt: numberIn(row, 'changed_at'),
+  }
+}
+
+function toPlace(id: string, row: Row): ToolCallPlace {
+  const place = { id, ordinal: numberIn(row, 'ordinal'), attempt: numberIn(row, 'attempt') }
+  if ((row.twin_run ?? null) === null) return place
+  const unknownTwin = {
+    runId: textIn(row, 'twin_run'),
+    id: restoreText(textIn(row, 'twin_id')),
+    attempt: numberIn(row, 'twin_attempt'),
+    ...answerIn(row.twin_answer),
+  }
+  return { ...place, unknownTwin }
+}
+
+function answerIn(answer: SqlValue | undefined): Pick<ToolCallRecord, 'answer'> {
+  return defined({ answer: (answer ?? undefined) as ToolCallRecord['answer'] })
+}
+
+const COLUMNS = `session_pk, run_id, call_key, number, id, call_id, tool, effect, digest, args, ordinal, attempt, status,
+  result, answer, changed_at`
+
+/** The request for a call that is in progress, or over, changes nothing. */
+function changes(from: string, now: string): string {
+  const own = (column: string) => `lango_tool_calls.${column}`
+  const unlessIntent = (column: string, value: string) =>
+    `${column} = CASE WHEN ${from}.status = 'intent' THEN ${own(column)} ELSE ${value} END`
+  const result = `CASE WHEN ${from}.status IN ('done', 'failed') THEN COALESCE(${from}.result, ${own('result')}) END`
+  return [
+    unlessIntent('status', `${from}.status`),
+    `attempt = ${own('attempt')} + ${from}.attempt`,
+    unlessIntent('result', result),
+    unlessIntent('answer', `COALESCE(${from}.answer, ${own('answer')})`),
+    unlessIntent('changed_at', now),
+  ].join(', ')
+}
+
+function orChange(now: string): string {
+  return `ON CONFLICT (run_id, call_key, session_pk) DO UPDATE SET ${changes('excluded', now)}`
+}
+
+const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
+const SAME_CALL = 't.run_id = c.run_id AND t.call_key = c.call_key'
+const SELECT_CALLS = `SELECT ${COLUMNS} FROM lango_tool_calls`
+
+/** A call with the newest other unknown one that equals it. */
+const PLACE = `SELECT c.ordinal, c.attempt, t.run_id AS twin_run, t.id AS twin_id, t.attempt AS twin_attempt,
+    t.answer AS twin_answer
+  FROM lango_tool_calls c LEFT JOIN lango_tool_calls t ON t.session_pk = c.session_pk AND t.digest = c.digest
+    AND t.number = (SELECT max(u.number) FROM lango_tool_calls u WHERE u.session_pk = c.session_pk
+      AND u.digest = c.digest AND u.status = 'unknown' AND u.number <> c.number)
+  WHERE c.run_id = ? AND c.call_key = ? AND c.session_pk = ?`

@@ -1,0 +1,284 @@
+/**
+ * Runs between their acceptance and their end. The place of a run is the number of the ticket that was taken when it was
+ * accepted: it grows with every run, and taking one orders the processes that accept runs of a session.
+ */
+import { isRecord } from '../base/is-record.js'
+import type { Message, SessionKey } from '../session/message.js'
+import type {
+  QueuedPlace,
+  QueuedRun,
+  RunBegin,
+  RunEventRecord,
+  RunInputRecord,
+  RunOpening,
+  UnfinishedQuery,
+} from '../session/run-store.js'
+import { storableJson } from './check-input.js'
+import type { OpeningAttempt } from './hold-lease.js'
+import { type MessageRow, messageToRow } from './rows.js'
+import type { AppendSql } from './sql-append.js'
+import {
+  type Dialect,
+  numberIn,
+  type Row,
+  type SqlValue,
+  type Statement,
+  sql,
+  type Task,
+  textIn,
+  touched,
+} from './sql-database.js'
+import { type EventRow, endedStatement, eventRows, insertEvents, withPlace } from './sql-event-rows.js'
+import { ensureSession } from './sql-sessions.js'
+import { isBelievable } from './sql-tickets.js'
+import { leaseLost, sessionNotFound } from './store-errors.js'
+
+/** The tasks that openings are made of. */
+export interface QueueParts {
+  dialect: Dialect
+  append: AppendSql
+  takeTicket(key: SessionKey, ttlMs: number): Task<number>
+  isFirst(key: SessionKey, ticket: number): Task<boolean>
+  /** Whether every ticket before this one has expired. Deletes none of them. */
+  isFree(key: SessionKey, ticket: number): Task<boolean>
+  giveBack(key: SessionKey, ticket: number): Statement
+}
+
+/** The ways to accept a run: serialized once, because a task may run again. */
+export class OpeningTasks {
+  readonly row: MessageRow
+  readonly events: readonly EventRow[]
+  /** What is kept of the input of a run that begins at once. */
+  readonly input: string | null
+  readonly #parts: QueueParts
+  readonly #opening: RunOpening
+  readonly #names: readonly [string, string, string]
+
+  constructor(parts: QueueParts, opening: RunOpening) {
+    this.#parts = parts
+    this.#opening = opening
+    this.#names = namesOf(opening.key)
+    this.row = messageToRow(opening.message)
+    this.events = eventRows(opening.events)
+    this.input = opening.input === undefined ? null : storableJson('input', { input: opening.input })
+  }
+
+  /** Takes a ticket and opens the run, or says why not. */
+  *take(ttlMs: number): Task<OpeningAttempt> {
+    return yield* this.open(yield* this.#parts.takeTicket(this.#opening.key, ttlMs))
+  }
+
+  /** Opens the run of a ticket that was just taken, or says why not. */
+  *open(ticket: number): Task<OpeningAttempt> {
+    if (yield* this.#isKnown()) return yield* this.#refused(ticket, { answer: { known: true } })
+    const { key, orQueue } = this.#opening
+    const others = yield* this.#unfinished()
+    // The ticket of a late holder is deleted only when another run is granted the lease.
+    const isFree = others.isEmpty || (yield* this.#parts.isFree(key, ticket))
+    const held = yield* this.#heldBack(ticket, others, isFree)
+    if (held !== undefined) return held
+    if (isFree && (yield* this.#parts.isFirst(key, ticket))) return yield* this.#fill(ticket)
+    return orQueue ? yield* this.#queue(ticket) : { ticket }
+  }
+
+  /** Opens the run of a ticket that has become the first. */
+  *begin(ticket: number): Task<OpeningAttempt> {
+    if (yield* this.#isKnown()) return yield* this.#refused(ticket, { answer: { known: true } })
+    const held = yield* this.#heldBack(ticket, yield* this.#unfinished(), true)
+    return held ?? (yield* this.#fill(ticket))
+  }
+
+  /** Accepts the run without a lease, always at the end of the queue. */
+  *queueOnly(): Task<QueueAnswer> {
+    const ticket = yield* this.#parts.takeTicket(this.#opening.key, 1)
+    if (!(yield* this.#isKnown())) return yield* this.#queue(ticket)
+    yield this.#parts.giveBack(this.#opening.key, ticket)
+    return { answer: { known: true } }
+  }
+
+  *#unfinished(): Task<Unfinished> {
+    const others = yield sql(UNFINISHED, ...this.#names)
+    const running = others.flatMap(other => (other.state === 'running' ? [textIn(other, 'run_id')] : []))
+    const hasQueue = others.some(({ state }) => state === 'queued')
+    return { running, hasQueue, isEmpty: others.length === 0 }
+  }
+
+  /** What other runs of the session lead to, if they do not let this one begin. */
+  *#heldBack(
+    ticket: number,
+    { running, hasQueue }: Unfinished,
+    isFree: boolean,
+  ): Task<OpeningAttempt | undefined> {
+    if (isFree && running.length > 0) return yield* this.#refused(ticket, { answer: { unfinished: running } })
+    if (this.#opening.orQueue && (hasQueue || !isFree)) return yield* this.#queue(ticket)
+    return isFree && hasQueue ? yield* this.#refused(ticket, 'busy') : undefined
+  }
+
+  /** The run is stored before its message: it records how many messages came before. */
+  *#fill(ticket: number): Task<OpeningAttempt> {
+    const { dialect, append } = this.#parts
+    const { key, runId, title } = this.#opening
+    yield* ensureSession(dialect, key, title)
+    const isNew = yield* this.#accept('running', ticket, this.input)
+    if (!isNew) return yield* this.#refused(ticket, { answer: { known: true } })
+    yield* insertEvents(dialect, runId, this.events)
+    return { ticket, seq: yield* append.appendTask({ key, row: this.row, changes: [], fence: ticket }) }
+  }
+
+  /** Stores the run at the end of the queue, and gives the ticket back. */
+  *#queue(ticket: number): Task<QueueAnswer> {
+    const { dialect } = this.#parts
+    const { key, runId, title, message, input, orQueue, events } = this.#opening
+    yield* ensureSession(dialect, key, title)
+    yield sql(`UPDATE lango_sessions SET ${touched(dialect)} WHERE ${SESSION_KEY}`, ...this.#names)
+    const isNew = yield* this.#accept('queued', ticket, storableJson('input', { message, input }))
+    yield this.#parts.giveBack(key, ticket)
+    if (!isNew) return { answer: { known: true } }
+    const [line] = yield sql(QUEUE_LENGTH, ...this.#names)
+    const queued = numberIn(line, 'length')
+    yield* insertEvents(dialect, runId, eventRows(withPlace(orQueue?.events ?? events, queued)))
+    return { answer: { queued } }
+  }
+
+  *#refused(ticket: number, attempt: OpeningAttempt): Task<OpeningAttempt> {
+    yield this.#parts.giveBack(this.#opening.key, ticket)
+    return attempt
+  }
+
+  *#isKnown(): Task<boolean> {
+    return (yield sql('SELECT run_id FROM lango_runs WHERE run_id = ?', this.#opening.runId)).length > 0
+  }
+
+  /** `false` when another process has just stored a run with this id. */
+  *#accept(state: 'queued' | 'running', place: number, input: string | null): Task<boolean> {
+    const { now, forKeyShare } = this.#parts.dialect
+    const rows = yield sql(
+      `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq, state, place, input)
+        SELECT CAST(? AS TEXT), app_name, user_id, session_id, ${now},
+          CASE WHEN CAST(? AS TEXT) = 'queued' THEN NULL ELSE message_count END, CAST(? AS TEXT), CAST(? AS BIGINT),
+          CAST(? AS TEXT) FROM lango_sessions WHERE ${SESSION_KEY}${forKeyShare}
+        ON CONFLICT (run_id) DO NOTHING RETURNING run_id`,
+      ...[this.#opening.runId, state, state, place, input],
+      ...this.#names,
+    )
+    return rows.length > 0
+  }
+}
+
+interface QueueAnswer {
+  answer: QueuedPlace | { known: true }
+}
+
+/** Runs of a session that have not ended. */
+interface Unfinished {
+  running: string[]
+  hasQueue: boolean
+  isEmpty: boolean
+}
+
+/** Begins a queued run under a lease. Locks in the order of the steps: ticket, run, session. */
+export function* beginTask(
+  { dialect, append }: QueueParts,
+  { key, runId, fence, message, events }: RunBegin,
+): Task<number | undefined> {
+  const names = namesOf(key)
+  const [ticket] = yield sql(
+    `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${dialect.forKeyShare}`,
+    fence,
+    ...names,
+  )
+  if (ticket === undefined) {
+    const sessions = yield sql(`SELECT pk FROM lango_sessions WHERE ${SESSION_KEY}`, ...names)
+    throw sessions.length === 0 ? sessionNotFound(key) : leaseLost(key, fence)
+  }
+  const [run] = yield sql(
+    `SELECT input FROM lango_runs WHERE run_id = ? AND ${SESSION_KEY} AND state = 'queued'${dialect.forUpdate}`,
+    runId,
+    ...names,
+  )
+  if (run === undefined) return undefined
+  const { input } = inputIn(run)
+  yield sql(
+    `UPDATE lango_runs SET state = 'running', input = ?,
+      after_seq = (SELECT message_count FROM lango_sessions WHERE ${SESSION_KEY}) WHERE run_id = ?`,
+    input === undefined ? null : storableJson('input', { input }),
+    ...names,
+    runId,
+  )
+  yield* insertEvents(dialect, runId, eventRows(events))
+  return yield* append.appendTask({ key, row: messageToRow(message), changes: [], fence })
+}
+
+/** Ends a run that is still queued. */
+export function* endQueuedTask(
+  dialect: Dialect,
+  runId: string,
+  events: readonly RunEventRecord[],
+): Task<boolean> {
+  const queued = yield sql(
+    `SELECT run_id FROM lango_runs WHERE run_id = ? AND state = 'queued'${dialect.forUpdate}`,
+    runId,
+  )
+  if (queued.length === 0) return false
+  yield* insertEvents(dialect, runId, eventRows(events))
+  yield endedStatement(runId)
+  return true
+}
+
+export function queuedStatement(key: SessionKey, limit: number): Statement {
+  return sql(
+    `SELECT run_id, started_at, input FROM lango_runs WHERE ${SESSION_KEY} AND state <> 'finished' AND state = 'queued'
+      ORDER BY place LIMIT ?`,
+    ...namesOf(key),
+    limit,
+  )
+}
+
+export function rowToQueued(key: SessionKey, row: Row): QueuedRun[] {
+  const { appName, userId, sessionId } = key
+  const { message, input = {} } = inputIn(row)
+  if (message === undefined) return []
+  const queuedAt = numberIn(row, 'started_at')
+  return [{ runId: textIn(row, 'run_id'), key: { appName, userId, sessionId }, message, input, queuedAt }]
+}
+
+/** The conditions of `listUnfinished`, for runs `r`. */
+export function unfinishedConditions(
+  { now }: Dialect,
+  { appName, key, abandoned = false, limit = 100 }: UnfinishedQuery,
+): { text: string; parameters: SqlValue[] } {
+  const ofSession = key ? ' AND r.user_id = ? AND r.session_id = ?' : ''
+  const isLeft = abandoned
+    ? ` AND NOT EXISTS (SELECT 1 FROM lango_leases l WHERE l.app_name = r.app_name AND l.user_id = r.user_id
+          AND l.session_id = r.session_id AND l.expires_at > ${now} AND l.${isBelievable(now)})`
+    : ''
+  return {
+    text: `r.app_name = ?${ofSession} AND r.state <> 'finished' AND r.state IN ('queued', 'running')
+      AND r.deleted_at IS NULL${isLeft} ORDER BY COALESCE(r.place, 0), r.started_at, r.run_id LIMIT ?`,
+    parameters: [appName, ...(key ? [key.userId, key.sessionId] : []), limit],
+  }
+}
+
+/** The place of a queued run `r` in the queue of its session. */
+export const QUEUE_PLACE = `CASE WHEN r.state = 'queued' THEN (
+    SELECT count(*) FROM lango_runs q WHERE q.app_name = r.app_name AND q.user_id = r.user_id
+      AND q.session_id = r.session_id AND q.state <> 'finished' AND q.state = 'queued' AND q.place <= r.place
+  ) END`
+
+function inputIn(row: Row): { message?: Message; input?: RunInputRecord } {
+  const kept: unknown = row.input === null ? undefined : JSON.parse(textIn(row, 'input'))
+  return isRecord(kept) ? kept : {}
+}
+
+function namesOf({ appName, userId, sessionId }: SessionKey): [string, string, string] {
+  return [appName, userId, sessionId]
+}
+
+const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
+
+/** Running ones first: a queue may be long, and only whether there is one matters. */
+const UNFINISHED = `SELECT run_id, state FROM lango_runs WHERE ${SESSION_KEY} AND state <> 'finished'
+  ORDER BY CASE state WHEN 'running' THEN 0 WHEN 'queued' THEN 1 ELSE 2 END, place LIMIT 100`
+
+const QUEUE_LENGTH = `SELECT count(*) AS length FROM lango_runs
+  WHERE ${SESSION_KEY} AND state <> 'finished' AND state = 'queued'`
