@@ -119,6 +119,8 @@ export interface ToolCallChange {
   result?: unknown
   /** A person's answer about an unknown outcome. */
   answer?: OutcomeAnswer
+  /** Replaces the call's number: it repeats a call whose outcome is unknown, and has its idempotency key. */
+  ordinal?: number
   /** Another run of the session, whose ledger has the call already. Default: the run of the step. */
   runId?: string
 }
@@ -136,7 +138,10 @@ export interface ToolCallFacts {
 /** The number of a call among equal calls of its session, and what is known of them. */
 export interface ToolCallPlace {
   id: string
-  /** How many earlier equal calls of the session there are whose outcome is not unknown. Fixed when the call is new. */
+  /**
+   * How many earlier equal calls of the session there are whose outcome is not unknown. Counted when the call is new;
+   * only `ToolCallChange.ordinal` changes it.
+   */
   ordinal: number
   /** How often the tool was started for this call. */
   attempt: number

@@ -166,7 +166,7 @@ function changedCall(
   const result = change.result === undefined ? stored?.result : clone(change.result)
   return {
     ...{ callId, tool, effect, digest, args: clone(args), id, runId, status },
-    ordinal: stored?.ordinal ?? ledger.filter(isCounted).length,
+    ordinal: change.ordinal ?? stored?.ordinal ?? ledger.filter(isCounted).length,
     attempt: (stored?.attempt ?? 0) + (status === 'started' ? 1 : 0),
     ...defined({ result: hasResult(status) ? result : undefined, answer: answer ?? stored?.answer }),
     changedAt: Date.now(),

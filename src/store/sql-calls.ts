@@ -30,12 +30,14 @@ export interface CallRow {
   attempt: number
   result: string | null
   answer: string | null
+  /** Replaces the ordinal of a call that is stored. */
+  moved: number | null
   /** id, call_id, tool, effect, digest, args; for a call that may be new. */
   facts: readonly [string, string, string, string, string, string] | undefined
 }
 
 export function callRows({ runId: own, calls = [] }: RunStep): CallRow[] {
-  return calls.map(({ id, status, call, result, answer, runId = own }) => ({
+  return calls.map(({ id, status, call, result, answer, ordinal, runId = own }) => ({
     id,
     runId,
     callKey: indexedId(id),
@@ -43,6 +45,7 @@ export function callRows({ runId: own, calls = [] }: RunStep): CallRow[] {
     attempt: status === 'started' ? 1 : 0,
     result: hasResult(status) && result !== undefined ? storableJson('result', result) : null,
     answer: answer ?? null,
+    moved: ordinal ?? null,
     // A call is added to the run of the step only.
     facts:
       call === undefined || runId !== own
@@ -72,7 +75,7 @@ export function* changeCallsTask(
   const pk = numberIn(session, 'pk')
   const before = numberIn(session, 'call_count')
   for (const [index, row] of rows.entries()) {
-    const { runId, callKey, status, attempt, result, answer, facts } = row
+    const { runId, callKey, status, attempt, result, answer, moved, facts } = row
     const changed = facts
       ? yield sql(
           `INSERT INTO lango_tool_calls (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
@@ -82,10 +85,11 @@ export function* changeCallsTask(
           ...[attempt, status, result, answer],
         )
       : yield sql(
-          `UPDATE lango_tool_calls SET ${changes('c', now)} FROM (SELECT CAST(? AS TEXT) AS status,
-              CAST(? AS INTEGER) AS attempt, CAST(? AS TEXT) AS result, CAST(? AS TEXT) AS answer) AS c
+          `UPDATE lango_tool_calls SET ${changes('c', now)}, ${MOVED} FROM (SELECT CAST(? AS TEXT) AS status,
+              CAST(? AS INTEGER) AS attempt, CAST(? AS TEXT) AS result, CAST(? AS TEXT) AS answer,
+              CAST(? AS INTEGER) AS moved) AS c
             WHERE run_id = ? AND call_key = ? AND session_pk = ? RETURNING ordinal`,
-          ...[status, attempt, result, answer, runId, callKey, pk],
+          ...[status, attempt, result, answer, moved, runId, callKey, pk],
         )
     if (changed.length === 0) throw callWithoutFacts(runId, row.id)
   }
@@ -113,16 +117,16 @@ export type NamedQuery = readonly [name: string, text: string, ...parameters: Sq
 /** The changes as a table, and the condition under which they can be applied. For PostgreSQL. */
 export function callConditions(key: SessionKey, rows: readonly CallRow[]): NamedQuery[] {
   const list = JSON.stringify(
-    rows.map(({ runId, callKey, status, attempt, result, answer, facts = [] }) => [
-      ...[runId, callKey, status, attempt, result, answer],
+    rows.map(({ runId, callKey, status, attempt, result, answer, moved, facts = [] }) => [
+      ...[runId, callKey, status, attempt, result, answer, moved],
       ...facts,
     ]),
   )
   const changed: NamedQuery = [
     'changed AS MATERIALIZED',
     `SELECT c ->> 0 AS run_id, c ->> 1 AS call_key, c ->> 2 AS status, CAST(c ->> 3 AS BIGINT) AS attempt,
-        c ->> 4 AS result, c ->> 5 AS answer, c ->> 6 AS id, c ->> 7 AS call_id, c ->> 8 AS tool, c ->> 9 AS effect,
-        c ->> 10 AS digest, c ->> 11 AS args, place
+        c ->> 4 AS result, c ->> 5 AS answer, CAST(c ->> 6 AS BIGINT) AS moved, c ->> 7 AS id, c ->> 8 AS call_id, c ->> 9 AS tool,
+        c ->> 10 AS effect, c ->> 11 AS digest, c ->> 12 AS args, place
       FROM json_array_elements(CAST(? AS json)) WITH ORDINALITY AS each (c, place)`,
     list,
   ]
@@ -149,7 +153,7 @@ export function callQuery({ now }: Dialect, key: SessionKey, rows: readonly Call
   if (!addsCalls(rows))
     return [
       'calls AS',
-      `UPDATE lango_tool_calls SET ${changes('c', now)} FROM session CROSS JOIN changed c
+      `UPDATE lango_tool_calls SET ${changes('c', now)}, ${MOVED} FROM session CROSS JOIN changed c
         WHERE lango_tool_calls.run_id = c.run_id AND lango_tool_calls.call_key = c.call_key
           AND session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})
         RETURNING lango_tool_calls.run_id, lango_tool_calls.call_key, session_pk, lango_tool_calls.digest, number, ordinal,
@@ -254,6 +258,9 @@ function changes(from: string, now: string): string {
     unlessIntent('changed_at', now),
   ].join(', ')
 }
+
+/** Only a change of a stored call moves it. */
+const MOVED = 'ordinal = COALESCE(c.moved, lango_tool_calls.ordinal)'
 
 function orChange(now: string): string {
   return `ON CONFLICT (run_id, call_key, session_pk) DO UPDATE SET ${changes('excluded', now)}`

@@ -87,6 +87,22 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     for (const run of [second, elsewhere]) await finish(run)
   })
 
+  test('a change may give a stored call another ordinal, alone and together with others', async () => {
+    const run = await openRun()
+    await save(run, [intent('a'), intent('b'), intent('c')])
+    expect(await save(run, [{ id: 'c', status: 'started', ordinal: 0 }])).toMatchObject([{ ordinal: 0 }])
+    await save(run, [
+      { id: 'b', status: 'unknown', ordinal: 7 },
+      { id: 'a', status: 'done' },
+    ])
+    expect((await rows(run.runId))?.map(({ id, ordinal }) => [id, ordinal])).toEqual([
+      ['a', 0],
+      ['b', 7],
+      ['c', 0],
+    ])
+    await finish(run)
+  })
+
   test('a call that is repeated while its twin is unknown has the same ordinal, and sees the twin', async () => {
     const first = await openRun()
     await save(first, [intent('a'), intent('b')])
