@@ -15,6 +15,7 @@ import {
   amount,
   anyFunction,
   anyText,
+  effectsSchema,
   environment,
   flag,
   group,
@@ -225,6 +226,7 @@ const toolsSchema = group({
   needsApproval: group(approvalFlags)
     .optional()
     .describe('Which built-in tools require approval. Default: `write_file`, `edit_file` and `run_command`.'),
+  effects: effectsSchema.optional(),
   approvalTimeoutMs: wholeNumber(1)
     .default(300_000)
     .describe('How long to wait for an approval; after that, the call is refused.'),

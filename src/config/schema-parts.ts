@@ -175,3 +175,27 @@ export const adkSchema = group({
 function hasMethods(value: unknown, methods: readonly string[]): boolean {
   return isRecord(value) && methods.every(method => typeof Reflect.get(value, method) === 'function')
 }
+
+const effectName = oneOf(['read', 'idempotent', 'once'])
+
+const effectOfTool = group({
+  effect: effectName
+    .optional()
+    .describe('`read` changes nothing, `idempotent` may be repeated, `once` must not be. Default `once`.'),
+  onUnknown: oneOf(['retry', 'tell', 'ask', 'fail'])
+    .optional()
+    .describe(
+      'What to do when the model repeats a call and it is not known whether the first one took effect: run it again (`retry`), do not run it and report that to the model (`tell`), ask a person (`ask`), or end the run (`fail`). Default: `tell` for `once`, otherwise `retry`.',
+    ),
+})
+
+const EFFECT_ERROR = 'must be one of: read, idempotent, once; or an object with `effect` and `onUnknown`'
+
+/** The effects of tools by name. */
+export const effectsSchema = z
+  .record(z.string(), z.union([effectName, effectOfTool], { error: EFFECT_ERROR }), {
+    error: 'must be an object of tools',
+  })
+  .describe(
+    'What calls of tools change, by the name of the tool: `read`, `idempotent` or `once`, or an object. Default: what the tool or its MCP server says, otherwise `once`. See tools.md.',
+  )

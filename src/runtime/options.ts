@@ -7,6 +7,7 @@ import type { ProvidersConfig } from '../provider/provider-registry.js'
 import type { AdkOptions } from '../run/run-host.js'
 import type { TurnLimitOptions } from '../run/run-limits.js'
 import type { SessionStore } from '../session/session-store.js'
+import type { EffectOfTool } from '../tool.js'
 import type { BuiltInToolOptions } from '../tools/built-in-tools.js'
 import type { McpServerConfig } from '../tools/mcp.js'
 
@@ -68,6 +69,11 @@ export interface RetentionOptions {
 export interface ToolsOptions extends Partial<BuiltInToolOptions> {
   /** Names such as `read_file`; none is there unless it is named. */
   builtIn?: readonly string[] | undefined
+  /**
+   * What calls of tools change, by the tool's name: for ADK's own tools, for those of MCP servers, and instead of what a
+   * tool says itself. Default: `once`, or what an MCP server says.
+   */
+  effects?: Readonly<Record<string, EffectOfTool>> | undefined
   /** How long a request for approval waits before it counts as a no. Default 300,000. */
   approvalTimeoutMs?: number | undefined
   /** Results over this are shortened for the model. Default 16,000. */

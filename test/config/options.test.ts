@@ -431,6 +431,7 @@ const EVERYTHING = {
     approvalTimeoutMs: 1,
     outputLimitTokens: 1,
     keepOutputs: true,
+    effects: { look: 'read', pay: { effect: 'once', onUnknown: 'ask' } },
   },
   mcpServers: {
     x: { command: 'a', args: [''], env: { A: 'b' }, cwd: '.', needsApproval: true, timeoutMs: 1 },
@@ -499,6 +500,12 @@ describe('every documented option', () => {
     expect(inFile(EVERYTHING)).toEqual([])
     const { server: _server, log: _log, $schema: _schema, ...options } = EVERYTHING
     expect(await inCode(options)).toEqual([])
+  })
+
+  test('an effect that does not exist is refused', () => {
+    const expected = '`tools.effects.pay` is "never", but must be one of: read, idempotent, once'
+    expect(inFile({ tools: { effects: { pay: 'never' } } })).toEqual([expect.stringContaining(expected)])
+    expect(inFile({ tools: { effects: { pay: { onUnknown: 'hope' } } } })).toHaveLength(1)
   })
 
   test('of library.md is accepted by createRuntime', async () => {
