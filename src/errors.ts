@@ -22,6 +22,7 @@ export type AgentErrorCode =
   | 'provider-stream'
   | 'run-interrupted'
   | 'run-not-found'
+  | 'tool-outcome-unknown'
   | 'aborted'
   | 'unsupported'
   | 'internal'

@@ -9,3 +9,9 @@ export const NO_RESPONSE_MARKER = '[no response available]'
 /** Why a call has no result when its run was aborted, and when it ended otherwise. */
 export const RUN_STOPPED = 'The run was stopped.'
 export const RUN_ENDED_FIRST = 'The run ended before the tool did.'
+
+/** What a model reads about a call that has no result, after the marker above. */
+export const OUTCOME_UNKNOWN =
+  'The call was started, and it is NOT known whether it took effect. Check whether it did before you repeat it.'
+export const MAY_BE_REPEATED = 'The call was interrupted and may be called again.'
+export const CALL_NOT_RUN = 'The call did not run.'

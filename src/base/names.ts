@@ -21,3 +21,11 @@ export const CONFIRMATION_TOOL = 'adk_request_confirmation'
 export function isRequestTool(toolName: string | undefined): boolean {
   return toolName?.startsWith('adk_request_') ?? false
 }
+
+/** Whether ADK itself offers the tool of that name to models, to steer an agent: it changes nothing outside the session. */
+export function isAdkTool(toolName: string): boolean {
+  return toolName === TRANSFER_TOOL || toolName === 'set_model_response' || isRequestTool(toolName)
+}
+
+/** The plugin that a run adds to ADK. */
+export const RUN_PLUGIN = 'lango-run'

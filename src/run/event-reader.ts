@@ -1,5 +1,4 @@
 import type { Event, FunctionCall } from '../adk/sdk.js'
-import { NO_RESPONSE_MARKER } from '../base/markers.js'
 import { CONFIRMATION_TOOL, isRequestTool } from '../base/names.js'
 import { isToolError } from '../session/message.js'
 import { type CallItem, pairCalls } from '../session/pair-calls.js'
@@ -260,35 +259,58 @@ export function subAgentNames(agent: NamedAgent): string[] {
   return (agent.subAgents ?? []).flatMap(child => [child.name, ...subAgentNames(child)])
 }
 
+/** An event of a session as far as its calls go; a stored message has the same. */
+export interface SeenEvent {
+  id?: string | undefined
+  author?: string | undefined
+  invocationId?: string | undefined
+  branch?: string | undefined
+  partial?: boolean | undefined
+  longRunningToolIds?: readonly string[] | undefined
+  content?: { parts?: readonly SeenPart[] | undefined } | undefined
+}
+
+interface SeenPart {
+  functionCall?: FunctionCall | undefined
+  functionResponse?: { id?: string | undefined; name?: string | undefined } | undefined
+}
+
 /** A call or an answer, and who made it. */
-type SeenItem = CallItem & { identity: Identity }
+type SeenItem = CallItem & { identity: Identity; isPending?: boolean }
 
 interface Identity {
   author: string
   invocationId: string
   branch?: string
+  /** The message that holds the call. */
+  messageId: string
 }
 
-/** The parts that answer the open calls of one agent in one branch. */
-interface ClosingAnswer {
-  author: string
-  invocationId: string
-  branch?: string
-  parts: { functionResponse: { id: string; name: string; response: Record<string, unknown> } }[]
+/** A call that has no answer. */
+export interface OpenCall {
+  messageId: string
+  id: string
+  /** A long-running tool has it: its answer may come after the run. */
+  isPending: boolean
+}
+
+/** The answers to the open calls of one message. */
+export interface ClosingAnswer extends Omit<Identity, 'messageId'> {
+  answers: { id: string; name: string; response: unknown }[]
 }
 
 /** The calls of a run that have no answer yet, so that no run ends with an open call. */
 export class PendingCalls {
   /** Parallel agents may use the same ids, so calls are paired within their branch. */
   readonly #branches = new Map<string, SeenItem[]>()
-  /** Calls that are answered after the run: by a long-running tool, or by a person. */
-  readonly #waiting = new Set<CallItem>()
+  /** Calls that a person answers after the run. */
+  readonly #asked = new Set<CallItem>()
   #events = 0
 
-  observe(event: Event): void {
+  observe(event: SeenEvent): void {
     if (event.partial) return
-    const { author = '', invocationId, branch, content } = event
-    const identity = { author, invocationId, ...(branch === undefined ? {} : { branch }) }
+    const { id: messageId = '', author = '', invocationId = '', branch, content } = event
+    const identity = { author, invocationId, ...(branch === undefined ? {} : { branch }), messageId }
     const longRunning = new Set(event.longRunningToolIds ?? [])
     const seen = this.#branches.get(branch ?? '') ?? []
     this.#branches.set(branch ?? '', seen)
@@ -298,41 +320,38 @@ export class PendingCalls {
       if (id === undefined) continue
       const waiting = functionCall && waitingCall(functionCall)
       const asked = seen.findLast(item => item.kind === 'call' && item.id === waiting)
-      if (asked) this.#waiting.add(asked)
-      const item: SeenItem = {
-        kind: functionCall ? 'call' : 'answer',
-        id,
-        name,
-        at: this.#events,
-        turn: 0,
-        identity,
-      }
-      seen.push(item)
-      if (functionCall && longRunning.has(id)) this.#waiting.add(item)
+      if (asked) this.#asked.add(asked)
+      const isPending = functionCall !== undefined && longRunning.has(id)
+      const kind = functionCall ? 'call' : 'answer'
+      seen.push({ kind, id, name, at: this.#events, turn: 0, identity, isPending })
     }
   }
 
-  /** Answers to every open call: one per agent, invocation and branch, as ADK would have written them. */
-  close(reason: string): ClosingAnswer[] {
-    const answers = new Map<string, ClosingAnswer>()
-    for (const { id = '', name = '', identity } of this.#open()) {
+  /**
+   * Answers to the open calls: one list per message that holds calls, as ADK would have written them. `answerOf` gives
+   * the response of a call; without one the call stays open.
+   */
+  close(answerOf: (call: OpenCall) => unknown): ClosingAnswer[] {
+    const closing = new Map<string, ClosingAnswer>()
+    for (const { id = '', name = '', identity, isPending = false } of this.#open()) {
+      const { messageId, ...owner } = identity
+      const response = answerOf({ messageId, id, isPending })
+      if (response === undefined) continue
       const group = JSON.stringify(identity)
-      const answer = answers.get(group) ?? { ...identity, parts: [] }
-      answer.parts.push({
-        functionResponse: { id, name, response: { error: `${NO_RESPONSE_MARKER} ${reason}` } },
-      })
-      answers.set(group, answer)
+      const answer = closing.get(group) ?? { ...owner, answers: [] }
+      answer.answers.push({ id, name, response })
+      closing.set(group, answer)
     }
     this.#branches.clear()
-    this.#waiting.clear()
-    return [...answers.values()]
+    this.#asked.clear()
+    return [...closing.values()]
   }
 
   #open(): SeenItem[] {
     return [...this.#branches.values()].flatMap(seen => {
       const answered = new Set(pairCalls(seen).map(pair => pair?.call))
       return seen.filter(
-        (item, index) => item.kind === 'call' && !answered.has(index) && !this.#waiting.has(item),
+        (item, index) => item.kind === 'call' && !answered.has(index) && !this.#asked.has(item),
       )
     })
   }

@@ -3,17 +3,28 @@
  * session's lease is free and the run has still not ended, no process works on it.
  */
 import { AgentError } from '../errors.js'
+import type { Logger } from '../logger.js'
 import type { RunEventRecord, RunStore, RunSummary } from '../session/run-store.js'
 import { runEventPages } from '../session/session-pages.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
+import type { LedgerTools } from '../session/tool-calls.js'
 import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
+import { settleInterrupted } from './close-calls.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 
-/** Marks a run as interrupted if its process is gone: also when the lease of its session is held by the caller. */
+export interface Settling {
+  /** Of the session of the run, when the caller holds it. */
+  held?: Lease | undefined
+  /** Tools that can be asked whether a call took effect. */
+  tools?: LedgerTools | undefined
+  logger?: Logger | undefined
+}
+
+/** Ends a run as interrupted if its process is gone, and answers its open calls. Returns whether it did. */
 export async function markIfInterrupted(
   store: SessionStore,
   run: RunSummary,
-  held?: Lease,
+  { held, tools, logger }: Settling = {},
 ): Promise<boolean> {
   if (run.finished || run.state === 'queued') return false
   const lease = held ? undefined : await freeLease(store, run)
@@ -22,7 +33,11 @@ export async function markIfInterrupted(
     // It may have ended after `run` was read and before the lease was acquired.
     const now = await store.runs.findRun(run.runId)
     if (!now || now.finished) return false
-    await store.runs.appendEvents(run.key, run.runId, await endOf(store.runs, now))
+    const end = await endOf(store.runs, now)
+    const owner = held ?? lease
+    const isSettled =
+      owner && (await settleInterrupted({ store, run: now, lease: owner, end, tools, logger }))
+    if (!isSettled) await store.runs.appendEvents(run.key, run.runId, end)
     return true
   } finally {
     await lease?.release().catch(() => {})

@@ -1,6 +1,6 @@
 import { timerMs } from '../base/timer-ms.js'
 import { AgentError } from '../errors.js'
-import type { ApprovalAnswer, ApprovalOutcome } from '../tool.js'
+import type { ApprovalAnswer, ApprovalOutcome, OutcomeAnswer } from '../tool.js'
 import type { RunEventBody } from './run-event.js'
 
 /** A tool call that needs a person's approval, as `onApproval` gets it. */
@@ -140,6 +140,39 @@ export class ApprovalDesk {
 }
 
 const DEFAULT_TIMEOUT_MS = 300_000
+
+/** Calls that wait for a person's word about an unknown outcome. Without one, in time, it stays unknown. */
+export class OutcomeDesk {
+  readonly #waiting = new Map<string, (answer: OutcomeAnswer) => void>()
+
+  request(callId: string, signal: AbortSignal, timeoutMs = DEFAULT_TIMEOUT_MS): Promise<OutcomeAnswer> {
+    if (signal.aborted || this.#waiting.has(callId)) return Promise.resolve('leave')
+    return new Promise(resolve => {
+      const leave = () => end('leave')
+      const timer = setTimeout(leave, timerMs(timeoutMs))
+      const end = (answer: OutcomeAnswer) => {
+        this.#waiting.delete(callId)
+        clearTimeout(timer)
+        signal.removeEventListener('abort', leave)
+        resolve(answer)
+      }
+      signal.addEventListener('abort', leave, { once: true })
+      this.#waiting.set(callId, end)
+    })
+  }
+
+  /** Answers a waiting call. False when no call with this id waits. */
+  answer(callId: string, answer: OutcomeAnswer): boolean {
+    const end = this.#waiting.get(callId)
+    // A signal from another process may hold any value: only the two plain words change anything.
+    end?.(answer === 'happened' || answer === 'run' ? answer : 'leave')
+    return end !== undefined
+  }
+
+  close(): void {
+    for (const end of [...this.#waiting.values()]) end('leave')
+  }
+}
 
 function namesIn(remembered: unknown): string[] {
   return Array.isArray(remembered) ? remembered.filter(name => typeof name === 'string') : []

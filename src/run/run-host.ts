@@ -5,6 +5,7 @@ import type {
   BaseMemoryService,
   BasePlugin,
   BaseSessionService,
+  BaseTool,
   Content,
   Event,
   Part,
@@ -13,6 +14,7 @@ import type {
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
+import type { LedgerTools } from '../session/tool-calls.js'
 import type { PriceOf } from '../session/usage.js'
 import type { OnApproval } from './run-approvals.js'
 import type { RunEvent, SentRequest } from './run-event.js'
@@ -65,6 +67,8 @@ export interface RunHost {
   readonly maxRunning?: number | undefined
   /** How long a tool's request for approval waits for an answer. Default 300,000. */
   readonly approvalTimeoutMs?: number | undefined
+  /** The tools of the agents, for the ledger of their calls. */
+  readonly tools: RunTools
   sessionService(store: SessionStore, lease: Lease, hooks: SessionHooks): BaseSessionService
   /** The message of a run as it is stored, and the invocation that it opens. */
   openingMessage(content: Content): { message: Message; invocationId: string }
@@ -76,6 +80,11 @@ export interface RunHost {
   observeRequest?(runId: string, request: SentRequest): void
   /** Stores an event outside ADK's own loop. */
   appendNote(key: SessionKey, note: StoredNote, lease: Lease): Promise<void>
+}
+
+export interface RunTools extends LedgerTools {
+  /** Lets the calls of a tool that was not known before be recorded. */
+  adopt(tool: BaseTool): void
 }
 
 /** A user's message that was stored when its run was opened. */

@@ -7,6 +7,7 @@ import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { closeCalls } from './close-calls.js'
 import { EventReader, PendingCalls, subAgentNames } from './event-reader.js'
 import {
   abortMarker,
@@ -21,8 +22,9 @@ import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { RunHost, RunInput, StoredOpening } from './run-host.js'
 import { RunLimits, transferTarget } from './run-limits.js'
 import { RunPlugin, startAdk } from './run-plugin.js'
-import { type AppendGate, gateAppends, Outbox, RunRecorder } from './run-recorder.js'
-import { AdkEvents, createScope } from './run-scope.js'
+import { type AppendGate, gateAppends, RunRecorder } from './run-recorder.js'
+import { AdkEvents, createScope, Outbox } from './run-scope.js'
+import { openLedger, type ToolLedger } from './tool-ledger.js'
 
 export interface RunLoopParts {
   host: RunHost
@@ -59,6 +61,7 @@ export class RunLoop {
   readonly #gate: AppendGate
   readonly #reader: EventReader
   readonly #recorder: RunRecorder
+  readonly #ledger: ToolLedger | undefined
   readonly #limits: RunLimits
   readonly #host: RunHost
   readonly #key: SessionKey
@@ -105,9 +108,18 @@ export class RunLoop {
       observe: host.observe,
       onStored: input.onStored,
     })
+    this.#ledger = openLedger(host, {
+      key,
+      runId: this.runId,
+      recorder: this.#recorder,
+      emit: body => this.#outbox.put(body),
+      fail: error => this.stop(error),
+    })
+    this.#plugin.onTool = tool => host.tools.adopt(tool)
     this.#gate = gateAppends({
       store: host.store,
       recorder: this.#recorder,
+      ledger: this.#ledger,
       lease,
       hasAppended: opening !== undefined,
     })
@@ -147,7 +159,8 @@ export class RunLoop {
 
   /** Answers a tool call that waits for a person; `false` when none waits under that id. */
   answer(callId: string, answer: ApprovalAnswer | OutcomeAnswer): boolean {
-    if (answer === 'happened' || answer === 'run' || answer === 'leave') return false
+    if (answer === 'happened' || answer === 'run' || answer === 'leave')
+      return this.#ledger?.answer(callId, answer) ?? false
     return this.#desk?.answer(callId, answer) ?? false
   }
 
@@ -231,6 +244,7 @@ export class RunLoop {
       recorder: this.#recorder,
       reader: this.#reader,
       limits: this.#limits,
+      ledger: this.#ledger,
       emit: body => this.#outbox.put(body),
       observeRequest,
       approve: (call, signal) => {
@@ -356,15 +370,13 @@ export class RunLoop {
 
   /** Closes the store to ADK, answers open calls, and stores a marker of an abort for the next turn. */
   async #settle(): Promise<void> {
+    this.#ledger?.seal()
     await this.#gate.seal()
     if (this.#lease.lost.aborted) return
     try {
-      for (const { parts, ...identity } of this.#pending.close(
-        this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST,
-      )) {
-        const note = { ...identity, content: { role: 'user', parts } }
-        await this.#host.appendNote(this.#key, note, this.#lease)
-      }
+      const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
+      const closing = this.#ledger?.close(reason) ?? reason
+      this.#ready.push(...(await closeCalls(this.#pending, closing, this.#recorder)))
       if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
         this.#marked = true
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)

@@ -2,6 +2,7 @@ import { acceptSilence } from '../adk/adk-quirks.js'
 import {
   BasePlugin,
   type BaseSessionService,
+  type BaseTool,
   type Content,
   type Context,
   type Event,
@@ -12,6 +13,7 @@ import {
   StreamingMode,
 } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
+import { RUN_PLUGIN } from '../base/names.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { RunHost } from './run-host.js'
 import type { RequestNotices, WrapUp } from './run-limits.js'
@@ -24,6 +26,8 @@ import type { RequestNotices, WrapUp } from './run-limits.js'
 export class RunPlugin extends BasePlugin implements RequestNotices {
   /** The error that ADK reduces to a text. */
   modelError: Error | undefined
+  /** Called with each tool before it runs, so that its calls are recorded. */
+  onTool: (tool: BaseTool) => void = () => {}
   #wrapUp: WrapUp | undefined
   #wrapUpStarted = false
   #warning: string | undefined
@@ -32,7 +36,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   readonly #requests = new WeakSet<object>()
 
   constructor() {
-    super('lango-run')
+    super(RUN_PLUGIN)
   }
 
   /** Whether a request went through this plugin: nested runners have no plugins. */
@@ -95,6 +99,15 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     if (words.some(hasText) && words.length === parts.length) return undefined
     const kept = words.some(hasText) ? words : [...words, { text: this.#wrapUp.fallback }]
     return { ...llmResponse, content: { role: 'model', parts: kept } }
+  }
+
+  override async beforeToolCallback({
+    tool,
+  }: {
+    tool: BaseTool
+  }): Promise<Record<string, unknown> | undefined> {
+    this.onTool(tool)
+    return undefined
   }
 
   /** Keeps the failure of an agent inside a tool for `afterToolCallback`. */

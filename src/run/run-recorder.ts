@@ -4,7 +4,14 @@ import { letOthersRun } from '../base/pause.js'
 import { AgentError, invariant, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey } from '../session/message.js'
-import type { RunEventRecord, RunRequest, RunStep } from '../session/run-store.js'
+import type {
+  RunEventRecord,
+  RunRequest,
+  RunStep,
+  SavedStep,
+  ToolCallChange,
+  ToolCallPlace,
+} from '../session/run-store.js'
 import type { AppendOptions, Lease, Observation, SessionStore } from '../session/session-store.js'
 import type { RunEvent, RunEventBody, SentRequest } from './run-event.js'
 
@@ -30,7 +37,14 @@ export interface RecorderParts {
 }
 
 /** What a write of the run holds besides the events and requests that wait for it. */
-type StepWrite = Pick<RunStep, 'message' | 'stateDelta' | 'calibration' | 'release'>
+type StepWrite = Pick<RunStep, 'message' | 'stateDelta' | 'calibration' | 'release' | 'calls'>
+
+/** Changes of the ledger of tool calls that wait for a write. */
+interface WaitingChanges {
+  calls: readonly ToolCallChange[]
+  resolve(places: readonly ToolCallPlace[]): void
+  reject(error: unknown): void
+}
 
 /**
  * Numbers the events of one run and stores them with the messages that they report, step by step. Deltas are stored
@@ -47,6 +61,7 @@ export class RunRecorder {
   #batchStarted = 0
   #requests: RunRequest[] = []
   #observations: Observation[] = []
+  #changes: WaitingChanges[] = []
   #timer: NodeJS.Timeout | undefined
   #requestTimer: NodeJS.Timeout | undefined
   /** The last write, while it is under way. */
@@ -103,8 +118,18 @@ export class RunRecorder {
   }
 
   /** Stores a message or a change of state together with what is waiting. Fails when it cannot be stored. */
-  append(write: StepWrite): Promise<{ seq?: number }> {
+  append(write: StepWrite): Promise<SavedStep> {
     return this.#inTurn(() => this.#write(write))
+  }
+
+  /** Stores changes of the ledger of tool calls. Those that come during a write are stored together by the next one. */
+  change(calls: readonly ToolCallChange[]): Promise<readonly ToolCallPlace[]> {
+    return new Promise((resolve, reject) => {
+      this.#changes.push({ calls, resolve, reject })
+      if (this.#changes.length > 1) return
+      // A failure is reported to those who wait for the changes.
+      this.#inTurn(async () => this.#changes.length > 0 && this.#write({})).catch(() => {})
+    })
   }
 
   /** Stores the last events and, where the store can do so in the same write, ends the lease. */
@@ -171,24 +196,28 @@ export class RunRecorder {
     }
   }
 
-  async #write(write: StepWrite): Promise<{ seq?: number }> {
+  async #write(write: StepWrite): Promise<SavedStep> {
     clearTimeout(this.#timer)
     clearTimeout(this.#requestTimer)
     this.#timer = undefined
     this.#requestTimer = undefined
-    const [events, requests] = [this.#batch, this.#requests]
+    const [events, requests, changes] = [this.#batch, this.#requests, this.#changes]
     this.#batch = []
     this.#requests = []
+    this.#changes = []
     // Converted to JSON data, so that stored events equal those that a client in another process receives.
     const records = toJsonData(events) as RunEventRecord[]
     await letOthersRun()
     const { store, key, lease } = this.#parts
+    const calls = [...(write.calls ?? []), ...changes.flatMap(change => change.calls)]
     const step = { key, runId: this.runId, fence: lease.fence, events: records, requests, ...write }
     try {
-      const place = await saveStep(store, step)
+      const saved = await saveStep(store, calls.length > 0 ? { ...step, calls } : step)
       this.#announce(records as unknown as RunEvent[])
-      return place
+      answerChanges(changes, saved.calls?.slice(write.calls?.length ?? 0) ?? [])
+      return saved
     } catch (error) {
+      for (const change of changes) change.reject(error)
       this.#batch = [...events, ...this.#batch].slice(-MAXIMUM_WAITING)
       this.#requests = [...requests, ...this.#requests].slice(-MAXIMUM_WAITING)
       throw error
@@ -196,8 +225,17 @@ export class RunRecorder {
   }
 }
 
+/** Hands out the places of changes that were stored together. */
+function answerChanges(changes: readonly WaitingChanges[], places: readonly ToolCallPlace[]): void {
+  let first = 0
+  for (const { calls, resolve } of changes) {
+    resolve(places.slice(first, first + calls.length))
+    first += calls.length
+  }
+}
+
 /** Stores a step. A store that cannot do so in one transaction gets single writes. */
-function saveStep(store: SessionStore, step: RunStep): Promise<{ seq?: number }> {
+function saveStep(store: SessionStore, step: RunStep): Promise<SavedStep> {
   return store.runs.saveStep ? store.runs.saveStep(step) : saveInWrites(store, step)
 }
 
@@ -242,12 +280,13 @@ export class ToolClock {
       case 'approval-request':
         this.#asked.set(body.id, this.#now())
         return body
-      case 'approval-answer': {
-        const [started, asked] = [this.#started.get(body.id), this.#asked.get(body.id)]
-        if (started !== undefined && asked !== undefined)
-          this.#started.set(body.id, started + this.#now() - asked)
+      case 'approval-answer':
+        this.#answered(body.id)
         return body
-      }
+      case 'tool-unknown':
+        if (body.asks) this.#asked.set(body.id, this.#now())
+        else if (body.answer) this.#answered(body.id)
+        return body
       case 'tool-result': {
         const started = this.#started.get(body.id)
         if (started === undefined) return body
@@ -256,7 +295,6 @@ export class ToolClock {
       }
       case 'run-queued':
       case 'run-start':
-      case 'tool-unknown':
       case 'text-delta':
       case 'reasoning-delta':
       case 'agent-transfer':
@@ -270,36 +308,10 @@ export class ToolClock {
         return body
     }
   }
-}
 
-/** Events that arise outside the main loop, such as a repair reported while a model call is under way. */
-export class Outbox<T> {
-  #items: T[] = []
-  #wake: () => void = () => {}
-
-  put(item: T): void {
-    this.#items.push(item)
-    this.#wake()
-  }
-
-  /** Resolves `ready` although there is nothing to take. */
-  wakeUp(): void {
-    this.#wake()
-  }
-
-  /** Takes everything that has arrived. */
-  take(): T[] {
-    const taken = this.#items
-    this.#items = []
-    return taken
-  }
-
-  /** Resolves as soon as there is something to take. */
-  ready(): Promise<void> {
-    if (this.#items.length > 0) return Promise.resolve()
-    return new Promise(resolve => {
-      this.#wake = resolve
-    })
+  #answered(id: string): void {
+    const [started, asked] = [this.#started.get(id), this.#asked.get(id)]
+    if (started !== undefined && asked !== undefined) this.#started.set(id, started + this.#now() - asked)
   }
 }
 
@@ -321,9 +333,16 @@ export interface GateParts {
   lease: Lease
   /** Whether the message of the run is stored already. */
   hasAppended: boolean
+  ledger?: CallRecords | undefined
 }
 
-export function gateAppends({ store, recorder, lease, ...opened }: GateParts): AppendGate {
+/** Records the tool calls of messages, in one write with them. */
+interface CallRecords {
+  changesFor(message: Message): ToolCallChange[]
+  stored(changes: readonly ToolCallChange[], places: readonly ToolCallPlace[]): void
+}
+
+export function gateAppends({ store, recorder, lease, ledger, ...opened }: GateParts): AppendGate {
   const underWay = new Set<Promise<unknown>>()
   let sealed = false
   let { hasAppended } = opened
@@ -341,10 +360,13 @@ export function gateAppends({ store, recorder, lease, ...opened }: GateParts): A
     options: AppendOptions,
   ): Promise<{ seq: number }> => {
     const { fence, stateDelta } = options
-    const { seq } =
-      fence === lease.fence
-        ? await recorder.append({ message, ...defined({ stateDelta }) })
-        : await store.appendMessage(key, message, options)
+    const isOwn = fence === lease.fence
+    const calls = isOwn ? (ledger?.changesFor(message) ?? []) : []
+    const saved: SavedStep = isOwn
+      ? await recorder.append({ message, calls, ...defined({ stateDelta }) })
+      : await store.appendMessage(key, message, options)
+    ledger?.stored(calls, saved.calls ?? [])
+    const { seq } = saved
     invariant(seq !== undefined, 'a stored message has a number')
     hasAppended = true
     return { seq }

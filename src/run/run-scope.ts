@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Event } from '../adk/sdk.js'
 import type { HistoryCut, Session } from '../session/message.js'
 import type { Observation } from '../session/session-store.js'
+import type { CallLedger } from '../session/tool-calls.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome } from '../tool.js'
 import type { EventReader } from './event-reader.js'
@@ -9,7 +10,7 @@ import type { PendingApproval } from './run-approvals.js'
 import type { Counted, RunEventBody, SentRequest } from './run-event.js'
 import type { RunLimits } from './run-limits.js'
 import type { RunPlugin } from './run-plugin.js'
-import type { Outbox, RunRecorder } from './run-recorder.js'
+import type { RunRecorder } from './run-recorder.js'
 
 /**
  * What a run offers to the code that works inside it, nested agents included. ADK's nested runners have no
@@ -24,6 +25,8 @@ export interface RunScope {
   readonly model?: string | undefined
   /** Requests a person's approval of a tool call. */
   approve(call: PendingApproval, signal: AbortSignal): Promise<ApprovalOutcome>
+  /** Records the run's tool calls, where the store can. */
+  readonly ledger?: CallLedger | undefined
   /** Whether a request of ADK's belongs to the run itself; otherwise a nested agent made it. */
   isOwnRequest(request: object): boolean
   /** Keeps a request and returns its number within the run. */
@@ -57,7 +60,7 @@ export function reportLoaded({ key, messages, totalMessages, cut }: Session): vo
 }
 
 /** The parts of a run that its scope reports to. */
-export interface ScopeParts extends Pick<RunScope, 'models' | 'sessionId' | 'model' | 'approve'> {
+export interface ScopeParts extends Pick<RunScope, 'models' | 'sessionId' | 'model' | 'approve' | 'ledger'> {
   plugin: RunPlugin
   recorder: RunRecorder
   reader: EventReader
@@ -70,13 +73,14 @@ export interface ScopeParts extends Pick<RunScope, 'models' | 'sessionId' | 'mod
 /** The scope of one run: turns what the model layer reports into events and records of the run. */
 export function createScope({ plugin, recorder, reader, limits, emit, ...parts }: ScopeParts): RunScope {
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
-  const { models, sessionId, model, approve, observeRequest } = parts
+  const { models, sessionId, model, approve, ledger, observeRequest } = parts
   return {
     models,
     runId: recorder.runId,
     sessionId,
     model,
     approve,
+    ledger,
     isOwnRequest: request => plugin.owns(request),
     requestSent: request => {
       observeRequest?.(recorder.runId, request)
@@ -104,6 +108,37 @@ export function createScope({ plugin, recorder, reader, limits, emit, ...parts }
     get wrapUpGranted() {
       return limits.wrapUpGranted
     },
+  }
+}
+
+/** Events that arise outside the main loop, such as a repair reported while a model call is under way. */
+export class Outbox<T> {
+  #items: T[] = []
+  #wake: () => void = () => {}
+
+  put(item: T): void {
+    this.#items.push(item)
+    this.#wake()
+  }
+
+  /** Resolves `ready` although there is nothing to take. */
+  wakeUp(): void {
+    this.#wake()
+  }
+
+  /** Takes everything that has arrived. */
+  take(): T[] {
+    const taken = this.#items
+    this.#items = []
+    return taken
+  }
+
+  /** Resolves as soon as there is something to take. */
+  ready(): Promise<void> {
+    if (this.#items.length > 0) return Promise.resolve()
+    return new Promise(resolve => {
+      this.#wake = resolve
+    })
   }
 }
 

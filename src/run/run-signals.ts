@@ -4,6 +4,7 @@ import type { SessionKey } from '../session/message.js'
 import type { RunSignal, RunStore, RunSummary } from '../session/run-store.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { answerUnknown } from './close-calls.js'
 import { storedEvents } from './interrupted-runs.js'
 import { askPerson, type OnApproval } from './run-approvals.js'
 import type { RunEvent } from './run-event.js'
@@ -107,13 +108,16 @@ async function endQueued({ runs }: SessionStore, { runId, key, lastSeq }: RunSum
 
 /** Answers a call that waits in a run of another process. Fails when none waits under that id. */
 export async function answerStored(
-  { runs }: SessionStore,
+  store: SessionStore,
   runId: string,
   callId: string,
   answer: ApprovalAnswer | OutcomeAnswer,
 ): Promise<void> {
+  const { runs } = store
   const asked = await openRequest(runs, runId, callId)
   const isOutcome = answer === 'happened' || answer === 'run' || answer === 'leave'
+  const run = isOutcome && asked === undefined ? await runs.findRun(runId) : undefined
+  if (run?.finished && isOutcome && (await answerUnknown(store, run, callId, answer))) return
   if (asked === undefined || (asked === 'outcome') !== isOutcome) throw nothingWaits(runId, callId)
   await runs.sendSignal(
     runId,

@@ -147,7 +147,7 @@ export class Runs {
       this.#workers?.work(run.key)
       return false
     }
-    const isEnded = await markIfInterrupted(this.#host.store, run)
+    const isEnded = await markIfInterrupted(this.#host.store, run, this.#host)
     if (isEnded)
       this.#host.logger.warn('A run was marked as interrupted: its process is gone', {
         runId: run.runId,
@@ -314,7 +314,7 @@ export class Runs {
 
   /** Ends a run that was begun by a process that is gone; the lease of its session is held. */
   async #endUnder(lease: Lease, run: RunSummary): Promise<void> {
-    await markIfInterrupted(this.#host.store, run, lease)
+    await markIfInterrupted(this.#host.store, run, { ...this.#host, held: lease })
   }
 
   /** Runs that were accepted here and begun or stopped elsewhere: nothing is left to do for them here. */

@@ -1,5 +1,6 @@
 /** The half of the runtime that needs ADK: joins agents, models, tools, sessions and observers for its runs. */
 
+import { adoptTools } from '../adk/agent/adopt-tools.js'
 import { type AgentDefinition, buildAgent, resolveAgentModels } from '../adk/agent/build-agent.js'
 import { type BaseAgent, isAgentTool, isLlmAgent, setLogger } from '../adk/sdk.js'
 import {
@@ -19,7 +20,7 @@ import { Runs } from '../run/run.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { RunFollower } from '../run/run-follower.js'
 import type { RunHost } from '../run/run-host.js'
-import { reportLoaded } from '../run/run-scope.js'
+import { reportLoaded, runScope } from '../run/run-scope.js'
 import { OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionStore } from '../session/session-store.js'
 import { firstReference, ModelRoutes, referenceOf } from './model-routes.js'
@@ -63,6 +64,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     maxAnswerLength: options.history?.maxAnswerLength,
   })
   const rootAgent = makeRootAgent(options, models, tools)
+  const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger)
   const observers = [
     ...(logger === silentLogger ? [] : [logRuns(logger)]),
     ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
@@ -77,6 +79,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     adk: options.adk ?? {},
     maxRunning: options.runs?.maxRunning,
     approvalTimeoutMs: options.tools?.approvalTimeoutMs,
+    tools: { ...adopted, effects: options.tools?.effects },
     openingMessage,
     contentOf,
     sessionService: (gated, lease, hooks) =>

@@ -32,6 +32,7 @@ export async function gatherTools(
     keepOutputs,
     approvalTimeoutMs,
     outputLimitTokens,
+    effects: _effects,
     ...rest
   } = tools
   const own = await makeBuiltIn(builtIn, namedTools(options.agent as AgentConfig | undefined), {

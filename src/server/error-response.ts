@@ -124,6 +124,7 @@ const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
   'provider-stream': [502, 'The model’s answer was truncated'],
   'run-interrupted': [400, 'The run was interrupted'],
   'run-not-found': [404, 'There is no such run'],
+  'tool-outcome-unknown': [400, 'It is not known whether a tool call took effect'],
   aborted: [400, 'Stopped'],
   unsupported: [501, 'Not supported'],
   internal: [500, 'Internal error'],

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { OUTCOME_UNKNOWN } from '../../base/markers.js'
 import type { ApprovalOutcome, ToolContext } from '../../tool.js'
 import { defineTool, type Tool } from '../../tool.js'
 import type { Context } from '../sdk.js'
@@ -217,7 +218,9 @@ describe('being stopped', () => {
         })
       })
     const result = await run(returning(0, { execute, timeoutMs: 5 }))
-    expect(result).toEqual({ error: 'Tool "t" did not answer within 5 ms and was stopped.' })
+    expect(result).toEqual({
+      error: `Tool "t" did not answer within 5 ms and was stopped. ${OUTCOME_UNKNOWN}`,
+    })
     expect(heard).toBe(true)
   })
 
@@ -253,7 +256,7 @@ describe('limits of time', () => {
     }
     const tool = returning(0, { execute, timeoutMs: Number.POSITIVE_INFINITY })
     expect(await run(tool, {}, {}, stop.signal)).toEqual({
-      error: 'Tool "t" was stopped before it answered, because the run was stopped.',
+      error: `Tool "t" was stopped before it answered, because the run was stopped. ${OUTCOME_UNKNOWN}`,
     })
   })
 
@@ -427,6 +430,8 @@ test('a tool sees its session and may use its state', async () => {
   }
   expect(await run(returning(0, { execute }))).toEqual({
     callId: 'call-1',
+    idempotencyKey: expect.stringMatching(/^[0-9a-f]{32}$/),
+    attempt: 1,
     sessionId: 's1',
     userId: 'ann',
     agentName: 'agent',

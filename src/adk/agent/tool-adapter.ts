@@ -1,10 +1,11 @@
 import { setMaxListeners } from 'node:events'
-import { z } from 'zod'
 import { isRecord } from '../../base/is-record.js'
 import { toJson } from '../../base/json.js'
+import { OUTCOME_UNKNOWN } from '../../base/markers.js'
 import { AgentError, checkArgument, checkOptions, messageOf } from '../../errors.js'
 import { shortenOutput } from '../../session/shorten-output.js'
-import type { JsonSchema, StandardSchema, Tool, ToolContext, ToolParameters } from '../../tool.js'
+import type { BegunCall, CallEnd, LedgerTool } from '../../session/tool-calls.js'
+import type { Tool, ToolContext, VerifyContext } from '../../tool.js'
 import { withoutInheritedNames } from '../adk-quirks.js'
 import {
   BaseTool,
@@ -13,14 +14,17 @@ import {
   type RunAsyncToolRequest,
   type ToolProcessLlmRequest,
 } from '../sdk.js'
+import { beginCall, type LedgerOf } from './adopt-tools.js'
 import {
   type Approve,
+  type CallContext,
   checkTimeLimit,
   type EarlyResult,
   refusalOf,
   runInBatch,
   startTimeLimit,
 } from './tool-approval.js'
+import { type CheckedParameters, checkedParameters, copyOf } from './tool-parameters.js'
 
 export interface ToolAdapterOptions {
   /** Results over this are shortened, with a marker. Default 16,000. */
@@ -65,6 +69,7 @@ export class ToolAdapter extends BaseTool {
   readonly tool: Tool
   readonly #parameters: CheckedParameters
   readonly #options: ToolAdapterOptions
+  #ledgerOf: LedgerOf = () => undefined
 
   constructor(tool: Tool, options: ToolAdapterOptions = {}) {
     checkArgument(
@@ -81,6 +86,21 @@ export class ToolAdapter extends BaseTool {
     this.#options = options
   }
 
+  /** Records calls in the ledger of the run that makes them, if there is one. */
+  useLedger(ledgerOf: LedgerOf): void {
+    this.#ledgerOf = ledgerOf
+  }
+
+  /** What the ledger of a run needs to know of the tool. */
+  get ledgerTool(): LedgerTool {
+    const { effect = 'once', onUnknown, verify } = this.tool
+    return {
+      effect,
+      onUnknown,
+      ...(verify ? { verify: (args, context) => this.#verify(args, context) } : {}),
+    }
+  }
+
   override _getDeclaration(): FunctionDeclaration {
     const { name, description } = this.tool
     return { name, description, parametersJsonSchema: this.#parameters.jsonSchema }
@@ -93,8 +113,12 @@ export class ToolAdapter extends BaseTool {
 
   /** A tool that asks nobody and may be repeated may run while its neighbours do. */
   get runsBesideOthers(): boolean {
-    const { effect = 'once', needsApproval = false } = this.tool
-    return effect !== 'once' && needsApproval === false
+    return this.#effect !== 'once' && (this.tool.needsApproval ?? false) === false
+  }
+
+  get #effect() {
+    const own = this.ledgerTool
+    return this.#ledgerOf()?.policyOf(this.name, own)?.effect ?? own.effect
   }
 
   override async runAsync({ args, toolContext }: RunAsyncToolRequest): Promise<unknown> {
@@ -116,72 +140,117 @@ export class ToolAdapter extends BaseTool {
     return { result, stateWrites }
   }
 
-  async #run(args: unknown, toolContext: Context, context: Omit<ToolContext, 'signal'>): Promise<unknown> {
+  async #run(args: Record<string, unknown>, toolContext: Context, context: UnsignalledContext) {
     const checked = await this.#parameters.validate(args)
     if ('problem' in checked) {
       return { error: `Invalid arguments for tool "${this.name}": ${checked.problem}` }
     }
-    const result = await this.#execute(checked.args as Record<string, unknown>, toolContext, context)
-    return this.#shortened(result, context)
+    const call = { given: copyOf(args) as typeof args, args: checked.args as typeof args, toolContext }
+    const { result, end, begun } = await this.#execute(call, context)
+    const shown = await this.#shortened(result, context)
+    // Stored before ADK gets it: a call that has run is not run again, whatever happens to this process.
+    await begun?.end(end, shown)
+    return shown
   }
 
-  async #execute(
-    args: Record<string, unknown>,
-    toolContext: Context,
-    context: Omit<ToolContext, 'signal'>,
-  ): Promise<unknown> {
-    const notRun = { error: `Tool "${this.name}" was not run: the run was stopped.` }
-    if (toolContext.abortSignal?.aborted) return notRun
+  async #execute(call: AdapterCall, context: UnsignalledContext): Promise<Execution> {
+    const { abortSignal } = call.toolContext
+    if (abortSignal?.aborted)
+      return { result: { error: `Tool "${this.name}" was not run: the run was stopped.` }, end: 'failed' }
     const timeoutMs = this.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS
     const stop = new AbortController()
-    const aborted = () => stop.abort(toolContext.abortSignal?.reason)
+    const aborted = () => stop.abort(abortSignal?.reason)
     // One listener for each tool that runs: their number is not a leak.
-    if (toolContext.abortSignal) setMaxListeners(0, toolContext.abortSignal)
-    toolContext.abortSignal?.addEventListener('abort', aborted, { once: true })
-    let hasBegun = false
+    if (abortSignal) setMaxListeners(0, abortSignal)
+    abortSignal?.addEventListener('abort', aborted, { once: true })
+    let begun: BegunCall | undefined
     let timer: NodeJS.Timeout | undefined
     // The tool's time begins when it does: a person who thinks about it does not use it up.
-    const begin = () => {
-      hasBegun = true
+    const begin = (started: BegunCall) => {
+      begun = started
       timer = startTimeLimit(() => stop.abort(TIMED_OUT), timeoutMs)
     }
     try {
-      const work = this.#approvedExecute(args, untilStopped(context, stop.signal), begin)
-      return await Promise.race([work, whenStopped(stop.signal, this.name, timeoutMs, () => hasBegun)])
+      const work = this.#approvedExecute(call, untilStopped(context, stop.signal), begin)
+      const stopped = whenStopped(stop.signal, () => this.#stoppedText(stop.signal, timeoutMs, begun))
+      const ended = await Promise.race([work.then(result => ({ result, end: 'done' as const })), stopped])
+      return { ...ended, begun }
     } catch (error) {
-      return { error: messageOf(error) }
+      // A tool that was stopped often ends with an error of its own: that says nothing about its effect.
+      return { result: { error: messageOf(error) }, end: stop.signal.aborted ? 'unknown' : 'failed', begun }
     } finally {
       clearTimeout(timer)
-      toolContext.abortSignal?.removeEventListener('abort', aborted)
+      abortSignal?.removeEventListener('abort', aborted)
     }
   }
 
   async #approvedExecute(
-    args: Record<string, unknown>,
-    context: ToolContext,
-    begin: () => void,
+    { given, args, toolContext }: AdapterCall,
+    context: CallContext,
+    begin: (begun: BegunCall) => void,
   ): Promise<unknown> {
     const { approve, approvalTimeoutMs = DEFAULT_APPROVAL_TIMEOUT_MS } = this.#options
     const refusal = await refusalOf({ tool: this.tool, args, context }, { approve, approvalTimeoutMs })
     if (refusal !== undefined) return { error: refusal }
     // The run may have been stopped while its answer was on the way.
     context.signal.throwIfAborted()
-    begin()
-    return this.tool.execute(args, context)
+    const { callId, agentName, signal } = context
+    const call = { callId, tool: this.name, args: given, author: agentName, own: this.ledgerTool, signal }
+    const begun = await beginCall(this.#ledgerOf(), call, toolContext)
+    if ('answer' in begun) return begun.answer
+    if (signal.aborted) {
+      await begun.end('failed', { error: `Tool "${this.name}" was not run: the run was stopped.` })
+      signal.throwIfAborted()
+    }
+    begin(begun)
+    const { idempotencyKey, attempt } = begun
+    return this.tool.execute(args, { ...context, idempotencyKey, attempt })
   }
 
-  async #shortened(result: unknown, context: Omit<ToolContext, 'signal'>): Promise<Record<string, unknown>> {
+  /** The result of a tool that is stopped before it answers. */
+  #stoppedText(signal: AbortSignal, timeoutMs: number, begun: BegunCall | undefined): string {
+    if (!begun) return `Tool "${this.name}" was not run: the run was stopped.`
+    const stopped =
+      signal.reason === TIMED_OUT
+        ? `Tool "${this.name}" did not answer within ${timeoutMs} ms and was stopped.`
+        : `Tool "${this.name}" was stopped before it answered, because the run was stopped.`
+    return this.#effect === 'once' ? `${stopped} ${OUTCOME_UNKNOWN}` : stopped
+  }
+
+  /** Asks the tool whether a call took effect, for as long as the tool itself may take. */
+  async #verify(
+    given: Record<string, unknown>,
+    context: VerifyContext,
+  ): Promise<Record<string, unknown> | undefined> {
+    const checked = await this.#parameters.validate(given)
+    if ('problem' in checked) throw new AgentError('invalid-argument', checked.problem)
+    const over = new AbortController()
+    const signal = AbortSignal.any([context.signal, over.signal])
+    const timer = startTimeLimit(() => over.abort(), this.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS)
+    try {
+      const args = checked.args as Record<string, unknown>
+      const asked = Promise.resolve(this.tool.verify?.(args, { ...context, signal }))
+      const stopped = whenStopped(signal, () => 'it was stopped before it answered')
+      const found = await Promise.race([asked.then(result => ({ result, end: 'done' as const })), stopped])
+      if (found.end === 'unknown') throw new AgentError('aborted', found.result.error)
+      return found.result === undefined ? undefined : await this.#shortened(found.result)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #shortened(result: unknown, context?: UnsignalledContext): Promise<Record<string, unknown>> {
     const json = toJson(asObject(result))
     const limitTokens = this.#options.outputLimitTokens ?? DEFAULT_OUTPUT_LIMIT_TOKENS
     let shorter = shortenOutput(json, limitTokens)
-    if (shorter !== json && this.#options.keepWhole) {
+    if (shorter !== json && this.#options.keepWhole && context) {
       shorter = shortenOutput(json, limitTokens, await this.#wholeNote(json, context))
     }
     return JSON.parse(shorter) as Record<string, unknown>
   }
 
   /** Where the whole output is, for the marker in the shortened one. Losing it does not lose the rest. */
-  async #wholeNote(json: string, { callId, sessionId, userId, agentName }: Omit<ToolContext, 'signal'>) {
+  async #wholeNote(json: string, { callId, sessionId, userId, agentName }: UnsignalledContext) {
     try {
       const owner = { sessionId, userId, agentName }
       const reference = await this.#options.keepWhole?.(callId, this.name, json, owner)
@@ -197,27 +266,35 @@ const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000
 const DEFAULT_OUTPUT_LIMIT_TOKENS = 16_000
 const TIMED_OUT = Symbol('timed out')
 
-/** The result of a tool that is stopped before it answers; it is never returned while the tool may continue. */
+/** What a tool gets before its call has begun. */
+type UnsignalledContext = Omit<CallContext, 'signal'>
+
+/** A call as the model gave its arguments, and as the tool gets them. */
+interface AdapterCall {
+  readonly given: Record<string, unknown>
+  readonly args: Record<string, unknown>
+  readonly toolContext: Context
+}
+
+interface Execution {
+  readonly result: unknown
+  readonly end: CallEnd
+  readonly begun?: BegunCall | undefined
+}
+
+/** Resolves when a tool is stopped; never while it may continue. */
 function whenStopped(
   signal: AbortSignal,
-  name: string,
-  timeoutMs: number,
-  hasBegun: () => boolean,
-): Promise<unknown> {
+  text: () => string,
+): Promise<{ result: { error: string }; end: 'unknown' }> {
   return new Promise(resolve => {
-    const stopped = () => {
-      const timedOut = `Tool "${name}" did not answer within ${timeoutMs} ms and was stopped.`
-      const aborted = hasBegun()
-        ? `Tool "${name}" was stopped before it answered, because the run was stopped.`
-        : `Tool "${name}" was not run: the run was stopped.`
-      resolve({ error: signal.reason === TIMED_OUT ? timedOut : aborted })
-    }
+    const stopped = () => resolve({ result: { error: text() }, end: 'unknown' })
     signal.addEventListener('abort', stopped, { once: true })
   })
 }
 
 /** What the tool may do while it runs. Nobody waits for what a stopped tool still does, so it leaves no trace. */
-function untilStopped(context: Omit<ToolContext, 'signal'>, signal: AbortSignal): ToolContext {
+function untilStopped(context: UnsignalledContext, signal: AbortSignal): CallContext {
   const { state } = context
   const set = (key: string, value: unknown) => {
     // ADK loses this key when it merges the state of several calls, so it is refused in all cases.
@@ -235,7 +312,7 @@ function isToolAdapter(tool: object): tool is ToolAdapter {
   return tool instanceof ToolAdapter
 }
 
-function contextOf(context: Context): Omit<ToolContext, 'signal'> {
+function contextOf(context: Context): UnsignalledContext {
   if (context.actions) withoutInheritedNames(context.actions.stateDelta)
   return {
     callId: context.functionCallId ?? '',
@@ -256,108 +333,4 @@ function asObject(result: unknown): unknown {
   const data: unknown = JSON.parse(toJson(result))
   if (Array.isArray(data)) return { results: data }
   return typeof data === 'object' && data !== null ? data : { result: data }
-}
-
-/** The parameters of a tool: their declaration for the model, and the check of its arguments. */
-interface CheckedParameters {
-  readonly jsonSchema: JsonSchema
-  validate(args: unknown): Promise<{ args: unknown } | { problem: string }>
-}
-
-/** Understands a JSON schema and anything that follows Standard Schema, Zod first of all. */
-function checkedParameters(parameters: ToolParameters): CheckedParameters {
-  if ('~standard' in parameters) {
-    const schema = parameters as StandardSchema
-    return { jsonSchema: withoutDialect(describe(schema)), validate: args => validateWith(schema, args) }
-  }
-  const schema = toStandardSchema(parameters)
-  return { jsonSchema: withoutDialect(parameters), validate: args => validateWith(schema, args) }
-}
-
-/** Schemas of recent libraries describe themselves; Zod 4 of any release is described by Zod. */
-function describe(schema: StandardSchema): JsonSchema {
-  const { jsonSchema } = schema['~standard'] as StandardSchema['~standard'] & SelfDescription
-  if (jsonSchema) return jsonSchema.input({ target: 'draft-2020-12' })
-  if (schema instanceof z.ZodType) return z.toJSONSchema(schema, { io: 'input' })
-  // A schema that cannot be described still checks; the model goes by the tool's description.
-  return { type: 'object' }
-}
-
-interface SelfDescription {
-  readonly jsonSchema?: { input(options: { target: string }): JsonSchema }
-}
-
-/** Zod cannot express every JSON schema (conditions, negations); those are only checked to be objects. */
-function toStandardSchema(schema: JsonSchema): StandardSchema {
-  try {
-    return z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
-  } catch {
-    return z.looseObject({})
-  }
-}
-
-async function validateWith(
-  schema: StandardSchema,
-  args: unknown,
-): Promise<{ args: unknown } | { problem: string }> {
-  const copy = copyOf(args)
-  const bare = withoutPrototypes(copy)
-  try {
-    const result = await schema['~standard'].validate(copy)
-    if (!result.issues) return lostPrototypeKey(copy, result.value) ?? { args: result.value }
-    const problems = result.issues.map(issue => {
-      const path = (issue.path ?? []).map(pathKey).join('.')
-      return path === '' ? issue.message : `${path}: ${issue.message}`
-    })
-    return { problem: problems.join('; ') }
-  } catch (error) {
-    return { problem: messageOf(error) }
-  } finally {
-    for (const object of bare) Object.setPrototypeOf(object, Object.prototype)
-  }
-}
-
-/**
- * Takes the prototype of every plain object below a value, in place, and returns those objects. Schemas read
- * `args.constructor` and find the inherited function where the model gave no such argument.
- */
-function withoutPrototypes(value: unknown, found: object[] = []): object[] {
-  if (Array.isArray(value)) for (const item of value) withoutPrototypes(item, found)
-  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
-    return found
-  Object.setPrototypeOf(value, null)
-  found.push(value)
-  for (const item of Object.values(value)) withoutPrototypes(item, found)
-  return found
-}
-
-/** Zod leaves `__proto__` out of what it returns; the model gets an error instead. */
-function lostPrototypeKey(args: unknown, checked: unknown): { problem: string } | undefined {
-  if (!hasPrototypeKey(args) || hasPrototypeKey(checked)) return undefined
-  return { problem: '"__proto__" cannot be the name of an argument' }
-}
-
-function hasPrototypeKey(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, '__proto__')
-}
-
-/** A tool may change what it is given, and ADK keeps the arguments of a call for the next request. */
-function copyOf(args: unknown): unknown {
-  try {
-    return structuredClone(args)
-  } catch {
-    // Arguments of a model are JSON; another caller's may hold a function, which has no copy.
-    return args
-  }
-}
-
-function pathKey(segment: unknown): string {
-  return typeof segment === 'object' && segment !== null && 'key' in segment
-    ? String(segment.key)
-    : String(segment)
-}
-
-function withoutDialect(schema: JsonSchema): JsonSchema {
-  const { $schema: _dialect, ...rest } = schema
-  return rest
 }

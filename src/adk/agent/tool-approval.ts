@@ -1,13 +1,17 @@
+import { RUN_PLUGIN } from '../../base/names.js'
 import { AgentError, messageOf } from '../../errors.js'
 import { APPROVALS_STATE_KEY, type ApprovalOutcome, type Tool, type ToolContext } from '../../tool.js'
 import { BasePlugin, type Context, type Event, type FunctionCall, isLlmAgent } from '../sdk.js'
+
+/** What is known of a call before it begins. */
+export type CallContext = Omit<ToolContext, 'idempotencyKey' | 'attempt'>
 
 /** A call that waits for a person. */
 export interface ApprovalRequest {
   tool: Tool
   args: Record<string, unknown>
   /** `signal` is aborted when the run is stopped or the time for an answer is over. */
-  context: ToolContext
+  context: CallContext
 }
 
 /** Asks a person. `true` means once, `false` means no. */
@@ -35,7 +39,7 @@ export async function refusalOf(request: ApprovalRequest, seam: ApprovalSeam): P
   return outcome === 'once' || outcome === 'always' ? undefined : refusalText(tool.name, outcome, seam)
 }
 
-function approvedTools(context: ToolContext): string[] {
+function approvedTools(context: CallContext): string[] {
   const names = context.state.get(APPROVALS_STATE_KEY)
   return Array.isArray(names) ? names.filter(name => typeof name === 'string') : []
 }
@@ -156,7 +160,8 @@ export function runInBatch(
   return batch.get(callId)
 }
 
-function findCallEvent(context: Context, callId: string): Event | undefined {
+/** The event that holds a call, as its agent sees it. */
+export function findCallEvent(context: Context, callId: string): Event | undefined {
   // Outside a runner (a test, another host) there may be no invocation to look into.
   const invocation = context.invocationContext
   // Parallel agents share the session and do not see each other's ids, so they may use the same ones.
@@ -191,5 +196,8 @@ function isWatched(context: Context): boolean {
   // ADK keeps its plugins private; without the list nothing is known, and nothing is started early.
   const plugins = (pluginManager as unknown as { plugins?: Iterable<BasePlugin> }).plugins
   if (!plugins) return true
-  return [...plugins].some(plugin => plugin.beforeToolCallback !== BasePlugin.prototype.beforeToolCallback)
+  return [...plugins].some(
+    plugin =>
+      plugin.name !== RUN_PLUGIN && plugin.beforeToolCallback !== BasePlugin.prototype.beforeToolCallback,
+  )
 }

@@ -41,6 +41,7 @@ const TITLES: Readonly<Record<string, string>> = {
   'context-overflow': 'The chat is too long for this model',
   'history-illegal': 'The history breaks the rules of this model',
   'run-interrupted': 'The answer was interrupted',
+  'tool-outcome-unknown': 'An earlier action may have happened',
   'session-busy': 'The chat is busy',
   'store-unavailable': 'The database does not answer',
   'invalid-config': 'A setting is wrong',

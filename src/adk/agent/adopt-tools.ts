@@ -1,0 +1,188 @@
+/**
+ * Tools as the ledger of a run sees them. Each tool of an agent tree is adopted once: a call that is made inside a run
+ * is recorded before it is executed, and its result before ADK gets it. Outside a run nothing changes.
+ *
+ * ADK's own tools get a wrapper of `runAsync`. It is installed on the instance, because some of them are shared by the
+ * whole process, and finds the run of each call by itself.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { isRecord } from '../../base/is-record.js'
+import { toJsonData } from '../../base/json.js'
+import { isAdkTool } from '../../base/names.js'
+import { stableJson } from '../../base/stable-json.js'
+import { messageOf } from '../../errors.js'
+import type { BegunCall, CallBegin, CallLedger, LedgerTool } from '../../session/tool-calls.js'
+import {
+  type BaseAgent,
+  type BaseTool,
+  type BaseToolset,
+  type Context,
+  isAgentTool,
+  isBaseTool,
+  isBaseToolset,
+  isLlmAgent,
+  type RunAsyncToolRequest,
+} from '../sdk.js'
+import { findCallEvent } from './tool-approval.js'
+
+/** The ledger of the run that the current code belongs to. */
+export type LedgerOf = () => CallLedger | undefined
+
+/** A tool that records its calls itself. */
+interface RecordingTool extends BaseTool {
+  readonly ledgerTool: LedgerTool
+  useLedger(ledgerOf: LedgerOf): void
+}
+
+/** The adopted tools of an agent tree. */
+export interface AdoptedTools {
+  /** Adopts a tool that was not part of the tree. */
+  adopt(tool: BaseTool): void
+  /** A tool of an agent by its name, as far as it is known. */
+  find(agentName: string, tool: string): LedgerTool
+}
+
+/** Adopts every tool of a tree of agents, those of nested agents and of toolsets included. */
+export function adoptTools(root: BaseAgent, ledgerOf: LedgerOf): AdoptedTools {
+  const agents = new Map<string, ToolUnion[]>()
+  const adopt = (tool: BaseTool) => adoptTool(tool, ledgerOf)
+  const visited = new Set<BaseAgent>()
+  const visit = (agent: BaseAgent): void => {
+    if (visited.has(agent)) return
+    visited.add(agent)
+    if (isLlmAgent(agent)) {
+      const tools = agent.tools as ToolUnion[]
+      agents.set(agent.name, tools)
+      for (const tool of tools) {
+        if (isBaseToolset(tool)) adoptToolset(tool, ledgerOf)
+        else if (isBaseTool(tool)) adopt(tool)
+        if (isAgentTool(tool)) visit((tool as unknown as { agent: BaseAgent }).agent)
+      }
+    }
+    for (const child of agent.subAgents) visit(child)
+  }
+  visit(root)
+  return {
+    adopt,
+    find: (agentName, name) => {
+      const tools = (agents.get(agentName) ?? []).flatMap(tool =>
+        isBaseToolset(tool) ? (offered.get(tool) ?? []) : [tool],
+      )
+      const tool = tools.find(each => each.name === name)
+      return tool ? ledgerToolOf(tool) : {}
+    },
+  }
+}
+
+type ToolUnion = BaseTool | BaseToolset
+
+/** What each toolset has offered last. */
+const offered = new WeakMap<BaseToolset, readonly BaseTool[]>()
+const adopted = new WeakSet<object>()
+
+function adoptToolset(toolset: BaseToolset, ledgerOf: LedgerOf): void {
+  if (adopted.has(toolset)) return
+  adopted.add(toolset)
+  const getTools = toolset.getTools.bind(toolset)
+  toolset.getTools = async context => {
+    const tools = await getTools(context)
+    for (const tool of tools) adoptTool(tool, ledgerOf)
+    offered.set(toolset, tools)
+    return tools
+  }
+}
+
+function adoptTool(tool: BaseTool, ledgerOf: LedgerOf): void {
+  if (adopted.has(tool) || isAdkTool(tool.name)) return
+  adopted.add(tool)
+  if (isRecording(tool)) tool.useLedger(ledgerOf)
+  else wrap(tool, ledgerOf)
+}
+
+function isRecording(tool: BaseTool): tool is RecordingTool {
+  return 'useLedger' in tool && 'ledgerTool' in tool
+}
+
+/** ADK's mark of a tool that runs a node of a workflow. */
+const NODE_TOOL = Symbol.for('google.adk.workflow.nodeTool')
+
+function ledgerToolOf(tool: BaseTool): LedgerTool {
+  if (isRecording(tool)) return tool.ledgerTool
+  if (isAgentTool(tool) || !isBaseTool(tool) || NODE_TOOL in tool) return { isContainer: true }
+  const { readOnlyHint, idempotentHint } = mcpHints(tool)
+  return { effect: readOnlyHint ? 'read' : idempotentHint ? 'idempotent' : 'once' }
+}
+
+/** ADK keeps what an MCP server says of a tool in a field that it declares private. */
+function mcpHints(tool: BaseTool): { readOnlyHint?: unknown; idempotentHint?: unknown } {
+  const described: unknown = Reflect.get(tool, 'mcpTool')
+  const hints: unknown = isRecord(described) ? described.annotations : undefined
+  return isRecord(hints) ? hints : {}
+}
+
+function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
+  const runAsync = tool.runAsync.bind(tool)
+  tool.runAsync = async request => {
+    const ledger = ledgerOf()
+    if (!ledger || (await asksFirst(tool, request))) return runAsync(request)
+    const { args, toolContext } = request
+    const signal = toolContext.abortSignal ?? new AbortController().signal
+    const callId = toolContext.functionCallId ?? ''
+    const author = toolContext.agentName
+    const call = { callId, tool: tool.name, args, author, own: ledgerToolOf(tool), signal }
+    const begun = await beginCall(ledger, call, toolContext)
+    if ('answer' in begun) return begun.answer
+    try {
+      const result = await runAsync(request)
+      const isLater = tool.isLongRunning && (result === undefined || result === null)
+      await (isLater ? begun.end('done') : begun.end('done', asResponse(result)))
+      return result
+    } catch (error) {
+      await begun.end(signal.aborted ? 'unknown' : 'failed', { error: messageOf(error) })
+      throw error
+    }
+  }
+}
+
+/** Whether the tool will ask a person for confirmation, or report a refusal, instead of running. */
+async function asksFirst(tool: BaseTool, { args, toolContext }: RunAsyncToolRequest): Promise<boolean> {
+  if (toolContext.toolConfirmation?.confirmed) return false
+  try {
+    return await tool.checkRequireConfirmation(args, toolContext)
+  } catch {
+    // Wrong arguments, for example: running the tool reports them.
+    return false
+  }
+}
+
+/** As ADK wraps a result for the model. */
+function asResponse(result: unknown): unknown {
+  if (Array.isArray(result)) return toJsonData({ results: result })
+  return toJsonData(typeof result === 'object' && result !== null ? result : { result: result ?? null })
+}
+
+/** Begins a call in the ledger of its run. Without one, the key is made of the call alone. */
+export async function beginCall(
+  ledger: CallLedger | undefined,
+  call: Omit<CallBegin, 'id'>,
+  context: Context,
+): Promise<BegunCall | { readonly answer: Record<string, unknown> }> {
+  const id = `${findCallEvent(context, call.callId)?.id ?? randomUUID()}/${call.callId}`
+  return (await ledger?.begin({ ...call, id })) ?? unrecorded(call, context)
+}
+
+function unrecorded({ tool, args, callId }: Omit<CallBegin, 'id'>, context: Context): BegunCall {
+  const { userId, sessionId } = context
+  return {
+    idempotencyKey: idempotencyKey([userId, sessionId, tool, args, callId]),
+    attempt: 1,
+    end: async () => {},
+  }
+}
+
+function idempotencyKey(facts: readonly unknown[]): string {
+  return createHash('sha256')
+    .update(stableJson(toJsonData(facts)))
+    .digest('hex')
+    .slice(0, 32)
+}

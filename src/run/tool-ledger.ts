@@ -1,0 +1,364 @@
+/**
+ * The ledger of one run's tool calls, so that what was paid for is paid for once:
+ *
+ * - a call is stored with the model's message, before its tool can begin (`intent`);
+ * - a tool that is not read-only begins after `started` is stored, and ADK gets its result after that is stored;
+ * - a call that was stopped after it had begun has an unknown outcome, and so has one whose process ended;
+ * - an equal call that comes while an outcome is unknown has the same idempotency key, and is not executed unless the
+ *   tool's `verify`, a person, or `onUnknown: 'retry'` says so. The unknown call is resolved together with it.
+ */
+import { parseJson } from '../base/json.js'
+import { CALL_NOT_RUN, OUTCOME_UNKNOWN } from '../base/markers.js'
+import { isAdkTool } from '../base/names.js'
+import { AgentError, messageOf } from '../errors.js'
+import {
+  isToolError,
+  type Message,
+  type SessionKey,
+  type ToolCall,
+  toolCallKind,
+} from '../session/message.js'
+import type { ToolCallChange, ToolCallFacts, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
+import {
+  type BegunCall,
+  type CallBegin,
+  type CallEnd,
+  type CallLedger,
+  type CallPolicy,
+  callPolicy,
+  type LedgerTool,
+} from '../session/tool-calls.js'
+import type { OutcomeAnswer } from '../tool.js'
+import { callFacts, callKey } from './call-key.js'
+import { ClosingCalls } from './close-calls.js'
+import { OutcomeDesk } from './run-approvals.js'
+import type { RunEventBody } from './run-event.js'
+import type { RunHost } from './run-host.js'
+import type { RunRecorder } from './run-recorder.js'
+
+/** The run that a ledger belongs to. */
+export interface LedgerRun {
+  key: SessionKey
+  runId: string
+  /** Stores the changes. */
+  recorder: Pick<RunRecorder, 'change'>
+  emit(body: RunEventBody): void
+  /** Ends the run. */
+  fail(error: AgentError): void
+}
+
+type LedgerHost = Pick<RunHost, 'store' | 'tools' | 'logger' | 'approvalTimeoutMs'>
+
+/** One call of the run. */
+interface Entry {
+  readonly id: string
+  readonly facts: ToolCallFacts
+  readonly author: string
+  readonly branch: string
+  policy: CallPolicy
+  /** It is the only call of its message, so its result can be stored with the answer to that message. */
+  readonly isAlone: boolean
+  /** In the store. */
+  place?: ToolCallPlace
+  status: ToolCallRecord['status']
+  hasBegun: boolean
+  /** The number that its idempotency key is made of. */
+  ordinal?: number
+  /** Calls with the same key whose outcome is unknown, and whether it is certain that they had no effect. */
+  twins: readonly ToolCallRecord[]
+  twinsFailed: boolean
+  ended?: { status: CallEnd; result: unknown }
+}
+
+/** The ledger of a run, where its store has one. */
+export function openLedger(host: LedgerHost, run: LedgerRun): ToolLedger | undefined {
+  const { runs } = host.store
+  return runs.saveStep && runs.readCalls ? new ToolLedger(host, run) : undefined
+}
+
+export class ToolLedger implements CallLedger {
+  readonly #host: LedgerHost
+  readonly #run: LedgerRun
+  readonly #entries = new Map<string, Entry>()
+  readonly #desk = new OutcomeDesk()
+  #isSealed = false
+
+  constructor(host: LedgerHost, run: LedgerRun) {
+    this.#host = host
+    this.#run = run
+  }
+
+  policyOf(tool: string, own: LedgerTool): CallPolicy | undefined {
+    return callPolicy(tool, own, this.#host.tools.effects)
+  }
+
+  /** What is stored with a message of the session: its calls, and the ends of the calls that it answers. */
+  changesFor(message: Message): ToolCallChange[] {
+    const items = message.toolCalls ?? []
+    const calls = items.filter(item => toolCallKind(item, message.role) !== 'response')
+    const intents = calls.flatMap(call => this.#intent(message, call, calls.length === 1) ?? [])
+    const answers = items.filter(item => toolCallKind(item, message.role) === 'response')
+    return [...intents, ...answers.flatMap(answer => this.#answered(message, answer) ?? [])]
+  }
+
+  /** The changes are in the store. */
+  stored(changes: readonly ToolCallChange[], places: readonly ToolCallPlace[]): void {
+    changes.forEach(({ id, status, runId }, index) => {
+      const entry = runId === undefined ? this.#entries.get(id) : undefined
+      if (!entry) return
+      const place = places[index]
+      if (place) entry.place = place
+      entry.status = status
+    })
+  }
+
+  /** Answers a question about an unknown outcome; `false` when no call of that id waits. */
+  answer(callId: string, answer: OutcomeAnswer): boolean {
+    return this.#desk.answer(callId, answer)
+  }
+
+  async begin(call: CallBegin): Promise<BegunCall | { answer: Record<string, unknown> } | undefined> {
+    const policy = this.policyOf(call.tool, call.own)
+    if (!policy) return undefined
+    if (this.#isSealed) return { answer: { error: CALL_NOT_RUN } }
+    const entry = this.#entryFor(call, policy)
+    if (policy.effect === 'read') return this.#begun(entry, 1)
+    if (!entry.place) await this.#write([this.#change(entry, 'started')])
+    entry.twins = entry.place?.unknownTwin ? await this.#twinsOf(entry) : []
+    entry.ordinal = entry.twins[0]?.ordinal ?? entry.place?.ordinal ?? 0
+    const answer = entry.twins.length > 0 ? await this.#decide(entry, call) : undefined
+    if (answer) return { answer }
+    if (entry.status !== 'started') await this.#write([this.#change(entry, 'started')])
+    return this.#begun(entry, 1 + attemptsOf(entry.twins))
+  }
+
+  /** No call begins any more, and none changes the ledger. */
+  seal(): void {
+    this.#isSealed = true
+    this.#desk.close()
+  }
+
+  /** The calls that have no answer at the end of the run, once. */
+  close(reason: string): ClosingCalls {
+    const rows = [...this.#entries.values()].map(entry => ({
+      ...entry.facts,
+      id: entry.id,
+      author: entry.author,
+      status: entry.ended?.status ?? entry.status,
+      isNested: entry.branch === NESTED,
+      mayHaveRun: entry.hasBegun,
+      idempotencyKey: this.#keyOf(entry),
+      policy: entry.policy.onUnknown,
+      ...(entry.ended ? { result: entry.ended.result } : {}),
+    }))
+    this.#entries.clear()
+    return new ClosingCalls(rows, reason)
+  }
+
+  #intent(message: Message, call: ToolCall, isAlone: boolean): ToolCallChange | undefined {
+    const { author = '', branch = '' } = message
+    if (isAdkTool(call.name)) return undefined
+    const policy = this.policyOf(call.name, this.#host.tools.find(author, call.name))
+    const id = `${message.id ?? ''}/${call.id}`
+    if (!policy || this.#entries.has(id)) return undefined
+    const args = parseJson(call.input ?? '{}')
+    const facts = callFacts(call.id, call.name, args, policy.effect)
+    const entry = newEntry({ id, facts, author, branch, policy, isAlone })
+    this.#entries.set(id, entry)
+    return this.#change(entry, 'intent')
+  }
+
+  /** The end of a call that is not in the ledger yet: of a read-only tool, or of a call that was not executed. */
+  #answered({ branch = '' }: Message, answer: ToolCall): ToolCallChange | undefined {
+    const entry = [...this.#entries.values()].findLast(
+      ({ facts, status, ...each }) =>
+        facts.callId === answer.id && each.branch === branch && (status === 'intent' || status === 'started'),
+    )
+    if (!entry) return undefined
+    const result = parseJson(answer.output ?? 'null')
+    const status = entry.ended?.status ?? (isToolError(result) ? 'failed' : 'done')
+    return { ...this.#change(entry, status), result }
+  }
+
+  #entryFor({ id, callId, tool, args, author }: CallBegin, policy: CallPolicy): Entry {
+    const known = this.#entries.get(id)
+    if (known && !known.hasBegun) {
+      known.hasBegun = true
+      known.policy = policy
+      return known
+    }
+    // Models may give two calls of a message one id.
+    let free = id
+    for (let number = 2; this.#entries.has(free); number++) free = `${id}#${number}`
+    const facts = callFacts(callId, tool, args, policy.effect)
+    const entry = newEntry({ id: free, facts, author, branch: NESTED, policy, isAlone: false })
+    entry.hasBegun = true
+    this.#entries.set(free, entry)
+    return entry
+  }
+
+  #begun(entry: Entry, attempt: number): BegunCall {
+    return {
+      idempotencyKey: this.#keyOf(entry),
+      attempt,
+      end: (status, result) => this.#end(entry, status, result),
+    }
+  }
+
+  async #end(entry: Entry, given: CallEnd, result: unknown): Promise<void> {
+    if (this.#isSealed) return
+    const { effect } = entry.policy
+    const status = given === 'unknown' && effect === 'read' ? 'failed' : given
+    entry.ended = { status, result }
+    if (effect === 'read' && entry.isAlone && entry.place) return
+    const isResolved = status === 'done' || (status === 'failed' && entry.twinsFailed)
+    const twins = isResolved ? entry.twins.map(twin => changeOfTwin(twin, { status: 'failed' })) : []
+    if (status === 'unknown') this.#report(entry)
+    try {
+      await this.#write([{ ...this.#change(entry, status), result }, ...twins])
+    } catch (error) {
+      // The call has run, and the model gets its result. The end is stored with the answer, if that can be stored.
+      const { id, runId } = { id: entry.id, runId: this.#run.runId }
+      this.#host.logger.warn('The end of a tool call could not be stored', {
+        runId,
+        call: id,
+        error: messageOf(error),
+      })
+    }
+  }
+
+  /** The answer of a call that repeats one whose outcome is unknown; `undefined` when it may be executed. */
+  async #decide(entry: Entry, call: CallBegin): Promise<Record<string, unknown> | undefined> {
+    const verified = await this.#verify(entry, call)
+    if (verified) return 'result' in verified ? this.#happened(entry, verified.result) : this.#absent(entry)
+    const given = standingAnswer(entry.twins)
+    if (given?.answer === 'happened') return this.#happened(entry, CONFIRMED)
+    if (given?.answer === 'run') return this.#absent(entry)
+    const { onUnknown } = entry.policy
+    if (onUnknown === 'retry') return undefined
+    const isAsked = onUnknown === 'ask' && !(given?.answer === 'leave' && given.runId === this.#run.runId)
+    if (isAsked) return this.#ask(entry, call.signal)
+    const told = await this.#tell(entry, {})
+    if (onUnknown === 'fail') this.#run.fail(outcomeUnknown(entry.facts))
+    return told
+  }
+
+  /** What the tool says about the earlier call: nothing when it cannot be asked. */
+  async #verify(entry: Entry, { args, own, signal }: CallBegin) {
+    if (!own.verify) return undefined
+    try {
+      const result = await own.verify(args, { idempotencyKey: this.#keyOf(entry), signal })
+      return result === undefined ? { isAbsent: true } : { result }
+    } catch (error) {
+      const { tool } = entry.facts
+      this.#host.logger.warn('The outcome of a tool call could not be verified', {
+        tool,
+        error: messageOf(error),
+      })
+      return undefined
+    }
+  }
+
+  async #ask(entry: Entry, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
+    this.#report(entry, { asks: true })
+    const answer = await this.#desk.request(entry.facts.callId, signal, this.#host.approvalTimeoutMs)
+    this.#report(entry, { answer })
+    if (this.#isSealed) return { error: CALL_NOT_RUN }
+    if (answer === 'happened') return this.#happened(entry, CONFIRMED)
+    return answer === 'run' ? this.#absent(entry) : this.#tell(entry, { answer })
+  }
+
+  /** The earlier call took effect, so this one is not executed. */
+  async #happened(entry: Entry, result: Record<string, unknown>): Promise<Record<string, unknown>> {
+    const twins = entry.twins.map(twin => changeOfTwin(twin, { status: 'done', result }))
+    await this.#write([{ ...this.#change(entry, 'done'), result }, ...twins])
+    entry.ended = { status: 'done', result }
+    return result
+  }
+
+  /** The earlier call had no effect: this one is executed, and resolves it when it ends. */
+  #absent(entry: Entry): undefined {
+    entry.twinsFailed = true
+  }
+
+  async #tell(entry: Entry, { answer }: { answer?: OutcomeAnswer }): Promise<Record<string, unknown>> {
+    if (!answer) this.#report(entry)
+    await this.#write([{ ...this.#change(entry, 'unknown'), ...(answer ? { answer } : {}) }])
+    const result = { error: `Not run again. ${OUTCOME_UNKNOWN}` }
+    entry.ended = { status: 'unknown', result }
+    return result
+  }
+
+  #report(entry: Entry, more: { asks?: boolean; answer?: OutcomeAnswer } = {}): void {
+    const { callId: id, tool: name, args } = entry.facts
+    const { author, policy } = entry
+    const idempotencyKey = this.#keyOf(entry)
+    const facts = { author, id, name, args: { ...args }, idempotencyKey, policy: policy.onUnknown }
+    this.#run.emit({ type: 'tool-unknown', ...facts, ...more })
+  }
+
+  /**
+   * The equal calls of the session whose outcome is unknown, as far as they share one key: the oldest such key that no
+   * other call of this run has, else the oldest.
+   */
+  async #twinsOf(entry: Entry): Promise<ToolCallRecord[]> {
+    const { key, runId } = this.#run
+    const unknown = ((await this.#host.store.runs.listUnknownCalls?.(key)) ?? []).filter(
+      row => row.digest === entry.facts.digest && !(row.id === entry.id && row.runId === runId),
+    )
+    const open = [...this.#entries.values()].filter(each => each !== entry && !each.ended)
+    const taken = new Set(open.flatMap(each => each.twins.map(twin => twin.ordinal)))
+    const ordinal = (unknown.find(row => !taken.has(row.ordinal)) ?? unknown[0])?.ordinal
+    return unknown.filter(row => row.ordinal === ordinal)
+  }
+
+  #keyOf({ facts: { tool, args }, id, place, ordinal }: Entry): string {
+    return callKey(this.#run.key, { tool, args }, ordinal ?? place?.ordinal ?? id)
+  }
+
+  #change(entry: Entry, status: ToolCallRecord['status']): ToolCallChange {
+    const { id, facts, place, ordinal } = entry
+    const isMoved = ordinal !== undefined && place !== undefined && ordinal !== place.ordinal
+    return { id, status, ...(place ? {} : { call: facts }), ...(isMoved ? { ordinal } : {}) }
+  }
+
+  async #write(changes: readonly ToolCallChange[]): Promise<void> {
+    this.stored(changes, await this.#run.recorder.change(changes))
+  }
+}
+
+/** The branch of calls whose message is not in the session of the run. */
+const NESTED = '\0'
+
+/** What the model reads when a person has confirmed the effect of a call. */
+const CONFIRMED = {
+  result: 'A person has confirmed that this call took effect. It was not run again.',
+}
+
+function newEntry(facts: Pick<Entry, 'id' | 'facts' | 'author' | 'branch' | 'policy' | 'isAlone'>): Entry {
+  return { ...facts, status: 'intent', hasBegun: false, twins: [], twinsFailed: false }
+}
+
+function attemptsOf(calls: readonly ToolCallRecord[]): number {
+  return calls.reduce((all, { attempt }) => all + attempt, 0)
+}
+
+/** A person's answer about equal calls, unless one of them has been executed after it. */
+function standingAnswer(twins: readonly ToolCallRecord[]): ToolCallRecord | undefined {
+  const newestFirst = twins.toReversed()
+  const found = newestFirst.findIndex(({ answer }) => answer !== undefined)
+  const executed = newestFirst.findIndex(({ answer, attempt }) => answer === undefined && attempt > 0)
+  return executed >= 0 && executed < found ? undefined : newestFirst[found]
+}
+
+function changeOfTwin({ id, runId }: ToolCallRecord, change: Omit<ToolCallChange, 'id' | 'runId'>) {
+  return { id, runId, ...change }
+}
+
+function outcomeUnknown({ tool, callId }: ToolCallFacts): AgentError {
+  return new AgentError(
+    'tool-outcome-unknown',
+    `Tool "${tool}" was called again, and it is not known whether an earlier equal call took effect. Find out, and answer for that call.`,
+    { details: { tool, callId } },
+  )
+}

@@ -1,0 +1,79 @@
+/** The ledger of a run's tool calls as tools see it, and what it decides about their effects. */
+import type { EffectOfTool, OnUnknown, ToolEffect, VerifyContext } from '../tool.js'
+
+/** What a tool says about its effect. */
+export interface ToolPolicy {
+  readonly effect?: ToolEffect | undefined
+  readonly onUnknown?: OnUnknown | undefined
+}
+
+export interface CallPolicy {
+  readonly effect: ToolEffect
+  readonly onUnknown: OnUnknown
+}
+
+/** Finds out whether a call took effect: the result for the model if it did. */
+export type Verify = (
+  args: Record<string, unknown>,
+  context: VerifyContext,
+) => Promise<Record<string, unknown> | undefined>
+
+/** A tool as the ledger of a run needs it. */
+export interface LedgerTool extends ToolPolicy {
+  readonly verify?: Verify | undefined
+  /** It runs agents, whose tools have entries of their own: it has none, unless `tools.effects` names it. */
+  readonly isContainer?: boolean | undefined
+}
+
+/** A tool call that is about to be executed. */
+export interface CallBegin {
+  /** The id of the message that holds the call, `/`, and the call's own id. */
+  readonly id: string
+  readonly callId: string
+  readonly tool: string
+  readonly args: Record<string, unknown>
+  readonly author: string
+  readonly own: LedgerTool
+  readonly signal: AbortSignal
+}
+
+/** How a call ended. `unknown`: it was stopped after it had begun. */
+export type CallEnd = 'done' | 'failed' | 'unknown'
+
+/** A call that may be executed. */
+export interface BegunCall {
+  readonly idempotencyKey: string
+  readonly attempt: number
+  /** Stores the end of the call and what the model gets. Without a result, the call is answered after the run. */
+  end(status: CallEnd, result?: unknown): Promise<void>
+}
+
+/** What a tool needs of the ledger of its run. */
+export interface CallLedger {
+  policyOf(tool: string, own: LedgerTool): CallPolicy | undefined
+  /**
+   * Stores that the call begins. Returns an answer instead when it must not be executed, `undefined` when it has no
+   * entry. Throws when the beginning could not be stored: the call must not be executed.
+   */
+  begin(call: CallBegin): Promise<BegunCall | { readonly answer: Record<string, unknown> } | undefined>
+}
+
+/** The policies of tools by name, as `tools.effects` has them. */
+export type ToolEffects = Readonly<Record<string, EffectOfTool>>
+
+/** The tools of a runtime's agents. */
+export interface LedgerTools {
+  /** A tool of an agent by its name, as far as it is known. */
+  find(agentName: string, tool: string): LedgerTool
+  readonly effects?: ToolEffects | undefined
+}
+
+/** How a call is treated: as `tools.effects` says, else as the tool says. `undefined` for one without an entry. */
+export function callPolicy(tool: string, own: LedgerTool, effects: ToolEffects = {}): CallPolicy | undefined {
+  const named = Object.hasOwn(effects, tool) ? effects[tool] : undefined
+  if (named === undefined && own.isContainer) return undefined
+  const given = typeof named === 'string' ? { effect: named } : (named ?? {})
+  const effect = given.effect ?? own.effect ?? 'once'
+  const onUnknown = given.onUnknown ?? own.onUnknown ?? (effect === 'once' ? 'tell' : 'retry')
+  return { effect, onUnknown }
+}

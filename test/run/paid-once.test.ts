@@ -1,0 +1,57 @@
+// A process is killed with SIGKILL while its tool pays. Whatever the model does afterwards, the bank pays once.
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { createRuntime } from '../../src/runtime/runtime.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import type { Tool } from '../../src/tool.js'
+import { type Bank, openBank, paidAt, payment } from '../support/bank.js'
+import { runScript } from '../support/child.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+
+/** The next turn after the kill: the model repeats the call. Returns what it was sent. */
+async function payAgain(bank: Bank, more: Partial<Tool>): Promise<string> {
+  const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  const child = runScript('pay-and-die.ts', [store, 's', bank.url])
+  expect((await child.ended).signal, child.errors()).toBe('SIGKILL')
+  expect(bank.requests).toHaveLength(1)
+  const provider = new ScriptedProvider(
+    [{ toolCalls: [{ id: 'c2', name: 'pay', args: { amount: 5 } }] }, { text: 'Done.' }],
+    { id: 'play' },
+  )
+  const runtime = await createRuntime({
+    store,
+    providers: { play: provider },
+    agent: { name: 'root', model: 'play/m', tools: [payment(bank.url, more)] },
+  })
+  onTestFinished(() => runtime.close())
+  const { text } = await runtime.runAndCollect({ sessionId: 's', text: 'Did you pay?' })
+  expect(text).toBe('Done.')
+  return JSON.stringify(provider.requests.at(-1)?.messages)
+}
+
+async function bankOf(): Promise<Bank> {
+  const bank = await openBank()
+  onTestFinished(() => bank.close())
+  return bank
+}
+
+test('the call that the model repeats is not executed', async () => {
+  const bank = await bankOf()
+  const sent = await payAgain(bank, {})
+  expect(bank.requests).toHaveLength(1)
+  expect(sent).toContain('NOT known whether it took effect')
+  expect(sent).toContain('Not run again')
+})
+
+test('with retry it is executed with the same key, and the bank pays once', async () => {
+  const bank = await bankOf()
+  await payAgain(bank, { onUnknown: 'retry' })
+  expect(bank.requests).toHaveLength(2)
+  expect(bank.payments).toBe(1)
+})
+
+test('with verify the model reads the receipt of the first call', async () => {
+  const bank = await bankOf()
+  const sent = await payAgain(bank, { verify: paidAt(bank.url), onUnknown: 'fail' })
+  expect(sent).toContain(`receipt of ${bank.requests[0]}`)
+})

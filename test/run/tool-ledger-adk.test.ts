@@ -1,0 +1,357 @@
+// ADK's own tools have entries in the ledger as well: those of agents made in code, of nested agents and of toolsets.
+import {
+  AgentTool,
+  BaseTool,
+  BaseToolset,
+  createEvent,
+  FunctionTool,
+  LlmAgent,
+  LongRunningFunctionTool,
+  type RunAsyncToolRequest,
+} from '@google/adk'
+import type { FunctionDeclaration } from '@google/genai'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
+import { eventToMessage } from '../../src/adk/session/event-to-message.js'
+import { answerMessage } from '../../src/run/close-calls.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import type { RuntimeOptions } from '../../src/runtime/options.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { openStore } from '../../src/store/open-store.js'
+import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
+import { defineTool } from '../../src/tool.js'
+import { crashable } from '../support/crashable-store.js'
+
+const call = (name: string, id?: string): ScriptStep => ({
+  toolCalls: [{ name, args: { n: 1 }, ...(id ? { id } : {}) }],
+})
+
+async function start(
+  rootAgent: LlmAgent,
+  steps: readonly ScriptStep[],
+  options: Partial<RuntimeOptions> = {},
+) {
+  const provider = new ScriptedProvider(steps, { id: 'play' })
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { play: provider },
+    rootAgent,
+    ...options,
+  })
+  return { runtime, provider }
+}
+
+async function run(runtime: Runtime, input: { text?: string; parts?: object[] } = { text: 'Go.' }) {
+  const events: RunEvent[] = []
+  for await (const event of runtime.run({ sessionId: 's', ...input })) events.push(event)
+  return events
+}
+
+async function rowsOf({ store }: Pick<Runtime, 'store'>, events: readonly RunEvent[]) {
+  return ((await store.runs.readCalls?.(events[0]?.runId ?? '')) ?? []).map(
+    ({ tool, callId, effect, status, attempt, result }) => ({
+      tool,
+      callId,
+      effect,
+      status,
+      attempt,
+      result,
+    }),
+  )
+}
+
+const PARAMETERS = z.object({ n: z.number() })
+
+function functionTool(name: string, execute: () => unknown, more: { requireConfirmation?: boolean } = {}) {
+  return new FunctionTool({ name, description: name, parameters: PARAMETERS, execute, ...more })
+}
+
+const agentWith = (...tools: (BaseTool | BaseToolset)[]) =>
+  new LlmAgent({ name: 'root', model: 'play/m', tools })
+
+test('a function tool: done, failed, and what the options say about its effect', async () => {
+  const agent = agentWith(
+    functionTool('charge', () => ['paid']),
+    functionTool('refuse', () => {
+      throw new RangeError('no')
+    }),
+    functionTool('look', () => 'sun'),
+  )
+  const steps = [call('charge', 'c1'), call('refuse', 'c2'), call('look', 'c3'), { text: 'Done.' }]
+  const { runtime } = await start(agent, steps, { tools: { effects: { look: 'read' } } })
+  onTestFinished(() => runtime.close())
+  expect(await rowsOf(runtime, await run(runtime))).toEqual([
+    {
+      tool: 'charge',
+      callId: 'c1',
+      effect: 'once',
+      status: 'done',
+      attempt: 1,
+      result: { results: ['paid'] },
+    },
+    {
+      tool: 'refuse',
+      callId: 'c2',
+      effect: 'once',
+      status: 'failed',
+      attempt: 1,
+      result: { error: expect.stringContaining('no') },
+    },
+    { tool: 'look', callId: 'c3', effect: 'read', status: 'done', attempt: 0, result: { result: 'sun' } },
+  ])
+})
+
+/** Runs an agent until its tool is called, and ends its process there. */
+async function crash(
+  agent: LlmAgent,
+  begun: Promise<void>,
+  steps: readonly ScriptStep[],
+): Promise<SessionStore> {
+  const shared = await openStore('memory:')
+  onTestFinished(() => shared.close())
+  const first = crashable(shared)
+  const { runtime } = await start(agent, steps, { store: first.store })
+  await runtime.start({ sessionId: 's', text: 'Go.' })
+  await begun
+  await first.crash()
+  return shared
+}
+
+function hanging() {
+  let begin = () => {}
+  const begun = new Promise<void>(resolve => {
+    begin = resolve
+  })
+  const execute = () => {
+    begin()
+    return new Promise(() => {})
+  }
+  return { begun, execute }
+}
+
+test.each([
+  ['once', undefined, 0, 'Not run again'],
+  ['once, repeated on purpose', { charge: { onUnknown: 'retry' } } as const, 1, 'paid'],
+])('a function tool of a process that is gone: %s', async (_title, effects, executions, words) => {
+  const { begun, execute } = hanging()
+  const store = await crash(agentWith(functionTool('charge', execute)), begun, [call('charge')])
+  let executed = 0
+  const again = functionTool('charge', () => {
+    executed += 1
+    return 'paid'
+  })
+  const { runtime, provider } = await start(agentWith(again), [call('charge'), { text: 'Done.' }], {
+    store,
+    ...(effects ? { tools: { effects } } : {}),
+  })
+  onTestFinished(() => runtime.close())
+  await run(runtime)
+  expect(executed).toBe(executions)
+  expect(JSON.stringify(provider.requests.at(-1)?.messages.at(-1))).toContain(words)
+})
+
+test('a tool inside a nested agent is not executed again by a repeated call of that agent', async () => {
+  let nestedSteps = 0
+  const nestedAgent = (execute: () => unknown) =>
+    new LlmAgent({
+      name: 'clerk',
+      description: 'Pays.',
+      model: 'nested/m',
+      tools: [functionTool('charge', execute)],
+    })
+  const nested = new ScriptedProvider(
+    () => (nestedSteps++ % 2 === 0 ? call('charge') : { text: 'Clerk is done.' }),
+    {
+      id: 'nested',
+    },
+  )
+  const steps = [{ toolCalls: [{ name: 'clerk', args: { request: 'pay' } }] }, { text: 'Done.' }]
+  const begin = async (store: SessionStore, execute: () => unknown) => {
+    const provider = new ScriptedProvider(steps, { id: 'play' })
+    const rootAgent = agentWith(new AgentTool({ agent: nestedAgent(execute) }))
+    const runtime = await createRuntime({ store, providers: { play: provider, nested }, rootAgent })
+    return { runtime, provider }
+  }
+  const shared = await openStore('memory:')
+  onTestFinished(() => shared.close())
+  const first = crashable(shared)
+  const { begun, execute } = hanging()
+  const { runtime: killed } = await begin(first.store, execute)
+  await killed.start({ sessionId: 's', text: 'Go.' })
+  await begun
+  await first.crash()
+  nestedSteps = 0
+  let executed = 0
+  const { runtime } = await begin(shared, () => {
+    executed += 1
+    return 'paid'
+  })
+  onTestFinished(() => runtime.close())
+  const events = await run(runtime)
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop', text: 'Done.' })
+  expect(executed).toBe(0)
+  expect(await rowsOf(runtime, events)).toMatchObject([{ tool: 'charge', status: 'unknown' }])
+  expect(JSON.stringify(nested.requests.at(-1)?.messages)).toContain('Not run again')
+})
+
+test('a function tool that requires confirmation is executed once, after it', async () => {
+  let executed = 0
+  const charge = functionTool(
+    'charge',
+    () => {
+      executed += 1
+      return 'paid'
+    },
+    { requireConfirmation: true },
+  )
+  const { runtime } = await start(agentWith(charge), [call('charge', 'c1'), { text: 'Done.' }])
+  onTestFinished(() => runtime.close())
+  const asked = await run(runtime)
+  expect(executed).toBe(0)
+  expect((await rowsOf(runtime, asked)).map(({ attempt }) => attempt)).toEqual([0])
+  const request = asked.find(event => event.type === 'approval-request')
+  const id = request?.type === 'approval-request' ? request.id : ''
+  const response = { id, name: 'adk_request_confirmation', response: { confirmed: true } }
+  const events = await run(runtime, { parts: [{ functionResponse: response }] })
+  expect(executed).toBe(1)
+  expect(await rowsOf(runtime, events)).toMatchObject([{ tool: 'charge', status: 'done', attempt: 1 }])
+})
+
+test('a long-running tool that answers later keeps its call open', async () => {
+  const order = new LongRunningFunctionTool({
+    name: 'order',
+    description: 'Orders.',
+    parameters: PARAMETERS,
+    execute: async () => null,
+  })
+  const { runtime } = await start(agentWith(order), [call('order', 'c1'), { text: 'Ordered.' }])
+  onTestFinished(() => runtime.close())
+  const events = await run(runtime)
+  expect(await rowsOf(runtime, events)).toEqual([
+    { tool: 'order', callId: 'c1', effect: 'once', status: 'done', attempt: 1, result: undefined },
+  ])
+  const messages = await runtime.store.readMessages({ appName: 'lango', userId: 'user', sessionId: 's' })
+  expect(messages.some(({ role }) => role === 'tool')).toBe(false)
+})
+
+/** A tool as ADK's MCP toolset makes it. */
+class HintedTool extends BaseTool {
+  readonly mcpTool: { annotations: object }
+
+  constructor(name: string, annotations: object) {
+    super({ name, description: name })
+    this.mcpTool = { annotations }
+  }
+
+  override _getDeclaration(): FunctionDeclaration {
+    return { name: this.name, description: this.name, parametersJsonSchema: { type: 'object' } }
+  }
+
+  override async runAsync(_request: RunAsyncToolRequest): Promise<unknown> {
+    return { ok: true }
+  }
+}
+
+class Tools extends BaseToolset {
+  readonly #tools: BaseTool[]
+
+  constructor(...tools: BaseTool[]) {
+    super([])
+    this.#tools = tools
+  }
+
+  override async getTools(): Promise<BaseTool[]> {
+    return this.#tools
+  }
+
+  override async close(): Promise<void> {}
+}
+
+test('the tools of a toolset, with the hints of an MCP server', async () => {
+  const toolset = new Tools(
+    new HintedTool('find', { readOnlyHint: true }),
+    new HintedTool('put', { idempotentHint: true }),
+    new HintedTool('send', { destructiveHint: false }),
+  )
+  const steps = [call('find'), call('put'), call('send'), { text: 'Done.' }]
+  const { runtime } = await start(agentWith(toolset), steps)
+  onTestFinished(() => runtime.close())
+  expect(
+    (await rowsOf(runtime, await run(runtime))).map(row => [row.tool, row.effect, row.status, row.attempt]),
+  ).toEqual([
+    ['find', 'read', 'done', 0],
+    ['put', 'idempotent', 'done', 1],
+    ['send', 'once', 'done', 1],
+  ])
+})
+
+test('a tool that an agent gets after the runtime was made, and a tool of Lango in an agent of ADK', async () => {
+  const agent = agentWith()
+  const seen: unknown[] = []
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    parameters: { type: 'object' },
+    execute: (_args, { attempt }) => {
+      seen.push(attempt)
+      return { paid: true }
+    },
+  })
+  const { runtime } = await start(agent, [call('charge'), call('pay'), { text: 'Done.' }])
+  onTestFinished(() => runtime.close())
+  await runtime.ready()
+  agent.tools.push(
+    functionTool('charge', () => 'paid'),
+    new ToolAdapter(pay),
+  )
+  expect((await rowsOf(runtime, await run(runtime))).map(row => [row.tool, row.status, row.attempt])).toEqual(
+    [
+      ['charge', 'done', 1],
+      ['pay', 'done', 1],
+    ],
+  )
+  expect(seen).toEqual([1])
+})
+
+test('calls of tools that only read still run at the same time', async () => {
+  let running = 0
+  let most = 0
+  const look = defineTool({
+    name: 'look',
+    description: 'Looks.',
+    effect: 'read',
+    parameters: { type: 'object' },
+    execute: async () => {
+      running += 1
+      most = Math.max(most, running)
+      await new Promise(resolve => setImmediate(resolve))
+      running -= 1
+      return { ok: true }
+    },
+  })
+  const both = {
+    toolCalls: [
+      { name: 'look', args: { n: 1 } },
+      { name: 'look', args: { n: 2 } },
+    ],
+  }
+  const { runtime } = await start(agentWith(new ToolAdapter(look)), [both, { text: 'Done.' }])
+  onTestFinished(() => runtime.close())
+  expect((await rowsOf(runtime, await run(runtime))).map(({ status }) => status)).toEqual(['done', 'done'])
+  expect(most).toBe(2)
+})
+
+test('the message that answers open calls is what an event of ADK is stored as', () => {
+  const answers = [
+    { id: 'c1', name: 'pay', response: { paid: 1 } },
+    { id: 'c2', name: 'pay', response: { error: 'no' } },
+  ]
+  const identity = { author: 'root', invocationId: 'e-1', branch: 'root' }
+  const parts = answers.map(answer => ({ functionResponse: answer }))
+  const stored = eventToMessage(createEvent({ ...identity, content: { role: 'user', parts } }))
+  const { id: _id, timestamp: _timestamp, ...message } = answerMessage({ ...identity, answers })
+  expect(stored).toMatchObject(message)
+  expect(Object.keys(stored ?? {}).sort()).toEqual([...Object.keys(message), 'id', 'timestamp'].sort())
+})
