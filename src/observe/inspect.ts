@@ -4,11 +4,12 @@
  */
 
 import type { Counted, RunFinishReason, RunRepair, SentRequest } from '../run/run-event.js'
-import type { HistoryCut } from '../session/message.js'
-import type { RunEventRecord } from '../session/run-store.js'
+import type { HistoryCut, SessionKey } from '../session/message.js'
+import type { RunEventRecord, ToolCallRecord } from '../session/run-store.js'
 import { runEventPages } from '../session/session-pages.js'
 import type { SessionStore } from '../session/session-store.js'
 import { type RunUsage, sumUsage } from '../session/usage.js'
+import type { OutcomeAnswer } from '../tool.js'
 
 export interface RunInspection {
   runId: string
@@ -21,6 +22,8 @@ export interface RunInspection {
   error?: { code: string; message: string }
   /** One per request that was sent, resends and nested agents included. */
   steps: InspectedStep[]
+  /** The run's tool calls, oldest first. Absent when the store keeps no ledger of them. */
+  calls?: InspectedCall[]
   /** Sums over the steps. */
   total: { requests: number; bytes: number; repairs: number; usage: RunUsage }
 }
@@ -46,8 +49,23 @@ export interface InspectedStep {
   usage?: RunUsage
 }
 
+/** A tool call of the run, as the ledger has it. */
+export interface InspectedCall
+  extends Pick<ToolCallRecord, 'tool' | 'callId' | 'args' | 'status' | 'attempt' | 'effect'> {
+  idempotencyKey: string
+  /** A person's answer about an unknown outcome. */
+  answer?: OutcomeAnswer
+}
+
+/** The idempotency key of a call. */
+type KeyOf = (key: SessionKey, call: ToolCallRecord, ordinal: number) => string
+
 /** Reads a run from the store; `undefined` when the store has no record of it. */
-export async function inspectRun(store: SessionStore, runId: string): Promise<RunInspection | undefined> {
+export async function inspectRun(
+  store: SessionStore,
+  runId: string,
+  keyOf: KeyOf,
+): Promise<RunInspection | undefined> {
   const [events, requests] = await Promise.all([readAll(store, runId), store.runs.readRequests(runId)])
   if (events.length === 0 && requests.length === 0) return undefined
   const usages = matchUsages(requests, events)
@@ -59,6 +77,7 @@ export async function inspectRun(store: SessionStore, runId: string): Promise<Ru
     runId,
     ...runFacts(events),
     steps,
+    ...(await readCalls(store, runId, keyOf)),
     total: {
       requests: steps.length,
       bytes: steps.reduce((all, { sent }) => all + sent.bytes, 0),
@@ -75,6 +94,17 @@ async function readAll(store: SessionStore, runId: string): Promise<RunEventReco
   const all: RunEventRecord[] = []
   for await (const page of runEventPages(store.runs, runId)) all.push(...page)
   return all
+}
+
+async function readCalls(store: SessionStore, runId: string, keyOf: KeyOf) {
+  const [rows, run] = await Promise.all([store.runs.readCalls?.(runId), store.runs.findRun(runId)])
+  if (!rows || !run) return {}
+  const calls = rows.map((row): InspectedCall => {
+    const { tool, callId, args, status, attempt, effect, answer } = row
+    const idempotencyKey = keyOf(run.key, row, row.ordinal)
+    return { tool, callId, args, status, attempt, effect, idempotencyKey, ...(answer ? { answer } : {}) }
+  })
+  return { calls }
 }
 
 function toStep(
@@ -144,7 +174,9 @@ function matchUsages(
   return found
 }
 
-function runFacts(events: readonly RunEventRecord[]): Omit<RunInspection, 'runId' | 'steps' | 'total'> {
+function runFacts(
+  events: readonly RunEventRecord[],
+): Omit<RunInspection, 'runId' | 'steps' | 'calls' | 'total'> {
   const start = events.find(event => event.type === 'run-start')
   const finish = events.find(event => event.type === 'run-finish')
   const failure = events.find(event => event.type === 'error')?.error as RunInspection['error']

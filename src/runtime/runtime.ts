@@ -9,6 +9,7 @@ import { AgentError, messageOf } from '../errors.js'
 import { silentLogger } from '../logger.js'
 import { inspectRun, type RunInspection } from '../observe/inspect.js'
 import { createRegistry } from '../provider/provider-registry.js'
+import { callKey } from '../run/call-key.js'
 import type { ActiveRun, Runs, StartedRun } from '../run/run.js'
 import { type RunResult, runAndCollect } from '../run/run-and-collect.js'
 import type { RunEvent } from '../run/run-event.js'
@@ -334,7 +335,7 @@ class LangoRuntime implements Runtime {
   }
 
   inspect(runId: string): Promise<RunInspection | undefined> {
-    return inspectRun(this.store, runId)
+    return inspectRun(this.store, runId, callKey)
   }
 
   async info(): Promise<RuntimeInfo> {

@@ -16,6 +16,7 @@ test('the text has these names, types and labels', async () => {
   metrics.runFinished('stop')
   metrics.runFinished('stop')
   metrics.runFinished('error')
+  metrics.callUnknown()
   metrics.eventsSent(5)
   metrics.streamDropped()
   metrics.request('api', 202)
@@ -29,6 +30,8 @@ test('the text has these names, types and labels', async () => {
     'lango_runs_finished_total{reason="error"} 1',
     '# TYPE lango_runs_running gauge',
     'lango_runs_running 2',
+    '# TYPE lango_tool_calls_unknown_total counter',
+    'lango_tool_calls_unknown_total 1',
     '# TYPE lango_streams_open gauge',
     'lango_streams_open 3',
     '# TYPE lango_streams_dropped_total counter',

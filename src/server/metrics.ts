@@ -20,6 +20,10 @@ export class Metrics {
     ['reason'],
   )
   readonly #runsRunning = this.#gauge('lango_runs_running', 'Running runs of this process.')
+  readonly #callsUnknown = this.#counter(
+    'lango_tool_calls_unknown_total',
+    'Tool calls of which it is not known whether they took effect.',
+  )
   readonly #streamsOpen = this.#gauge('lango_streams_open', 'Open event streams.')
   readonly #streamsDropped = this.#counter(
     'lango_streams_dropped_total',
@@ -50,6 +54,10 @@ export class Metrics {
 
   runFinished(reason: string): void {
     this.#runsFinished.inc({ reason })
+  }
+
+  callUnknown(): void {
+    this.#callsUnknown.inc()
   }
 
   eventsSent(count: number): void {

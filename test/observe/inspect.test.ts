@@ -2,6 +2,7 @@
 // are those of what the servers received.
 import { afterEach, describe, expect, test } from 'vitest'
 import { inspectRun } from '../../src/observe/inspect.js'
+import { callKey } from '../../src/run/call-key.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
 import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
@@ -77,7 +78,7 @@ describe('inspecting a run', () => {
       },
     ]
     for (const { result, server, model, profile } of cases) {
-      const inspection = await inspectRun(runtime.store, result.runId)
+      const inspection = await inspectRun(runtime.store, result.runId, callKey)
       expect(inspection).toMatchObject({ sessionId: 's', agent: 'root', finishReason: 'stop' })
       const steps = inspection?.steps ?? []
       expect(steps.map(step => [step.step, step.model, step.profile])).toEqual([
@@ -103,7 +104,7 @@ describe('inspecting a run', () => {
       }
     }
     // What the store held when the first run opened it: sixty messages of chatter, the question and the lost call.
-    const first = (await inspectRun(runtime.store, before.runId))?.steps[0]
+    const first = (await inspectRun(runtime.store, before.runId, callKey))?.steps[0]
     expect(first?.stored?.messages).toBe(62)
   })
 
@@ -117,7 +118,7 @@ describe('inspecting a run', () => {
     })
     let runId = ''
     for await (const event of runtime.run({ text: 'go' })) runId = event.runId
-    const inspection = await inspectRun(runtime.store, runId)
+    const inspection = await inspectRun(runtime.store, runId, callKey)
     expect(inspection).toMatchObject({ finishReason: 'error', error: { code: 'provider-auth' } })
     // The instruction and the question.
     expect(inspection?.steps).toMatchObject([{ model: 'first/gpt-4.1', cuts: [], sent: { messages: 2 } }])
@@ -159,7 +160,7 @@ describe('inspecting a run', () => {
       { seq: 1, type: 'usage', model: 'a/m', step: 2, usage: usage(7) },
       { seq: 2, type: 'history-cut', cut },
     ])
-    const inspection = await inspectRun(store, 'r')
+    const inspection = await inspectRun(store, 'r', callKey)
     expect(inspection?.steps).toMatchObject([
       { step: 1, stored, history, cuts: [cut], sent: { messages: 2 } },
       { step: 2, stored, history, cuts: [], usage: usage(7) },
@@ -170,7 +171,7 @@ describe('inspecting a run', () => {
 
   test('of a run that nobody knows is nothing', async () => {
     const store = await openStore('memory:')
-    expect(await inspectRun(store, 'nowhere')).toBeUndefined()
+    expect(await inspectRun(store, 'nowhere', callKey)).toBeUndefined()
     await store.close()
   })
 })

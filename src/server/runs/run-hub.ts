@@ -168,6 +168,8 @@ export class RunHub {
     const { metrics } = this.#parts
     for (const event of events) {
       if (event.type === 'run-start') metrics.runStarted()
+      // An answer belongs to a call that was counted when it was asked.
+      if (event.type === 'tool-unknown' && event.answer === undefined) metrics.callUnknown()
       if (event.type !== 'run-finish') continue
       metrics.runFinished(event.finishReason)
       this.#own.delete(event.runId)
