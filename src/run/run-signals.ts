@@ -173,7 +173,7 @@ async function openRequest(
   return open
 }
 
-export function nothingWaits(runId: string, callId: string): AgentError {
+function nothingWaits(runId: string, callId: string): AgentError {
   return new AgentError(
     'run-not-found',
     `No call "${callId}" of run "${runId}" waits for this answer: it was answered before, or the run has ended.`,

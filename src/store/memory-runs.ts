@@ -392,11 +392,7 @@ function inputOf({ input }: MemoryRun): { message?: Message; input?: RunInputRec
 }
 
 function pruneMap(kept: Map<number, Kept>, before: number): number {
-  let pruned = 0
-  for (const [number, { storedAt }] of kept) {
-    if (storedAt >= before) continue
-    kept.delete(number)
-    pruned++
-  }
-  return pruned
+  const old = [...kept].filter(([, { storedAt }]) => storedAt < before)
+  for (const [number] of old) kept.delete(number)
+  return old.length
 }
