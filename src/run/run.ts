@@ -5,13 +5,22 @@ import type { QueuedRun, RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { markIfInterrupted } from './interrupted-runs.js'
-import { Admission, type BegunRun, type DurableStore, isDurable } from './run-admission.js'
+import {
+  Admission,
+  type BegunRun,
+  type DurableStore,
+  defaultMaxRunning,
+  isDurable,
+  type Leave,
+  RunSlots,
+  sessionName,
+} from './run-admission.js'
 import type { RunEvent } from './run-event.js'
 import type { RunFollower } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { type EventLists, RunLoop } from './run-loop.js'
 import { type PreparedRun, preparedFrom, prepareRun, startEvent, stoppedBeforeStart } from './run-opening.js'
-import { defaultMaxRunning, type Leave, QueueWorkers, RunSlots, sessionName } from './run-queue.js'
+import { QueueWorkers } from './run-queue.js'
 import {
   answerElsewhere,
   answerStored,
