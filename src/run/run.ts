@@ -79,6 +79,8 @@ export class Runs {
   readonly #signals: SignalPoller
   readonly #executed = new Map<string, ActiveRun>()
   readonly #waiting = new Map<string, WaitingRun>()
+  /** The ids of the waiting runs, by session. */
+  readonly #ownIn = new Map<string, Set<string>>()
   readonly #workers: QueueWorkers | undefined
 
   constructor(host: RunHost, follower: RunFollower) {
@@ -96,7 +98,7 @@ export class Runs {
         logger: host.logger,
         slots: this.#slots,
         listed: (key, queued) => this.#forgetTaken(key, queued),
-        hasOwn: key => [...this.#waiting.values()].some(run => isSameSession(run.key, key)),
+        hasOwn: key => this.#ownIn.has(sessionName(key)),
         execute: (next, held) => this.#executeNext(store, next, held),
       })
   }
@@ -270,6 +272,8 @@ export class Runs {
     signal?.addEventListener('abort', aborted, { once: true })
     const left = () => signal?.removeEventListener('abort', aborted)
     this.#waiting.set(runId, { runId, key, run, onEnd, left })
+    const name = sessionName(key)
+    this.#ownIn.set(name, (this.#ownIn.get(name) ?? new Set()).add(runId))
     if (signal?.aborted) aborted()
     this.#workers?.work(key)
   }
@@ -310,8 +314,7 @@ export class Runs {
       events: [{ ...startEvent(this.#host, run, QUEUED_EVENTS + 1) }],
     })
     if (!begun) return
-    waiting?.left()
-    this.#waiting.delete(runId)
+    this.#leaveQueue(runId)
     const opening = { message, invocationId: run.invocationId, seq: begun.seq }
     await this.#drive(
       run,
@@ -333,15 +336,23 @@ export class Runs {
   #forgetTaken(key: SessionKey, queued: readonly QueuedRun[]): void {
     if (queued.length >= LISTED_RUNS) return
     const ids = new Set(queued.map(({ runId }) => runId))
-    for (const { runId, key: own } of this.#waiting.values())
-      if (isSameSession(own, key) && !ids.has(runId)) this.#forget(runId)
+    for (const runId of this.#ownIn.get(sessionName(key)) ?? []) if (!ids.has(runId)) this.#forget(runId)
   }
 
   #forget(runId: string): void {
+    this.#leaveQueue(runId)?.onEnd()
+  }
+
+  #leaveQueue(runId: string): WaitingRun | undefined {
     const waiting = this.#waiting.get(runId)
+    if (!waiting) return undefined
     this.#waiting.delete(runId)
-    waiting?.left()
-    waiting?.onEnd()
+    const name = sessionName(waiting.key)
+    const own = this.#ownIn.get(name)
+    own?.delete(runId)
+    if (own?.size === 0) this.#ownIn.delete(name)
+    waiting.left()
+    return waiting
   }
 
   #stopQuietly(runId: string): void {
@@ -360,7 +371,3 @@ const CHECKED_RUNS = 20
 const LISTED_RUNS = 100
 /** A queued run has one event when it begins. */
 const QUEUED_EVENTS = 1
-
-function isSameSession(one: SessionKey, other: SessionKey): boolean {
-  return sessionName(one) === sessionName(other)
-}
