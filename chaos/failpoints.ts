@@ -1,0 +1,68 @@
+/**
+ * Moments at which a process is disturbed. The parts of the program that a server talks to (clients, model, bank)
+ * report each moment with the process that it concerns, and wait until the disturbance is over. So a kill hits between
+ * two steps of a call, and not somewhere near them.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export const FAILPOINTS = [
+  /** A request that starts a run was sent. */
+  'post-sent',
+  /** The run was acknowledged. */
+  'post-accepted',
+  /** The model was asked. */
+  'model-asked',
+  /** The model's answer is on its way. */
+  'model-answered',
+  /** The bank has received a payment and not made it, has made it and not answered, or has answered. */
+  'keyed-before',
+  'keyed-after',
+  'keyed-answered',
+  'blind-before',
+  'blind-after',
+  'blind-answered',
+] as const
+
+export type Failpoint = (typeof FAILPOINTS)[number]
+
+interface Armed {
+  point: Failpoint
+  delayMs: number
+  act(slot: number): Promise<void>
+  done(isHit: boolean): void
+}
+
+export class Failpoints {
+  #armed: Armed | undefined
+
+  /** Waits until a process reaches the point, and disturbs it. `false` when none did in time. */
+  async strike(
+    { point, delayMs, withinMs }: { point: Failpoint; delayMs: number; withinMs: number },
+    act: (slot: number) => Promise<void>,
+  ): Promise<boolean> {
+    return new Promise<boolean>(resolve => {
+      const timer = setTimeout(() => {
+        if (this.#armed?.done === done) this.#armed = undefined
+        resolve(false)
+      }, withinMs)
+      const done = (isHit: boolean) => {
+        clearTimeout(timer)
+        resolve(isHit)
+      }
+      this.#armed = { point, delayMs, act, done }
+    })
+  }
+
+  /** A process has reached a point. */
+  async reached(point: Failpoint, slot: number): Promise<void> {
+    const armed = this.#armed
+    if (armed?.point !== point) return
+    this.#armed = undefined
+    try {
+      if (armed.delayMs > 0) await sleep(armed.delayMs)
+      await armed.act(slot)
+    } finally {
+      armed.done(true)
+    }
+  }
+}
