@@ -1,6 +1,7 @@
 // npm run chaos: see HELP.
 import { parseArgs } from 'node:util'
 import { messageOf } from '../src/errors.js'
+import { type ChaosEvent, EVENTS } from './disturb.js'
 import { type ChaosReport, runChaos } from './run-chaos.js'
 
 const HELP = `npm run chaos -- [options]
@@ -13,6 +14,7 @@ is printed. Everything runs on this machine and listens on 127.0.0.1 only.
   --minutes N      how long each store is disturbed (default 2; with --kills, 60)
   --kills N        end after N kills of each store (kill -9; freezes, SIGTERM and restarts come in addition)
   --store S        sqlite, postgres, both (default), or the URL of an empty database
+  --events LIST    only these: kill, freeze (SIGSTOP for longer than a lease), term, disconnect, restart (PostgreSQL)
   --processes N    servers at a time (default 3)
   --sessions N     sessions in use at a time (default 8)
   --seed S         the choices of an earlier run (default: a new seed, which is printed)
@@ -26,6 +28,7 @@ const ARGUMENTS = {
   minutes: { type: 'string' },
   kills: { type: 'string' },
   store: { type: 'string', default: 'both' },
+  events: { type: 'string' },
   processes: { type: 'string', default: '3' },
   sessions: { type: 'string', default: '8' },
   seed: { type: 'string' },
@@ -74,12 +77,19 @@ function readArguments() {
     seed: values.seed ?? Math.random().toString(36).slice(2, 10),
     processes: numberOf('processes', values.processes),
     sessions: numberOf('sessions', values.sessions),
+    ...(values.events === undefined ? {} : { events: values.events.split(',').map(eventOf) }),
     kills,
     limitMs: minutes * 60_000,
     sabotage: values.sabotage,
     json: values.json,
     help: values.help,
   }
+}
+
+function eventOf(name: string): ChaosEvent {
+  const event = EVENTS.find(each => each === name)
+  if (event) return event
+  throw new RangeError(`--events knows no "${name}". Choose among: ${EVENTS.join(', ')}.`)
 }
 
 function numberOf(name: string, text: string): number {

@@ -6,6 +6,11 @@ import { FAILPOINTS, type Failpoint, type Failpoints } from './failpoints.js'
 import type { Fleet } from './fleet.js'
 import type { Random } from './random.js'
 
+/** kill -9, SIGSTOP for longer than a lease, SIGTERM; the connections of the database, and the database itself. */
+export const EVENTS = ['kill', 'freeze', 'term', 'disconnect', 'restart'] as const
+
+export type ChaosEvent = (typeof EVENTS)[number]
+
 export interface Disturbances {
   kills: number
   freezes: number
@@ -24,7 +29,8 @@ export interface DisturbOptions {
   kills: number
   /** The moments at which servers are disturbed. Default: all, and any moment when none of them comes soon. */
   points?: readonly Failpoint[] | undefined
-  onlyKills: boolean
+  /** What happens. Default: everything. */
+  events?: readonly ChaosEvent[] | undefined
   deadlineMs: number
   signal: AbortSignal
   /** Called before and after the database is disturbed. */
@@ -32,7 +38,13 @@ export interface DisturbOptions {
   progress(line: string): void
 }
 
-const ON_SERVERS = { kill: 70, freeze: 8, term: 12, disconnect: 0, restart: 0 }
+const WEIGHTS: Readonly<Record<ChaosEvent, number>> = {
+  kill: 70,
+  freeze: 8,
+  term: 12,
+  disconnect: 8,
+  restart: 4,
+}
 /** A lease lasts 10 s: a process that is frozen for longer finds its session taken. */
 const FROZEN_MS = { least: 11_000, most: 15_000 }
 const WITHIN_MS = 2500
@@ -46,35 +58,59 @@ export async function disturb(options: DisturbOptions): Promise<void> {
     await sleep(random.between(50, 900))
     if (fleet.working().length === 0) continue
     const what = random.weighted(weights)
-    if (what === 'disconnect' || what === 'restart') await disturbDatabase(options, what)
-    else await disturbServer(options, what)
+    await disturbOnce(options, what)
     if (counts.kills > 0 && counts.kills % 10 === 0 && what === 'kill') progress(`${counts.kills} kills`)
   }
 }
 
-function weightsFor({ database, onlyKills }: DisturbOptions): typeof ON_SERVERS {
-  if (onlyKills) return { kill: 1, freeze: 0, term: 0, disconnect: 0, restart: 0 }
-  const disconnect = database.disconnect ? 6 : 0
-  return { ...ON_SERVERS, disconnect, restart: database.restart ? 3 : 0 }
+function weightsFor({ database, events = EVENTS }: DisturbOptions): Record<ChaosEvent, number> {
+  const isPossible = {
+    kill: true,
+    freeze: true,
+    term: true,
+    disconnect: database.disconnect !== undefined,
+    restart: database.restart !== undefined,
+  }
+  const weight = (name: ChaosEvent) => (events.includes(name) && isPossible[name] ? WEIGHTS[name] : 0)
+  return Object.fromEntries(EVENTS.map(name => [name, weight(name)])) as Record<ChaosEvent, number>
 }
 
-async function disturbServer(options: DisturbOptions, what: 'kill' | 'freeze' | 'term'): Promise<void> {
-  const { fleet, failpoints, points, random, counts } = options
+/** At a failpoint; when none is reached soon, at once. */
+async function disturbOnce(options: DisturbOptions, what: ChaosEvent): Promise<void> {
+  const { fleet, failpoints, points, random } = options
   const point = random.pick(points ?? FAILPOINTS) ?? 'blind-after'
   const delayMs = random.chance(0.5) ? 0 : random.between(1, 40)
   const frozenMs = random.between(FROZEN_MS.least, FROZEN_MS.most)
-  const act = async (slot: number) => {
-    // A termination takes a while; what reached the failpoint continues.
-    if (what === 'term') {
-      if (fleet.working().includes(slot)) counts.terminations += 1
-      void fleet.terminate(slot)
-    } else if (what === 'freeze') counts.freezes += Number(await fleet.freeze(slot, frozenMs))
-    else counts.kills += Number(await fleet.kill(slot))
-  }
+  const act = (slot: number) => disturbPart(options, what, { slot, frozenMs })
   const withinMs = points ? WITHIN_LONG_MS : WITHIN_MS
   if ((await failpoints.strike({ point, delayMs, withinMs }, act)) || points) return
   const slot = random.pick(fleet.working())
   if (slot !== undefined) await act(slot)
+}
+
+async function disturbPart(
+  options: DisturbOptions,
+  what: ChaosEvent,
+  { slot, frozenMs }: { slot: number; frozenMs: number },
+): Promise<void> {
+  const { fleet, counts } = options
+  switch (what) {
+    case 'kill':
+      counts.kills += Number(await fleet.kill(slot))
+      return
+    case 'freeze':
+      counts.freezes += Number(await fleet.freeze(slot, frozenMs))
+      return
+    case 'term':
+      if (!fleet.working().includes(slot)) return
+      counts.terminations += 1
+      // A termination takes a while; what reached the failpoint continues.
+      void fleet.terminate(slot)
+      return
+    case 'disconnect':
+    case 'restart':
+      await disturbDatabase(options, what)
+  }
 }
 
 async function disturbDatabase(

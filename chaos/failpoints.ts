@@ -29,7 +29,9 @@ interface Armed {
   point: Failpoint
   delayMs: number
   act(slot: number): Promise<void>
-  done(isHit: boolean): void
+  /** The point was reached in time. */
+  hit(): void
+  done(): void
 }
 
 export class Failpoints {
@@ -42,14 +44,10 @@ export class Failpoints {
   ): Promise<boolean> {
     return new Promise<boolean>(resolve => {
       const timer = setTimeout(() => {
-        if (this.#armed?.done === done) this.#armed = undefined
+        this.#armed = undefined
         resolve(false)
       }, withinMs)
-      const done = (isHit: boolean) => {
-        clearTimeout(timer)
-        resolve(isHit)
-      }
-      this.#armed = { point, delayMs, act, done }
+      this.#armed = { point, delayMs, act, hit: () => clearTimeout(timer), done: () => resolve(true) }
     })
   }
 
@@ -58,11 +56,12 @@ export class Failpoints {
     const armed = this.#armed
     if (armed?.point !== point) return
     this.#armed = undefined
+    armed.hit()
     try {
       if (armed.delayMs > 0) await sleep(armed.delayMs)
       await armed.act(slot)
     } finally {
-      armed.done(true)
+      armed.done()
     }
   }
 }

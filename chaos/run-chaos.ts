@@ -10,7 +10,7 @@ import { Bank } from './bank.js'
 import { check, collect, type Evidence, type Problem } from './check.js'
 import { Clients, isAccepted, type Sent } from './clients.js'
 import { type ChaosDatabase, openDatabase } from './database.js'
-import { type Disturbances, disturb } from './disturb.js'
+import { type ChaosEvent, type Disturbances, disturb } from './disturb.js'
 import { type Failpoint, Failpoints } from './failpoints.js'
 import { Fleet } from './fleet.js'
 import { MODEL_PROFILES, Model, modelOf } from './model.js'
@@ -28,8 +28,8 @@ export interface ChaosOptions {
   limitMs: number
   /** The moments at which servers are disturbed, and no others. */
   points?: readonly Failpoint[]
-  /** Servers are killed, and nothing else happens to them. */
-  onlyKills?: boolean
+  /** What happens. Default: everything. */
+  events?: readonly ChaosEvent[]
   /** Lets the servers make a mistake that the checks must find. */
   sabotage?: boolean
   signal?: AbortSignal
@@ -152,7 +152,7 @@ class Chaos {
   }
 
   async #disturb(fleet: Fleet): Promise<void> {
-    const { kills, limitMs, points, onlyKills = false } = this.#options
+    const { kills, limitMs, points, events } = this.#options
     const { signal = new AbortController().signal, progress = () => {} } = this.#options
     await disturb({
       fleet,
@@ -162,7 +162,7 @@ class Chaos {
       counts: this.#counts,
       kills,
       points,
-      onlyKills,
+      events,
       deadlineMs: Date.now() + limitMs,
       signal,
       databaseDisturbed: () => {

@@ -31,7 +31,7 @@ describe.each(['sqlite', 'postgres'])('servers on %s', store => {
 test('a server that repeats payments with an unknown outcome is found out', {
   timeout: 420_000,
 }, async () => {
-  const kills = { kills: 2, points: ['blind-after'] as const, onlyKills: true, sabotage: true }
+  const kills = { kills: 2, points: ['blind-after'] as const, events: ['kill'] as const, sabotage: true }
   const report = await runChaos({ ...SHORT, ...kills, store: 'sqlite', seed: 'sabotage' })
   expect(report.problems.map(({ kind }) => kind)).toContain('doubled')
   if (report.folder) await removeFolder(report.folder)
