@@ -17,6 +17,7 @@ import {
   answerStored,
   isInterruption,
   processEnds,
+  SignalPoller,
   stopStored,
   watchEnds,
 } from './run-signals.js'
@@ -66,6 +67,7 @@ export class Runs {
   readonly #follower: RunFollower
   readonly #slots: RunSlots
   readonly #admission: Admission
+  readonly #signals: SignalPoller
   readonly #executed = new Map<string, ActiveRun>()
   readonly #waiting = new Map<string, WaitingRun>()
   readonly #workers: QueueWorkers | undefined
@@ -75,6 +77,7 @@ export class Runs {
     this.#store = isDurable(host.store) ? host.store : undefined
     this.#follower = follower
     this.#slots = new RunSlots(host.maxRunning ?? defaultMaxRunning())
+    this.#signals = new SignalPoller(host)
     this.#admission = new Admission(host, this.#slots, runIds => this.#endAll(runIds))
     const store = this.#store
     this.#workers =
@@ -210,7 +213,7 @@ export class Runs {
     }
     const start = startEvent(host, run, seq)
     const loop = new RunLoop({ host, key, lease, input, start, opening, end })
-    stopWatching = watchEnds(loop, { host, key, lease, input })
+    stopWatching = watchEnds(loop, { signals: this.#signals, key, lease, input })
     return { loop, events: () => loop.events(run.content) }
   }
 

@@ -319,7 +319,7 @@ class LangoRuntime implements Runtime {
       if (!(await host?.runs.checkLife(run))) return run
       return (await this.store.runs.findRun(run.runId)) ?? run
     } catch (error) {
-      this.#parts.logger.warn('The state of a run could not be checked', {
+      this.#parts.logger.warn('A run could not be looked after', {
         runId: run.runId,
         error: messageOf(error),
       })

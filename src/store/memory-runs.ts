@@ -286,6 +286,11 @@ export class MemoryRuns implements RunStore {
     this.#run(runId).signals.push({ json: storableJson('signal', signal), storedAt: Date.now() })
   }
 
+  async signalled(runIds: readonly string[]): Promise<string[]> {
+    this.#host.assertOpen()
+    return runIds.filter(runId => (this.#runs.get(runId)?.signals.length ?? 0) > 0)
+  }
+
   async takeSignals(runId: string): Promise<RunSignal[]> {
     this.#host.assertOpen()
     const waiting = this.#runs.get(runId)?.signals.splice(0) ?? []
@@ -387,11 +392,7 @@ function inputOf({ input }: MemoryRun): { message?: Message; input?: RunInputRec
 }
 
 function pruneMap(kept: Map<number, Kept>, before: number): number {
-  let pruned = 0
-  for (const [number, { storedAt }] of kept) {
-    if (storedAt >= before) continue
-    kept.delete(number)
-    pruned++
-  }
-  return pruned
+  const old = [...kept].filter(([, { storedAt }]) => storedAt < before)
+  for (const [number] of old) kept.delete(number)
+  return old.length
 }
