@@ -162,6 +162,11 @@ function checkSession(
     if (invocationId !== undefined) seen.add(invocationId)
     before = invocationId
   }
+  const answered = messages.flatMap(({ toolCalls = [] }) =>
+    toolCalls.flatMap(({ id, kind }) => (kind === 'response' ? id : [])),
+  )
+  for (const id of new Set(answered.filter((each, index) => answered.indexOf(each) !== index)))
+    problems.push({ kind: 'doubled', detail: `call ${id} has two answers in the history`, sessionId })
   const gap = messages.findIndex(({ seq }, index) => seq !== index + 1)
   if (gap >= 0) wrong(`message ${messages[gap]?.seq} stands at place ${gap + 1}`)
   const placed = runs.flatMap(({ sent }) => {

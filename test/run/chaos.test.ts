@@ -93,6 +93,11 @@ describe('the checks find', () => {
     StoredMessage,
     StoredMessage,
   ]
+  const output = '{"status":"paid","order":"o"}'
+  const ANSWERED: StoredMessage = {
+    ...oneAnswer,
+    toolCalls: [{ id: 'c', name: 'pay_blind', output, kind: 'response' }],
+  }
   const renumbered = (...list: StoredMessage[]) => list.map((each, index) => ({ ...each, seq: index + 1 }))
 
   test('nothing in a history that is right', () => {
@@ -126,15 +131,19 @@ describe('the checks find', () => {
     ['a refused message that is stored', ['false'], { runs: [run({ ...first, isRefused: true })] }],
     ['an order that was paid twice', ['doubled'], { effects: new Map([['o', [payment, payment]]]) }],
     [
+      'a call with two answers',
+      ['doubled'],
+      {
+        history: renumbered(one, ANSWERED, ANSWERED),
+        runs: [run(first)],
+        effects: new Map([['o', [payment]]]),
+      },
+    ],
+    [
       'a result without a payment',
       ['false'],
       {
-        history: renumbered(one, {
-          ...oneAnswer,
-          toolCalls: [
-            { id: 'c', name: 'pay_blind', output: '{"status":"paid","order":"o"}', kind: 'response' },
-          ],
-        }),
+        history: renumbered(one, ANSWERED),
         runs: [run(first)],
       },
     ],
