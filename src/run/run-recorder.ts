@@ -145,6 +145,16 @@ export class RunRecorder {
     return events
   }
 
+  /** Gives the last events their numbers and stores nothing more: another process ends the run. */
+  leaveUnfinished(bodies: readonly RunEventBody[]): RunEvent[] {
+    const events = bodies.map(body => this.#number(body))
+    clearTimeout(this.#timer)
+    clearTimeout(this.#requestTimer)
+    this.#batch = []
+    this.#requests = []
+    return events
+  }
+
   #number(body: RunEventBody): RunEvent {
     this.#seq += 1
     const event: RunEvent = {
@@ -280,6 +290,8 @@ export interface GateParts {
   /** Whether the message of the run is stored already. */
   hasAppended: boolean
   ledger?: CallRecords | undefined
+  /** Called with each message of the run's session when it is stored. */
+  onStored?: ((message: Message) => void) | undefined
 }
 
 /** Records the tool calls of messages, in one write with them. */
@@ -288,7 +300,8 @@ interface CallRecords {
   stored(changes: readonly ToolCallChange[], places: readonly ToolCallPlace[]): void
 }
 
-export function gateAppends({ store, recorder, lease, ledger, ...opened }: GateParts): AppendGate {
+export function gateAppends(parts: GateParts): AppendGate {
+  const { store, recorder, lease, ledger, onStored, ...opened } = parts
   const underWay = new Set<Promise<unknown>>()
   let sealed = false
   let { hasAppended } = opened
@@ -312,6 +325,7 @@ export function gateAppends({ store, recorder, lease, ledger, ...opened }: GateP
       ? await recorder.append({ message, calls, ...defined({ stateDelta }) })
       : await store.appendMessage(key, message, options)
     ledger?.stored(calls, saved.calls ?? [])
+    if (isOwn) onStored?.(message)
     const { seq } = saved
     invariant(seq !== undefined, 'a stored message has a number')
     hasAppended = true

@@ -145,6 +145,7 @@ export class ToolLedger implements CallLedger {
       id: entry.id,
       author: entry.author,
       status: entry.ended?.status ?? entry.status,
+      isUnsaved: entry.ended !== undefined && entry.ended.status !== entry.status,
       isNested: entry.branch === NESTED,
       mayHaveRun: entry.hasBegun,
       idempotencyKey: this.#keyOf(entry),
