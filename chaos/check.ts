@@ -52,7 +52,7 @@ export interface Evidence {
   effects: ReadonlyMap<string, readonly PaymentRequest[]>
 }
 
-export const APP = { appName: 'lango', userId: 'user' }
+const APP = { appName: 'lango', userId: 'user' }
 
 /** Reads everything that the checks need. */
 export async function collect(
