@@ -381,7 +381,10 @@ export class RunLoop {
   async #settle(): Promise<void> {
     this.#ledger?.seal()
     await this.#gate.seal()
-    if (this.#lease.lost.aborted) return
+    if (this.#lease.lost.aborted) {
+      this.#isUnsettled ||= this.#ledger?.hasOpenCalls ?? false
+      return
+    }
     try {
       const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
       const closing = this.#ledger?.close(reason) ?? reason

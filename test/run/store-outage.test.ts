@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
+import type { RunOpening } from '../../src/session/run-store.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
@@ -127,4 +128,48 @@ test('the store is back between the last message and the last event: the call do
   expect(paid()).toBe(1)
   const rows = await store.runs.readCalls?.(events[0]?.runId ?? '')
   expect(rows?.find(({ tool }) => tool === 'pay')?.status).toBe('unknown')
+})
+
+test('the lease is lost while a tool runs: the call is unknown, and a repeated one is not executed', async () => {
+  const opened = await openStore('memory:')
+  onTestFinished(() => opened.close())
+  const losing = new AbortController()
+  const store = new Proxy(opened, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (name !== 'openRun' || losing.signal.aborted)
+        return typeof value === 'function' ? value.bind(target) : value
+      return async (opening: RunOpening) => {
+        const run = await target.openRun?.(opening)
+        if (!run || !('lease' in run)) return run
+        const release = () => run.lease.release()
+        return { ...run, lease: { key: KEY, fence: run.lease.fence, lost: losing.signal, release } }
+      }
+    },
+  })
+  let paid = 0
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    parameters: { type: 'object' },
+    execute: async () => {
+      paid += 1
+      if (paid === 1) losing.abort(new AgentError('lease-lost', 'another writer took it'))
+      return { paid }
+    },
+  })
+  const steps = [{ toolCalls: [PAY] }, { toolCalls: [PAY] }, { text: 'Done.' }]
+  const runtime = await createRuntime({
+    store,
+    providers: { play: new ScriptedProvider(steps, { id: 'play' }) },
+    agent: { name: 'root', model: 'play/m', tools: [pay] },
+  })
+  onTestFinished(() => runtime.close())
+  const events: RunEvent[] = []
+  for await (const event of runtime.run({ sessionId: 's', text: 'Pay.' })) events.push(event)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'error' })
+  await runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  expect(paid).toBe(1)
+  const [row] = (await store.runs.readCalls?.(events[0]?.runId ?? '')) ?? []
+  expect(row?.status).toBe('unknown')
 })
