@@ -16,7 +16,7 @@ import type {
 import type { EraseCounts, UserKey } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import type { OpeningAttempt } from './hold-lease.js'
-import { clone, type MemorySession } from './memory-sessions.js'
+import { clone, type MemorySession, settled } from './memory-sessions.js'
 import { keyText } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { withPlace } from './sql-event-rows.js'
@@ -134,6 +134,8 @@ export class MemoryRuns implements RunStore {
   #end(runId: string, run: MemoryRun): void {
     run.state = 'finished'
     run.input = undefined
+    const session = run.key && this.#host.sessionOf(run.key)
+    if (session) session.calls = settled(session.calls, runId)
     this.#forgetUnfinished(runId, run)
   }
 
