@@ -58,6 +58,8 @@ interface Entry {
   policy: CallPolicy
   /** It is the only call of its message, so its result can be stored with the answer to that message. */
   readonly isAlone: boolean
+  /** Code of the user's works on its result before that is stored. */
+  isAwaited: boolean
   /** In the store. */
   place?: ToolCallPlace
   status: ToolCallRecord['status']
@@ -122,6 +124,7 @@ export class ToolLedger implements CallLedger {
     if (!policy) return undefined
     if (this.#isSealed) return { answer: { error: CALL_NOT_RUN } }
     const entry = this.#entryFor(call, policy)
+    entry.isAwaited = call.isAwaited
     if (policy.effect === 'read') return this.#begun(entry, 1)
     if (!entry.place) await this.#write([this.#change(entry, 'started')])
     entry.twins = entry.place?.unknownTwin ? await this.#twinsOf(entry) : []
@@ -216,7 +219,9 @@ export class ToolLedger implements CallLedger {
     const { effect } = entry.policy
     const status = given === 'unknown' && effect === 'read' ? 'failed' : given
     entry.ended = { status, result }
-    if (effect === 'read' && entry.isAlone && entry.place) return
+    // Stored with the answer of its message, which follows at once.
+    const isNext = entry.isAlone && entry.place !== undefined && (effect === 'read' || !entry.isAwaited)
+    if (isNext && result !== undefined && status !== 'unknown' && entry.twins.length === 0) return
     const isResolved = status === 'done' || (status === 'failed' && entry.twinsFailed)
     const twins = isResolved ? entry.twins.map(twin => changeOfTwin(twin, { status: 'failed' })) : []
     if (status === 'unknown') this.#report(entry)
@@ -342,7 +347,7 @@ const CONFIRMED = {
 }
 
 function newEntry(facts: Pick<Entry, 'id' | 'facts' | 'author' | 'branch' | 'policy' | 'isAlone'>): Entry {
-  return { ...facts, status: 'intent', hasBegun: false, twins: [], twinsFailed: false }
+  return { ...facts, isAwaited: true, status: 'intent', hasBegun: false, twins: [], twinsFailed: false }
 }
 
 function attemptsOf(calls: readonly ToolCallRecord[]): number {

@@ -35,6 +35,8 @@ export interface CallBegin {
   readonly author: string
   readonly own: LedgerTool
   readonly signal: AbortSignal
+  /** Code of the user's works between the end of the tool and the answer of its message. */
+  readonly isAwaited: boolean
 }
 
 /** How a call ended. `unknown`: it was stopped after it had begun. */

@@ -23,7 +23,7 @@ import {
   isLlmAgent,
   type RunAsyncToolRequest,
 } from '../sdk.js'
-import { findCallEvent } from './tool-approval.js'
+import { findCallEvent, isAwaited } from './tool-approval.js'
 
 /** The ledger of the run that the current code belongs to. */
 export type LedgerOf = () => CallLedger | undefined
@@ -201,14 +201,18 @@ function asResponse(result: unknown): unknown {
 /** Begins a call in the ledger of its run. Without one, the key is made of the call alone. */
 export async function beginCall(
   ledger: CallLedger | undefined,
-  call: Omit<CallBegin, 'id'>,
+  call: Omit<CallBegin, 'id' | 'isAwaited'>,
   context: Context,
 ): Promise<BegunCall | { readonly answer: Record<string, unknown> }> {
   const id = `${findCallEvent(context, call.callId)?.id ?? randomUUID()}/${call.callId}`
-  return (await ledger?.begin({ ...call, id })) ?? unrecorded(call, context)
+  const begun = await ledger?.begin({ ...call, id, isAwaited: isAwaited(context) })
+  return begun ?? unrecorded(call, context)
 }
 
-function unrecorded({ tool, args, callId }: Omit<CallBegin, 'id'>, context: Context): BegunCall {
+function unrecorded(
+  { tool, args, callId }: Pick<CallBegin, 'tool' | 'args' | 'callId'>,
+  context: Context,
+): BegunCall {
   const { userId, sessionId } = context
   return {
     idempotencyKey: idempotencyKey([userId, sessionId, tool, args, callId]),

@@ -191,13 +191,25 @@ function earlyTools(
 
 /** Whether somebody wants to see each call before it runs: then nothing is started early. */
 function isWatched(context: Context): boolean {
-  const { agent, pluginManager } = context.invocationContext
+  const { agent } = context.invocationContext
   if (agent && isLlmAgent(agent) && agent.canonicalBeforeToolCallbacks.length > 0) return true
-  // ADK keeps its plugins private; without the list nothing is known, and nothing is started early.
-  const plugins = (pluginManager as unknown as { plugins?: Iterable<BasePlugin> }).plugins
+  return hasPluginWith(context, 'beforeToolCallback')
+}
+
+/** Whether somebody works on each result before it is stored. */
+export function isAwaited(context: Context): boolean {
+  const agent = context.invocationContext?.agent
+  if (!agent || (isLlmAgent(agent) && agent.canonicalAfterToolCallbacks.length > 0)) return true
+  return hasPluginWith(context, 'afterToolCallback')
+}
+
+/** Whether a plugin of the user's has a callback. */
+function hasPluginWith(context: Context, callback: 'beforeToolCallback' | 'afterToolCallback'): boolean {
+  const { pluginManager } = context.invocationContext
+  // ADK keeps its plugins private; without the list nothing is known, and there may be one.
+  const plugins = (pluginManager as unknown as { plugins?: Iterable<BasePlugin> } | undefined)?.plugins
   if (!plugins) return true
   return [...plugins].some(
-    plugin =>
-      plugin.name !== RUN_PLUGIN && plugin.beforeToolCallback !== BasePlugin.prototype.beforeToolCallback,
+    plugin => plugin.name !== RUN_PLUGIN && plugin[callback] !== BasePlugin.prototype[callback],
   )
 }
