@@ -90,32 +90,42 @@ function answer(runtime: Runtime, sessionId: string): Promise<unknown> {
   return runtime.runAndCollect({ sessionId, text: QUESTION })
 }
 
-/** Statements and commits of one turn with one tool: at most 20 and 5. */
+/**
+ * Statements and commits of one turn with one tool that only reads: at most 20 and 5. A tool with an effect costs one
+ * more, which stores that it begins.
+ */
 async function measureTurn(report: Report, { folder, postgresUrl }: Place): Promise<void> {
-  for (const [name, url] of [
-    ['SQLite', `sqlite:${folder}/turn.db`],
-    ['PostgreSQL', postgresUrl],
+  for (const [name, url, effect] of [
+    ['SQLite', `sqlite:${folder}/turn.db`, 'read'],
+    ['PostgreSQL', postgresUrl, 'read'],
+    ['SQLite', `sqlite:${folder}/effect.db`, 'once'],
+    ['PostgreSQL', postgresUrl, 'once'],
   ] as const) {
-    report.progress(`${name}, a turn with one tool …`)
+    const tool = effect === 'read' ? '' : ' with an effect'
+    report.progress(`${name}, a turn with one tool${tool} …`)
     const { store, database } = await countedStore(url)
-    const runtime = await createRuntime({ store, rootAgent: oneToolAgent() })
+    const runtime = await createRuntime({
+      store,
+      rootAgent: oneToolAgent(),
+      tools: { effects: { look: effect } },
+    })
     for (let index = 0; index < 5; index++) await answer(runtime, 'warm')
     const before = { ...database.work }
     const turns = 20
-    for (let index = 0; index < turns; index++) await answer(runtime, 'measured')
+    for (let index = 0; index < turns; index++) await answer(runtime, `measured ${effect}`)
     const queries = (database.work.statements - before.statements) / turns
     const control = (database.work.control - before.control) / turns
     const commits = (database.work.commits - before.commits) / turns
     report.progress(`  ${queries} statements, ${control} BEGIN and COMMIT`)
     if (name === 'PostgreSQL')
       report.atMost(
-        'PostgreSQL, statements of a turn, BEGIN and COMMIT included',
+        `PostgreSQL, statements of a turn${tool}, BEGIN and COMMIT included`,
         '',
         queries + control,
         20,
         1,
       )
-    report.atMost(`${name}, commits of a turn`, '', commits, 5, 1)
+    report.atMost(`${name}, commits of a turn${tool}`, '', commits, effect === 'read' ? 5 : 6, 1)
     await runtime.close()
     await store.close()
   }
