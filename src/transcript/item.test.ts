@@ -1,6 +1,12 @@
 // A conversation as the events of its run and as its stored messages gives the same items.
 import { describe, expect, test } from 'vitest'
-import { ABORTED_MARKER, CALL_NOT_RUN, MAY_BE_REPEATED, OUTCOME_UNKNOWN } from '../base/markers.js'
+import {
+  ABORTED_MARKER,
+  CALL_NOT_RUN,
+  MAY_BE_REPEATED,
+  NOT_RUN_AGAIN,
+  OUTCOME_UNKNOWN,
+} from '../base/markers.js'
 import type { RunEvent, RunEventBody } from '../run/run-event.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import type { RunUsage } from '../session/usage.js'
@@ -88,7 +94,7 @@ const unknown = (id: string, more: Partial<Extract<RunEventBody, { type: 'tool-u
   return { type: 'tool-unknown' as const, ...facts, ...more }
 }
 const ended = (words: string) => ({ error: `[no response available] The process of the run ended. ${words}` })
-const notRunAgain = { error: `Not run again. ${OUTCOME_UNKNOWN}` }
+const notRunAgain = { error: `${NOT_RUN_AGAIN} ${OUTCOME_UNKNOWN}` }
 const interrupted: RunEventBody = {
   type: 'error',
   error: { code: 'run-interrupted', message: 'Gone.', retryable: true, details: {} },

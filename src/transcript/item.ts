@@ -80,6 +80,13 @@ export interface UnknownOutcome {
   readonly resolved?: 'done' | 'failed'
 }
 
+/** What a person can answer about an unknown outcome, as people read it. */
+export const OUTCOME_WORDS: Readonly<Record<OutcomeAnswer, string>> = {
+  happened: 'it happened',
+  run: 'it did not, run it',
+  leave: 'leave it',
+}
+
 /** A call, with its result once there is one. A result whose call is not in the list has no arguments. */
 export interface ToolItem extends ItemIdentity {
   readonly kind: 'tool'
