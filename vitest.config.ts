@@ -18,6 +18,7 @@ const ALONE = [
 
 /** These start first, so that none of them is still running when all others have ended. */
 const LONGEST = [
+  'test/run/chaos',
   'test/house/adding-a-provider',
   'test/run/interrupted-runs',
   'test/cli/trust-corpus',

@@ -1,4 +1,6 @@
 /** `lango/adk`: the bridge in pieces, each usable alone with ADK's own `Runner`. */
+export type { RecordedCall } from '../adk/agent/adopt-tools.js'
+export { callOf } from '../adk/agent/adopt-tools.js'
 export type { ApprovalRequest, ToolAdapterOptions } from '../adk/agent/tool-adapter.js'
 export { ToolAdapter } from '../adk/agent/tool-adapter.js'
 export type { HistoryGuardOptions, HistoryGuardReport } from '../adk/history-guard.js'

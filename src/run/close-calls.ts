@@ -36,6 +36,8 @@ export interface ClosableCall {
   readonly status: ToolCallStatus
   /** Absent when it is answered after the run. */
   readonly result?: unknown
+  /** The ledger does not have this status and result: they could not be stored. */
+  readonly isUnsaved?: boolean
   /** Its message is in another session. */
   readonly isNested: boolean
   /** The tool may have been called although that is not recorded, as it is for tools that only read. */
@@ -71,8 +73,10 @@ export class ClosingCalls {
     switch (row.status) {
       case 'done':
       case 'failed':
+        if (row.isUnsaved) this.changes.push({ id: row.id, status: row.status, result: row.result })
         return row.result
       case 'unknown':
+        if (row.isUnsaved) this.changes.push({ id: row.id, status: row.status })
         return this.#words(OUTCOME_UNKNOWN)
       case 'started': {
         if (row.verified?.result) return this.#done(row, row.verified.result)
@@ -191,7 +195,8 @@ async function messagesOf(store: SessionStore, { key, afterSeq = 0 }: RunSummary
   return all
 }
 
-function seenIn(message: Message): SeenEvent {
+/** A stored message as `PendingCalls` observes it. */
+export function seenIn(message: Message): SeenEvent {
   const { id, author, invocationId, branch, role, toolCalls = [], extra = {} } = message
   const parts = toolCalls.map(call =>
     toolCallKind(call, role) === 'response'

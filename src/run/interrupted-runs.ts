@@ -10,6 +10,7 @@ import type { Lease, SessionStore } from '../session/session-store.js'
 import type { LedgerTools } from '../session/tool-calls.js'
 import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
 import { settleInterrupted } from './close-calls.js'
+import { SaidInEvents } from './event-reader.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 
 export interface Settling {
@@ -86,18 +87,16 @@ async function endOf(runs: RunStore, run: RunSummary): Promise<RunEventRecord[]>
 
 /** Text, turns and usage of the run, as far as its stored events contain them. */
 async function totalsOf(runs: RunStore, runId: string) {
-  const totals = { text: '', turns: 0, delegations: 0 }
+  const totals = { turns: 0, delegations: 0 }
+  const said = new SaidInEvents()
   const steps: RunUsage[] = []
   let before: RunEvent['type'] | undefined
   for await (const event of storedEvents(runs, runId)) {
-    if (event.type === 'text-delta') totals.text += event.text
-    if (event.type === 'tool-call') {
-      totals.text = ''
-      if (before !== 'tool-call') totals.turns += 1
-    }
+    said.add(event)
+    if (event.type === 'tool-call' && before !== 'tool-call') totals.turns += 1
     if (event.type === 'agent-transfer') totals.delegations += 1
     if (event.type === 'usage') steps.push(event.usage)
     before = event.type
   }
-  return { ...totals, usage: steps.length === 0 ? emptyUsage() : sumUsage(steps) }
+  return { ...said.end(), ...totals, usage: steps.length === 0 ? emptyUsage() : sumUsage(steps) }
 }

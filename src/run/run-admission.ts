@@ -1,17 +1,12 @@
-/** How runs are accepted: each by one write, in the order of the calls. */
+/** How runs are accepted: each by one write, in the order of the calls; and how many work at once. */
+import { availableParallelism, totalmem } from 'node:os'
+import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { RunHost } from './run-host.js'
 import type { RunOpened } from './run-loop.js'
-import { checkSameSession, openInSteps, openingOf, type PreparedRun } from './run-opening.js'
-import {
-  busy,
-  type Leave,
-  type RunSlots,
-  SessionQueue,
-  sessionName,
-  WAIT_FOR_SESSION_MS,
-} from './run-queue.js'
+import { openInSteps, openingOf, type PreparedRun } from './run-opening.js'
+import { runScope } from './run-scope.js'
 
 /** Everything that one write of a store can do for runs; without it nothing is queued in the store. */
 export type DurableStore = SessionStore &
@@ -125,4 +120,148 @@ export function isDurable(store: SessionStore): store is DurableStore {
 async function refuseIfBusy(store: SessionStore, key: SessionKey): Promise<void> {
   const [newest] = await store.runs.listRuns(key, { limit: 1 })
   if (newest && !newest.finished) throw busy(key)
+}
+
+/** Gives the turn to the next in the queue. */
+export type Leave = () => void
+
+/**
+ * One run per session within this process: first come, first served. The lease in the store does this across
+ * processes; the queue avoids polling for it within one.
+ */
+export class SessionQueue {
+  /** The sessions that have a run, and the runs that wait for them. */
+  readonly #lines = new Map<string, Set<() => void>>()
+
+  /** Waits for the turn of this session. With `reject`, fails at once when another run is queued. */
+  async enter(key: SessionKey, whenBusy: 'queue' | 'reject', signal?: AbortSignal): Promise<Leave> {
+    if (signal?.aborted) throw aborted()
+    const name = sessionName(key)
+    const line = this.#lines.get(name)
+    if (line && whenBusy === 'reject') throw busy(key)
+    if (line) await turnIn(line, signal, () => this.#pass(name))
+    else this.#lines.set(name, new Set())
+    return once(() => this.#pass(name))
+  }
+
+  #pass(name: string): void {
+    const [next] = this.#lines.get(name) ?? []
+    if (next) next()
+    else this.#lines.delete(name)
+  }
+}
+
+function once(leave: Leave): Leave {
+  let isLeft = false
+  return () => {
+    if (!isLeft) leave()
+    isLeft = true
+  }
+}
+
+/** How many runs of this process may work at once; the others wait, first come, first served. */
+export class RunSlots {
+  readonly #waiting = new Set<() => void>()
+  #free: number
+
+  constructor(count: number) {
+    this.#free = count
+  }
+
+  /** A run that a tool of another run starts does not wait: the two would wait for each other. */
+  async enter(signal: AbortSignal | undefined): Promise<Leave> {
+    const entered = this.tryEnter()
+    if (entered) return entered
+    await turnIn(this.#waiting, signal, () => this.#pass())
+    return once(() => this.#pass())
+  }
+
+  /** A slot, if one is free now. */
+  tryEnter(): Leave | undefined {
+    if (runScope.getStore()) return () => {}
+    if (this.#free <= 0) return undefined
+    this.#free -= 1
+    return once(() => this.#pass())
+  }
+
+  /** A slot that becomes free is passed on, so that no later run takes it first. */
+  #pass(): void {
+    const [next] = this.#waiting
+    if (next) next()
+    else this.#free += 1
+  }
+}
+
+/** Waits in a line until it is called, or until the signal fires. */
+async function turnIn(line: Set<() => void>, signal: AbortSignal | undefined, pass: Leave): Promise<void> {
+  let called = () => {}
+  const turn = new Promise<void>(resolve => {
+    called = resolve
+  })
+  const next = () => {
+    line.delete(next)
+    called()
+  }
+  line.add(next)
+  try {
+    await raceAbort(turn, signal)
+  } catch (error) {
+    // A turn that was passed on in the same moment is passed further.
+    if (!line.delete(next)) pass()
+    throw error
+  }
+}
+
+/** Runs mostly wait for their models: many per core, as long as there is memory for what they hold. */
+export function defaultMaxRunning(): number {
+  const byMemory = Math.floor(totalmem() / 2 / MEMORY_PER_RUN)
+  return Math.max(LEAST_RUNNING, Math.min(availableParallelism() * RUNS_PER_CORE, byMemory))
+}
+
+const RUNS_PER_CORE = 128
+const MEMORY_PER_RUN = 8 * 1024 * 1024
+const LEAST_RUNNING = 8
+
+export function busy(key: SessionKey): AgentError {
+  return new AgentError(
+    'session-busy',
+    `Session "${key.sessionId}" is busy with another run. Wait for it to finish, or run with whenBusy: 'queue'.`,
+    { retryable: true, details: { ...key } },
+  )
+}
+
+async function raceAbort(waiting: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  if (signal?.aborted) throw aborted()
+  if (!signal) return waiting
+  let stop = () => {}
+  const stopped = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(aborted())
+    signal.addEventListener('abort', stop, { once: true })
+  })
+  try {
+    await Promise.race([waiting, stopped])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+function aborted(): AgentError {
+  return new AgentError('aborted', 'The run was stopped while it waited for its session.')
+}
+
+/** A session as one text. */
+export function sessionName({ appName, userId, sessionId }: SessionKey): string {
+  return `${appName}\0${userId}\0${sessionId}`
+}
+
+/** How long a run waits for a session that another process is busy with, before it is looked at again. */
+export const WAIT_FOR_SESSION_MS = 600_000
+
+/** A run id belongs to one session. */
+function checkSameSession(runId: string, known: SessionKey, key: SessionKey): void {
+  if (sessionName(known) === sessionName(key)) return
+  throw new AgentError(
+    'invalid-argument',
+    `Run "${runId}" already exists in another session. Use a new UUID.`,
+  )
 }

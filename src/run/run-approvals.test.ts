@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ApprovalAnswer, ApprovalOutcome } from '../tool.js'
-import { ApprovalDesk, type PendingApproval } from './run-approvals.js'
+import { ApprovalDesk, type PendingApproval, ToolClock } from './run-approvals.js'
 
 const call = (callId: string, tool = 'run_command'): PendingApproval => ({
   callId,
@@ -120,4 +120,29 @@ test('a timeout longer than a timer can wait never ends a request', async () => 
   expect(desk.pending).toHaveLength(1)
   desk.answer('c', 'once')
   expect(await outcome).toBe('once')
+})
+
+const toolCall = (id: string) => ({ type: 'tool-call' as const, author: 'a', id, name: 't', args: {} })
+const toolResult = (id: string) => ({
+  type: 'tool-result' as const,
+  author: 'a',
+  id,
+  name: 't',
+  result: {},
+  isError: false,
+})
+
+test('a result says how long its tool took, without the wait for a person', () => {
+  let now = 1000
+  const clock = new ToolClock(() => now)
+  clock.timed(toolCall('one'))
+  clock.timed(toolCall('two'))
+  now = 1010
+  clock.timed({ type: 'approval-request', id: 'one', name: 't', args: {} })
+  now = 9000
+  clock.timed({ type: 'approval-answer', id: 'one', name: 't', answer: 'once' })
+  now = 9005
+  expect(clock.timed(toolResult('one'))).toMatchObject({ durationMs: 15 })
+  expect(clock.timed(toolResult('two'))).toMatchObject({ durationMs: 8005 })
+  expect(clock.timed(toolResult('unknown'))).not.toHaveProperty('durationMs')
 })

@@ -7,7 +7,7 @@ import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
-import { closeCalls } from './close-calls.js'
+import { closeCalls, seenIn } from './close-calls.js'
 import { EventReader, PendingCalls, subAgentNames } from './event-reader.js'
 import {
   abortMarker,
@@ -56,7 +56,10 @@ export class RunLoop {
   readonly runId: string
   readonly #plugin = new RunPlugin()
   readonly #outbox = new Outbox<RunEventBody>()
+  /** The calls of the messages that are stored. */
   readonly #pending = new PendingCalls()
+  /** What closes the calls could not be stored. */
+  #isUnsettled = false
   readonly #abort = new AbortController()
   readonly #gate: AppendGate
   readonly #reader: EventReader
@@ -122,6 +125,9 @@ export class RunLoop {
       ledger: this.#ledger,
       lease,
       hasAppended: opening !== undefined,
+      onStored: message => {
+        if (message.author !== 'user') this.#pending.observe(seenIn(message))
+      },
     })
     this.#limits = new RunLimits(host.limits, this.#plugin)
   }
@@ -262,7 +268,6 @@ export class RunLoop {
   /** Prepares the events of the run that report an event of ADK's: they are stored in one write with its message. */
   #appending(event: Event): void {
     if (event.author === 'user') return
-    this.#pending.observe(event)
     const events = this.#recorder.prepare([...this.#outbox.take(), ...this.#reader.read(event)])
     this.#ready.push(...events)
     this.#lastSeqOf.set(event, events.at(-1)?.seq ?? 0)
@@ -329,7 +334,8 @@ export class RunLoop {
       try {
         await this.#settle()
         const failure: RunEventBody[] = this.#failure ? [{ type: 'error', error: this.#failure }] : []
-        return await this.#recorder.finish([...failure, this.#finishEvent()])
+        const last = [...failure, this.#finishEvent()]
+        return this.#isUnsettled ? this.#recorder.leaveUnfinished(last) : await this.#recorder.finish(last)
       } finally {
         await this.#end()
       }
@@ -368,11 +374,17 @@ export class RunLoop {
     return this.#abort.signal.aborted
   }
 
-  /** Closes the store to ADK, answers open calls, and stores a marker of an abort for the next turn. */
+  /**
+   * Closes the store to ADK, answers open calls, and stores a marker of an abort for the next turn. When that
+   * cannot be stored, the run stays unfinished in the store, so that its calls are settled when it is looked after.
+   */
   async #settle(): Promise<void> {
     this.#ledger?.seal()
     await this.#gate.seal()
-    if (this.#lease.lost.aborted) return
+    if (this.#lease.lost.aborted) {
+      this.#isUnsettled ||= this.#ledger?.hasOpenCalls ?? false
+      return
+    }
     try {
       const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
       const closing = this.#ledger?.close(reason) ?? reason
@@ -383,6 +395,7 @@ export class RunLoop {
         await this.#host.appendNote(this.#key, marker, this.#lease)
       }
     } catch (error) {
+      this.#isUnsettled = true
       this.#host.logger.warn('The end of a run could not be stored', { error: messageOf(error) })
     }
   }

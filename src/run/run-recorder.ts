@@ -13,6 +13,7 @@ import type {
   ToolCallPlace,
 } from '../session/run-store.js'
 import type { AppendOptions, Lease, Observation, SessionStore } from '../session/session-store.js'
+import { ToolClock } from './run-approvals.js'
 import type { RunEvent, RunEventBody, SentRequest } from './run-event.js'
 
 const BATCH_MS = 50
@@ -144,6 +145,16 @@ export class RunRecorder {
     return events
   }
 
+  /** Gives the last events their numbers and stores nothing more: another process ends the run. */
+  leaveUnfinished(bodies: readonly RunEventBody[]): RunEvent[] {
+    const events = bodies.map(body => this.#number(body))
+    clearTimeout(this.#timer)
+    clearTimeout(this.#requestTimer)
+    this.#batch = []
+    this.#requests = []
+    return events
+  }
+
   #number(body: RunEventBody): RunEvent {
     this.#seq += 1
     const event: RunEvent = {
@@ -260,61 +271,6 @@ function sumByModel(observations: readonly Observation[]): Observation[] {
   return [...sums.values()]
 }
 
-/** How long tools took: from call to result, without the wait for a person's approval. */
-export class ToolClock {
-  readonly #started = new Map<string, number>()
-  readonly #asked = new Map<string, number>()
-
-  readonly #now: () => number
-
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now
-  }
-
-  /** The event, with the time that its tool took where it is a result. */
-  timed(body: RunEventBody): RunEventBody {
-    switch (body.type) {
-      case 'tool-call':
-        this.#started.set(body.id, this.#now())
-        return body
-      case 'approval-request':
-        this.#asked.set(body.id, this.#now())
-        return body
-      case 'approval-answer':
-        this.#answered(body.id)
-        return body
-      case 'tool-unknown':
-        if (body.asks) this.#asked.set(body.id, this.#now())
-        else if (body.answer) this.#answered(body.id)
-        return body
-      case 'tool-result': {
-        const started = this.#started.get(body.id)
-        if (started === undefined) return body
-        this.#started.delete(body.id)
-        return { ...body, durationMs: Math.max(0, Math.round(this.#now() - started)) }
-      }
-      case 'run-queued':
-      case 'run-start':
-      case 'text-delta':
-      case 'reasoning-delta':
-      case 'agent-transfer':
-      case 'turn-warning':
-      case 'wrap-up':
-      case 'repair':
-      case 'history-cut':
-      case 'usage':
-      case 'error':
-      case 'run-finish':
-        return body
-    }
-  }
-
-  #answered(id: string): void {
-    const [started, asked] = [this.#started.get(id), this.#asked.get(id)]
-    if (started !== undefined && asked !== undefined) this.#started.set(id, started + this.#now() - asked)
-  }
-}
-
 /**
  * The run's own view of its store: messages of its session are stored through the recorder, in one write with the
  * events that report them. When a run is stopped, a tool that ignores its signal may still finish, and ADK would
@@ -334,6 +290,8 @@ export interface GateParts {
   /** Whether the message of the run is stored already. */
   hasAppended: boolean
   ledger?: CallRecords | undefined
+  /** Called with each message of the run's session when it is stored. */
+  onStored?: ((message: Message) => void) | undefined
 }
 
 /** Records the tool calls of messages, in one write with them. */
@@ -342,7 +300,8 @@ interface CallRecords {
   stored(changes: readonly ToolCallChange[], places: readonly ToolCallPlace[]): void
 }
 
-export function gateAppends({ store, recorder, lease, ledger, ...opened }: GateParts): AppendGate {
+export function gateAppends(parts: GateParts): AppendGate {
+  const { store, recorder, lease, ledger, onStored, ...opened } = parts
   const underWay = new Set<Promise<unknown>>()
   let sealed = false
   let { hasAppended } = opened
@@ -366,6 +325,7 @@ export function gateAppends({ store, recorder, lease, ledger, ...opened }: GateP
       ? await recorder.append({ message, calls, ...defined({ stateDelta }) })
       : await store.appendMessage(key, message, options)
     ledger?.stored(calls, saved.calls ?? [])
+    if (isOwn) onStored?.(message)
     const { seq } = saved
     invariant(seq !== undefined, 'a stored message has a number')
     hasAppended = true

@@ -1,5 +1,6 @@
 /** How a run is stopped and answered: in this process by its loop, in another one by signals through the store. */
 import { AgentError, messageOf } from '../errors.js'
+import type { Logger } from '../logger.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunSignal, RunStore, RunSummary } from '../session/run-store.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
@@ -14,14 +15,14 @@ import type { RunLoop } from './run-loop.js'
 import { abortedFinish } from './run-opening.js'
 
 interface WatchedRun {
-  host: RunHost
+  signals: SignalPoller
   key: SessionKey
   lease: Lease
   input: RunInput
 }
 
 /** Stops the run when its caller aborts, its lease is lost, or another process sends a signal. Returns the end of watching. */
-export function watchEnds(loop: RunLoop, { host, key, lease, input }: WatchedRun): () => void {
+export function watchEnds(loop: RunLoop, { signals, key, lease, input }: WatchedRun): () => void {
   const { signal } = input
   const abort = () => {
     const reason: unknown = signal?.reason
@@ -31,7 +32,7 @@ export function watchEnds(loop: RunLoop, { host, key, lease, input }: WatchedRun
   const lose = () => loop.stop(leaseLost(key, lease.lost.reason))
   const receive = (received: RunSignal) =>
     received.type === 'stop' ? loop.stop() : loop.answer(received.callId, received.answer)
-  const stopPolling = pollSignals(host, loop.runId, receive)
+  const stopPolling = signals.watch(loop.runId, receive)
   if (signal?.aborted) abort()
   signal?.addEventListener('abort', abort, { once: true })
   lease.lost.addEventListener('abort', lose, { once: true })
@@ -60,32 +61,45 @@ function leaseLost(key: SessionKey, cause: unknown): AgentError {
   })
 }
 
-/** Reads the signals that other processes send to a run, until the returned function is called. */
-function pollSignals(
-  { store, logger }: RunHost,
-  runId: string,
-  receive: (signal: RunSignal) => void,
-): () => void {
-  let stopped = false
-  let timer: NodeJS.Timeout | undefined
-  const read = async () => {
-    try {
-      for (const signal of await store.runs.takeSignals(runId)) receive(signal)
-    } catch (error) {
-      logger.debug('The signals of a run could not be read', { runId, error: messageOf(error) })
+/** Reads the signals that other processes send to the runs of a host: one look for all of them. */
+export class SignalPoller {
+  readonly #store: SessionStore
+  readonly #logger: Logger
+  readonly #receivers = new Map<string, (signal: RunSignal) => void>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor({ store, logger }: Pick<RunHost, 'store' | 'logger'>) {
+    this.#store = store
+    this.#logger = logger
+  }
+
+  /** Passes on the signals of a run until the returned function is called. */
+  watch(runId: string, receive: (signal: RunSignal) => void): () => void {
+    this.#receivers.set(runId, receive)
+    this.#schedule()
+    return () => {
+      this.#receivers.delete(runId)
     }
-    schedule()
   }
-  const schedule = () => {
-    if (stopped) return
-    timer = setTimeout(() => void read(), POLL_MS)
+
+  #schedule(): void {
+    if (this.#receivers.size === 0) return
     // Polling alone keeps no process alive.
-    timer.unref()
+    this.#timer ??= setTimeout(() => void this.#look(), POLL_MS).unref()
   }
-  schedule()
-  return () => {
-    stopped = true
-    clearTimeout(timer)
+
+  async #look(): Promise<void> {
+    const { runs } = this.#store
+    try {
+      const runIds = [...this.#receivers.keys()]
+      for (const runId of (await runs.signalled?.(runIds)) ?? runIds) {
+        for (const signal of await runs.takeSignals(runId)) this.#receivers.get(runId)?.(signal)
+      }
+    } catch (error) {
+      this.#logger.debug('The signals of runs could not be read', { error: messageOf(error) })
+    }
+    this.#timer = undefined
+    this.#schedule()
   }
 }
 
@@ -159,7 +173,7 @@ async function openRequest(
   return open
 }
 
-export function nothingWaits(runId: string, callId: string): AgentError {
+function nothingWaits(runId: string, callId: string): AgentError {
   return new AgentError(
     'run-not-found',
     `No call "${callId}" of run "${runId}" waits for this answer: it was answered before, or the run has ended.`,

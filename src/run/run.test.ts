@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RunSlots, SessionQueue } from './run-queue.js'
+import { RunSlots, SessionQueue } from './run-admission.js'
 import { runScope } from './run-scope.js'
 
 const key = { appName: 'app', userId: 'user', sessionId: 's' }

@@ -5,18 +5,28 @@ import type { QueuedRun, RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { markIfInterrupted } from './interrupted-runs.js'
-import { Admission, type BegunRun, type DurableStore, isDurable } from './run-admission.js'
+import {
+  Admission,
+  type BegunRun,
+  type DurableStore,
+  defaultMaxRunning,
+  isDurable,
+  type Leave,
+  RunSlots,
+  sessionName,
+} from './run-admission.js'
 import type { RunEvent } from './run-event.js'
 import type { RunFollower } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { type EventLists, RunLoop } from './run-loop.js'
 import { type PreparedRun, preparedFrom, prepareRun, startEvent, stoppedBeforeStart } from './run-opening.js'
-import { defaultMaxRunning, type Leave, QueueWorkers, RunSlots, sessionName } from './run-queue.js'
+import { QueueWorkers } from './run-queue.js'
 import {
   answerElsewhere,
   answerStored,
   isInterruption,
   processEnds,
+  SignalPoller,
   stopStored,
   watchEnds,
 } from './run-signals.js'
@@ -66,8 +76,11 @@ export class Runs {
   readonly #follower: RunFollower
   readonly #slots: RunSlots
   readonly #admission: Admission
+  readonly #signals: SignalPoller
   readonly #executed = new Map<string, ActiveRun>()
   readonly #waiting = new Map<string, WaitingRun>()
+  /** The ids of the waiting runs, by session. */
+  readonly #ownIn = new Map<string, Set<string>>()
   readonly #workers: QueueWorkers | undefined
 
   constructor(host: RunHost, follower: RunFollower) {
@@ -75,6 +88,7 @@ export class Runs {
     this.#store = isDurable(host.store) ? host.store : undefined
     this.#follower = follower
     this.#slots = new RunSlots(host.maxRunning ?? defaultMaxRunning())
+    this.#signals = new SignalPoller(host)
     this.#admission = new Admission(host, this.#slots, runIds => this.#endAll(runIds))
     const store = this.#store
     this.#workers =
@@ -84,7 +98,7 @@ export class Runs {
         logger: host.logger,
         slots: this.#slots,
         listed: (key, queued) => this.#forgetTaken(key, queued),
-        hasOwn: key => [...this.#waiting.values()].some(run => isSameSession(run.key, key)),
+        hasOwn: key => this.#ownIn.has(sessionName(key)),
         execute: (next, held) => this.#executeNext(store, next, held),
       })
   }
@@ -210,7 +224,7 @@ export class Runs {
     }
     const start = startEvent(host, run, seq)
     const loop = new RunLoop({ host, key, lease, input, start, opening, end })
-    stopWatching = watchEnds(loop, { host, key, lease, input })
+    stopWatching = watchEnds(loop, { signals: this.#signals, key, lease, input })
     return { loop, events: () => loop.events(run.content) }
   }
 
@@ -258,6 +272,8 @@ export class Runs {
     signal?.addEventListener('abort', aborted, { once: true })
     const left = () => signal?.removeEventListener('abort', aborted)
     this.#waiting.set(runId, { runId, key, run, onEnd, left })
+    const name = sessionName(key)
+    this.#ownIn.set(name, (this.#ownIn.get(name) ?? new Set()).add(runId))
     if (signal?.aborted) aborted()
     this.#workers?.work(key)
   }
@@ -298,8 +314,7 @@ export class Runs {
       events: [{ ...startEvent(this.#host, run, QUEUED_EVENTS + 1) }],
     })
     if (!begun) return
-    waiting?.left()
-    this.#waiting.delete(runId)
+    this.#leaveQueue(runId)
     const opening = { message, invocationId: run.invocationId, seq: begun.seq }
     await this.#drive(
       run,
@@ -321,15 +336,23 @@ export class Runs {
   #forgetTaken(key: SessionKey, queued: readonly QueuedRun[]): void {
     if (queued.length >= LISTED_RUNS) return
     const ids = new Set(queued.map(({ runId }) => runId))
-    for (const { runId, key: own } of this.#waiting.values())
-      if (isSameSession(own, key) && !ids.has(runId)) this.#forget(runId)
+    for (const runId of this.#ownIn.get(sessionName(key)) ?? []) if (!ids.has(runId)) this.#forget(runId)
   }
 
   #forget(runId: string): void {
+    this.#leaveQueue(runId)?.onEnd()
+  }
+
+  #leaveQueue(runId: string): WaitingRun | undefined {
     const waiting = this.#waiting.get(runId)
+    if (!waiting) return undefined
     this.#waiting.delete(runId)
-    waiting?.left()
-    waiting?.onEnd()
+    const name = sessionName(waiting.key)
+    const own = this.#ownIn.get(name)
+    own?.delete(runId)
+    if (own?.size === 0) this.#ownIn.delete(name)
+    waiting.left()
+    return waiting
   }
 
   #stopQuietly(runId: string): void {
@@ -348,7 +371,3 @@ const CHECKED_RUNS = 20
 const LISTED_RUNS = 100
 /** A queued run has one event when it begins. */
 const QUEUED_EVENTS = 1
-
-function isSameSession(one: SessionKey, other: SessionKey): boolean {
-  return sessionName(one) === sessionName(other)
-}

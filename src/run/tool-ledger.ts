@@ -138,6 +138,11 @@ export class ToolLedger implements CallLedger {
     this.#desk.close()
   }
 
+  /** Whether the store has calls of the run that have not ended. */
+  get hasOpenCalls(): boolean {
+    return [...this.#entries.values()].some(({ status }) => status === 'intent' || status === 'started')
+  }
+
   /** The calls that have no answer at the end of the run, once. */
   close(reason: string): ClosingCalls {
     const rows = [...this.#entries.values()].map(entry => ({
@@ -145,6 +150,7 @@ export class ToolLedger implements CallLedger {
       id: entry.id,
       author: entry.author,
       status: entry.ended?.status ?? entry.status,
+      isUnsaved: entry.ended !== undefined && entry.ended.status !== entry.status,
       isNested: entry.branch === NESTED,
       mayHaveRun: entry.hasBegun,
       idempotencyKey: this.#keyOf(entry),

@@ -17,6 +17,7 @@ import type { EventList } from '../run/run-feed.js'
 import { type FollowOptions, RunFollower } from '../run/run-follower.js'
 import type { RunInput } from '../run/run-host.js'
 import type { EventLists } from '../run/run-loop.js'
+import { checkRunInput } from '../run/run-opening.js'
 import { answerStored, processEnds, stopStored } from '../run/run-signals.js'
 import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
@@ -31,7 +32,6 @@ import type { HostParts, RuntimeHost } from './host.js'
 import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint } from './info.js'
 import type { RuntimeOptions } from './options.js'
 import { DAY_MS, startRetention } from './retention.js'
-import { checkRunInput } from './run-input.js'
 
 export type { RunInput, StartedRun }
 
@@ -319,7 +319,7 @@ class LangoRuntime implements Runtime {
       if (!(await host?.runs.checkLife(run))) return run
       return (await this.store.runs.findRun(run.runId)) ?? run
     } catch (error) {
-      this.#parts.logger.warn('The state of a run could not be checked', {
+      this.#parts.logger.warn('A run could not be looked after', {
         runId: run.runId,
         error: messageOf(error),
       })

@@ -246,6 +246,8 @@ export interface RunStore {
   saveRequest(runId: string, step: number, record: Record<string, unknown>): Promise<void>
   readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]>
   sendSignal(runId: string, signal: RunSignal): Promise<void>
+  /** Those of the runs that have pending signals. Without it, each run is asked by itself. */
+  signalled?(runIds: readonly string[]): Promise<string[]>
   /** Takes the pending signals, each exactly once, oldest first. */
   takeSignals(runId: string): Promise<RunSignal[]>
   /**

@@ -145,6 +145,13 @@ export class CheckedRuns implements RunStore {
     return checked(check, () => this.#runs.sendSignal(runId, signal))
   }
 
+  signalled(runIds: readonly string[]): Promise<string[]> {
+    const check = () => {
+      for (const runId of runIds) checkName('runIds', runId)
+    }
+    return checked(check, () => this.#runs.signalled(runIds))
+  }
+
   takeSignals(runId: string): Promise<RunSignal[]> {
     return checked(
       () => checkName('runId', runId),

@@ -16,7 +16,7 @@ import type {
 import type { EraseCounts, UserKey } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import type { OpeningAttempt } from './hold-lease.js'
-import { clone, type MemorySession } from './memory-sessions.js'
+import { clone, type MemorySession, settled } from './memory-sessions.js'
 import { keyText } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { withPlace } from './sql-event-rows.js'
@@ -134,6 +134,8 @@ export class MemoryRuns implements RunStore {
   #end(runId: string, run: MemoryRun): void {
     run.state = 'finished'
     run.input = undefined
+    const session = run.key && this.#host.sessionOf(run.key)
+    if (session) session.calls = settled(session.calls, runId)
     this.#forgetUnfinished(runId, run)
   }
 
@@ -286,6 +288,11 @@ export class MemoryRuns implements RunStore {
     this.#run(runId).signals.push({ json: storableJson('signal', signal), storedAt: Date.now() })
   }
 
+  async signalled(runIds: readonly string[]): Promise<string[]> {
+    this.#host.assertOpen()
+    return runIds.filter(runId => (this.#runs.get(runId)?.signals.length ?? 0) > 0)
+  }
+
   async takeSignals(runId: string): Promise<RunSignal[]> {
     this.#host.assertOpen()
     const waiting = this.#runs.get(runId)?.signals.splice(0) ?? []
@@ -387,11 +394,7 @@ function inputOf({ input }: MemoryRun): { message?: Message; input?: RunInputRec
 }
 
 function pruneMap(kept: Map<number, Kept>, before: number): number {
-  let pruned = 0
-  for (const [number, { storedAt }] of kept) {
-    if (storedAt >= before) continue
-    kept.delete(number)
-    pruned++
-  }
-  return pruned
+  const old = [...kept].filter(([, { storedAt }]) => storedAt < before)
+  for (const [number] of old) kept.delete(number)
+  return old.length
 }

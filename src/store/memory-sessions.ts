@@ -2,7 +2,13 @@ import { defined } from '../base/defined.js'
 import { copyJsonData } from '../base/json.js'
 import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Session, SessionKey, StoredMessage } from '../session/message.js'
-import type { RunStep, ToolCallChange, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
+import type {
+  RunStep,
+  ToolCallChange,
+  ToolCallPlace,
+  ToolCallRecord,
+  ToolCallStatus,
+} from '../session/run-store.js'
 import type { CalibrationStore, EraseCounts, LoadOptions, SessionSummary } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
@@ -186,4 +192,14 @@ function placeOf(ledger: readonly ToolCallRecord[], id: string, runId: string): 
 
 function twinOf({ runId, id, attempt, answer }: ToolCallRecord): NonNullable<ToolCallPlace['unknownTwin']> {
   return { runId, id, attempt, ...defined({ answer }) }
+}
+
+/** A run that ends with a call that was started has not settled it: nobody knows whether it took effect. */
+export function settled<Call extends { runId: string; status: ToolCallStatus }>(
+  calls: readonly Call[],
+  runId: string,
+): Call[] {
+  return calls.map(call =>
+    call.runId === runId && call.status === 'started' ? { ...call, status: 'unknown' } : call,
+  )
 }

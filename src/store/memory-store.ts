@@ -42,6 +42,7 @@ import {
   type MemorySession,
   MemoryState,
   newestFirst,
+  settled,
   summarize,
   viewOf,
 } from './memory-sessions.js'
@@ -299,7 +300,8 @@ export class MemoryStore implements SessionStore {
     for (const request of requests ?? []) this.#runs.storeRequest(runId, request.step, request.record)
     for (const { model, bytes, tokens } of calibration ?? [])
       await this.calibration.record(model, bytes, tokens)
-    if (session && ledger) session.calls = ledger
+    const isEnd = events?.some(({ type }) => type === 'run-finish') ?? false
+    if (session && ledger) session.calls = isEnd ? settled(ledger, runId) : ledger
     if (step.release) await this.#tickets.giveBack(key, fence)
     return { ...(message && seq !== undefined ? { seq } : {}), ...defined({ calls }) }
   }

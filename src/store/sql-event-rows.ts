@@ -52,8 +52,13 @@ export function* insertEvents({ now }: Dialect, runId: string, rows: readonly Ev
       ...parameters,
     )
   }
-  if (rows.some(({ isEnd }) => isEnd)) yield endedStatement(runId)
+  if (!rows.some(({ isEnd }) => isEnd)) return
+  yield endedStatement(runId)
+  // A run that ends with a call that was started has not settled it: nobody knows whether it took effect.
+  yield sql(UNSETTLED, runId)
 }
+
+export const UNSETTLED = `UPDATE lango_tool_calls SET status = 'unknown' WHERE run_id = ? AND status = 'started'`
 
 const EVENTS_PER_STATEMENT = 32
 

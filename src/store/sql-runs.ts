@@ -122,6 +122,17 @@ export class SqlRuns implements RunStore {
     )
   }
 
+  async signalled(runIds: readonly string[]): Promise<string[]> {
+    const { eachValue } = this.#database.dialect
+    const rows = await this.#database.run(
+      sql(
+        `SELECT DISTINCT run_id FROM lango_run_signals WHERE run_id IN (SELECT value FROM ${eachValue})`,
+        JSON.stringify(runIds),
+      ),
+    )
+    return rows.map(row => textIn(row, 'run_id'))
+  }
+
   async takeSignals(runId: string): Promise<RunSignal[]> {
     // Most polls find nothing: reading first avoids the write lock.
     const [waiting] = await this.#database.run(

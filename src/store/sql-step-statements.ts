@@ -30,7 +30,7 @@ import {
   sql,
   touched,
 } from './sql-database.js'
-import type { EventRow } from './sql-event-rows.js'
+import { type EventRow, UNSETTLED } from './sql-event-rows.js'
 import { LIST_MARKER, type SplitRequest } from './sql-requests.js'
 import { STATE_TABLES } from './sql-state.js'
 import { deleteExpiredText, limitText } from './sql-tickets.js'
@@ -143,7 +143,12 @@ export function stepStatement(
   if (rows.row !== undefined) addMessage(query, rows.row)
   if (rows.changes.length > 0) addState(query, key, rows.changes)
   if (rows.events.length > 0) addEvents(query, dialect, runId, rows.events)
-  if (rows.events.some(({ isEnd }) => isEnd)) query.with('ended AS', ENDED, runId)
+  if (rows.events.some(({ isEnd }) => isEnd)) {
+    query.with('ended AS', ENDED, runId)
+    // A row is changed once in a statement: a step that also changes calls settles them by itself.
+    if (rows.calls.length === 0)
+      query.with('unsettled AS', `${UNSETTLED} AND EXISTS (SELECT 1 FROM session)`, runId)
+  }
   if (rows.calls.length > 0) query.with(...callQuery(dialect, key, rows.calls))
   if (missing.size > 0) addParts(query, runId, missing)
   if (requests.length > 0) addRequests(query, dialect, runId, requests, missing.size > 0)

@@ -550,6 +550,7 @@ describe('every documented option', () => {
       onApproval: () => 'no',
       signal: new AbortController().signal,
       runId: crypto.randomUUID(),
+      request: 'digest',
       onStored: () => {},
     }
     expect(keys.sort()).toEqual(Object.keys(input).sort())

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import * as json from '../../src/base/json.js'
 import { withoutBom } from '../../src/base/json.js'
-import { isAgentName, isRequestTool } from '../../src/base/names.js'
+import { isAdkTool, isAgentName, isRequestTool } from '../../src/base/names.js'
 import { isSecretName, redact, redactText } from '../../src/base/redact.js'
 import { stableJson } from '../../src/base/stable-json.js'
 import { suggest, unknownKeyText } from '../../src/base/suggest.js'
@@ -52,6 +52,7 @@ const READERS: Readonly<Record<string, Reader>> = {
   redactText,
   redact: text => redact({ text, list: [text] }),
   isSecretName,
+  isAdkTool,
   isAgentName,
   isRequestTool,
   suggest: text => suggest(text, ['alpha', 'beta']),

@@ -12,6 +12,7 @@ import {
 import type { FunctionDeclaration } from '@google/genai'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { callOf } from '../../src/adk/agent/adopt-tools.js'
 import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
 import { eventToMessage } from '../../src/adk/session/event-to-message.js'
 import { answerMessage } from '../../src/run/close-calls.js'
@@ -150,6 +151,22 @@ test.each([
   await run(runtime)
   expect(executed).toBe(executions)
   expect(JSON.stringify(provider.requests.at(-1)?.messages.at(-1))).toContain(words)
+})
+
+test('a function tool asks for the idempotency key of its call', async () => {
+  const seen: unknown[] = []
+  const pay = new FunctionTool({
+    name: 'pay',
+    description: 'Pays.',
+    parameters: PARAMETERS,
+    execute: (_args, context) => void seen.push(context && callOf(context)),
+  })
+  const { runtime } = await start(agentWith(pay), [call('pay'), call('pay'), { text: 'Done.' }])
+  onTestFinished(() => runtime.close())
+  const events = await run(runtime)
+  const { calls = [] } = (await runtime.inspect(events[0]?.runId ?? '')) ?? {}
+  expect(seen).toEqual(calls.map(({ idempotencyKey }) => ({ idempotencyKey, attempt: 1 })))
+  expect(new Set(calls.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(2)
 })
 
 test('a tool inside a nested agent is not executed again by a repeated call of that agent', async () => {

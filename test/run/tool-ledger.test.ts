@@ -1,6 +1,7 @@
 // Paid means paid once: what the ledger of tool calls records, and what it does with calls whose outcome is unknown.
 import { expect, onTestFinished, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
+import { silentLogger } from '../../src/logger.js'
 import type { GenerateRequest } from '../../src/provider/provider.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
@@ -418,7 +419,9 @@ test('a call that is refused, or has wrong arguments, was not executed', async (
   ])
 })
 
-test('a store without a ledger works as before', async () => {
+test('a store without a ledger works as before, and that is logged once', async () => {
+  const warnings: string[] = []
+  const logger = { ...silentLogger, warn: (text: string) => void warnings.push(text) }
   const inner = await openStore('memory:')
   onTestFinished(() => inner.close())
   const runs = Object.assign(Object.create(null), {
@@ -441,7 +444,9 @@ test('a store without a ledger works as before', async () => {
     },
   })
   const { tool, seen } = payTool()
-  const { runtime } = await start({ store, steps: [calling(PAY), { text: 'Paid.' }], tools: [tool] })
+  const { runtime } = await start({ store, logger, steps: [calling(PAY), { text: 'Paid.' }], tools: [tool] })
   expect((await run(runtime)).at(-1)).toMatchObject({ finishReason: 'stop', text: 'Paid.' })
   expect(seen).toEqual([{ idempotencyKey: expect.stringMatching(/^[0-9a-f]{32}$/), attempt: 1 }])
+  await run(runtime)
+  expect(warnings.filter(text => text.includes('ledger'))).toHaveLength(1)
 })

@@ -16,15 +16,15 @@ const CACHE = join(ROOT, 'node_modules/.cache/lango-built')
 const OLD_MS = 24 * 60 * 60 * 1000
 
 /** Where the files of a folder of the repository are put. */
-const FOLDERS = { src: 'dist', 'test/support': 'test/support', examples: 'examples' }
+const FOLDERS = { src: 'dist', 'test/support': 'test/support', examples: 'examples', chaos: 'chaos' }
 
 const BUILT = await build()
 
 /** The file that `node` starts for the command line. */
 export const BUILT_LANGO = join(BUILT, 'dist/cli/main.js')
 
-/** The file that `node` starts for a TypeScript file of `test/support` or `examples`. */
-export function builtFile(folder: 'test/support' | 'examples', name: string): string {
+/** The file that `node` starts for a TypeScript file of one of these folders. */
+export function builtFile(folder: 'test/support' | 'examples' | 'chaos', name: string): string {
   return join(BUILT, folder, name.replace(/\.ts$/, '.js'))
 }
 
@@ -69,7 +69,7 @@ async function fill(folder: string, sources: readonly Source[]): Promise<void> {
   }
   await copyFile(join(ROOT, 'package.json'), join(draft, 'package.json'))
   await symlink(join(ROOT, 'dist/web'), join(draft, 'dist/web'))
-  // The scripts import `../../src/…`.
+  // The scripts import `../../src/…` or `../src/…`.
   await symlink('dist', join(draft, 'src'))
   await rename(draft, folder).catch(async error => {
     await rm(draft, { recursive: true, force: true })

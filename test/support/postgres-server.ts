@@ -15,6 +15,8 @@ const run = promisify(execFile)
 export interface PostgresServer {
   /** Of the database `postgres`, as its superuser. */
   url: string
+  /** Ends the server in the midst of its work, as a crash does, and starts it again at the same address. */
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -36,8 +38,28 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
       ...identity,
       cwd: folder,
     })
-    const server = await startServer(native, data, identity, options.durable ? DURABLE : {})
-    return { url: server.url, stop: () => stopServer(server.child, folder) }
+    const start = (port?: number) =>
+      startServer({
+        native,
+        data,
+        identity,
+        extra: options.durable ? DURABLE : {},
+        ...(port ? { port } : {}),
+      })
+    let server = await start()
+    // An aborted test run must not leave its server running.
+    process.once('exit', () => server.child.kill('SIGQUIT'))
+    return {
+      url: server.url,
+      restart: async () => {
+        await endServer(server.child)
+        server = await start(server.port)
+      },
+      stop: async () => {
+        await endServer(server.child)
+        await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+      },
+    }
   } catch (error) {
     await rm(folder, { recursive: true, force: true })
     throw error
@@ -59,15 +81,19 @@ async function usableBinaries(folder: string, identity: { uid?: number; gid?: nu
   }
 }
 
+interface ServerParts {
+  native: string
+  data: string
+  identity: { uid?: number; gid?: number }
+  extra: Record<string, string>
+  /** Default: a free one. */
+  port?: number
+}
+
 /** Another program may take a free port before the server does: then another one is tried. */
-async function startServer(
-  native: string,
-  data: string,
-  identity: { uid?: number; gid?: number },
-  extra: Record<string, string>,
-) {
+async function startServer({ native, data, identity, extra, port: fixed }: ServerParts) {
   for (let attempt = 1; ; attempt++) {
-    const port = await freePort()
+    const port = fixed ?? (await freePort())
     const settings = { ...SETTINGS, ...extra, port: String(port) }
     const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
     const child = spawn(join(native, 'bin/postgres'), ['-D', data, ...flags], {
@@ -76,9 +102,8 @@ async function startServer(
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     const log = await untilReady(child)
-    // An aborted test run must not leave its server running.
-    process.once('exit', () => child.kill('SIGQUIT'))
-    if (log === undefined) return { child, url: `postgres://lango:${PASSWORD}@127.0.0.1:${port}/postgres` }
+    const url = `postgres://lango:${PASSWORD}@127.0.0.1:${port}/postgres`
+    if (log === undefined) return { child, port, url }
     if (attempt === 5) throw new Error(`PostgreSQL did not start: ${log}`)
   }
 }
@@ -112,14 +137,12 @@ function untilReady(child: ChildProcess): Promise<string | undefined> {
   })
 }
 
-async function stopServer(child: ChildProcess, folder: string): Promise<void> {
-  if (child.exitCode === null && child.signalCode === null) {
-    const ended = new Promise(resolve => child.on('exit', resolve))
-    // The immediate shutdown: the data is thrown away anyway.
-    child.kill('SIGQUIT')
-    await ended
-  }
-  await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+async function endServer(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise(resolve => child.on('exit', resolve))
+  // The immediate shutdown: nothing is written to the data files.
+  child.kill('SIGQUIT')
+  await ended
 }
 
 function freePort(): Promise<number> {

@@ -132,6 +132,7 @@ function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
     const call = { callId, tool: tool.name, args, author, own: ledgerToolOf(tool), signal }
     const begun = await beginCall(ledger, call, toolContext)
     if ('answer' in begun) return begun.answer
+    calls.set(toolContext, begun)
     try {
       const result = await runAsync(request)
       const isLater = tool.isLongRunning && (result === undefined || result === null)
@@ -142,6 +143,42 @@ function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
       throw error
     }
   }
+}
+
+const calls = new WeakMap<Context, RecordedCall>()
+
+/** What Lango's own tools find in their context. */
+export interface RecordedCall {
+  /** See `ToolContext.idempotencyKey`. */
+  readonly idempotencyKey: string
+  readonly attempt: number
+}
+
+/**
+ * The call that a tool of ADK's own is executed for: its idempotency key and its attempt. `undefined` outside a run of
+ * Lango's.
+ *
+ * ```ts
+ * import { FunctionTool } from '@google/adk'
+ * import { callOf } from 'lango/adk'
+ * import { z } from 'zod'
+ *
+ * export const pay = new FunctionTool({
+ *   name: 'pay',
+ *   description: 'Pays an invoice.',
+ *   parameters: z.object({ invoice: z.string() }),
+ *   execute: async ({ invoice }, context) => {
+ *     const key = context && callOf(context)?.idempotencyKey
+ *     const headers = { 'idempotency-key': key ?? invoice }
+ *     const response = await fetch('https://bank.example/pay', { method: 'POST', headers, body: invoice })
+ *     return { status: response.status }
+ *   },
+ * })
+ * ```
+ */
+export function callOf(context: Context): RecordedCall | undefined {
+  const call = calls.get(context)
+  return call && { idempotencyKey: call.idempotencyKey, attempt: call.attempt }
 }
 
 /** Whether the tool will ask a person for confirmation, or report a refusal, instead of running. */

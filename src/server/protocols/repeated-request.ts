@@ -124,16 +124,28 @@ async function isAnswer(
   { run, key, isFailureFinal, isAlone = false }: Candidate,
 ): Promise<boolean> {
   if (run.status !== 'finished') return true
-  const isFailure = isFailureFinal && run.finishReason === 'error'
-  if (!isRetry && !isFailure && !isAlone && !undelivered.has(run.runId)) return false
+  const hasFailed = run.finishReason === 'error' || (isAlone && run.finishReason === 'aborted')
+  const isFailure = isFailureFinal && hasFailed
+  const isMissed = isAlone ? deliveries.get(run.runId) !== true : deliveries.get(run.runId) === false
+  if (!isRetry && !isFailure && !isMissed) return false
   // The store keeps no time of a run's end: the last change of its session is the closest.
   const session = await runtime.store.describeSession(key)
   return Date.now() - Math.max(run.startedAt, session?.updatedAt ?? 0) <= limits.retryMs
 }
 
-/** Runs of this process whose caller lost the connection before the end of the answer. */
-const undelivered = new Set<string>()
-const MOST_UNDELIVERED = 10_000
+/** The newest answers of this process, by run: whether the caller got all of it, or lost the connection before. */
+const deliveries = new Map<string, boolean>()
+const MOST_DELIVERIES = 10_000
+
+/** Ids of lone runs whose sessions this process has deleted, or is about to: an id is used once. */
+const answered = new Set<string>()
+
+/** The session of a lone run is deleted: an equal request is a new one. */
+export function forgetRun(runId: string): void {
+  answered.add(runId)
+  const [oldest] = answered
+  if (answered.size > MOST_DELIVERIES && oldest !== undefined) answered.delete(oldest)
+}
 
 /** Resolves when the response is over: whether the caller of the run got all of it. */
 export function watchDelivery(c: Context<ServerEnv>, runId: string): Promise<boolean> {
@@ -141,10 +153,10 @@ export function watchDelivery(c: Context<ServerEnv>, runId: string): Promise<boo
   return new Promise(resolve => {
     outgoing.once('close', () => {
       const isDelivered = outgoing.writableFinished
-      undelivered.delete(runId)
-      if (!isDelivered) undelivered.add(runId)
-      const [oldest] = undelivered
-      if (undelivered.size > MOST_UNDELIVERED && oldest !== undefined) undelivered.delete(oldest)
+      deliveries.delete(runId)
+      deliveries.set(runId, isDelivered)
+      const [oldest] = deliveries.keys()
+      if (deliveries.size > MOST_DELIVERIES && oldest !== undefined) deliveries.delete(oldest)
       resolve(isDelivered)
     })
   })
@@ -158,8 +170,9 @@ export async function runOfLoneRequest(
 ): Promise<RequestedRun> {
   if (mark.keyedRunId !== undefined) return keyedRun(context, mark, mark.keyedRunId, userId)
   let runId = ''
-  for (let count = 0; count < LISTED; count++) {
+  for (let count = 0; count < MOST_DELIVERIES + LISTED; count++) {
     runId = derivedId(mark, `alone ${count}`)
+    if (answered.has(runId)) continue
     const found = await context.hub.find(runId)
     if (found?.key.userId !== userId) return { runId }
     const candidate = { run: found.item, key: found.key, isFailureFinal: true, isAlone: true }

@@ -143,6 +143,7 @@ export class RunHub {
     if (!isActive) this.#checkAdmission(userId)
     this.#starting.set(userId, (this.#starting.get(userId) ?? 0) + 1)
     const stop = new AbortController()
+    if (this.#own.size > MOST_OWN) this.#forgetEnded()
     if (!isActive) this.#own.set(runId, stop)
     try {
       return await runtime.start({
@@ -156,6 +157,12 @@ export class RunHub {
     } finally {
       this.#release(userId)
     }
+  }
+
+  /** Runs that another process has executed end without a word here. */
+  #forgetEnded(): void {
+    const active = new Set(this.#parts.runtime.active().map(({ runId }) => runId))
+    for (const runId of this.#own.keys()) if (!active.has(runId)) this.#own.delete(runId)
   }
 
   #release(userId: string): void {
@@ -200,6 +207,8 @@ export class RunHub {
 const BUSY_RETRIES = 5
 const BUSY_PAUSE_MS = 60
 const STOP_MS = 3000
+/** Beyond this number it is checked whether runs have ended elsewhere. */
+const MOST_OWN = 10_000
 const CLOSE_POLL_MS = 10
 
 function shutDown(): AgentError {

@@ -261,6 +261,24 @@ describe.each(DRIVERS)('the ledger of tool calls in $name', driver => {
     await finish(run)
   })
 
+  test('a run that ends with a started call leaves it unknown, in a step and by its events alone', async () => {
+    const run = await openRun()
+    await save(run, [intent('m1/c1', 'd1'), intent('m1/c2', 'd2'), intent('m1/c3', 'd3')])
+    await save(run, [{ id: 'm1/c1', status: 'started' }])
+    await save(run, [{ id: 'm1/c2', status: 'started' }])
+    const last = [{ id: 'm1/c2', status: 'done' as const, result: { ok: true } }]
+    await save(run, last)
+    await finish(run)
+    const statuses = async ({ runId }: Run) => (await rows(runId))?.map(({ status }) => status)
+    expect(await statuses(run)).toEqual(['unknown', 'done', 'intent'])
+    const other = await openRun(run.key, 'other')
+    await save(other, [intent('m2/c1', 'd4')])
+    await save(other, [{ id: 'm2/c1', status: 'started' }])
+    await place.store.runs.appendEvents(other.key, other.runId, [{ seq: 99, type: 'run-finish' }])
+    expect(await statuses(other)).toEqual(['unknown'])
+    await other.lease.release()
+  })
+
   test('pruning forgets results of ended runs, and the ordinals go on', async () => {
     const first = await openRun()
     await save(first, [intent('a')])

@@ -6,6 +6,7 @@ import type { Message, SessionKey } from '../../../session/message.js'
 import { appendAll } from '../../../session/session-pages.js'
 import type { Problem, RunEvent, RunUsage, StartedRun } from '../../chat-protocol.js'
 import type { ServerContext } from '../../server-context.js'
+import { forgetRun } from '../repeated-request.js'
 import { type ModelFinish, modelFinish, runProblem, streamTruncated } from '../start-run.js'
 
 /** What a completion consists of. `busy`: the agent works, and the client receives nothing. */
@@ -264,6 +265,7 @@ export async function throwAway(context: ServerContext, key: SessionKey, laterMs
     setTimeout(() => void (context.isClosing() || throwAway(context, key)), laterMs).unref()
     return
   }
+  forgetRun(key.sessionId.slice(PREFIX.length))
   try {
     await runtime.store.deleteSession(key)
   } catch (error) {

@@ -1,0 +1,207 @@
+/**
+ * What must hold when everything is over, read from the store and compared with what the clients and the bank know:
+ *
+ * - lost: an acknowledged message is stored exactly once in its session, or its run was stopped before it began;
+ * - doubled: no message is stored twice, no order is paid twice;
+ * - interleaved: the messages of a run are contiguous, and runs are in the order in which they were acknowledged;
+ * - stuck: every run has ended;
+ * - events: their numbers have no gap, one `run-finish` is the last, and followers saw the same;
+ * - false: a result that says "paid" belongs to a payment that was made, and nothing refused was stored.
+ */
+import type { RunEvent } from '../src/run/run-event.js'
+import type { StoredMessage } from '../src/session/message.js'
+import type { ToolCallRecord } from '../src/session/run-store.js'
+import { messagePages, runEventPages } from '../src/session/session-pages.js'
+import type { SessionStore } from '../src/session/session-store.js'
+import type { PaymentRequest } from './bank.js'
+import type { Sent } from './clients.js'
+import { paidIn } from './orders.js'
+
+export type ProblemKind =
+  | 'lost'
+  | 'doubled'
+  | 'interleaved'
+  | 'stuck'
+  | 'events'
+  | 'false'
+  | 'illegal'
+  | 'not-found'
+  | 'followed'
+  | 'crashed'
+
+export interface Problem {
+  kind: ProblemKind
+  detail: string
+  sessionId?: string
+  runId?: string
+}
+
+/** A run as the store has it at the end. */
+export interface FinalRun {
+  sent: Sent
+  isKnown: boolean
+  isFinished: boolean
+  finishReason: string | undefined
+  events: readonly RunEvent[]
+  calls: readonly ToolCallRecord[]
+}
+
+export interface Evidence {
+  runs: readonly FinalRun[]
+  messages: ReadonlyMap<string, readonly StoredMessage[]>
+  effects: ReadonlyMap<string, readonly PaymentRequest[]>
+}
+
+const APP = { appName: 'lango', userId: 'user' }
+
+/** Reads everything that the checks need. */
+export async function collect(
+  store: SessionStore,
+  sent: readonly Sent[],
+  effects: Evidence['effects'],
+): Promise<Evidence> {
+  const runs: FinalRun[] = []
+  for (const each of sent) {
+    const run = await store.runs.findRun(each.runId)
+    const events: RunEvent[] = []
+    for await (const page of runEventPages(store.runs, each.runId))
+      events.push(...(page as unknown as RunEvent[]))
+    runs.push({
+      sent: each,
+      isKnown: run !== undefined,
+      isFinished: run?.finished ?? false,
+      finishReason: run?.finishReason,
+      events,
+      calls: (await store.runs.readCalls?.(each.runId)) ?? [],
+    })
+  }
+  const messages = new Map<string, StoredMessage[]>()
+  for (const sessionId of new Set(sent.map(each => each.sessionId))) {
+    const key = { ...APP, sessionId }
+    const found: StoredMessage[] = []
+    // A session exists when a message of it was accepted.
+    const exists = (await store.loadSession(key, { maxMessages: 1 })) !== undefined
+    if (exists) for await (const page of messagePages(store, key)) found.push(...page)
+    messages.set(sessionId, found)
+  }
+  return { runs, messages, effects }
+}
+
+export function check(evidence: Evidence): Problem[] {
+  return [
+    ...evidence.runs.flatMap(run => [...checkMessage(run, evidence), ...checkEvents(run)]),
+    ...[...evidence.messages].flatMap(([sessionId, messages]) =>
+      checkSession(
+        sessionId,
+        messages,
+        evidence.runs.filter(({ sent }) => sent.sessionId === sessionId),
+      ),
+    ),
+    ...checkPayments(evidence),
+  ]
+}
+
+function checkMessage(run: FinalRun, { messages }: Evidence): Problem[] {
+  const { sent, isKnown, isFinished, events } = run
+  const { sessionId, runId, mark } = sent
+  const about = { sessionId, runId }
+  const found = (messages.get(sessionId) ?? []).filter(
+    ({ role, content }) => role === 'user' && content.includes(mark),
+  )
+  const places = found.map(({ seq }) => seq).join(', ')
+  if (found.length > 1)
+    return [{ kind: 'doubled', detail: `the message ${mark} is stored at ${places}`, ...about }]
+  if (sent.isRefused && (found.length > 0 || isKnown))
+    return [{ kind: 'false', detail: `${mark} was refused with 409 and is stored`, ...about }]
+  if (sent.acknowledgedAtMs !== undefined && !isKnown)
+    return [{ kind: 'lost', detail: `the acknowledged run of ${mark} is not in the store`, ...about }]
+  if (!isKnown) return found.length > 0 ? [{ kind: 'events', detail: `${mark} has no run`, ...about }] : []
+  const last = events.at(-1)
+  const hasBegun = events.some(({ type }) => type === 'run-start')
+  const wasStopped = last?.type === 'run-finish' && last.finishReason === 'aborted' && sent.isStopRequested
+  if (found.length === 0 && isFinished && !(wasStopped && !hasBegun))
+    return [{ kind: 'lost', detail: `the message ${mark} of an accepted run is not stored`, ...about }]
+  return []
+}
+
+function checkEvents({ sent, isKnown, isFinished, events }: FinalRun): Problem[] {
+  const about = { sessionId: sent.sessionId, runId: sent.runId }
+  if (!isKnown) return []
+  if (!isFinished) return [{ kind: 'stuck', detail: `the run of ${sent.mark} has not ended`, ...about }]
+  const problems: Problem[] = []
+  const wrong = (detail: string) => problems.push({ kind: 'events', detail, ...about })
+  const gap = events.findIndex(({ seq }, index) => seq !== index + 1)
+  if (gap >= 0) wrong(`event ${events[gap]?.seq} stands at place ${gap + 1}`)
+  const ends = events.filter(({ type }) => type === 'run-finish').length
+  if (ends !== 1 || events.at(-1)?.type !== 'run-finish')
+    wrong(`${ends} run-finish, the last event is ${events.at(-1)?.type}`)
+  const starts = events.filter(({ type }) => type === 'run-start').length
+  if (starts > 1) wrong(`${starts} run-start`)
+  const last = events.at(-1)
+  if (last?.type === 'run-finish' && last.finishReason === 'aborted' && !sent.isStopRequested)
+    wrong('it ended as aborted, and nobody stopped it')
+  for (const [seq, type] of sent.followed) {
+    const stored = events[seq - 1]?.type
+    if (stored !== type) wrong(`a follower saw ${type} as event ${seq}, stored is ${stored}`)
+  }
+  return problems
+}
+
+function checkSession(
+  sessionId: string,
+  messages: readonly StoredMessage[],
+  runs: readonly FinalRun[],
+): Problem[] {
+  const problems: Problem[] = []
+  const wrong = (detail: string) => problems.push({ kind: 'interleaved', detail, sessionId })
+  const seen = new Set<string>()
+  let before: string | undefined
+  for (const { seq, invocationId } of messages) {
+    if (invocationId !== undefined && invocationId !== before && seen.has(invocationId))
+      wrong(`message ${seq} belongs to an earlier run (${invocationId}), others came in between`)
+    if (invocationId !== undefined) seen.add(invocationId)
+    before = invocationId
+  }
+  const answered = messages.flatMap(({ toolCalls = [] }) =>
+    toolCalls.flatMap(({ id, kind }) => (kind === 'response' ? id : [])),
+  )
+  for (const id of new Set(answered.filter((each, index) => answered.indexOf(each) !== index)))
+    problems.push({ kind: 'doubled', detail: `call ${id} has two answers in the history`, sessionId })
+  const gap = messages.findIndex(({ seq }, index) => seq !== index + 1)
+  if (gap >= 0) wrong(`message ${messages[gap]?.seq} stands at place ${gap + 1}`)
+  const placed = runs.flatMap(({ sent }) => {
+    const seq = messages.find(({ role, content }) => role === 'user' && content.includes(sent.mark))?.seq
+    return seq === undefined ? [] : [{ sent, seq }]
+  })
+  for (const one of placed) {
+    for (const other of placed) {
+      const isEarlier = (one.sent.acknowledgedAtMs ?? Number.POSITIVE_INFINITY) < other.sent.sentAtMs
+      if (isEarlier && one.seq > other.seq)
+        wrong(`${one.sent.mark} was acknowledged before ${other.sent.mark} was sent, and is stored after it`)
+    }
+  }
+  return problems
+}
+
+function checkPayments({ runs, messages, effects }: Evidence): Problem[] {
+  const owners = new Map(runs.flatMap(({ sent }) => sent.orders.map(({ order }) => [order, sent] as const)))
+  const problems: Problem[] = []
+  for (const [order, made] of effects) {
+    const { sessionId, runId } = owners.get(order) ?? {}
+    const about = { ...(sessionId ? { sessionId } : {}), ...(runId ? { runId } : {}) }
+    if (made.length < 2) continue
+    const how = made.map(({ key, slot, atMs }) => `key "${key}" by process ${slot} at ${atMs}`).join('; ')
+    problems.push({
+      kind: 'doubled',
+      detail: `order ${order} was paid ${made.length} times at the ${made[0]?.counter} counter: ${how}`,
+      ...about,
+    })
+  }
+  for (const [sessionId, found] of messages) {
+    const outputs = found.flatMap(({ toolCalls = [] }) => toolCalls.map(({ output = '' }) => output))
+    for (const order of new Set(outputs.flatMap(paidIn)))
+      if (!effects.has(order))
+        problems.push({ kind: 'false', detail: `order ${order} counts as paid and is not`, sessionId })
+  }
+  return problems
+}

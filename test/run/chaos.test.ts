@@ -1,0 +1,204 @@
+// Servers are killed, frozen and terminated while they execute runs; nothing that was acknowledged is lost, and nothing
+// is paid twice. `npm run chaos` does the same for as long as one likes.
+import { describe, expect, test } from 'vitest'
+import type { PaymentRequest } from '../../chaos/bank.js'
+import { check, type Evidence, type FinalRun } from '../../chaos/check.js'
+import type { Sent } from '../../chaos/clients.js'
+import { answerTo } from '../../chaos/model.js'
+import { Random } from '../../chaos/random.js'
+import { runChaos } from '../../chaos/run-chaos.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import type { StoredMessage } from '../../src/session/message.js'
+import type { RequestSummary, SummaryMessage } from '../../src/testing/strict/script.js'
+import { removeFolder } from '../support/temporary-folder.js'
+
+/** Ends after these kills; the time is a bound for a machine that is busy with other work. */
+const SHORT = { processes: 2, sessions: 6, kills: 5, limitMs: 60_000 }
+
+describe.each(['sqlite', 'postgres'])('servers on %s', store => {
+  test('are killed at every kind of moment: nothing is lost, doubled, interleaved or stuck', {
+    timeout: 420_000,
+  }, async () => {
+    const report = await runChaos({ ...SHORT, store, seed: 'a minute' })
+    expect(report.problems, `evidence in ${report.folder}`).toEqual([])
+    expect(report.kills).toBeGreaterThan(0)
+    expect(report.acknowledged).toBeGreaterThan(0)
+    expect(report.stored + report.stopped).toBeGreaterThanOrEqual(report.acknowledged)
+    expect(report.effects).toBeGreaterThan(0)
+  })
+})
+
+test('a server that repeats payments with an unknown outcome is found out', {
+  timeout: 420_000,
+}, async () => {
+  const kills = { kills: 2, points: ['blind-after'] as const, events: ['kill'] as const, sabotage: true }
+  const report = await runChaos({ ...SHORT, ...kills, store: 'sqlite', seed: 'sabotage' })
+  expect(report.problems.map(({ kind }) => kind)).toContain('doubled')
+  if (report.folder) await removeFolder(report.folder)
+})
+
+describe('the checks find', () => {
+  const sent = (mark: string, times: { sentAtMs: number; acknowledgedAtMs?: number }): Sent => ({
+    text: mark,
+    mark,
+    orders: [{ counter: 'blind', order: `${mark}-b` }],
+    runId: `run of ${mark}`,
+    sessionId: 's',
+    followed: new Map(),
+    ...times,
+  })
+  const first = sent('[message 1]', { sentAtMs: 1, acknowledgedAtMs: 2 })
+  const second = sent('[message 2]', { sentAtMs: 3, acknowledgedAtMs: 4 })
+  const finish = { finishReason: 'stop', text: '', turns: 1, delegations: 0 }
+  const events = (...types: string[]) =>
+    types.map((type, index) => ({
+      type,
+      seq: index + 1,
+      ...(type === 'run-finish' ? finish : {}),
+    })) as RunEvent[]
+  const run = (of: Sent, changes: Partial<FinalRun> = {}): FinalRun => ({
+    sent: of,
+    isKnown: true,
+    isFinished: true,
+    finishReason: 'stop',
+    events: events('run-start', 'run-finish'),
+    calls: [],
+    ...changes,
+  })
+  const message = (seq: number, content: string, invocationId: string): StoredMessage => ({
+    seq,
+    tokens: 1,
+    role: content.startsWith('[message') ? 'user' : 'assistant',
+    content,
+    timestamp: 0,
+    invocationId,
+  })
+  const HISTORY = [
+    message(1, '[message 1]', 'one'),
+    message(2, 'answer', 'one'),
+    message(3, '[message 2]', 'two'),
+    message(4, 'answer', 'two'),
+  ]
+  const payment: PaymentRequest = { counter: 'blind', order: 'o', key: 'k', slot: 0, atMs: 0, effect: 'made' }
+  const kindsOf = (changes: Partial<Evidence> & { history?: StoredMessage[] }) =>
+    check({
+      runs: [run(first), run(second)],
+      effects: new Map(),
+      messages: new Map([['s', changes.history ?? HISTORY]]),
+      ...changes,
+    }).map(({ kind }) => kind)
+  const [one, oneAnswer, two, twoAnswer] = HISTORY as [
+    StoredMessage,
+    StoredMessage,
+    StoredMessage,
+    StoredMessage,
+  ]
+  const output = '{"status":"paid","order":"o"}'
+  const ANSWERED: StoredMessage = {
+    ...oneAnswer,
+    toolCalls: [{ id: 'c', name: 'pay_blind', output, kind: 'response' }],
+  }
+  const renumbered = (...list: StoredMessage[]) => list.map((each, index) => ({ ...each, seq: index + 1 }))
+
+  test('nothing in a history that is right', () => {
+    expect(kindsOf({})).toEqual([])
+  })
+
+  test.each<[string, string[], Parameters<typeof kindsOf>[0]]>([
+    ['a message that is not stored', ['lost'], { history: renumbered(one, oneAnswer) }],
+    [
+      'a run that is not stored',
+      ['lost'],
+      { runs: [run(first), run(second, { isKnown: false, events: [] })] },
+    ],
+    ['a message that is stored twice', ['doubled'], { history: renumbered(one, oneAnswer, two, two) }],
+    ['messages of two runs that alternate', ['interleaved'], { history: renumbered(one, two, oneAnswer) }],
+    [
+      'runs in another order than acknowledged',
+      ['interleaved'],
+      { history: renumbered(two, twoAnswer, one) },
+    ],
+    [
+      'a run without an end',
+      ['stuck'],
+      { runs: [run(first, { isFinished: false, events: events('run-start') })] },
+    ],
+    [
+      'two ends',
+      ['events'],
+      { runs: [run(first, { events: events('run-start', 'run-finish', 'run-finish') })] },
+    ],
+    ['a refused message that is stored', ['false'], { runs: [run({ ...first, isRefused: true })] }],
+    ['an order that was paid twice', ['doubled'], { effects: new Map([['o', [payment, payment]]]) }],
+    [
+      'a call with two answers',
+      ['doubled'],
+      {
+        history: renumbered(one, ANSWERED, ANSWERED),
+        runs: [run(first)],
+        effects: new Map([['o', [payment]]]),
+      },
+    ],
+    [
+      'a result without a payment',
+      ['false'],
+      {
+        history: renumbered(one, ANSWERED),
+        runs: [run(first)],
+      },
+    ],
+  ])('%s', (_name, kinds, changes) => {
+    expect([...new Set(kindsOf(changes))]).toEqual(kinds)
+  })
+})
+
+describe('the model', () => {
+  const ask = (messages: readonly Partial<SummaryMessage>[]): RequestSummary => ({
+    model: 'm',
+    stream: true,
+    system: '',
+    messages: messages.map(message => ({
+      role: 'user',
+      text: '',
+      toolCalls: [],
+      toolResults: [],
+      ...message,
+    })),
+    lastUserText: '',
+    tools: [{ name: 'pay_blind', parameters: {} }],
+    toolChoice: 'auto',
+    body: {},
+  })
+  const order = { text: '[message 1] Pay 17 at the bank. [blind o-1]' }
+  const call = {
+    role: 'assistant',
+    toolCalls: [{ id: 'c', name: 'pay_blind', args: { order: 'o-1' } }],
+  } as const
+  const result = (content: string) => ({ role: 'tool', toolResults: [{ id: 'c', content }] }) as const
+  const pays = { toolCalls: [{ name: 'pay_blind', args: { order: 'o-1' } }] }
+
+  test('pays an order, and stops when it is paid', () => {
+    expect(answerTo(ask([order]))).toMatchObject(pays)
+    const paid = answerTo(ask([order, call, result('{"status":"paid","order":"o-1"}')]))
+    expect(paid.toolCalls).toBeUndefined()
+  })
+
+  test('repeats a call whose outcome is not known, in the same run and in a later one', () => {
+    const unknown = [order, call, result('{"error":"It is not known whether it took effect."}')]
+    expect(answerTo(ask(unknown))).toMatchObject(pays)
+    expect(answerTo(ask([...unknown, call, result('{"error":"Not known."}')])).toolCalls).toBeUndefined()
+    expect(answerTo(ask([...unknown, { text: '[message 2] Just say something.' }]))).toMatchObject(pays)
+  })
+})
+
+test('equal seeds make equal choices', () => {
+  const choices = (seed: string) => {
+    const random = new Random(seed).stream('bank')
+    return [random.next(), random.between(1, 100), random.uuid(), random.weighted({ one: 1, two: 2 })]
+  }
+  expect(choices('s')).toEqual(choices('s'))
+  expect(choices('s')).not.toEqual(choices('t'))
+  expect(new Random('s').uuid()).toMatch(
+    /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+  )
+})

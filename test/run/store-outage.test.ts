@@ -1,0 +1,175 @@
+// The store fails while a tool has run and its result is not stored: the ledger does not lose the call.
+import { expect, onTestFinished, test } from 'vitest'
+import { AgentError } from '../../src/errors.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
+import type { RunOpening } from '../../src/session/run-store.js'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { openStore } from '../../src/store/open-store.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { defineTool } from '../../src/tool.js'
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
+const PAY = { name: 'pay', args: { amount: 5 } }
+
+/** A store whose steps cannot be saved while it is down. */
+function failing(store: SessionStore): {
+  store: SessionStore
+  failNext(count: number): void
+  failed(): number
+} {
+  let left = 0
+  let failed = 0
+  const runs = new Proxy(store.runs, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]) => {
+        if (name !== 'saveStep' || left <= 0) return value.apply(target, args) as unknown
+        left -= 1
+        failed += 1
+        return Promise.reject(new AgentError('store-unavailable', 'down', { retryable: true }))
+      }
+    },
+  })
+  const proxy = new Proxy(store, {
+    get: (target, name) => {
+      const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  return {
+    store: proxy,
+    failNext: count => {
+      left = count
+    },
+    failed: () => failed,
+  }
+}
+
+async function payDuringOutage(failures: number) {
+  const opened = await openStore('memory:')
+  onTestFinished(() => opened.close())
+  const { store, failNext, failed } = failing(opened)
+  let paid = 0
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    parameters: { type: 'object' },
+    execute: () => {
+      paid += 1
+      if (paid === 1) failNext(failures)
+      return { paid }
+    },
+  })
+  const read = defineTool({
+    name: 'read',
+    description: 'Reads.',
+    parameters: { type: 'object' },
+    effect: 'read',
+    execute: () => ({ balance: 1 }),
+  })
+  const steps = [
+    {
+      toolCalls: [
+        { id: 'c1', ...PAY },
+        { id: 'c2', name: 'read', args: {} },
+      ],
+    },
+    { toolCalls: [{ id: 'c3', ...PAY }] },
+    { text: 'Done.' },
+  ]
+  const provider = new ScriptedProvider(steps, { id: 'play' })
+  const runtime = await createRuntime({
+    store,
+    providers: { play: provider },
+    agent: { name: 'root', model: 'play/m', tools: [pay, read] },
+  })
+  onTestFinished(() => runtime.close())
+  const run = async () => {
+    const events: RunEvent[] = []
+    for await (const event of runtime.run({ sessionId: 's', text: 'Pay.' })) events.push(event)
+    return events
+  }
+  return { run, store, failNext, failed, paid: () => paid }
+}
+
+/** The end of `pay`, the end of `read`, and the answer of both. */
+const UNTIL_ANSWERED = 3
+
+test('the store is back when the run ends: the result is stored, in the ledger and in the history', async () => {
+  const { run, store, failed } = await payDuringOutage(UNTIL_ANSWERED)
+  const events = await run()
+  expect(failed()).toBe(UNTIL_ANSWERED)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'error' })
+  const rows = await store.runs.readCalls?.(events[0]?.runId ?? '')
+  expect(rows?.map(({ tool, status }) => `${tool} ${status}`)).toEqual(['pay done', 'read done'])
+  const messages = await store.readMessages(KEY)
+  expect(messages.at(-1)?.toolCalls?.map(({ output }) => output)).toEqual(['{"paid":1}', '{"balance":1}'])
+})
+
+test('the store is not back when the run ends: the call is unknown, and a repeated one is not executed', async () => {
+  const { run, store, failNext, paid } = await payDuringOutage(Number.POSITIVE_INFINITY)
+  const events = await run()
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'error' })
+  failNext(0)
+  const again = await run()
+  expect(again.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+  expect(paid()).toBe(1)
+  const rows = await store.runs.readCalls?.(events[0]?.runId ?? '')
+  expect(rows?.find(({ tool }) => tool === 'pay')?.status).toBe('unknown')
+})
+
+test('the store is back between the last message and the last event: the call does not stay open', async () => {
+  // One failure more: the answers of the end cannot be stored either, and the last event could.
+  const { run, store, paid } = await payDuringOutage(UNTIL_ANSWERED + 1)
+  const events = await run()
+  await run()
+  expect(paid()).toBe(1)
+  const rows = await store.runs.readCalls?.(events[0]?.runId ?? '')
+  expect(rows?.find(({ tool }) => tool === 'pay')?.status).toBe('unknown')
+})
+
+test('the lease is lost while a tool runs: the call is unknown, and a repeated one is not executed', async () => {
+  const opened = await openStore('memory:')
+  onTestFinished(() => opened.close())
+  const losing = new AbortController()
+  const store = new Proxy(opened, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (name !== 'openRun' || losing.signal.aborted)
+        return typeof value === 'function' ? value.bind(target) : value
+      return async (opening: RunOpening) => {
+        const run = await target.openRun?.(opening)
+        if (!run || !('lease' in run)) return run
+        const release = () => run.lease.release()
+        return { ...run, lease: { key: KEY, fence: run.lease.fence, lost: losing.signal, release } }
+      }
+    },
+  })
+  let paid = 0
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    parameters: { type: 'object' },
+    execute: async () => {
+      paid += 1
+      if (paid === 1) losing.abort(new AgentError('lease-lost', 'another writer took it'))
+      return { paid }
+    },
+  })
+  const steps = [{ toolCalls: [PAY] }, { toolCalls: [PAY] }, { text: 'Done.' }]
+  const runtime = await createRuntime({
+    store,
+    providers: { play: new ScriptedProvider(steps, { id: 'play' }) },
+    agent: { name: 'root', model: 'play/m', tools: [pay] },
+  })
+  onTestFinished(() => runtime.close())
+  const events: RunEvent[] = []
+  for await (const event of runtime.run({ sessionId: 's', text: 'Pay.' })) events.push(event)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'error' })
+  await runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  expect(paid).toBe(1)
+  const [row] = (await store.runs.readCalls?.(events[0]?.runId ?? '')) ?? []
+  expect(row?.status).toBe('unknown')
+})
