@@ -13,5 +13,7 @@ export const RUN_ENDED_FIRST = 'The run ended before the tool did.'
 /** What a model reads about a call that has no result, after the marker above. */
 export const OUTCOME_UNKNOWN =
   'The call was started, and it is NOT known whether it took effect. Check whether it did before you repeat it.'
+/** What the model reads before these words when it has repeated such a call. */
+export const NOT_RUN_AGAIN = 'Not run again.'
 export const MAY_BE_REPEATED = 'The call was interrupted and may be called again.'
 export const CALL_NOT_RUN = 'The call did not run.'

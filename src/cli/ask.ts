@@ -1,4 +1,7 @@
 import { createInterface } from 'node:readline'
+import type { OutcomeAnswer } from '../tool.js'
+import { note } from './output.js'
+import { fitText, plainLine } from './plain-text.js'
 
 /** Whether input and error output are a terminal, so that a question can be asked. */
 export function canAsk(): boolean {
@@ -26,4 +29,15 @@ export function ask(question: string, signal?: AbortSignal): Promise<string> {
       end()
     })
   })
+}
+
+/** Asks whether a call took effect. No answer leaves it unknown. */
+export async function askOutcome(
+  { name, args }: { name: string; args: Readonly<Record<string, unknown>> },
+  signal: AbortSignal,
+): Promise<OutcomeAnswer> {
+  note(`It is not known whether ${name} took effect: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
+  const said = await ask('It [h]appened, it did not: [r]un it, [L]eave it: ', signal)
+  if (said.startsWith('h')) return 'happened'
+  return said.startsWith('r') ? 'run' : 'leave'
 }

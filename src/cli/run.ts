@@ -5,8 +5,8 @@ import { basename, extname } from 'node:path'
 import { own } from '../base/own.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
-import type { ApprovalAnswer } from '../tool.js'
-import { ask, canAsk } from './ask.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { ask, askOutcome, canAsk } from './ask.js'
 import type { Flags } from './command.js'
 import { called, givenFlags } from './next-command.js'
 import { type OpenedRuntime, openRuntime } from './open-runtime.js'
@@ -50,15 +50,22 @@ async function answer({ text, parts, flags, stop }: Question): Promise<number> {
   onClosedPipe(() => stop.abort())
   let finishReason: RunFinishReason = 'error'
   let sessionId = ''
+  const over = new AbortController()
   try {
     const input = { sessionId: flags.session, userId: flags.user, text, parts }
     const onApproval = (call: Call) => decide(call, flags, stop.signal)
     for await (const event of runtime.run({ ...input, signal: stop.signal, onApproval })) {
       show(event)
+      if (event.type === 'tool-unknown' && event.asks)
+        void decideOutcome(event, flags, AbortSignal.any([stop.signal, over.signal]))
+          // Fails when the run has ended, or has an answer from elsewhere.
+          .then(said => runtime.answer(event.runId, event.id, said))
+          .catch(() => {})
       sessionId = event.sessionId
       if (event.type === 'run-finish') finishReason = event.finishReason
     }
   } finally {
+    over.abort()
     await runtime.close()
   }
   if (!flags.json && !flags.quiet && flags.session === undefined) {
@@ -149,6 +156,16 @@ async function decide({ name, args }: Call, flags: Flags, signal: AbortSignal): 
   return said.startsWith('o') || said.startsWith('y') ? 'once' : 'no'
 }
 
+/** Nothing but a person's word says whether a call took effect: `--yes` does not. */
+async function decideOutcome(call: Call, flags: Flags, signal: AbortSignal): Promise<OutcomeAnswer> {
+  if (!flags.json && canAsk()) return askOutcome(call, signal)
+  if (!flags.quiet)
+    note(
+      `It is not known whether ${call.name} took effect, and there is no terminal for the prompt: left as it is.`,
+    )
+  return 'leave'
+}
+
 /** The first Ctrl-C aborts the run; the second exits at once. */
 function stopOnSignals(stop: AbortController): () => void {
   const onSignal = () => {
@@ -170,7 +187,6 @@ function noPrompt(): AgentError {
   )
 }
 
-/** A part of a message, as `runtime.run` takes it. */
 type AttachedPart = { text: string } | { inlineData: { mimeType: string; data: string } }
 
 /** Every provider rejects larger requests. */
@@ -356,7 +372,8 @@ class RunPrinter {
       case 'run-queued':
         return `waiting for the session: place ${event.place} in its queue`
       case 'tool-unknown':
-        return `${event.name}: it is not known whether an earlier call took effect`
+        if (event.asks || event.answer) return undefined
+        return `? ${event.name}: it is not known whether the call took effect`
       case 'reasoning-delta':
       case 'usage':
       case 'approval-request':

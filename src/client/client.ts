@@ -227,7 +227,8 @@ export interface LangoClient {
    */
   stop(runId: string): Promise<void>
   /**
-   * Answers the approval request of a tool call.
+   * Answers the approval request of a tool call (`once`, `always`, `no`), or says whether a call with an unknown outcome
+   * took effect (`happened`, `run`, `leave`); the latter also after the run has ended.
    *
    * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'

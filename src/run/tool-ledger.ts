@@ -8,7 +8,7 @@
  *   tool's `verify`, a person, or `onUnknown: 'retry'` says so. The unknown call is resolved together with it.
  */
 import { parseJson } from '../base/json.js'
-import { CALL_NOT_RUN, OUTCOME_UNKNOWN } from '../base/markers.js'
+import { CALL_NOT_RUN, NOT_RUN_AGAIN, OUTCOME_UNKNOWN } from '../base/markers.js'
 import { isAdkTool } from '../base/names.js'
 import { AgentError, messageOf } from '../errors.js'
 import {
@@ -295,7 +295,7 @@ export class ToolLedger implements CallLedger {
   async #tell(entry: Entry, { answer }: { answer?: OutcomeAnswer }): Promise<Record<string, unknown>> {
     if (!answer) this.#report(entry)
     await this.#write([{ ...this.#change(entry, 'unknown'), ...(answer ? { answer } : {}) }])
-    const result = { error: `Not run again. ${OUTCOME_UNKNOWN}` }
+    const result = { error: `${NOT_RUN_AGAIN} ${OUTCOME_UNKNOWN}` }
     entry.ended = { status: 'unknown', result }
     return result
   }

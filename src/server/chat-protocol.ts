@@ -14,7 +14,7 @@ import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import type { EraseReceipt } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
-import type { ApprovalAnswer } from '../tool.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 
 export type {
   ChatMessage,
@@ -142,9 +142,12 @@ export interface StartedRun {
   sessionId: string
 }
 
-/** `POST /api/runs/{runId}/approvals/{callId}`. */
+/**
+ * `POST /api/runs/{runId}/approvals/{callId}`: answers a request for approval, or says whether a call with an unknown
+ * outcome took effect. The second is possible after the run as well, and counts when the call is repeated.
+ */
 export interface ApprovalReply {
-  answer: ApprovalAnswer
+  answer: ApprovalAnswer | OutcomeAnswer
 }
 
 /** Every error: RFC 9457, media type `application/problem+json`. */

@@ -10,17 +10,20 @@ import {
   answerUsage,
   isHiddenCall,
   type Mark,
+  type NotedOutcome,
   questionOf,
   type ReasoningItem,
   type RunNotes,
   type TextItem,
   type ToolItem,
   type TranscriptItem,
+  type UnknownOutcome,
+  withOutcome,
 } from './item.js'
 
 export interface RunTranscript {
   readonly runId: string
-  /** Items are only added and replaced, never removed: an item keeps its place. */
+  /** Items are added and replaced: an item keeps its place. Only the mark of a queued run is removed, before all others. */
   readonly items: readonly TranscriptItem[]
   readonly lastSeq: number
   readonly notes: RunNotes
@@ -67,12 +70,14 @@ export function applyRunEvent(run: RunTranscript, event: RunEvent, now?: number)
 
 function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined): RunTranscript {
   switch (event.type) {
-    case 'run-queued':
-      return run
+    case 'run-queued': {
+      const mark: Mark = { type: 'queued', place: event.place }
+      return push(run, { kind: 'mark', key: `live:${run.runId}:queued`, mark, runId: run.runId })
+    }
     case 'tool-unknown':
-      return run
+      return withUnknown(run, event)
     case 'run-start':
-      return { ...run, agent: event.agent, model: event.model }
+      return { ...run, items: unqueued(run.items), agent: event.agent, model: event.model }
     case 'text-delta':
       return event.text === ABORTED_MARKER ? run : withText(run, 'text', event)
     case 'reasoning-delta':
@@ -109,6 +114,10 @@ function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined)
     default:
       return event satisfies never
   }
+}
+
+function unqueued(items: readonly TranscriptItem[]): readonly TranscriptItem[] {
+  return items.filter(item => item.kind !== 'mark' || item.mark.type !== 'queued')
 }
 
 function push(run: RunTranscript, item: TranscriptItem): RunTranscript {
@@ -210,7 +219,8 @@ function withResult(
     const { startedAt, reason: _reason, ...call } = tool
     const seenMs = now === undefined || startedAt === undefined ? undefined : now - startedAt
     const took = durationMs ?? seenMs
-    return { ...call, ...result, ...(took === undefined ? {} : { durationMs: took }) }
+    const known = withOutcome(result, call.outcome)
+    return { ...call, ...known, ...(took === undefined ? {} : { durationMs: took }) }
   })
 }
 
@@ -220,7 +230,8 @@ function openTool(run: RunTranscript, callId: string): number {
 }
 
 /** Whether a call may still get a result in its run. */
-export function isOpen({ status }: ToolItem): boolean {
+export function isOpen({ status, outcome }: ToolItem): boolean {
+  if (status === 'unknown') return outcome?.asks === true
   return status === 'running' || status === 'waiting' || status === 'pending'
 }
 
@@ -253,6 +264,29 @@ function withApproval(
   }))
 }
 
+function withUnknown(run: RunTranscript, event: EventOf<'tool-unknown'>): RunTranscript {
+  const { id, name, args, author, idempotencyKey, policy, asks, answer } = event
+  const outcome: UnknownOutcome = {
+    runId: run.runId,
+    idempotencyKey,
+    policy,
+    ...(answer === undefined ? {} : { answer }),
+    ...(asks && answer === undefined ? { asks } : {}),
+  }
+  // After these answers the run continues with the call.
+  const status = answer === 'happened' || answer === 'run' ? 'running' : 'unknown'
+  const place = openTool(run, id)
+  // A call of an agent inside a tool, whose calls are not events.
+  const call = place < 0 ? { author, name, args } : run.notes.outcomes?.[id]?.call
+  const noted = withNoted(run, id, { ...outcome, ...(call ? { call } : {}) })
+  if (place < 0) return pushTool(noted, { author, callId: id, name, args, status, outcome })
+  return updateTool(noted, place, ({ startedAt: _started, ...tool }) => ({ ...tool, status, outcome }))
+}
+
+function withNoted(run: RunTranscript, callId: string, outcome: NotedOutcome): RunTranscript {
+  return { ...run, notes: { ...run.notes, outcomes: { ...run.notes.outcomes, [callId]: outcome } } }
+}
+
 /** A report of usage is the end of a model call: its text is complete. */
 function withUsage(run: RunTranscript, { author, model, usage }: EventOf<'usage'>): RunTranscript {
   const items = closed(run.items, author)
@@ -278,14 +312,28 @@ function withUnfinished(run: RunTranscript): RunTranscript {
 
 function finished(before: RunTranscript, { finishReason }: EventOf<'run-finish'>): RunTranscript {
   const isAborted = finishReason === 'aborted'
-  const run = isAborted ? withUnfinished(before) : before
-  const items = closed(run.items, undefined).map((item): TranscriptItem => {
+  const run = withoutUnasked(isAborted ? withUnfinished(before) : before)
+  const items = closed(unqueued(run.items), undefined).map((item): TranscriptItem => {
     if (item.kind !== 'tool' || (item.status !== 'running' && item.status !== 'waiting')) return item
     const { startedAt: _started, reason: _reason, ...tool } = item
     return { ...tool, status: 'unanswered' }
   })
   const ended: RunTranscript = { ...run, items, finishReason }
   return isAborted ? withMark(ended, { type: 'stopped' }) : ended
+}
+
+/** A run that ends while it asks does not run the repeated call: the outcome of that one is known. */
+function withoutUnasked(run: RunTranscript): RunTranscript {
+  const outcomes = { ...run.notes.outcomes }
+  const items = run.items.map((item): TranscriptItem => {
+    if (item.kind !== 'tool' || item.status !== 'unknown' || item.result !== undefined) return item
+    const { outcome, ...tool } = item
+    const isNested = outcomes[item.callId]?.call !== undefined
+    if (!outcome?.asks && (outcome?.answer === undefined || isNested)) return item
+    delete outcomes[item.callId]
+    return { ...tool, status: 'unanswered' }
+  })
+  return run.notes.outcomes ? { ...run, items, notes: { ...run.notes, outcomes } } : run
 }
 
 /** The place of a mark that belongs to the end of its run: no call has this id. */

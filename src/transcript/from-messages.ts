@@ -14,6 +14,8 @@ import {
   questionOf,
   type RunNotes,
   type TranscriptItem,
+  type UnknownOutcome,
+  withOutcome,
 } from './item.js'
 
 type CallPart = Extract<ChatPart, { type: 'tool-call' }>
@@ -211,7 +213,7 @@ class TranscriptBuilder {
 
   #addResult({ author, timestamp }: ChatMessage, part: ResultPart, key: string): void {
     const { id: callId, name } = part
-    const result = answered(part.result, part.isError === true)
+    const result = withOutcome(answered(part.result, part.isError === true), this.#outcomeOf(callId))
     const call = this.#callOf.get(part)
     const found = call && this.#places.get(call)
     const item = found && this.#items[found.place]
@@ -222,8 +224,24 @@ class TranscriptBuilder {
     }
     const took =
       own(this.#note?.durations ?? {}, callId) ?? Math.max(0, timestamp - (found?.timestamp ?? timestamp))
-    const measured = result.status === 'unanswered' ? {} : { durationMs: took }
+    const measured = 'result' in result ? { durationMs: took } : {}
     this.#items[found?.place ?? 0] = { ...item, ...result, ...measured }
+  }
+
+  #outcomeOf(callId: string): UnknownOutcome | undefined {
+    const noted = own(this.#note?.outcomes ?? {}, callId)
+    if (!noted) return undefined
+    const { call: _call, ...outcome } = noted
+    return outcome
+  }
+
+  /** Calls of agents inside tools are in no message: those with an unknown outcome stand at the end. */
+  #placeNested({ runId, outcomes = {} }: RunNotes): void {
+    for (const [callId, { call, ...outcome }] of Object.entries(outcomes)) {
+      if (!call || outcome.answer === 'happened' || outcome.answer === 'run') continue
+      const facts = { callId, ...call, status: 'unknown' as const, outcome }
+      this.#items.push({ kind: 'tool', key: `o${runId}.${callId}`, ...facts })
+    }
   }
 
   /** Places the marks that followed a call; without an anchor, all that are left. */
@@ -240,7 +258,10 @@ class TranscriptBuilder {
 
   #closeAnswer(): void {
     const note = this.#note
-    if (note) this.#placeUnfinished(note)
+    if (note) {
+      this.#placeUnfinished(note)
+      this.#placeNested(note)
+    }
     this.#placeMarks(undefined)
     if (note?.error) {
       const { runId, error } = note

@@ -1,10 +1,16 @@
 // A conversation as the events of its run and as its stored messages gives the same items.
 import { describe, expect, test } from 'vitest'
-import { ABORTED_MARKER } from '../base/markers.js'
+import {
+  ABORTED_MARKER,
+  CALL_NOT_RUN,
+  MAY_BE_REPEATED,
+  NOT_RUN_AGAIN,
+  OUTCOME_UNKNOWN,
+} from '../base/markers.js'
 import type { RunEvent, RunEventBody } from '../run/run-event.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import type { RunUsage } from '../session/usage.js'
-import { applyRunEvent, newRunTranscript, type RunTranscript } from './from-events.js'
+import { applyRunEvent, isOpen, newRunTranscript, type RunTranscript } from './from-events.js'
 import { fromMessages } from './from-messages.js'
 import type { TranscriptItem } from './item.js'
 
@@ -75,6 +81,24 @@ const stoppedMessage: Conversation['messages'][number] = [
 ]
 const filler = { error: '[no response available] The run was stopped.' }
 const confirmation = { originalFunctionCall: { id: 'c1', name: 'send', args: { to: 'x' } } }
+
+const unknown = (id: string, more: Partial<Extract<RunEventBody, { type: 'tool-unknown' }>> = {}) => {
+  const facts = {
+    author: 'root',
+    id,
+    name: 'pay',
+    args: { q: id },
+    idempotencyKey: 'key',
+    policy: 'ask' as const,
+  }
+  return { type: 'tool-unknown' as const, ...facts, ...more }
+}
+const ended = (words: string) => ({ error: `[no response available] The process of the run ended. ${words}` })
+const notRunAgain = { error: `${NOT_RUN_AGAIN} ${OUTCOME_UNKNOWN}` }
+const interrupted: RunEventBody = {
+  type: 'error',
+  error: { code: 'run-interrupted', message: 'Gone.', retryable: true, details: {} },
+}
 
 const CONVERSATIONS: [string, Conversation, string[]][] = [
   [
@@ -280,6 +304,114 @@ const CONVERSATIONS: [string, Conversation, string[]][] = [
     },
     ['text Hel', 'error provider-auth'],
   ],
+  [
+    'a call whose process ended, with an unknown outcome',
+    {
+      events: [call('c1', 'pay'), unknown('c1', { policy: 'tell' }), interrupted, finish('error')],
+      messages: [
+        ['assistant', [called('c1', 'pay')]],
+        ['tool', [returned('c1', ended(OUTCOME_UNKNOWN), 'pay')]],
+      ],
+    },
+    ['tool pay unknown', 'error run-interrupted'],
+  ],
+  [
+    'a call whose process ended, and which may be repeated',
+    {
+      events: [call('c1', 'pay'), unknown('c1', { policy: 'retry' }), interrupted, finish('error')],
+      messages: [
+        ['assistant', [called('c1', 'pay')]],
+        ['tool', [returned('c1', ended(MAY_BE_REPEATED), 'pay')]],
+      ],
+    },
+    ['tool pay unknown', 'error run-interrupted'],
+  ],
+  [
+    'a call of an agent inside a tool, with an unknown outcome',
+    {
+      events: [
+        call('c1', 'helper'),
+        result('c1', { found: 'c1' }, 'helper'),
+        unknown('n1'),
+        interrupted,
+        finish('error'),
+      ],
+      messages: [
+        ['assistant', [called('c1', 'helper')]],
+        ['tool', [returned('c1', { found: 'c1' }, 'helper')]],
+      ],
+    },
+    ['tool helper done c1', 'tool pay unknown', 'error run-interrupted'],
+  ],
+  [
+    'a repeated call that was not run, and what a person said about two others',
+    {
+      events: [
+        call('c1', 'pay'),
+        call('c2', 'pay'),
+        call('c3', 'pay'),
+        unknown('c1', { policy: 'tell' }),
+        unknown('c2', { asks: true }),
+        unknown('c3', { asks: true }),
+        unknown('c2', { answer: 'happened' }),
+        unknown('c3', { answer: 'leave' }),
+        result('c1', notRunAgain, 'pay'),
+        result('c2', { result: 'Confirmed.' }, 'pay'),
+        result('c3', notRunAgain, 'pay'),
+        finish(),
+      ],
+      messages: [
+        ['assistant', [called('c1', 'pay'), called('c2', 'pay'), called('c3', 'pay')]],
+        [
+          'tool',
+          [
+            returned('c1', notRunAgain, 'pay'),
+            returned('c2', { result: 'Confirmed.' }, 'pay'),
+            returned('c3', notRunAgain, 'pay'),
+          ],
+        ],
+      ],
+    },
+    [
+      `tool pay unknown ${JSON.stringify(notRunAgain)}`,
+      'tool pay done {"result":"Confirmed."} happened',
+      `tool pay unknown ${JSON.stringify(notRunAgain)} leave`,
+    ],
+  ],
+  [
+    'an abort while a person is asked about an unknown outcome',
+    {
+      events: [
+        call('c2', 'pay'),
+        unknown('c2', { asks: true }),
+        unknown('c2', { answer: 'leave' }),
+        finish('aborted'),
+      ],
+      messages: [
+        ['assistant', [called('c2', 'pay')]],
+        ['tool', [returned('c2', ended(CALL_NOT_RUN), 'pay')]],
+        stoppedMessage,
+      ],
+    },
+    ['tool pay unanswered', 'mark stopped'],
+  ],
+  [
+    'a tool that failed after a person had it run',
+    {
+      events: [
+        call('c2', 'pay'),
+        unknown('c2', { asks: true }),
+        unknown('c2', { answer: 'run' }),
+        result('c2', { error: 'no' }, 'pay'),
+        finish(),
+      ],
+      messages: [
+        ['assistant', [called('c2', 'pay')]],
+        ['tool', [returned('c2', { error: 'no' }, 'pay')]],
+      ],
+    },
+    ['tool pay failed {"error":"no"} run'],
+  ],
 ]
 
 /** An item in a few words, so that the table says what is expected and not only that both sides agree. */
@@ -287,7 +419,8 @@ function inWords(item: TranscriptItem): string {
   switch (item.kind) {
     case 'tool': {
       const found = (item.result as { found?: string } | undefined)?.found ?? JSON.stringify(item.result)
-      return ['tool', item.name, item.status, found, item.approval].filter(Boolean).join(' ')
+      const { name, status, approval, outcome } = item
+      return ['tool', name, status, found, approval, outcome?.answer].filter(Boolean).join(' ')
     }
     case 'mark':
       return `mark ${item.mark.type}`
@@ -370,6 +503,34 @@ describe('from events', () => {
     ])
     expect(run.items[0]).toMatchObject({ status: 'done', durationMs: 100 })
     expect(run.items[0]).not.toHaveProperty('startedAt')
+  })
+
+  test('a queued run shows its place until it begins', () => {
+    const at = (seq: number, body: RunEventBody) =>
+      ({ ...body, sessionId: 's', runId: 'r1', seq }) as RunEvent
+    const queued = applyRunEvent(
+      newRunTranscript({ runId: 'r1', afterSeq: 0 }),
+      at(1, { type: 'run-queued', userId: 'user', place: 2 }),
+    )
+    expect(queued.items).toMatchObject([{ kind: 'mark', mark: { type: 'queued', place: 2 } }])
+    const begun = applyRunEvent(
+      queued,
+      at(2, { type: 'run-start', userId: 'user', agent: 'root', model: 'play/m' }),
+    )
+    expect(begun.items).toEqual([])
+    const stopped = applyRunEvent(queued, at(2, finish('aborted')))
+    expect(stopped.items.map(inWords)).toEqual(['mark stopped'])
+  })
+
+  test('a call with an unknown outcome is open while a person is asked about it', () => {
+    const asked = events([call('c1', 'pay'), unknown('c1', { asks: true })])
+    expect(asked.items).toMatchObject([
+      { status: 'unknown', outcome: { runId: 'r1', idempotencyKey: 'key', asks: true } },
+    ])
+    expect(asked.items.some(item => item.kind === 'tool' && isOpen(item))).toBe(true)
+    const run = events([call('c1', 'pay'), unknown('c1', { asks: true }), unknown('c1', { answer: 'run' })])
+    expect(run.items).toMatchObject([{ status: 'running', outcome: { answer: 'run' } }])
+    expect(run.items[0]).not.toHaveProperty('outcome.asks')
   })
 
   test('a call that waits for something outside stays pending after its run', () => {

@@ -6,16 +6,17 @@
  * - Hidden: system messages, messages that Lango wrote to the model, ADK's transfers and questions as calls.
  *   A transfer, a question and a stopped answer are shown as marks.
  * - A call is answered when its tool gave a result. The filler that Lango stores for a call without one is no result.
+ * - The outcome of a call is unknown when its run reported that, or when the words that the model got say so.
  * - The duration of a call is what the run measured, without the wait for an approval.
  */
 import { isRecord } from '../base/is-record.js'
-import { NO_RESPONSE_MARKER } from '../base/markers.js'
+import { NO_RESPONSE_MARKER, OUTCOME_UNKNOWN } from '../base/markers.js'
 import { isRequestTool, TRANSFER_TOOL } from '../base/names.js'
 import type { RunRepair } from '../run/run-event.js'
 import type { ChatPart } from '../session/chat-message.js'
 import type { HistoryCut } from '../session/message.js'
 import { type RunUsage, sumUsage } from '../session/usage.js'
-import type { ApprovalOutcome } from '../tool.js'
+import type { ApprovalOutcome, OnUnknown, OutcomeAnswer } from '../tool.js'
 
 export type TranscriptItem =
   | UserItem
@@ -61,9 +62,30 @@ export interface ReasoningItem extends ItemIdentity {
 
 /**
  * `waiting`: for a person's approval. `pending`: for something outside the run, which may end before it.
- * `unanswered`: the run ended without a result.
+ * `unanswered`: the run ended without a result. `unknown`: it is not known whether the call took effect.
  */
-export type ToolStatus = 'running' | 'waiting' | 'pending' | 'done' | 'failed' | 'unanswered'
+export type ToolStatus = 'running' | 'waiting' | 'pending' | 'done' | 'failed' | 'unanswered' | 'unknown'
+
+/** What is known about a call whose outcome is, or was, unknown. */
+export interface UnknownOutcome {
+  /** The run that the call belongs to: an answer names both. */
+  readonly runId: string
+  readonly idempotencyKey: string
+  readonly policy: OnUnknown
+  /** The run waits for a person's answer. */
+  readonly asks?: true
+  /** What a person has answered. */
+  readonly answer?: OutcomeAnswer
+  /** The ledger's status of the call, once it is not `unknown` any more. */
+  readonly resolved?: 'done' | 'failed'
+}
+
+/** What a person can answer about an unknown outcome, as people read it. */
+export const OUTCOME_WORDS: Readonly<Record<OutcomeAnswer, string>> = {
+  happened: 'it happened',
+  run: 'it did not, run it',
+  leave: 'leave it',
+}
 
 /** A call, with its result once there is one. A result whose call is not in the list has no arguments. */
 export interface ToolItem extends ItemIdentity {
@@ -77,6 +99,7 @@ export interface ToolItem extends ItemIdentity {
   /** Why approval is requested; only while it is. */
   readonly reason?: string
   readonly approval?: ApprovalOutcome
+  readonly outcome?: UnknownOutcome
   /** Milliseconds since 1970, of a call that is open and was seen when it began. */
   readonly startedAt?: number
   readonly durationMs?: number
@@ -104,6 +127,8 @@ export type Mark =
   | { readonly type: 'repair'; readonly profile: string; readonly repairs: readonly RunRepair[] }
   /** A history is fitted when it is loaded and again before it is sent: cuts that follow each other are one mark. */
   | { readonly type: 'history-cut'; readonly cuts: readonly HistoryCut[] }
+  /** Only until the run begins; 1 is the next place. */
+  | { readonly type: 'queued'; readonly place: number }
   | { readonly type: 'stopped' }
   | { readonly type: 'note'; readonly text: string }
 
@@ -155,9 +180,16 @@ export interface RunNotes {
   readonly durations?: Readonly<Record<string, number>>
   /** How requests for approval ended, by call id. */
   readonly approvals?: Readonly<Record<string, ApprovalOutcome>>
+  /** Calls whose outcome is or was unknown, by call id. */
+  readonly outcomes?: Readonly<Record<string, NotedOutcome>>
   readonly error?: ShownError
   /** Text that was streamed when the run ended early: no complete answer of it was stored. */
   readonly unfinished?: readonly { readonly author: string; readonly text: string }[]
+}
+
+export interface NotedOutcome extends UnknownOutcome {
+  /** The call itself, when it is in no message of the session: an agent inside a tool made it. */
+  readonly call?: Pick<ToolItem, 'author' | 'name' | 'args'>
 }
 
 /** Calls that are shown as marks and never as calls; their results are not shown. */
@@ -176,8 +208,22 @@ export function questionOf(name: string, args: unknown): Mark | undefined {
 /** The status of a call with this result, and the result as far as there is one to show. */
 export function answered(result: unknown, isError: boolean): Pick<ToolItem, 'status' | 'result'> {
   const error = isRecord(result) ? result.error : undefined
-  if (typeof error === 'string' && error.startsWith(NO_RESPONSE_MARKER)) return { status: 'unanswered' }
-  return { status: isError ? 'failed' : 'done', result }
+  const words = typeof error === 'string' ? error : ''
+  const isUnknown = words.endsWith(OUTCOME_UNKNOWN)
+  if (words.startsWith(NO_RESPONSE_MARKER)) return { status: isUnknown ? 'unknown' : 'unanswered' }
+  return { status: isUnknown ? 'unknown' : isError ? 'failed' : 'done', result }
+}
+
+/** A result, or the lack of one, with what the run reported about the outcome. */
+export function withOutcome(
+  found: Pick<ToolItem, 'status' | 'result'>,
+  outcome: UnknownOutcome | undefined,
+): Pick<ToolItem, 'status' | 'result' | 'outcome'> {
+  if (!outcome) return found
+  if (outcome.answer === 'happened' || outcome.answer === 'run') return { ...found, outcome }
+  // A result of another call with the same id, or of a tool that may simply be called again.
+  if (found.status === 'done' || (found.status === 'failed' && outcome.policy === 'retry')) return found
+  return { ...found, status: 'unknown', outcome }
 }
 
 /** The sum of an answer's model calls, and the model of the last. */

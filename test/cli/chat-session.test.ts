@@ -2,16 +2,23 @@
 import { FunctionTool, LlmAgent } from '@google/adk'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { type ApprovalQuestion, ChatSession, type ChatUi } from '../../src/cli/chat/chat-session.js'
+import {
+  type ApprovalQuestion,
+  type CallFacts,
+  ChatSession,
+  type ChatUi,
+} from '../../src/cli/chat/chat-session.js'
 import type { OpenedRuntime } from '../../src/cli/open-runtime.js'
 import { createRegistry } from '../../src/provider/provider-registry.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
+import { defineTool, type OutcomeAnswer } from '../../src/tool.js'
 
 interface Talk {
   chat: ChatSession
   asked: ApprovalQuestion[]
+  outcomes: CallFacts[]
   restored: string[]
 }
 
@@ -19,6 +26,7 @@ async function talk(
   script: readonly ScriptStep[],
   options: Partial<RuntimeOptions>,
   answer = true,
+  outcome: OutcomeAnswer = 'leave',
 ): Promise<Talk> {
   const providers = { play: new ScriptedProvider(script, { id: 'play' }) }
   const runtime = await createRuntime({ store: 'memory:', providers, ...options })
@@ -32,11 +40,16 @@ async function talk(
     header: [],
   })
   const asked: ApprovalQuestion[] = []
+  const outcomes: CallFacts[] = []
   const restored: string[] = []
   const ui: ChatUi = {
     askApproval: async question => {
       asked.push(question)
       return answer ? 'once' : 'no'
+    },
+    askOutcome: async call => {
+      outcomes.push(call)
+      return outcome
     },
     wait: (_words, work) => work,
     choose: async () => undefined,
@@ -45,7 +58,7 @@ async function talk(
     leave: () => {},
   }
   chat.connect(ui)
-  return { chat, asked, restored }
+  return { chat, asked, outcomes, restored }
 }
 
 const pay = new FunctionTool({
@@ -85,7 +98,7 @@ test('a message that could not be sent comes back, and the chat goes on', async 
   await chat.opened.runtime.store.createSession(key)
   const lease = await chat.opened.runtime.store.acquireLease(key)
   const sent = chat.send('are you there?')
-  await expect.poll(() => chat.state.phase).toBe('waiting')
+  await expect.poll(() => chat.state.phase).toBe('queued')
   chat.stop()
   await sent
   expect(restored).toEqual(['are you there?'])
@@ -102,4 +115,55 @@ test('messages that are sent meanwhile follow in order', async () => {
   const said = chat.state.items.map(item => ('text' in item ? item.text : item.kind))
   expect(said).toEqual(['first', 'one', 'second', 'two', 'third', 'three'])
   expect(chat.state.queue).toEqual([])
+})
+
+test.each([
+  ['happened', 'done', 1],
+  ['run', 'done', 2],
+  ['leave', 'unknown', 1],
+] as const)('an unknown outcome is asked about, and the answer %s is sent', async (answer, status, times) => {
+  let calls = 0
+  const once = defineTool({
+    name: 'charge',
+    description: 'Charges a card.',
+    parameters: { type: 'object' },
+    onUnknown: 'ask',
+    execute: () => {
+      calls += 1
+      if (calls > 1) return { charged: true }
+      chat.stop()
+      return new Promise(() => {})
+    },
+  })
+  const charge = { toolCalls: [{ name: 'charge', args: { amount: 5 } }] }
+  const agent = { name: 'root', model: 'play/m', tools: [once] }
+  const talked = await talk([charge, charge, { text: 'Done.' }], { agent }, true, answer)
+  const { chat } = talked
+  await chat.send('charge five')
+  expect(chat.state.items.find(({ kind }) => kind === 'tool')).toMatchObject({ status: 'unknown' })
+  await chat.send('did you?')
+  expect(talked.outcomes).toEqual([{ name: 'charge', args: { amount: 5 } }])
+  expect(chat.state.items.findLast(({ kind }) => kind === 'tool')).toMatchObject({
+    status,
+    outcome: { answer },
+  })
+  expect(calls).toBe(times)
+  expect(chat.state.phase).toBe('idle')
+})
+
+test('a run that waits in the queue of its session says its place until it begins', async () => {
+  const { chat } = await talk([{ text: 'First.' }, { text: 'Second.' }], {
+    agent: { name: 'root', model: 'play/m' },
+  })
+  const { runtime } = chat.opened
+  await runtime.store.createSession(chat.key)
+  const lease = await runtime.store.acquireLease(chat.key)
+  const { sessionId } = chat.key
+  const { runId } = await runtime.start({ sessionId, text: 'earlier', whenBusy: 'queue' })
+  const sent = chat.send('later')
+  await expect.poll(() => [chat.state.phase, chat.state.place]).toEqual(['queued', 2])
+  await lease.release()
+  await sent
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: 'text', text: 'Second.' })
+  expect((await runtime.findRun(runId))?.finished).toBe(true)
 })

@@ -4,10 +4,10 @@ import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RunInput } from '../../src/run/run-host.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
-import { createRuntime } from '../../src/runtime/runtime.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { type Script, ScriptedProvider } from '../../src/testing/scripted-provider.js'
-import { defineTool } from '../../src/tool.js'
-import { applyRunEvent, newRunTranscript } from '../../src/transcript/from-events.js'
+import { defineTool, type OnUnknown, type OutcomeAnswer } from '../../src/tool.js'
+import { applyRunEvent, newRunTranscript, type RunTranscript } from '../../src/transcript/from-events.js'
 import { fromMessages } from '../../src/transcript/from-messages.js'
 import type { TranscriptItem } from '../../src/transcript/item.js'
 
@@ -38,6 +38,26 @@ const hang = defineTool({
   execute: (_args, { signal }) =>
     new Promise(resolve => signal.addEventListener('abort', () => resolve({ error: 'stopped' }))),
 })
+
+/** Stops the run that is played. */
+let stopRun = () => {}
+
+/** The first call takes effect and is stopped before it answers. */
+const pay = (onUnknown: OnUnknown) => {
+  let calls = 0
+  return defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    parameters: { type: 'object', properties: {} },
+    onUnknown,
+    execute: () => {
+      calls += 1
+      if (calls > 1) return { paid: true }
+      stopRun()
+      return new Promise(() => {})
+    },
+  })
+}
 
 const says = (...texts: string[]) => texts.map(say => ({ name: 'echo', args: { say } }))
 
@@ -84,6 +104,11 @@ const SCENES: Record<string, Scene> = {
     abortAfter: 'tool-call',
     shows: ['text Wait.', 'tool hang unanswered', 'mark stopped'],
   },
+  'an abort while a tool runs that must run once': {
+    script: [{ toolCalls: [{ name: 'pay' }] }],
+    options: { agent: { name: 'root', model: 'play/m', tools: [pay('tell')] } },
+    shows: ['tool pay unknown', 'mark stopped'],
+  },
   'an error of the provider after some text': {
     script: [{ text: 'Hel', error: new AgentError('provider-rejected', 'No.') }],
     shows: ['text Hel', 'error provider-rejected'],
@@ -102,23 +127,67 @@ function inWords(item: TranscriptItem): string {
   return 'text' in item ? `${item.kind} ${item.text}` : item.kind
 }
 
+interface Played {
+  run: RunTranscript
+  stored: TranscriptItem[]
+}
+
+/** A run as its events show it, and as its stored messages do. */
+async function play(
+  runtime: Runtime,
+  input: Partial<RunInput>,
+  onEvent: (event: RunEvent) => void = () => {},
+): Promise<Played> {
+  const afterSeq = (await runtime.store.describeSession(KEY))?.totalMessages ?? 0
+  let run = newRunTranscript({ runId: '', afterSeq })
+  const abort = new AbortController()
+  stopRun = () => abort.abort()
+  for await (const event of runtime.run({ sessionId: 's', text: 'go', signal: abort.signal, ...input })) {
+    if (event.type === 'run-start') run = newRunTranscript({ runId: event.runId, afterSeq })
+    // As a page gets it.
+    run = applyRunEvent(run, JSON.parse(JSON.stringify(event)) as RunEvent)
+    onEvent(event)
+  }
+  const [user, ...stored] = fromMessages(await runtime.messages(KEY, { afterSeq }), [run.notes])
+  expect(user).toMatchObject({ kind: 'user', text: 'go' })
+  return { run, stored }
+}
+
+const bare = (items: readonly TranscriptItem[]) =>
+  items.filter(({ kind }) => kind !== 'footer').map(({ key: _key, ...item }) => item)
+
 test.each(Object.entries(SCENES))('%s', async (_name, { script, options, input, abortAfter, shows }) => {
   const agent = { name: 'root', model: 'play/m', tools: [echo, deploy, hang] }
   const providers = { play: new ScriptedProvider(script, { id: 'play' }) }
   const runtime = await createRuntime({ store: 'memory:', providers, agent, ...options })
   onTestFinished(() => runtime.close())
-  const abort = new AbortController()
-  let run = newRunTranscript({ runId: '', afterSeq: 0 })
-  for await (const event of runtime.run({ sessionId: 's', text: 'go', signal: abort.signal, ...input })) {
-    if (event.type === 'run-start') run = newRunTranscript({ runId: event.runId, afterSeq: 0 })
-    // As a page gets it.
-    run = applyRunEvent(run, JSON.parse(JSON.stringify(event)) as RunEvent)
-    if (event.type === abortAfter) abort.abort()
-  }
+  const { run, stored } = await play(runtime, input ?? {}, ({ type }) => {
+    if (type === abortAfter) stopRun()
+  })
   expect(run.items.map(inWords)).toEqual(shows)
-  const [user, ...stored] = fromMessages(await runtime.messages(KEY), [run.notes])
-  expect(user).toMatchObject({ kind: 'user', text: 'go' })
-  const bare = (items: readonly TranscriptItem[]) =>
-    items.filter(({ kind }) => kind !== 'footer').map(({ key: _key, ...item }) => item)
   expect(bare(stored)).toEqual(bare(run.items))
 })
+
+const ANSWERS: [OutcomeAnswer, string][] = [
+  ['happened', 'tool pay done'],
+  ['run', 'tool pay done'],
+  ['leave', 'tool pay unknown'],
+]
+
+test.each(ANSWERS)(
+  'a repeated call with an unknown outcome, about which a person says: %s',
+  async (answer, shows) => {
+    const script = [{ toolCalls: [{ name: 'pay' }] }, { toolCalls: [{ name: 'pay' }] }, { text: 'Done.' }]
+    const providers = { play: new ScriptedProvider(script, { id: 'play' }) }
+    const agent = { name: 'root', model: 'play/m', tools: [pay('ask')] }
+    const runtime = await createRuntime({ store: 'memory:', providers, agent })
+    onTestFinished(() => runtime.close())
+    await play(runtime, {})
+    const { run, stored } = await play(runtime, {}, event => {
+      if (event.type === 'tool-unknown' && event.asks) void runtime.answer(event.runId, event.id, answer)
+    })
+    expect(run.items.map(inWords)).toEqual([shows, 'text Done.'])
+    expect(run.items[0]).toMatchObject({ outcome: { answer, runId: run.runId } })
+    expect(bare(stored)).toEqual(bare(run.items))
+  },
+)

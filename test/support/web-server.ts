@@ -1,5 +1,6 @@
 /** A server with the web chat, in this process or, to be killed, in a separate one. */
 import { silentLogger } from '../../src/logger.js'
+import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { serve } from '../../src/server/serve.js'
 import { defineTool } from '../../src/tool.js'
@@ -16,6 +17,8 @@ export interface WebServerOptions {
   tokens?: Record<string, string> | undefined
   /** The folder with the built page. Without one, it is built where its sources have changed. */
   webRoot?: string | undefined
+  /** Takes the place of the model and the tools. */
+  runtime?: Pick<RuntimeOptions, 'agent' | 'providers'> | undefined
 }
 
 export interface WebServer {
@@ -38,6 +41,7 @@ export async function startWebServer(options: WebServerOptions): Promise<WebServ
       model: modelUrl ? 'paced/steady' : 'demo/demo',
       tools: [weather, failing, careful, ...builtIn],
     },
+    ...options.runtime,
   })
   const server = await serve({
     runtime,

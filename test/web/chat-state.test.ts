@@ -291,6 +291,35 @@ describe('a session', () => {
     ])
   })
 
+  test('shows the runs that wait after the live one, next first, and the live one once', () => {
+    const queued = [3, 1, 2].map(place => runItem({ runId: `q${place}`, status: 'queued' as const, place }))
+    const opened = reduce([
+      { type: 'open', sessionId: 's' },
+      { type: 'opened', detail: detail({ activeRun: runItem({ runId: 'q1' }) }), messages: before },
+      { type: 'queue-read', runs: [...queued, runItem({ runId: 'old', status: 'finished' as const })] },
+    ])
+    const entries = threadEntries(opened).filter(({ kind }) => kind === 'queued')
+    expect(entries).toMatchObject([
+      { runId: 'q2', place: 2 },
+      { runId: 'q3', place: 3 },
+    ])
+  })
+
+  test('shows an answer about an unknown outcome on every call with its key', () => {
+    const outcome = (runId: string, idempotencyKey: string) => {
+      const outcomes = { c: { runId, idempotencyKey, policy: 'tell' as const } }
+      return { type: 'notes-loaded' as const, notes: { runId, afterSeq: 0, marks: [], outcomes } }
+    }
+    const state = reduce([
+      outcome('r1', 'k1'),
+      outcome('r2', 'k1'),
+      outcome('r3', 'k2'),
+      { type: 'outcome-answered', idempotencyKey: 'k1', answer: 'happened' },
+    ])
+    const answers = state.notes.map(({ outcomes = {} }) => outcomes.c?.answer)
+    expect(answers).toEqual(['happened', 'happened', undefined])
+  })
+
   test('replaces the live view by what was stored, with the marks where they were', () => {
     const finished = reduce([
       { type: 'open', sessionId: 's' },

@@ -2,6 +2,7 @@
  * What runs reported besides their messages: cuts, repairs, failures. It is read for runs whose messages are on
  * the screen, one after another and once each, because each is a request of its own.
  */
+import { defined } from '../../src/base/defined.js'
 import type { LangoClient } from '../../src/client/client.js'
 import { applyRunEvent, newRunTranscript } from '../../src/transcript/from-events.js'
 import type { RunNotes } from '../../src/transcript/item.js'
@@ -71,8 +72,34 @@ export class RunNotesReader {
       return
     }
     const { notes } = transcript
-    const { marks, durations, approvals, error, unfinished } = notes
-    const hasFacts = marks.length > 0 || durations || approvals || error || unfinished
+    const { marks, durations, approvals, outcomes, error, unfinished } = notes
+    const hasFacts = marks.length > 0 || durations || approvals || outcomes || error || unfinished
     if (!signal.aborted && hasFacts) this.#onNotes(notes)
+    await this.readOutcomes([notes])
   }
+
+  /** Looks into the ledger for what was answered or found out about unknown outcomes after their runs. */
+  async readOutcomes(all: readonly RunNotes[]): Promise<void> {
+    for (const notes of all) {
+      const isOpen = Object.values(notes.outcomes ?? {}).some(({ resolved }) => resolved === undefined)
+      if (!isOpen || this.#session.signal.aborted) continue
+      // An extra as well: without it the question stands there, and the server refuses a late answer.
+      const inspected = await this.#client.inspect(notes.runId).catch(() => undefined)
+      const outcomes = withLedger(notes.outcomes, inspected?.calls ?? [])
+      if (!this.#session.signal.aborted) this.#onNotes({ ...notes, outcomes })
+    }
+  }
+}
+
+type Outcomes = NonNullable<RunNotes['outcomes']>
+type InspectedCall = NonNullable<Awaited<ReturnType<LangoClient['inspect']>>['calls']>[number]
+
+function withLedger(outcomes: Outcomes = {}, calls: readonly InspectedCall[]): Outcomes {
+  const found = Object.entries(outcomes).map(([callId, outcome]) => {
+    const row = calls.findLast(call => call.callId === callId)
+    const answer = row?.answer ?? outcome.answer
+    const resolved = row?.status === 'done' || row?.status === 'failed' ? row.status : undefined
+    return [callId, { ...outcome, ...defined({ answer, resolved }) }]
+  })
+  return Object.fromEntries(found)
 }

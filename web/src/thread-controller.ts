@@ -1,9 +1,17 @@
 /** What the page does with one session: opens it, sends to it, follows its runs. The state is elsewhere, pure. */
 import type { LangoClient } from '../../src/client/client.js'
+import type { UnknownOutcome } from '../../src/transcript/item.js'
 import { followAcrossNetworks, networkOr } from './follow-across-networks.js'
 import { randomId } from './random-id.js'
 import { RunNotesReader } from './run-notes.js'
-import type { ApprovalAnswer, AttachedFile, RunEvent, RunItem, SessionDetail } from './state/api.js'
+import type {
+  ApprovalAnswer,
+  AttachedFile,
+  OutcomeAnswer,
+  RunEvent,
+  RunItem,
+  SessionDetail,
+} from './state/api.js'
 import { newLiveRun } from './state/live-run.js'
 import { Observable } from './state/observable.js'
 import { problemOf } from './state/problem-of.js'
@@ -25,6 +33,8 @@ export interface Outgoing {
 const PAGE_SIZE = 100
 /** Older messages come in larger pages: a reader who scrolls back usually reads more. */
 const OLDER_PAGE_SIZE = 200
+/** As many of the newest runs are looked at for those that wait. */
+const QUEUE_SIZE = 50
 /** How often a session is looked at for runs that were started elsewhere. */
 const POLL_MS = 4000
 /** Events are shown at most this often: a fast model must not keep the page busy. */
@@ -122,13 +132,30 @@ export class ThreadController {
     const { live } = this.state.get()
     if (!live || live.phase === 'finished') return
     this.#dispatch({ type: 'run-stopping' })
-    await this.#client.stop(live.runId).catch((error: unknown) => this.showError(error))
+    await this.#client.stop(live.runId).catch(error => this.showError(error))
   }
 
   async approve(callId: string, answer: ApprovalAnswer): Promise<void> {
-    const { live } = this.state.get()
-    if (live)
-      await this.#client.approve(live.runId, callId, answer).catch((error: unknown) => this.showError(error))
+    const runId = this.state.get().live?.runId
+    if (runId) await this.#client.approve(runId, callId, answer).catch(error => this.showError(error))
+  }
+
+  /** Says whether a call took effect: to the run that asks, or for the time when it is repeated. */
+  async answerOutcome(outcome: UnknownOutcome, callId: string, answer: OutcomeAnswer): Promise<void> {
+    const { runId, idempotencyKey, asks } = outcome
+    try {
+      await this.#client.approve(runId, callId, answer)
+      if (!asks) this.#dispatch({ type: 'outcome-answered', idempotencyKey, answer })
+    } catch (error) {
+      this.showError(error)
+    }
+  }
+
+  /** Ends a run that waits for its turn. */
+  async stopQueued(runId: string): Promise<void> {
+    const { sessionId } = this.state.get()
+    await this.#client.stop(runId).catch(error => this.showError(error))
+    if (sessionId !== undefined) await this.#readQueue(sessionId, this.#leaving.signal)
   }
 
   async loadOlder(): Promise<void> {
@@ -195,13 +222,14 @@ export class ThreadController {
   /** Looks for a run that another page or person has started, and for messages that it has left. */
   async refresh(): Promise<void> {
     const { sessionId, live, status, lastRun } = this.state.get()
-    if (sessionId === undefined || live || status !== 'ready') return
     const { signal } = this.#leaving
+    if (sessionId === undefined || status !== 'ready') return
+    if (live) return void (await this.#readQueue(sessionId, signal))
     const detail = await this.#client.session(sessionId).catch((error: unknown) => {
       if (!signal.aborted) this.#noticeMissing(error)
     })
     if (!detail || signal.aborted || this.state.get().live) return
-    if (detail.activeRun) return this.#followFound(sessionId, detail.activeRun, signal)
+    if (await this.#followNext(sessionId, detail, signal)) return
     if (detail.lastRun?.runId === lastRun?.runId && detail.totalMessages === newestSeq(this.state.get()))
       return
     // Whatever fails now is tried again with the next look.
@@ -220,12 +248,8 @@ export class ThreadController {
       if (signal.aborted) return
       this.#dispatch({ type: 'opened', detail, messages: page.messages })
       this.#poll(sessionId, signal)
-      const { activeRun, lastRun } = detail
-      if (activeRun) {
-        void this.#follow(sessionId, activeRun.runId, { replayThrough: activeRun.lastSeq, signal })
-      } else if (lastRun) {
-        void this.#notes?.read(lastRun)
-      }
+      if (!(await this.#followNext(sessionId, detail, signal)) && detail.lastRun)
+        void this.#notes?.read(detail.lastRun)
     } catch (error) {
       if (signal.aborted) return
       if (!this.#noticeMissing(error))
@@ -305,12 +329,25 @@ export class ThreadController {
     if (signal.aborted) return
     this.#dispatch({ type: 'run-stored', detail, messages })
     this.onSessionsChanged()
-    this.#followNext(sessionId, detail, signal)
+    void this.#notes?.readOutcomes(this.state.get().notes)
+    await this.#followNext(sessionId, detail, signal)
   }
 
-  /** Another run may have been waiting for its turn. */
-  #followNext(sessionId: string, detail: SessionDetail, signal: AbortSignal): void {
-    if (detail.activeRun) this.#followFound(sessionId, detail.activeRun, signal)
+  /** Follows the run that works, or the next one that waits. `false` when there is none. */
+  async #followNext(sessionId: string, detail: SessionDetail, signal: AbortSignal): Promise<boolean> {
+    const { activeRun, lastRun } = detail
+    if (activeRun) this.#followFound(sessionId, activeRun, signal)
+    if (!activeRun && lastRun?.status !== 'queued' && this.state.get().queued.length === 0) return false
+    const [next] = await this.#readQueue(sessionId, signal)
+    if (signal.aborted || this.state.get().live) return true
+    if (next) this.#followFound(sessionId, next, signal)
+    return next !== undefined
+  }
+
+  async #readQueue(sessionId: string, signal: AbortSignal): Promise<readonly RunItem[]> {
+    const found = await this.#client.runs(sessionId, { limit: QUEUE_SIZE }).catch(() => undefined)
+    if (found && !signal.aborted) this.#dispatch({ type: 'queue-read', runs: found.runs })
+    return this.state.get().queued
   }
 
   #poll(sessionId: string, signal: AbortSignal): void {

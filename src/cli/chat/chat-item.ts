@@ -78,6 +78,9 @@ function markText(mark: Mark): string | undefined {
       return repairText(mark)
     case 'history-cut':
       return [...new Set(mark.cuts.map(cutText))].join('\n')
+    case 'queued':
+      // The activity line says it, for as long as it holds.
+      return undefined
     case 'stopped':
       return 'stopped'
     case 'note':

@@ -9,12 +9,18 @@ import {
   ProcessTerminal,
   TUI,
 } from '@earendil-works/pi-tui'
-import type { ApprovalAnswer } from '../../tool.js'
-import { type ApprovalQuestion, type ChatSession, type ChatUi, HUNG_UP } from './chat-session.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
+import {
+  type ApprovalQuestion,
+  type CallFacts,
+  type ChatSession,
+  type ChatUi,
+  HUNG_UP,
+} from './chat-session.js'
 import { COMMANDS, readLine } from './commands.js'
 import { clip, Transcript } from './item-lines.js'
 import { type Choice, usableProviders } from './model-choices.js'
-import { ApprovalPrompt, Picker } from './prompts.js'
+import { approvalQuestion, CallPrompt, type CallQuestion, outcomeQuestion, Picker } from './prompts.js'
 
 import { runCommand } from './run-command.js'
 import { Activity, StatusLine } from './status-line.js'
@@ -58,9 +64,9 @@ class ChatScreen implements ChatUi {
   readonly #activity: Activity
   readonly #status: StatusLine
   #editor: Editor
-  readonly #questions: ApprovalPrompt[] = []
+  readonly #questions: Component[] = []
   /** The question that is on the screen. */
-  #asked: ApprovalPrompt | undefined
+  #asked: Component | undefined
   #picker: Picker | undefined
   #interruptedAt = Number.NEGATIVE_INFINITY
   #typedAt = Number.NEGATIVE_INFINITY
@@ -114,16 +120,24 @@ class ChatScreen implements ChatUi {
   }
 
   askApproval(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalAnswer> {
+    return this.#ask(approvalQuestion(question), signal)
+  }
+
+  askOutcome(call: CallFacts, signal: AbortSignal): Promise<OutcomeAnswer> {
+    return this.#ask(outcomeQuestion(call), signal)
+  }
+
+  #ask<Answer>(question: CallQuestion<Answer>, signal: AbortSignal): Promise<Answer> {
     return new Promise(resolve => {
-      const prompt = new ApprovalPrompt(question, this.#theme, () => this.#terminal.rows)
-      const done = (answer: ApprovalAnswer) => {
+      const prompt = new CallPrompt(question, this.#theme, () => this.#terminal.rows)
+      const done = (answer: Answer) => {
         const index = this.#questions.indexOf(prompt)
         if (index >= 0) this.#questions.splice(index, 1)
         this.#arrange()
         resolve(answer)
       }
       prompt.onAnswer = done
-      signal.addEventListener('abort', () => done('no'), { once: true })
+      signal.addEventListener('abort', () => done(question.otherwise), { once: true })
       this.#questions.push(prompt)
       this.#arrange()
     })

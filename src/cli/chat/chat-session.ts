@@ -7,9 +7,10 @@ import { defined } from '../../base/defined.js'
 import { CONFIRMATION_TOOL } from '../../base/names.js'
 import { AgentError, messageOf } from '../../errors.js'
 import type { ProviderRegistry } from '../../provider/provider-registry.js'
+import type { RunEvent } from '../../run/run-event.js'
 import type { SessionKey } from '../../session/message.js'
 import type { PriceOf } from '../../session/usage.js'
-import type { ApprovalAnswer } from '../../tool.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
 import type { Confirmation } from '../../transcript/from-events.js'
 import type { OpenedRuntime } from '../open-runtime.js'
 import { type ChatAction, type ChatState, emptyChat, isDemo, reduceChat } from './chat-state.js'
@@ -23,6 +24,8 @@ export const HUNG_UP = 129
 export interface ChatUi {
   /** Asks whether a tool may run. Ends with a no when the signal comes first. */
   askApproval(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalAnswer>
+  /** Asks whether a call took effect. Ends with `leave` when the signal comes first. */
+  askOutcome(call: CallFacts, signal: AbortSignal): Promise<OutcomeAnswer>
   /** Says what is being waited for. */
   wait<Result>(words: string, work: Promise<Result>): Promise<Result>
   /** Offers choices; `undefined` when none was taken. */
@@ -34,10 +37,14 @@ export interface ChatUi {
   leave(): void
 }
 
-export interface ApprovalQuestion {
+/** A tool call that a person is asked about. */
+export interface CallFacts {
   name: string
   args: Readonly<Record<string, unknown>>
   reason?: string
+}
+
+export interface ApprovalQuestion extends CallFacts {
   /** ADK's own confirmations know no "always". */
   onceOnly?: boolean
 }
@@ -51,6 +58,7 @@ export interface ChatSessionOptions {
   header: readonly string[]
 }
 
+type UnknownEvent = Extract<RunEvent, { type: 'tool-unknown' }>
 type Message = { text: string } | { parts: NonNullable<RunInput['parts']> }
 type RunInput = Parameters<OpenedRuntime['runtime']['run']>[0]
 
@@ -191,10 +199,15 @@ export class ChatSession {
         signal: abort.signal,
         onApproval: ask => this.#ask(ask.id, ask),
       })
+      let hasBegun = false
       for await (const event of events) {
         this.exists = true
+        hasBegun ||= event.type === 'run-start'
+        if (event.type === 'run-finish' && !hasBegun)
+          throw new AgentError('aborted', 'It was stopped in the queue.')
         if (event.type === 'approval-answer') this.#asking.get(event.id)?.abort()
         this.dispatch({ type: 'event', event, at: Date.now() })
+        if (event.type === 'tool-unknown') this.#unknown(event)
       }
     } catch (error) {
       this.#notStarted(error, message)
@@ -206,7 +219,7 @@ export class ChatSession {
     }
   }
 
-  /** A run throws only before it has begun: nothing was stored, so the text goes back to the input. */
+  /** The run has not begun: no message was stored, so the text goes back to the input. */
   #notStarted(error: unknown, message: Message): void {
     const stopped = error instanceof AgentError && error.code === 'aborted'
     this.dispatch({
@@ -222,13 +235,33 @@ export class ChatSession {
   }
 
   async #ask(callId: string, question: ApprovalQuestion): Promise<ApprovalAnswer> {
+    const asked = this.#asked(callId, signal => this.#ui?.askApproval(question, signal))
+    return (await asked) ?? 'no'
+  }
+
+  async #asked<Answer>(callId: string, ask: (signal: AbortSignal) => Promise<Answer> | undefined) {
     const done = new AbortController()
     this.#asking.set(callId, done)
     try {
-      return (await this.#ui?.askApproval(question, done.signal)) ?? 'no'
+      return await ask(done.signal)
     } finally {
       this.#asking.delete(callId)
     }
+  }
+
+  /** The outcome of a call is unknown: asks about it when its run does, until the run has an answer. */
+  #unknown({ runId, id, name, args, asks, answer }: UnknownEvent): void {
+    if (answer !== undefined) this.#asking.get(id)?.abort()
+    if (!asks || answer !== undefined) return
+    const { runtime } = this.opened
+    void this.#asked(id, signal => this.#ui?.askOutcome({ name, args }, signal))
+      .then(said => runtime.answer(runId, id, said ?? 'leave'))
+      // Somebody else was faster, or the run has ended.
+      .catch(error => this.#isLate(error) || this.fail(error))
+  }
+
+  #isLate(error: unknown): boolean {
+    return error instanceof AgentError && error.code === 'run-not-found'
   }
 
   async #confirmations(): Promise<Message | undefined> {

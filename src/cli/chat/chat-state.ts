@@ -16,8 +16,16 @@ import {
 import type { TranscriptItem } from '../../transcript/item.js'
 import { type ChatItem, type ChatItemBody, chatItemsOf, type NoticeTone } from './chat-item.js'
 
-/** What the run is doing; `waiting` means for a session that another run holds. */
-export type ChatPhase = 'idle' | 'starting' | 'waiting' | 'thinking' | 'answering' | 'tools' | 'stopping'
+/** What the run is doing; `waiting` means for a session that another run holds, `queued` in the queue of the session. */
+export type ChatPhase =
+  | 'idle'
+  | 'starting'
+  | 'waiting'
+  | 'queued'
+  | 'thinking'
+  | 'answering'
+  | 'tools'
+  | 'stopping'
 
 export interface ChatState {
   /** Stands above everything, whichever session is shown. */
@@ -29,6 +37,8 @@ export interface ChatState {
   readonly demo: boolean
   readonly items: readonly ChatItem[]
   readonly phase: ChatPhase
+  /** In the queue of the session, when the phase is `queued`. */
+  readonly place?: number
   /** When the current phase of work began, in milliseconds. */
   readonly since: number
   /** Of the newest run. */
@@ -159,6 +169,7 @@ function reduceEvent(before: ChatState, event: RunEvent, at: number): ChatState 
       return notice === undefined ? ended : add(ended, { kind: 'notice', tone: 'quiet', text: notice })
     }
     case 'run-queued':
+      return { ...state, phase: 'queued', place: event.place, since: at }
     case 'tool-unknown':
     case 'agent-transfer':
     case 'turn-warning':

@@ -22,6 +22,7 @@ const tool = {
   name: 'read_file',
   args: { path: 'a.txt' },
 } as const
+const outcome = { runId: 'r', idempotencyKey: 'k', policy: 'ask' } as const
 const long = { path: 'a folder/with/a/very/long/path/that/does/not/fit.txt' }
 
 describe('an item', () => {
@@ -43,6 +44,20 @@ describe('an item', () => {
       ['  ✓ read_file(path: "a folder/…) · 12 ms'],
     ],
     ['tool that asks', { ...tool, args: {}, status: 'waiting' }, ['  ? read_file() · waits for you']],
+    [
+      'tool with an unknown outcome',
+      { ...tool, args: {}, status: 'unknown' },
+      [
+        '  ? read_file() · outcome unknown',
+        '    → it was started, and it is not',
+        '      known whether it took effect',
+      ],
+    ],
+    [
+      'tool whose outcome a person was asked about',
+      { ...tool, args: {}, status: 'done', outcome: { ...outcome, answer: 'run' } },
+      ['  ✓ read_file() · answered: it did not,…'],
+    ],
     ['notice', { kind: 'notice', tone: 'quiet', text: 'stopped' }, ['  · stopped']],
     ['error', { kind: 'notice', tone: 'error', text: 'It failed.' }, ['  ✗ It failed.']],
     [

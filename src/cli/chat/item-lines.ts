@@ -7,7 +7,7 @@ import {
   visibleWidth,
   wrapTextWithAnsi,
 } from '@earendil-works/pi-tui'
-import type { ToolItem, ToolStatus } from '../../transcript/item.js'
+import { OUTCOME_WORDS, type ToolItem, type ToolStatus } from '../../transcript/item.js'
 import { plainLine, plainText } from '../plain-text.js'
 import { count } from '../wording.js'
 import type { ChatItem, NoticeTone } from './chat-item.js'
@@ -80,12 +80,15 @@ function reasoningLines(item: ChatItem & { kind: 'reasoning' }, theme: Theme, vi
 
 function toolLines(item: ChatItem & { kind: 'tool' }, theme: Theme, width: number): string[] {
   const icon = ICONS[item.status]
-  const paint = item.status === 'failed' ? theme.bad : item.status === 'done' ? theme.good : theme.accent
+  const paint = paintOf(item.status, theme)
   const facts = [
     ...(item.durationMs === undefined ? [] : [formatDuration(item.durationMs)]),
     ...(item.status === 'waiting' ? ['waits for you'] : []),
     ...(item.status === 'pending' ? ['waits outside the run'] : []),
     ...(item.status === 'unanswered' ? ['no answer'] : []),
+    ...(item.status === 'unknown' ? ['outcome unknown'] : []),
+    ...(item.outcome?.asks ? ['waits for you'] : []),
+    ...(item.outcome?.answer === undefined ? [] : [`answered: ${OUTCOME_WORDS[item.outcome.answer]}`]),
     ...(item.approval === undefined ? [] : [APPROVALS[item.approval]]),
   ]
   const name = plainLine(item.name)
@@ -93,6 +96,11 @@ function toolLines(item: ChatItem & { kind: 'tool' }, theme: Theme, width: numbe
   const room = width - visibleWidth(name) - visibleWidth(right) - 6
   const args = truncateToWidth(formatArguments(item.args), Math.max(3, room), '…')
   const call = `  ${paint(icon)} ${theme.bold(name)}(${unstyled(args)})${theme.dim(right)}`
+  if (item.status === 'unknown' && item.result === undefined && !item.outcome?.asks)
+    return [
+      clip(call, width),
+      ...hanging(`    ${theme.dim('→')} `, STARTED, Math.min(width, READABLE), theme.dim),
+    ]
   const result = item.result === undefined ? '' : plainLine(limited(formatResult(item.result)))
   if (result === '') return [clip(call, width)]
   const shown = unstyled(truncateToWidth(result, Math.max(8, Math.min(width, READABLE) - 6), '…'))
@@ -102,6 +110,14 @@ function toolLines(item: ChatItem & { kind: 'tool' }, theme: Theme, width: numbe
   ]
 }
 
+function paintOf(status: ToolStatus, theme: Theme): Paint {
+  if (status === 'failed') return theme.bad
+  if (status === 'unknown') return theme.notable
+  return status === 'done' ? theme.good : theme.accent
+}
+
+const STARTED = 'it was started, and it is not known whether it took effect'
+
 const ICONS: Readonly<Record<ToolStatus, string>> = {
   running: '◦',
   waiting: '?',
@@ -109,6 +125,7 @@ const ICONS: Readonly<Record<ToolStatus, string>> = {
   done: '✓',
   failed: '✗',
   unanswered: '■',
+  unknown: '?',
 }
 
 const APPROVALS: Readonly<Record<NonNullable<ToolItem['approval']>, string>> = {

@@ -1,8 +1,9 @@
 /** The chat without a terminal: a line in is a message, its answer goes out as plain text, the rest to stderr. */
 import { createInterface } from 'node:readline'
-import type { ApprovalAnswer } from '../../tool.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
+import type { ToolStatus } from '../../transcript/item.js'
 import { plainLine, plainText } from '../plain-text.js'
-import type { ApprovalQuestion, ChatSession, ChatUi } from './chat-session.js'
+import type { ApprovalQuestion, CallFacts, ChatSession, ChatUi } from './chat-session.js'
 import { readLine } from './commands.js'
 import type { Choice } from './model-choices.js'
 import { runCommand } from './run-command.js'
@@ -59,7 +60,8 @@ class PlainUi implements ChatUi {
       else if (item.kind === 'panel') {
         for (const line of [item.title, ...item.lines]) process.stdout.write(`${plainText(line)}\n`)
       } else if (item.kind === 'notice') process.stderr.write(`${plainLine(item.text)}\n`)
-      else if (item.kind === 'tool') process.stderr.write(`${plainLine(item.name)}: ${item.status}\n`)
+      else if (item.kind === 'tool')
+        process.stderr.write(`${plainLine(item.name)}: ${statusText(item.status)}\n`)
       if (item.kind === 'notice' && item.tone === 'error') this.hasFailed = true
     }
   }
@@ -67,6 +69,12 @@ class PlainUi implements ChatUi {
   async askApproval({ name }: ApprovalQuestion): Promise<ApprovalAnswer> {
     process.stderr.write(`${plainLine(name)} needs approval, and there is no terminal to ask: refused\n`)
     return 'no'
+  }
+
+  async askOutcome({ name }: CallFacts): Promise<OutcomeAnswer> {
+    const words = `it is not known whether ${plainLine(name)} took effect, and there is no terminal to ask: it stays unknown`
+    process.stderr.write(`${words}\n`)
+    return 'leave'
   }
 
   wait<Result>(_words: string, work: Promise<Result>): Promise<Result> {
@@ -90,4 +98,8 @@ class PlainUi implements ChatUi {
     this.hasLeft = true
     this.onLeave()
   }
+}
+
+function statusText(status: ToolStatus): string {
+  return status === 'unknown' ? 'outcome unknown' : status
 }

@@ -7,64 +7,92 @@ import {
   truncateToWidth,
   visibleWidth,
 } from '@earendil-works/pi-tui'
-import type { ApprovalAnswer } from '../../tool.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
+import { OUTCOME_WORDS } from '../../transcript/item.js'
 import { plainLine, plainText } from '../plain-text.js'
 import { count } from '../wording.js'
-import type { ApprovalQuestion } from './chat-session.js'
+import type { ApprovalQuestion, CallFacts } from './chat-session.js'
 import { argumentEntries } from './format.js'
 import { clip, hanging } from './item-lines.js'
 import type { Choice } from './model-choices.js'
 import { selectTheme, type Theme } from './theme.js'
 
-/** Asks whether a tool may run, with everything that it was called with. */
-export class ApprovalPrompt implements Component {
-  readonly #question: ApprovalQuestion
+/** A question about a tool call, and the answers to choose from. */
+export interface CallQuestion<Answer> {
+  /** The words around the tool's name. */
+  title: readonly [before: string, after: string]
+  call: CallFacts
+  options: readonly { key: string; answer: Answer; label: string }[]
+  /** The answer of Escape, and of a question that is taken back. */
+  otherwise: Answer
+  /** The answer of Enter. */
+  selected: Answer
+}
+
+/** Whether a tool may run. */
+export function approvalQuestion(question: ApprovalQuestion): CallQuestion<ApprovalAnswer> {
+  const options = question.onceOnly ? APPROVALS.filter(({ answer }) => answer !== 'always') : APPROVALS
+  return { title: ['Allow', '?'], call: question, options, otherwise: 'no', selected: 'once' }
+}
+
+/** Whether a call took effect. A wrong answer costs something, so Enter alone gives none. */
+export function outcomeQuestion(call: CallFacts): CallQuestion<OutcomeAnswer> {
+  const title = ['It is not known whether', 'took effect. Did it?'] as const
+  return { title, call, options: OUTCOMES, otherwise: 'leave', selected: 'leave' }
+}
+
+/** Asks about a tool call, with everything that it was called with. */
+export class CallPrompt<Answer = unknown> implements Component {
+  readonly #question: CallQuestion<Answer>
   readonly #theme: Theme
   readonly #rows: () => number
-  onAnswer: (answer: ApprovalAnswer) => void = () => {}
-  #selected = 0
+  onAnswer: (answer: Answer) => void = () => {}
+  #selected: number
   #isWhole = false
-  readonly #options: readonly (typeof OPTIONS)[number][]
 
-  constructor(question: ApprovalQuestion, theme: Theme, rows: () => number) {
+  constructor(question: CallQuestion<Answer>, theme: Theme, rows: () => number) {
     this.#question = question
     this.#theme = theme
     this.#rows = rows
-    this.#options = question.onceOnly ? OPTIONS.filter(({ answer }) => answer !== 'always') : OPTIONS
+    this.#selected = question.options.findIndex(({ answer }) => answer === question.selected)
   }
 
   invalidate(): void {}
 
   handleInput(data: string): void {
     const key = (decodeKittyPrintable(data) ?? data).toLowerCase()
-    const named = this.#options.find(option => option.key === key)
+    const { options, otherwise } = this.#question
+    const named = options.find(option => option.key === key)
     if (named) this.onAnswer(named.answer)
     else if (key === 'v') this.#isWhole = !this.#isWhole
-    else if (matchesKey(data, 'escape')) this.onAnswer('no')
+    else if (matchesKey(data, 'escape')) this.onAnswer(otherwise)
     else if (matchesKey(data, 'up') || matchesKey(data, 'left')) this.#move(-1)
     else if (matchesKey(data, 'down') || matchesKey(data, 'right') || matchesKey(data, 'tab')) this.#move(1)
-    else if (matchesKey(data, 'enter')) this.onAnswer(this.#options[this.#selected]?.answer ?? 'no')
+    else if (matchesKey(data, 'enter')) this.onAnswer(options[this.#selected]?.answer ?? otherwise)
   }
 
   #move(by: number): void {
-    const count = this.#options.length
+    const count = this.#question.options.length
     this.#selected = (this.#selected + by + count) % count
   }
 
   render(width: number): string[] {
     const theme = this.#theme
-    const question = this.#question
-    const reason = question.reason === undefined ? '' : ` ${theme.dim(plainLine(question.reason))}`
+    const { title, call, options } = this.#question
+    const reason = call.reason === undefined ? '' : ` ${theme.dim(plainLine(call.reason))}`
+    const [before, after] = title
+    const name = theme.bold(plainLine(call.name))
+    const words = `${before} ${name}${after === '?' ? '' : ' '}${after}${reason}`
     return [
       '',
-      clip(`  ${theme.notable('?')} Allow ${theme.bold(plainLine(question.name))}?${reason}`, width),
+      ...hanging(`  ${theme.notable('?')} `, words, width, text => text),
       ...this.#arguments(width),
       '',
-      ...this.#options.map((option, index) => this.#option(option, index === this.#selected, width)),
+      ...options.map((option, index) => this.#option(option, index === this.#selected, width)),
     ]
   }
 
-  #option({ key, label }: (typeof OPTIONS)[number], isSelected: boolean, width: number): string {
+  #option({ key, label }: { key: string; label: string }, isSelected: boolean, width: number): string {
     const theme = this.#theme
     const text = `${isSelected ? '→' : ' '} ${key}  ${label}`
     return clip(`    ${isSelected ? theme.accent(theme.bold(text)) : text}`, width)
@@ -72,7 +100,7 @@ export class ApprovalPrompt implements Component {
 
   /** All of it, or as much as leaves room for the answers; then a line says how much is missing. */
   #arguments(width: number): string[] {
-    const entries = argumentEntries(this.#question.args)
+    const entries = argumentEntries(this.#question.call.args)
     const column = Math.min(20, Math.max(0, ...entries.map(({ name }) => visibleWidth(plainLine(name)))))
     const lines = entries.flatMap(({ name, text }) => {
       const label = plainLine(name)
@@ -87,10 +115,16 @@ export class ApprovalPrompt implements Component {
   }
 }
 
-const OPTIONS = [
+const APPROVALS = [
   { key: 'o', answer: 'once', label: 'once' },
   { key: 'a', answer: 'always', label: 'always, in this session' },
   { key: 'n', answer: 'no', label: 'no' },
+] as const
+
+const OUTCOMES = [
+  { key: 'h', answer: 'happened', label: OUTCOME_WORDS.happened },
+  { key: 'r', answer: 'run', label: OUTCOME_WORDS.run },
+  { key: 'l', answer: 'leave', label: OUTCOME_WORDS.leave },
 ] as const
 
 /** A list to choose from; typing narrows it. */

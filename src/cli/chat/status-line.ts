@@ -81,12 +81,14 @@ export class Activity implements Component {
   }
 
   #words(): string {
-    const { phase, items } = this.#state()
+    const { phase, items, place = 1 } = this.#state()
     switch (phase) {
       case 'starting':
         return 'starting…'
       case 'waiting':
         return 'waiting: another run has the session, or was just killed'
+      case 'queued':
+        return `waits: place ${place} in the queue of this session`
       case 'answering':
         return 'answering…'
       case 'stopping':
@@ -104,8 +106,7 @@ export class Activity implements Component {
   /** A question that is on the screen says itself what is being waited for. */
   #isAsking(): boolean {
     const tools = this.#state().items.filter(item => item.kind === 'tool')
-    return (
-      tools.some(({ status }) => status === 'waiting') && tools.every(({ status }) => status !== 'running')
-    )
+    const isAsked = tools.some(({ status, outcome }) => status === 'waiting' || outcome?.asks)
+    return isAsked && tools.every(({ status }) => status !== 'running')
   }
 }

@@ -65,7 +65,7 @@ export const RunRequest = z
   .openapi({ example: { text: 'What can you do?', whenBusy: 'queue' } })
 
 export const ApprovalReply = z
-  .object({ answer: z.enum(['once', 'always', 'no']) })
+  .object({ answer: z.enum(['once', 'always', 'no', 'happened', 'run', 'leave']) })
   .openapi({ example: { answer: 'once' } })
 
 const usage = z

@@ -2,7 +2,7 @@ import { memo } from 'react'
 import type { Entry } from '../state/entry.js'
 import { AnswerFooter } from './answer-footer.js'
 import { ErrorCard } from './error-card.js'
-import { MarkLine } from './mark-line.js'
+import { MarkLine, QueuedLine } from './mark-line.js'
 import { Markdown } from './markdown.js'
 import { Media } from './media.js'
 import { Reasoning } from './reasoning.js'
@@ -41,6 +41,8 @@ function Body({ entry, isLast }: { entry: Entry; isLast: boolean }) {
       return <Media media={entry.media} />
     case 'mark':
       return <MarkLine entry={entry} />
+    case 'queued':
+      return <QueuedLine entry={entry} />
     case 'error':
       return <ErrorCard entry={entry} isLast={isLast} />
     case 'footer':

@@ -1,6 +1,8 @@
+import { useState } from 'react'
 import type { Mark, MarkItem } from '../../../src/transcript/item.js'
 import { useChat } from '../chat-context.js'
 import { Icon, type IconName } from '../shared/icons.js'
+import type { QueuedEntry } from '../state/entry.js'
 import { formatTokens } from '../state/format.js'
 
 /** What happened around an answer, in one small line. When its run is known, it opens the inspector. */
@@ -15,7 +17,8 @@ export function MarkLine({ entry }: { entry: MarkItem }) {
       <span>{text}</span>
     </>
   )
-  const { runId } = entry
+  // Nothing was sent for a run that has not begun.
+  const runId = mark.type === 'queued' ? undefined : entry.runId
   return (
     <div className="mark-line" data-mark={entry.mark.type}>
       {runId ? (
@@ -25,6 +28,34 @@ export function MarkLine({ entry }: { entry: MarkItem }) {
       ) : (
         <span className="mark-text">{content}</span>
       )}
+    </div>
+  )
+}
+
+/** A run that waits, and that can be stopped before it begins. */
+export function QueuedLine({ entry }: { entry: QueuedEntry }) {
+  const { thread } = useChat()
+  const [isSent, setSent] = useState(false)
+  const { icon, text } = describe({ type: 'queued', place: entry.place })
+  const stop = async () => {
+    setSent(true)
+    await thread.stopQueued(entry.runId)
+    setSent(false)
+  }
+  return (
+    <div className="mark-line" data-mark="queued">
+      <span className="mark-text">
+        <Icon name={icon} size={14} />
+        <span>{text}</span>
+      </span>
+      <button
+        type="button"
+        aria-label={`Stop the run at place ${entry.place}`}
+        disabled={isSent}
+        onClick={() => void stop()}
+      >
+        Stop
+      </button>
     </div>
   )
 }
@@ -46,6 +77,8 @@ function describe(mark: Mark): { icon: IconName; text: string } {
       return { icon: 'tool', text: `${counted(mark.repairs.length, 'repair')} to fit ${mark.profile}` }
     case 'history-cut':
       return { icon: 'cut', text: cutText(mark.cuts) }
+    case 'queued':
+      return { icon: 'clock', text: `Waits: place ${mark.place} in the queue of this chat` }
     case 'stopped':
       return { icon: 'stop', text: 'Stopped' }
     case 'note':

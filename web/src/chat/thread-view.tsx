@@ -1,11 +1,12 @@
 import { useVirtualizer, type VirtualItem } from '@tanstack/react-virtual'
 import { type MouseEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { fromMessages } from '../../../src/transcript/from-messages.js'
+import type { ToolItem } from '../../../src/transcript/item.js'
 import { useChat, useObserved } from '../chat-context.js'
 import { Icon } from '../shared/icons.js'
 import type { Entry } from '../state/entry.js'
 import { liveEntries } from '../state/live-run.js'
-import type { ThreadState } from '../state/thread-state.js'
+import { queuedEntries, type ThreadState } from '../state/thread-state.js'
 import { EntryView } from './entry-view.js'
 
 /** Older messages are asked for before the reader gets to the top. */
@@ -137,10 +138,12 @@ function rowKey(entry: Entry | undefined, { aliases }: ThreadState): string | un
 }
 
 function useEntries(state: ThreadState): readonly Entry[] {
-  const { messages, notes, live } = state
+  const { messages, notes, live, queued } = state
   const openEnd = live !== undefined && !live.user
   const stored = useMemo(() => fromMessages(messages, notes, openEnd), [messages, notes, openEnd])
-  return useMemo(() => (live ? [...stored, ...liveEntries(live)] : stored), [stored, live])
+  const running = useMemo(() => (live ? [...stored, ...liveEntries(live)] : stored), [stored, live])
+  const liveId = live?.runId
+  return useMemo(() => [...running, ...queuedEntries(queued, liveId)], [running, queued, liveId])
 }
 
 /** A session opens at its end, once, when its first entries are there; a message of one's own goes there too. */
@@ -252,15 +255,26 @@ function estimate(entry: Entry | undefined): number {
   }
 }
 
+function asksPerson({ status, outcome }: ToolItem): boolean {
+  return status === 'waiting' || outcome?.asks === true
+}
+
+function questionOf({ name, status }: ToolItem): string {
+  if (status === 'waiting') return `The tool ${name} asks for your approval.`
+  return `It is not known whether a call of ${name} took effect. Your answer is needed.`
+}
+
 /** What a screen reader says of a stream: that it began, when it asks, and the answer when it is complete. */
 function Announcer({ state }: { state: ThreadState }) {
   const { live } = state
-  const asks = live?.items.find(entry => entry.kind === 'tool' && entry.status === 'waiting')
+  const asks = live?.items.find(entry => entry.kind === 'tool' && asksPerson(entry))
   const last = live?.items.findLast(entry => entry.kind === 'text')
   let text = ''
-  if (asks?.kind === 'tool') text = `The tool ${asks.name} asks for your approval.`
+  if (asks?.kind === 'tool') text = questionOf(asks)
   else if (live?.phase === 'finished')
     text = last?.kind === 'text' ? last.text.slice(0, 1000) : 'The answer is complete.'
+  else if (live?.items.some(entry => entry.kind === 'mark' && entry.mark.type === 'queued'))
+    text = 'The message waits in the queue of this chat.'
   else if (live) text = 'The answer is being written.'
   return (
     <p className="visually-hidden" aria-live="polite">

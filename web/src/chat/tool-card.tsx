@@ -1,22 +1,23 @@
 import { useState } from 'react'
-import type { ToolItem, ToolStatus } from '../../../src/transcript/item.js'
-import { useChat } from '../chat-context.js'
+import { NOT_RUN_AGAIN } from '../../../src/base/markers.js'
+import { OUTCOME_WORDS, type ToolItem, type ToolStatus } from '../../../src/transcript/item.js'
+import { useChat, useObserved } from '../chat-context.js'
 import { CopyButton } from '../shared/copy-button.js'
 import { useFold } from '../shared/folds.js'
-import { Icon } from '../shared/icons.js'
-import type { ApprovalAnswer } from '../state/api.js'
+import { Icon, type IconName } from '../shared/icons.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../state/api.js'
 import { formatDuration, formatValue, summarize } from '../state/format.js'
 
 /** A call and its answer: one line when it is folded, everything when it is open. */
 export function ToolCard({ entry }: { entry: ToolItem }) {
-  const isAsking = entry.status === 'waiting'
+  const isAsking = entry.status === 'waiting' || entry.outcome?.asks === true
   const [isOpen, setOpen] = useFold(`tool:${entry.callId}`, entry.status === 'failed' && isShort(entry))
   const shown = isOpen || isAsking
   return (
     <article className="tool-card" data-status={entry.status} aria-label={`Tool ${entry.name}`}>
       <button type="button" className="tool-head" aria-expanded={shown} onClick={() => setOpen(!isOpen)}>
         <span className="tool-icon">
-          <Icon name={isAsking ? 'shield' : entry.status === 'failed' ? 'warning' : 'tool'} />
+          <Icon name={iconOf(entry.status)} />
         </span>
         <span className="tool-name">{entry.name}</span>
         <span className="tool-summary">{shown ? '' : summarize(entry.args)}</span>
@@ -26,9 +27,16 @@ export function ToolCard({ entry }: { entry: ToolItem }) {
         </span>
       </button>
       {shown ? <Details entry={entry} /> : null}
-      {isAsking ? <Approval entry={entry} /> : null}
+      {entry.status === 'waiting' ? <Approval entry={entry} /> : null}
+      {entry.status === 'unknown' || entry.outcome ? <Outcome entry={entry} /> : null}
     </article>
   )
+}
+
+function iconOf(status: ToolStatus): IconName {
+  if (status === 'waiting') return 'shield'
+  if (status === 'unknown') return 'question'
+  return status === 'failed' ? 'warning' : 'tool'
 }
 
 const STATUS: Readonly<Record<ToolStatus, string>> = {
@@ -38,12 +46,16 @@ const STATUS: Readonly<Record<ToolStatus, string>> = {
   done: 'Done',
   failed: 'Failed',
   unanswered: 'No answer',
+  unknown: 'Outcome unknown',
 }
 
-function statusText({ status, durationMs, approval }: ToolItem): string {
+function statusText({ status, durationMs, approval, outcome }: ToolItem): string {
+  if (status === 'unknown' && outcome?.resolved) return 'Found out'
+  if (status === 'unknown' && outcome?.answer === 'happened') return 'It happened'
+  if (status === 'unknown' && outcome?.answer === 'run') return 'To be run again'
   if (approval === 'no' && status !== 'running') return 'Refused'
   const word = STATUS[status]
-  if (durationMs === undefined) return word
+  if (durationMs === undefined || status === 'unknown') return word
   return status === 'failed' ? `${word} · ${formatDuration(durationMs)}` : formatDuration(durationMs)
 }
 
@@ -88,7 +100,13 @@ function Value({ label, value }: { label: string; value: unknown }) {
   )
 }
 
-const ANSWERS: readonly { answer: ApprovalAnswer; label: string; className: string }[] = [
+interface Choice<Answer> {
+  answer: Answer
+  label: string
+  className: string
+}
+
+const ANSWERS: readonly Choice<ApprovalAnswer>[] = [
   { answer: 'once', label: 'Allow once', className: 'button primary' },
   { answer: 'always', label: 'Always in this chat', className: 'button' },
   { answer: 'no', label: 'Refuse', className: 'button' },
@@ -96,28 +114,98 @@ const ANSWERS: readonly { answer: ApprovalAnswer; label: string; className: stri
 
 function Approval({ entry }: { entry: ToolItem }) {
   const { thread } = useChat()
-  const [isSent, setSent] = useState(false)
-  const answer = async (choice: ApprovalAnswer) => {
-    setSent(true)
-    await thread.approve(entry.callId, choice)
-    setSent(false)
-  }
   return (
     <div className="approval">
       <p>{entry.reason ?? `May ${entry.name} run with these arguments?`}</p>
-      <div className="approval-buttons">
-        {ANSWERS.map(({ answer: choice, label, className }) => (
-          <button
-            key={choice}
-            type="button"
-            className={className}
-            disabled={isSent}
-            onClick={() => void answer(choice)}
-          >
-            {label}
-          </button>
-        ))}
-      </div>
+      <Choices choices={ANSWERS} onAnswer={answer => thread.approve(entry.callId, answer)} />
     </div>
   )
+}
+
+interface ChoicesProps<Answer> {
+  choices: readonly Choice<Answer>[]
+  isDisabled?: boolean
+  onAnswer: (answer: Answer) => Promise<void>
+}
+
+function Choices<Answer extends string>({ choices, isDisabled = false, onAnswer }: ChoicesProps<Answer>) {
+  const [isSent, setSent] = useState(false)
+  const send = async (answer: Answer) => {
+    setSent(true)
+    await onAnswer(answer)
+    setSent(false)
+  }
+  return (
+    <div className="approval-buttons">
+      {choices.map(({ answer, label, className }) => (
+        <button
+          key={answer}
+          type="button"
+          className={className}
+          disabled={isSent || isDisabled}
+          onClick={() => void send(answer)}
+        >
+          {label}
+        </button>
+      ))}
+    </div>
+  )
+}
+
+/** None of them is safe to press by accident, so none stands out. */
+const OUTCOMES = (['happened', 'run', 'leave'] as const).map((answer): Choice<OutcomeAnswer> => {
+  const words = OUTCOME_WORDS[answer]
+  return { answer, label: `${words.charAt(0).toUpperCase()}${words.slice(1)}`, className: 'button' }
+})
+
+/** What is known about a call whose outcome is unknown, and the question whether it took effect. */
+function Outcome({ entry }: { entry: ToolItem }) {
+  const { thread } = useChat()
+  const { live } = useObserved(thread.state)
+  const [isChanging, setChanging] = useState(false)
+  const { outcome, callId } = entry
+  const isOver = outcome !== undefined && live?.runId !== outcome.runId
+  const isOpen = entry.status === 'unknown' && outcome?.resolved === undefined
+  const isAsked = outcome?.asks || (isOver && isOpen && outcome.policy !== 'retry')
+  const isAnswered = outcome?.answer !== undefined && !isChanging
+  const isSaid = isOpen && isAnswered && outcome?.answer !== 'leave'
+  const isExplained = entry.status === 'unknown' && !isSaid
+  const answer = async (word: OutcomeAnswer) => {
+    if (outcome) await thread.answerOutcome(outcome, callId, word)
+    setChanging(false)
+  }
+  return (
+    <div className="approval outcome">
+      {isExplained ? <p>{explain(entry)}</p> : null}
+      {isAnswered ? (
+        <p className="outcome-given">
+          Answered: {OUTCOME_WORDS[outcome.answer ?? 'leave']}.
+          {isAsked ? (
+            <button type="button" className="quiet-button" onClick={() => setChanging(true)}>
+              Change
+            </button>
+          ) : null}
+        </p>
+      ) : null}
+      {isAsked && !isAnswered ? (
+        <>
+          <p>
+            {outcome?.asks
+              ? 'Did it take effect?'
+              : 'Did it take effect? The answer counts when it is repeated.'}
+          </p>
+          <Choices choices={OUTCOMES} isDisabled={isOver && live !== undefined} onAnswer={answer} />
+        </>
+      ) : null}
+    </div>
+  )
+}
+
+function explain({ outcome, result }: ToolItem): string {
+  if (outcome?.resolved === 'done') return 'Found out since: it took effect.'
+  if (outcome?.resolved === 'failed') return 'Found out since: it had no effect, or it was run again.'
+  if (result !== undefined && formatValue(result).includes(NOT_RUN_AGAIN))
+    return 'An equal call was started before, and it is not known whether that took effect, so this one was not run.'
+  if (outcome?.asks) return 'An equal call was started before, and it is not known whether that took effect.'
+  return 'The call was started, and it is not known whether it took effect.'
 }

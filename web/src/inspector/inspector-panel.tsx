@@ -1,5 +1,6 @@
 import { useCallback, useState } from 'react'
 import type { LangoClient } from '../../../src/client/client.js'
+import { CallList } from './call-list.js'
 import './inspector.css'
 import { PanelFrame } from './panel-frame.js'
 import { PanelState } from './panel-state.js'
@@ -44,6 +45,7 @@ export function InspectorPanel({ client, sessionId, runId, onClose }: InspectorP
           {inspection.error.message}
         </p>
       ) : null}
+      {inspection.calls?.length ? <CallList calls={inspection.calls} /> : null}
       {step ? (
         <StepView
           key={step.step}

@@ -34,8 +34,9 @@ export function liveEntries(run: LiveRun): readonly Entry[] {
   const key = `live:${run.runId}`
   const user: Entry[] = run.user ? [{ kind: 'user', key: `${key}:user`, ...run.user }] : []
   const last = run.items.at(-1)
-  const isSilent = last?.kind !== 'text' && last?.kind !== 'reasoning' && last?.kind !== 'tool'
-  const isWorking = run.phase !== 'finished' && (isSilent || (last.kind === 'tool' && !isOpen(last)))
+  const isQueued = last?.kind === 'mark' && last.mark.type === 'queued' && run.phase !== 'stopping'
+  const isSilent = !isQueued && last?.kind !== 'text' && last?.kind !== 'reasoning' && last?.kind !== 'tool'
+  const isWorking = run.phase !== 'finished' && (isSilent || (last?.kind === 'tool' && !isOpen(last)))
   const label =
     run.phase === 'stopping' ? 'Stopping' : last?.kind === 'tool' ? 'Reading the result' : 'Thinking'
   const working: Entry[] = isWorking ? [{ kind: 'working', key: `${key}:working`, label }] : []

@@ -6,7 +6,7 @@
 import { defined } from '../../../src/base/defined.js'
 import { fromMessages } from '../../../src/transcript/from-messages.js'
 import type { RunNotes } from '../../../src/transcript/item.js'
-import type { ChatMessage, RunEvent, RunItem, RunUsage, SessionDetail } from './api.js'
+import type { ChatMessage, OutcomeAnswer, RunEvent, RunItem, RunUsage, SessionDetail } from './api.js'
 import type { Entry } from './entry.js'
 import { applyLiveEvent, type LiveRun, liveEntries, newLiveRun } from './live-run.js'
 
@@ -19,6 +19,8 @@ export interface ThreadState {
   readonly messages: readonly ChatMessage[]
   readonly older: 'idle' | 'loading' | 'none' | 'failed'
   readonly live?: LiveRun
+  /** Runs that wait for the live one, next first. */
+  readonly queued: readonly RunItem[]
   readonly notes: readonly RunNotes[]
   readonly lastRun?: RunItem
   readonly usage?: RunUsage
@@ -47,6 +49,8 @@ export type ThreadAction =
   | { type: 'run-stopping' }
   | { type: 'run-stored'; detail: SessionDetail; messages: readonly ChatMessage[] }
   | { type: 'notes-loaded'; notes: RunNotes }
+  | { type: 'queue-read'; runs: readonly RunItem[] }
+  | { type: 'outcome-answered'; idempotencyKey: string; answer: OutcomeAnswer }
   | { type: 'renamed'; title: string }
   | { type: 'connection'; connection: 'open' | 'lost' }
   | { type: 'problem'; problem: Problem | undefined }
@@ -57,6 +61,7 @@ export const NEW_THREAD: ThreadState = {
   status: 'new',
   messages: [],
   older: 'none',
+  queued: [],
   notes: [],
   connection: 'open',
   aliases: new Map(),
@@ -88,6 +93,10 @@ export function reduceThread(state: ThreadState, action: ThreadAction): ThreadSt
       return { ...state, title: action.title }
     case 'notes-loaded':
       return { ...state, notes: withNotes(state.notes, action.notes) }
+    case 'queue-read':
+      return { ...state, queued: queuedRuns(action.runs) }
+    case 'outcome-answered':
+      return { ...state, notes: state.notes.map(notes => withAnswer(notes, action)) }
     default:
       return reduceRun(state, action)
   }
@@ -96,7 +105,37 @@ export function reduceThread(state: ThreadState, action: ThreadAction): ThreadSt
 /** Everything to show, oldest first. */
 export function threadEntries(state: ThreadState): readonly Entry[] {
   const stored = fromMessages(state.messages, state.notes, state.live !== undefined && !state.live.user)
-  return state.live ? [...stored, ...liveEntries(state.live)] : stored
+  return [
+    ...stored,
+    ...(state.live ? liveEntries(state.live) : []),
+    ...queuedEntries(state.queued, state.live?.runId),
+  ]
+}
+
+/** The runs that wait. One that is followed already is shown as the live run. */
+export function queuedEntries(queued: readonly RunItem[], liveId: string | undefined): readonly Entry[] {
+  return queued.flatMap(({ runId, place = 1 }) =>
+    runId === liveId ? [] : [{ kind: 'queued' as const, key: `queued:${runId}`, runId, place }],
+  )
+}
+
+function queuedRuns(runs: readonly RunItem[]): readonly RunItem[] {
+  const queued = runs.filter(({ status }) => status === 'queued')
+  return queued.sort((one, other) => (one.place ?? 0) - (other.place ?? 0))
+}
+
+/** Equal calls that share a key have one effect, so one answer is for all of them. */
+function withAnswer(
+  notes: RunNotes,
+  { idempotencyKey, answer }: Extract<ThreadAction, { type: 'outcome-answered' }>,
+): RunNotes {
+  const { outcomes } = notes
+  if (!outcomes) return notes
+  const answered = Object.entries(outcomes).map(([callId, outcome]) => {
+    const { asks: _asked, ...known } = outcome
+    return [callId, outcome.idempotencyKey === idempotencyKey ? { ...known, answer } : outcome]
+  })
+  return { ...notes, outcomes: Object.fromEntries(answered) }
 }
 
 /** The number of the newest loaded message. */
