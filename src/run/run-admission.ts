@@ -222,7 +222,7 @@ const RUNS_PER_CORE = 128
 const MEMORY_PER_RUN = 8 * 1024 * 1024
 const LEAST_RUNNING = 8
 
-export function busy(key: SessionKey): AgentError {
+function busy(key: SessionKey): AgentError {
   return new AgentError(
     'session-busy',
     `Session "${key.sessionId}" is busy with another run. Wait for it to finish, or run with whenBusy: 'queue'.`,

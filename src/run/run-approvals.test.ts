@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ApprovalAnswer, ApprovalOutcome } from '../tool.js'
-import { ApprovalDesk, type PendingApproval, ToolClock } from './run-approvals.js'
+import { ApprovalDesk, type PendingApproval } from './run-approvals.js'
+import { ToolClock } from './run-limits.js'
 
 const call = (callId: string, tool = 'run_command'): PendingApproval => ({
   callId,

@@ -269,3 +269,58 @@ function doneSoFar({ toolNames, delegations }: RunTally): string {
   const list = [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${count} times)`))
   return `So far these tools were called: ${list.join(', ')}.`
 }
+
+/** How long tools took: from call to result, without the wait for a person's approval. */
+export class ToolClock {
+  readonly #started = new Map<string, number>()
+  readonly #asked = new Map<string, number>()
+
+  readonly #now: () => number
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+  }
+
+  /** The event, with the time that its tool took where it is a result. */
+  timed(body: RunEventBody): RunEventBody {
+    switch (body.type) {
+      case 'tool-call':
+        this.#started.set(body.id, this.#now())
+        return body
+      case 'approval-request':
+        this.#asked.set(body.id, this.#now())
+        return body
+      case 'approval-answer':
+        this.#answered(body.id)
+        return body
+      case 'tool-unknown':
+        if (body.asks) this.#asked.set(body.id, this.#now())
+        else if (body.answer) this.#answered(body.id)
+        return body
+      case 'tool-result': {
+        const started = this.#started.get(body.id)
+        if (started === undefined) return body
+        this.#started.delete(body.id)
+        return { ...body, durationMs: Math.max(0, Math.round(this.#now() - started)) }
+      }
+      case 'run-queued':
+      case 'run-start':
+      case 'text-delta':
+      case 'reasoning-delta':
+      case 'agent-transfer':
+      case 'turn-warning':
+      case 'wrap-up':
+      case 'repair':
+      case 'history-cut':
+      case 'usage':
+      case 'error':
+      case 'run-finish':
+        return body
+    }
+  }
+
+  #answered(id: string): void {
+    const [started, asked] = [this.#started.get(id), this.#asked.get(id)]
+    if (started !== undefined && asked !== undefined) this.#started.set(id, started + this.#now() - asked)
+  }
+}

@@ -13,8 +13,8 @@ import type {
   ToolCallPlace,
 } from '../session/run-store.js'
 import type { AppendOptions, Lease, Observation, SessionStore } from '../session/session-store.js'
-import { ToolClock } from './run-approvals.js'
 import type { RunEvent, RunEventBody, SentRequest } from './run-event.js'
+import { ToolClock } from './run-limits.js'
 
 const BATCH_MS = 50
 const BATCH_EVENTS = 64

@@ -171,7 +171,7 @@ const READERS = [
   'src/cli/run.ts',
   'src/observe/log.ts',
   'src/observe/spans.ts',
-  'src/run/run-approvals.ts',
+  'src/run/run-limits.ts',
   'src/server/protocols/adk/adk-run.ts',
   'src/server/protocols/ai-sdk/chat-stream.ts',
   'src/server/protocols/openai/completion-run.ts',
