@@ -5,7 +5,7 @@ import { defined } from '../base/defined.js'
 import { unknownKeyText } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
-import type { QueuedRun, RunInputRecord, RunOpening } from '../session/run-store.js'
+import type { QueuedRun, RunEventRecord, RunInputRecord, RunOpening } from '../session/run-store.js'
 import type { Lease, LeaseOptions, SessionStore } from '../session/session-store.js'
 import { emptyUsage } from '../session/usage.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
@@ -115,6 +115,20 @@ export async function* stoppedBeforeStart(host: RunHost, run: PreparedRun): Even
 export function abortedFinish(): RunEventBody {
   const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
   return { type: 'run-finish', finishReason: 'aborted', ...nothing }
+}
+
+/** The end of a run that could not begin. */
+export function failedEvents(
+  { key, runId }: Pick<PreparedRun, 'key' | 'runId'>,
+  lastSeq: number,
+  failure: AgentError,
+): (RunEventRecord & RunEventBody)[] {
+  const identity = { sessionId: key.sessionId, runId }
+  const finish = { ...abortedFinish(), finishReason: 'error' as const }
+  return [
+    { type: 'error', error: failure.toJSON(), ...identity, seq: lastSeq + 1 },
+    { ...finish, ...identity, seq: lastSeq + 2 },
+  ]
 }
 
 function userMessage({ text, parts }: RunInput): Content {

@@ -55,12 +55,13 @@ export class QueueWorkers {
         while (await this.#executeFirst(key));
       }
     } catch (error) {
-      // The runs stay in the store: they are looked for again.
-      if (!this.#closing.signal.aborted)
-        this.#parts.logger.warn('The queue of a session could not be worked on', {
-          ...key,
-          error: messageOf(error),
-        })
+      if (this.#closing.signal.aborted) return
+      this.#parts.logger.warn('The queue of a session could not be worked on', {
+        ...key,
+        error: messageOf(error),
+      })
+      // The runs stay in the store. Those of other processes are looked for from time to time.
+      if (this.#parts.hasOwn(key)) setTimeout(() => this.work(key), RETRY_MS)
     } finally {
       this.#working.delete(name)
     }
@@ -91,3 +92,6 @@ export class QueueWorkers {
     }
   }
 }
+
+/** A store that is unavailable, or a run that only another process can execute, is tried again after this time. */
+const RETRY_MS = 1000

@@ -5,6 +5,7 @@ import type { QueuedRun, RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { markIfInterrupted } from './interrupted-runs.js'
+import { asAgentError } from './recovery.js'
 import {
   Admission,
   type BegunRun,
@@ -19,7 +20,14 @@ import type { RunEvent } from './run-event.js'
 import type { RunFollower } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { type EventLists, RunLoop } from './run-loop.js'
-import { type PreparedRun, preparedFrom, prepareRun, startEvent, stoppedBeforeStart } from './run-opening.js'
+import {
+  failedEvents,
+  type PreparedRun,
+  preparedFrom,
+  prepareRun,
+  startEvent,
+  stoppedBeforeStart,
+} from './run-opening.js'
 import { QueueWorkers } from './run-queue.js'
 import {
   answerElsewhere,
@@ -304,7 +312,7 @@ export class Runs {
     const earlier = await store.runs.listRuns(key, { limit: CHECKED_RUNS })
     for (const run of earlier) if (run.state === 'running') await this.#endUnder(held.lease, run)
     const waiting = this.#waiting.get(runId)
-    const run = waiting?.run ?? preparedFrom(this.#host, next)
+    const run = waiting?.run ?? (await this.#prepareOther(store, next))
     const { message } = next
     const begun = await store.beginRun({
       key,
@@ -325,6 +333,22 @@ export class Runs {
         isForeign: waiting === undefined,
       },
     )
+  }
+
+  /**
+   * A run that another process accepted. One whose model this process does not know is left to the others for a while;
+   * then it ends in that error, so that the runs behind it are executed.
+   */
+  async #prepareOther(store: DurableStore, next: QueuedRun): Promise<PreparedRun> {
+    try {
+      return preparedFrom(this.#host, next)
+    } catch (error) {
+      if (Date.now() - next.queuedAt > UNKNOWN_MODEL_MS) {
+        const events = failedEvents(next, QUEUED_EVENTS, asAgentError(error))
+        await store.runs.endQueued(next.runId, [...events])
+      }
+      throw error
+    }
   }
 
   /** Ends a run that was begun by a process that is gone; the lease of its session is held. */
@@ -369,5 +393,7 @@ const FOREIGN_STOP_MS = 3000
 const CHECKED_RUNS = 20
 /** How many queued runs a store lists at once. */
 const LISTED_RUNS = 100
+/** How long a queued run waits for a process that knows its model. */
+const UNKNOWN_MODEL_MS = 60_000
 /** A queued run has one event when it begins. */
 const QUEUED_EVENTS = 1

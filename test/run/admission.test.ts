@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import type { SessionStore } from '../../src/session/session-store.js'
@@ -137,6 +138,35 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     await near.stop(first.runId)
     await eventually(() => near.active()).toEqual([])
     expect(await userTexts(near.store, sessionId)).toEqual(['hang'])
+  })
+
+  test('a worker that the store fails tries again', async () => {
+    const url = (await PLACES[place]?.()) ?? ''
+    const store = await openStore(url)
+    onTestFinished(() => store.close())
+    const listQueued = store.runs.listQueued?.bind(store.runs)
+    let failures = 0
+    Object.assign(store.runs, {
+      listQueued: async (...given: Parameters<NonNullable<typeof listQueued>>) => {
+        failures += 1
+        if (failures === 1) throw new AgentError('store-unavailable', 'Not now.')
+        return (await listQueued?.(...given)) ?? []
+      },
+    })
+    const near = await createRuntime({
+      store,
+      agent: { name: 'root', model: 'play/model' },
+      providers: { play: obedientProvider },
+    })
+    onTestFinished(() => near.close())
+    const sessionId = randomUUID()
+    const first = await near.start({ sessionId, text: 'hang' })
+    await untilStarted(near, first.runId)
+    const second = near.runAndCollect({ sessionId, text: 'say 2' })
+    await eventually(() => near.active().length).toBe(2)
+    await near.stop(first.runId)
+    expect((await second).finishReason).toBe('stop')
+    expect(failures).toBeGreaterThan(1)
   })
 
   test('a run that is executed elsewhere asks the caller who queued it', async () => {
