@@ -6,7 +6,8 @@ import { randomUUID } from 'node:crypto'
 import { isRecord } from '../base/is-record.js'
 import { parseJson, toJson } from '../base/json.js'
 import { CALL_NOT_RUN, MAY_BE_REPEATED, NO_RESPONSE_MARKER, OUTCOME_UNKNOWN } from '../base/markers.js'
-import { messageOf } from '../errors.js'
+import { orTimeout } from '../base/pause.js'
+import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import { type Message, type StoredMessage, toolCallKind } from '../session/message.js'
 import type {
@@ -19,7 +20,7 @@ import type {
 import { messagePages } from '../session/session-pages.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import { callPolicy, type LedgerTools, type Verify } from '../session/tool-calls.js'
-import type { OnUnknown, OutcomeAnswer, ToolEffect } from '../tool.js'
+import type { OnUnknown, OutcomeAnswer, ToolEffect, VerifyContext } from '../tool.js'
 import { callKey } from './call-key.js'
 import { type ClosingAnswer, type OpenCall, PendingCalls, type SeenEvent } from './event-reader.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
@@ -238,6 +239,20 @@ async function closable(
   return closing
 }
 
+/** Asks a tool whether a call took effect. One that does not answer cannot be asked. */
+export async function askVerify(
+  ask: Verify,
+  args: Record<string, unknown>,
+  context: VerifyContext,
+): Promise<Record<string, unknown> | undefined> {
+  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(VERIFY_MS)])
+  const answer = await orTimeout(ask(args, { ...context, signal }), VERIFY_MS)
+  if (answer !== 'timeout') return answer
+  throw new AgentError('internal', `\`verify\` did not answer within ${VERIFY_MS / 1000} s.`)
+}
+
+const VERIFY_MS = 30_000
+
 async function verify(
   ask: Verify,
   { tool, args }: ToolCallRecord,
@@ -245,7 +260,8 @@ async function verify(
   logger: Logger | undefined,
 ): Promise<ClosableCall['verified']> {
   try {
-    const result = await ask({ ...args }, { idempotencyKey, signal: new AbortController().signal })
+    const { signal } = new AbortController()
+    const result = await askVerify(ask, { ...args }, { idempotencyKey, signal })
     return result === undefined ? {} : { result }
   } catch (error) {
     logger?.warn('The outcome of a tool call could not be verified', { tool, error: messageOf(error) })

@@ -55,7 +55,7 @@ export class Admission {
   }
 
   async #admit(store: DurableStore, run: PreparedRun): Promise<Accepted> {
-    const { key, runId, input } = run
+    const { key, input } = run
     const orQueue = input.whenBusy !== 'reject'
     for (let attempt = 1; ; attempt++) {
       const leaveSlot = this.#slots.tryEnter()
@@ -71,7 +71,7 @@ export class Admission {
         if ('queued' in opened) return 'queued'
         if ('unfinished' in opened && attempt <= MOST_ATTEMPTS) await this.#endAll(opened.unfinished)
         else if ('unfinished' in opened) throw busy(key)
-        else return await this.#known(runId, key)
+        else return await this.#known(run)
       } catch (error) {
         leaveSlot?.()
         throw error
@@ -80,15 +80,15 @@ export class Admission {
   }
 
   /** The id belongs to a run already: the same request sent twice is one run. */
-  async #known(runId: string, key: SessionKey): Promise<'known'> {
+  async #known({ runId, key, input }: PreparedRun): Promise<'known'> {
     const known = await this.#host.store.runs.findRun(runId)
-    if (known) checkSameSession(runId, known.key, key)
+    if (known) checkSameSession(runId, known.key, input.sessionId === undefined ? known.key : key, key)
     return 'known'
   }
 
   /** For a store that queues nothing: the run waits in this process, and is stored when it begins. */
   async #acceptUnqueued(run: PreparedRun): Promise<Accepted> {
-    const { key, runId, input } = run
+    const { key, input } = run
     const { signal, whenBusy = 'queue' } = input
     const leaveQueue = await this.#queue.enter(key, whenBusy, signal)
     let leaveSlot = () => {}
@@ -102,7 +102,7 @@ export class Admission {
       const opened = await openInSteps(this.#host, run, { waitMs, ...(signal ? { signal } : {}) })
       if ('lease' in opened) return { lease: opened.lease, leaveSlot: leave, opening: undefined }
       leave()
-      return await this.#known(runId, key)
+      return await this.#known(run)
     } catch (error) {
       leave()
       throw error
@@ -117,9 +117,9 @@ export function isDurable(store: SessionStore): store is DurableStore {
   return [openRun, queueRun, beginRun, runs.listQueued, runs.listUnfinished, runs.endQueued].every(Boolean)
 }
 
-async function refuseIfBusy(store: SessionStore, key: SessionKey): Promise<void> {
-  const [newest] = await store.runs.listRuns(key, { limit: 1 })
-  if (newest && !newest.finished) throw busy(key)
+async function refuseIfBusy(store: DurableStore, key: SessionKey): Promise<void> {
+  const [unfinished] = await store.runs.listUnfinished({ appName: key.appName, key, limit: 1 })
+  if (unfinished) throw busy(key)
 }
 
 /** Gives the turn to the next in the queue. */
@@ -258,8 +258,9 @@ export function sessionName({ appName, userId, sessionId }: SessionKey): string 
 export const WAIT_FOR_SESSION_MS = 600_000
 
 /** A run id belongs to one session. */
-function checkSameSession(runId: string, known: SessionKey, key: SessionKey): void {
-  if (sessionName(known) === sessionName(key)) return
+function checkSameSession(runId: string, known: SessionKey, key: SessionKey, own: SessionKey): void {
+  const isOwner = known.appName === own.appName && known.userId === own.userId
+  if (isOwner && sessionName(known) === sessionName(key)) return
   throw new AgentError(
     'invalid-argument',
     `Run "${runId}" already exists in another session. Use a new UUID.`,

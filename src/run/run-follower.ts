@@ -52,16 +52,34 @@ export class RunFollower {
 
   /** The events of a run after a number: stored ones, then live ones as they are stored. Ends after `run-finish`. */
   async *follow(runId: string, options: FollowOptions = {}): AsyncGenerator<EventList, void, undefined> {
-    const feed = await this.#feedOf(runId)
     const { signal, unlink } = this.#linked(options.signal)
-    if (feed) feed.followers += 1
+    let after = options.afterSeq ?? 0
+    let isOver = false
     try {
-      const { runs } = this.#parts.store
-      yield* followRun({ runs, runId, feed, after: options.afterSeq ?? 0, signal })
+      // A run that could not store its end is ended by another process: it is followed from the store then.
+      while (!isOver && !signal.aborted) {
+        const feed = await this.#enter(runId)
+        try {
+          const { runs } = this.#parts.store
+          for await (const events of followRun({ runs, runId, feed, after, signal })) {
+            const last = events.at(-1)
+            after = last?.seq ?? after
+            isOver = last?.type === 'run-finish'
+            yield events
+          }
+        } finally {
+          if (feed) this.#leave(feed)
+        }
+        isOver ||= feed === undefined || this.#isClosing || !(await this.#isUnfinished(runId))
+      }
     } finally {
       unlink()
-      if (feed) this.#leave(feed)
     }
+  }
+
+  async #isUnfinished(runId: string): Promise<boolean> {
+    const run = await this.#parts.store.runs.findRun(runId)
+    return run !== undefined && !run.finished && run.lastSeq > 0
   }
 
   /** The sessions whose runs are followed here and executed elsewhere. */
@@ -84,15 +102,18 @@ export class RunFollower {
     for (const follower of this.#followers) follower.abort()
   }
 
-  /** The feed of a run that has not ended; `undefined` for one whose events are all in the store. */
-  async #feedOf(runId: string): Promise<RunFeed | undefined> {
+  /**
+   * The feed of a run that has not ended, with one more follower; `undefined` for one whose events are all in the store.
+   * The follower is counted in the tick in which the feed is found: a feed without followers is closed.
+   */
+  async #enter(runId: string): Promise<RunFeed | undefined> {
     const known = this.#knownFeed(runId)
-    if (known) return known
+    if (known) return entered(known)
     const run = await this.#parts.store.runs.findRun(runId)
     if (!run) throw unknownRun(runId)
-    if (run.finished || this.#isClosing) return this.#knownFeed(runId)
     // Checked again: another follower may have created the feed during the await.
-    return this.#knownFeed(runId) ?? this.#watch(run)
+    const feed = this.#knownFeed(runId) ?? (run.finished || this.#isClosing ? undefined : this.#watch(run))
+    return feed && entered(feed)
   }
 
   #knownFeed(runId: string): RunFeed | undefined {
@@ -130,6 +151,11 @@ export class RunFollower {
     watched.stop.abort()
     this.#watched.delete(feed.runId)
   }
+}
+
+function entered(feed: RunFeed): RunFeed {
+  feed.followers += 1
+  return feed
 }
 
 /** No run has this id. */

@@ -5,7 +5,7 @@ import { defined } from '../base/defined.js'
 import { unknownKeyText } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
-import type { QueuedRun, RunEventRecord, RunInputRecord, RunOpening } from '../session/run-store.js'
+import type { QueuedRun, RunInputRecord, RunOpening } from '../session/run-store.js'
 import type { Lease, LeaseOptions, SessionStore } from '../session/session-store.js'
 import { emptyUsage } from '../session/usage.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
@@ -35,10 +35,17 @@ export function prepareRun(host: RunHost, input: RunInput): PreparedRun {
   return { key, runId, input, content, ...host.openingMessage(content) }
 }
 
-/** A queued run as another process accepted it. */
-export function preparedFrom(host: RunHost, { key, runId, message, input }: QueuedRun): PreparedRun {
+/**
+ * A queued run as another process accepted it. Throws when its model is not known here, unless it is overdue: then it
+ * begins, and fails with that error.
+ */
+export function preparedFrom(
+  host: RunHost,
+  { key, runId, message, input }: QueuedRun,
+  isOverdue: boolean,
+): PreparedRun {
   const { model, invocationId, state, request } = input as Partial<StoredInput>
-  if (model !== undefined) host.models.check(model)
+  if (model !== undefined && !isOverdue) host.models.check(model)
   const stateDelta = state && {
     ...state.set,
     ...Object.fromEntries(state.removed.map(name => [name, undefined])),
@@ -115,20 +122,6 @@ export async function* stoppedBeforeStart(host: RunHost, run: PreparedRun): Even
 export function abortedFinish(): RunEventBody {
   const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
   return { type: 'run-finish', finishReason: 'aborted', ...nothing }
-}
-
-/** The end of a run that could not begin. */
-export function failedEvents(
-  { key, runId }: Pick<PreparedRun, 'key' | 'runId'>,
-  lastSeq: number,
-  failure: AgentError,
-): (RunEventRecord & RunEventBody)[] {
-  const identity = { sessionId: key.sessionId, runId }
-  const finish = { ...abortedFinish(), finishReason: 'error' as const }
-  return [
-    { type: 'error', error: failure.toJSON(), ...identity, seq: lastSeq + 1 },
-    { ...finish, ...identity, seq: lastSeq + 2 },
-  ]
 }
 
 function userMessage({ text, parts }: RunInput): Content {

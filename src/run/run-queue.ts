@@ -27,6 +27,9 @@ export class QueueWorkers {
   /** The sessions that are worked on, and whether there may be more to do. */
   readonly #working = new Map<string, { again: boolean }>()
   readonly #closing = new AbortController()
+  readonly #retries = new Map<string, NodeJS.Timeout>()
+  /** The beginnings of runs that are under way. */
+  readonly #opening = new Set<Promise<unknown>>()
 
   constructor(parts: WorkerParts) {
     this.#parts = parts
@@ -41,9 +44,27 @@ export class QueueWorkers {
     else void this.#run(name, key)
   }
 
-  /** Begins no further run. */
-  close(): void {
+  /** Begins a run, unless the workers are closing; closing waits for it. */
+  async begin<T>(begin: () => Promise<T>): Promise<T | undefined> {
+    if (this.isClosing) return undefined
+    const beginning = begin()
+    this.#opening.add(beginning)
+    try {
+      return await beginning
+    } finally {
+      this.#opening.delete(beginning)
+    }
+  }
+
+  get isClosing(): boolean {
+    return this.#closing.signal.aborted
+  }
+
+  /** Begins no further run. Resolves when no worker is about to begin one. */
+  async close(): Promise<void> {
     this.#closing.abort()
+    for (const timer of this.#retries.values()) clearTimeout(timer)
+    await Promise.allSettled([...this.#opening])
   }
 
   async #run(name: string, key: SessionKey): Promise<void> {
@@ -61,33 +82,59 @@ export class QueueWorkers {
         error: messageOf(error),
       })
       // The runs stay in the store. Those of other processes are looked for from time to time.
-      if (this.#parts.hasOwn(key)) setTimeout(() => this.work(key), RETRY_MS)
+      if (this.#parts.hasOwn(key)) this.#retry(name, key)
     } finally {
       this.#working.delete(name)
     }
   }
 
+  #retry(name: string, key: SessionKey): void {
+    if (this.#retries.has(name)) return
+    const again = () => {
+      this.#retries.delete(name)
+      this.work(key)
+    }
+    this.#retries.set(name, setTimeout(again, RETRY_MS))
+  }
+
   /** `false` when there is nothing to execute. */
   async #executeFirst(key: SessionKey): Promise<boolean> {
-    const { store, slots, listed, execute, hasOwn } = this.#parts
+    const { slots, hasOwn } = this.#parts
     const { signal } = this.#closing
     const leaveSlot = await slots.enter(signal)
-    let lease: Lease | undefined
+    const lease = await this.#acquire(key, 0)
+    if (lease) return this.#executeUnder(key, lease, leaveSlot)
+    // Another run works on the session: waiting for it takes no slot.
+    leaveSlot()
+    if (!hasOwn(key)) return false
+    const late = await this.#acquire(key, WAIT_FOR_SESSION_MS)
+    const lateSlot = late && slots.tryEnter()
+    if (late && lateSlot) return this.#executeUnder(key, late, lateSlot)
+    await late?.release().catch(() => {})
+    return hasOwn(key)
+  }
+
+  /** The lease of a session, or `undefined` when it is busy for longer than that. */
+  async #acquire(key: SessionKey, waitMs: number): Promise<Lease | undefined> {
     try {
-      const waitMs = hasOwn(key) ? WAIT_FOR_SESSION_MS : 0
-      lease = await store.acquireLease(key, { waitMs, signal })
+      return await this.#parts.store.acquireLease(key, { waitMs, signal: this.#closing.signal })
+    } catch (error) {
+      if (error instanceof AgentError && error.code === 'session-busy') return undefined
+      throw error
+    }
+  }
+
+  async #executeUnder(key: SessionKey, lease: Lease, leaveSlot: Leave): Promise<boolean> {
+    const { store, listed, execute, hasOwn } = this.#parts
+    try {
       const queued = await store.runs.listQueued(key)
       listed(key, queued)
       const [next] = queued
-      if (!next || signal.aborted) return false
+      if (!next || this.#closing.signal.aborted) return false
       await execute(next, { lease, leaveSlot })
       return hasOwn(key)
-    } catch (error) {
-      // Another process works on the session.
-      if (!(error instanceof AgentError) || error.code !== 'session-busy') throw error
-      return hasOwn(key)
     } finally {
-      await lease?.release().catch(() => {})
+      await lease.release().catch(() => {})
       leaveSlot()
     }
   }

@@ -132,7 +132,8 @@ export async function answerStored(
   const isOutcome = answer === 'happened' || answer === 'run' || answer === 'leave'
   const run = isOutcome && asked === undefined ? await runs.findRun(runId) : undefined
   if (run?.finished && isOutcome && (await answerUnknown(store, run, callId, answer))) return
-  if (asked === undefined || (asked === 'outcome') !== isOutcome) throw nothingWaits(runId, callId)
+  if (asked === undefined) throw nothingWaits(runId, callId)
+  if ((asked === 'outcome') !== isOutcome) throw otherAnswer(callId, asked)
   await runs.sendSignal(
     runId,
     isOutcome ? { type: 'outcome', callId, answer } : { type: 'approval', callId, answer },
@@ -171,6 +172,22 @@ async function openRequest(
     if (event.type === 'tool-unknown') open = event.asks && event.answer === undefined ? 'outcome' : undefined
   }
   return open
+}
+
+function otherAnswer(callId: string, asked: 'approval' | 'outcome'): AgentError {
+  const expected =
+    asked === 'approval' ? 'an approval: once, always or no' : 'an outcome: happened, run or leave'
+  return new AgentError('invalid-argument', `The call "${callId}" waits for ${expected}.`)
+}
+
+/** Refuses what is no answer: it would count as a no. */
+export function checkAnswer(answer: unknown): void {
+  const known: readonly unknown[] = ['once', 'always', 'no', 'happened', 'run', 'leave']
+  if (known.includes(answer)) return
+  throw new AgentError(
+    'invalid-argument',
+    'The answer must be once, always or no for an approval, and happened, run or leave for an unknown outcome.',
+  )
 }
 
 function nothingWaits(runId: string, callId: string): AgentError {

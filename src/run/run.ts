@@ -1,11 +1,10 @@
 import { within } from '../base/pause.js'
-import { messageOf } from '../errors.js'
+import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { QueuedRun, RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { markIfInterrupted } from './interrupted-runs.js'
-import { asAgentError } from './recovery.js'
 import {
   Admission,
   type BegunRun,
@@ -20,14 +19,7 @@ import type { RunEvent } from './run-event.js'
 import type { RunFollower } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { type EventLists, RunLoop } from './run-loop.js'
-import {
-  failedEvents,
-  type PreparedRun,
-  preparedFrom,
-  prepareRun,
-  startEvent,
-  stoppedBeforeStart,
-} from './run-opening.js'
+import { type PreparedRun, preparedFrom, prepareRun, startEvent, stoppedBeforeStart } from './run-opening.js'
 import { QueueWorkers } from './run-queue.js'
 import {
   answerElsewhere,
@@ -87,6 +79,8 @@ export class Runs {
   readonly #signals: SignalPoller
   readonly #executed = new Map<string, ActiveRun>()
   readonly #waiting = new Map<string, WaitingRun>()
+  /** Since when the first run of a queue, which this process may not be able to execute, is the first. */
+  readonly #seenFirst = new Map<string, { runId: string; at: number }>()
   /** The ids of the waiting runs, by session. */
   readonly #ownIn = new Map<string, Set<string>>()
   readonly #workers: QueueWorkers | undefined
@@ -119,7 +113,7 @@ export class Runs {
     const run = prepareRun(this.#host, input)
     if (input.signal?.aborted) return stoppedBeforeStart(this.#host, run)
     const accepted = await this.#admission.accept(run)
-    if (accepted === 'known') return this.#follower.follow(run.runId)
+    if (accepted === 'known') return this.#follower.follow(run.runId, { signal: input.signal })
     if (accepted === 'queued') {
       this.#enqueue(run, onEnd)
       return this.#followQueued(run)
@@ -132,6 +126,7 @@ export class Runs {
   /** Accepts a run that is executed here, or elsewhere, whether or not anybody follows it. */
   async start(input: RunInput, onEnd: () => void = () => {}): Promise<StartedRun> {
     const run = prepareRun(this.#host, input)
+    if (input.signal?.aborted) throw abortedBefore()
     const { runId, key } = run
     const accepted = await this.#admission.accept(run)
     if (accepted === 'known') {
@@ -194,8 +189,9 @@ export class Runs {
    * interrupted after a while.
    */
   async close(): Promise<void> {
-    this.#workers?.close()
+    const drained = this.#workers?.close()
     for (const { runId } of this.#waiting.values()) this.#forget(runId)
+    await within(FOREIGN_STOP_MS, Promise.resolve(drained))
     const others = () => [...this.#executed.values()].filter(({ isForeign }) => isForeign)
     await within(FOREIGN_GRACE_MS, Promise.all(others().map(({ over }) => over)))
     const left = others()
@@ -312,17 +308,23 @@ export class Runs {
     const earlier = await store.runs.listRuns(key, { limit: CHECKED_RUNS })
     for (const run of earlier) if (run.state === 'running') await this.#endUnder(held.lease, run)
     const waiting = this.#waiting.get(runId)
-    const run = waiting?.run ?? (await this.#prepareOther(store, next))
+    const seenAt = this.#seenFirst.get(sessionName(key))
+    if (seenAt?.runId !== runId) this.#seenFirst.set(sessionName(key), { runId, at: Date.now() })
+    const isOverdue = seenAt?.runId === runId && Date.now() - seenAt.at > UNKNOWN_MODEL_MS
+    const run = waiting?.run ?? preparedFrom(this.#host, next, isOverdue)
     const { message } = next
-    const begun = await store.beginRun({
-      key,
-      runId,
-      fence: held.lease.fence,
-      message,
-      events: [{ ...startEvent(this.#host, run, QUEUED_EVENTS + 1) }],
-    })
+    const begin = () =>
+      store.beginRun({
+        key,
+        runId,
+        fence: held.lease.fence,
+        message,
+        events: [{ ...startEvent(this.#host, run, QUEUED_EVENTS + 1) }],
+      })
+    const begun = await this.#workers?.begin(begin)
     if (!begun) return
     this.#leaveQueue(runId)
+    this.#seenFirst.delete(sessionName(key))
     const opening = { message, invocationId: run.invocationId, seq: begun.seq }
     await this.#drive(
       run,
@@ -333,22 +335,6 @@ export class Runs {
         isForeign: waiting === undefined,
       },
     )
-  }
-
-  /**
-   * A run that another process accepted. One whose model this process does not know is left to the others for a while;
-   * then it ends in that error, so that the runs behind it are executed.
-   */
-  async #prepareOther(store: DurableStore, next: QueuedRun): Promise<PreparedRun> {
-    try {
-      return preparedFrom(this.#host, next)
-    } catch (error) {
-      if (Date.now() - next.queuedAt > UNKNOWN_MODEL_MS) {
-        const events = failedEvents(next, QUEUED_EVENTS, asAgentError(error))
-        await store.runs.endQueued(next.runId, [...events])
-      }
-      throw error
-    }
   }
 
   /** Ends a run that was begun by a process that is gone; the lease of its session is held. */
@@ -393,7 +379,11 @@ const FOREIGN_STOP_MS = 3000
 const CHECKED_RUNS = 20
 /** How many queued runs a store lists at once. */
 const LISTED_RUNS = 100
-/** How long a queued run waits for a process that knows its model. */
-const UNKNOWN_MODEL_MS = 60_000
+/** How long the first run of a queue waits for a process that knows its model. */
+const UNKNOWN_MODEL_MS = 600_000
 /** A queued run has one event when it begins. */
 const QUEUED_EVENTS = 1
+
+function abortedBefore(): AgentError {
+  return new AgentError('aborted', 'The signal was aborted before the run was accepted. Nothing was stored.')
+}

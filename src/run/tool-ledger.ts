@@ -30,7 +30,7 @@ import {
 } from '../session/tool-calls.js'
 import type { OutcomeAnswer } from '../tool.js'
 import { callFacts, callKey } from './call-key.js'
-import { ClosingCalls } from './close-calls.js'
+import { askVerify, ClosingCalls } from './close-calls.js'
 import { OutcomeDesk } from './run-approvals.js'
 import type { RunEventBody } from './run-event.js'
 import type { RunHost } from './run-host.js'
@@ -75,7 +75,7 @@ interface Entry {
 /** The ledger of a run, where its store has one. */
 export function openLedger(host: LedgerHost, run: LedgerRun): ToolLedger | undefined {
   const { runs } = host.store
-  return runs.saveStep && runs.readCalls ? new ToolLedger(host, run) : undefined
+  return runs.saveStep && runs.readCalls && runs.listUnknownCalls ? new ToolLedger(host, run) : undefined
 }
 
 export class ToolLedger implements CallLedger {
@@ -127,7 +127,7 @@ export class ToolLedger implements CallLedger {
     entry.isAwaited = call.isAwaited
     if (policy.effect === 'read') return this.#begun(entry, 1)
     if (!entry.place) await this.#write([this.#change(entry, 'started')])
-    entry.twins = entry.place?.unknownTwin ? await this.#twinsOf(entry) : []
+    if (entry.place?.unknownTwin) await this.#findTwins(entry)
     entry.ordinal = entry.twins[0]?.ordinal ?? entry.place?.ordinal ?? 0
     const answer = entry.twins.length > 0 ? await this.#decide(entry, call) : undefined
     if (answer) return { answer }
@@ -258,7 +258,7 @@ export class ToolLedger implements CallLedger {
   async #verify(entry: Entry, { args, own, signal }: CallBegin) {
     if (!own.verify) return undefined
     try {
-      const result = await own.verify(args, { idempotencyKey: this.#keyOf(entry), signal })
+      const result = await askVerify(own.verify, args, { idempotencyKey: this.#keyOf(entry), signal })
       return result === undefined ? { isAbsent: true } : { result }
     } catch (error) {
       const { tool } = entry.facts
@@ -312,7 +312,7 @@ export class ToolLedger implements CallLedger {
    * The equal calls of the session whose outcome is unknown, as far as they share one key: the oldest such key that no
    * other call of this run has, else the oldest.
    */
-  async #twinsOf(entry: Entry): Promise<ToolCallRecord[]> {
+  async #findTwins(entry: Entry): Promise<void> {
     const { key, runId } = this.#run
     const unknown = ((await this.#host.store.runs.listUnknownCalls?.(key)) ?? []).filter(
       row => row.digest === entry.facts.digest && !(row.id === entry.id && row.runId === runId),
@@ -320,7 +320,8 @@ export class ToolLedger implements CallLedger {
     const open = [...this.#entries.values()].filter(each => each !== entry && !each.ended)
     const taken = new Set(open.flatMap(each => each.twins.map(twin => twin.ordinal)))
     const ordinal = (unknown.find(row => !taken.has(row.ordinal)) ?? unknown[0])?.ordinal
-    return unknown.filter(row => row.ordinal === ordinal)
+    // In the same tick: a call that begins at the same time must find these taken.
+    entry.twins = unknown.filter(row => row.ordinal === ordinal)
   }
 
   #keyOf({ facts: { tool, args }, id, place, ordinal }: Entry): string {

@@ -64,7 +64,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     maxAnswerLength: options.history?.maxAnswerLength,
   })
   const rootAgent = makeRootAgent(options, models, tools)
-  if (!store.runs.saveStep || !store.runs.readCalls)
+  if (!store.runs.saveStep || !store.runs.readCalls || !store.runs.listUnknownCalls)
     logger.warn('The store keeps no ledger of tool calls: a call of a process that ends may be repeated')
   const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger)
   const observers = [

@@ -18,7 +18,7 @@ import { type FollowOptions, RunFollower } from '../run/run-follower.js'
 import type { RunInput } from '../run/run-host.js'
 import type { EventLists } from '../run/run-loop.js'
 import { checkRunInput } from '../run/run-opening.js'
-import { answerStored, processEnds, stopStored } from '../run/run-signals.js'
+import { answerStored, checkAnswer, processEnds, stopStored } from '../run/run-signals.js'
 import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunSummary } from '../session/run-store.js'
@@ -261,6 +261,7 @@ class LangoRuntime implements Runtime {
   }
 
   async answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void> {
+    checkAnswer(answer)
     const host = await this.#loaded()
     if (host) await host.runs.answer(runId, callId, answer)
     else await answerStored(this.store, runId, callId, answer)

@@ -22,7 +22,7 @@ test('a killed chat goes on: the next one shows where it was interrupted and sen
   await second.waitFor('! the last run was interrupted; your next message continues from here')
   expect(second.screen()).toContain('› Tell me')
   say(second, 'Again')
-  await second.waitFor('waiting: another run has the session, or was just killed')
+  await second.waitFor('waits: place 1 in the queue of this session')
   expect(second.screen()).toContain('Ctrl-C stops')
   // The dead run holds the session until its lease runs out by the database's clock.
   await second.waitFor('of it')

@@ -140,6 +140,52 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     expect(await userTexts(near.store, sessionId)).toEqual(['hang'])
   })
 
+  test('the same run id without a session is the run that has it', async () => {
+    const [near, far] = await twoRuntimes()
+    const runId = randomUUID()
+    const first = await near.start({ runId, text: 'say 2' })
+    expect(await far.start({ runId, text: 'say 2' })).toEqual(first)
+    const foreign = far.start({ runId, text: 'say 2', userId: 'bob' })
+    await expect(foreign).rejects.toMatchObject({ code: 'invalid-argument' })
+    await collect(far.follow(runId))
+    expect(await userTexts(near.store, first.sessionId)).toEqual(['say 2'])
+  })
+
+  test('a caller that follows a known run leaves it by its signal, and when its runtime is closed', async () => {
+    const [near, far, sessionId] = await twoRuntimes()
+    const { runId } = await near.start({ sessionId, text: 'hang' })
+    await untilStarted(near, runId)
+    const abort = new AbortController()
+    const followed = collect(far.run({ sessionId, runId, text: 'hang', signal: abort.signal }))
+    const again = collect(far.run({ sessionId, runId, text: 'hang' }))
+    abort.abort()
+    expect((await followed)[0]).toMatchObject({ type: 'run-start' })
+    await far.close()
+    await again
+    expect(await near.findRun(runId)).toMatchObject({ state: 'running' })
+    await near.stop(runId)
+  })
+
+  test('a session that is busy takes no slot of the others, and refuses who asks for that', async () => {
+    const url = (await PLACES[place]?.()) ?? ''
+    const near = await createRuntime({
+      store: url,
+      agent: { name: 'root', model: 'play/model' },
+      providers: { play: obedientProvider },
+      runs: { maxRunning: 2 },
+    })
+    onTestFinished(() => near.close())
+    const [busy, free] = [randomUUID(), randomUUID()]
+    const first = await near.start({ sessionId: busy, text: 'hang' })
+    await untilStarted(near, first.runId)
+    const second = await near.start({ sessionId: busy, text: 'say 2' })
+    expect((await near.runAndCollect({ sessionId: free, text: 'say 1' })).finishReason).toBe('stop')
+    await near.stop(second.runId)
+    const refused = near.start({ sessionId: busy, text: 'say 3', whenBusy: 'reject' })
+    await expect(refused).rejects.toMatchObject({ code: 'session-busy' })
+    await near.stop(first.runId)
+  })
+
   test('a worker that the store fails tries again', async () => {
     const url = (await PLACES[place]?.()) ?? ''
     const store = await openStore(url)

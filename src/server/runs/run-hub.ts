@@ -198,7 +198,10 @@ export class RunHub {
 
   /** A session that is held without an unfinished run is retried: another process looks after its runs. */
   async #hasRunningRun(key: SessionKey): Promise<boolean> {
-    const [newest] = await this.#parts.runtime.store.runs.listRuns(key, { limit: 1 })
+    const { runs } = this.#parts.runtime.store
+    const [newest] =
+      (await runs.listUnfinished?.({ appName: key.appName, key, limit: 1 })) ??
+      (await runs.listRuns(key, { limit: 1 }))
     return newest !== undefined && !newest.finished
   }
 }
