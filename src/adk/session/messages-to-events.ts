@@ -121,7 +121,7 @@ function eventOf(
     ...(extra.actions as Partial<EventActions> | undefined),
   }
   const seq = 'seq' in message ? message.seq : index + 1
-  const event: Event = {
+  return {
     ...others,
     id: message.id || `message-${seq}`,
     invocationId: message.invocationId ?? '',
@@ -131,8 +131,8 @@ function eventOf(
     timestamp: message.timestamp,
     ...(message.branch === undefined ? {} : { branch: message.branch }),
     ...(content === undefined ? {} : { content }),
-  }
-  return Object.assign(event, { [EVENT_BRAND]: true })
+    [EVENT_BRAND]: true,
+  } as Event
 }
 
 /**
@@ -337,9 +337,10 @@ export function mergeSameRole(events: readonly Event[]): Event[] {
 
 function canMerge(first: Event, second: Event, placeOfCall: ReadonlyMap<string, number>): boolean {
   const [left, right] = [first.content, second.content]
-  if (!isPlain(first, left) || !isPlain(second, right)) return false
-  if (left.role !== right.role || first.author !== second.author || first.branch !== second.branch)
+  // What most neighbours differ in is compared first.
+  if (left?.role !== right?.role || first.author !== second.author || first.branch !== second.branch)
     return false
+  if (!isPlain(first, left) || !isPlain(second, right)) return false
   if (first.isolationScope !== second.isolationScope) return false
   if (isSyntheticMetadata(first.customMetadata) !== isSyntheticMetadata(second.customMetadata)) return false
   const [leftResults, rightResults] = [left.parts.filter(isResult), right.parts.filter(isResult)]
