@@ -38,7 +38,7 @@ export default defineConfig({
     maxWorkers: 2,
     sequence: { sequencer: longestFirst() },
     dangerouslyIgnoreUnhandledErrors: false,
-    reporters: ['default', ['json', { outputFile: 'reports/tests.json' }]],
+    reporters: ['default', ['json', { outputFile: process.env.LANGO_REPORT ?? 'reports/tests.json' }]],
   },
 })
 

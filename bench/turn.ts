@@ -1,7 +1,8 @@
 /**
  * What a turn costs: a question, one tool call, an answer, with a model that takes no time, at full durability
  * and at several lengths of history. The yardstick is the same turn on ADK's in-memory service plus the same
- * events as rows in a bare SQLite table with the same pragmas, one transaction each.
+ * events as rows in a bare SQLite table with the same pragmas, one transaction each. A turn of ADK's own runner on
+ * Lango's session service is one side; a run of Lango's runtime, with lease, events and the ledger of its tool call, another.
  *
  *     node --import tsx bench/turn.ts [--json]
  */
@@ -21,9 +22,12 @@ import {
 import { DatabaseSync } from '@photostructure/sqlite'
 import { z } from 'zod'
 import { SessionServiceAdapter } from '../src/adk/session/session-service-adapter.js'
+import { createRuntime } from '../src/runtime/runtime.js'
 import { openStore } from '../src/store/open-store.js'
 import { Report } from './support/report.js'
 
+const QUESTION = 'Where is the key that I put away last week?'
+const SIDES = ['ours', 'run', 'peer'] as const
 const LENGTHS = [0, 20, 100, 400]
 const SAMPLES = Number(process.env.LANGO_BENCH_SAMPLES ?? 40)
 /** Enough that neither side is measured while it is still being compiled. */
@@ -74,31 +78,39 @@ async function measure(length: number): Promise<void> {
   const ours = new SessionServiceAdapter(store, { rootAgentName: 'agent' })
   const memory = new InMemorySessionService()
   const raw = openRaw(`${folder}/raw-${length}.db`)
-  const times: { ours: number[]; peer: number[] } = { ours: [], peer: [] }
+  const runStore = await openStore(`sqlite:${folder}/runs-${length}.db`)
+  const runSessions = new SessionServiceAdapter(runStore, { rootAgentName: 'agent' })
+  const runtime = await createRuntime({ store: runStore, rootAgent: agent, app: 'bench' })
+  const times: { ours: number[]; run: number[]; peer: number[] } = { ours: [], run: [], peer: [] }
   for (let sample = 0; sample < SAMPLES + WARM_UP; sample += 1) {
     const sessionId = `s${sample}`
     await fill(ours, sessionId, length)
     await fill(memory, sessionId, length)
+    await fill(runSessions, sessionId, length)
     const sides = {
       ours: () => turn(ours, sessionId),
+      run: () => runtime.runAndCollect({ userId: 'u', sessionId, text: QUESTION }),
       peer: async () => raw.insert(sessionId, await turn(memory, sessionId)),
     }
-    // The second side finds warmer caches, so they take turns.
-    const order = sample % 2 === 0 ? (['ours', 'peer'] as const) : (['peer', 'ours'] as const)
-    const taken = { ours: 0, peer: 0 }
+    // A later side finds warmer caches, so they take turns.
+    const order = [...SIDES.slice(sample % 3), ...SIDES.slice(0, sample % 3)]
+    const taken = { ours: 0, run: 0, peer: 0 }
     for (const side of order) taken[side] = await timed(sides[side])
     if (sample < WARM_UP) continue
-    times.ours.push(taken.ours)
-    times.peer.push(taken.peer)
+    for (const side of SIDES) times[side].push(taken[side])
   }
-  report.atMost(`a turn after ${length} events`, 'ms', median(times.ours), median(times.peer), 1.5)
+  const peer = median(times.peer)
+  report.atMost(`a turn after ${length} events`, 'ms', median(times.ours), peer, 1.5)
+  report.atMost(`a run with its ledger after ${length} events`, 'ms', median(times.run), peer, 1.5)
   raw.close()
+  await runtime.close()
+  await runStore.close()
   await store.close()
 }
 
 async function turn(sessionService: BaseSessionService, sessionId: string): Promise<Event[]> {
   const runner = new Runner({ appName: 'bench', agent, sessionService })
-  const newMessage = { role: 'user', parts: [{ text: 'Where is the key that I put away last week?' }] }
+  const newMessage = { role: 'user', parts: [{ text: QUESTION }] }
   const events: Event[] = []
   for await (const event of runner.runAsync({ userId: 'u', sessionId, newMessage })) events.push(event)
   return events
