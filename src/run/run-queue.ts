@@ -102,7 +102,10 @@ export class QueueWorkers {
     const { slots, hasOwn } = this.#parts
     const { signal } = this.#closing
     const leaveSlot = await slots.enter(signal)
-    const lease = await this.#acquire(key, 0)
+    const lease = await this.#acquire(key, 0).catch(error => {
+      leaveSlot()
+      throw error
+    })
     if (lease) return this.#executeUnder(key, lease, leaveSlot)
     // Another run works on the session: waiting for it takes no slot.
     leaveSlot()

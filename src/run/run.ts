@@ -308,10 +308,7 @@ export class Runs {
     const earlier = await store.runs.listRuns(key, { limit: CHECKED_RUNS })
     for (const run of earlier) if (run.state === 'running') await this.#endUnder(held.lease, run)
     const waiting = this.#waiting.get(runId)
-    const seenAt = this.#seenFirst.get(sessionName(key))
-    if (seenAt?.runId !== runId) this.#seenFirst.set(sessionName(key), { runId, at: Date.now() })
-    const isOverdue = seenAt?.runId === runId && Date.now() - seenAt.at > UNKNOWN_MODEL_MS
-    const run = waiting?.run ?? preparedFrom(this.#host, next, isOverdue)
+    const run = waiting?.run ?? preparedFrom(this.#host, next, this.#isOverdue(next))
     const { message } = next
     const begin = () =>
       store.beginRun({
@@ -335,6 +332,15 @@ export class Runs {
         isForeign: waiting === undefined,
       },
     )
+  }
+
+  /** Whether a run of another process has been the first of its queue for too long. */
+  #isOverdue({ key, runId }: QueuedRun): boolean {
+    const name = sessionName(key)
+    const seen = this.#seenFirst.get(name)
+    if (seen?.runId === runId) return Date.now() - seen.at > UNKNOWN_MODEL_MS
+    this.#seenFirst.set(name, { runId, at: Date.now() })
+    return false
   }
 
   /** Ends a run that was begun by a process that is gone; the lease of its session is held. */

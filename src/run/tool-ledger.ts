@@ -249,9 +249,9 @@ export class ToolLedger implements CallLedger {
     if (onUnknown === 'retry') return undefined
     const isAsked = onUnknown === 'ask' && !(given?.answer === 'leave' && given.runId === this.#run.runId)
     if (isAsked) return this.#ask(entry, call.signal)
-    const told = await this.#tell(entry, {})
+    const answer = await this.#tell(entry, {})
     if (onUnknown === 'fail') this.#run.fail(outcomeUnknown(entry.facts))
-    return told
+    return answer
   }
 
   /** What the tool says about the earlier call: nothing when it cannot be asked. */

@@ -102,6 +102,8 @@ export interface Runtime {
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
   /** The runs that this process executes or has accepted, and that have not ended. */
   active(): readonly ActiveRun[]
+  /** The sessions of runs that are followed here and executed elsewhere. */
+  watchedSessions(): readonly SessionKey[]
   /**
    * Inspects a run: per model call what was stored, cut, repaired and sent. `undefined` for an unknown run.
    *
@@ -281,6 +283,10 @@ class LangoRuntime implements Runtime {
 
   active(): readonly ActiveRun[] {
     return this.#runs?.active() ?? []
+  }
+
+  watchedSessions(): readonly SessionKey[] {
+    return this.#follower.watchedKeys()
   }
 
   async #open(input: RunInput): Promise<{ lists: EventLists; done: () => void }> {

@@ -199,10 +199,21 @@ describe.each(Object.keys(PLACES))('on %s', place => {
         return (await listQueued?.(...given)) ?? []
       },
     })
+    const acquireLease = store.acquireLease.bind(store)
+    let isRefused = false
+    Object.assign(store, {
+      acquireLease: async (...given: Parameters<typeof acquireLease>) => {
+        if (isRefused) return acquireLease(...given)
+        isRefused = true
+        throw new AgentError('store-unavailable', 'Not now.')
+      },
+    })
+    // A worker that fails gives its slot back: there is one besides that of the run that hangs.
     const near = await createRuntime({
       store,
       agent: { name: 'root', model: 'play/model' },
       providers: { play: obedientProvider },
+      runs: { maxRunning: 2 },
     })
     onTestFinished(() => near.close())
     const sessionId = randomUUID()
@@ -213,6 +224,7 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     await near.stop(first.runId)
     expect((await second).finishReason).toBe('stop')
     expect(failures).toBeGreaterThan(1)
+    expect(isRefused).toBe(true)
   })
 
   test('a run that is executed elsewhere asks the caller who queued it', async () => {

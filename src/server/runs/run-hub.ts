@@ -105,10 +105,10 @@ export class RunHub {
 
   /** The sessions of a user with a run that has not ended, as far as this process knows: the store is not read. */
   runningSessions(appName: string, userId: string): ReadonlySet<string> {
-    const own = this.#parts.runtime
-      .active()
-      .filter(({ key }) => key.appName === appName && key.userId === userId)
-    return new Set(own.map(({ key }) => key.sessionId))
+    const { runtime } = this.#parts
+    const keys = [...runtime.active().map(({ key }) => key), ...runtime.watchedSessions()]
+    const own = keys.filter(key => key.appName === appName && key.userId === userId)
+    return new Set(own.map(({ sessionId }) => sessionId))
   }
 
   /** The number of runs of this process, all or those of one user. */
