@@ -208,7 +208,6 @@ describe.each(Object.keys(PLACES))('on %s', place => {
         throw new AgentError('store-unavailable', 'Not now.')
       },
     })
-    // A worker that fails gives its slot back: there is one besides that of the run that hangs.
     const near = await createRuntime({
       store,
       agent: { name: 'root', model: 'play/model' },
@@ -225,6 +224,10 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     expect((await second).finishReason).toBe('stop')
     expect(failures).toBeGreaterThan(1)
     expect(isRefused).toBe(true)
+    // A worker that fails gives its slot back: both are free again.
+    const third = await near.start({ sessionId: randomUUID(), text: 'hang' })
+    expect((await near.runAndCollect({ sessionId: randomUUID(), text: 'say 1' })).finishReason).toBe('stop')
+    await near.stop(third.runId)
   })
 
   test('a run that is executed elsewhere asks the caller who queued it', async () => {
