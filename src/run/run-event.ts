@@ -3,8 +3,8 @@ import type { HistoryCut } from '../session/message.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome, OnUnknown, OutcomeAnswer } from '../tool.js'
 
-/** Why a run ended. `stop` is the ordinary end. */
-export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'aborted' | 'error'
+/** Why a run ended. `stop` is the ordinary end; `waiting`: it has not ended, and waits for a person. */
+export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'aborted' | 'error' | 'waiting'
 
 /** Why the next model call of a run is its last one. */
 export type WrapUpReason = 'turn-limit' | 'delegation-limit' | 'loop'
@@ -55,6 +55,10 @@ export type RunEventBody =
   | { type: 'run-queued'; userId: string; place: number; request?: string }
   /** `request` is a digest of the server's request that the run answers. */
   | { type: 'run-start'; userId: string; agent: string; model: string; demo?: boolean; request?: string }
+  /** Another attempt continues the run: so many model steps were answered from the store. */
+  | { type: 'run-resumed'; attempt: number; replayedSteps: number }
+  /** What was emitted of the answer of this step is void: the model is asked again. */
+  | { type: 'step-restart'; step: number }
   | { type: 'text-delta'; author: string; text: string }
   | { type: 'reasoning-delta'; author: string; text: string }
   | {

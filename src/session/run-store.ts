@@ -1,6 +1,6 @@
 /** The part of the contract of stores that concerns runs: their input, steps, events, signals and tool calls. */
 import type { ApprovalAnswer, OutcomeAnswer, ToolEffect } from '../tool.js'
-import type { Message, SessionKey, State } from './message.js'
+import type { Message, SessionKey, State, StoredMessage } from './message.js'
 
 export interface Lease {
   /** Grows with every lease of the session; handed to `appendMessage`. */
@@ -65,6 +65,14 @@ export interface RunBegin {
   events: readonly RunEventRecord[]
 }
 
+/** The continuation of a run that was begun. */
+export interface RunResume {
+  key: SessionKey
+  runId: string
+  fence: number
+  events: readonly RunEventRecord[]
+}
+
 /** A run that was accepted and has not begun. */
 export interface QueuedRun {
   runId: string
@@ -82,6 +90,10 @@ export interface RunStep {
   fence: number
   message?: Message
   stateDelta?: State
+  /** The nested session that the message and the delta belong to. Default: the session of the run. Needs no lease of its own. */
+  at?: SessionKey
+  /** Added to the journal of the run. */
+  journal?: readonly JournalEntry[]
   events?: readonly RunEventRecord[]
   requests?: readonly RunRequest[]
   calibration?: readonly Observation[]
@@ -89,6 +101,34 @@ export interface RunStep {
   calls?: readonly ToolCallChange[]
   /** Ends the lease. */
   release?: boolean
+  /**
+   * The process stops working on the run without ending it. `waiting`: a person must answer first, so only a signal makes
+   * the run due. `handover`: any process may continue it at once. Comes with `release`.
+   */
+  pause?: 'waiting' | 'handover'
+}
+
+/**
+ * What a resumed run needs to know of an event that ADK appended, besides the message that is stored for it. Entries are
+ * kept until the run has ended, in the order of the steps; those of one step share its transaction.
+ */
+export interface JournalEntry {
+  /** The id of the event, and of its message if it has one. */
+  id: string
+  /** `model`: the answer of a model step. `event`: any other. */
+  kind: 'model' | 'event'
+  /** The tool call whose agent appended it, as the ledger names calls; empty for the run's own session. */
+  scope: string
+  author: string
+  branch: string
+  /** The number of its message in its session. Set by the store; absent for an event that is no message. */
+  seq?: number
+  /** The nested session that has its message. Default: the session of the run. */
+  at?: SessionKey
+  /** The change of state that it made, `temp:` keys included. */
+  delta?: State
+  /** The values of the keys of `delta` before it, as far as there were any; JSON data. */
+  before?: State
 }
 
 /** What a step has stored. */
@@ -117,6 +157,8 @@ export interface ToolCallChange {
   call?: ToolCallFacts
   /** JSON data; kept with `done` and `failed`. */
   result?: unknown
+  /** What else the tool requested (state, transfer, escalation …), as ADK names it; JSON data, kept with `done` and `failed`. */
+  actions?: Readonly<Record<string, unknown>>
   /** A person's answer about an unknown outcome. */
   answer?: OutcomeAnswer
   /** Replaces the call's number: it repeats a call whose outcome is unknown, and has its idempotency key. */
@@ -157,6 +199,7 @@ export interface ToolCallRecord extends ToolCallFacts {
   attempt: number
   status: ToolCallStatus
   result?: unknown
+  actions?: Readonly<Record<string, unknown>>
   answer?: OutcomeAnswer
   /** Milliseconds since 1970. */
   changedAt: number
@@ -183,6 +226,20 @@ export type RunSignal =
 /** Where a run is between its acceptance and its end. */
 export type RunState = 'queued' | 'running' | 'waiting' | 'finished'
 
+/** A run that was begun and has not ended, and what is needed to continue it. */
+export interface ResumableRun {
+  /** As it was accepted. */
+  input: RunInputRecord
+  /** The message that the run answers. */
+  message: StoredMessage
+  /** In the order in which it was stored. */
+  journal: readonly JournalEntry[]
+  /** `handover` when its last process gave it back. */
+  state: 'running' | 'waiting' | 'handover'
+  /** How often the run was begun or resumed since it last stored a message. */
+  attempt: number
+}
+
 /** A run without its events. */
 export interface RunSummary {
   runId: string
@@ -206,7 +263,10 @@ export interface UnfinishedQuery {
   appName: string
   /** Only those of one session. */
   key?: SessionKey
-  /** Only those of sessions whose lease nobody holds or waits for. */
+  /**
+   * Only those that a process should look after: of sessions whose lease nobody holds or waits for. Runs that wait for a
+   * person are among them when they have signals; queued ones when no earlier run of their session waits for a person.
+   */
   abandoned?: boolean
   /** Default 100. */
   limit?: number
@@ -232,6 +292,13 @@ export interface RunStore {
   listQueued?(key: SessionKey, options?: { limit?: number }): Promise<QueuedRun[]>
   /** Ends a run that is still queued with these events; `false` when it is not queued. */
   endQueued?(runId: string, events: readonly RunEventRecord[]): Promise<boolean>
+  /** What is needed to continue a run; `undefined` when it is queued, has ended, or was begun without `input`. */
+  readResumable?(runId: string): Promise<ResumableRun | undefined>
+  /**
+   * Continues a run under a lease of its session: stores these events, and counts an attempt unless the run was waiting or
+   * handed over. `undefined` when the run has ended. `lease-lost`.
+   */
+  resumeRun?(resume: RunResume): Promise<{ attempt: number } | undefined>
   /** The ledger of a run's tool calls, oldest first. */
   readCalls?(runId: string): Promise<ToolCallRecord[]>
   /** The tool calls of a session whose outcome is unknown, oldest first. */
