@@ -6,8 +6,9 @@ export const ABORTED_MARKER = '[The user stopped this answer before it was compl
 /** The result of a call that no result was stored for. */
 export const NO_RESPONSE_MARKER = '[no response available]'
 
-/** Why a call has no result when its run was aborted, and when it ended otherwise. */
+/** Why a call has no result: its run was aborted, its process ended, or its run ended otherwise. */
 export const RUN_STOPPED = 'The run was stopped.'
+export const PROCESS_ENDED = 'The process of the run ended.'
 export const RUN_ENDED_FIRST = 'The run ended before the tool did.'
 
 /** What a model reads about a call that has no result, after the marker above. */

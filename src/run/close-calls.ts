@@ -5,7 +5,13 @@
 import { randomUUID } from 'node:crypto'
 import { isRecord } from '../base/is-record.js'
 import { parseJson, toJson } from '../base/json.js'
-import { CALL_NOT_RUN, MAY_BE_REPEATED, NO_RESPONSE_MARKER, OUTCOME_UNKNOWN } from '../base/markers.js'
+import {
+  CALL_NOT_RUN,
+  MAY_BE_REPEATED,
+  NO_RESPONSE_MARKER,
+  OUTCOME_UNKNOWN,
+  PROCESS_ENDED,
+} from '../base/markers.js'
 import { orTimeout } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
@@ -187,8 +193,6 @@ export async function settleInterrupted(interrupted: InterruptedRun): Promise<bo
   await save({ ...step, events, calls: closing.changes })
   return true
 }
-
-const PROCESS_ENDED = 'The process of the run ended.'
 
 async function messagesOf(store: SessionStore, { key, afterSeq = 0 }: RunSummary): Promise<StoredMessage[]> {
   const all: StoredMessage[] = []

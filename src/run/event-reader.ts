@@ -33,6 +33,16 @@ export class EventReader {
     return this.#steps.length === 0 ? emptyUsage() : sumUsage(this.#steps)
   }
 
+  /** Takes what earlier attempts of the run have used. */
+  resume(steps: readonly RunUsage[]): void {
+    this.#steps.push(...steps)
+  }
+
+  /** Takes an event that earlier attempts of the run have reported. */
+  replay(event: Event): void {
+    this.answer.add(event)
+  }
+
   /** The call that the next usage belongs to. */
   modelCalled(model: string, step: number): void {
     this.#last = { model, step }

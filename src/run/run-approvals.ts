@@ -19,6 +19,8 @@ export type OnApproval = (
 ) => ApprovalAnswer | boolean | Promise<ApprovalAnswer> | Promise<boolean> | Promise<ApprovalAnswer | boolean>
 
 export interface RunDeskOptions {
+  /** Requests of earlier attempts of the run, and the answers to them. */
+  earlier?: ReadonlyMap<string, { answer?: ApprovalOutcome | undefined }> | undefined
   timeoutMs: number | undefined
   identity: { sessionId: string; runId: string }
   onApproval: OnApproval | undefined
@@ -30,11 +32,13 @@ export interface RunDeskOptions {
  * The approvals of one run. A request is an event of the run; the answer comes from the caller's `onApproval` or
  * as a signal from another process, whichever is first. Both are stored with the run's events.
  */
-export function openApprovalDesk({ timeoutMs, identity, onApproval, emit }: RunDeskOptions): ApprovalDesk {
+export function openApprovalDesk(options: RunDeskOptions): ApprovalDesk {
+  const { timeoutMs, identity, onApproval, earlier, emit } = options
   const desk = new ApprovalDesk({
     timeoutMs,
+    given: earlier,
     onRequest: ({ callId: id, tool: name, args }) => {
-      emit({ type: 'approval-request', id, name, args: { ...args } })
+      if (!earlier?.has(id)) emit({ type: 'approval-request', id, name, args: { ...args } })
       if (!onApproval) return
       void askPerson(onApproval, { id, name, args, ...identity }).then(answer => desk.answer(id, answer))
     },
@@ -63,8 +67,10 @@ export interface PendingApproval {
 }
 
 export interface ApprovalDeskOptions {
-  /** How long a request waits for an answer. Default 300,000. */
+  /** How long a request waits for an answer. Default: without end. */
   timeoutMs?: number | undefined
+  /** Answers that were given before the calls ask for them. */
+  given?: ReadonlyMap<string, { answer?: ApprovalOutcome | undefined }> | undefined
   /** What an earlier instance for the session exported (`toJSON`). Anything else is ignored. */
   remembered?: unknown
   /** A call needs a person's approval. Not called for tools that are approved for the session. */
@@ -81,6 +87,8 @@ export class ApprovalDesk {
   readonly #waiting = new Map<string, { request: PendingApproval; end: (outcome: ApprovalOutcome) => void }>()
   readonly #always: Set<string>
   readonly #options: ApprovalDeskOptions
+  /** Answers that came before their calls asked. */
+  readonly #early = new Map<string, ApprovalAnswer>()
 
   constructor(options: ApprovalDeskOptions = {}) {
     this.#options = options
@@ -92,9 +100,11 @@ export class ApprovalDesk {
     if (this.#always.has(request.tool)) return Promise.resolve('always')
     if (signal?.aborted) return Promise.resolve('aborted')
     if (this.#waiting.has(request.callId)) return Promise.reject(alreadyWaiting(request.callId))
+    const given = this.#options.given?.get(request.callId)?.answer
+    if (given !== undefined && given !== 'aborted') return Promise.resolve(given)
     return new Promise(resolve => {
       const abort = () => end('aborted')
-      const timer = setTimeout(() => end('timeout'), timerMs(this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS))
+      const timer = startTimer(() => end('timeout'), this.#options.timeoutMs)
       const end = (outcome: ApprovalOutcome) => {
         if (!this.#waiting.delete(request.callId)) return
         clearTimeout(timer)
@@ -105,7 +115,14 @@ export class ApprovalDesk {
       signal?.addEventListener('abort', abort, { once: true })
       this.#waiting.set(request.callId, { request, end })
       this.#options.onRequest?.(request)
+      const early = this.#early.get(request.callId)
+      if (early !== undefined) this.answer(request.callId, early)
     })
+  }
+
+  /** Answers a call that waits, or that will ask. */
+  expect(callId: string, answer: ApprovalAnswer): void {
+    if (!this.answer(callId, answer)) this.#early.set(callId, answer)
   }
 
   /** Answers a waiting call. False when no call with this id waits: it was answered or has ended. */
@@ -139,17 +156,27 @@ export class ApprovalDesk {
   }
 }
 
-const DEFAULT_TIMEOUT_MS = 300_000
+function startTimer(end: () => void, timeoutMs: number | undefined): NodeJS.Timeout | undefined {
+  return timeoutMs === undefined ? undefined : setTimeout(end, timerMs(timeoutMs))
+}
 
 /** Calls that wait for a person's word about an unknown outcome. Without one, in time, it stays unknown. */
 export class OutcomeDesk {
   readonly #waiting = new Map<string, (answer: OutcomeAnswer) => void>()
+  /** Answers that came before their calls asked. */
+  readonly #early = new Map<string, OutcomeAnswer>()
 
-  request(callId: string, signal: AbortSignal, timeoutMs = DEFAULT_TIMEOUT_MS): Promise<OutcomeAnswer> {
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0
+  }
+
+  request(callId: string, signal: AbortSignal, timeoutMs?: number): Promise<OutcomeAnswer> {
     if (signal.aborted || this.#waiting.has(callId)) return Promise.resolve('leave')
+    const early = this.#early.get(callId)
+    if (early !== undefined) return Promise.resolve(early)
     return new Promise(resolve => {
       const leave = () => end('leave')
-      const timer = setTimeout(leave, timerMs(timeoutMs))
+      const timer = startTimer(leave, timeoutMs)
       const end = (answer: OutcomeAnswer) => {
         this.#waiting.delete(callId)
         clearTimeout(timer)
@@ -167,6 +194,11 @@ export class OutcomeDesk {
     // A signal from another process may hold any value: only the two plain words change anything.
     end?.(answer === 'happened' || answer === 'run' ? answer : 'leave')
     return end !== undefined
+  }
+
+  /** Answers a call that waits, or that will ask. */
+  expect(callId: string, answer: OutcomeAnswer): void {
+    if (!this.answer(callId, answer)) this.#early.set(callId, answer)
   }
 
   close(): void {

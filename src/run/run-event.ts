@@ -57,8 +57,8 @@ export type RunEventBody =
   | { type: 'run-start'; userId: string; agent: string; model: string; demo?: boolean; request?: string }
   /** Another attempt continues the run: so many model steps were answered from the store. */
   | { type: 'run-resumed'; attempt: number; replayedSteps: number }
-  /** What was emitted of the answer of this step is void: the model is asked again. */
-  | { type: 'step-restart'; step: number }
+  /** What was emitted of this author's answer in this step is void: the model is asked again. */
+  | { type: 'step-restart'; step: number; author?: string }
   | { type: 'text-delta'; author: string; text: string }
   | { type: 'reasoning-delta'; author: string; text: string }
   | {

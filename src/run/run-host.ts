@@ -13,6 +13,7 @@ import type {
 } from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey, State } from '../session/message.js'
+import type { SessionJournal } from '../session/session-journal.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { LedgerTools } from '../session/tool-calls.js'
 import type { PriceOf } from '../session/usage.js'
@@ -65,7 +66,13 @@ export interface RunHost {
   readonly adk: AdkOptions
   /** How many runs may work at once. Default: by cores and memory. */
   readonly maxRunning?: number | undefined
-  /** How long a tool's request for approval waits for an answer. Default 300,000. */
+  /** Whether runs of processes that are gone are continued. Default true. */
+  readonly resume?: boolean | undefined
+  /** How often a run is begun or continued without storing anything more, before it ends as interrupted. Default 3. */
+  readonly maxAttempts?: number | undefined
+  /** How long a run that waits for a person stays in memory. Default 2000. */
+  readonly waitingGraceMs?: number | undefined
+  /** How long a tool's request for approval waits for an answer. Default: without end. */
   readonly approvalTimeoutMs?: number | undefined
   /** The tools of the agents, for the ledger of their calls. */
   readonly tools: RunTools
@@ -74,6 +81,8 @@ export interface RunHost {
   openingMessage(content: Content): { message: Message; invocationId: string }
   /** A stored message as ADK gets it. */
   contentOf(message: Message): Content
+  /** The event that a message was stored for. */
+  eventOf(message: Message): Event
   /** Called with every event of every run. */
   readonly observe?: ((event: RunEvent) => void) | undefined
   /** Called with every request before it is sent. */
@@ -98,6 +107,8 @@ export interface SessionHooks {
   opening: StoredOpening | undefined
   /** Called with an event of the run's session in the tick in which it is appended. */
   onAppend(event: Event): void
+  /** Records what is appended; absent where the store cannot resume runs. */
+  journal: SessionJournal<Event> | undefined
 }
 
 /** The models that a host's agents use. */

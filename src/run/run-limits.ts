@@ -305,6 +305,8 @@ export class ToolClock {
       }
       case 'run-queued':
       case 'run-start':
+      case 'run-resumed':
+      case 'step-restart':
       case 'text-delta':
       case 'reasoning-delta':
       case 'agent-transfer':

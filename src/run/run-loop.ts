@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { adkFailure } from '../adk/adk-quirks.js'
 import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
@@ -17,11 +18,13 @@ import {
   asUser,
   withCause,
 } from './recovery.js'
+import type { ResumedRun } from './resumed-run.js'
 import { type ApprovalDesk, openApprovalDesk } from './run-approvals.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { RunHost, RunInput, StoredOpening } from './run-host.js'
+import { RunJournal } from './run-journal.js'
 import { RunLimits, transferTarget } from './run-limits.js'
-import { RunPlugin, startAdk } from './run-plugin.js'
+import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
 import { type AppendGate, gateAppends, RunRecorder } from './run-recorder.js'
 import { AdkEvents, createScope, Outbox } from './run-scope.js'
 import { openLedger, type ToolLedger } from './tool-ledger.js'
@@ -31,8 +34,11 @@ export interface RunLoopParts {
   key: SessionKey
   lease: Lease
   input: RunInput
-  /** The first event of the run. */
-  start: RunEvent
+  runId: string
+  /** The first events of the run, or of this attempt: they are stored. */
+  first: readonly RunEvent[]
+  /** What earlier attempts of the run have left. */
+  resumed?: ResumedRun | undefined
   /** The message of the run and where it is stored; absent when the store could not open the run in one write. */
   opening?: RunOpened | undefined
   /** Releases the session. */
@@ -70,7 +76,10 @@ export class RunLoop {
   readonly #key: SessionKey
   readonly #lease: Lease
   readonly #input: RunInput
-  readonly #start: RunEvent
+  readonly #first: readonly RunEvent[]
+  readonly #resumed: ResumedRun | undefined
+  /** Where the store can resume runs. */
+  readonly #journal: RunJournal | undefined
   readonly #end: () => Promise<void>
   /** Until the first round has begun. */
   #opening: RunOpened | undefined
@@ -89,13 +98,18 @@ export class RunLoop {
   /** The end of the run, once it has begun: it happens once, whether or not the events are read. */
   #shutting: Promise<RunEvent[]> | undefined
 
-  constructor({ host, key, lease, input, start, opening, end }: RunLoopParts) {
-    this.runId = start.runId
+  /** The run is left to another attempt. */
+  #isLeft = false
+  #waitingTimer: NodeJS.Timeout | undefined
+
+  constructor({ host, key, lease, input, runId, first, resumed, opening, end }: RunLoopParts) {
+    this.runId = runId
     this.#host = host
     this.#key = key
     this.#lease = lease
     this.#input = input
-    this.#start = start
+    this.#first = first
+    this.#resumed = resumed
     this.#opening = opening
     this.#end = end
     // Each running tool and model call has one listener; their number is not a leak.
@@ -115,8 +129,13 @@ export class RunLoop {
       key,
       runId: this.runId,
       recorder: this.#recorder,
-      emit: body => this.#outbox.put(body),
+      emit: body => {
+        this.#outbox.put(body)
+        if (body.type === 'tool-unknown' && body.asks) this.#watchWaiting()
+      },
       fail: error => this.stop(error),
+      enterAgent: invocation => this.#enterAgent(invocation),
+      restored: resumed?.calls,
     })
     this.#plugin.onTool = tool => host.tools.adopt(tool)
     this.#gate = gateAppends({
@@ -130,18 +149,43 @@ export class RunLoop {
       },
     })
     this.#limits = new RunLimits(host.limits, this.#plugin)
+    this.#journal = this.#openJournal()
+    this.#plugin.journal = this.#journal
+    if (resumed) this.#resume(resumed)
+  }
+
+  /** A run without a ledger cannot be resumed: nobody would know what its tools have done. */
+  #openJournal(): RunJournal | undefined {
+    const { store } = this.#host
+    if (!this.#ledger || !store.runs.readResumable || !store.runs.resumeRun) return undefined
+    return new RunJournal({
+      key: this.#key,
+      replay: this.#resumed?.replay,
+      write: step => this.#gate.append(step),
+    })
+  }
+
+  #resume({ messages, earlier, progress }: ResumedRun): void {
+    for (const message of messages) if (message.author !== 'user') this.#pending.observe(seenIn(message))
+    for (const event of earlier) {
+      this.#reader.replay(event)
+      this.#limits.observe(event)
+    }
+    this.#reader.resume(progress.usage)
   }
 
   /** The events of the run, in lists: those that are stored in one write are handed out together. */
   async *events(message: Content): EventLists {
     try {
-      this.#recorder.began(this.#start)
-      yield [this.#start]
-      yield* this.#round(message, false)
+      this.#recorder.began(this.#first, this.#resumed?.progress.step)
+      yield this.#first
+      const isCorrection = this.#resumed?.isCorrection ?? false
+      yield* this.#round(message, isCorrection)
       const original = this.#unknownAgent
-      const again = original && this.#correction(original)
+      const again = original && !isCorrection ? this.#correction(original) : undefined
       if (again) yield* this.#round(again, true)
       if (original && again) this.#judgeCorrection(original)
+      else if (original && isCorrection) this.#failure ??= original
       if (!this.#shutting) {
         await this.#settle()
         const rest = this.#outbox.take()
@@ -163,10 +207,57 @@ export class RunLoop {
     void this.#shutDown()
   }
 
+  /** Whether the events ended without an end of the run: another attempt continues it. */
+  get isLeft(): boolean {
+    return this.#isLeft
+  }
+
+  /** Whether the run can be continued by another attempt. */
+  get isResumable(): boolean {
+    return this.#journal !== undefined && this.#host.resume !== false
+  }
+
+  /**
+   * Leaves the run to another attempt: nothing begins any more, tools that have effects may end, and then the run is
+   * given back.
+   */
+  async handOver(graceMs: number): Promise<void> {
+    this.#ledger?.hold()
+    this.#journal?.hold()
+    const until = Date.now() + graceMs
+    while (this.#ledger?.isExecuting({ withReads: false }) && Date.now() < until && !this.#shutting)
+      await sleep(HANDOVER_POLL_MS)
+    await this.leave('handover')
+  }
+
+  /** Stops working on the run without ending it. `lost`: another process may have it already. */
+  async leave(why: 'waiting' | 'handover' | 'lost'): Promise<void> {
+    if (this.#shutting) return
+    this.#isLeft = true
+    this.#shutting = (async () => {
+      try {
+        this.#ledger?.seal()
+        await this.#gate.seal()
+        if (why !== 'lost') await this.#recorder.pause(why)
+        else this.#recorder.leaveUnfinished([])
+        return []
+      } finally {
+        await this.#end()
+      }
+    })()
+    this.#abort.abort()
+    await this.#shutting
+  }
+
+  /** Takes an answer that may come before its call asks for it: a resumed run gets there in time. */
+  receive(callId: string, answer: ApprovalAnswer | OutcomeAnswer): void {
+    if (isOutcome(answer)) this.#ledger?.expect(callId, answer)
+    else this.#approvals().expect(callId, answer)
+  }
+
   /** Answers a tool call that waits for a person; `false` when none waits under that id. */
   answer(callId: string, answer: ApprovalAnswer | OutcomeAnswer): boolean {
-    if (answer === 'happened' || answer === 'run' || answer === 'leave')
-      return this.#ledger?.answer(callId, answer) ?? false
+    if (isOutcome(answer)) return this.#ledger?.answer(callId, answer) ?? false
     return this.#desk?.answer(callId, answer) ?? false
   }
 
@@ -203,11 +294,11 @@ export class RunLoop {
         if (waiting.length > 0) yield await this.#emit(waiting)
         if (this.#aborted) return
         if (!next) continue
-        if (next.done) return
+        if (next.done) return this.#resumed?.replay.finish()
         const stored = this.#takeStored(next.value)
         const reported = stored ?? (await this.#report(next.value))
         if (reported.length > 0) yield reported
-        const bodies = this.#judge(next.value)
+        const bodies = this.#notEmitted(this.#judge(next.value))
         if (bodies.length > 0) yield await this.#emit(bodies)
         if (this.#stopped) return
         await pause()
@@ -230,6 +321,7 @@ export class RunLoop {
       sessions: this.#host.sessionService(this.#gate.store, this.#lease, {
         opening,
         onAppend: event => this.#appending(event),
+        journal: this.#journal,
       }),
       plugin: this.#plugin,
       message,
@@ -254,14 +346,45 @@ export class RunLoop {
       emit: body => this.#outbox.put(body),
       observeRequest,
       approve: (call, signal) => {
-        this.#desk ??= openApprovalDesk({
-          timeoutMs: this.#host.approvalTimeoutMs,
-          identity: { sessionId: this.#key.sessionId, runId: this.runId },
-          onApproval: this.#input.onApproval,
-          emit: body => this.#outbox.put(body),
-        })
-        return this.#desk.request(call, signal)
+        const asked = this.#approvals().request(call, signal)
+        this.#watchWaiting()
+        return asked
       },
+    })
+  }
+
+  #approvals(): ApprovalDesk {
+    this.#desk ??= openApprovalDesk({
+      earlier: this.#resumed?.progress.approvals,
+      timeoutMs: this.#host.approvalTimeoutMs,
+      identity: { sessionId: this.#key.sessionId, runId: this.runId },
+      onApproval: this.#input.onApproval,
+      emit: body => this.#outbox.put(body),
+    })
+    return this.#desk
+  }
+
+  /** A run that waits for a person and does nothing else is given back after a while. */
+  #watchWaiting(): void {
+    const { approvalTimeoutMs, waitingGraceMs = WAITING_GRACE_MS } = this.#host
+    if (!this.isResumable || this.#input.onApproval || approvalTimeoutMs !== undefined) return
+    clearTimeout(this.#waitingTimer)
+    const check = () => {
+      const isAsking = (this.#desk?.pending.length ?? 0) > 0 || this.#ledger?.isAsking
+      if (!isAsking || this.#shutting) return
+      const isBusy = this.#ledger?.isExecuting({ withReads: true }) || this.#journal?.isAsking
+      if (isBusy) this.#watchWaiting()
+      else void this.leave('waiting')
+    }
+    this.#waitingTimer = setTimeout(check, waitingGraceMs)
+  }
+
+  #enterAgent(invocation: object): void {
+    const journal = this.#journal
+    if (!journal) return
+    enterAgent(invocation, journal, event => {
+      const calls = (event.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
+      if (calls.length > 0) this.#limits.observeNested(calls)
     })
   }
 
@@ -280,15 +403,32 @@ export class RunLoop {
   }
 
   /** Records the events that report an event of ADK's which was not stored. */
-  #report(event: Event): Promise<RunEvent[]> {
+  async #report(event: Event): Promise<RunEvent[]> {
+    if (this.#resumed?.replay.has(event)) {
+      this.#reader.replay(event)
+      return []
+    }
     this.#pending.observe(event)
     return this.#emit(this.#reader.read(event))
+  }
+
+  /** Without the notices that earlier attempts of the run have emitted. */
+  #notEmitted(bodies: readonly RunEventBody[]): readonly RunEventBody[] {
+    const notices = this.#resumed?.progress.notices
+    if (!notices) return bodies
+    return bodies.filter(({ type }) => {
+      if ((type !== 'turn-warning' && type !== 'wrap-up') || notices[type] === 0) return true
+      notices[type] -= 1
+      return false
+    })
   }
 
   /** Applies failures and limits to an event of ADK's, and returns what else is to be emitted. */
   #judge(event: Event): readonly RunEventBody[] {
     if (event.errorCode || event.errorMessage) {
-      this.#failed(this.#plugin.modelError ?? event.errorMessage ?? event.errorCode)
+      const isReplayed = this.#resumed?.replay.has(event)
+      const original = isReplayed ? undefined : this.#plugin.modelError
+      this.#failed(original ?? event.errorMessage ?? event.errorCode)
       return []
     }
     if (event.author && event.author !== 'user') this.#lastAuthor = event.author
@@ -314,6 +454,11 @@ export class RunLoop {
     // An error that an abort causes is no failure of its own.
     if (this.#aborted) return
     this.#reader.answer.dropStep()
+    const divergence = this.#resumed?.replay.divergence
+    if (divergence) {
+      this.#failure ??= divergence
+      return
+    }
     const message = typeof error === 'string' ? error : messageOf(error)
     const reason = adkFailure(message, { whole: error instanceof AgentError })
     if (reason.kind === 'unknown-agent') this.#unknownAgent ??= agentNotFound(reason.name)
@@ -330,6 +475,8 @@ export class RunLoop {
    * released. An abort calls this at once, because the reader of the events may never ask for the next one.
    */
   #shutDown(): Promise<RunEvent[]> {
+    clearTimeout(this.#waitingTimer)
+    this.#failure ??= this.#resumed?.replay.divergence
     this.#shutting ??= (async () => {
       try {
         await this.#settle()
@@ -400,6 +547,13 @@ export class RunLoop {
     }
   }
 }
+
+function isOutcome(answer: ApprovalAnswer | OutcomeAnswer): answer is OutcomeAnswer {
+  return answer === 'happened' || answer === 'run' || answer === 'leave'
+}
+
+const WAITING_GRACE_MS = 2000
+const HANDOVER_POLL_MS = 20
 
 /** A fast model with fast tools uses microtasks only: the timers of lease renewals must fire all the same. */
 const YIELD_EVERY_MS = 20

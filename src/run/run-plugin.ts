@@ -6,9 +6,11 @@ import {
   type Content,
   type Context,
   type Event,
+  type InvocationContext,
   type LlmRequest,
   type LlmResponse,
   type Part,
+  PluginManager,
   Runner,
   StreamingMode,
 } from '../adk/sdk.js'
@@ -16,6 +18,7 @@ import { defined } from '../base/defined.js'
 import { RUN_PLUGIN } from '../base/names.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { RunHost } from './run-host.js'
+import type { RunJournal } from './run-journal.js'
 import type { RequestNotices, WrapUp } from './run-limits.js'
 
 /**
@@ -26,6 +29,8 @@ import type { RequestNotices, WrapUp } from './run-limits.js'
 export class RunPlugin extends BasePlugin implements RequestNotices {
   /** The error that ADK reduces to a text. */
   modelError: Error | undefined
+  /** Records model steps, where the run can be resumed. */
+  journal: RunJournal | undefined
   /** Called with each tool before it runs, so that its calls are recorded. */
   onTool: (tool: BaseTool) => void = () => {}
   #wrapUp: WrapUp | undefined
@@ -75,6 +80,12 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
     this.#requests.add(llmRequest)
+    const recorded = await this.journal?.beginStep(callbackContext)
+    if (recorded) {
+      this.#warning = undefined
+      this.#wrapUpStarted ||= this.#wrapUp !== undefined
+      return recorded
+    }
     // The last turn has a text of its own, and a loop that was left needs none.
     if (this.#wrapUp || hasEscalated(callbackContext)) acceptSilence(llmRequest)
     if (this.#warning) addNotice(llmRequest, this.#warning)
@@ -99,6 +110,11 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     if (words.some(hasText) && words.length === parts.length) return undefined
     const kept = words.some(hasText) ? words : [...words, { text: this.#wrapUp.fallback }]
     return { ...llmResponse, content: { role: 'model', parts: kept } }
+  }
+
+  override async onEventCallback({ event }: { event: Event }): Promise<Event | undefined> {
+    this.journal?.see(event)
+    return undefined
   }
 
   override async beforeToolCallback({
@@ -130,6 +146,34 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     this.modelError = error
     return undefined
   }
+}
+
+/** The plugin of agents inside tools, whose runners have none. */
+class NestedPlugin extends BasePlugin {
+  readonly #journal: RunJournal
+  readonly #onAnswer: (event: Event) => void
+
+  constructor(journal: RunJournal, onAnswer: (event: Event) => void) {
+    super(RUN_PLUGIN)
+    this.#journal = journal
+    this.#onAnswer = onAnswer
+  }
+
+  override async beforeModelCallback({
+    callbackContext,
+  }: {
+    callbackContext: Context
+  }): Promise<LlmResponse | undefined> {
+    const recorded = await this.#journal.beginStep(callbackContext)
+    if (recorded) this.#onAnswer(recorded)
+    return recorded
+  }
+}
+
+/** Lets the steps of an agent inside a tool be recorded. `onAnswer` is called with recorded answers. */
+export function enterAgent(invocation: object, journal: RunJournal, onAnswer: (event: Event) => void): void {
+  const context = invocation as { -readonly [Key in keyof InvocationContext]: InvocationContext[Key] }
+  context.pluginManager = new PluginManager([new NestedPlugin(journal, onAnswer)])
 }
 
 /** Whether the tools that the request reports the results of have ended the loop around their agent. */

@@ -38,7 +38,10 @@ export interface RecorderParts {
 }
 
 /** What a write of the run holds besides the events and requests that wait for it. */
-type StepWrite = Pick<RunStep, 'message' | 'stateDelta' | 'calibration' | 'release' | 'calls'>
+type StepWrite = Pick<
+  RunStep,
+  'message' | 'stateDelta' | 'calibration' | 'release' | 'calls' | 'at' | 'journal' | 'pause'
+>
 
 /** Changes of the ledger of tool calls that wait for a write. */
 interface WaitingChanges {
@@ -73,11 +76,12 @@ export class RunRecorder {
     this.#parts = parts
   }
 
-  /** Takes the first event of the run, which has its number and was stored with the opening. */
-  began(start: RunEvent): void {
-    this.#seq = start.seq
-    this.#notify(this.#parts.observe, start)
-    this.#announce([start])
+  /** Takes the first events of the run, or of this attempt: they have their numbers and are stored. */
+  began(first: readonly RunEvent[], step = 0): void {
+    this.#seq = first.at(-1)?.seq ?? 0
+    this.#step = step
+    for (const event of first) this.#notify(this.#parts.observe, event)
+    this.#announce(first)
   }
 
   /** Gives events their numbers. They are stored with the next write, at the latest after 50 ms. */
@@ -143,6 +147,14 @@ export class RunRecorder {
     const isStored = await this.#inTurn(() => this.#writeWaiting({ calibration, release }))
     if (isStored && release) lease.released?.()
     return events
+  }
+
+  /** Stores what is waiting, and leaves the run to whoever continues it. `false` when that could not be stored. */
+  async pause(pause: 'waiting' | 'handover'): Promise<boolean> {
+    const { lease } = this.#parts
+    const isStored = await this.#inTurn(() => this.#writeWaiting({ release: true, pause }))
+    if (isStored) lease.released?.()
+    return isStored
   }
 
   /** Gives the last events their numbers and stores nothing more: another process ends the run. */
@@ -278,6 +290,8 @@ function sumByModel(observations: readonly Observation[]): Observation[] {
  */
 export interface AppendGate {
   readonly store: SessionStore
+  /** Stores an event of ADK's that is recorded. */
+  append(step: RecordedStep): Promise<void>
   /** Whether anything of the run has reached the store. */
   readonly hasAppended: boolean
   seal(): Promise<void>
@@ -293,6 +307,8 @@ export interface GateParts {
   /** Called with each message of the run's session when it is stored. */
   onStored?: ((message: Message) => void) | undefined
 }
+
+type RecordedStep = Pick<RunStep, 'message' | 'stateDelta' | 'at' | 'journal'>
 
 /** Records the tool calls of messages, in one write with them. */
 interface CallRecords {
@@ -313,20 +329,26 @@ export function gateAppends(parts: GateParts): AppendGate {
     writing.then(ended, ended)
     return writing
   }
+  const appendOwn = async (step: RecordedStep): Promise<SavedStep> => {
+    const { message, at } = step
+    const isOwn = message !== undefined && at === undefined
+    const calls = isOwn ? (ledger?.changesFor(message) ?? []) : []
+    const saved = await recorder.append({ ...step, calls })
+    ledger?.stored(calls, saved.calls ?? [])
+    if (isOwn) onStored?.(message)
+    hasAppended = true
+    return saved
+  }
   const append = async (
     key: SessionKey,
     message: Message,
     options: AppendOptions,
   ): Promise<{ seq: number }> => {
     const { fence, stateDelta } = options
-    const isOwn = fence === lease.fence
-    const calls = isOwn ? (ledger?.changesFor(message) ?? []) : []
-    const saved: SavedStep = isOwn
-      ? await recorder.append({ message, calls, ...defined({ stateDelta }) })
-      : await store.appendMessage(key, message, options)
-    ledger?.stored(calls, saved.calls ?? [])
-    if (isOwn) onStored?.(message)
-    const { seq } = saved
+    const { seq } =
+      fence === lease.fence
+        ? await appendOwn({ message, ...defined({ stateDelta }) })
+        : await store.appendMessage(key, message, options)
     invariant(seq !== undefined, 'a stored message has a number')
     hasAppended = true
     return { seq }
@@ -351,6 +373,9 @@ export function gateAppends(parts: GateParts): AppendGate {
       runs: store.runs,
       calibration: store.calibration,
       close: () => store.close(),
+    },
+    append: async step => {
+      await pass(() => appendOwn(step))
     },
     get hasAppended() {
       return hasAppended

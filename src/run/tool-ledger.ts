@@ -5,10 +5,20 @@
  * - a tool that is not read-only begins after `started` is stored, and ADK gets its result after that is stored;
  * - a call that was stopped after it had begun has an unknown outcome, and so has one whose process ended;
  * - an equal call that comes while an outcome is unknown has the same idempotency key, and is not executed unless the
- *   tool's `verify`, a person, or `onUnknown: 'retry'` says so. The unknown call is resolved together with it.
+ *   tool's `verify`, a person, or `onUnknown: 'retry'` says so. The unknown call is resolved together with it;
+ * - in a run that is resumed, a call that has ended is not executed again, and one that had begun is treated as a call
+ *   that repeats itself.
  */
+import { defined } from '../base/defined.js'
+import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
-import { CALL_NOT_RUN, NOT_RUN_AGAIN, OUTCOME_UNKNOWN } from '../base/markers.js'
+import {
+  CALL_NOT_RUN,
+  NO_RESPONSE_MARKER,
+  NOT_RUN_AGAIN,
+  OUTCOME_UNKNOWN,
+  PROCESS_ENDED,
+} from '../base/markers.js'
 import { isAdkTool } from '../base/names.js'
 import { AgentError, messageOf } from '../errors.js'
 import {
@@ -27,6 +37,7 @@ import {
   type CallPolicy,
   callPolicy,
   type LedgerTool,
+  type RecordedEnd,
 } from '../session/tool-calls.js'
 import type { OutcomeAnswer } from '../tool.js'
 import { callFacts, callKey } from './call-key.js'
@@ -34,6 +45,7 @@ import { askVerify, ClosingCalls } from './close-calls.js'
 import { OutcomeDesk } from './run-approvals.js'
 import type { RunEventBody } from './run-event.js'
 import type { RunHost } from './run-host.js'
+import { callScope } from './run-journal.js'
 import type { RunRecorder } from './run-recorder.js'
 
 /** The run that a ledger belongs to. */
@@ -45,6 +57,21 @@ export interface LedgerRun {
   emit(body: RunEventBody): void
   /** Ends the run. */
   fail(error: AgentError): void
+  /** See `CallLedger.enterAgent`. */
+  enterAgent(invocation: object): void
+  /** What an earlier attempt of the run has recorded. */
+  restored?: RestoredCalls | undefined
+}
+
+/** The tool calls of earlier attempts of a run. */
+export interface RestoredCalls {
+  readonly rows: readonly ToolCallRecord[]
+  /** The author and the branch of a message of the run; `undefined` for one of a nested session. */
+  placeOf(messageId: string): { author: string; branch: string } | undefined
+  /** The response to a call that is part of the history. */
+  answerOf(id: string): { response: unknown } | undefined
+  /** Unknown outcomes that were reported, and what a person has said about them, by the id of the call. */
+  readonly outcomes: ReadonlyMap<string, { asks: boolean; answer?: OutcomeAnswer | undefined }>
 }
 
 type LedgerHost = Pick<RunHost, 'store' | 'tools' | 'logger' | 'approvalTimeoutMs'>
@@ -69,8 +96,14 @@ interface Entry {
   /** Calls with the same key whose outcome is unknown, and whether it is certain that they had no effect. */
   twins: readonly ToolCallRecord[]
   twinsFailed: boolean
-  ended?: { status: CallEnd; result: unknown }
+  ended?: { status: CallEnd; result: unknown; actions?: Actions }
+  /** The tool is being called. */
+  isExecuting: boolean
+  /** An earlier attempt of the run has recorded it. */
+  restored?: ToolCallRecord
 }
+
+type Actions = Readonly<Record<string, unknown>> | undefined
 
 /** The ledger of a run, where its store has one. */
 export function openLedger(host: LedgerHost, run: LedgerRun): ToolLedger | undefined {
@@ -84,10 +117,50 @@ export class ToolLedger implements CallLedger {
   readonly #entries = new Map<string, Entry>()
   readonly #desk = new OutcomeDesk()
   #isSealed = false
+  #isHeld = false
 
   constructor(host: LedgerHost, run: LedgerRun) {
     this.#host = host
     this.#run = run
+    for (const row of run.restored?.rows ?? []) this.#restore(row, run.restored)
+  }
+
+  recorded(id: string): RecordedEnd | undefined {
+    const answered = this.#run.restored?.answerOf(id)
+    const entry = this.#entries.get(this.#firstOpen(id))
+    if (answered) {
+      if (entry) entry.hasBegun = true
+      return { answer: asAnswer(answered.response), isFailure: false, isLater: false }
+    }
+    if (!entry?.restored || !entry.ended) return undefined
+    entry.hasBegun = true
+    const { status, result, actions } = entry.ended
+    return {
+      answer: asAnswer(result),
+      isFailure: status === 'failed',
+      isLater: result === undefined,
+      actions,
+    }
+  }
+
+  inside<Result>(id: string, work: () => Promise<Result>): Promise<Result> {
+    return callScope.run(id, work)
+  }
+
+  enterAgent(invocation: object): void {
+    if (callScope.getStore() !== undefined) this.#run.enterAgent(invocation)
+  }
+
+  /** Whether tools are being called. Those that only read may be called again. */
+  isExecuting({ withReads }: { withReads: boolean }): boolean {
+    return [...this.#entries.values()].some(
+      ({ isExecuting, policy }) => isExecuting && (withReads || policy.effect !== 'read'),
+    )
+  }
+
+  /** No call begins from now on; those that are under way may end. */
+  hold(): void {
+    this.#isHeld = true
   }
 
   policyOf(tool: string, own: LedgerTool): CallPolicy | undefined {
@@ -119,19 +192,33 @@ export class ToolLedger implements CallLedger {
     return this.#desk.answer(callId, answer)
   }
 
+  /** Answers a question that is, or will be, asked. */
+  expect(callId: string, answer: OutcomeAnswer): void {
+    this.#desk.expect(callId, answer)
+  }
+
+  /** Whether calls wait for a person's word about an unknown outcome. */
+  get isAsking(): boolean {
+    return this.#desk.isWaiting
+  }
+
   async begin(call: CallBegin): Promise<BegunCall | { answer: Record<string, unknown> } | undefined> {
     const policy = this.policyOf(call.tool, call.own)
     if (!policy) return undefined
     if (this.#isSealed) return { answer: { error: CALL_NOT_RUN } }
+    // The run is continued elsewhere.
+    if (this.#isHeld) await new Promise<never>(() => {})
     const entry = this.#entryFor(call, policy)
     entry.isAwaited = call.isAwaited
     if (policy.effect === 'read') return this.#begun(entry, 1)
     if (!entry.place) await this.#write([this.#change(entry, 'started')])
-    if (entry.place?.unknownTwin) await this.#findTwins(entry)
+    const interrupted = interruptedCall(entry)
+    if (interrupted) entry.twins = [interrupted]
+    else if (entry.place?.unknownTwin || entry.restored) await this.#findTwins(entry)
     entry.ordinal = entry.twins[0]?.ordinal ?? entry.place?.ordinal ?? 0
     const answer = entry.twins.length > 0 ? await this.#decide(entry, call) : undefined
     if (answer) return { answer }
-    if (entry.status !== 'started') await this.#write([this.#change(entry, 'started')])
+    if (entry.status !== 'started' || interrupted) await this.#write([this.#change(entry, 'started')])
     return this.#begun(entry, 1 + attemptsOf(entry.twins))
   }
 
@@ -190,15 +277,14 @@ export class ToolLedger implements CallLedger {
   }
 
   #entryFor({ id, callId, tool, args, author }: CallBegin, policy: CallPolicy): Entry {
-    const known = this.#entries.get(id)
-    if (known && !known.hasBegun) {
+    // Models may give two calls of a message one id.
+    const free = this.#firstOpen(id)
+    const known = this.#entries.get(free)
+    if (known) {
       known.hasBegun = true
       known.policy = policy
       return known
     }
-    // Models may give two calls of a message one id.
-    let free = id
-    for (let number = 2; this.#entries.has(free); number++) free = `${id}#${number}`
     const facts = callFacts(callId, tool, args, policy.effect)
     const entry = newEntry({ id: free, facts, author, branch: NESTED, policy, isAlone: false })
     entry.hasBegun = true
@@ -207,26 +293,34 @@ export class ToolLedger implements CallLedger {
   }
 
   #begun(entry: Entry, attempt: number): BegunCall {
+    entry.isExecuting = true
     return {
       idempotencyKey: this.#keyOf(entry),
       attempt,
-      end: (status, result) => this.#end(entry, status, result),
+      end: async (status, result, actions) => {
+        try {
+          await this.#end(entry, status, result, actions)
+        } finally {
+          entry.isExecuting = false
+        }
+      },
     }
   }
 
-  async #end(entry: Entry, given: CallEnd, result: unknown): Promise<void> {
+  async #end(entry: Entry, given: CallEnd, result: unknown, actions: Actions): Promise<void> {
     if (this.#isSealed) return
     const { effect } = entry.policy
     const status = given === 'unknown' && effect === 'read' ? 'failed' : given
-    entry.ended = { status, result }
+    entry.ended = { status, result, actions }
     // Stored with the answer of its message, which follows at once.
-    const isNext = entry.isAlone && entry.place !== undefined && (effect === 'read' || !entry.isAwaited)
+    const isNext =
+      entry.isAlone && entry.place !== undefined && !this.#isHeld && (effect === 'read' || !entry.isAwaited)
     if (isNext && result !== undefined && status !== 'unknown' && entry.twins.length === 0) return
     const isResolved = status === 'done' || (status === 'failed' && entry.twinsFailed)
-    const twins = isResolved ? entry.twins.map(twin => changeOfTwin(twin, { status: 'failed' })) : []
+    const twins = isResolved ? this.#changesOfTwins(entry, { status: 'failed' }) : []
     if (status === 'unknown') this.#report(entry)
     try {
-      await this.#write([{ ...this.#change(entry, status), result }, ...twins])
+      await this.#write([{ ...this.#change(entry, status), result, ...defined({ actions }) }, ...twins])
     } catch (error) {
       // The call has run, and the model gets its result. The end is stored with the answer, if that can be stored.
       const { id, runId } = { id: entry.id, runId: this.#run.runId }
@@ -271,9 +365,12 @@ export class ToolLedger implements CallLedger {
   }
 
   async #ask(entry: Entry, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
-    this.#report(entry, { asks: true })
-    const answer = await this.#desk.request(entry.facts.callId, signal, this.#host.approvalTimeoutMs)
-    this.#report(entry, { answer })
+    const { callId } = entry.facts
+    const reported = this.#run.restored?.outcomes.get(callId)
+    if (!reported?.asks) this.#report(entry, { asks: true })
+    const given = reported?.answer
+    const answer = given ?? (await this.#desk.request(callId, signal, this.#host.approvalTimeoutMs))
+    if (!given && !this.#isSealed) this.#report(entry, { answer })
     if (this.#isSealed) return { error: CALL_NOT_RUN }
     if (answer === 'happened') return this.#happened(entry, CONFIRMED)
     return answer === 'run' ? this.#absent(entry) : this.#tell(entry, { answer })
@@ -281,7 +378,7 @@ export class ToolLedger implements CallLedger {
 
   /** The earlier call took effect, so this one is not executed. */
   async #happened(entry: Entry, result: Record<string, unknown>): Promise<Record<string, unknown>> {
-    const twins = entry.twins.map(twin => changeOfTwin(twin, { status: 'done', result }))
+    const twins = this.#changesOfTwins(entry, { status: 'done', result })
     await this.#write([{ ...this.#change(entry, 'done'), result }, ...twins])
     entry.ended = { status: 'done', result }
     return result
@@ -293,9 +390,11 @@ export class ToolLedger implements CallLedger {
   }
 
   async #tell(entry: Entry, { answer }: { answer?: OutcomeAnswer }): Promise<Record<string, unknown>> {
-    if (!answer) this.#report(entry)
+    const isReported = answer !== undefined || this.#run.restored?.outcomes.has(entry.facts.callId)
+    if (!isReported) this.#report(entry)
     await this.#write([{ ...this.#change(entry, 'unknown'), ...(answer ? { answer } : {}) }])
-    const result = { error: `${NOT_RUN_AGAIN} ${OUTCOME_UNKNOWN}` }
+    const why = interruptedCall(entry) ? `${NO_RESPONSE_MARKER} ${PROCESS_ENDED}` : NOT_RUN_AGAIN
+    const result = { error: `${why} ${OUTCOME_UNKNOWN}` }
     entry.ended = { status: 'unknown', result }
     return result
   }
@@ -324,6 +423,36 @@ export class ToolLedger implements CallLedger {
     entry.twins = unknown.filter(row => row.ordinal === ordinal)
   }
 
+  /** Changes of the other calls that are resolved together with this one. */
+  #changesOfTwins(entry: Entry, change: Omit<ToolCallChange, 'id' | 'runId'>): ToolCallChange[] {
+    const others = entry.twins.filter(twin => twin.id !== entry.id || twin.runId !== this.#run.runId)
+    return others.map(({ id, runId }) => ({ id, runId, ...change }))
+  }
+
+  /** A call that an earlier attempt of the run has recorded. */
+  #restore(row: ToolCallRecord, restored: RestoredCalls | undefined): void {
+    const { id, callId, tool, effect, digest, args, ordinal, attempt, status, result, actions } = row
+    const messageId = id.slice(0, id.lastIndexOf(`/${callId}`))
+    const place = restored?.placeOf(messageId)
+    const { author, branch } = place ?? { author: '', branch: NESTED }
+    const own = this.#host.tools.find(author, tool)
+    const policy = this.policyOf(tool, { ...own, isContainer: false }) ?? { effect, onUnknown: 'tell' }
+    const facts = { callId, tool, effect, digest, args }
+    const entry = newEntry({ id, facts, author, branch, policy, isAlone: false })
+    entry.place = { id, ordinal, attempt }
+    entry.status = status
+    entry.restored = row
+    if (status === 'done' || status === 'failed') entry.ended = { status, result, actions }
+    this.#entries.set(id, entry)
+  }
+
+  /** The name of the first call that has not begun, of those that the model gave the same id. */
+  #firstOpen(id: string): string {
+    let name = id
+    for (let number = 2; this.#entries.get(name)?.hasBegun; number++) name = `${id}#${number}`
+    return name
+  }
+
   #keyOf({ facts: { tool, args }, id, place, ordinal }: Entry): string {
     return callKey(this.#run.key, { tool, args }, ordinal ?? place?.ordinal ?? id)
   }
@@ -348,7 +477,25 @@ const CONFIRMED = {
 }
 
 function newEntry(facts: Pick<Entry, 'id' | 'facts' | 'author' | 'branch' | 'policy' | 'isAlone'>): Entry {
-  return { ...facts, isAwaited: true, status: 'intent', hasBegun: false, twins: [], twinsFailed: false }
+  return {
+    ...facts,
+    isAwaited: true,
+    status: 'intent',
+    hasBegun: false,
+    isExecuting: false,
+    twins: [],
+    twinsFailed: false,
+  }
+}
+
+/** The row of a call that an earlier attempt had begun, and whose end is not known. */
+function interruptedCall({ restored, ended }: Entry): ToolCallRecord | undefined {
+  const isOpen = restored?.status === 'started' || restored?.status === 'unknown'
+  return isOpen && !ended ? restored : undefined
+}
+
+function asAnswer(response: unknown): Record<string, unknown> {
+  return isRecord(response) ? response : { result: response ?? null }
 }
 
 function attemptsOf(calls: readonly ToolCallRecord[]): number {
@@ -363,14 +510,10 @@ function standingAnswer(twins: readonly ToolCallRecord[]): ToolCallRecord | unde
   return executed >= 0 && executed < found ? undefined : newestFirst[found]
 }
 
-function changeOfTwin({ id, runId }: ToolCallRecord, change: Omit<ToolCallChange, 'id' | 'runId'>) {
-  return { id, runId, ...change }
-}
-
 function outcomeUnknown({ tool, callId }: ToolCallFacts): AgentError {
   return new AgentError(
     'tool-outcome-unknown',
-    `Tool "${tool}" was called again, and it is not known whether an earlier equal call took effect. Find out, and answer for that call.`,
+    `It is not known whether a call of tool "${tool}" took effect. Find out, and answer for that call.`,
     { details: { tool, callId } },
   )
 }

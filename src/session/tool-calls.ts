@@ -46,13 +46,33 @@ export type CallEnd = 'done' | 'failed' | 'unknown'
 export interface BegunCall {
   readonly idempotencyKey: string
   readonly attempt: number
-  /** Stores the end of the call and what the model gets. Without a result, the call is answered after the run. */
-  end(status: CallEnd, result?: unknown): Promise<void>
+  /**
+   * Stores the end of the call and what the model gets, and what else the tool requested. Without a result, the call is
+   * answered after the run.
+   */
+  end(status: CallEnd, result?: unknown, actions?: Readonly<Record<string, unknown>>): Promise<void>
+}
+
+/** The end of a call that an earlier attempt of the run has recorded: the tool is not called again. */
+export interface RecordedEnd {
+  readonly answer: Record<string, unknown>
+  /** The tool has thrown; `answer.error` is its message. */
+  readonly isFailure: boolean
+  /** A long-running tool has returned nothing: its answer comes later. */
+  readonly isLater: boolean
+  /** What else the tool requested, as ADK names it. */
+  readonly actions?: Readonly<Record<string, unknown>> | undefined
 }
 
 /** What a tool needs of the ledger of its run. */
 export interface CallLedger {
   policyOf(tool: string, own: LedgerTool): CallPolicy | undefined
+  /** The recorded end of a call, named as in `CallBegin.id`. */
+  recorded(id: string): RecordedEnd | undefined
+  /** Does the work of a call that runs agents: what they do is recorded under its name. */
+  inside<Result>(id: string, work: () => Promise<Result>): Promise<Result>
+  /** Prepares the invocation of an agent that works inside a call. `invocation` is ADK's. */
+  enterAgent(invocation: object): void
   /**
    * Stores that the call begins. Returns an answer instead when it must not be executed, `undefined` when it has no
    * entry. Throws when the beginning could not be stored: the call must not be executed.

@@ -10,8 +10,8 @@ import { isRecord } from '../../base/is-record.js'
 import { toJsonData } from '../../base/json.js'
 import { isAdkTool } from '../../base/names.js'
 import { stableJson } from '../../base/stable-json.js'
-import { messageOf } from '../../errors.js'
-import type { BegunCall, CallBegin, CallLedger, LedgerTool } from '../../session/tool-calls.js'
+import { AgentError, messageOf } from '../../errors.js'
+import type { BegunCall, CallBegin, CallLedger, LedgerTool, RecordedEnd } from '../../session/tool-calls.js'
 import {
   type BaseAgent,
   type BaseTool,
@@ -122,27 +122,69 @@ function mcpHints(tool: BaseTool): { readOnlyHint?: unknown; idempotentHint?: un
 
 function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
   const runAsync = tool.runAsync.bind(tool)
+  const own = ledgerToolOf(tool)
+  if (isAgentTool(tool)) wrapAgent((tool as unknown as { agent: BaseAgent }).agent, ledgerOf)
   tool.runAsync = async request => {
     const ledger = ledgerOf()
-    if (!ledger || (await asksFirst(tool, request))) return runAsync(request)
+    if (!ledger) return runAsync(request)
     const { args, toolContext } = request
-    const signal = toolContext.abortSignal ?? new AbortController().signal
     const callId = toolContext.functionCallId ?? ''
+    const id = ledgerId(toolContext, callId)
+    const recorded = ledger.recorded(id)
+    if (recorded) return recordedResult(recorded, toolContext)
+    if (await asksFirst(tool, request)) return runAsync(request)
+    const signal = toolContext.abortSignal ?? new AbortController().signal
     const author = toolContext.agentName
-    const call = { callId, tool: tool.name, args, author, own: ledgerToolOf(tool), signal }
-    const begun = await beginCall(ledger, call, toolContext)
+    const begun = await beginCall(
+      ledger,
+      { id, callId, tool: tool.name, args, author, own, signal },
+      toolContext,
+    )
     if ('answer' in begun) return begun.answer
     calls.set(toolContext, begun)
     try {
-      const result = await runAsync(request)
+      const work = () => runAsync(request)
+      const result = await (own.isContainer ? ledger.inside(id, work) : work())
       const isLater = tool.isLongRunning && (result === undefined || result === null)
-      await (isLater ? begun.end('done') : begun.end('done', asResponse(result)))
+      await begun.end('done', isLater ? undefined : asResponse(result), requestedActions(toolContext))
       return result
     } catch (error) {
-      await begun.end(signal.aborted ? 'unknown' : 'failed', { error: messageOf(error) })
+      const actions = requestedActions(toolContext)
+      await begun.end(signal.aborted ? 'unknown' : 'failed', { error: messageOf(error) }, actions)
       throw error
     }
   }
+}
+
+/** The runner of an agent inside a tool has no plugins; its run needs some to record what the agent does. */
+function wrapAgent(agent: BaseAgent, ledgerOf: LedgerOf): void {
+  if (adopted.has(agent)) return
+  adopted.add(agent)
+  const runAsync = agent.runAsync.bind(agent)
+  agent.runAsync = context => {
+    ledgerOf()?.enterAgent(context)
+    return runAsync(context)
+  }
+}
+
+/** What the tool has requested besides its result, as far as there is anything. */
+function requestedActions({ actions }: Context): Record<string, unknown> | undefined {
+  const requested = Object.entries(actions ?? {}).filter(
+    ([, value]) => value !== undefined && !(isRecord(value) && Object.keys(value).length === 0),
+  )
+  return requested.length > 0
+    ? (toJsonData(Object.fromEntries(requested)) as Record<string, unknown>)
+    : undefined
+}
+
+/** What a call of an earlier attempt of the run returned; what it requested is requested again. */
+function recordedResult({ answer, actions = {}, ...end }: RecordedEnd, toolContext: Context): unknown {
+  const { stateDelta, ...others } = actions
+  if (isRecord(stateDelta)) toolContext.state.update(stateDelta)
+  Object.assign(toolContext.actions, others)
+  if (end.isLater) return undefined
+  if (end.isFailure && typeof answer.error === 'string') throw new AgentError('internal', answer.error)
+  return answer
 }
 
 const calls = new WeakMap<Context, RecordedCall>()
@@ -201,12 +243,16 @@ function asResponse(result: unknown): unknown {
 /** Begins a call in the ledger of its run. Without one, the key is made of the call alone. */
 export async function beginCall(
   ledger: CallLedger | undefined,
-  call: Omit<CallBegin, 'id' | 'isAwaited'>,
+  call: Omit<CallBegin, 'isAwaited'>,
   context: Context,
 ): Promise<BegunCall | { readonly answer: Record<string, unknown> }> {
-  const id = `${findCallEvent(context, call.callId)?.id ?? randomUUID()}/${call.callId}`
-  const begun = await ledger?.begin({ ...call, id, isAwaited: isAwaited(context) })
+  const begun = await ledger?.begin({ ...call, isAwaited: isAwaited(context) })
   return begun ?? unrecorded(call, context)
+}
+
+/** A call as the ledger names it. */
+export function ledgerId(context: Context, callId: string): string {
+  return `${findCallEvent(context, callId)?.id ?? randomUUID()}/${callId}`
 }
 
 function unrecorded(

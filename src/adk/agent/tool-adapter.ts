@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { isRecord } from '../../base/is-record.js'
-import { toJson } from '../../base/json.js'
+import { toJson, toJsonData } from '../../base/json.js'
 import { OUTCOME_UNKNOWN } from '../../base/markers.js'
 import { AgentError, checkArgument, checkOptions, messageOf } from '../../errors.js'
 import { shortenOutput } from '../../session/shorten-output.js'
@@ -14,7 +14,7 @@ import {
   type RunAsyncToolRequest,
   type ToolProcessLlmRequest,
 } from '../sdk.js'
-import { beginCall, type LedgerOf } from './adopt-tools.js'
+import { beginCall, type LedgerOf, ledgerId } from './adopt-tools.js'
 import {
   type Approve,
   type CallContext,
@@ -145,11 +145,23 @@ export class ToolAdapter extends BaseTool {
     if ('problem' in checked) {
       return { error: `Invalid arguments for tool "${this.name}": ${checked.problem}` }
     }
-    const call = { given: copyOf(args) as typeof args, args: checked.args as typeof args, toolContext }
-    const { result, end, begun } = await this.#execute(call, context)
+    const id = ledgerId(toolContext, context.callId)
+    const recorded = this.#ledgerOf()?.recorded(id)
+    if (recorded) {
+      const { stateDelta } = recorded.actions ?? {}
+      for (const [key, value] of Object.entries(stateDelta ?? {})) context.state.set(key, value)
+      return recorded.answer
+    }
+    const call = { id, given: copyOf(args) as typeof args, args: checked.args as typeof args, toolContext }
+    const writes = new Map<string, unknown>()
+    const { result, end, begun } = await this.#execute(call, {
+      ...context,
+      state: recording(context, writes),
+    })
     const shown = await this.#shortened(result, context)
+    const actions = writes.size > 0 ? { stateDelta: toJsonData(Object.fromEntries(writes)) } : undefined
     // Stored before ADK gets it: a call that has run is not run again, whatever happens to this process.
-    await begun?.end(end, shown)
+    await begun?.end(end, shown, actions)
     return shown
   }
 
@@ -185,7 +197,7 @@ export class ToolAdapter extends BaseTool {
   }
 
   async #approvedExecute(
-    { given, args, toolContext }: AdapterCall,
+    { id, given, args, toolContext }: AdapterCall,
     context: CallContext,
     begin: (begun: BegunCall) => void,
   ): Promise<unknown> {
@@ -195,7 +207,8 @@ export class ToolAdapter extends BaseTool {
     // The run may have been stopped while its answer was on the way.
     context.signal.throwIfAborted()
     const { callId, agentName, signal } = context
-    const call = { callId, tool: this.name, args: given, author: agentName, own: this.ledgerTool, signal }
+    const own = this.ledgerTool
+    const call = { id, callId, tool: this.name, args: given, author: agentName, own, signal }
     const begun = await beginCall(this.#ledgerOf(), call, toolContext)
     if ('answer' in begun) return begun.answer
     if (signal.aborted) {
@@ -271,6 +284,8 @@ type UnsignalledContext = Omit<CallContext, 'signal'>
 
 /** A call as the model gave its arguments, and as the tool gets them. */
 interface AdapterCall {
+  /** As the ledger names it. */
+  readonly id: string
   readonly given: Record<string, unknown>
   readonly args: Record<string, unknown>
   readonly toolContext: Context
@@ -306,6 +321,15 @@ function untilStopped(context: UnsignalledContext, signal: AbortSignal): CallCon
     if (!signal.aborted) state.set(key, value)
   }
   return { ...context, signal, state: { get: key => state.get(key), set } }
+}
+
+/** The state of a call, which keeps what is written. */
+function recording({ state }: UnsignalledContext, writes: Map<string, unknown>): UnsignalledContext['state'] {
+  const set = (key: string, value: unknown) => {
+    writes.set(key, value)
+    state.set(key, value)
+  }
+  return { get: key => state.get(key), set }
 }
 
 function isToolAdapter(tool: object): tool is ToolAdapter {

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { letOthersRun } from '../../base/pause.js'
 import { AgentError, checkOptions, invariant } from '../../errors.js'
-import type { HistoryCut, Message, Session, SessionKey } from '../../session/message.js'
+import type { HistoryCut, Message, Session, SessionKey, State } from '../../session/message.js'
+import { type SessionJournal, undoState } from '../../session/session-journal.js'
 import { newestMessagePages, sessionPages } from '../../session/session-pages.js'
 import type {
   AppendOptions,
@@ -48,6 +49,8 @@ export interface SessionServiceOptions {
   onAppend?: ((event: Event) => void) | undefined
   /** The message of the run, which is stored already: ADK loads the session without it and appends it itself. */
   opening?: StoredOpening | undefined
+  /** Records what is appended to the session of the fence and to nested ones, so that a run can be resumed. */
+  journal?: SessionJournal<Event> | undefined
 }
 
 /** A user's message that was stored when its run was opened. */
@@ -81,6 +84,10 @@ export class SessionServiceAdapter extends BaseSessionService {
   readonly #fence: SessionFence
   /** Until ADK has appended it. */
   #opening: StoredOpening | undefined
+  /** The stored state of the sessions that were handed out: ADK writes to their own before it appends. */
+  readonly #stored = new WeakMap<AdkSession, State>()
+  /** The numbers of recorded events. Parallel agents may be replayed in another order than they were recorded in. */
+  readonly #numbers = new WeakMap<Event, number>()
 
   constructor(store: SessionStore, options: SessionServiceOptions = {}) {
     super()
@@ -103,9 +110,12 @@ export class SessionServiceAdapter extends BaseSessionService {
   override async getSession(request: GetSessionRequest): Promise<AdkSession | undefined> {
     const key = this.#keyOf(request.appName, request.userId, request.sessionId)
     this.#fence.claim(key)
-    const before = this.#opening && this.#fence.owns(key) ? { throughSeq: this.#opening.seq - 1 } : {}
-    const session = await this.#store.loadSession(key, { ...this.#loadOptions(), ...before })
-    if (!session) return undefined
+    const view = this.#options.journal?.viewOf(key)
+    const opened = this.#opening && this.#fence.owns(key) ? this.#opening.seq - 1 : view?.throughSeq
+    const before = opened === undefined ? {} : { throughSeq: opened }
+    const loaded = await this.#store.loadSession(key, { ...this.#loadOptions(), ...before })
+    if (!loaded) return undefined
+    const session = view ? { ...loaded, state: undoState(loaded.state, view.undo) } : loaded
     await letOthersRun()
     this.#options.onLoad?.(session)
     if (session.cut) this.#options.onCut?.(session.cut, key)
@@ -163,22 +173,51 @@ export class SessionServiceAdapter extends BaseSessionService {
     const message = eventToMessage(event)
     // When a plugin has changed the content, appending it replaces what is stored.
     const isStored = opening !== undefined && isDeepStrictEqual(message, opening)
-    const stateDelta = persistentStateDelta(event)
-    const hasDelta = Object.keys(stateDelta).length > 0
+    const adopted = this.#options.journal?.adopt(key, event)
     await letOthersRun()
-    await this.#fence.write(key, fence => {
-      if (this.#fence.owns(key)) this.#options.onAppend?.(event)
-      const options: AppendOptions = { ...(hasDelta ? { stateDelta } : {}), ...fence }
-      if (message && !isStored) return this.#store.appendMessage(key, message, options)
-      return hasDelta ? this.#store.updateState(key, stateDelta, fence) : undefined
-    })
+    if (!adopted) await this.#write(session, key, event, isStored ? undefined : message)
     const shown = withWriter(answersCalls(event) ? await this.#withItsCalls(session, event) : event)
     keepTemporaryState(session, event)
     // Without a message the event changes the state and is not part of the history.
-    const target = message ? session : { ...session, events: [] }
-    await super.appendEvent({ session: target, event: shown })
+    const isMessage = adopted ? adopted.seq !== undefined || opening !== undefined : message !== undefined
+    this.#remember(session, event)
+    await super.appendEvent({ session: isMessage ? session : { ...session, events: [] }, event: shown })
+    if (this.#options.journal)
+      this.#numbers.set(shown, adopted ? (adopted.seq ?? 0) : Number.MAX_SAFE_INTEGER)
+    if (adopted) keepOrder(session.events, each => this.#numbers.get(each))
     session.lastUpdateTime = event.timestamp
     return event
+  }
+
+  async #write(
+    session: AdkSession,
+    key: SessionKey,
+    event: Event,
+    message: Message | undefined,
+  ): Promise<void> {
+    const stateDelta = persistentStateDelta(event)
+    const hasDelta = Object.keys(stateDelta).length > 0
+    const { journal, onAppend } = this.#options
+    const isNested = this.#fence.isNested(key)
+    if (journal && (isNested || this.#fence.owns(key))) {
+      if (!isNested) onAppend?.(event)
+      const delta = { ...event.actions?.stateDelta }
+      const before = pick(this.#stored.get(session) ?? {}, Object.keys(delta))
+      return journal.append({ key, isNested, event, message, stateDelta, delta, before })
+    }
+    await this.#fence.write(key, fence => {
+      if (this.#fence.owns(key)) onAppend?.(event)
+      const options: AppendOptions = { ...(hasDelta ? { stateDelta } : {}), ...fence }
+      if (message) return this.#store.appendMessage(key, message, options)
+      return hasDelta ? this.#store.updateState(key, stateDelta, fence) : undefined
+    })
+  }
+
+  /** Keeps the stored state of a session up to date. */
+  #remember(session: AdkSession, event: Event): void {
+    const delta = event.actions?.stateDelta ?? {}
+    const stored = this.#stored.get(session)
+    if (stored) Object.assign(stored, delta)
   }
 
   /** The stored message that its run was opened with, if the event is that message: it takes the id and the time. */
@@ -232,7 +271,7 @@ export class SessionServiceAdapter extends BaseSessionService {
   #toAdk(appName: string, session: Session, config?: GetSessionRequest['config']): AdkSession {
     const { rootAgentName } = this.#options
     const events = recentEvents(messagesToEvents(session.messages, { rootAgentName }), config)
-    return {
+    const restored: AdkSession = {
       id: session.key.sessionId,
       appName,
       userId: session.key.userId,
@@ -240,7 +279,23 @@ export class SessionServiceAdapter extends BaseSessionService {
       events: adkView(events, { rootAgentName }),
       lastUpdateTime: session.updatedAt,
     }
+    if (this.#options.journal) this.#stored.set(restored, { ...session.state })
+    return restored
   }
+}
+
+/** Moves an event that was just added before those that were recorded after it. */
+function keepOrder(events: Event[], numberOf: (event: Event) => number | undefined): void {
+  for (let at = events.length - 1; at > 0; at--) {
+    const [earlier, later] = [events[at - 1], events[at]]
+    const isOrdered = !earlier || !later || (numberOf(earlier) ?? 0) <= (numberOf(later) ?? 0)
+    if (isOrdered) return
+    events.splice(at - 1, 2, later, earlier)
+  }
+}
+
+function pick(state: State, keys: readonly string[]): State {
+  return Object.fromEntries(keys.flatMap(key => (Object.hasOwn(state, key) ? [[key, state[key]]] : [])))
 }
 
 /** A function that stores an event outside ADK's own loop, in a session whose lease is given. */
@@ -374,6 +429,13 @@ class SessionFence {
     const owner = this.#key
     const isNested = owner?.userId === key.userId && owner.sessionId === key.sessionId
     return isNested && owner.appName !== key.appName ? owner.appName : undefined
+  }
+
+  /** Whether a session of the store is nested in the session that the fence belongs to. */
+  isNested(key: SessionKey): boolean {
+    const owner = this.#key
+    const isInside = owner?.userId === key.userId && owner.sessionId === key.sessionId
+    return isInside && key.appName.startsWith(`${owner.appName}/`)
   }
 
   /** Whether the fence belongs to that session. */

@@ -1,0 +1,236 @@
+/**
+ * The record of a run that is resumed. ADK is driven through the run again, with the same message:
+ *
+ * - a model step that was answered gets its recorded answer;
+ * - a tool call that was answered gets its recorded response (the ledger has those that were not answered yet);
+ * - an event that ADK appends again takes its recorded form, and nothing is written;
+ * - where the record ends, work continues.
+ *
+ * Events are compared lane by lane: those of one author on one branch come in one order, while parallel branches and
+ * agents inside tools have orders of their own. A run that leaves the record has changed code, and must not continue.
+ */
+import type { Event } from '../adk/sdk.js'
+import { parseJson } from '../base/json.js'
+import { AgentError } from '../errors.js'
+import { type Message, type StoredMessage, toolCallKind } from '../session/message.js'
+import type { JournalEntry } from '../session/run-store.js'
+import type { AdoptedEvent, SessionView } from '../session/session-journal.js'
+
+/** One recorded event. */
+export interface RecordedEvent {
+  readonly entry: JournalEntry
+  /** Absent when the event only changed the state. */
+  readonly message: StoredMessage | undefined
+}
+
+/** Where events have one order. */
+export interface Lane {
+  /** See `JournalEntry.scope`. */
+  scope: string
+  author: string
+  branch: string
+}
+
+interface RecordedLane {
+  readonly events: RecordedEvent[]
+  next: number
+}
+
+export class Replay {
+  /** The records that have not come again, by lane. */
+  readonly #lanes = new Map<string, RecordedLane>()
+  /** Recorded answers that ADK was given and has not appended yet, by their ids. */
+  readonly #given = new Map<string, RecordedEvent>()
+  readonly #answers = new Map<string, unknown>()
+  readonly #views = new Map<string, SessionView>()
+  readonly #adopted = new WeakSet<Event>()
+  readonly #eventOf: (message: Message) => Event
+  #divergence: AgentError | undefined
+
+  constructor(record: readonly RecordedEvent[], eventOf: (message: Message) => Event) {
+    this.#eventOf = eventOf
+    for (const recorded of record) {
+      const name = laneName(laneOf(recorded.entry))
+      const lane = this.#lanes.get(name) ?? { events: [], next: 0 }
+      lane.events.push(recorded)
+      this.#lanes.set(name, lane)
+    }
+    this.#collectAnswers(record)
+    this.#collectViews(record)
+  }
+
+  /** Why the run cannot continue: it has left the record. */
+  get divergence(): AgentError | undefined {
+    return this.#divergence
+  }
+
+  /** Whether the event was recorded by an earlier attempt. */
+  has(event: Event): boolean {
+    return this.#adopted.has(event)
+  }
+
+  /** Whether there is something left that code on this branch will be given again. */
+  isReplaying(scope: string, branch: string): boolean {
+    return this.#left().some(({ entry }) => entry.scope === scope && isRelated(entry.branch, branch))
+  }
+
+  /** The recorded response to a tool call; the call is named as in the ledger. */
+  answerOf(callId: string): { response: unknown } | undefined {
+    return this.#answers.has(callId) ? { response: this.#answers.get(callId) } : undefined
+  }
+
+  /** What of a nested session was there before the call whose agent uses it; `undefined` once that agent has begun. */
+  viewOf(scope: string): SessionView | undefined {
+    return this.#views.get(scope)
+  }
+
+  /** The recorded answer of the next model step of a lane; `undefined` when the model is to be asked. */
+  nextAnswer(lane: Lane): Event | undefined {
+    const recorded = this.#next(lane)
+    if (!recorded) {
+      this.#checkEnd(lane, `agent "${lane.author}" calls the model`)
+      return undefined
+    }
+    const { entry, message } = recorded
+    const failure = failureOf(message)
+    // The run failed here, and only its end was not stored.
+    if (failure !== undefined) throw new AgentError('internal', failure)
+    if (entry.kind !== 'model' || !message)
+      throw this.#diverge(`agent "${lane.author}" calls the model`, recorded)
+    this.#take(lane)
+    this.#given.set(entry.id, recorded)
+    return this.#restored(recorded, message)
+  }
+
+  /** See `SessionJournal.adopt`. */
+  adopt(scope: string, event: Event): AdoptedEvent | undefined {
+    if (this.#divergence) throw this.#divergence
+    const lane = { scope, author: event.author ?? '', branch: event.branch ?? '' }
+    const given = this.#given.get(event.id)
+    this.#given.delete(event.id)
+    const recorded = given ?? this.#next(lane)
+    if (!recorded) {
+      this.#checkEnd(lane, `${lane.author || 'an agent'} adds ${describe(shapeOf(event))}`)
+      return undefined
+    }
+    const { entry, message } = recorded
+    if (!given) {
+      const shape = message ? shapeOf(this.#eventOf(message)) : []
+      if (entry.kind === 'model' || String(shape) !== String(shapeOf(event)))
+        throw this.#diverge(`${lane.author || 'an agent'} adds ${describe(shapeOf(event))}`, recorded)
+      this.#take(lane)
+    }
+    this.#views.delete(scope)
+    this.#adopted.add(event)
+    if (message) Object.assign(event, this.#restored(recorded, message))
+    else Object.assign(event, { id: entry.id, actions: { ...event.actions, stateDelta: { ...entry.delta } } })
+    return { seq: entry.seq }
+  }
+
+  /** The run has ended: everything that was recorded must have come again. */
+  finish(): void {
+    const [left] = this.#left()
+    if (left && !this.#divergence) this.#diverge('the run ends', left)
+  }
+
+  #next(lane: Lane): RecordedEvent | undefined {
+    const { events, next } = this.#lanes.get(laneName(lane)) ?? { events: [], next: 0 }
+    return events[next]
+  }
+
+  #take(lane: Lane): void {
+    const recorded = this.#lanes.get(laneName(lane))
+    if (recorded) recorded.next += 1
+  }
+
+  #left(): RecordedEvent[] {
+    return [...this.#lanes.values()].flatMap(({ events, next }) => events.slice(next, next + 1))
+  }
+
+  #restored({ entry }: RecordedEvent, message: StoredMessage): Event {
+    const event = this.#eventOf(message)
+    // Messages keep no `temp:` keys.
+    if (entry.delta) event.actions = { ...event.actions, stateDelta: { ...entry.delta } }
+    return event
+  }
+
+  /** The lane has no more records. Where one order holds with other lanes, those must have none either. */
+  #checkEnd({ scope, branch }: Lane, what: string): void {
+    if (this.#divergence) throw this.#divergence
+    const left = this.#left().find(({ entry }) => entry.scope === scope && isRelated(entry.branch, branch))
+    if (left) throw this.#diverge(what, left)
+  }
+
+  #diverge(what: string, { entry, message }: RecordedEvent): AgentError {
+    const shape = message ? shapeOf(this.#eventOf(message)) : []
+    const recorded = entry.kind === 'model' ? `an answer with ${describe(shape)}` : describe(shape)
+    this.#divergence ??= new AgentError(
+      'run-interrupted',
+      `The run cannot be resumed, because its agents behave differently now: ${what}, where the record has ${recorded} of "${entry.author}". Send a message to continue.`,
+      { retryable: true, details: { expected: recorded, author: entry.author } },
+    )
+    return this.#divergence
+  }
+
+  #collectAnswers(record: readonly RecordedEvent[]): void {
+    const calls = new Map<string, string>()
+    for (const { entry, message } of record) {
+      const lane = laneName(laneOf(entry))
+      for (const call of message?.toolCalls ?? []) {
+        const name = `${lane}\n${call.id}`
+        if (toolCallKind(call, message?.role ?? '') !== 'response') calls.set(name, `${entry.id}/${call.id}`)
+        else {
+          const id = calls.get(name)
+          if (id !== undefined) this.#answers.set(id, parseJson(call.output ?? 'null'))
+        }
+      }
+    }
+  }
+
+  #collectViews(record: readonly RecordedEvent[]): void {
+    for (const scope of new Set(record.map(({ entry }) => entry.scope))) {
+      const events = record.filter(({ entry }) => entry.scope === scope)
+      const first = events.find(({ entry }) => entry.seq !== undefined)?.entry.seq ?? 1
+      const undo = events
+        .flatMap(({ entry: { delta, before = {} } }) => (delta ? [{ delta, before }] : []))
+        .reverse()
+      this.#views.set(scope, { throughSeq: first - 1, undo })
+    }
+  }
+}
+
+function laneOf({ scope, author, branch }: JournalEntry): Lane {
+  return { scope, author, branch }
+}
+
+function laneName({ scope, author, branch }: Lane): string {
+  return `${scope}\n${author}\n${branch}`
+}
+
+/** Whether the events of two branches have one order: one of them contains the other. */
+function isRelated(one: string, other: string): boolean {
+  const [outer, inner] = one.length <= other.length ? [one, other] : [other, one]
+  return outer === '' || outer === inner || inner.startsWith(`${outer}.`)
+}
+
+/** What an event consists of, without what differs between two executions of the same code. */
+function shapeOf({ content }: Event): string[] {
+  const parts = content?.parts ?? []
+  const calls = parts.flatMap(({ functionCall }) => (functionCall ? [`a call of ${functionCall.name}`] : []))
+  const answers = parts.flatMap(({ functionResponse }) =>
+    functionResponse ? [`a response of ${functionResponse.name}`] : [],
+  )
+  if (calls.length + answers.length > 0) return [...calls, ...answers]
+  return parts.length > 0 ? ['text'] : []
+}
+
+function describe(shape: readonly string[]): string {
+  return shape.length > 0 ? shape.join(', ') : 'a change of state'
+}
+
+/** The words of a model's failure that was stored as an event. */
+function failureOf(message: Message | undefined): string | undefined {
+  const { errorCode, errorMessage } = message?.extra ?? {}
+  const failure = errorMessage ?? errorCode
+  return failure === undefined ? undefined : String(failure)
+}

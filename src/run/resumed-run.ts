@@ -1,0 +1,186 @@
+/** What is loaded to continue a run whose process is gone, or that has waited for a person. */
+import type { Content, Event } from '../adk/sdk.js'
+import type { StoredMessage } from '../session/message.js'
+import type { JournalEntry, ResumableRun, RunSummary } from '../session/run-store.js'
+import { messagePages } from '../session/session-pages.js'
+import type { SessionStore } from '../session/session-store.js'
+import type { RunUsage } from '../session/usage.js'
+import type { ApprovalOutcome, OutcomeAnswer } from '../tool.js'
+import { storedEvents } from './interrupted-runs.js'
+import { type RecordedEvent, Replay } from './replay.js'
+import type { RunEventBody } from './run-event.js'
+import type { RunHost, StoredOpening } from './run-host.js'
+import type { RestoredCalls } from './tool-ledger.js'
+
+/** A run as its earlier attempts left it. */
+export interface ResumedRun {
+  readonly replay: Replay
+  readonly calls: RestoredCalls
+  /** The message that ADK is driven with again. */
+  readonly opening: StoredOpening & { invocationId: string }
+  readonly content: Content
+  /** That message is a correction, which the run itself wrote. */
+  readonly isCorrection: boolean
+  /** Everything that the run has stored in its session, in order. */
+  readonly messages: readonly StoredMessage[]
+  /** The events of rounds that are over. */
+  readonly earlier: readonly Event[]
+  readonly progress: RunProgress
+  /** How many model steps are answered from the store. */
+  readonly replayedSteps: number
+}
+
+/** What the stored events of a run contain. */
+export interface RunProgress {
+  lastSeq: number
+  /** The number of the last model step that was answered. */
+  step: number
+  usage: RunUsage[]
+  /** How many notices of each kind were emitted. */
+  notices: { 'turn-warning': number; 'wrap-up': number }
+  /** Requests for approval, and the answers to them. */
+  approvals: Map<string, { answer?: ApprovalOutcome | undefined }>
+  outcomes: Map<string, { asks: boolean; answer?: OutcomeAnswer | undefined }>
+  /** The text that each author has begun and not completed. */
+  open: Map<string, string>
+}
+
+export async function loadResumed(
+  host: Pick<RunHost, 'store' | 'eventOf' | 'contentOf'>,
+  run: RunSummary,
+  resumable: ResumableRun,
+): Promise<ResumedRun> {
+  const { store } = host
+  const { journal, message } = resumable
+  const messages = await messagesAfter(store, run.key, message.seq - 1)
+  const nested = await nestedMessages(store, journal)
+  const byId = new Map([...messages, ...nested].map(each => [each.id, each]))
+  const record = journal.map((entry): RecordedEvent => ({ entry, message: byId.get(entry.id) }))
+  const round = record.findLastIndex(({ entry, message: stored }) => isCorrection(entry, stored, message.id))
+  const opening = record[round]?.message ?? message
+  const own = new Map(
+    messages.map(each => [each.id, { author: each.author ?? '', branch: each.branch ?? '' }]),
+  )
+  const replayed = record.slice(round + 1)
+  const replay = new Replay(replayed, each => host.eventOf(each))
+  const rows = (await store.runs.readCalls?.(run.runId)) ?? []
+  const progress = await readProgress(store, run.runId, messages)
+  return {
+    replay,
+    calls: {
+      rows,
+      placeOf: id => own.get(id),
+      answerOf: id => replay.answerOf(id),
+      outcomes: progress.outcomes,
+    },
+    opening: { message: opening, seq: opening.seq, invocationId: opening.invocationId ?? '' },
+    content: host.contentOf(opening),
+    isCorrection: round >= 0,
+    messages: messages.filter(each => each.id !== message.id),
+    earlier: record.slice(0, round + 1).flatMap(({ message: each }) => (each ? [host.eventOf(each)] : [])),
+    progress,
+    replayedSteps: replayed.filter(({ entry }) => entry.kind === 'model').length,
+  }
+}
+
+/** A message of the user's that is not the one that the run answers: the run has written it. */
+function isCorrection(entry: JournalEntry, stored: StoredMessage | undefined, openingId?: string): boolean {
+  return entry.scope === '' && entry.author === 'user' && stored !== undefined && entry.id !== openingId
+}
+
+async function messagesAfter(
+  store: SessionStore,
+  key: RunSummary['key'],
+  afterSeq: number,
+): Promise<StoredMessage[]> {
+  const all: StoredMessage[] = []
+  for await (const page of messagePages(store, key, { afterSeq })) all.push(...page)
+  return all
+}
+
+async function nestedMessages(
+  store: SessionStore,
+  journal: readonly JournalEntry[],
+): Promise<StoredMessage[]> {
+  const sessions = new Map<string, { key: RunSummary['key']; first: number }>()
+  for (const { at, seq } of journal) {
+    if (!at || seq === undefined) continue
+    const first = Math.min(seq, sessions.get(at.appName)?.first ?? seq)
+    sessions.set(at.appName, { key: at, first })
+  }
+  const all: StoredMessage[] = []
+  for (const { key, first } of sessions.values()) all.push(...(await messagesAfter(store, key, first - 1)))
+  return all
+}
+
+async function readProgress(
+  store: SessionStore,
+  runId: string,
+  messages: readonly StoredMessage[],
+): Promise<RunProgress> {
+  const progress: RunProgress = {
+    lastSeq: 0,
+    step: 0,
+    usage: [],
+    notices: { 'turn-warning': 0, 'wrap-up': 0 },
+    approvals: new Map(),
+    outcomes: new Map(),
+    open: new Map(),
+  }
+  for await (const event of storedEvents(store.runs, runId)) {
+    progress.lastSeq = event.seq
+    note(progress, event)
+  }
+  // A provider that reports no usage leaves no mark of the end of a step: its text does.
+  for (const [author, text] of progress.open) {
+    const last = messages.findLast(each => each.author === author && each.role === 'assistant')
+    if (text === '' || last?.content === text) progress.open.delete(author)
+  }
+  return progress
+}
+
+function note(progress: RunProgress, event: RunEventBody): void {
+  const { open } = progress
+  switch (event.type) {
+    case 'text-delta':
+    case 'reasoning-delta':
+      open.set(event.author, (open.get(event.author) ?? '') + (event.type === 'text-delta' ? event.text : ''))
+      return
+    case 'usage':
+      progress.usage.push(event.usage)
+      progress.step = Math.max(progress.step, event.step ?? 0)
+      open.delete(event.author)
+      return
+    case 'tool-call':
+    case 'tool-result':
+      open.delete(event.author)
+      return
+    case 'step-restart':
+      open.clear()
+      return
+    case 'turn-warning':
+    case 'wrap-up':
+      progress.notices[event.type] += 1
+      return
+    case 'approval-request':
+      progress.approvals.set(event.id, {})
+      return
+    case 'approval-answer':
+      progress.approvals.set(event.id, { answer: event.answer })
+      return
+    case 'tool-unknown':
+      progress.outcomes.set(event.id, { asks: event.asks ?? false, answer: event.answer })
+      return
+    case 'run-queued':
+    case 'run-start':
+    case 'run-resumed':
+    case 'agent-transfer':
+    case 'repair':
+    case 'history-cut':
+    case 'error':
+    case 'run-finish':
+      return
+    default:
+      event satisfies never
+  }
+}

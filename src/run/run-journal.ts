@@ -1,0 +1,112 @@
+/** What a run records of its events while it works, and what it is given again when it is resumed. */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Context, Event } from '../adk/sdk.js'
+import { defined } from '../base/defined.js'
+import { toJsonData } from '../base/json.js'
+import type { SessionKey, State } from '../session/message.js'
+import type { JournalEntry, RunStep } from '../session/run-store.js'
+import type {
+  AdoptedEvent,
+  JournalledAppend,
+  SessionJournal,
+  SessionView,
+} from '../session/session-journal.js'
+import type { Replay } from './replay.js'
+
+/** The tool call, as the ledger names it, whose agents are at work. */
+export const callScope = new AsyncLocalStorage<string>()
+
+export interface JournalParts {
+  key: SessionKey
+  /** What earlier attempts of the run have recorded. */
+  replay: Replay | undefined
+  /** Stores a step. */
+  write(step: Pick<RunStep, 'message' | 'stateDelta' | 'at' | 'journal'>): Promise<unknown>
+}
+
+export class RunJournal implements SessionJournal<Event> {
+  readonly #parts: JournalParts
+  /** The changes of state of model steps: ADK's event of the answer has the same object. */
+  readonly #steps = new WeakSet<object>()
+  /** The model steps whose answers have not been appended. */
+  readonly #asking = new Set<object>()
+  /** Events that are answers of model steps. A plugin may replace the event, and keeps its id. */
+  readonly #answers = new Set<string>()
+  #isHeld = false
+
+  constructor(parts: JournalParts) {
+    this.#parts = parts
+  }
+
+  /** Whether models are being asked. */
+  get isAsking(): boolean {
+    return this.#asking.size > 0
+  }
+
+  /** No model is asked from now on. */
+  hold(): void {
+    this.#isHeld = true
+  }
+
+  /** Begins a model step. Returns the recorded answer, if there is one. */
+  async beginStep({ invocationContext, agentName, actions }: Context): Promise<Event | undefined> {
+    const { replay } = this.#parts
+    const lane = { scope: currentScope(), author: agentName, branch: invocationContext.branch ?? '' }
+    const answer = replay?.nextAnswer(lane)
+    if (answer) {
+      invocationContext.incrementLlmCallCount()
+      return answer
+    }
+    // The run is continued elsewhere.
+    if (this.#isHeld) await new Promise<never>(() => {})
+    this.#steps.add(actions.stateDelta)
+    this.#asking.add(actions.stateDelta)
+    return undefined
+  }
+
+  /** Called with every event before plugins of the user's get it. */
+  see(event: Event): void {
+    if (!event.partial && this.#steps.has(event.actions.stateDelta)) this.#answers.add(event.id)
+  }
+
+  viewOf(key: SessionKey): SessionView | undefined {
+    return this.#parts.replay?.viewOf(this.#scopeOf(key))
+  }
+
+  adopt(key: SessionKey, event: Event): AdoptedEvent | undefined {
+    return this.#parts.replay?.adopt(this.#scopeOf(key), event)
+  }
+
+  async append({ key, isNested, event, ...append }: JournalledAppend<Event>): Promise<void> {
+    const { message, stateDelta, delta, before } = append
+    const step = event.actions.stateDelta
+    const isAnswer = this.#steps.has(step) || this.#answers.delete(event.id)
+    const hasDelta = Object.keys(delta).length > 0
+    const entry: JournalEntry = {
+      id: event.id,
+      kind: isAnswer ? 'model' : 'event',
+      scope: this.#scopeOf(key),
+      author: event.author ?? '',
+      branch: event.branch ?? '',
+      ...(isNested ? { at: key } : {}),
+      ...(hasDelta ? { delta: toJsonData(delta) as State, before: toJsonData(before) as State } : {}),
+    }
+    // The opening of the run needs no entry of its own.
+    if (!message && !hasDelta) return
+    await this.#parts.write({
+      journal: [entry],
+      ...defined({ message }),
+      ...(Object.keys(stateDelta).length > 0 ? { stateDelta } : {}),
+      ...(isNested ? { at: key } : {}),
+    })
+    this.#asking.delete(step)
+  }
+
+  #scopeOf({ appName }: SessionKey): string {
+    return appName === this.#parts.key.appName ? '' : currentScope()
+  }
+}
+
+function currentScope(): string {
+  return callScope.getStore() ?? ''
+}
