@@ -112,6 +112,8 @@ export interface EraseCounts {
   /** Parts of requests that the steps of a run share. */
   requestParts: number
   signals: number
+  /** Entries of the journals of runs. */
+  journal: number
   /** Rows of the ledger of tool calls. */
   toolCalls: number
   leases: number

@@ -6,7 +6,14 @@
 import { isRecord } from '../base/is-record.js'
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
-import type { RunEventRecord, RunSignal, ToolCallChange, ToolCallStatus } from '../session/run-store.js'
+import type {
+  JournalEntry,
+  RunEventRecord,
+  RunSignal,
+  RunStep,
+  ToolCallChange,
+  ToolCallStatus,
+} from '../session/run-store.js'
 import type {
   CreateOptions,
   LeaseOptions,
@@ -202,6 +209,8 @@ export function checkCalls(calls: readonly ToolCallChange[]): void {
     if (!STATUSES.has(change.status))
       throw invalid(`${field}.status`, `must be one of ${[...STATUSES].join(', ')}`, change.status)
     if (change.runId !== undefined) checkName(`${field}.runId`, change.runId)
+    if (change.actions !== undefined && !isRecord(change.actions))
+      throw invalid(`${field}.actions`, 'must be an object', change.actions)
     const { call } = change
     if (call === undefined) return
     checkText(`${field}.call.callId`, call.callId)
@@ -209,6 +218,39 @@ export function checkCalls(calls: readonly ToolCallChange[]): void {
     checkText(`${field}.call.effect`, call.effect)
     checkName(`${field}.call.digest`, call.digest)
     if (!isRecord(call.args)) throw invalid(`${field}.call.args`, 'must be an object', call.args)
+  })
+}
+
+/** The parts of a step that concern the continuation of its run. */
+export function checkProgress({ key, at, journal, pause, release }: RunStep): void {
+  if (at !== undefined) {
+    checkKey(at)
+    const isNested = at.userId === key.userId && at.sessionId === key.sessionId && at.appName !== key.appName
+    if (!isNested) throw invalid('at', 'must name another app, with the user and the session id of key', at)
+  }
+  if (journal !== undefined) checkJournal(journal)
+  if (pause === undefined) return
+  if (pause !== 'waiting' && pause !== 'handover')
+    throw invalid('pause', "must be 'waiting' or 'handover'", pause)
+  if (release !== true) throw invalid('pause', 'must come with release: true', pause)
+}
+
+function checkJournal(journal: readonly JournalEntry[]): void {
+  if (!Array.isArray(journal)) throw invalid('journal', 'must be an array', journal)
+  const ids = new Set<string>()
+  journal.forEach((entry: JournalEntry, index) => {
+    const field = `journal[${index}]`
+    if (!isRecord(entry)) throw invalid(field, 'must be an object', entry)
+    for (const name of ['id', 'scope', 'author', 'branch'] as const)
+      checkText(`${field}.${name}`, entry[name])
+    if (entry.kind !== 'model' && entry.kind !== 'event')
+      throw invalid(`${field}.kind`, "must be 'model' or 'event'", entry.kind)
+    if (ids.has(entry.id)) throw invalid(`${field}.id`, 'must differ from the ids before it', undefined)
+    ids.add(entry.id)
+    if (entry.seq !== undefined) checkInteger(`${field}.seq`, entry.seq, 1)
+    if (entry.at !== undefined) checkKey(entry.at)
+    if (entry.delta !== undefined) checkState(`${field}.delta`, entry.delta)
+    if (entry.before !== undefined) checkState(`${field}.before`, entry.before)
   })
 }
 

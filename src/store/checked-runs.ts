@@ -2,7 +2,9 @@
 import type { SessionKey } from '../session/message.js'
 import type {
   QueuedRun,
+  ResumableRun,
   RunEventRecord,
+  RunResume,
   RunSignal,
   RunStep,
   RunStore,
@@ -22,6 +24,7 @@ import {
   checkMessage,
   checkName,
   checkObservation,
+  checkProgress,
   checkRecord,
   checkRunRange,
   checkSignal,
@@ -45,6 +48,7 @@ export class CheckedRuns implements RunStore {
       if (stateDelta !== undefined) checkState('stateDelta', stateDelta)
       if (events !== undefined) checkEvents(events)
       if (step.calls !== undefined) checkCalls(step.calls)
+      checkProgress(step)
       for (const request of requests) checkRecord(request.step, request.record)
       for (const { model, bytes, tokens } of calibration) checkObservation(model, bytes, tokens)
     }
@@ -83,6 +87,23 @@ export class CheckedRuns implements RunStore {
       checkEvents(events)
     }
     return checked(check, () => this.#runs.endQueued(runId, events))
+  }
+
+  readResumable(runId: string): Promise<ResumableRun | undefined> {
+    return checked(
+      () => checkName('runId', runId),
+      () => this.#runs.readResumable(runId),
+    )
+  }
+
+  resumeRun(resume: RunResume): Promise<{ attempt: number } | undefined> {
+    const check = () => {
+      checkKey(resume.key)
+      checkName('runId', resume.runId)
+      checkFence(resume.fence)
+      checkEvents(resume.events)
+    }
+    return checked(check, () => this.#runs.resumeRun(resume))
   }
 
   readCalls(runId: string): Promise<ToolCallRecord[]> {

@@ -1,13 +1,13 @@
-import { defined } from '../base/defined.js'
-import type { Message, SessionKey } from '../session/message.js'
+import type { SessionKey } from '../session/message.js'
 import type {
   QueuedRun,
+  ResumableRun,
   RunBegin,
   RunEventRecord,
-  RunInputRecord,
   RunOpening,
+  RunResume,
   RunSignal,
-  RunState,
+  RunStep,
   RunStore,
   RunSummary,
   ToolCallRecord,
@@ -16,40 +16,22 @@ import type {
 import type { EraseCounts, UserKey } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import type { OpeningAttempt } from './hold-lease.js'
-import { clone, type MemorySession, settled } from './memory-sessions.js'
+import { type JournalRow, readEntry } from './journal.js'
+import {
+  clone,
+  inputOf,
+  type MemoryRun,
+  type MemorySession,
+  newRun,
+  pruneMap,
+  runSummary,
+  settled,
+  storeProgress,
+} from './memory-sessions.js'
 import { keyText } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { withPlace } from './sql-event-rows.js'
-import { finishOf } from './sql-runs.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
-
-/** JSON text with the time at which it was stored. */
-interface Kept {
-  json: string
-  storedAt: number
-}
-
-interface KeptEvent extends Kept {
-  isEnd: boolean
-}
-
-interface MemoryRun {
-  owner: string | undefined
-  key?: SessionKey
-  startedAt: number
-  afterSeq?: number | undefined
-  /** Absent until the first event is stored. */
-  state?: RunState
-  /** Grows with every accepted run. */
-  place: number
-  /** Until the run has ended; with the message while it is queued. */
-  input?: string | undefined
-  events: Map<number, KeptEvent>
-  /** The highest number so far, pruned events included. */
-  lastSeq: number
-  requests: Map<number, Kept>
-  signals: Kept[]
-}
 
 /** What runs need of the store that holds them. */
 interface RunHost {
@@ -58,6 +40,8 @@ interface RunHost {
   sessions(): Iterable<MemorySession>
   /** Whether anyone holds the lease of a session, or waits for it. */
   isLeased(key: SessionKey): boolean
+  /** Fails unless the session exists and the lease is held. */
+  checkLease(key: SessionKey, fence: number): void
   saveStep: NonNullable<RunStore['saveStep']>
 }
 
@@ -92,10 +76,21 @@ export class MemoryRuns implements RunStore {
     return place
   }
 
-  /** Whether the run is queued in that session. */
-  isQueued(key: SessionKey, runId: string): boolean {
+  /** Whether the run is queued in that session, and no earlier run waits for a person. */
+  mayBegin(key: SessionKey, runId: string): boolean {
     const run = this.#runs.get(runId)
-    return run?.owner === keyText(key) && run.state === 'queued'
+    return run?.owner === keyText(key) && run.state === 'queued' && !this.#isHeldUp(run)
+  }
+
+  /** Whether an earlier run of the session waits for a person. */
+  #isHeldUp({ key, place }: MemoryRun): boolean {
+    const others = key ? this.unfinishedOf(key) : []
+    return others.some(({ runId, state }) => state === 'waiting' && this.#run(runId).place < place)
+  }
+
+  /** Records the number of the message that a run answers. */
+  answers(runId: string, seq: number): void {
+    this.#run(runId).questionSeq = seq
   }
 
   /** Lets a queued run begin; its message is stored by the caller. */
@@ -109,7 +104,7 @@ export class MemoryRuns implements RunStore {
   }
 
   /** The runs of a session that have not ended, in the order of their acceptance. */
-  unfinishedOf(key: SessionKey): { runId: string; state: RunState }[] {
+  unfinishedOf(key: SessionKey): { runId: string; state: NonNullable<MemoryRun['state']> }[] {
     return [...(this.#unfinished.get(keyText(key)) ?? [])].flatMap(runId => {
       const state = this.#runs.get(runId)?.state
       return state === undefined ? [] : [{ runId, state }]
@@ -124,16 +119,17 @@ export class MemoryRuns implements RunStore {
   answerTo({ key, runId, orQueue }: RunOpening, isFree: boolean): OpeningAttempt | 'queue' | undefined {
     if (this.isKnown(runId)) return { answer: { known: true } }
     const others = this.unfinishedOf(key)
-    const running = others.flatMap(other => (other.state === 'running' ? [other.runId] : []))
+    const running = others.flatMap(other => (isBegun(other) ? [other.runId] : []))
     if (isFree && running.length > 0) return { answer: { unfinished: running } }
-    const hasQueue = others.some(({ state }) => state === 'queued')
-    if (orQueue && (hasQueue || !isFree)) return 'queue'
-    return isFree && hasQueue ? 'busy' : undefined
+    const comesLater = others.some(({ state }) => state === 'queued' || state === 'waiting')
+    if (orQueue && (comesLater || !isFree)) return 'queue'
+    return isFree && comesLater ? 'busy' : undefined
   }
 
   #end(runId: string, run: MemoryRun): void {
     run.state = 'finished'
     run.input = undefined
+    run.journal.clear()
     const session = run.key && this.#host.sessionOf(run.key)
     if (session) session.calls = settled(session.calls, runId)
     this.#forgetUnfinished(runId, run)
@@ -149,12 +145,19 @@ export class MemoryRuns implements RunStore {
     this.#host.assertOpen()
     const owner = key && keyText(key)
     return [...this.#runs]
-      .filter(([, { state }]) => state === 'queued' || state === 'running')
+      .filter(([, { state = 'finished' }]) => state !== 'finished')
       .filter(([, run]) => run.key?.appName === appName && (owner ?? run.owner) === run.owner)
-      .filter(([, run]) => run.key && !(abandoned && this.#host.isLeased(run.key)))
+      .filter(([, run]) => !abandoned || this.#isDue(run))
       .sort(([, one], [, other]) => one.place - other.place)
       .slice(0, limit)
       .flatMap(([runId, run]) => this.#summarize(runId, run) ?? [])
+  }
+
+  /** Whether a process should look after a run that has not ended. */
+  #isDue(run: MemoryRun): boolean {
+    if (run.key === undefined || this.#host.isLeased(run.key)) return false
+    if (run.state === 'waiting') return run.signals.length > 0
+    return run.state !== 'queued' || !this.#isHeldUp(run)
   }
 
   async listQueued(key: SessionKey, { limit = 100 }: { limit?: number } = {}): Promise<QueuedRun[]> {
@@ -175,6 +178,42 @@ export class MemoryRuns implements RunStore {
     this.storeEvents(run.key, runId, events)
     this.#end(runId, run)
     return true
+  }
+
+  async readResumable(runId: string): Promise<ResumableRun | undefined> {
+    this.#host.assertOpen()
+    const run = this.#runs.get(runId)
+    const { state, key, questionSeq = 0 } = run ?? {}
+    const message = key && this.#host.sessionOf(key)?.messages[questionSeq - 1]
+    if (!run || !message || (state !== 'waiting' && state !== 'running' && state !== 'handover'))
+      return undefined
+    const { input } = inputOf(run)
+    const journal = Array.from(run.journal.values(), ({ json, seq }) => readEntry(json, seq))
+    return input && { input, message: clone(message), journal, state, attempt: run.attempt }
+  }
+
+  async resumeRun({ key, runId, fence, events }: RunResume): Promise<{ attempt: number } | undefined> {
+    this.#host.assertOpen()
+    this.#host.checkLease(key, fence)
+    const run = this.#runs.get(runId)
+    if (run?.owner !== keyText(key) || run.state === 'queued' || run.state === 'finished') return undefined
+    const isCrash = run.state === 'running'
+    this.storeEvents(key, runId, events)
+    if (isCrash) run.attempt += 1
+    if (!hasEnded(run)) run.state = 'running'
+    return { attempt: run.attempt }
+  }
+
+  /** Whether the step was stored before: its acknowledgement was lost. */
+  isStored({ runId, events = [] }: RunStep): boolean {
+    const { seq } = events.at(-1) ?? {}
+    return seq !== undefined && this.#runs.get(runId)?.events.has(seq) === true
+  }
+
+  /** The part of a step that concerns the continuation of its run. `seq`: the number of its message. */
+  storeProgress(step: RunStep, rows: readonly JournalRow[], seq: number | undefined): void {
+    const run = this.#runs.get(step.runId)
+    if (run?.state !== undefined && run.state !== 'finished') storeProgress(run, step, rows, seq)
   }
 
   async readCalls(runId: string): Promise<ToolCallRecord[]> {
@@ -303,6 +342,8 @@ export class MemoryRuns implements RunStore {
     this.#host.assertOpen()
     const pruned = { events: 0, requests: 0, signals: 0 }
     for (const [runId, run] of this.#runs) {
+      // A run that waits for a person needs its events when it is continued.
+      if (run.state === 'waiting' || run.state === 'handover') continue
       pruned.events += pruneMap(run.events, before)
       pruned.requests += pruneMap(run.requests, before)
       const left = run.signals.filter(({ storedAt }) => storedAt >= before)
@@ -318,16 +359,17 @@ export class MemoryRuns implements RunStore {
   /** Deletes everything about the runs of one session, or of all sessions of a user. */
   deleteRunsOf({ appName, userId, sessionId }: UserKey & { sessionId?: string }): Pick<EraseCounts, RunKind> {
     const now = Date.now()
-    const gone = { runs: 0, events: 0, requests: 0, signals: 0 }
+    const gone = { runs: 0, events: 0, requests: 0, signals: 0, journal: 0 }
     for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
     for (const [runId, run] of this.#runs) {
-      const { key, events, requests, signals } = run
+      const { key, events, requests, signals, journal } = run
       if (key?.appName !== appName || key.userId !== userId) continue
       if (key.sessionId !== (sessionId ?? key.sessionId)) continue
       gone.runs += 1
       gone.events += events.size
       gone.requests += requests.size
       gone.signals += signals.length
+      gone.journal += journal.size
       this.#runs.delete(runId)
       this.#forgetUnfinished(runId, run)
       this.#deleted.set(runId, now)
@@ -348,53 +390,36 @@ export class MemoryRuns implements RunStore {
   /** The rows stay: the ordinals of later calls depend on them. */
   #forgetResults(runId: string, { key }: MemoryRun, before: number): void {
     const calls = key ? (this.#host.sessionOf(key)?.calls ?? []) : []
-    for (const call of calls) if (call.runId === runId && call.changedAt < before) delete call.result
+    for (const call of calls)
+      if (call.runId === runId && call.changedAt < before) {
+        delete call.result
+        delete call.actions
+      }
   }
 
   #summarize(runId: string, run: MemoryRun): RunSummary | undefined {
-    const { key, startedAt, afterSeq, events, state } = run
+    const { key, state } = run
     if (key === undefined || state === undefined) return undefined
-    const lastSeq = Math.max(0, ...events.keys())
     const queue = state === 'queued' ? this.unfinishedOf(key).filter(other => other.state === state) : []
-    const place = queue.findIndex(other => other.runId === runId) + 1
-    return {
-      runId,
-      key: { ...key },
-      startedAt,
-      ...defined({ afterSeq }),
-      lastSeq,
-      ...finishOf(events.get(lastSeq)?.json),
-      finished: state === 'finished',
-      state,
-      ...(state === 'queued' ? { place } : {}),
-    }
+    return runSummary(runId, run, key, queue.findIndex(other => other.runId === runId) + 1)
   }
 
   #run(runId: string): MemoryRun {
     const found = this.#runs.get(runId)
     if (found !== undefined) return found
-    const run: MemoryRun = {
-      owner: undefined,
-      startedAt: 0,
-      place: 0,
-      events: new Map(),
-      lastSeq: -1,
-      requests: new Map(),
-      signals: [],
-    }
+    const run = newRun()
     this.#runs.set(runId, run)
     return run
   }
 }
 
-type RunKind = 'runs' | 'events' | 'requests' | 'signals'
+type RunKind = 'runs' | 'events' | 'requests' | 'signals' | 'journal'
 
-function inputOf({ input }: MemoryRun): { message?: Message; input?: RunInputRecord } {
-  return input === undefined ? {} : (JSON.parse(input) as { message?: Message; input?: RunInputRecord })
+function hasEnded({ state }: MemoryRun): boolean {
+  return state === 'finished'
 }
 
-function pruneMap(kept: Map<number, Kept>, before: number): number {
-  const old = [...kept].filter(([, { storedAt }]) => storedAt < before)
-  for (const [number] of old) kept.delete(number)
-  return old.length
+/** Whether a process executes the run, or should continue it at once. */
+function isBegun({ state }: Pick<MemoryRun, 'state'>): boolean {
+  return state === 'running' || state === 'handover'
 }

@@ -1,18 +1,24 @@
 import { defined } from '../base/defined.js'
 import { copyJsonData } from '../base/json.js'
 import { tokenBudgetTruncate } from '../session/budget.js'
-import type { Session, SessionKey, StoredMessage } from '../session/message.js'
+import type { Message, Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
+  RunInputRecord,
+  RunState,
   RunStep,
+  RunSummary,
   ToolCallChange,
   ToolCallPlace,
   ToolCallRecord,
   ToolCallStatus,
 } from '../session/run-store.js'
 import type { CalibrationStore, EraseCounts, LoadOptions, SessionSummary } from '../session/session-store.js'
+import { countMessageTokens } from '../session/tokens.js'
 import { storableJson } from './check-input.js'
+import type { JournalRow } from './journal.js'
 import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
 import { hasResult } from './sql-calls.js'
+import { finishOf } from './sql-runs.js'
 import { joinState, type StateChange, type StateScope } from './state-scopes.js'
 import { callWithoutFacts } from './store-errors.js'
 
@@ -139,10 +145,11 @@ export class MemoryCalibration implements CalibrationStore {
   }
 }
 
-/** The ledger after the changes of a step, and the places of the changed calls. */
+/** The ledger after the changes of a step, and the places of the changed calls. A step that is stored again counts no attempt. */
 export function changeCalls(
   session: MemorySession,
   { runId, calls = [] }: RunStep,
+  isRepeated: boolean,
 ): { ledger: ToolCallRecord[]; places: ToolCallPlace[] } {
   const ledger = [...session.calls]
   const changed = calls.map(change => {
@@ -151,6 +158,7 @@ export function changeCalls(
     if (own.runId !== runId) delete own.call
     const at = ledger.findIndex(row => row.id === own.id && row.runId === own.runId)
     const row = changedCall(own, ledger[at], ledger)
+    if (isRepeated && ledger[at]) row.attempt = ledger[at].attempt
     ledger[at < 0 ? ledger.length : at] = row
     return row
   })
@@ -170,11 +178,13 @@ function changedCall(
   const { callId, tool, effect, digest, args } = facts
   const isCounted = (row: ToolCallRecord) => row.digest === digest && row.status !== 'unknown'
   const result = change.result === undefined ? stored?.result : clone(change.result)
+  const actions = change.actions === undefined ? stored?.actions : clone(change.actions)
   return {
     ...{ callId, tool, effect, digest, args: clone(args), id, runId, status },
     ordinal: change.ordinal ?? stored?.ordinal ?? ledger.filter(isCounted).length,
     attempt: (stored?.attempt ?? 0) + (status === 'started' ? 1 : 0),
-    ...defined({ result: hasResult(status) ? result : undefined, answer: answer ?? stored?.answer }),
+    ...(hasResult(status) ? defined({ result, actions }) : {}),
+    ...defined({ answer: answer ?? stored?.answer }),
     changedAt: Date.now(),
   }
 }
@@ -202,4 +212,112 @@ export function settled<Call extends { runId: string; status: ToolCallStatus }>(
   return calls.map(call =>
     call.runId === runId && call.status === 'started' ? { ...call, status: 'unknown' } : call,
   )
+}
+
+/** JSON text with the time at which it was stored. */
+export interface Kept {
+  json: string
+  storedAt: number
+}
+
+interface KeptEvent extends Kept {
+  isEnd: boolean
+}
+
+export interface MemoryRun {
+  owner: string | undefined
+  key?: SessionKey
+  startedAt: number
+  afterSeq?: number | undefined
+  /** Absent until the first event is stored. */
+  state?: RunState | 'handover'
+  /** How often it was begun or resumed since it last stored a message. */
+  attempt: number
+  /** By the id of the entry, in the order in which they were stored; until the run has ended. */
+  journal: Map<string, { json: string; seq: number | null }>
+  /** Grows with every accepted run. */
+  place: number
+  /** Until the run has ended; with the message while it is queued. */
+  input?: string | undefined
+  /** The number of the message that the run answers. */
+  questionSeq?: number
+  events: Map<number, KeptEvent>
+  /** The highest number so far, pruned events included. */
+  lastSeq: number
+  requests: Map<number, Kept>
+  signals: Kept[]
+}
+
+export function newRun(): MemoryRun {
+  return {
+    owner: undefined,
+    startedAt: 0,
+    place: 0,
+    attempt: 1,
+    journal: new Map(),
+    events: new Map(),
+    lastSeq: -1,
+    requests: new Map(),
+    signals: [],
+  }
+}
+
+interface KeptInput {
+  message?: Message
+  input?: RunInputRecord
+}
+
+export function inputOf({ input }: MemoryRun): KeptInput {
+  return input === undefined ? {} : (JSON.parse(input) as KeptInput)
+}
+
+export function pruneMap(kept: Map<number, Kept>, before: number): number {
+  const old = [...kept].filter(([, { storedAt }]) => storedAt < before)
+  for (const [number] of old) kept.delete(number)
+  return old.length
+}
+
+export function runSummary(runId: string, run: MemoryRun, key: SessionKey, place: number): RunSummary {
+  const { startedAt, afterSeq, events, state = 'finished' } = run
+  const lastSeq = Math.max(0, ...events.keys())
+  return {
+    runId,
+    key: { ...key },
+    startedAt,
+    ...defined({ afterSeq }),
+    lastSeq,
+    ...finishOf(events.get(lastSeq)?.json),
+    finished: state === 'finished',
+    state: state === 'handover' ? 'running' : state,
+    ...(state === 'queued' ? { place } : {}),
+  }
+}
+
+export function storeProgress(
+  run: MemoryRun,
+  { pause }: RunStep,
+  rows: readonly JournalRow[],
+  seq: number | undefined,
+): void {
+  if (seq !== undefined) run.attempt = 1
+  for (const { id, json, isOfMessage, seq: given } of rows)
+    if (!run.journal.has(id)) run.journal.set(id, { json, seq: isOfMessage ? (seq ?? given) : given })
+  if (pause) run.state = pause
+}
+
+/** Stores a message, if there is one, and a change of the state, in a session that may be written to. */
+export function storeIn(
+  state: MemoryState,
+  session: MemorySession,
+  message: Message | undefined,
+  delta: readonly StateChange[],
+): { seq: number } {
+  const copy = message && clone(message)
+  const same = copy?.id === undefined ? undefined : session.seqById.get(copy.id)
+  const seq = copy ? (same ?? session.messages.length + 1) : session.messages.length
+  if (copy) session.messages[seq - 1] = Object.assign(copy, { seq, tokens: countMessageTokens(copy) })
+  if (copy?.id !== undefined) session.seqById.set(copy.id, seq)
+  state.apply(session, delta)
+  session.updatedAt = Date.now()
+  return { seq }
 }

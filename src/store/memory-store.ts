@@ -30,8 +30,8 @@ import type {
   SessionSummary,
   UserKey,
 } from '../session/session-store.js'
-import { countMessageTokens } from '../session/tokens.js'
 import { LeaseHolder, type OpeningAttempt } from './hold-lease.js'
+import { journalRows } from './journal.js'
 import { isFound, readCursor, tidyTitle, writeCursor } from './listing.js'
 import { MemoryRuns } from './memory-runs.js'
 import {
@@ -43,6 +43,7 @@ import {
   MemoryState,
   newestFirst,
   settled,
+  storeIn,
   summarize,
   viewOf,
 } from './memory-sessions.js'
@@ -76,6 +77,7 @@ export class MemoryStore implements SessionStore {
     sessionOf: key => this.#sessions.get(keyText(key)),
     sessions: () => this.#sessions.values(),
     isLeased: key => this.#tickets.isValid(key),
+    checkLease: (key, fence) => void this.#writable(key, fence),
     saveStep: step => this.#saveStep(step),
   })
   readonly runs = this.#runs
@@ -256,9 +258,9 @@ export class MemoryStore implements SessionStore {
     this.#assertOpen()
     const { key, runId, message, fence } = begin
     this.#writable(key, fence)
-    if (!this.#runs.isQueued(key, runId)) return undefined
+    if (!this.#runs.mayBegin(key, runId)) return undefined
     this.#runs.begin({ ...begin, message: clone(message) })
-    return this.#change(key, { message, delta: [], fence })
+    return this.#ask(begin, fence)
   }
 
   #answerTo(opening: RunOpening, isFree: boolean): OpeningAttempt | undefined {
@@ -273,11 +275,18 @@ export class MemoryStore implements SessionStore {
       const copy = clone(message)
       if (!this.#sessions.has(keyText(key))) this.#newSession(key, tidyTitle(title))
       this.#runs.accept(opening, 'running')
-      return { ticket, seq: this.#change(key, { message: copy, delta: [], fence: ticket }).seq }
+      return { ticket, ...this.#ask({ ...opening, message: copy }, ticket) }
     } catch (error) {
       void this.#tickets.giveBack(key, ticket)
       throw error
     }
+  }
+
+  /** Stores the message that a run answers. */
+  #ask({ key, runId, message }: RunBegin | RunOpening, fence: number): { seq: number } {
+    const { seq } = this.#change(key, { message, delta: [], fence })
+    this.#runs.answers(runId, seq)
+    return { seq }
   }
 
   #queue(opening: RunOpening): number {
@@ -291,12 +300,17 @@ export class MemoryStore implements SessionStore {
   /** Everything that can refuse comes first. */
   async #saveStep(step: RunStep): Promise<SavedStep> {
     this.#assertOpen()
-    const { key, runId, fence, message, stateDelta, events, requests, calibration } = step
-    const session = message || stateDelta || step.calls ? this.#writable(key, fence) : undefined
+    const { key, runId, fence, message, stateDelta, events, requests, calibration, at = key } = step
+    const isLeased = message || stateDelta || step.calls || step.journal || step.pause
+    const session = isLeased ? this.#writable(key, fence) : undefined
+    const inner = message || stateDelta ? this.#existing(at) : undefined
     const delta = splitDelta('stateDelta', stateDelta)
-    const { ledger, places: calls } = session && step.calls ? changeCalls(session, step) : {}
+    const journal = journalRows(step)
+    const isRepeated = this.#runs.isStored(step)
+    const { ledger, places: calls } = session && step.calls ? changeCalls(session, step, isRepeated) : {}
     if (events?.length) this.#runs.storeEvents(key, runId, events)
-    const { seq } = message || stateDelta ? this.#change(key, { message, delta, fence }) : {}
+    const { seq } = inner ? storeIn(this.#state, inner, message, delta) : {}
+    this.#runs.storeProgress(step, journal, message && seq)
     for (const request of requests ?? []) this.#runs.storeRequest(runId, request.step, request.record)
     for (const { model, bytes, tokens } of calibration ?? [])
       await this.calibration.record(model, bytes, tokens)
@@ -364,27 +378,19 @@ export class MemoryStore implements SessionStore {
 
   /** Stores a message, if there is one, and a change of the state. Refuses before it changes anything. */
   #change(key: SessionKey, { message, delta, fence }: Change): { seq: number } {
-    const copy = message && clone(message)
-    const session = this.#writable(key, fence)
-    const seq = copy ? this.#place(session, copy.id) : session.messages.length
-    if (copy) session.messages[seq - 1] = Object.assign(copy, { seq, tokens: countMessageTokens(copy) })
-    if (copy?.id !== undefined) session.seqById.set(copy.id, seq)
-    this.#state.apply(session, delta)
-    session.updatedAt = Date.now()
-    return { seq }
+    return storeIn(this.#state, this.#writable(key, fence), message, delta)
   }
 
-  #writable(key: SessionKey, fence: number | undefined): MemorySession {
+  #existing(key: SessionKey): MemorySession {
     const session = this.#sessions.get(keyText(key))
     if (session === undefined) throw sessionNotFound(key)
-    if (fence !== undefined && !this.#tickets.isHeld(key, fence)) throw leaseLost(key, fence)
-    if (fence === undefined && this.#tickets.isTaken(key)) throw sessionBusy(key)
     return session
   }
 
-  /** The number of the message with that id, or the next free one. */
-  #place(session: MemorySession, id: string | undefined): number {
-    const same = id === undefined ? undefined : session.seqById.get(id)
-    return same ?? session.messages.length + 1
+  #writable(key: SessionKey, fence: number | undefined): MemorySession {
+    const session = this.#existing(key)
+    if (fence !== undefined && !this.#tickets.isHeld(key, fence)) throw leaseLost(key, fence)
+    if (fence === undefined && this.#tickets.isTaken(key)) throw sessionBusy(key)
+    return session
   }
 }

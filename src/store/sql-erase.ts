@@ -92,6 +92,7 @@ export function noCounts(): EraseCounts {
     requests: 0,
     requestParts: 0,
     signals: 0,
+    journal: 0,
     toolCalls: 0,
     leases: 0,
     stateKeys: 0,
