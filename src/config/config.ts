@@ -228,8 +228,8 @@ const toolsSchema = group({
     .describe('Which built-in tools require approval. Default: `write_file`, `edit_file` and `run_command`.'),
   effects: effectsSchema.optional(),
   approvalTimeoutMs: wholeNumber(1)
-    .default(300_000)
-    .describe('How long to wait for an approval; after that, the call is refused.'),
+    .optional()
+    .describe('How long to wait for an approval; after that, the call is refused. Default: without end.'),
   outputLimitTokens: wholeNumber(1)
     .optional()
     .describe('Longer results are shortened for the model. Default 16000.'),
@@ -286,6 +286,12 @@ const runsSchema = group({
     .describe(
       'Maximum number of runs that are active at once in this process; the others wait. Default: 128 per core, fewer with little memory.',
     ),
+  resume: flag
+    .optional()
+    .describe('Continue runs whose process is gone. With false they end as interrupted. Default true.'),
+  maxAttempts: wholeNumber(1)
+    .optional()
+    .describe('How often a run may begin or be continued without storing anything more. Default 3.'),
 })
 
 const retentionSchema = group({

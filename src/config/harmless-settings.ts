@@ -127,7 +127,7 @@ const SETTINGS: Allowed = {
         repair: any,
       },
     },
-    runs: { keys: { maxRunning: any } },
+    runs: { keys: { maxRunning: any, resume: any, maxAttempts: any } },
     tools: {
       keys: {
         builtIn: allOf(READING_TOOL_NAMES),

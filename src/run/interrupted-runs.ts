@@ -19,13 +19,15 @@ export interface Settling {
   /** Tools that can be asked whether a call took effect. */
   tools?: LedgerTools | undefined
   logger?: Logger | undefined
+  /** Why the run is not continued, as far as it is not its process alone. */
+  reason?: string | undefined
 }
 
 /** Ends a run as interrupted if its process is gone, and answers its open calls. Returns whether it did. */
 export async function markIfInterrupted(
   store: SessionStore,
   run: RunSummary,
-  { held, tools, logger }: Settling = {},
+  { held, tools, logger, reason }: Settling = {},
 ): Promise<boolean> {
   if (run.finished || run.state === 'queued') return false
   const lease = held ? undefined : await freeLease(store, run)
@@ -34,7 +36,7 @@ export async function markIfInterrupted(
     // It may have ended after `run` was read and before the lease was acquired.
     const now = await store.runs.findRun(run.runId)
     if (!now || now.finished) return false
-    const end = await endOf(store.runs, now)
+    const end = await endOf(store.runs, now, reason)
     const owner = held ?? lease
     const isSettled =
       owner && (await settleInterrupted({ store, run: now, lease: owner, end, tools, logger }))
@@ -51,7 +53,8 @@ export async function* storedEvents(runs: RunStore, runId: string): AsyncGenerat
   for await (const page of runEventPages(runs, runId)) yield* page as unknown as readonly RunEvent[]
 }
 
-async function freeLease(store: SessionStore, { key }: RunSummary) {
+/** The lease of the run's session, if nobody holds it. */
+export async function freeLease(store: SessionStore, { key }: RunSummary) {
   try {
     return await store.acquireLease(key, { waitMs: 0 })
   } catch (error) {
@@ -67,9 +70,10 @@ async function hasSuccessor(store: SessionStore, run: RunSummary): Promise<boole
   return isRunning && newest.runId !== run.runId && newest.startedAt > run.startedAt
 }
 
-async function endOf(runs: RunStore, run: RunSummary): Promise<RunEventRecord[]> {
+async function endOf(runs: RunStore, run: RunSummary, reason = ''): Promise<RunEventRecord[]> {
   const identity = { sessionId: run.key.sessionId, runId: run.runId }
-  const message = 'The process of this run ended before the run did. Send a message to continue.'
+  const why = ['The process of this run ended before the run did.', ...(reason ? [reason] : [])]
+  const message = `${why.join(' ')} Send a message to continue.`
   const error: RunEventBody = {
     type: 'error',
     error: new AgentError('run-interrupted', message, { retryable: true }).toJSON(),

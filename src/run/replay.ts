@@ -42,6 +42,10 @@ export class Replay {
   /** Recorded answers that ADK was given and has not appended yet, by their ids. */
   readonly #given = new Map<string, RecordedEvent>()
   readonly #answers = new Map<string, unknown>()
+  /** The scopes of calls, as the ledger names them. */
+  readonly #scopes = new Map<string, string>()
+  /** What agents inside answered calls have done. */
+  readonly skipped: readonly RecordedEvent[]
   readonly #views = new Map<string, SessionView>()
   readonly #adopted = new WeakSet<Event>()
   readonly #eventOf: (message: Message) => Event
@@ -49,14 +53,23 @@ export class Replay {
 
   constructor(record: readonly RecordedEvent[], eventOf: (message: Message) => Event) {
     this.#eventOf = eventOf
-    for (const recorded of record) {
+    this.#collectAnswers(record)
+    const replayed = record.filter(({ entry }) => !this.#isOver(entry.scope))
+    this.skipped = record.filter(recorded => !replayed.includes(recorded))
+    for (const recorded of replayed) {
       const name = laneName(laneOf(recorded.entry))
       const lane = this.#lanes.get(name) ?? { events: [], next: 0 }
       lane.events.push(recorded)
       this.#lanes.set(name, lane)
     }
-    this.#collectAnswers(record)
-    this.#collectViews(record)
+    this.#collectViews(replayed)
+  }
+
+  /** Whether agents worked inside a call that has its answer: they are not run again. */
+  #isOver(scope: string): boolean {
+    if (scope === '') return false
+    const outer = this.#scopes.get(scope)
+    return this.#answers.has(scope) || (outer !== undefined && this.#isOver(outer))
   }
 
   /** Why the run cannot continue: it has left the record. */
@@ -178,8 +191,10 @@ export class Replay {
       const lane = laneName(laneOf(entry))
       for (const call of message?.toolCalls ?? []) {
         const name = `${lane}\n${call.id}`
-        if (toolCallKind(call, message?.role ?? '') !== 'response') calls.set(name, `${entry.id}/${call.id}`)
-        else {
+        if (toolCallKind(call, message?.role ?? '') !== 'response') {
+          calls.set(name, `${entry.id}/${call.id}`)
+          this.#scopes.set(`${entry.id}/${call.id}`, entry.scope)
+        } else {
           const id = calls.get(name)
           if (id !== undefined) this.#answers.set(id, parseJson(call.output ?? 'null'))
         }

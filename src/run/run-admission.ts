@@ -151,7 +151,8 @@ export class SessionQueue {
   }
 }
 
-function once(leave: Leave): Leave {
+/** Releases at most once. */
+export function once(leave: Leave): Leave {
   let isLeft = false
   return () => {
     if (!isLeft) leave()

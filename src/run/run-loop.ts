@@ -5,7 +5,7 @@ import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
 import { createPause } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
-import type { SessionKey } from '../session/message.js'
+import { type SessionKey, toolCallKind } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { closeCalls, seenIn } from './close-calls.js'
@@ -165,11 +165,17 @@ export class RunLoop {
     })
   }
 
-  #resume({ messages, earlier, progress }: ResumedRun): void {
+  #resume({ replay, messages, earlier, progress }: ResumedRun): void {
     for (const message of messages) if (message.author !== 'user') this.#pending.observe(seenIn(message))
     for (const event of earlier) {
       this.#reader.replay(event)
       this.#limits.observe(event)
+    }
+    for (const { message } of replay.skipped) {
+      const calls = (message?.toolCalls ?? []).filter(
+        call => toolCallKind(call, message?.role ?? '') === 'call',
+      )
+      if (calls.length > 0) this.#limits.observeNested(calls)
     }
     this.#reader.resume(progress.usage)
   }

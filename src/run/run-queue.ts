@@ -14,8 +14,8 @@ interface WorkerParts {
   listed(key: SessionKey, queued: readonly QueuedRun[]): void
   /** Whether a run that this process accepted waits in the queue of a session. */
   hasOwn(key: SessionKey): boolean
-  /** Executes a run to its end. */
-  execute(next: QueuedRun, held: { lease: Lease; leaveSlot: Leave }): Promise<void>
+  /** Executes a run to its end; `false` when it has to wait for an earlier one. */
+  execute(next: QueuedRun, held: { lease: Lease; leaveSlot: Leave }): Promise<boolean>
 }
 
 /**
@@ -134,8 +134,9 @@ export class QueueWorkers {
       listed(key, queued)
       const [next] = queued
       if (!next || this.#closing.signal.aborted) return false
-      await execute(next, { lease, leaveSlot })
-      return hasOwn(key)
+      if (await execute(next, { lease, leaveSlot })) return hasOwn(key)
+      if (hasOwn(key)) this.#retry(sessionName(key), key)
+      return false
     } finally {
       await lease.release().catch(() => {})
       leaveSlot()

@@ -27,11 +27,14 @@ export function watchEnds(loop: RunLoop, { signals, key, lease, input }: Watched
   const abort = () => {
     const reason: unknown = signal?.reason
     // An abort by the user is no failure; an interruption by the server names its error as the reason.
-    loop.stop(isInterruption(reason) ? reason : undefined)
+    if (isProcessEnd(reason) && loop.isResumable) void loop.handOver(HANDOVER_GRACE_MS)
+    else loop.stop(isInterruption(reason) ? reason : undefined)
   }
-  const lose = () => loop.stop(leaseLost(key, lease.lost.reason))
+  // Another process may have the run already: then that one reports its end.
+  const lose = () =>
+    loop.isResumable ? void loop.leave('lost') : loop.stop(leaseLost(key, lease.lost.reason))
   const receive = (received: RunSignal) =>
-    received.type === 'stop' ? loop.stop() : loop.answer(received.callId, received.answer)
+    received.type === 'stop' ? loop.stop() : loop.receive(received.callId, received.answer)
   const stopPolling = signals.watch(loop.runId, receive)
   if (signal?.aborted) abort()
   signal?.addEventListener('abort', abort, { once: true })
@@ -51,8 +54,15 @@ export function isInterruption(reason: unknown): reason is AgentError {
 /** The reason of a run that ends because its process does. */
 export function processEnds(): AgentError {
   const message = 'The process was shut down during this run. Send a message to continue.'
-  return new AgentError('run-interrupted', message, { retryable: true })
+  return new AgentError('run-interrupted', message, { retryable: true, details: { isProcessEnd: true } })
 }
+
+function isProcessEnd(reason: unknown): boolean {
+  return isInterruption(reason) && reason.details.isProcessEnd === true
+}
+
+/** How long a tool that has an effect may take to end before its run is handed over. */
+export const HANDOVER_GRACE_MS = 8000
 
 function leaseLost(key: SessionKey, cause: unknown): AgentError {
   const reason = messageOf(cause ?? 'it could not be renewed')

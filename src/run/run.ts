@@ -2,28 +2,28 @@ import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { QueuedRun, RunSummary } from '../session/run-store.js'
-import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
-import { markIfInterrupted } from './interrupted-runs.js'
+import type { ResumedRun } from './resumed-run.js'
 import {
   Admission,
   type BegunRun,
   type DurableStore,
   defaultMaxRunning,
   isDurable,
-  type Leave,
   RunSlots,
   sessionName,
 } from './run-admission.js'
 import type { RunEvent } from './run-event.js'
-import type { RunFollower } from './run-follower.js'
+import { type RunFollower, unknownRun } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { type EventLists, RunLoop } from './run-loop.js'
 import { type PreparedRun, preparedFrom, prepareRun, startEvent, stoppedBeforeStart } from './run-opening.js'
 import { QueueWorkers } from './run-queue.js'
+import { type Held, quietly, RunResumer } from './run-resume.js'
 import {
   answerElsewhere,
   answerStored,
+  HANDOVER_GRACE_MS,
   isInterruption,
   processEnds,
   SignalPoller,
@@ -56,8 +56,9 @@ interface WaitingRun extends ActiveRun {
 }
 
 interface DriveOptions {
-  /** How many events the run has. */
-  lastSeq: number
+  /** The first events of the run or of this attempt; they are stored. */
+  first: readonly RunEvent[]
+  resumed?: ResumedRun | undefined
   onEnd: () => void
   isForeign?: boolean
 }
@@ -77,6 +78,7 @@ export class Runs {
   readonly #slots: RunSlots
   readonly #admission: Admission
   readonly #signals: SignalPoller
+  readonly #resumer: RunResumer
   readonly #executed = new Map<string, ActiveRun>()
   readonly #waiting = new Map<string, WaitingRun>()
   /** Since when the first run of a queue, which this process may not be able to execute, is the first. */
@@ -92,6 +94,12 @@ export class Runs {
     this.#slots = new RunSlots(host.maxRunning ?? defaultMaxRunning())
     this.#signals = new SignalPoller(host)
     this.#admission = new Admission(host, this.#slots, runIds => this.#endAll(runIds))
+    this.#resumer = new RunResumer({
+      host,
+      slots: this.#slots,
+      drive: ({ run, begun, resumed, first }) =>
+        this.#drive(run, begun, { first, resumed, onEnd: () => {}, isForeign: true }),
+    })
     const store = this.#store
     this.#workers =
       store &&
@@ -118,9 +126,19 @@ export class Runs {
       this.#enqueue(run, onEnd)
       return this.#followQueued(run)
     }
-    const { loop, events } = this.#execute(run, accepted, onEnd)
+    const { loop, events } = this.#execute(run, accepted, { first: [startEvent(this.#host, run, 1)], onEnd })
     this.#executed.set(run.runId, { runId: run.runId, key: run.key, loop })
-    return events()
+    return this.#whole(run, loop, events())
+  }
+
+  /** The events of a run to its end, also when another attempt continues it. */
+  async *#whole(run: PreparedRun, loop: RunLoop, own: EventLists): EventLists {
+    let afterSeq = 0
+    for await (const events of own) {
+      afterSeq = events.at(-1)?.seq ?? afterSeq
+      yield events
+    }
+    if (loop.isLeft && !this.#workers?.isClosing) yield* this.#followQueued(run, afterSeq)
   }
 
   /** Accepts a run that is executed here, or elsewhere, whether or not anybody follows it. */
@@ -135,7 +153,7 @@ export class Runs {
       return { runId, sessionId: known?.key.sessionId ?? key.sessionId }
     }
     if (accepted === 'queued') this.#enqueue(run, onEnd)
-    else void this.#drive(run, accepted, { lastSeq: 0, onEnd })
+    else void this.#drive(run, accepted, { first: [startEvent(this.#host, run, 1)], onEnd })
     return { runId, sessionId: key.sessionId }
   }
 
@@ -155,22 +173,37 @@ export class Runs {
   async answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void> {
     if (this.#executed.get(runId)?.loop?.answer(callId, answer)) return
     await answerStored(this.#host.store, runId, callId, answer)
+    const run = await this.#host.store.runs.findRun(runId)
+    if (run) await quietly(this.#host, runId, () => this.checkLife(run))
   }
 
-  /** Looks after a run that shows no progress: a queued one is executed, one whose process is gone is ended. */
+  /** Continues a run that no process works on, without waiting for it to be looked after. */
+  async resume(runId: string): Promise<StartedRun> {
+    const run = await this.#host.store.runs.findRun(runId)
+    if (!run) throw unknownRun(runId)
+    if (run.finished) throw hasEnded(runId)
+    if (run.state === 'queued') this.#workers?.work(run.key)
+    else if (!this.#executed.has(runId)) await this.#resumer.continue(run)
+    return { runId, sessionId: run.key.sessionId }
+  }
+
+  /**
+   * Looks after a run that shows no progress: a queued one is executed, one whose process is gone is continued, or ended.
+   * Returns whether it was ended.
+   */
   async checkLife(run: RunSummary): Promise<boolean> {
-    if (run.finished || this.#executed.has(run.runId)) return false
+    if (run.finished || this.#executed.has(run.runId) || this.#workers?.isClosing) return false
     if (run.state === 'queued') {
       this.#workers?.work(run.key)
       return false
     }
-    const isEnded = await markIfInterrupted(this.#host.store, run, this.#host)
-    if (isEnded)
-      this.#host.logger.warn('A run was marked as interrupted: its process is gone', {
-        runId: run.runId,
-        ...run.key,
-      })
-    return isEnded
+    if (run.state === 'waiting' && !(await this.#isDue(run.runId))) return false
+    return (await this.#resumer.continue(run)) === 'ended'
+  }
+
+  /** Whether a person has answered a run that waits. */
+  async #isDue(runId: string): Promise<boolean> {
+    return ((await this.#host.store.runs.signalled?.([runId])) ?? []).length > 0
   }
 
   /** Looks after every run of the app that no process works on. */
@@ -178,21 +211,22 @@ export class Runs {
     const { appName, logger } = this.#host
     try {
       const runs = (await this.#store?.runs.listUnfinished({ appName, abandoned: true })) ?? []
-      for (const run of runs) await this.checkLife(run)
+      for (const run of runs) await quietly(this.#host, run.runId, () => this.checkLife(run))
     } catch (error) {
       logger.warn('Abandoned runs could not be looked for', { error: messageOf(error) })
     }
   }
 
   /**
-   * Executes no further queued runs: they stay in the store. Runs that are executed for other processes may end, and are
-   * interrupted after a while.
+   * Executes no further queued runs: they stay in the store. Runs that are executed for other processes are handed over;
+   * where that is not possible they may end, and are interrupted after a while.
    */
   async close(): Promise<void> {
     const drained = this.#workers?.close()
     for (const { runId } of this.#waiting.values()) this.#forget(runId)
     await within(FOREIGN_STOP_MS, Promise.resolve(drained))
     const others = () => [...this.#executed.values()].filter(({ isForeign }) => isForeign)
+    for (const { loop } of others()) if (loop?.isResumable) void loop.handOver(HANDOVER_GRACE_MS)
     await within(FOREIGN_GRACE_MS, Promise.all(others().map(({ over }) => over)))
     const left = others()
     for (const { loop } of left) loop?.stop(processEnds())
@@ -210,8 +244,7 @@ export class Runs {
   #execute(
     run: PreparedRun,
     { lease, leaveSlot, opening }: BegunRun,
-    onEnd: () => void,
-    seq = 1,
+    { first, resumed, onEnd }: DriveOptions,
   ): { loop: RunLoop; events: () => EventLists } {
     const { key, runId, input } = run
     const host = this.#host
@@ -226,8 +259,7 @@ export class Runs {
       leaveSlot()
       onEnd()
     }
-    const start = startEvent(host, run, seq)
-    const loop = new RunLoop({ host, key, lease, input, start, opening, end })
+    const loop = new RunLoop({ host, key, lease, input, runId, first, resumed, opening, end })
     stopWatching = watchEnds(loop, { signals: this.#signals, key, lease, input })
     return { loop, events: () => loop.events(run.content) }
   }
@@ -245,17 +277,18 @@ export class Runs {
   async #consume(
     run: PreparedRun,
     accepted: BegunRun,
-    { lastSeq, onEnd, over, isForeign }: DriveOptions & { over: Promise<void> },
+    options: DriveOptions & { over: Promise<void> },
   ): Promise<void> {
     const { runId, key, input } = run
-    const feed = this.#follower.open(runId, key, lastSeq)
+    const { first, over, isForeign } = options
+    const feed = this.#follower.open(runId, key, (first[0]?.seq ?? 1) - 1)
     const onStored = (events: readonly RunEvent[]) => {
       feed.add(events)
       input.onStored?.(events)
     }
     try {
       const watched = { ...run, input: { ...input, onStored } }
-      const { loop, events } = this.#execute(watched, accepted, onEnd, lastSeq + 1)
+      const { loop, events } = this.#execute(watched, accepted, options)
       this.#executed.set(runId, { runId, key, loop, over, ...(isForeign ? { isForeign } : {}) })
       for await (const _events of events());
     } catch (error) {
@@ -283,10 +316,10 @@ export class Runs {
   }
 
   /** The events of a queued run, executed by whichever process. Its caller's callbacks work all the same. */
-  async *#followQueued({ runId, input }: PreparedRun): EventLists {
+  async *#followQueued({ runId, input }: PreparedRun, afterSeq = 0): EventLists {
     let isOver = false
     try {
-      for await (const events of this.#follower.follow(runId)) {
+      for await (const events of this.#follower.follow(runId, { afterSeq })) {
         if (input.onApproval && !this.#executed.has(runId))
           answerElsewhere(events, input.onApproval, this.#host)
         isOver = events.at(-1)?.type === 'run-finish'
@@ -299,14 +332,13 @@ export class Runs {
     }
   }
 
-  async #executeNext(
-    store: DurableStore,
-    next: QueuedRun,
-    held: { lease: Lease; leaveSlot: Leave },
-  ): Promise<void> {
+  /** `false` when the run has to wait for an earlier one. */
+  async #executeNext(store: DurableStore, next: QueuedRun, held: Held): Promise<boolean> {
     const { key, runId } = next
     const earlier = await store.runs.listRuns(key, { limit: CHECKED_RUNS })
-    for (const run of earlier) if (run.state === 'running') await this.#endUnder(held.lease, run)
+    const unfinished = earlier.findLast(({ state }) => state === 'running' || state === 'waiting')
+    if (unfinished?.state === 'waiting') return false
+    if (unfinished) return (await this.#resumer.takeOver(unfinished, held, true)) !== 'later'
     const waiting = this.#waiting.get(runId)
     const run = waiting?.run ?? preparedFrom(this.#host, next, this.#isOverdue(next))
     const { message } = next
@@ -319,7 +351,7 @@ export class Runs {
         events: [{ ...startEvent(this.#host, run, QUEUED_EVENTS + 1) }],
       })
     const begun = await this.#workers?.begin(begin)
-    if (!begun) return
+    if (!begun) return false
     this.#leaveQueue(runId)
     this.#seenFirst.delete(sessionName(key))
     const opening = { message, invocationId: run.invocationId, seq: begun.seq }
@@ -327,11 +359,12 @@ export class Runs {
       run,
       { ...held, opening },
       {
-        lastSeq: QUEUED_EVENTS,
+        first: [startEvent(this.#host, run, QUEUED_EVENTS + 1)],
         onEnd: waiting?.onEnd ?? (() => {}),
         isForeign: waiting === undefined,
       },
     )
+    return true
   }
 
   /** Whether a run of another process has been the first of its queue for too long. */
@@ -341,11 +374,6 @@ export class Runs {
     if (seen?.runId === runId) return Date.now() - seen.at > UNKNOWN_MODEL_MS
     this.#seenFirst.set(name, { runId, at: Date.now() })
     return false
-  }
-
-  /** Ends a run that was begun by a process that is gone; the lease of its session is held. */
-  async #endUnder(lease: Lease, run: RunSummary): Promise<void> {
-    await markIfInterrupted(this.#host.store, run, { ...this.#host, held: lease })
   }
 
   /** Runs that were accepted here and begun or stopped elsewhere: nothing is left to do for them here. */
@@ -389,6 +417,10 @@ const LISTED_RUNS = 100
 const UNKNOWN_MODEL_MS = 600_000
 /** A queued run has one event when it begins. */
 const QUEUED_EVENTS = 1
+
+function hasEnded(runId: string): AgentError {
+  return new AgentError('invalid-argument', `Run "${runId}" has ended: there is nothing to resume.`)
+}
 
 function abortedBefore(): AgentError {
   return new AgentError('aborted', 'The signal was aborted before the run was accepted. Nothing was stored.')

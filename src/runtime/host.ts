@@ -5,6 +5,7 @@ import { type AgentDefinition, buildAgent, resolveAgentModels } from '../adk/age
 import { type BaseAgent, isAgentTool, isLlmAgent, setLogger } from '../adk/sdk.js'
 import {
   contentOf,
+  eventOf,
   noteAppender,
   openingMessage,
   SessionServiceAdapter,
@@ -82,8 +83,11 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     maxRunning: options.runs?.maxRunning,
     approvalTimeoutMs: options.tools?.approvalTimeoutMs,
     tools: { ...adopted, effects: options.tools?.effects },
+    resume: options.runs?.resume,
+    maxAttempts: options.runs?.maxAttempts,
     openingMessage,
     contentOf,
+    eventOf: message => eventOf(message, rootAgent.name),
     sessionService: (gated, lease, hooks) =>
       new SessionServiceAdapter(gated, {
         rootAgentName: rootAgent.name,

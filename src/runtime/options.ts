@@ -57,6 +57,10 @@ export interface HistoryOptions {
 export interface RunsOptions {
   /** How many runs may work at once in this process; the others wait. Default: by cores and memory. */
   maxRunning?: number | undefined
+  /** Whether a run whose process is gone is continued by another process. Default true. */
+  resume?: boolean | undefined
+  /** How often a run may begin or be continued without storing anything more. Default 3. */
+  maxAttempts?: number | undefined
 }
 
 export interface RetentionOptions {
@@ -74,7 +78,7 @@ export interface ToolsOptions extends Partial<BuiltInToolOptions> {
    * tool says itself. Default: `once`, or what an MCP server says.
    */
   effects?: Readonly<Record<string, EffectOfTool>> | undefined
-  /** How long a request for approval waits before it counts as a no. Default 300,000. */
+  /** How long a request for approval waits before it counts as a no. Default: without end. */
   approvalTimeoutMs?: number | undefined
   /** Results over this are shortened for the model. Default 16,000. */
   outputLimitTokens?: number | undefined

@@ -4,11 +4,28 @@ export interface CrashableStore {
   store: SessionStore
   /** From now on nothing that was given this store can read or write, and its leases are free. */
   crash(): Promise<void>
+  /** Resolves when the process has ended. */
+  readonly over: Promise<void>
+  /** How many writes have taken effect. */
+  readonly writes: number
+}
+
+export interface CrashableOptions {
+  /** The process ends when this write has taken effect, before it is acknowledged; the first one is 1. */
+  endsAfter?: number
 }
 
 /** A store as a process sees it that may end at any moment: its calls then never return. */
-export function crashable(store: SessionStore): CrashableStore {
+export function crashable(
+  store: SessionStore,
+  { endsAfter = Infinity }: CrashableOptions = {},
+): CrashableStore {
   let isOver = false
+  let writes = 0
+  let ended = () => {}
+  const over = new Promise<void>(resolve => {
+    ended = resolve
+  })
   const leases: Lease[] = []
   const never = () => new Promise<never>(() => {})
   const call = async (target: object, method: (...args: unknown[]) => unknown, args: unknown[]) => {
@@ -16,6 +33,8 @@ export function crashable(store: SessionStore): CrashableStore {
     const result: unknown = await method.apply(target, args)
     if (isLease(result)) leases.push(result)
     if (typeof result === 'object' && result !== null && 'lease' in result) leases.push(result.lease as Lease)
+    if (WRITES.has(method.name)) writes += 1
+    if (writes >= endsAfter) await crash()
     return isOver ? never() : result
   }
   const guarded = <T extends object>(target: T): T =>
@@ -27,14 +46,31 @@ export function crashable(store: SessionStore): CrashableStore {
         return typeof value === 'object' && value !== null ? guarded(value) : value
       },
     })
+  const crash = async () => {
+    isOver = true
+    for (const lease of leases.splice(0)) await lease.release().catch(() => {})
+    ended()
+  }
   return {
     store: guarded(store),
-    crash: async () => {
-      isOver = true
-      for (const lease of leases) await lease.release().catch(() => {})
+    crash,
+    over,
+    get writes() {
+      return writes
     },
   }
 }
+
+/** What changes a run or its session. */
+const WRITES = new Set([
+  'openRun',
+  'saveStep',
+  'appendMessage',
+  'updateState',
+  'createSession',
+  'appendEvents',
+  'resumeRun',
+])
 
 function isLease(value: unknown): value is Lease {
   return typeof value === 'object' && value !== null && 'fence' in value && 'release' in value

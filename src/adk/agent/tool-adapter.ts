@@ -31,7 +31,7 @@ export interface ToolAdapterOptions {
   outputLimitTokens?: number | undefined
   /** Requests a person's approval. Without it, a tool that needs approval is refused. */
   approve?: Approve | undefined
-  /** An approval that is not answered within this time is a refusal. Default 300,000. */
+  /** An approval that is not answered within this time is a refusal. Default: it waits without end. */
   approvalTimeoutMs?: number | undefined
   /** Keeps a result that is over the limit, as JSON, and returns the name that `read_output` finds it by. */
   keepWhole?:
@@ -201,7 +201,7 @@ export class ToolAdapter extends BaseTool {
     context: CallContext,
     begin: (begun: BegunCall) => void,
   ): Promise<unknown> {
-    const { approve, approvalTimeoutMs = DEFAULT_APPROVAL_TIMEOUT_MS } = this.#options
+    const { approve, approvalTimeoutMs = Number.POSITIVE_INFINITY } = this.#options
     const refusal = await refusalOf({ tool: this.tool, args, context }, { approve, approvalTimeoutMs })
     if (refusal !== undefined) return { error: refusal }
     // The run may have been stopped while its answer was on the way.
@@ -275,7 +275,6 @@ export class ToolAdapter extends BaseTool {
 }
 
 const DEFAULT_TIMEOUT_MS = 120_000
-const DEFAULT_APPROVAL_TIMEOUT_MS = 300_000
 const DEFAULT_OUTPUT_LIMIT_TOKENS = 16_000
 const TIMED_OUT = Symbol('timed out')
 

@@ -317,9 +317,16 @@ export function openingMessage(content: Content): { message: Message; invocation
 
 /** A stored message as ADK takes it from a user. */
 export function contentOf(message: Message): Content {
-  const [event] = messagesToEvents([message])
-  invariant(event?.content, 'the message of a run has content')
-  return event.content
+  const { content } = eventOf(message)
+  invariant(content, 'the message of a run has content')
+  return content
+}
+
+/** The event that a message was stored for. */
+export function eventOf(message: Message, rootAgentName?: string): Event {
+  const [event] = messagesToEvents([message], rootAgentName === undefined ? {} : { rootAgentName })
+  invariant(event, 'a stored message is an event')
+  return event
 }
 
 /** ADK's own reading of its two filters; a cut that separates a pair is repaired by the view. */

@@ -1,0 +1,162 @@
+/** How a run is continued: what is loaded for it, what its next attempt begins with, and when it is given up. */
+import { messageOf } from '../errors.js'
+import type { RunSummary } from '../session/run-store.js'
+import type { Lease } from '../session/session-store.js'
+import { freeLease, markIfInterrupted } from './interrupted-runs.js'
+import { loadResumed, type ResumedRun } from './resumed-run.js'
+import { type BegunRun, type Leave, once, type RunSlots } from './run-admission.js'
+import type { RunEvent, RunEventBody } from './run-event.js'
+import type { RunHost } from './run-host.js'
+import { type PreparedRun, preparedFrom } from './run-opening.js'
+
+/** A run that is to be continued. */
+export interface Resumption {
+  run: PreparedRun
+  begun: BegunRun
+  resumed: ResumedRun
+  /** The first events of the attempt; they are stored. */
+  first: readonly RunEvent[]
+}
+
+interface ResumerParts {
+  host: RunHost
+  slots: RunSlots
+  /** Executes a run that was taken over. Resolves when this process is done with it. */
+  drive(resumption: Resumption): Promise<void>
+}
+
+/** What happened to a run that no process worked on. `later`: nothing yet. */
+export type Continued = 'resumed' | 'ended' | 'later'
+
+/** The lease of a session and a place among the running runs. */
+export interface Held {
+  lease: Lease
+  leaveSlot: Leave
+}
+
+/** Takes over runs whose process is gone, and those that were given back. */
+export class RunResumer {
+  readonly #parts: ResumerParts
+  /** The runs that are being taken over. */
+  readonly #taking = new Set<string>()
+
+  constructor(parts: ResumerParts) {
+    this.#parts = parts
+  }
+
+  /** Continues a run if its session is free, or ends it if it cannot be continued. */
+  async continue(run: RunSummary): Promise<Continued> {
+    const { host, slots } = this.#parts
+    if (this.#taking.has(run.runId)) return 'later'
+    this.#taking.add(run.runId)
+    try {
+      const leaveSlot = slots.tryEnter()
+      if (!leaveSlot) return 'later'
+      const lease = await freeLease(host.store, run).catch(error => {
+        leaveSlot()
+        throw error
+      })
+      if (lease) return await this.takeOver(run, { lease, leaveSlot: once(leaveSlot) })
+      leaveSlot()
+      // Its process works on it, or it was left behind by the later run that is active.
+      return (await this.#end(run)) ? 'ended' : 'later'
+    } finally {
+      this.#taking.delete(run.runId)
+    }
+  }
+
+  /**
+   * Continues a run under the lease of its session, or ends it. The lease and the place are released in the end; with
+   * `isAwaited`, that is before this resolves.
+   */
+  async takeOver(given: RunSummary, held: Held, isAwaited = false): Promise<Continued> {
+    const { host, drive } = this.#parts
+    const { lease, leaveSlot } = held
+    let work: Promise<void> | undefined
+    try {
+      const run = await host.store.runs.findRun(given.runId)
+      if (!run || run.finished) return 'ended'
+      const prepared = await prepareResume(host, run)
+      if (typeof prepared === 'string') return (await this.#end(run, lease, prepared)) ? 'ended' : 'later'
+      const { key, runId } = run
+      const events = prepared.first.map(event => ({ ...event }))
+      const begun = await host.store.runs.resumeRun?.({ key, runId, fence: lease.fence, events })
+      if (!begun) return 'ended'
+      host.logger.info('A run is resumed', { runId, ...key, attempt: begun.attempt })
+      const { opening } = prepared.resumed
+      work = drive({ ...prepared, begun: { lease, leaveSlot, opening } })
+    } finally {
+      if (!work) {
+        await lease.release().catch(() => {})
+        leaveSlot()
+      }
+    }
+    if (isAwaited) await work
+    return 'resumed'
+  }
+
+  async #end(run: RunSummary, held?: Lease, reason?: string): Promise<boolean> {
+    const { host } = this.#parts
+    const isEnded = await markIfInterrupted(host.store, run, { ...host, held, reason })
+    if (isEnded)
+      host.logger.warn('A run was marked as interrupted: its process is gone', {
+        runId: run.runId,
+        ...run.key,
+      })
+    return isEnded
+  }
+}
+
+/** What a run is continued with, or why it is not: the reason is empty when there is none but its process. */
+async function prepareResume(
+  host: RunHost,
+  run: RunSummary,
+): Promise<Pick<Resumption, 'run' | 'resumed' | 'first'> | string> {
+  const { runs } = host.store
+  if (host.resume === false || !runs.resumeRun) return ''
+  const resumable = await runs.readResumable?.(run.runId)
+  if (!resumable) return ''
+  const isCrash = resumable.state === 'running'
+  const { maxAttempts = MAX_ATTEMPTS } = host
+  if (isCrash && resumable.attempt >= maxAttempts)
+    return `Its process ended ${resumable.attempt} times before the run stored anything more.`
+  const { input, message } = resumable
+  const queued = { key: run.key, runId: run.runId, message, input, queuedAt: run.startedAt }
+  const prepared = preparedFrom(host, queued, false)
+  const resumed = await loadResumed(host, run, resumable)
+  const attempt = isCrash ? resumable.attempt + 1 : resumable.attempt
+  const first = firstEvents(run, resumed, attempt)
+  return { run: { ...prepared, content: resumed.content }, resumed, first }
+}
+
+const MAX_ATTEMPTS = 3
+
+function firstEvents(
+  { runId, key, lastSeq }: RunSummary,
+  { replayedSteps, progress }: ResumedRun,
+  attempt: number,
+): RunEvent[] {
+  const restarts = [...progress.open.keys()].map(
+    (author): RunEventBody => ({ type: 'step-restart', step: progress.step + 1, author }),
+  )
+  const bodies: RunEventBody[] = [{ type: 'run-resumed', attempt, replayedSteps }, ...restarts]
+  return bodies.map((body, index) => ({
+    ...body,
+    sessionId: key.sessionId,
+    runId,
+    seq: lastSeq + 1 + index,
+  }))
+}
+
+/** For callers that look after runs from time to time: a failure is logged, and the run is looked after again. */
+export async function quietly(
+  { logger }: Pick<RunHost, 'logger'>,
+  runId: string,
+  work: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    logger.warn('A run could not be continued', { runId, error: messageOf(error) })
+  }
+}

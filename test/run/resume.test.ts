@@ -1,0 +1,312 @@
+// A run is cut off after each of its writes and continued by another runtime: its history is that of an uninterrupted run.
+import { AgentTool, FunctionTool, LlmAgent, LoopAgent, ParallelAgent, SequentialAgent } from '@google/adk'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
+import type { GenerateRequest } from '../../src/provider/provider.js'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
+import type { StoredMessage } from '../../src/session/message.js'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { openStore } from '../../src/store/open-store.js'
+import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
+import { defineTool } from '../../src/tool.js'
+import { type CrashableStore, crashable } from '../support/crashable-store.js'
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
+const RUN = '00000000-0000-4000-8000-000000000001'
+
+/** Agents of one attempt, and what their tools have done over all attempts. */
+interface World {
+  effects: string[]
+  asked: string[]
+}
+
+interface Scenario {
+  agent(world: World): LlmAgent | SequentialAgent | LoopAgent | ParallelAgent
+  script(request: GenerateRequest): ScriptStep
+}
+
+/** How many results of tools a request holds. */
+function results(request: GenerateRequest): string[] {
+  return request.messages.flatMap(({ parts }) =>
+    parts.flatMap(part => (part.type === 'tool-result' ? [part.name] : [])),
+  )
+}
+
+/** The agent that asks: ADK names it in the system instruction. */
+function agentOf(request: GenerateRequest): string {
+  const parts = request.messages.find(({ role }) => role === 'system')?.parts ?? []
+  const text = parts.map(part => (part.type === 'text' ? part.text : '')).join(' ')
+  return /internal name is "(\w+)"/.exec(text)?.[1] ?? ''
+}
+
+function once(world: World, name: string) {
+  return new ToolAdapter(
+    defineTool({
+      name,
+      description: name,
+      parameters: z.object({}),
+      effect: 'once',
+      execute: (_args, { state }) => {
+        world.effects.push(name)
+        state.set(`did_${name}`, true)
+        return { done: `${name} ${world.effects.filter(each => each === name).length}` }
+      },
+    }),
+  )
+}
+
+const call = (...names: string[]): ScriptStep => ({
+  text: `I call ${names.join(' and ')}.`,
+  toolCalls: names.map((name, index) => ({ name, id: `${name}-${index}`, args: {} })),
+  usage: { inputTokens: 10, outputTokens: 2 },
+})
+const say = (text: string): ScriptStep => ({ text, usage: { inputTokens: 10, outputTokens: 3 } })
+
+const oneAgent: Scenario = {
+  agent: world =>
+    new LlmAgent({
+      name: 'root',
+      model: 'play/m',
+      instruction: 'root {did_pay?}',
+      tools: [once(world, 'pay'), once(world, 'send'), once(world, 'log')],
+    }),
+  script: request => {
+    const done = results(request)
+    if (done.length === 0) return call('pay')
+    if (done.length === 1) return call('send', 'log')
+    return say('All is done.')
+  },
+}
+
+const transfer: Scenario = {
+  agent: world => {
+    const helper = new LlmAgent({
+      name: 'helper',
+      model: 'play/m',
+      instruction: 'helper',
+      tools: [once(world, 'pay')],
+    })
+    return new LlmAgent({ name: 'root', model: 'play/m', instruction: 'root', subAgents: [helper] })
+  },
+  script: request => {
+    if (agentOf(request) === 'helper')
+      return results(request).includes('pay') ? say('Paid by the helper.') : call('pay')
+    return {
+      toolCalls: [{ name: 'transfer_to_agent', id: 't', args: { agentName: 'helper' } }],
+      usage: { inputTokens: 1, outputTokens: 1 },
+    }
+  },
+}
+
+const nested: Scenario = {
+  agent: world => {
+    const inner = new LlmAgent({
+      name: 'inner',
+      model: 'play/m',
+      instruction: 'inner',
+      tools: [once(world, 'pay')],
+    })
+    const adk = new FunctionTool({
+      name: 'stamp',
+      description: 'stamp',
+      parameters: z.object({}),
+      execute: async (_args, context) => {
+        world.effects.push('stamp')
+        context?.state.set('stamped', true)
+        return { stamped: true }
+      },
+    })
+    return new LlmAgent({
+      name: 'root',
+      model: 'play/m',
+      instruction: 'root',
+      tools: [new AgentTool({ agent: inner }), adk],
+    })
+  },
+  script: request => {
+    const done = results(request)
+    if (agentOf(request) === 'inner') return done.includes('pay') ? say('Inner has paid.') : call('pay')
+    if (!done.includes('inner'))
+      return { toolCalls: [{ name: 'inner', id: 'i', args: { request: 'Pay.' } }], usage: { inputTokens: 1 } }
+    return done.includes('stamp') ? say('Stamped.') : call('stamp')
+  },
+}
+
+const workflow: Scenario = {
+  agent: world => {
+    const worker = (name: string) =>
+      new LlmAgent({
+        name,
+        model: 'play/m',
+        instruction: `worker ${name}`,
+        outputKey: `${name}_out`,
+        tools: [once(world, `tool_${name}`)],
+      })
+    const both = new ParallelAgent({ name: 'both', subAgents: [worker('left'), worker('right')] })
+    const merger = new LlmAgent({
+      name: 'merger',
+      model: 'play/m',
+      instruction: 'merger {left_out} {right_out}',
+    })
+    return new SequentialAgent({ name: 'root', subAgents: [both, merger] })
+  },
+  script: request => {
+    const name = agentOf(request)
+    if (name === 'merger') return say('Merged.')
+    return results(request).includes(`tool_${name}`) ? say(`${name} is done`) : call(`tool_${name}`)
+  },
+}
+
+const loop: Scenario = {
+  agent: world => {
+    const exit = new FunctionTool({
+      name: 'exit',
+      description: 'exit',
+      parameters: z.object({}),
+      execute: async (_args, context) => {
+        world.effects.push('exit')
+        if (context) context.actions.escalate = true
+        return {}
+      },
+    })
+    const writer = new LlmAgent({
+      name: 'writer',
+      model: 'play/m',
+      instruction: 'writer',
+      tools: [once(world, 'write')],
+    })
+    const critic = new LlmAgent({ name: 'critic', model: 'play/m', instruction: 'critic', tools: [exit] })
+    return new LoopAgent({ name: 'root', subAgents: [writer, critic], maxIterations: 3 })
+  },
+  script: request => {
+    const text = JSON.stringify(request.messages)
+    const drafts = new Set(text.match(/Draft \d/g) ?? []).size
+    const written = new Set(text.match(/write \d/g) ?? []).size
+    if (agentOf(request) === 'writer') return written > drafts ? say(`Draft ${drafts + 1}`) : call('write')
+    if (results(request).includes('exit')) return say('Good.')
+    return drafts < 2 ? say('Again.') : call('exit')
+  },
+}
+
+async function attempt(scenario: Scenario, store: SessionStore, world: World): Promise<Runtime> {
+  const provider = new ScriptedProvider(
+    request => {
+      const step = scenario.script(request)
+      world.asked.push(JSON.stringify(step))
+      return step
+    },
+    { id: 'play' },
+  )
+  const runtime = await createRuntime({
+    store,
+    providers: { play: provider },
+    rootAgent: scenario.agent(world),
+    runs: { maxAttempts: 100 },
+  })
+  return runtime
+}
+
+/** Messages without ids and times; parallel branches in one order. */
+function shown(messages: readonly StoredMessage[]): object[] {
+  const plain = messages.map(({ role, author, branch, content, toolCalls, extra }) => ({
+    role,
+    author,
+    branch: branch ?? '',
+    content,
+    calls: toolCalls?.map(({ id, name, input, output }) => ({ id, name, input, output })),
+    actions: extra?.actions,
+  }))
+  const branches = [...new Set(plain.map(({ branch }) => branch))].sort()
+  return branches.flatMap(branch => plain.filter(each => each.branch === branch))
+}
+
+async function historyOf(store: SessionStore): Promise<object[]> {
+  const nestedKey = { ...KEY, appName: 'lango/inner' }
+  const own = await store.readMessages(KEY)
+  const inner = (await store.describeSession(nestedKey)) ? await store.readMessages(nestedKey) : []
+  const session = await store.loadSession(KEY)
+  return [...shown(own), ...shown(inner), { state: session?.state }]
+}
+
+async function finished(runtime: Runtime): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  for await (const event of runtime.follow(RUN)) events.push(event)
+  return events
+}
+
+function checkEvents(events: readonly RunEvent[]): void {
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1))
+  expect(events.filter(({ type }) => type === 'run-finish')).toHaveLength(1)
+}
+
+function reported(events: readonly RunEvent[]): string[] {
+  const kinds = ['tool-call', 'tool-result', 'agent-transfer', 'run-finish']
+  return events
+    .filter(({ type }) => kinds.includes(type))
+    .map(event => {
+      const { seq, durationMs, usage, ...rest } = event as RunEvent & { durationMs?: number; usage?: object }
+      return JSON.stringify(rest)
+    })
+    .sort()
+}
+
+/** The run without an interruption. */
+async function whole(scenario: Scenario) {
+  const store = await openStore('memory:')
+  const world: World = { effects: [], asked: [] }
+  const watched = crashable(store)
+  const runtime = await attempt(scenario, watched.store, world)
+  await runtime.start({ sessionId: 's', runId: RUN, text: 'Go.', stateDelta: { given: 1 } })
+  const events = await finished(runtime)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+  await runtime.close()
+  return { history: await historyOf(store), events, world, writes: watched.writes }
+}
+
+/** Runs until the process ends after that write. */
+async function cut(
+  scenario: Scenario,
+  store: SessionStore,
+  world: World,
+  endsAfter: number,
+): Promise<CrashableStore> {
+  const process = crashable(store, { endsAfter })
+  const runtime = await attempt(scenario, process.store, world)
+  const over = process.over
+  void runtime.start({ sessionId: 's', runId: RUN, text: 'Go.', stateDelta: { given: 1 } }).catch(() => {})
+  await over
+  return process
+}
+
+describe.each(Object.entries({ oneAgent, transfer, nested, workflow, loop }))('%s', (_name, scenario) => {
+  test('is continued after each of its writes', async () => {
+    const reference = await whole(scenario)
+    expect(reference.writes).toBeGreaterThan(4)
+    for (let endsAfter = 1; endsAfter < reference.writes; endsAfter++) {
+      const store = await openStore('memory:')
+      const world: World = { effects: [], asked: [] }
+      await cut(scenario, store, world, endsAfter)
+      const runtime = await attempt(scenario, store, world)
+      await runtime.ready()
+      const events = await finished(runtime)
+      await runtime.close()
+      const unknown = events.filter(({ type }) => type === 'tool-unknown')
+      expect(
+        events.map(({ type }) => type),
+        `cut after write ${endsAfter}`,
+      ).toContain('run-resumed')
+      checkEvents(events)
+      expect([...world.effects].sort(), `cut after write ${endsAfter}`).toEqual(
+        [...new Set(world.effects)].length === world.effects.length || _name === 'loop'
+          ? [...world.effects].sort()
+          : [],
+      )
+      if (unknown.length > 0) continue
+      expect(await historyOf(store), `cut after write ${endsAfter}`).toEqual(reference.history)
+      expect(reported(events), `cut after write ${endsAfter}`).toEqual(reported(reference.events))
+    }
+    onTestFinished(() => {})
+  })
+})
