@@ -74,7 +74,8 @@ export class LeaseHolder {
       if (opened !== undefined) return opened
       if (this.#closed) throw closedWhileWaiting(key)
       const leftMs = deadline - performance.now()
-      if (leftMs <= 0) throw busy(key, waitMs, 'Queued runs come first in')
+      if (leftMs <= 0)
+        throw busy(key, waitMs, 'A run that waits for a person, or in the queue, comes first in')
       await this.#pause(Math.min(pauseMs, leftMs), signal)
     }
   }

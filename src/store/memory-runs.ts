@@ -16,14 +16,17 @@ import type {
 import type { EraseCounts, UserKey } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import type { OpeningAttempt } from './hold-lease.js'
-import { type JournalRow, readEntry } from './journal.js'
+import type { JournalRow } from './journal.js'
 import {
   clone,
   inputOf,
+  isBegun,
   type MemoryRun,
   type MemorySession,
+  newestOf,
   newRun,
-  pruneMap,
+  pruneRun,
+  resumableOf,
   runSummary,
   settled,
   storeProgress,
@@ -183,13 +186,7 @@ export class MemoryRuns implements RunStore {
   async readResumable(runId: string): Promise<ResumableRun | undefined> {
     this.#host.assertOpen()
     const run = this.#runs.get(runId)
-    const { state, key, questionSeq = 0 } = run ?? {}
-    const message = key && this.#host.sessionOf(key)?.messages[questionSeq - 1]
-    if (!run || !message || (state !== 'waiting' && state !== 'running' && state !== 'handover'))
-      return undefined
-    const { input } = inputOf(run)
-    const journal = Array.from(run.journal.values(), ({ json, seq }) => readEntry(json, seq))
-    return input && { input, message: clone(message), journal, state, attempt: run.attempt }
+    return run?.key && resumableOf(run, this.#host.sessionOf(run.key))
   }
 
   async resumeRun({ key, runId, fence, events }: RunResume): Promise<{ attempt: number } | undefined> {
@@ -200,7 +197,7 @@ export class MemoryRuns implements RunStore {
     const isCrash = run.state === 'running'
     this.storeEvents(key, runId, events)
     if (isCrash) run.attempt += 1
-    if (!hasEnded(run)) run.state = 'running'
+    if (this.#unfinished.get(keyText(key))?.has(runId)) run.state = 'running'
     return { attempt: run.attempt }
   }
 
@@ -342,22 +339,15 @@ export class MemoryRuns implements RunStore {
     this.#host.assertOpen()
     const pruned = { events: 0, requests: 0, signals: 0 }
     for (const [runId, run] of this.#runs) {
-      // A run that waits for a person needs its events when it is continued.
-      if (run.state === 'waiting' || run.state === 'handover') continue
-      pruned.events += pruneMap(run.events, before)
-      pruned.requests += pruneMap(run.requests, before)
-      const left = run.signals.filter(({ storedAt }) => storedAt >= before)
-      pruned.signals += run.signals.length - left.length
-      run.signals = left
-      if (run.state !== undefined && run.state !== 'finished') continue
+      if (!pruneRun(run, before, pruned)) continue
       if (run.events.size === 0) this.#forgetResults(runId, run, before)
-      if (run.events.size + run.requests.size + left.length === 0) this.#runs.delete(runId)
+      if (run.events.size + run.requests.size + run.signals.length === 0) this.#runs.delete(runId)
     }
     return pruned
   }
 
   /** Deletes everything about the runs of one session, or of all sessions of a user. */
-  deleteRunsOf({ appName, userId, sessionId }: UserKey & { sessionId?: string }): Pick<EraseCounts, RunKind> {
+  deleteRunsOf({ appName, userId, sessionId }: UserKey & { sessionId?: string }): Partial<EraseCounts> {
     const now = Date.now()
     const gone = { runs: 0, events: 0, requests: 0, signals: 0, journal: 0 }
     for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
@@ -379,12 +369,7 @@ export class MemoryRuns implements RunStore {
 
   /** The newest time before a moment at which an event was stored. */
   newestBefore(moment: number): number | undefined {
-    let newest: number | undefined
-    for (const { events } of this.#runs.values()) {
-      for (const { storedAt } of events.values())
-        if (storedAt < moment && storedAt > (newest ?? -1)) newest = storedAt
-    }
-    return newest
+    return newestOf(this.#runs.values(), moment)
   }
 
   /** The rows stay: the ordinals of later calls depend on them. */
@@ -411,15 +396,4 @@ export class MemoryRuns implements RunStore {
     this.#runs.set(runId, run)
     return run
   }
-}
-
-type RunKind = 'runs' | 'events' | 'requests' | 'signals' | 'journal'
-
-function hasEnded({ state }: MemoryRun): boolean {
-  return state === 'finished'
-}
-
-/** Whether a process executes the run, or should continue it at once. */
-function isBegun({ state }: Pick<MemoryRun, 'state'>): boolean {
-  return state === 'running' || state === 'handover'
 }

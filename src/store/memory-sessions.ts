@@ -3,6 +3,7 @@ import { copyJsonData } from '../base/json.js'
 import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
+  ResumableRun,
   RunInputRecord,
   RunState,
   RunStep,
@@ -15,7 +16,7 @@ import type {
 import type { CalibrationStore, EraseCounts, LoadOptions, SessionSummary } from '../session/session-store.js'
 import { countMessageTokens } from '../session/tokens.js'
 import { storableJson } from './check-input.js'
-import type { JournalRow } from './journal.js'
+import { type JournalRow, readEntry } from './journal.js'
 import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
 import { hasResult } from './sql-calls.js'
 import { finishOf } from './sql-runs.js'
@@ -215,7 +216,7 @@ export function settled<Call extends { runId: string; status: ToolCallStatus }>(
 }
 
 /** JSON text with the time at which it was stored. */
-export interface Kept {
+interface Kept {
   json: string
   storedAt: number
 }
@@ -271,10 +272,35 @@ export function inputOf({ input }: MemoryRun): KeptInput {
   return input === undefined ? {} : (JSON.parse(input) as KeptInput)
 }
 
-export function pruneMap(kept: Map<number, Kept>, before: number): number {
+function pruneMap(kept: Map<number, Kept>, before: number): number {
   const old = [...kept].filter(([, { storedAt }]) => storedAt < before)
   for (const [number] of old) kept.delete(number)
   return old.length
+}
+
+/** Deletes what is older; `false` when the run has not ended. A paused one needs its events when it is continued. */
+export function pruneRun(
+  run: MemoryRun,
+  before: number,
+  pruned: { events: number; requests: number; signals: number },
+): boolean {
+  if (run.state === 'waiting' || run.state === 'handover') return false
+  pruned.events += pruneMap(run.events, before)
+  pruned.requests += pruneMap(run.requests, before)
+  const left = run.signals.filter(({ storedAt }) => storedAt >= before)
+  pruned.signals += run.signals.length - left.length
+  run.signals = left
+  return run.state === undefined || run.state === 'finished'
+}
+
+export function resumableOf(run: MemoryRun, session: MemorySession | undefined): ResumableRun | undefined {
+  const { state, attempt, questionSeq = 0 } = run
+  const message = session?.messages[questionSeq - 1]
+  const { input } = inputOf(run)
+  if (!message || !input) return undefined
+  if (state !== 'waiting' && state !== 'running' && state !== 'handover') return undefined
+  const journal = Array.from(run.journal.values(), ({ json, seq }) => readEntry(json, seq))
+  return { input, message: clone(message), journal, state, attempt }
 }
 
 export function runSummary(runId: string, run: MemoryRun, key: SessionKey, place: number): RunSummary {
@@ -320,4 +346,18 @@ export function storeIn(
   state.apply(session, delta)
   session.updatedAt = Date.now()
   return { seq }
+}
+
+/** Whether a process executes the run, or should continue it at once. */
+export function isBegun({ state }: Pick<MemoryRun, 'state'>): boolean {
+  return state === 'running' || state === 'handover'
+}
+
+/** The newest time before a moment at which an event of these runs was stored. */
+export function newestOf(runs: Iterable<MemoryRun>, moment: number): number | undefined {
+  let newest: number | undefined
+  for (const { events } of runs)
+    for (const { storedAt } of events.values())
+      if (storedAt < moment && storedAt > (newest ?? -1)) newest = storedAt
+  return newest
 }

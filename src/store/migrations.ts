@@ -55,6 +55,7 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   titlesAndRuns,
   leaseTimes,
   queuedRunsAndCalls,
+  resumableRuns,
 ]
 
 /** The newest schema version that this release supports. */
@@ -232,5 +233,21 @@ function queuedRunsAndCalls({ integer, roomForUpdates }: Dialect): readonly stri
       PRIMARY KEY (run_id, call_key, session_pk)
     )${roomForUpdates}`,
     'CREATE INDEX lango_tool_calls_equal ON lango_tool_calls (session_pk, digest, number)',
+  ]
+}
+
+/**
+ * Runs are resumed: what ADK appended is kept until they end, with the number of attempts. Calls keep what else their tools
+ * requested. A ticket names the process that took it, so that the lease of one that was killed is free at once.
+ */
+function resumableRuns({ identity, integer }: Dialect): readonly string[] {
+  return [
+    `CREATE TABLE lango_run_journal (
+      place ${identity}, run_id TEXT NOT NULL, entry_key TEXT NOT NULL, seq ${integer}, entry TEXT NOT NULL,
+      UNIQUE (run_id, entry_key)
+    )`,
+    `ALTER TABLE lango_runs ADD COLUMN attempt ${integer}`,
+    'ALTER TABLE lango_tool_calls ADD COLUMN actions TEXT',
+    'ALTER TABLE lango_leases ADD COLUMN holder TEXT',
   ]
 }

@@ -22,6 +22,8 @@ import { leaseLost, sessionBusy, sessionNotFound } from './store-errors.js'
 
 export interface Append {
   key: SessionKey
+  /** The session of the lease, when the message goes to one that is nested in it. */
+  leaseOf?: SessionKey | undefined
   row: MessageRow
   changes: readonly StateChange[]
   fence: number | undefined
@@ -32,6 +34,9 @@ export interface BulkAppend extends Omit<Append, 'row'> {
   rows: readonly MessageRow[]
 }
 
+/** A change of state alone. */
+export type StateUpdate = Omit<Append, 'row'>
+
 export interface AppendSql {
   /** The whole append, replacing included. */
   appendTask(append: Append): Task<number>
@@ -40,17 +45,18 @@ export interface AppendSql {
   /** The append of a new message without state, in one statement; no row means that something forbids it. */
   appendStatement(append: Append): Statement
   /** Locks a session for writing and checks that the caller may write. */
-  lockTask(key: SessionKey, fence: number | undefined): Task<Row>
-  updateStateTask(key: SessionKey, changes: readonly StateChange[], fence: number | undefined): Task<void>
+  lockTask(key: SessionKey, fence: number | undefined, leaseOf?: SessionKey): Task<Row>
+  updateStateTask(change: StateUpdate): Task<void>
 }
 
 export function appendSql(dialect: Dialect): AppendSql {
   const texts = appendTexts(dialect)
 
-  const lockTask = (key: SessionKey, fence: number | undefined) => lockSession(texts, key, fence)
+  const lockTask = (key: SessionKey, fence: number | undefined, leaseOf = key) =>
+    lockSession(texts, key, fence, leaseOf)
 
-  function* appendTask({ key, row, changes, fence }: Append): Task<number> {
-    const session = yield* lockTask(key, fence)
+  function* appendTask({ key, row, changes, fence, leaseOf }: Append): Task<number> {
+    const session = yield* lockTask(key, fence, leaseOf)
     const pk = numberIn(session, 'pk')
     const [same] = row.eventId === null ? [] : yield sql(texts.findEvent, pk, row.eventId)
     const seq = same === undefined ? numberIn(session, 'message_count') + 1 : numberIn(same, 'seq')
@@ -86,12 +92,8 @@ export function appendSql(dialect: Dialect): AppendSql {
     return seqs
   }
 
-  function* updateStateTask(
-    key: SessionKey,
-    changes: readonly StateChange[],
-    fence: number | undefined,
-  ): Task<void> {
-    const pk = numberIn(yield* lockTask(key, fence), 'pk')
+  function* updateStateTask({ key, changes, fence, leaseOf }: StateUpdate): Task<void> {
+    const pk = numberIn(yield* lockTask(key, fence, leaseOf), 'pk')
     yield* applyState(key, pk, changes)
     yield sql(texts.touch, pk)
   }
@@ -114,13 +116,19 @@ export function appendSql(dialect: Dialect): AppendSql {
  * With a fence the ticket is locked before the session, as in deleting a session. Without one the session comes
  * first: a lease that is taken meanwhile is then either visible, or granted after this write.
  */
-function* lockSession(texts: AppendTexts, key: SessionKey, fence: number | undefined): Task<Row> {
+function* lockSession(
+  texts: AppendTexts,
+  key: SessionKey,
+  fence: number | undefined,
+  leaseOf: SessionKey,
+): Task<Row> {
   const names = [key.appName, key.userId, key.sessionId]
-  const own = fence === undefined ? [] : yield sql(texts.ownTicket, fence, ...names)
+  const { appName, userId, sessionId } = leaseOf
+  const own = fence === undefined ? [] : yield sql(texts.ownTicket, fence, appName, userId, sessionId)
   const [session] = yield sql(texts.lockSession, ...names)
   if (session === undefined) throw sessionNotFound(key)
   if (fence === undefined && (yield* isTaken(texts, names))) throw sessionBusy(key)
-  if (fence !== undefined && own.length === 0) throw leaseLost(key, fence)
+  if (fence !== undefined && own.length === 0) throw leaseLost(leaseOf, fence)
   return session
 }
 

@@ -29,6 +29,7 @@ export interface CallRow {
   status: ToolCallChange['status']
   attempt: number
   result: string | null
+  actions: string | null
   answer: string | null
   /** Replaces the ordinal of a call that is stored. */
   moved: number | null
@@ -37,13 +38,14 @@ export interface CallRow {
 }
 
 export function callRows({ runId: own, calls = [] }: RunStep): CallRow[] {
-  return calls.map(({ id, status, call, result, answer, ordinal, runId = own }) => ({
+  return calls.map(({ id, status, call, result, actions, answer, ordinal, runId = own }) => ({
     id,
     runId,
     callKey: indexedId(id),
     status,
     attempt: status === 'started' ? 1 : 0,
     result: hasResult(status) && result !== undefined ? storableJson('result', result) : null,
+    actions: hasResult(status) && actions !== undefined ? storableJson('actions', actions) : null,
     answer: answer ?? null,
     moved: ordinal ?? null,
     // A call is added to the run of the step only.
@@ -66,30 +68,34 @@ export function hasResult(status: ToolCallChange['status']): boolean {
   return status === 'done' || status === 'failed'
 }
 
-/** Applies changes in order; `session` is locked. */
+/**
+ * Applies changes in order; `session` is locked. An attempt is counted unless the last event of the step is stored: then
+ * the step is sent again, because its acknowledgement was lost.
+ */
 export function* changeCallsTask(
   { now }: Dialect,
   session: Row,
   rows: readonly CallRow[],
+  lastEvent: readonly [runId: string, seq: number],
 ): Task<ToolCallPlace[]> {
   const pk = numberIn(session, 'pk')
   const before = numberIn(session, 'call_count')
   for (const [index, row] of rows.entries()) {
-    const { runId, callKey, status, attempt, result, answer, moved, facts } = row
+    const { runId, callKey, status, attempt, result, actions, answer, moved, facts } = row
     const changed = facts
       ? yield sql(
           `INSERT INTO lango_tool_calls (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
             (SELECT count(*) FROM lango_tool_calls WHERE session_pk = ? AND digest = ? AND status <> 'unknown'),
-            ?, ?, ?, ?, ${now}) ${orChange(now)} RETURNING ordinal`,
+            ${UNLESS_STORED}, ?, ?, ?, ?, ${now}) ${orChange(now)} RETURNING ordinal`,
           ...[pk, runId, callKey, before + index + 1, ...facts, pk, facts[4]],
-          ...[attempt, status, result, answer],
+          ...[attempt, ...lastEvent, status, result, actions, answer],
         )
       : yield sql(
           `UPDATE lango_tool_calls SET ${changes('c', now)}, ${MOVED} FROM (SELECT CAST(? AS TEXT) AS status,
-              CAST(? AS INTEGER) AS attempt, CAST(? AS TEXT) AS result, CAST(? AS TEXT) AS answer,
+              ${UNLESS_STORED} AS attempt, CAST(? AS TEXT) AS result, CAST(? AS TEXT) AS actions, CAST(? AS TEXT) AS answer,
               CAST(? AS INTEGER) AS moved) AS c
             WHERE run_id = ? AND call_key = ? AND session_pk = ? RETURNING ordinal`,
-          ...[status, attempt, result, answer, moved, runId, callKey, pk],
+          ...[status, attempt, ...lastEvent, result, actions, answer, moved, runId, callKey, pk],
         )
     if (changed.length === 0) throw callWithoutFacts(runId, row.id)
   }
@@ -117,16 +123,16 @@ export type NamedQuery = readonly [name: string, text: string, ...parameters: Sq
 /** The changes as a table, and the condition under which they can be applied. For PostgreSQL. */
 export function callConditions(key: SessionKey, rows: readonly CallRow[]): NamedQuery[] {
   const list = JSON.stringify(
-    rows.map(({ runId, callKey, status, attempt, result, answer, moved, facts = [] }) => [
-      ...[runId, callKey, status, attempt, result, answer, moved],
+    rows.map(({ runId, callKey, status, attempt, result, actions, answer, moved, facts = [] }) => [
+      ...[runId, callKey, status, attempt, result, actions, answer, moved],
       ...facts,
     ]),
   )
   const changed: NamedQuery = [
     'changed AS MATERIALIZED',
     `SELECT c ->> 0 AS run_id, c ->> 1 AS call_key, c ->> 2 AS status, CAST(c ->> 3 AS BIGINT) AS attempt,
-        c ->> 4 AS result, c ->> 5 AS answer, CAST(c ->> 6 AS BIGINT) AS moved, c ->> 7 AS id, c ->> 8 AS call_id, c ->> 9 AS tool,
-        c ->> 10 AS effect, c ->> 11 AS digest, c ->> 12 AS args, place
+        c ->> 4 AS result, c ->> 5 AS actions, c ->> 6 AS answer, CAST(c ->> 7 AS BIGINT) AS moved, c ->> 8 AS id,
+        c ->> 9 AS call_id, c ->> 10 AS tool, c ->> 11 AS effect, c ->> 12 AS digest, c ->> 13 AS args, place
       FROM json_array_elements(CAST(? AS json)) WITH ORDINALITY AS each (c, place)`,
     list,
   ]
@@ -168,7 +174,7 @@ export function callQuery({ now }: Dialect, key: SessionKey, rows: readonly Call
           AND t.status <> 'unknown') + (SELECT count(*) FROM changed e WHERE e.place < c.place AND e.digest = c.digest
           AND NOT EXISTS (SELECT 1 FROM lango_tool_calls t WHERE t.run_id = e.run_id AND t.call_key = e.call_key
             AND t.session_pk = session.pk AND (t.status <> 'unknown' OR e.status = 'intent'))),
-        c.attempt, c.status, c.result, c.answer, ${now}
+        c.attempt, c.status, c.result, c.actions, c.answer, ${now}
       FROM session CROSS JOIN changed c ${orChange(now)} ${returned}`,
     rows.length,
   ]
@@ -220,6 +226,9 @@ export function rowToCall(row: Row): ToolCallRecord {
     attempt: numberIn(row, 'attempt'),
     status: textIn(row, 'status') as ToolCallRecord['status'],
     ...(row.result === null ? {} : { result: JSON.parse(textIn(row, 'result')) as unknown }),
+    ...(row.actions === null
+      ? {}
+      : { actions: JSON.parse(textIn(row, 'actions')) as Record<string, unknown> }),
     ...answerIn(row.answer),
     changedAt: numberIn(row, 'changed_at'),
   }
@@ -242,22 +251,28 @@ function answerIn(answer: SqlValue | undefined): Pick<ToolCallRecord, 'answer'> 
 }
 
 const COLUMNS = `session_pk, run_id, call_key, number, id, call_id, tool, effect, digest, args, ordinal, attempt, status,
-  result, answer, changed_at`
+  result, actions, answer, changed_at`
 
 /** The request for a call that is in progress, or over, changes nothing. */
 function changes(from: string, now: string): string {
   const own = (column: string) => `lango_tool_calls.${column}`
   const unlessIntent = (column: string, value: string) =>
     `${column} = CASE WHEN ${from}.status = 'intent' THEN ${own(column)} ELSE ${value} END`
-  const result = `CASE WHEN ${from}.status IN ('done', 'failed') THEN COALESCE(${from}.result, ${own('result')}) END`
+  const ofEnd = (column: string) =>
+    `CASE WHEN ${from}.status IN ('done', 'failed') THEN COALESCE(${from}.${column}, ${own(column)}) END`
   return [
     unlessIntent('status', `${from}.status`),
     `attempt = ${own('attempt')} + ${from}.attempt`,
-    unlessIntent('result', result),
+    unlessIntent('result', ofEnd('result')),
+    unlessIntent('actions', ofEnd('actions')),
     unlessIntent('answer', `COALESCE(${from}.answer, ${own('answer')})`),
     unlessIntent('changed_at', now),
   ].join(', ')
 }
+
+/** A number, or 0 when an event is stored. */
+const UNLESS_STORED =
+  'CAST(? AS INTEGER) * (1 - (SELECT count(*) FROM lango_run_events WHERE run_id = ? AND seq = ?))'
 
 /** Only a change of a stored call moves it. */
 const MOVED = 'ordinal = COALESCE(c.moved, lango_tool_calls.ordinal)'

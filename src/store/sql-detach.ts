@@ -23,6 +23,7 @@ export const PERSONAL_TABLES: readonly PersonalTable[] = [
   { kind: 'requests', table: 'lango_run_requests', belongsTo: 'run' },
   { kind: 'requestParts', table: 'lango_run_parts', belongsTo: 'run' },
   { kind: 'signals', table: 'lango_run_signals', belongsTo: 'run' },
+  { kind: 'journal', table: 'lango_run_journal', belongsTo: 'run' },
   { kind: 'leases', table: 'lango_leases', belongsTo: 'user' },
   { kind: 'stateKeys', table: 'lango_user_state', belongsTo: 'user' },
 ]

@@ -56,9 +56,13 @@ export function* insertEvents({ now }: Dialect, runId: string, rows: readonly Ev
   yield endedStatement(runId)
   // A run that ends with a call that was started has not settled it: nobody knows whether it took effect.
   yield sql(UNSETTLED, runId)
+  yield sql(FORGET_JOURNAL, runId)
 }
 
 export const UNSETTLED = `UPDATE lango_tool_calls SET status = 'unknown' WHERE run_id = ? AND status = 'started'`
+
+/** Nobody continues the run any more. */
+export const FORGET_JOURNAL = 'DELETE FROM lango_run_journal WHERE run_id = ?'
 
 const EVENTS_PER_STATEMENT = 32
 

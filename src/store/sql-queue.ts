@@ -2,14 +2,12 @@
  * Runs between their acceptance and their end. The place of a run is the number of the ticket that was taken when it was
  * accepted: it grows with every run, and taking one orders the processes that accept runs of a session.
  */
-import { isRecord } from '../base/is-record.js'
-import type { Message, SessionKey } from '../session/message.js'
+import type { SessionKey } from '../session/message.js'
 import type {
   QueuedPlace,
   QueuedRun,
   RunBegin,
   RunEventRecord,
-  RunInputRecord,
   RunOpening,
   UnfinishedQuery,
 } from '../session/run-store.js'
@@ -29,9 +27,9 @@ import {
   touched,
 } from './sql-database.js'
 import { type EventRow, endedStatement, eventRows, insertEvents, withPlace } from './sql-event-rows.js'
+import { begunInput, checkTicketTask, inputIn } from './sql-journal.js'
 import { ensureSession } from './sql-sessions.js'
 import { isBelievable } from './sql-tickets.js'
-import { leaseLost, sessionNotFound } from './store-errors.js'
 
 /** The tasks that openings are made of. */
 export interface QueueParts {
@@ -60,7 +58,7 @@ export class OpeningTasks {
     this.#names = namesOf(opening.key)
     this.row = messageToRow(opening.message)
     this.events = eventRows(opening.events)
-    this.input = opening.input === undefined ? null : storableJson('input', { input: opening.input })
+    this.input = begunInput(opening)
   }
 
   /** Takes a ticket and opens the run, or says why not. */
@@ -98,20 +96,21 @@ export class OpeningTasks {
 
   *#unfinished(): Task<Unfinished> {
     const others = yield sql(UNFINISHED, ...this.#names)
-    const running = others.flatMap(other => (other.state === 'running' ? [textIn(other, 'run_id')] : []))
-    const hasQueue = others.some(({ state }) => state === 'queued')
-    return { running, hasQueue, isEmpty: others.length === 0 }
+    const isBegun = ({ state }: Row) => state === 'running' || state === 'handover'
+    const running = others.flatMap(other => (isBegun(other) ? [textIn(other, 'run_id')] : []))
+    const comesLater = others.some(({ state }) => state === 'queued' || state === 'waiting')
+    return { running, comesLater, isEmpty: others.length === 0 }
   }
 
   /** What other runs of the session lead to, if they do not let this one begin. */
   *#heldBack(
     ticket: number,
-    { running, hasQueue }: Unfinished,
+    { running, comesLater }: Unfinished,
     isFree: boolean,
   ): Task<OpeningAttempt | undefined> {
     if (isFree && running.length > 0) return yield* this.#refused(ticket, { answer: { unfinished: running } })
-    if (this.#opening.orQueue && (hasQueue || !isFree)) return yield* this.#queue(ticket)
-    return isFree && hasQueue ? yield* this.#refused(ticket, 'busy') : undefined
+    if (this.#opening.orQueue && (comesLater || !isFree)) return yield* this.#queue(ticket)
+    return isFree && comesLater ? yield* this.#refused(ticket, 'busy') : undefined
   }
 
   /** The run is stored before its message: it records how many messages came before. */
@@ -171,8 +170,10 @@ interface QueueAnswer {
 
 /** Runs of a session that have not ended. */
 interface Unfinished {
+  /** Those that a process executes, or should continue at once. */
   running: string[]
-  hasQueue: boolean
+  /** Whether some are queued, or wait for a person: a new run comes after them. */
+  comesLater: boolean
   isEmpty: boolean
 }
 
@@ -182,17 +183,10 @@ export function* beginTask(
   { key, runId, fence, message, events }: RunBegin,
 ): Task<number | undefined> {
   const names = namesOf(key)
-  const [ticket] = yield sql(
-    `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${dialect.forKeyShare}`,
-    fence,
-    ...names,
-  )
-  if (ticket === undefined) {
-    const sessions = yield sql(`SELECT pk FROM lango_sessions WHERE ${SESSION_KEY}`, ...names)
-    throw sessions.length === 0 ? sessionNotFound(key) : leaseLost(key, fence)
-  }
+  yield* checkTicketTask(dialect, key, fence)
   const [run] = yield sql(
-    `SELECT input FROM lango_runs WHERE run_id = ? AND ${SESSION_KEY} AND state = 'queued'${dialect.forUpdate}`,
+    `SELECT r.input FROM lango_runs r WHERE r.run_id = ? AND r.app_name = ? AND r.user_id = ? AND r.session_id = ?
+      AND r.state = 'queued' AND ${NOT_HELD_UP}${dialect.forUpdate}`,
     runId,
     ...names,
   )
@@ -201,7 +195,7 @@ export function* beginTask(
   yield sql(
     `UPDATE lango_runs SET state = 'running', input = ?,
       after_seq = (SELECT message_count FROM lango_sessions WHERE ${SESSION_KEY}) WHERE run_id = ?`,
-    input === undefined ? null : storableJson('input', { input }),
+    begunInput({ input, message }),
     ...names,
     runId,
   )
@@ -242,20 +236,27 @@ export function rowToQueued(key: SessionKey, row: Row): QueuedRun[] {
   return [{ runId: textIn(row, 'run_id'), key: { appName, userId, sessionId }, message, input, queuedAt }]
 }
 
-/** The conditions of `listUnfinished`, for runs `r`. */
+/** The conditions of `listUnfinished`, for runs `r`. `gone`: holders of leases that no longer exist. */
 export function unfinishedConditions(
-  { now }: Dialect,
+  { now, eachValue }: Dialect,
   { appName, key, abandoned = false, limit = 100 }: UnfinishedQuery,
+  gone: readonly string[],
 ): { text: string; parameters: SqlValue[] } {
   const ofSession = key ? ' AND r.user_id = ? AND r.session_id = ?' : ''
+  const isHeld = gone.length > 0 ? ` AND COALESCE(l.holder, '') NOT IN (SELECT value FROM ${eachValue})` : ''
   const isLeft = abandoned
     ? ` AND NOT EXISTS (SELECT 1 FROM lango_leases l WHERE l.app_name = r.app_name AND l.user_id = r.user_id
-          AND l.session_id = r.session_id AND l.expires_at > ${now} AND l.${isBelievable(now)})`
+          AND l.session_id = r.session_id AND l.expires_at > ${now} AND l.${isBelievable(now)}${isHeld})
+        AND (r.state <> 'queued' OR ${NOT_HELD_UP}) AND (r.state <> 'waiting' OR ${SIGNALLED})`
     : ''
   return {
-    text: `r.app_name = ?${ofSession} AND r.state <> 'finished' AND r.state IN ('queued', 'running')
-      AND r.deleted_at IS NULL${isLeft} ORDER BY COALESCE(r.place, 0), r.started_at, r.run_id LIMIT ?`,
-    parameters: [appName, ...(key ? [key.userId, key.sessionId] : []), limit],
+    text: `r.app_name = ?${ofSession} AND r.state <> 'finished' AND r.deleted_at IS NULL${isLeft} ORDER BY COALESCE(r.place, 0), r.started_at, r.run_id LIMIT ?`,
+    parameters: [
+      appName,
+      ...(key ? [key.userId, key.sessionId] : []),
+      ...(gone.length > 0 ? [JSON.stringify(gone)] : []),
+      limit,
+    ],
   }
 }
 
@@ -265,10 +266,12 @@ export const QUEUE_PLACE = `CASE WHEN r.state = 'queued' THEN (
       AND q.session_id = r.session_id AND q.state <> 'finished' AND q.state = 'queued' AND q.place <= r.place
   ) END`
 
-function inputIn(row: Row): { message?: Message; input?: RunInputRecord } {
-  const kept: unknown = row.input === null ? undefined : JSON.parse(textIn(row, 'input'))
-  return isRecord(kept) ? kept : {}
-}
+/** A run waits for its turn while an earlier run of its session waits for a person. */
+const NOT_HELD_UP = `NOT EXISTS (SELECT 1 FROM lango_runs w WHERE w.app_name = r.app_name AND w.user_id = r.user_id
+  AND w.session_id = r.session_id AND w.state <> 'finished' AND w.state = 'waiting'
+  AND COALESCE(w.place, 0) < COALESCE(r.place, 0))`
+
+const SIGNALLED = 'EXISTS (SELECT 1 FROM lango_run_signals s WHERE s.run_id = r.run_id)'
 
 function namesOf({ appName, userId, sessionId }: SessionKey): [string, string, string] {
   return [appName, userId, sessionId]
@@ -278,7 +281,7 @@ const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 
 /** Running ones first: a queue may be long, and only whether there is one matters. */
 const UNFINISHED = `SELECT run_id, state FROM lango_runs WHERE ${SESSION_KEY} AND state <> 'finished'
-  ORDER BY CASE state WHEN 'running' THEN 0 WHEN 'queued' THEN 1 ELSE 2 END, place LIMIT 100`
+  ORDER BY CASE state WHEN 'queued' THEN 2 WHEN 'waiting' THEN 1 ELSE 0 END, place LIMIT 100`
 
 const QUEUE_LENGTH = `SELECT count(*) AS length FROM lango_runs
   WHERE ${SESSION_KEY} AND state <> 'finished' AND state = 'queued'`

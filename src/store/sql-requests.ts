@@ -44,8 +44,8 @@ export function* forgetEmptyTask({ pruneLock, eachValue }: Dialect): Task<void> 
     AND NOT EXISTS (SELECT 1 FROM lango_run_signals s WHERE s.run_id = lango_runs.run_id) RETURNING run_id`)
   if (gone.length > 0)
     yield sql(
-      `UPDATE lango_tool_calls SET result = NULL
-        WHERE run_id IN (SELECT value FROM ${eachValue}) AND result IS NOT NULL`,
+      `UPDATE lango_tool_calls SET result = NULL, actions = NULL
+        WHERE run_id IN (SELECT value FROM ${eachValue}) AND (result IS NOT NULL OR actions IS NOT NULL)`,
       JSON.stringify(gone.map(row => textIn(row, 'run_id'))),
     )
 }

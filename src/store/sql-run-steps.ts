@@ -9,6 +9,7 @@ import type {
   RunBegin,
   RunOpening,
   RunRequest,
+  RunResume,
   RunStep,
   SavedStep,
   ToolCallPlace,
@@ -16,10 +17,12 @@ import type {
 import type { Observation } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import type { OpeningAttempt, OpeningAttempts } from './hold-lease.js'
+import { journalRows } from './journal.js'
 import { messageToRow } from './rows.js'
 import { callRows, changeCallsTask, readPlaces } from './sql-calls.js'
 import { numberIn, type SqlDatabase, type Task, textIn } from './sql-database.js'
 import { type EventRow, eventRows } from './sql-event-rows.js'
+import { checkTicketTask, progressStatement, resumeTask, storeJournalTask } from './sql-journal.js'
 import { beginTask, OpeningTasks, type QueueParts } from './sql-queue.js'
 import { isLongRequest, KnownParts, partsOfRun, saveRequestTask, splitAgainst } from './sql-requests.js'
 import { observationStatement } from './sql-runs.js'
@@ -37,6 +40,8 @@ export class RunWriter {
   readonly #database: SqlDatabase
   readonly #parts: StepParts
   readonly #knownParts = new KnownParts()
+  /** Runs that were resumed here after a crash and have not stored a message since: their next one resets the attempts. */
+  readonly #retried = new Set<string>()
   readonly #isRemote: boolean
 
   constructor(database: SqlDatabase, parts: StepParts) {
@@ -69,6 +74,14 @@ export class RunWriter {
     return seq === undefined ? undefined : { seq }
   }
 
+  async resume(resume: RunResume): Promise<{ attempt: number } | undefined> {
+    const attempt = await this.#database.write(() => resumeTask(this.#parts.dialect, resume))
+    if (attempt === undefined) return undefined
+    this.#knownParts.forget(resume.runId)
+    if (attempt > 1) this.#retried.add(resume.runId)
+    return { attempt }
+  }
+
   /** A duplicate: the message replaces another one, or another process has just stored a run with this id. */
   async #orElse<T>(task: () => Task<T>, orElse: () => Task<T>): Promise<T> {
     try {
@@ -83,16 +96,22 @@ export class RunWriter {
     const rows: StepRows = {
       row: step.message && messageToRow(step.message),
       changes: splitDelta('stateDelta', step.stateDelta),
-      events: eventRows(step.events ?? [], step.message),
+      // Events refer to messages of the run's own session only.
+      events: eventRows(step.events ?? [], step.at ? undefined : step.message),
+      journal: journalRows(step),
+      isProgress: step.message !== undefined && this.#retried.has(step.runId),
       requests: (step.requests ?? []).map(requestRow),
       calls: callRows(step),
     }
     const { runId } = step
     try {
-      const stored = this.#isRemote ? await this.#saveInOneTrip(step, rows) : undefined
-      if (stored !== undefined) return stored
-      this.#knownParts.forget(runId)
-      return await this.#database.write(() => saveTask(this.#parts, step, rows))
+      let stored = this.#isRemote ? await this.#saveInOneTrip(step, rows) : undefined
+      if (stored === undefined) {
+        this.#knownParts.forget(runId)
+        stored = await this.#database.write(() => saveTask(this.#parts, step, rows))
+      }
+      if (rows.isProgress || step.release) this.#retried.delete(runId)
+      return stored
     } catch (error) {
       this.#knownParts.forget(runId)
       throw error
@@ -147,21 +166,27 @@ function requestRow({ step, record }: RunRequest): { step: number; json: string 
 }
 
 function* saveTask(parts: StepParts, step: RunStep, rows: StepRows): Task<SavedStep> {
-  const { key, runId, fence, calibration = [] } = step
-  const { row, changes, events, requests } = rows
+  const { key, runId, fence, calibration = [], at = key } = step
+  const { row, changes, events, requests, journal } = rows
+  const append = { key: at, changes, fence, leaseOf: key }
   let seq: number | undefined
-  if (row !== undefined) seq = yield* parts.append.appendTask({ key, row, changes, fence })
-  else if (changes.length > 0) yield* parts.append.updateStateTask(key, changes, fence)
+  if (row !== undefined) seq = yield* parts.append.appendTask({ ...append, row })
+  else if (changes.length > 0) yield* parts.append.updateStateTask(append)
+  else if ((step.journal || step.pause) && !step.calls) yield* checkTicketTask(parts.dialect, key, fence)
   const calls = step.calls ? yield* callsTask(parts, step, rows) : undefined
   if (events.length > 0) yield* parts.storeEvents(key, runId, events)
   for (const request of requests) yield* saveRequestTask(parts.dialect, runId, request.step, request.json)
+  yield* storeJournalTask(parts.dialect, runId, journal, seq)
+  const progress = progressStatement(step, rows.isProgress)
+  if (progress) yield progress
   for (const observation of byModel(calibration)) yield observationStatement(observation)
   if (step.release) yield parts.giveBack(key, fence)
   return defined({ seq, calls })
 }
 
 function* callsTask({ append, dialect }: StepParts, step: RunStep, rows: StepRows): Task<ToolCallPlace[]> {
-  return yield* changeCallsTask(dialect, yield* append.lockTask(step.key, step.fence), rows.calls)
+  const session = yield* append.lockTask(step.key, step.fence)
+  return yield* changeCallsTask(dialect, session, rows.calls, [step.runId, rows.events.at(-1)?.seq ?? -1])
 }
 
 /** Takes a ticket and opens the run in two statements, for PostgreSQL. The second sees every ticket, because the first waited for its turn. */

@@ -1,6 +1,7 @@
 import type { SessionKey } from '../session/message.js'
 import type {
   QueuedRun,
+  ResumableRun,
   RunEventRecord,
   RunSignal,
   RunState,
@@ -23,6 +24,7 @@ import {
   textIn,
 } from './sql-database.js'
 import { type EventRow, eventRows, insertEvents, readEventRows } from './sql-event-rows.js'
+import { readResumableTask } from './sql-journal.js'
 import {
   endQueuedTask,
   QUEUE_PLACE,
@@ -31,19 +33,25 @@ import {
   unfinishedConditions,
 } from './sql-queue.js'
 import { findRun, forgetEmptyTask, isDeleted, readRequestsTask, saveRequestTask } from './sql-requests.js'
+import type { SqlTickets } from './sql-tickets.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
-type SaveStep = NonNullable<RunStore['saveStep']>
+/** What is loaded on use. */
+type RunWrites = Required<Pick<RunStore, 'saveStep' | 'resumeRun'>>
 
 /** Run events, requests and signals in tables of their own. */
 export class SqlRuns implements RunStore {
-  readonly saveStep: SaveStep
+  readonly saveStep: RunWrites['saveStep']
+  readonly resumeRun: RunWrites['resumeRun']
+  readonly #tickets: SqlTickets
   readonly #database: SqlDatabase
   readonly #now: string
 
-  constructor(database: SqlDatabase, saveStep: SaveStep) {
+  constructor(database: SqlDatabase, tickets: SqlTickets, { saveStep, resumeRun }: RunWrites) {
     this.#database = database
+    this.#tickets = tickets
     this.saveStep = saveStep
+    this.resumeRun = resumeRun
     this.#now = database.dialect.now
   }
 
@@ -80,7 +88,8 @@ export class SqlRuns implements RunStore {
   }
 
   async listUnfinished(query: UnfinishedQuery): Promise<RunSummary[]> {
-    const { text, parameters } = unfinishedConditions(this.#database.dialect, query)
+    const gone = query.abandoned ? await this.#tickets.goneHolders() : []
+    const { text, parameters } = unfinishedConditions(this.#database.dialect, query, gone)
     const rows = await this.#database.run(sql(`${SUMMARY} WHERE ${text}`, ...parameters))
     return rows.map(rowToSummary)
   }
@@ -92,6 +101,10 @@ export class SqlRuns implements RunStore {
 
   async endQueued(runId: string, events: readonly RunEventRecord[]): Promise<boolean> {
     return this.#database.write(() => endQueuedTask(this.#database.dialect, runId, events))
+  }
+
+  async readResumable(runId: string): Promise<ResumableRun | undefined> {
+    return this.#database.read(() => readResumableTask(runId))
   }
 
   async readCalls(runId: string): Promise<ToolCallRecord[]> {
@@ -167,7 +180,7 @@ export class SqlRuns implements RunStore {
       const rows = await this.#database.run(
         sql(
           `DELETE FROM ${table} WHERE (run_id, ${number}) IN
-            (SELECT run_id, ${number} FROM ${table} WHERE stored_at < ? ORDER BY stored_at LIMIT ?)
+            (SELECT run_id, ${number} FROM ${table} WHERE stored_at < ? AND ${NOT_PAUSED} ORDER BY stored_at LIMIT ?)
             RETURNING 1 AS gone`,
           before,
           PRUNED_AT_ONCE,
@@ -219,6 +232,11 @@ export class SqlRuns implements RunStore {
 }
 
 const PRUNED_AT_ONCE = 500
+
+/** A run that waits for a person needs its events when it is continued. */
+const NOT_PAUSED = `run_id NOT IN (
+  SELECT run_id FROM lango_runs WHERE state <> 'finished' AND state IN ('waiting', 'handover')
+)`
 
 /** Token calibration: sums, so that concurrent observations all count. */
 export class SqlCalibration implements CalibrationStore {
@@ -290,7 +308,8 @@ function rowToSummary(row: Row): RunSummary {
 function stateOf(row: Row): Pick<RunSummary, 'finished' | 'finishReason' | 'state' | 'place'> {
   const last = finishOf(row.last_event)
   if (row.state === null) return { ...last, state: last.finished ? 'finished' : 'running' }
-  const state = textIn(row, 'state') as RunState
+  const stored = textIn(row, 'state') as RunState | 'handover'
+  const state = stored === 'handover' ? 'running' : stored
   const place = row.place === null ? {} : { place: numberIn(row, 'place') }
   return { ...last, finished: state === 'finished', state, ...place }
 }

@@ -10,6 +10,7 @@
 import type { SessionKey } from '../session/message.js'
 import type { RunOpening, RunStep } from '../session/run-store.js'
 import type { Observation } from '../session/session-store.js'
+import type { JournalRow } from './journal.js'
 import { tidyTitle, titleColumns } from './listing.js'
 import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
 import { CAST_PLACES } from './sql-append.js'
@@ -30,7 +31,8 @@ import {
   sql,
   touched,
 } from './sql-database.js'
-import { type EventRow, UNSETTLED } from './sql-event-rows.js'
+import { type EventRow, FORGET_JOURNAL, UNSETTLED } from './sql-event-rows.js'
+import { journalQuery, progressStatement } from './sql-journal.js'
 import { LIST_MARKER, type SplitRequest } from './sql-requests.js'
 import { STATE_TABLES } from './sql-state.js'
 import { deleteExpiredText, limitText } from './sql-tickets.js'
@@ -44,6 +46,9 @@ export interface StepRows {
   events: readonly EventRow[]
   requests: readonly { step: number; json: string }[]
   calls: readonly CallRow[]
+  journal: readonly JournalRow[]
+  /** The run has stored a message after it was resumed: its attempts count from here. */
+  isProgress: boolean
 }
 
 /** `WITH` queries and their parameters, in order. */
@@ -78,7 +83,7 @@ export function openStatement(
   query.with(
     'known AS MATERIALIZED',
     `SELECT run_id FROM lango_runs WHERE run_id = ? UNION ALL (SELECT run_id FROM lango_runs
-      WHERE ${SESSION_KEY} AND state <> 'finished' AND state IN ('queued', 'running') LIMIT 1)`,
+      WHERE ${SESSION_KEY} AND state <> 'finished' LIMIT 1)`,
     runId,
     ...names,
   )
@@ -127,7 +132,7 @@ export function stepStatement(
   rows: StepRows,
   requests: readonly ({ step: number; json: string } & SplitRequest)[],
 ): Statement {
-  const { key, runId, fence, calibration = [] } = step
+  const { key, runId, fence, calibration = [], at } = step
   const query = new Query()
   const missing = new Map(requests.flatMap(request => [...request.missing]))
   // Also after it has expired: the next holder deletes the ticket before it begins.
@@ -138,17 +143,13 @@ export function stepStatement(
     ...addRun(query, dialect, step, rows),
     ...addKept(query, runId, requests),
     ...addCallConditions(query, key, rows.calls),
+    ...(at ? addNested(query, dialect, at) : []),
   ]
-  addSession(query, dialect, key, rows, conditions)
-  if (rows.row !== undefined) addMessage(query, rows.row)
-  if (rows.changes.length > 0) addState(query, key, rows.changes)
+  const written = addWritten(query, dialect, step, rows, conditions)
+  if (rows.row !== undefined) addMessage(query, rows.row, written)
+  if (rows.changes.length > 0) addState(query, at ?? key, rows.changes, written)
   if (rows.events.length > 0) addEvents(query, dialect, runId, rows.events)
-  if (rows.events.some(({ isEnd }) => isEnd)) {
-    query.with('ended AS', ENDED, runId)
-    // A row is changed once in a statement: a step that also changes calls settles them by itself.
-    if (rows.calls.length === 0)
-      query.with('unsettled AS', `${UNSETTLED} AND EXISTS (SELECT 1 FROM session)`, runId)
-  }
+  addProgress(query, step, rows, written)
   if (rows.calls.length > 0) query.with(...callQuery(dialect, key, rows.calls))
   if (missing.size > 0) addParts(query, runId, missing)
   if (requests.length > 0) addRequests(query, dialect, runId, requests, missing.size > 0)
@@ -161,7 +162,9 @@ export function stepStatement(
     )
   const parts = missing.size === 0 ? 'NULL' : "(SELECT string_agg(id || ' ' || digest, ',') FROM parts)"
   const calls = rows.calls.length === 0 ? 'NULL' : CALLS_JSON
-  const statement = query.select(`SELECT seq, ${parts} AS parts, ${calls} AS calls FROM session`)
+  const statement = query.select(
+    `SELECT (SELECT seq FROM ${written}) AS seq, ${parts} AS parts, ${calls} AS calls FROM session`,
+  )
   // Stored twice, everything but a message without an id is what it was; counts are sums whose ratio matters.
   return rows.row?.eventId === null ? statement : repeatableSql(statement.text, ...statement.parameters)
 }
@@ -170,9 +173,10 @@ export function stepStatement(
  * The run, locked, if it may store what the step holds. Pruning excludes writers of requests: the run is read again
  * after waiting for it.
  */
-function addRun(query: Query, dialect: Dialect, { key, runId }: RunStep, rows: StepRows): string[] {
-  const { events, requests } = rows
-  if (events.length + requests.length === 0) return []
+function addRun(query: Query, dialect: Dialect, { key, runId, pause }: RunStep, rows: StepRows): string[] {
+  const { events, requests, journal } = rows
+  const isOpen = journal.length > 0 || pause ? "AND r.state <> 'finished'" : ''
+  if (events.length + requests.length === 0 && isOpen === '') return []
   const lock = requests.length > 0 ? ' CROSS JOIN pruning' : ''
   if (lock !== '') query.with('pruning AS MATERIALIZED', dialect.requestLock)
   const first = Math.min(...events.map(({ seq }) => seq))
@@ -181,7 +185,7 @@ function addRun(query: Query, dialect: Dialect, { key, runId }: RunStep, rows: S
   query.with(
     'run AS MATERIALIZED',
     `SELECT r.run_id FROM lango_runs r${lock} WHERE r.run_id = ? AND r.app_name = ? AND r.user_id = ?
-      AND r.session_id = ? AND r.deleted_at IS NULL AND EXISTS (SELECT 1 FROM ticket)
+      AND r.session_id = ? AND r.deleted_at IS NULL AND EXISTS (SELECT 1 FROM ticket) ${isOpen}
       ${events.length > 0 ? `AND ${NOT_ENDED}` : ''} FOR UPDATE OF r`,
     ...parameters,
   )
@@ -220,27 +224,66 @@ function addCallConditions(query: Query, key: SessionKey, calls: readonly CallRo
 const ENDED = `UPDATE lango_runs SET state = 'finished', input = NULL
   WHERE run_id = ? AND EXISTS (SELECT 1 FROM session)`
 
+/** The end of a run, or what its continuation needs. */
+function addProgress(query: Query, step: RunStep, rows: StepRows, written: string): void {
+  const { runId } = step
+  const isStored = 'EXISTS (SELECT 1 FROM session)'
+  if (rows.events.some(({ isEnd }) => isEnd)) {
+    query.with('ended AS', ENDED, runId)
+    query.with('forgotten AS', `${FORGET_JOURNAL} AND ${isStored}`, runId)
+    // A row is changed once in a statement: a step that also changes calls settles them by itself.
+    if (rows.calls.length === 0) query.with('unsettled AS', `${UNSETTLED} AND ${isStored}`, runId)
+    return
+  }
+  if (rows.journal.length > 0) query.with(...journalQuery(runId, rows.journal, written))
+  const progress = progressStatement(step, rows.isProgress)
+  if (progress) query.with('progress AS', `${progress.text} AND ${isStored}`, ...progress.parameters)
+}
+
+/** The session that a nested agent keeps, locked. */
+function addNested(query: Query, { forUpdate }: Dialect, at: SessionKey): string[] {
+  const text = `SELECT pk FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`
+  query.with('nested AS MATERIALIZED', text, ...namesOf(at))
+  return ['nested']
+}
+
+/** Numbers the message; returns the query whose row has its session and its number. */
+function addWritten(
+  query: Query,
+  dialect: Dialect,
+  { key, at }: RunStep,
+  rows: StepRows,
+  conditions: readonly string[],
+): string {
+  addSession(query, dialect, { name: 'session', key }, at ? { ...rows, ...NO_MESSAGE } : rows, conditions)
+  if (at === undefined) return 'session'
+  addSession(query, dialect, { name: 'written', key: at }, { ...rows, calls: [] }, ['session'])
+  return 'written'
+}
+
+const NO_MESSAGE = { row: undefined, changes: [] }
+
 /** Everything else is stored once for the row of this query. */
 function addSession(
   query: Query,
   dialect: Dialect,
-  key: SessionKey,
+  { name, key }: { name: string; key: SessionKey },
   { row, changes, calls }: StepRows,
   conditions: readonly string[],
 ): void {
   const added = addsCalls(calls) ? calls.length : 0
   if (row === undefined && changes.length === 0 && added === 0) {
     const sources = conditions.join(' CROSS JOIN ')
-    query.with('session AS MATERIALIZED', `SELECT 0 AS pk, 0 AS seq FROM ${sources}`)
+    query.with(`${name} AS MATERIALIZED`, `SELECT 0 AS pk, 0 AS seq FROM ${sources}`)
     return
   }
   const counters = `message_count = message_count + 1, token_total = token_total + ?,
     turn_seq = CASE WHEN CAST(? AS INTEGER) = 0 THEN turn_seq ELSE message_count + 1 END,`
   query.with(
-    'session AS',
+    `${name} AS`,
     `UPDATE lango_sessions SET ${row === undefined ? '' : counters} ${added > 0 ? 'call_count = call_count + ?,' : ''}
       ${touched(dialect)} WHERE ${SESSION_KEY} AND ${added > 0 ? `${UNCHANGED_LEDGER} AND ` : ''}
-      ${conditions.map(name => `EXISTS (SELECT 1 FROM ${name})`).join(' AND ')}
+      ${conditions.map(each => `EXISTS (SELECT 1 FROM ${each})`).join(' AND ')}
       RETURNING pk, message_count AS seq, call_count`,
     ...(row === undefined ? [] : [row.tokens, row.flags & STARTS_TURN]),
     ...(added > 0 ? [added] : []),
@@ -253,11 +296,11 @@ function addSession(
 const UNCHANGED_LEDGER =
   'call_count = (SELECT call_count FROM lango_sessions WHERE app_name = ? AND user_id = ? AND session_id = ?)'
 
-function addMessage(query: Query, row: MessageRow): void {
+function addMessage(query: Query, row: MessageRow, written = 'session'): void {
   query.with(
     'message AS',
     `INSERT INTO lango_messages (session_pk, seq, ${MESSAGE_COLUMNS.join(', ')})
-      SELECT pk, seq, ${CAST_PLACES} FROM session`,
+      SELECT pk, seq, ${CAST_PLACES} FROM ${written}`,
     ...row.values,
   )
 }
@@ -335,7 +378,7 @@ function isShared(scope: StateScope): boolean {
 }
 
 /** App before user, as the tasks do: each waits for the count of the one before. */
-function addState(query: Query, key: SessionKey, changes: readonly StateChange[]): void {
+function addState(query: Query, key: SessionKey, changes: readonly StateChange[], written: string): void {
   const owners: Record<StateScope, string[]> = {
     app: [key.appName],
     user: [key.appName, key.userId],
@@ -347,11 +390,11 @@ function addState(query: Query, key: SessionKey, changes: readonly StateChange[]
     const { table, columns } = STATE_TABLES[scope]
     const set = own.flatMap(({ key: name, json }) => (json === undefined ? [] : [[storableText(name), json]]))
     if (set.length === 0) continue
-    const owner = isShared(scope) ? owners[scope].map(() => 'CAST(? AS TEXT)').join(', ') : 'session.pk'
+    const owner = isShared(scope) ? owners[scope].map(() => 'CAST(? AS TEXT)').join(', ') : `${written}.pk`
     query.with(
       `${scope}_state AS`,
       `INSERT INTO ${table} (${columns.join(', ')}, key, value)
-        SELECT ${owner}, s ->> 0, s ->> 1 FROM session${after} CROSS JOIN ${eachOf('s')}
+        SELECT ${owner}, s ->> 0, s ->> 1 FROM ${written}${after} CROSS JOIN ${eachOf('s')}
         ON CONFLICT (${columns.join(', ')}, key) DO UPDATE SET value = excluded.value RETURNING 1`,
       ...owners[scope],
       JSON.stringify(set),
@@ -362,7 +405,7 @@ function addState(query: Query, key: SessionKey, changes: readonly StateChange[]
   if (removed.length > 0)
     query.with(
       'removed AS',
-      `DELETE FROM lango_session_state USING session WHERE session_pk = session.pk
+      `DELETE FROM lango_session_state USING ${written} WHERE session_pk = ${written}.pk
         AND key IN (SELECT json_array_elements_text(CAST(? AS json)))`,
       JSON.stringify(removed),
     )

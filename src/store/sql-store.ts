@@ -67,7 +67,10 @@ class SqlStore implements DriverStore {
     this.#append = appendSql(database.dialect)
     this.#tickets = new SqlTickets(database)
     this.#leases = new LeaseHolder(this.#tickets)
-    this.runs = new SqlRuns(database, async step => (await this.#runWriter()).save(step))
+    this.runs = new SqlRuns(database, this.#tickets, {
+      saveStep: async step => (await this.#runWriter()).save(step),
+      resumeRun: async resume => (await this.#runWriter()).resume(resume),
+    })
     this.calibration = new SqlCalibration(database)
   }
 
@@ -120,7 +123,7 @@ class SqlStore implements DriverStore {
 
   async updateState(key: SessionKey, delta: State, options: { fence?: number } = {}): Promise<void> {
     const changes = splitDelta('delta', delta)
-    await this.#write(key, () => this.#append.updateStateTask(key, changes, options.fence))
+    await this.#write(key, () => this.#append.updateStateTask({ key, changes, fence: options.fence }))
   }
 
   async forkSession(

@@ -1,5 +1,6 @@
 import type { SessionKey } from '../session/message.js'
 import type { TicketStore } from './hold-lease.js'
+import { isGone, thisProcess } from './lease-process.js'
 import {
   type Dialect,
   numberIn,
@@ -9,6 +10,7 @@ import {
   type Statement,
   sql,
   type Task,
+  textIn,
 } from './sql-database.js'
 
 /** Tickets in a table; the database's clock decides when they expire. */
@@ -36,20 +38,36 @@ export class SqlTickets implements TicketStore {
     const isConcurrent = this.#database.dialect.name === 'postgres'
     if (!isConcurrent || !isNew) {
       // Most polls find a holder that is on time: reading first avoids the locks.
-      const [line] = await this.#database.run(sql(this.#texts.line, ticket, ticket, ticket, ...names))
-      if (numberIn(line, 'own') === 0 || numberIn(line, 'alive') > 0) return false
+      const [line] = await this.#database.run(lineStatement(this.#texts.line, names, ticket))
+      if (numberIn(line, 'own') === 0) return false
+      if (numberIn(line, 'alive') > 0 && !isGone(textIn(line, 'other'))) return false
       if (!isConcurrent && numberIn(line, 'before') === 0) return true
     }
-    if (!isConcurrent) return this.#database.write(() => this.#succeedTask(names, ticket))
+    if (!isConcurrent) return this.#database.write(() => this.firstTask(key, ticket))
     const [row] = await this.#database.run(this.#succeedStatement(names, ticket))
-    return isLowest(row)
+    if (isLowest(row)) return true
+    const others = await this.#database.run(holdersStatement(names, ticket))
+    return others.some(isOfGone) && this.#database.write(() => this.firstTask(key, ticket))
+  }
+
+  /** Processes of this machine that have tickets and no longer exist. */
+  async goneHolders(): Promise<string[]> {
+    const { holder, machine } = thisProcess()
+    const rows = await this.#database.run(
+      sql(
+        'SELECT DISTINCT holder FROM lango_leases WHERE holder <> ? AND substr(holder, 1, ?) = ?',
+        ...[holder, machine.length, machine],
+      ),
+    )
+    return rows.filter(isOfGone).map(row => textIn(row, 'holder'))
   }
 
   #takeStatement(key: SessionKey, ttlMs: number): Statement {
     const names = namesOf(key)
+    const { holder } = thisProcess()
     return this.#database.dialect.name === 'sqlite'
-      ? sql(this.#texts.take, ...names, ttlMs, ttlMs)
-      : sql(this.#texts.takeInOrder, JSON.stringify(names), ...names, ttlMs, ttlMs)
+      ? sql(this.#texts.take, ...names, ttlMs, ttlMs, holder)
+      : sql(this.#texts.takeInOrder, JSON.stringify(names), ...names, ttlMs, ttlMs, holder)
   }
 
   #succeedStatement(names: readonly string[], ticket: number): Statement {
@@ -69,15 +87,17 @@ export class SqlTickets implements TicketStore {
   /** As `isFirst`, within a transaction of the caller's. */
   *firstTask(key: SessionKey, ticket: number): Task<boolean> {
     const names = namesOf(key)
-    if (this.#database.dialect.name === 'sqlite') return yield* this.#succeedTask(names, ticket)
-    const [row] = yield this.#succeedStatement(names, ticket)
-    return isLowest(row)
+    if (yield* this.#succeedTask(names, ticket)) return true
+    return (yield* dropGoneTask(names, ticket)) && (yield* this.#succeedTask(names, ticket))
   }
 
-  /** Whether every ticket before this one has expired. */
+  /** Whether every ticket before this one has expired, or its process is gone. */
   *freeTask(key: SessionKey, ticket: number): Task<boolean> {
-    yield sql(this.#texts.limit, ...namesOf(key), ticket)
-    return (yield sql(this.#texts.validBefore, ...namesOf(key), ticket)).length === 0
+    const names = namesOf(key)
+    yield sql(this.#texts.limit, ...names, ticket)
+    const validBefore = sql(this.#texts.validBefore, ...names, ticket)
+    if ((yield validBefore).length === 0) return true
+    return (yield* dropGoneTask(names, ticket)) && (yield validBefore).length === 0
   }
 
   giveBackStatement(key: SessionKey, ticket: number): Statement {
@@ -90,11 +110,41 @@ export class SqlTickets implements TicketStore {
   }
 
   *#succeedTask(names: readonly string[], ticket: number): Task<boolean> {
+    if (this.#database.dialect.name === 'postgres') {
+      const [row] = yield this.#succeedStatement(names, ticket)
+      return isLowest(row)
+    }
     yield sql(this.#texts.limit, ...names, ticket)
     yield sql(this.#texts.deleteExpired, ...names, ticket)
-    const [line] = yield sql(this.#texts.line, ticket, ticket, ticket, ...names)
+    const [line] = yield lineStatement(this.#texts.line, names, ticket)
     return isLowest(line)
   }
+}
+
+/** Deletes tickets before this one whose processes are gone; `false` when there are none. */
+function* dropGoneTask(names: readonly string[], ticket: number): Task<boolean> {
+  const gone = (yield holdersStatement(names, ticket)).filter(isOfGone)
+  for (const row of gone) yield sql('DELETE FROM lango_leases WHERE id = ?', numberIn(row, 'id'))
+  return gone.length > 0
+}
+
+/** The tickets before this one that other processes of this machine have taken. */
+function holdersStatement(names: readonly string[], ticket: number): Statement {
+  const { holder, machine } = thisProcess()
+  return sql(
+    `SELECT id, holder FROM lango_leases WHERE ${OF_KEY} AND id < ? AND holder <> ? AND substr(holder, 1, ?) = ?
+      ORDER BY id LIMIT 100`,
+    ...[...names, ticket, holder, machine.length, machine],
+  )
+}
+
+function isOfGone(row: Row): boolean {
+  return isGone(textIn(row, 'holder'))
+}
+
+function lineStatement(text: string, names: readonly string[], ticket: number): Statement {
+  const { holder, machine } = thisProcess()
+  return sql(text, ...[ticket, ticket, ticket, ticket, holder, machine.length, machine, ...names])
 }
 
 function isLowest(line: Row | undefined): boolean {
@@ -104,7 +154,7 @@ function isLowest(line: Row | undefined): boolean {
 const OF_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 /** Tickets of older releases have no time of their own: they had the default. */
 const TTL = 'COALESCE(ttl_ms, 10000)'
-const TICKET = 'INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms)'
+const TICKET = 'INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms, holder)'
 
 /** A ticket that is valid for longer than its time was stored before the clock was set back. */
 export function isBelievable(now: string): string {
@@ -129,9 +179,10 @@ function ticketTexts(dialect: Dialect) {
     limit,
     deleteExpired,
     validBefore: `SELECT id FROM lango_leases WHERE ${OF_KEY} AND id < ? AND expires_at > ${now} LIMIT 1`,
-    take: `${TICKET} VALUES (?, ?, ?, ${now} + CAST(? AS BIGINT), CAST(? AS BIGINT)) RETURNING id`,
+    take: `${TICKET} VALUES (?, ?, ?, ${now} + CAST(? AS BIGINT), CAST(? AS BIGINT), NULLIF(?, '')) RETURNING id`,
     line: `SELECT count(CASE WHEN id = ? THEN 1 END) AS own, count(CASE WHEN id < ? THEN 1 END) AS before,
-      count(CASE WHEN id < ? AND expires_at > ${now} AND expires_at <= ${now} + ${TTL} THEN 1 END) AS alive
+      count(CASE WHEN id < ? AND expires_at > ${now} AND expires_at <= ${now} + ${TTL} THEN 1 END) AS alive,
+      min(CASE WHEN id < ? AND holder <> ? AND substr(holder, 1, ?) = ? THEN holder END) AS other
       FROM lango_leases WHERE ${OF_KEY}`,
     renew: `UPDATE lango_leases SET expires_at = ${now} + ${TTL}
       WHERE id IN (SELECT CAST(value AS BIGINT) FROM ${eachValue}) RETURNING id`,
@@ -149,8 +200,8 @@ function ticketTexts(dialect: Dialect) {
 function concurrentTexts(now: string, limit: string, deleteExpired: string) {
   return {
     takeInOrder: `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended(?, 1280329301)))
-      ${TICKET} SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ${now} + CAST(? AS BIGINT), CAST(? AS BIGINT)
-      FROM turn RETURNING id`,
+      ${TICKET} SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ${now} + CAST(? AS BIGINT), CAST(? AS BIGINT),
+        NULLIF(CAST(? AS TEXT), '') FROM turn RETURNING id`,
     succeed: `WITH limited AS (${limit}), gone AS (${deleteExpired} RETURNING id), locked AS MATERIALIZED (
         SELECT pk FROM lango_sessions WHERE ${OF_KEY} AND NOT EXISTS (
           SELECT 1 FROM lango_leases WHERE ${OF_KEY} AND id < ? AND expires_at > ${now}

@@ -89,6 +89,7 @@ export const EraseReceipt = z
     requests: count,
     requestParts: count,
     signals: count,
+    journal: count,
     toolCalls: count,
     leases: count,
     stateKeys: count,

@@ -60,6 +60,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 5 },
       { version: 6 },
       { version: 7 },
+      { version: 8 },
     ])
     await database.close()
     await started.stop()
@@ -87,7 +88,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     await started.stop()
   })
 
-  test.each([1, 2, 3, 4, 5, 6])(
+  test.each([1, 2, 3, 4, 5, 6, 7])(
     'a database of schema %i opens, and a run can be stored in it',
     async version => {
       const started = await driver.start()
@@ -174,6 +175,53 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     await started.stop()
   })
 
+  test('a run that schema 7 left can be resumed, and its ledger and lease are what they were', async () => {
+    const started = await driver.start()
+    const database = await openDatabase(started.url)
+    await migrate(database, 7)
+    const key = { appName: 'app', userId: 'ann', sessionId: 'one' }
+    for (const text of [
+      `INSERT INTO lango_sessions (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at,
+        updated_at, updated_hour, call_count) VALUES ('app', 'ann', 'one', 2, 2, 2, 1000, 2000, 0, 1)`,
+      `INSERT INTO lango_messages (session_pk, seq, flags, tokens, timestamp, role, content, event_id)
+        VALUES (1, 1, 0, 1, 5, 'assistant', 'Hello', 'e1'), (1, 2, 3, 1, 5, 'user', 'Pay', 'e2')`,
+      `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq, state, input, place)
+        VALUES ('r', 'app', 'ann', 'one', 5, 1, 'running', '{"input":{"model":"m"}}', 1)`,
+      `INSERT INTO lango_run_events (run_id, seq, stored_at, event) VALUES ('r', 1, 5, '{"seq":1,"type":"run-start"}')`,
+      `INSERT INTO lango_tool_calls (session_pk, run_id, call_key, number, id, call_id, tool, effect, digest, args, ordinal,
+        attempt, status, result, changed_at) VALUES (1, 'r', 'm/c', 1, 'm/c', 'c', 't', 'once', 'd', '{}', 0, 1, 'done', '1', 5)`,
+      `INSERT INTO lango_leases (app_name, user_id, session_id, expires_at, ttl_ms)
+        VALUES ('app', 'ann', 'one', ${Date.now() + 600_000}, 600000)`,
+    ])
+      await database.run(sql(text))
+    const store = await openStore(started.url)
+    expect((await failureOf(store.acquireLease(key))).code).toBe('session-busy')
+    await database.run(sql('UPDATE lango_leases SET expires_at = 1'))
+    await database.close()
+    expect(await store.runs.readResumable?.('r')).toMatchObject({
+      input: { model: 'm' },
+      message: { id: 'e2', seq: 2 },
+      journal: [],
+      state: 'running',
+      attempt: 1,
+    })
+    const [call] = (await store.runs.readCalls?.('r')) ?? []
+    expect(call).toMatchObject({ status: 'done', result: 1 })
+    expect(call).not.toHaveProperty('actions')
+    const { fence } = await store.acquireLease(key)
+    const events = [{ seq: 2, type: 'run-resumed' }]
+    expect(await store.runs.resumeRun?.({ key, runId: 'r', fence, events })).toEqual({ attempt: 2 })
+    const entry = { id: 'e3', kind: 'model', scope: '', author: 'root', branch: '' } as const
+    const message = { role: 'assistant', content: 'Paid.', timestamp: 6, id: 'e3' }
+    await store.runs.saveStep?.({ key, runId: 'r', fence, message, journal: [entry] })
+    expect(await store.runs.readResumable?.('r')).toMatchObject({
+      journal: [{ ...entry, seq: 3 }],
+      attempt: 1,
+    })
+    await store.close()
+    await started.stop()
+  })
+
   test('processes that open a database of the previous schema at once migrate it once', async () => {
     const started = await driver.start()
     await writeFirstSchema(started.url, 'app')
@@ -188,6 +236,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 5 },
       { version: 6 },
       { version: 7 },
+      { version: 8 },
     ])
     await database.close()
     await started.stop()

@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest'
 import type { RunStep, ToolCallFacts } from '../../../src/session/run-store.js'
 import { checkedStore } from '../../../src/store/checked-store.js'
 import { openStore } from '../../../src/store/open-store.js'
+import { sql } from '../../../src/store/sql-database.js'
 import { openSqlStore } from '../../../src/store/sql-store.js'
 import { createDatabase, type TestDatabase } from '../../support/postgres.js'
 import { failureOf, newKey, openDatabase } from './drivers.js'
@@ -391,4 +392,54 @@ test('a step that waits for the deletion of its session stores nothing', async (
   expect(rows).toEqual([{ messages: '0', events: '0', requests: '0', parts: '0' }])
   await store.close()
   await database.drop()
+})
+
+test('a step with a journal, in a nested session, with a pause or with the end of its run, is one statement', async () => {
+  const place = await createDatabase()
+  const database = await openDatabase(place.url)
+  const store = checkedStore(await openSqlStore(database))
+  const key = newKey()
+  const at = { ...key, appName: `${key.appName}-inner` }
+  const opening = { key, runId: 'run', message: QUESTION, events: [START], input: { model: 'm' } }
+  const opened = await store.openRun?.(opening)
+  if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+  await store.createSession(at, {}, { nestedIn: key.appName })
+  let step = { key, runId: 'run', fence: opened.lease.fence }
+  const costOf = async (more: Partial<RunStep>) => {
+    const before = { ...database.work }
+    await store.runs.saveStep?.({ ...step, ...more })
+    const { statements, control } = database.work
+    return [statements - before.statements, control - before.control]
+  }
+  const entry = (id: string) => ({ id, kind: 'model', scope: '', author: 'root', branch: '' }) as const
+  const answer = (id: string) => ({ message: { ...QUESTION, id }, journal: [entry(id)] })
+  const call = { id: 'b/1', status: 'intent', call: CALL } as const
+  expect(await costOf({ ...answer('a'), events: [{ seq: 2 }] })).toEqual([1, 0])
+  expect(await costOf({ ...answer('b'), at, stateDelta: { mood: 'calm', old: undefined } })).toEqual([1, 0])
+  expect(await costOf({ ...answer('c'), at, calls: [call], events: [{ seq: 3 }] })).toEqual([1, 0])
+  expect(await costOf({ ...answer('d'), at, calls: [{ id: 'b/1', status: 'started' }] })).toEqual([1, 0])
+  expect(await costOf({ journal: [entry('e')] })).toEqual([1, 0])
+  expect(await costOf({ events: [{ seq: 4 }], pause: 'waiting', release: true })).toEqual([1, 0])
+  opened.lease.released?.()
+  const seqs = (await store.runs.readResumable?.('run'))?.journal.map(({ id, seq }) => [id, seq])
+  expect(seqs).toEqual([
+    ['a', 2],
+    ['b', 1],
+    ['c', 2],
+    ['d', 3],
+    ['e', undefined],
+  ])
+  const { fence } = await store.acquireLease(key)
+  step = { ...step, fence }
+  for (const seq of [5, 6])
+    await store.runs.resumeRun?.({ key, runId: 'run', fence, events: [{ seq, type: 'run-resumed' }] })
+  expect(await store.runs.readResumable?.('run')).toMatchObject({ attempt: 2 })
+  expect(await costOf(answer('f'))).toEqual([1, 0])
+  expect(await store.runs.readResumable?.('run')).toMatchObject({ attempt: 1 })
+  expect(await costOf({ ...answer('g'), events: [{ seq: 9, type: 'run-finish' }] })).toEqual([1, 0])
+  expect(await database.run(sql('SELECT count(*) AS remaining FROM lango_run_journal'))).toEqual([
+    { remaining: 0 },
+  ])
+  await store.close()
+  await place.drop()
 })

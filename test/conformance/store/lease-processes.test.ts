@@ -1,0 +1,160 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Message, SessionKey } from '../../../src/session/message.js'
+import { thisProcess } from '../../../src/store/lease-process.js'
+import { sql } from '../../../src/store/sql-database.js'
+import { builtFile } from '../../support/built-lango.js'
+import { type Child, runScript } from '../../support/child.js'
+import { failureOf, newKey, openDatabase, type Place, SHARED_DRIVERS, useStore } from './drivers.js'
+
+/** So long that no test waits for it. */
+const TTL_MS = 600_000
+const MESSAGE: Message = { role: 'user', content: 'Why?', timestamp: 1, id: 'question' }
+
+/** Where a process can be told from an earlier one with its number. */
+const LINUX_DRIVERS = process.platform === 'linux' ? SHARED_DRIVERS : []
+
+/** A process that holds the lease of a session. */
+async function holderOf(place: Place, { appName, sessionId }: SessionKey, task = 'hold'): Promise<Child> {
+  const child = runScript('store-child.ts', [task, place.url, appName, sessionId, String(TTL_MS)])
+  onTestFinished(() => void child.process.kill('SIGKILL'))
+  await child.untilLines(1)
+  expect(child.lines, child.errors()).toHaveLength(1)
+  return child
+}
+
+async function kill(child: Child): Promise<void> {
+  child.process.kill('SIGKILL')
+  await child.ended
+}
+
+function opening(key: SessionKey) {
+  return { key, runId: `run-${key.appName}`, message: MESSAGE, events: [{ seq: 1, type: 'run-start' }] }
+}
+
+/** Changes what is stored about the holder of a session's lease. */
+async function setHolder(place: Place, { appName }: SessionKey, holder: string | null): Promise<void> {
+  const database = await openDatabase(place.url)
+  await database.run(sql('UPDATE lango_leases SET holder = ? WHERE app_name = ?', holder, appName))
+  await database.close()
+}
+
+describe.each(SHARED_DRIVERS)('leases of processes that are gone in $name', driver => {
+  const place = useStore(driver)
+
+  test('the lease of a killed process is free at once', async () => {
+    const key = newKey()
+    const child = await holderOf(place, key)
+    expect((await failureOf(place.store.acquireLease(key))).code).toBe('session-busy')
+    await kill(child)
+    const lease = await place.store.acquireLease(key)
+    expect(lease.fence).toBeGreaterThan(Number(child.lines[0]))
+    await lease.release()
+  })
+
+  test('a waiter gets the lease of a process that is killed meanwhile', async () => {
+    const key = newKey()
+    const child = await holderOf(place, key)
+    const waiting = place.store.acquireLease(key, { waitMs: TTL_MS })
+    await kill(child)
+    await (await waiting).release()
+  })
+
+  test('a run is opened in a session whose holder was killed', async () => {
+    const key = newKey()
+    await kill(await holderOf(place, key))
+    const opened = await place.store.openRun?.(opening(key))
+    expect(opened).toMatchObject({ seq: 1 })
+    if (opened && 'lease' in opened) await opened.lease.release()
+  })
+
+  test('the runs of a killed process are abandoned at once', async () => {
+    const key = newKey()
+    const { appName } = key
+    const child = await holderOf(place, key, 'accept')
+    expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName })).toEqual([])
+    expect(await place.store.openRun?.({ ...opening(key), orQueue: { events: [] } })).toEqual({ queued: 2 })
+    await kill(child)
+    const found = await place.store.runs.listUnfinished?.({ abandoned: true, appName })
+    expect(found?.map(({ runId }) => runId)).toEqual([
+      `begun-${appName}`,
+      `queued-${appName}`,
+      `run-${appName}`,
+    ])
+    const later = { ...opening(key), runId: `later-${appName}` }
+    expect(await place.store.openRun?.(later)).toEqual({ unfinished: [`begun-${appName}`] })
+  })
+
+  test('a process that is only stopped keeps its lease until it expires', async () => {
+    const key = newKey()
+    const { appName } = key
+    const child = await holderOf(place, key, 'accept')
+    child.process.kill('SIGSTOP')
+    expect((await failureOf(place.store.acquireLease(key))).code).toBe('session-busy')
+    expect((await failureOf(place.store.openRun?.(opening(key)) as Promise<unknown>)).code).toBe(
+      'session-busy',
+    )
+    expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName })).toEqual([])
+    const database = await openDatabase(place.url)
+    await database.run(sql('UPDATE lango_leases SET expires_at = 1 WHERE app_name = ?', appName))
+    await database.close()
+    await (await place.store.acquireLease(key)).release()
+  })
+
+  test.each([
+    ['of another machine', 'elsewhere boot pid 999999999 1'],
+    ['of an older release', null],
+  ])('the lease of a process %s is kept until it expires', async (_, holder) => {
+    const key = newKey()
+    await kill(await holderOf(place, key))
+    await setHolder(place, key, holder)
+    expect((await failureOf(place.store.acquireLease(key))).code).toBe('session-busy')
+    const { appName } = key
+    expect((await failureOf(place.store.openRun?.(opening(key)) as Promise<unknown>)).code).toBe(
+      'session-busy',
+    )
+    expect(await place.store.runs.listUnfinished?.({ abandoned: true, appName })).toEqual([])
+  })
+
+  test('a lease of this process is never taken for one of a process that is gone', async () => {
+    const key = newKey()
+    const lease = await place.store.acquireLease(key)
+    expect((await failureOf(place.store.acquireLease(key))).code).toBe('session-busy')
+    await lease.release()
+  })
+})
+
+describe.each(LINUX_DRIVERS)('leases of processes by their start time in $name', driver => {
+  const place = useStore(driver)
+
+  test('a number that another process has by now does not keep a lease', async () => {
+    const key = newKey()
+    const child = await holderOf(place, key)
+    await setHolder(place, key, `${thisProcess().machine}${child.process.pid} 1`)
+    await (await place.store.acquireLease(key)).release()
+  })
+
+  test('a killed process that its parent does not wait for does not keep a lease', async () => {
+    const key = newKey()
+    const { appName, sessionId } = key
+    const script = builtFile('test/support', 'store-child.ts')
+    const args = [process.execPath, script, 'hold', place.url, appName, sessionId, String(TTL_MS)]
+    // `sleep` replaces the shell, and never waits for its child.
+    const parent = spawn('sh', ['-c', '"$@" & echo "$!"; exec sleep 600', 'sh', ...args], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    onTestFinished(() => void parent.kill('SIGKILL'))
+    const lines: string[] = []
+    for await (const line of createInterface({ input: parent.stdout })) {
+      lines.push(line)
+      if (lines.length === 2) break
+    }
+    const pid = Number(lines[0])
+    process.kill(pid, 'SIGKILL')
+    const lease = await place.store.acquireLease(key, { waitMs: TTL_MS })
+    // Its entry in the table of processes is still there.
+    expect(process.kill(pid, 0)).toBe(true)
+    await lease.release()
+  })
+})
