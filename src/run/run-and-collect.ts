@@ -1,9 +1,19 @@
 import { AgentError } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
-import type { RunUsage } from '../session/usage.js'
+import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
+import { SaidInEvents } from './event-reader.js'
 import type { RunEvent, RunFinishReason, RunRepair } from './run-event.js'
 
-/** A finished run. */
+/** A tool call that a run waits for a person to answer with `runtime.answer`. */
+export interface WaitingCall {
+  id: string
+  name: string
+  args: Record<string, unknown>
+  /** Whether the call may run, or whether a call whose outcome is unknown took effect. */
+  question: 'approval' | 'outcome'
+}
+
+/** A finished run, or one that waits for a person. */
 export interface RunResult {
   /** Everything that the last author who said anything said in the run, in order; steps are paragraphs. */
   text: string
@@ -12,6 +22,8 @@ export interface RunResult {
   sessionId: string
   runId: string
   finishReason: Exclude<RunFinishReason, 'error'>
+  /** With the finish reason `waiting`: the calls that a person has to answer. The run continues when they are answered. */
+  pending?: readonly WaitingCall[]
   turns: number
   delegations: number
   /** Every change that was made to the history before it was sent, in order. */
@@ -27,22 +39,69 @@ export interface RunResult {
  * @spec RunAndCollect
  */
 export async function runAndCollect(lists: AsyncIterable<readonly RunEvent[]>): Promise<RunResult> {
-  const repairs: RunRepair[] = []
-  const cuts: HistoryCut[] = []
-  let failure: AgentError | undefined
+  const collected = new Collected()
   for await (const events of lists) {
     for (const event of events) {
-      if (event.type === 'repair') repairs.push(...event.repairs)
-      if (event.type === 'history-cut') cuts.push(event.cut)
-      if (event.type === 'error') failure = asAgentError(event.error)
-      if (event.type === 'run-finish') {
-        if (event.finishReason === 'error') throw failure ?? unfinished()
-        const { text, lastText = text, sessionId, runId, finishReason, turns, delegations, usage } = event
-        return { text, lastText, sessionId, runId, finishReason, turns, delegations, repairs, cuts, usage }
-      }
+      collected.add(event)
+      if (event.type === 'run-finish') return collected.end(event)
     }
   }
-  throw failure ?? unfinished()
+  return collected.wait()
+}
+
+/** What the events of a run add up to. */
+class Collected {
+  readonly #repairs: RunRepair[] = []
+  readonly #cuts: HistoryCut[] = []
+  readonly #pending = new Map<string, WaitingCall>()
+  readonly #said = new SaidInEvents()
+  readonly #usage: RunUsage[] = []
+  #identity: { sessionId: string; runId: string } | undefined
+  #failure: AgentError | undefined
+
+  add(event: RunEvent): void {
+    const { sessionId, runId } = event
+    this.#identity = { sessionId, runId }
+    this.#said.add(event)
+    if (event.type === 'repair') this.#repairs.push(...event.repairs)
+    if (event.type === 'history-cut') this.#cuts.push(event.cut)
+    if (event.type === 'usage') this.#usage.push(event.usage)
+    if (event.type === 'error') this.#failure = asAgentError(event.error)
+    if (event.type === 'approval-answer') this.#pending.delete(event.id)
+    if (event.type === 'approval-request') this.#ask(event, 'approval')
+    if (event.type === 'tool-unknown' && event.answer !== undefined) this.#pending.delete(event.id)
+    else if (event.type === 'tool-unknown' && event.asks) this.#ask(event, 'outcome')
+  }
+
+  end(event: Extract<RunEvent, { type: 'run-finish' }>): RunResult {
+    if (event.finishReason === 'error') throw this.#failure ?? unfinished()
+    const { text, lastText = text, sessionId, runId, finishReason, turns, delegations, usage } = event
+    const [repairs, cuts] = [this.#repairs, this.#cuts]
+    return { text, lastText, sessionId, runId, finishReason, turns, delegations, repairs, cuts, usage }
+  }
+
+  /** The events ended before the run did: it waits for a person, or its process ends. */
+  wait(): RunResult {
+    if (this.#pending.size === 0 || !this.#identity) throw this.#failure ?? unfinished()
+    return {
+      ...this.#said.end(),
+      ...this.#identity,
+      finishReason: 'waiting',
+      pending: [...this.#pending.values()],
+      turns: 0,
+      delegations: 0,
+      repairs: this.#repairs,
+      cuts: this.#cuts,
+      usage: this.#usage.length === 0 ? emptyUsage() : sumUsage(this.#usage),
+    }
+  }
+
+  #ask(
+    { id, name, args }: Pick<WaitingCall, 'id' | 'name' | 'args'>,
+    question: WaitingCall['question'],
+  ): void {
+    this.#pending.set(id, { id, name, args, question })
+  }
 }
 
 function asAgentError(error: Extract<RunEvent, { type: 'error' }>['error']): AgentError {

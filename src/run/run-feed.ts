@@ -50,6 +50,8 @@ export class RunFeed {
     const fresh = events.filter(event => event.seq > this.#lastSeq)
     const last = fresh.at(-1)
     if (last === undefined) return
+    // Events between those in memory and these are in the store only: followers read them there.
+    if ((fresh[0]?.seq ?? 0) > this.#lastSeq + 1) this.#forget()
     const bytes = weightOf(fresh)
     this.#lists.push({ events: fresh, bytes })
     this.#bytes += bytes
@@ -96,6 +98,11 @@ export class RunFeed {
       this.#waiting.add(wake)
       signal.addEventListener('abort', wake, { once: true })
     })
+  }
+
+  #forget(): void {
+    this.#lists = []
+    this.#bytes = 0
   }
 
   #dropOldest(): void {

@@ -13,6 +13,8 @@ export interface FollowOptions {
   afterSeq?: number | undefined
   /** Ends following; the run goes on. */
   signal?: AbortSignal | undefined
+  /** Ends following also when the run waits for a person and no process works on it. Default false. */
+  untilWaiting?: boolean | undefined
 }
 
 export interface FollowerParts {
@@ -52,7 +54,8 @@ export class RunFollower {
 
   /** The events of a run after a number: stored ones, then live ones as they are stored. Ends after `run-finish`. */
   async *follow(runId: string, options: FollowOptions = {}): AsyncGenerator<EventList, void, undefined> {
-    const { signal, unlink } = this.#linked(options.signal)
+    const { signal, unlink, abort } = this.#linked(options.signal)
+    const waiting = options.untilWaiting ? this.#watchWaiting(runId, abort) : undefined
     let after = options.afterSeq ?? 0
     let isOver = false
     try {
@@ -72,8 +75,31 @@ export class RunFollower {
         }
         isOver ||= feed === undefined || this.#isClosing || !(await this.#isUnfinished(runId))
       }
+      if (!isOver && waiting?.isWaiting) {
+        const rest = await this.#parts.store.runs.readEvents(runId, { afterSeq: after })
+        if (rest.length > 0) yield rest as unknown as EventList
+      }
     } finally {
+      waiting?.stop()
       unlink()
+    }
+  }
+
+  /** Calls `end` when the run waits for a person. */
+  #watchWaiting(runId: string, end: () => void): { readonly isWaiting: boolean; stop(): void } {
+    let isWaiting = false
+    const look = async () => {
+      const run = await this.#parts.store.runs.findRun(runId).catch(() => undefined)
+      if (run?.state !== 'waiting') return
+      isWaiting = true
+      end()
+    }
+    const timer = setInterval(() => void look(), LONGEST_PAUSE_MS)
+    return {
+      get isWaiting() {
+        return isWaiting
+      },
+      stop: () => clearInterval(timer),
     }
   }
 
@@ -131,7 +157,7 @@ export class RunFollower {
   }
 
   /** A signal for each follower: listeners on a shared one that outlives them would leak. */
-  #linked(outer: AbortSignal | undefined): { signal: AbortSignal; unlink(): void } {
+  #linked(outer: AbortSignal | undefined): { signal: AbortSignal; abort(): void; unlink(): void } {
     const own = new AbortController()
     const abort = () => own.abort()
     this.#followers.add(own)
@@ -141,7 +167,7 @@ export class RunFollower {
       this.#followers.delete(own)
       outer?.removeEventListener('abort', abort)
     }
-    return { signal: own.signal, unlink }
+    return { signal: own.signal, abort, unlink }
   }
 
   #leave(feed: RunFeed): void {

@@ -50,6 +50,9 @@ export interface RunOpened extends StoredOpening {
   invocationId: string
 }
 
+/** A person must answer, the process ends, or the lease was lost: another process may have the run already. */
+export type LeftFor = 'waiting' | 'handover' | 'lost'
+
 /** Lists of events; a list may be empty. */
 export type EventLists = AsyncGenerator<readonly RunEvent[], void, undefined>
 
@@ -98,8 +101,8 @@ export class RunLoop {
   /** The end of the run, once it has begun: it happens once, whether or not the events are read. */
   #shutting: Promise<RunEvent[]> | undefined
 
-  /** The run is left to another attempt. */
-  #isLeft = false
+  /** Why the run is left to another attempt. */
+  #leftFor: LeftFor | undefined
   #waitingTimer: NodeJS.Timeout | undefined
 
   constructor({ host, key, lease, input, runId, first, resumed, opening, end }: RunLoopParts) {
@@ -213,9 +216,9 @@ export class RunLoop {
     void this.#shutDown()
   }
 
-  /** Whether the events ended without an end of the run: another attempt continues it. */
-  get isLeft(): boolean {
-    return this.#isLeft
+  /** Why the events ended without an end of the run: another attempt continues it. */
+  get leftFor(): LeftFor | undefined {
+    return this.#leftFor
   }
 
   /** Whether the run can be continued by another attempt. */
@@ -236,10 +239,10 @@ export class RunLoop {
     await this.leave('handover')
   }
 
-  /** Stops working on the run without ending it. `lost`: another process may have it already. */
-  async leave(why: 'waiting' | 'handover' | 'lost'): Promise<void> {
+  /** Stops working on the run without ending it. */
+  async leave(why: LeftFor): Promise<void> {
     if (this.#shutting) return
-    this.#isLeft = true
+    this.#leftFor = why
     this.#shutting = (async () => {
       try {
         this.#ledger?.seal()

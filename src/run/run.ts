@@ -14,7 +14,7 @@ import {
   sessionName,
 } from './run-admission.js'
 import type { RunEvent } from './run-event.js'
-import { type RunFollower, unknownRun } from './run-follower.js'
+import { type FollowOptions, type RunFollower, unknownRun } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
 import { type EventLists, RunLoop } from './run-loop.js'
 import { type PreparedRun, preparedFrom, prepareRun, startEvent, stoppedBeforeStart } from './run-opening.js'
@@ -115,30 +115,31 @@ export class Runs {
 
   /**
    * One message, as lists of events. They must be read at once: the run holds its session. Leaving the loop early is an
-   * abort.
+   * abort. With `untilWaiting` they end when the run waits for a person.
    */
-  async run(input: RunInput, onEnd: () => void = () => {}): Promise<EventLists> {
+  async run(input: RunInput, onEnd: () => void = () => {}, untilWaiting = false): Promise<EventLists> {
     const run = prepareRun(this.#host, input)
     if (input.signal?.aborted) return stoppedBeforeStart(this.#host, run)
     const accepted = await this.#admission.accept(run)
     if (accepted === 'known') return this.#follower.follow(run.runId, { signal: input.signal })
     if (accepted === 'queued') {
       this.#enqueue(run, onEnd)
-      return this.#followQueued(run)
+      return this.#followQueued(run, { untilWaiting })
     }
     const { loop, events } = this.#execute(run, accepted, { first: [startEvent(this.#host, run, 1)], onEnd })
     this.#executed.set(run.runId, { runId: run.runId, key: run.key, loop })
-    return this.#whole(run, loop, events())
+    return this.#whole(run, loop, events(), untilWaiting)
   }
 
   /** The events of a run to its end, also when another attempt continues it. */
-  async *#whole(run: PreparedRun, loop: RunLoop, own: EventLists): EventLists {
+  async *#whole(run: PreparedRun, loop: RunLoop, own: EventLists, untilWaiting: boolean): EventLists {
     let afterSeq = 0
     for await (const events of own) {
       afterSeq = events.at(-1)?.seq ?? afterSeq
       yield events
     }
-    if (loop.isLeft && !this.#workers?.isClosing) yield* this.#followQueued(run, afterSeq)
+    const isOver = loop.leftFor === undefined || (untilWaiting && loop.leftFor === 'waiting')
+    if (!isOver && !this.#workers?.isClosing) yield* this.#followQueued(run, { afterSeq, untilWaiting })
   }
 
   /** Accepts a run that is executed here, or elsewhere, whether or not anybody follows it. */
@@ -316,10 +317,10 @@ export class Runs {
   }
 
   /** The events of a queued run, executed by whichever process. Its caller's callbacks work all the same. */
-  async *#followQueued({ runId, input }: PreparedRun, afterSeq = 0): EventLists {
+  async *#followQueued({ runId, input }: PreparedRun, options: FollowOptions): EventLists {
     let isOver = false
     try {
-      for await (const events of this.#follower.follow(runId, { afterSeq })) {
+      for await (const events of this.#follower.follow(runId, options)) {
         if (input.onApproval && !this.#executed.has(runId))
           answerElsewhere(events, input.onApproval, this.#host)
         isOver = events.at(-1)?.type === 'run-finish'

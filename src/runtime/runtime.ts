@@ -56,7 +56,8 @@ export interface Runtime {
    */
   run(input: RunInput): AsyncGenerator<RunEvent, void, undefined>
   /**
-   * One message, as its answer. Throws the `AgentError` of a run that failed.
+   * One message, as its answer. Throws the `AgentError` of a run that failed. Without `onApproval`, a run that waits for a
+   * person is returned with the finish reason `waiting` and its `pending` calls.
    *
    * ```ts
    * import { AgentError, type Runtime } from 'lango'
@@ -96,6 +97,20 @@ export interface Runtime {
   stop(runId: string): Promise<void>
   /** Answers a call that waits for a person, in a run of any process. `run-not-found` when none waits. */
   answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void>
+  /**
+   * Continues a run that no process works on, now instead of when it is looked after. Resolves when it has begun, or when
+   * another process works on it. `run-not-found`; `invalid-argument` when the run has ended.
+   *
+   * ```ts
+   * import type { Runtime } from 'lango'
+   *
+   * export async function finish(runtime: Runtime, runId: string): Promise<void> {
+   *   await runtime.resume(runId)
+   *   for await (const event of runtime.follow(runId)) console.log(event.type)
+   * }
+   * ```
+   */
+  resume(runId: string): Promise<StartedRun>
   /** A run as the store has it. One whose process is gone is looked after first. */
   findRun(runId: string): Promise<RunSummary | undefined>
   /** The runs of a session, newest first, looked after like `findRun`. Default limit 50. */
@@ -229,7 +244,7 @@ class LangoRuntime implements Runtime {
   }
 
   async runAndCollect(input: RunInput): Promise<RunResult> {
-    const { lists, done } = await this.#open(input)
+    const { lists, done } = await this.#open(input, input.onApproval === undefined)
     try {
       return await runAndCollect(lists)
     } finally {
@@ -269,6 +284,11 @@ class LangoRuntime implements Runtime {
     else await answerStored(this.store, runId, callId, answer)
   }
 
+  async resume(runId: string): Promise<StartedRun> {
+    const host = await this.#load()
+    return host.runs.resume(runId)
+  }
+
   async findRun(runId: string): Promise<RunSummary | undefined> {
     const run = await this.store.runs.findRun(runId)
     return run && this.#checkLife(run)
@@ -289,10 +309,10 @@ class LangoRuntime implements Runtime {
     return this.#follower.watchedKeys()
   }
 
-  async #open(input: RunInput): Promise<{ lists: EventLists; done: () => void }> {
+  async #open(input: RunInput, untilWaiting = false): Promise<{ lists: EventLists; done: () => void }> {
     const { host, accepted, done } = await this.#accept(input, false)
     try {
-      return { lists: await host.runs.run(accepted, done), done }
+      return { lists: await host.runs.run(accepted, done, untilWaiting), done }
     } catch (error) {
       done()
       throw error
