@@ -6,15 +6,11 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const INCLUDE = ['src/**/*.test.ts', 'test/**/*.test.ts']
 
 /**
- * Files that get a process of their own: those that replace modules, which works only before the first import;
- * those that start a browser, because its package changes the environment; and those that hold compiler programs of
- * the whole product. All others share the processes of the workers, because loading ADK and the sources once per
- * file would take more time than the tests.
+ * Files that get a process of their own: those that replace modules, which works only before the first import, and
+ * those that hold compiler programs of the whole product. All others share the processes of the workers, because
+ * loading ADK and the sources once per file would take more time than the tests.
  */
-const ALONE = [
-  'test/house/**/*.test.ts',
-  ...filesWith(/\bvi\.(mock|doMock|resetModules)\(|\blaunchBrowser\b/),
-]
+const ALONE = ['test/house/**/*.test.ts', ...filesWith(/\bvi\.(mock|doMock|resetModules)\(/)]
 
 /** These start first, so that none of them is still running when all others have ended. */
 const LONGEST = [
