@@ -21,7 +21,7 @@ function lookingAgent(name: string, tool: ToolAdapter): LlmAgent {
   return new LlmAgent({ name, model: new ModelAdapter({ provider, model: 'm' }), tools: [tool] })
 }
 
-test.each(STORES)('agents beside each other may use the same call ids (%s)', async kind => {
+test.each(STORES)('parallel agents may use the same call ids (%s)', async kind => {
   const store = await openTestStore(kind)
   const ran: unknown[] = []
   let open = () => {}
