@@ -214,7 +214,7 @@ describe('an agent inside a tool', () => {
 })
 
 test('a run of 500 tool calls stays within its budget, and the question stays in', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const pageTool = defineTool({
     name: 'read_page',
