@@ -6,36 +6,45 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const INCLUDE = ['src/**/*.test.ts', 'test/**/*.test.ts']
 
 /**
- * Files that get a process of their own: those that replace modules, which works only before the first import;
- * those that start a browser, because its package changes the environment; and those that hold compiler programs of
- * the whole product. All others share the processes of the workers, because loading ADK and the sources once per
- * file would take more time than the tests.
+ * Files that get a process of their own: those that replace modules, which works only before the first import, and
+ * those that hold compiler programs of the whole product. All others share the processes of the workers, because
+ * loading ADK and the sources once per file would take more time than the tests.
  */
-const ALONE = [
-  'test/house/**/*.test.ts',
-  ...filesWith(/\bvi\.(mock|doMock|resetModules)\(|\blaunchBrowser\b/),
-]
+const ALONE = ['test/house/**/*.test.ts', ...filesWith(/\bvi\.(mock|doMock|resetModules)\(/)]
 
-/** These start first, so that none of them is still running when all others have ended. */
+/** These start first, in this order, so that none of them is still running when all others have ended. */
 const LONGEST = [
-  'test/run/chaos',
   'test/house/adding-a-provider',
-  'test/run/interrupted-runs',
+  'test/house/structure',
+  'test/run/chaos',
   'test/cli/trust-corpus',
-  'test/examples/examples',
-  'test/web/inspector',
-  'test/properties/repair',
+  'test/run/interrupted-runs',
   'test/cli/run',
+  'test/web/inspector',
+  'test/examples/examples',
   'test/cli/chat',
-  'test/run/concurrent-runs',
+  'test/properties/repair',
   'test/adk/restart-every-turn',
+  'test/run/concurrent-runs',
+  'test/properties/growth',
+  'test/run/recovery',
+  'test/cli/setup',
+  'test/web/chat',
+  'test/run/stored-malformed-histories',
+  'test/conformance/store/size',
+  'test/providers/lazy-loading',
+  'test/web/chat-durable',
+  'test/cli/chat-killed',
 ].map(name => `/${name}.test.ts`)
+
+/** One more than the cores that the suite is measured on: tests that wait for a lease or a process leave a core idle. */
+const WORKERS = 3
 
 export default defineConfig({
   test: {
     projects: [project('alone', ALONE, []), project('shared', INCLUDE, ALONE)],
     globalSetup: ['test/support/global-setup.ts'],
-    maxWorkers: 2,
+    maxWorkers: WORKERS,
     sequence: { sequencer: longestFirst() },
     dangerouslyIgnoreUnhandledErrors: false,
     reporters: ['default', ['json', { outputFile: process.env.LANGO_REPORT ?? 'reports/tests.json' }]],
@@ -53,7 +62,7 @@ function project(name: string, include: string[], exclude: string[]): TestProjec
       pool: 'forks',
       isolate: !isShared,
       setupFiles: isShared ? ['test/support/no-leaks.ts'] : [],
-      maxWorkers: 2,
+      maxWorkers: WORKERS,
       testTimeout: 120_000,
       hookTimeout: 120_000,
       expect: { poll: { timeout: 60_000 } },
@@ -72,13 +81,16 @@ function filesWith(pattern: RegExp): string[] {
   )
 }
 
-/** The order of Vitest, longest first by its records, does not know the durations in a fresh clone. */
+/**
+ * The order of Vitest, longest first by its records, does not know the durations in a fresh clone. Files that have a
+ * process of their own come first: between the others they would end the process that those share.
+ */
 function longestFirst() {
   return class extends BaseSequencer {
     override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
       const rank = ({ moduleId, project: { name } }: TestSpecification) => {
-        const isLong = LONGEST.some(ending => moduleId.endsWith(ending))
-        return (name === 'shared' ? 2 : 0) + (isLong ? 0 : 1)
+        const place = LONGEST.findIndex(ending => moduleId.endsWith(ending))
+        return (name === 'shared' ? 1000 : 0) + (place < 0 ? LONGEST.length : place)
       }
       return (await super.sort(files)).sort((one, other) => rank(one) - rank(other))
     }

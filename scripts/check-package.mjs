@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const ATTW = 'node_modules/@arethetypeswrong/cli/dist/index.js'
 const run = (command, args) => spawnSync(command, args, { cwd: ROOT, encoding: 'utf8' })
 
 const packed = run('npm', ['pack', '--silent', '--ignore-scripts'])
@@ -13,9 +14,9 @@ if (packed.status !== 0 || !tarball) {
   process.exit(1)
 }
 const checks = [
-  ['publint', ['--no-install', 'publint', '--strict', tarball]],
-  ['attw', ['--no-install', 'attw', tarball, '--profile', 'esm-only', '--no-emoji', '--format', 'ascii']],
-].map(([name, args]) => ({ name, ...run('npx', args) }))
+  ['publint', ['node_modules/publint/src/cli.js', '--strict', tarball]],
+  ['attw', [ATTW, tarball, '--profile', 'esm-only', '--no-emoji', '--format', 'ascii']],
+].map(([name, args]) => ({ name, ...run(process.execPath, args) }))
 rmSync(`${ROOT}/${tarball}`)
 for (const check of checks.filter(result => result.status !== 0)) {
   console.error(`${check.name} failed:\n${check.stdout}${check.stderr}`)

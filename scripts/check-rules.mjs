@@ -1,12 +1,25 @@
 // The rules that need types, over one reading of the product: switches that know every member of their union, and
-// literals in two rooms. `--json` prints the literals.
+// literals in two rooms. `--types` reads the tests and examples too and reports first what does not compile, as
+// `tsc --noEmit` and `tsc --noEmit -p web` do. `--json` prints the literals.
 import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
 import { checkSwitches } from './check-switches.mjs'
 import { checkTwins } from './check-twins.mjs'
 import { openProjects } from './open-projects.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const programs = openProjects(root)
+const isWhole = process.argv.includes('--types')
+const programs = openProjects(root, { isWhole })
+const wrong = isWhole ? programs.flatMap(program => ts.getPreEmitDiagnostics(program)) : []
+if (wrong.length > 0) {
+  const host = {
+    getCurrentDirectory: () => root,
+    getCanonicalFileName: name => name,
+    getNewLine: () => '\n',
+  }
+  console.error(ts.formatDiagnostics(ts.sortAndDeduplicateDiagnostics(wrong), host))
+  process.exit(1)
+}
 const { switches, problems: open } = checkSwitches(root, programs)
 const { twins, problems: doubled } = checkTwins(root, undefined, programs)
 if (process.argv.includes('--json')) console.log(JSON.stringify(twins, null, 2))

@@ -1,4 +1,11 @@
 import type ts from 'typescript'
 
-export function openProjects(root: string, texts?: ReadonlyMap<string, string>): ts.Program[]
+export function openProjects(
+  root: string,
+  options?: {
+    texts?: ReadonlyMap<string, string>
+    projects?: readonly string[]
+    isWhole?: boolean
+  },
+): ts.Program[]
 export function ownFiles(root: string, program: ts.Program): ts.SourceFile[]

@@ -1,19 +1,30 @@
-// The product as the compiler sees it, for checks that need types: the library and the page, without tests.
+// The product as the compiler sees it, for checks that need types: the library and the page.
 import { existsSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import ts from 'typescript'
 
 const PROJECTS = ['tsconfig.json', 'web/tsconfig.json']
 
-/** A compiler program for each project of the tree; `texts` replaces files by name, for tests. */
-export function openProjects(root, texts = new Map()) {
-  return PROJECTS.filter(name => existsSync(join(root, name))).map(name => openProject(root, name, texts))
+/**
+ * A compiler program for each project of the tree, or for those named. `texts` replaces files by name, for tests.
+ * `isWhole`: with the tests, the examples and all else that the project includes.
+ */
+export function openProjects(root, { texts = new Map(), projects = PROJECTS, isWhole = false } = {}) {
+  return projects
+    .filter(name => existsSync(join(root, name)))
+    .map(name => openProject(root, name, texts, isWhole))
 }
 
-function openProject(root, project, texts) {
+function openProject(root, project, texts, isWhole) {
   const path = join(root, project)
-  const { config } = ts.readConfigFile(path, ts.sys.readFile)
-  const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, join(path, '..'))
+  const { config, error } = ts.readConfigFile(path, ts.sys.readFile)
+  const { options, fileNames, errors } = ts.parseJsonConfigFileContent(
+    config,
+    ts.sys,
+    join(path, '..'),
+    undefined,
+    path,
+  )
   const host = ts.createCompilerHost(options)
   const { getSourceFile } = host
   host.getSourceFile = (name, ...rest) => {
@@ -22,8 +33,12 @@ function openProject(root, project, texts) {
       ? getSourceFile.call(host, name, ...rest)
       : ts.createSourceFile(name, text, ts.ScriptTarget.ES2022, true)
   }
-  const names = fileNames.filter(name => isOwn(root, name))
-  return ts.createProgram(names, options, host)
+  return ts.createProgram({
+    rootNames: isWhole ? fileNames : fileNames.filter(name => isOwn(root, name)),
+    options,
+    host,
+    configFileParsingDiagnostics: error ? [error, ...errors] : errors,
+  })
 }
 
 /** The product's files of a program: src and web/src, without tests. */

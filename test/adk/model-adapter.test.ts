@@ -132,7 +132,7 @@ describe('what an answer holds', () => {
     })
   })
 
-  test('text behind a signed text is a part of its own', async () => {
+  test('text after a signed text is a part of its own', async () => {
     const { last } = await ask(
       events(
         { type: 'text-delta', text: 'a', signature: 'c2ln', origin: { vendor: 'gemini' } },
@@ -159,7 +159,7 @@ describe('what an answer holds', () => {
     ])
   })
 
-  test("usage and the reason for stopping are told in ADK's words", async () => {
+  test("usage and the reason for stopping are reported in ADK's words", async () => {
     const usage = { inputTokens: 10, outputTokens: 7, reasoningTokens: 3, cachedInputTokens: 4 }
     const { last } = await ask([{ text: 'x', usage, finishReason: 'length' }])
     expect(last).toMatchObject({
@@ -174,7 +174,7 @@ describe('what an answer holds', () => {
     })
   })
 
-  test('tokens written to a cache are told beside those that ADK knows', async () => {
+  test('tokens written to a cache are reported in addition to those that ADK knows', async () => {
     const { last } = await ask([{ text: 'x', usage: { inputTokens: 10, cacheWriteTokens: 6 } }])
     expect(last?.usageMetadata).toMatchObject({ promptTokenCount: 10, cacheWriteTokenCount: 6 })
     const { last: without } = await ask([{ text: 'x', usage: { inputTokens: 10 } }])
@@ -502,7 +502,7 @@ describe('the budget', () => {
     expect(changes).toBeLessThan(12)
   })
 
-  test('the cut stays where it is while the history grows, and is told once per change', async () => {
+  test('the cut stays where it is while the history grows, and is reported once per change', async () => {
     const provider = new ScriptedProvider(() => ({ text: 'x' }))
     const adapter = new ModelAdapter({ provider, model: 'm', budgetTokens: 8000 })
     const firsts: (string | undefined)[] = []
@@ -625,7 +625,7 @@ describe('faults', () => {
     },
   )
 
-  test('what was paid for an answer without content is told with the error', async () => {
+  test('what was paid for an answer without content is reported with the error', async () => {
     const usage = { inputTokens: 10, outputTokens: 7, totalTokens: 17 }
     const { error } = await ask([{ finishReason: 'length', usage }])
     expect(error).toMatchObject({ details: { usage } })
@@ -683,7 +683,7 @@ describe('in a run', () => {
     execute: args => args.v,
   })
 
-  test('an unknown tool answers with the list of those that exist, and good calls beside it keep their results', async () => {
+  test('an unknown tool answers with the list of those that exist, and good calls of the same step keep their results', async () => {
     const store = await openTestStore('memory')
     const provider = new ScriptedProvider([
       { toolCalls: [{ name: 'echo', args: { v: 1 } }, { name: 'constructor' }, { name: 'ecko', args: {} }] },

@@ -102,7 +102,7 @@ test('a conversation restarted from disk at every turn sends the same bytes as o
     new Set(['root', 'writer', 'critic']),
   )
   for (const [index, request] of restarted.entries()) expect(request).toBe(uninterrupted[index])
-}, 120_000)
+}, 300_000)
 
 test('two texts of one author in a row arrive as one content', async () => {
   const folder = await temporaryFolder()

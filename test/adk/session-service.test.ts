@@ -196,7 +196,7 @@ describe.each(STORES)('on %s', kind => {
     await store.close()
   })
 
-  test('what a budget leaves out is told', async () => {
+  test('what a budget leaves out is reported', async () => {
     const cuts: HistoryCut[] = []
     const { store, sessions } = await opened({ budgetTokens: 200, onCut: cut => cuts.push(cut) })
     for (let index = 0; index < 20; index += 1) {

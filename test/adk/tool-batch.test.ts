@@ -21,9 +21,13 @@ function lookingAgent(name: string, tool: ToolAdapter): LlmAgent {
   return new LlmAgent({ name, model: new ModelAdapter({ provider, model: 'm' }), tools: [tool] })
 }
 
-test.each(STORES)('agents beside each other may use the same call ids (%s)', async kind => {
+test.each(STORES)('parallel agents may use the same call ids (%s)', async kind => {
   const store = await openTestStore(kind)
   const ran: unknown[] = []
+  let open = () => {}
+  const bothLook = new Promise<void>(resolve => {
+    open = resolve
+  })
   const look = defineTool({
     name: 'look',
     description: 'Looks',
@@ -31,8 +35,9 @@ test.each(STORES)('agents beside each other may use the same call ids (%s)', asy
     parameters: { type: 'object' },
     execute: async ({ who }) => {
       ran.push(who)
-      // Long enough for the other agent to be asked in between.
-      await new Promise(resolve => setTimeout(resolve, 20))
+      // Neither agent is done before the other one has begun.
+      if (ran.includes('a1') && ran.includes('b1')) open()
+      await bothLook
       return { who }
     },
   })

@@ -4,7 +4,7 @@ import { folderFor, READY, say, serve, start } from './chat-stage.js'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-test('a killed chat goes on: the next one shows where it was interrupted and sends the next message', async () => {
+test('a killed chat continues: the next one shows where it was interrupted and sends the next message', async () => {
   const server = await serve({
     profile: 'openai-chat',
     script: [{ deltas: ['Half ', 'of ', 'it', '.'] }, { text: 'All of it.' }],

@@ -92,7 +92,7 @@ test.each([true, false])("a confirmation of ADK's is asked for, and the answer %
   expect(chat.busy).toBe(false)
 })
 
-test('a message that could not be sent comes back, and the chat goes on', async () => {
+test('a message that could not be sent comes back, and the chat continues', async () => {
   const { chat, restored } = await talk([{ text: 'Hello.' }], { agent: { name: 'root', model: 'play/m' } })
   const { key } = chat
   await chat.opened.runtime.store.createSession(key)

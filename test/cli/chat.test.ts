@@ -11,7 +11,7 @@ import { lango } from './lango.js'
 vi.setConfig({ testTimeout: 120_000 })
 
 describe('without a key', () => {
-  test('the demo answers, asks before it writes, and the session goes on after a restart', async () => {
+  test('the demo answers, asks before it writes, and the session continues after a restart', async () => {
     const cwd = await temporaryFolder()
     const first = start({ cwd })
     await first.waitFor(READY)

@@ -58,7 +58,7 @@ describe('help', () => {
     expect(short.stdout).toBe(long.stdout)
   })
 
-  test('sessions are listed without loading the schema, ADK or an SDK, also beside a JSON configuration', async () => {
+  test('sessions are listed without loading the schema, ADK or an SDK, also with a JSON configuration', async () => {
     const cwd = await temporaryFolder()
     const { writeFile } = await import('node:fs/promises')
     await writeFile(join(cwd, 'lango.config.json'), '{ "store": "sqlite:./kept.db", "app": "shop" }')

@@ -4,6 +4,7 @@ import { DatabaseSync } from '@photostructure/sqlite'
 import { expect, test, vi } from 'vitest'
 import { openStore } from '../../src/store/open-store.js'
 import { runScript } from '../support/child.js'
+import { expireLeases } from '../support/expire-leases.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango } from './lango.js'
 
@@ -94,9 +95,7 @@ test('a restore keeps the earlier database, and refuses a database in use and wh
   await holder.ended
   const leased = await lango(['restore', 'copy.db', '--yes'], { cwd })
   expect(leased).toMatchObject({ code: 1, stderr: expect.stringContaining('held a session') })
-  const expiry = new DatabaseSync(join(cwd, 'lango.db'))
-  expiry.exec('UPDATE lango_leases SET expires_at = 1')
-  expiry.close()
+  expireLeases(url)
   const unsure = await lango(['restore', 'copy.db'], { cwd })
   expect(unsure).toMatchObject({ code: 1, stderr: expect.stringContaining('--yes') })
   await writeFile(join(cwd, 'text.db'), 'no database')

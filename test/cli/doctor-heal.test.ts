@@ -110,7 +110,7 @@ test('messages that are never sent stay where they were', () => {
   expect(messages[4]).toBe(question)
 })
 
-test('agents beside each other may use the same ids, and each keeps its own result', () => {
+test('parallel agents may use the same ids, and each keeps its own result', () => {
   const [asked, other, answer, late] = storedHistory([
     assistant(call('a')),
     assistant(call('a', { args: { q: 'y' } })),

@@ -84,7 +84,7 @@ test('--fix writes a copy, leaves the original as it was, and does nothing the s
   expect(await sessionOf(store, 's1-healed-healed')).toBeUndefined()
 })
 
-test('a copy that was left unfinished is completed, and one that goes on is left alone', async () => {
+test('a copy that was left unfinished is completed, and one in progress is left alone', async () => {
   const store = await storeWith(['s1', BROKEN], ['s1-healed', BROKEN.slice(0, 2)])
   const { text } = await captured(() => doctor({ store, session: 's1', fix: true }))
   expect(text).toContain('Repaired copy: s1-healed (4 messages)')

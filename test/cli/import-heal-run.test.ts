@@ -56,7 +56,7 @@ test('a bricked session from an ADK database imports, lints, heals and runs on e
 const SAMPLE = new Set([2, 9, 17, 29, 44, 58])
 const rows = MALFORMED_HISTORIES.filter(({ row }) => SAMPLE.has(row))
 
-test.each(rows)('row $row, healed, goes on with every model: $title', async ({ row, history }) => {
+test.each(rows)('row $row, healed, continues with every model: $title', async ({ row, history }) => {
   const store = new MemoryStore()
   const key = { appName: 'lango', userId: 'ann', sessionId: `row-${row}` }
   await store.createSession(key)

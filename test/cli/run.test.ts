@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
+import { BUILT_ADK } from '../support/built-lango.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango, type Outcome, outcomeOf, startLango } from './lango.js'
 
@@ -168,9 +169,8 @@ test('a reader that leaves ends the run without noise', async () => {
 
 test('an ADK agent from a file runs on the model that is named, under the app that is named', async () => {
   const cwd = await temporaryFolder()
-  const root = join(import.meta.dirname, '../..')
   await mkdir(join(cwd, 'agents'))
-  const source = `import { LlmAgent } from '${join(root, 'node_modules/@google/adk/dist/esm/index.js')}'
+  const source = `import { LlmAgent } from '${BUILT_ADK}'
 export const rootAgent = new LlmAgent({ name: 'echo', model: 'gemini-2.5-flash', instruction: 'Echo.' })\n`
   await writeFile(join(cwd, 'agents/echo.mjs'), source)
   const args = [

@@ -393,7 +393,7 @@ describe('list, show and delete', () => {
   })
 })
 
-test('stores that cannot be opened are told in one sentence', async () => {
+test('stores that cannot be opened are reported in one sentence', async () => {
   const cwd = await temporaryFolder()
   await writeFile(join(cwd, 'broken.db'), 'this is no database, but long enough to look like one'.repeat(100))
   const [broken, unknown, noFile] = await Promise.all([

@@ -209,7 +209,7 @@ test.each(WRONG)('%j: %s', (input, message) => {
   expect(problemsOf(input)).toEqual([message])
 })
 
-test('several problems are told at once, one per line', () => {
+test('several problems are reported at once, one per line', () => {
   const input = { agnet: {}, log: { level: 'loud' } }
   expect(problemsOf(input)).toHaveLength(2)
   expect(() => parseConfig(input, { where: 'lango.config.json' })).toThrow(

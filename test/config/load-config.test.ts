@@ -153,7 +153,7 @@ describe('precedence', () => {
     expect((await load({}, { DATABASE_URL: 'mysql://h/d' })).sources.store).toBeUndefined()
   })
 
-  test('a wrong value of a variable is told with the variable’s name', async () => {
+  test('a wrong value of a variable is reported with the variable’s name', async () => {
     await expect(load({}, { PORT: 'high' })).rejects.toThrow(
       'The configuration is not valid: `server.port` is "high", but must be a whole number from 0 to 65535. It comes from the environment variable PORT.',
     )
@@ -274,7 +274,7 @@ describe('agent.ts', () => {
     expect(await loadRootAgent(agentFile)).toEqual({ name: 'x' })
   })
 
-  test('without an agent is told so', async () => {
+  test('without an agent is refused with that reason', async () => {
     const { agentFile = '' } = await load({ 'agent.mjs': 'export const agent = {}' })
     await expect(loadRootAgent(agentFile)).rejects.toThrow(
       /agent\.mjs exports no agent\. Export it as `rootAgent`/,
@@ -324,7 +324,7 @@ test('a printed configuration shows no key, token, header, variable or password'
   expect(shown).toContain('18789')
 })
 
-test('tokens with their users are hidden wherever the configuration is told', async () => {
+test('tokens with their users are hidden wherever the configuration is shown', async () => {
   const overrides: LangoConfigInput = { server: { tokens: { 'a-token-that-is-long': 'ann' } } }
   const { config, sources } = await load({}, {}, { overrides })
   expect(config.server.tokens).toEqual({ 'a-token-that-is-long': 'ann' })

@@ -234,7 +234,7 @@ describe.each([
     expect(await read(input)).toEqual([])
   })
 
-  test('several problems are told at once', async () => {
+  test('several problems are reported at once', async () => {
     const input = { ...base(), stor: 1, agent: { model: 'demo/demo', maxTurn: 3 } }
     expect(await read(input)).toHaveLength(2)
   })

@@ -50,7 +50,7 @@ test('all files that an import, a require or a path in the source names are foun
   expect(resolution.map(file => file.slice(-12))).toEqual(['package.json'])
 })
 
-test('TypeScript: ".js" means the ".ts" beside it, and paths of tsconfig.json are followed', async () => {
+test('TypeScript: ".js" means the ".ts" in the same folder, and paths of tsconfig.json are followed', async () => {
   const folder = await write({
     'agent.ts': "import { x } from './x.js'\nimport { y } from '@app/y'\n",
     'x.ts': '',

@@ -121,9 +121,10 @@ describe('the import table', () => {
 describe('the linter', () => {
   const lint = (text: string) => {
     write({ 'src/store/example.ts': text })
+    const biome = join(ROOT, 'node_modules/@biomejs/biome/bin/biome')
     const result = spawnSync(
-      'npx',
-      ['--no-install', 'biome', 'lint', '--vcs-enabled=false', '--error-on-warnings', 'src'],
+      process.execPath,
+      [biome, 'lint', '--vcs-enabled=false', '--error-on-warnings', 'src'],
       { cwd: tree, encoding: 'utf8' },
     )
     return { status: result.status, output: result.stdout + result.stderr }

@@ -84,7 +84,7 @@ describe.each(FAMILIES)('$name', family => {
     },
   )
 
-  test('is not asked again after 400, and its words are told', async () => {
+  test('is not asked again after 400, and its message is reported', async () => {
     const { events, sent } = await send(family, [
       { status: 400, body: { error: { message: 'bad turn order' } } },
       family.hello,
@@ -294,7 +294,7 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
   throw new Error('the condition never became true')
 }
 
-describe('a wish to wait', () => {
+describe('a requested delay', () => {
   test.each([
     ['openai chat', { 'retry-after': '3' }, { error: { message: 'slow', code: 'rate_limit_exceeded' } }],
     [

@@ -229,7 +229,7 @@ describe.each(ALL_PROFILES)('faults of %s', profile => {
     expect(summarize(await collect(provider, { model }))).toContainEqual(['text', 'a b'])
   })
 
-  test('a block is told', async () => {
+  test('a block is reported', async () => {
     const { provider, model } = await start(profile, { faults: [{ kind: 'blocked' }] })
     const last = (await collect(provider, { model })).at(-1)
     const blocked =

@@ -228,7 +228,7 @@ describe('a recorded stream becomes events', () => {
   })
 })
 
-describe('usage is told once, cached and reasoning tokens as parts of the whole', () => {
+describe('usage is reported once, cached and reasoning tokens as parts of the whole', () => {
   const own = { inputTokens: 11, outputTokens: 7, totalTokens: 18, cachedInputTokens: 4 }
   test.each([
     ['gemini', 'text-signed', { ...own, outputTokens: 19, totalTokens: 30, reasoningTokens: 12 }],
@@ -250,7 +250,7 @@ test('what a provider says in its own words is in the error', async () => {
   expect(events.at(-1)).toMatchObject({ error: { message: expect.stringContaining('upstream died') } })
 })
 
-test('the body that was told is the body that was sent', async () => {
+test('the reported body is the body that was sent', async () => {
   for (const [family, { options, model }] of Object.entries(FAMILIES)) {
     const started = await startReplayServer([
       { file: `${family}/text${family === 'gemini' ? '-signed' : ''}.sse` },

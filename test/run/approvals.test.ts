@@ -82,7 +82,7 @@ describe('a tool that needs approval', () => {
   test.each([
     ['says no', () => 'no' as const],
     ['fails to ask', () => Promise.reject(new TypeError('no window'))],
-  ])('does not run when the caller %s, and the model is told', async (_name, onApproval) => {
+  ])('does not run when the caller %s, and the model is informed', async (_name, onApproval) => {
     const runtime = await start([call('prod'), { text: 'understood' }])
     const events = await collect(runtime, { sessionId: 's', text: 'go', onApproval })
     expect(done).toEqual([])
@@ -184,7 +184,7 @@ test.each([
   },
 )
 
-test('a confirmation that is talked past leaves a session that goes on', async () => {
+test('a confirmation that is talked past leaves a session that continues', async () => {
   const pay = new FunctionTool({
     name: 'pay',
     description: 'Pays.',

@@ -7,6 +7,7 @@ import { createRuntime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
 import { runScript } from '../support/child.js'
 import { type EveryProfile, startEveryProfile } from '../support/every-profile.js'
+import { expireLeases } from '../support/expire-leases.js'
 import { multiToolProvider } from '../support/multi-tool-play.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { saveTool, searchTool } from '../support/tools.js'
@@ -87,12 +88,12 @@ test('killed at every event, and the next message simply works', { timeout: 240_
           const child = runScript('run-and-die.ts', [url(index), 's', String(index)])
           const { signal } = await child.ended
           expect(signal, child.errors()).toBe('SIGKILL')
+          expireLeases(url(index))
         }
       })(),
     )
   }
   await Promise.all(children)
-  // The dead hold their leases until these run out by the database's clock; the next message waits for that.
   await Promise.all(
     INDEXES.map(async index => {
       const store = await openStore(url(index))

@@ -6,6 +6,7 @@ import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import type { Tool } from '../../src/tool.js'
 import { type Bank, openBank, paidAt, payment } from '../support/bank.js'
 import { runScript } from '../support/child.js'
+import { expireLeases } from '../support/expire-leases.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 /** The next turn after the kill: the model repeats the call. Returns what it was sent. */
@@ -14,6 +15,7 @@ async function payAgain(bank: Bank, more: Partial<Tool>): Promise<string> {
   const child = runScript('pay-and-die.ts', [store, 's', bank.url])
   expect((await child.ended).signal, child.errors()).toBe('SIGKILL')
   expect(bank.requests).toHaveLength(1)
+  expireLeases(store)
   const provider = new ScriptedProvider(
     [{ toolCalls: [{ id: 'c2', name: 'pay', args: { amount: 5 } }] }, { text: 'Done.' }],
     { id: 'play' },

@@ -54,7 +54,7 @@ const echo = (name: string, properties: Record<string, unknown> = {}): Tool =>
   })
 
 describe.each(PROTOTYPE_NAMES)('%s', name => {
-  test('is an unknown tool, alone and beside known ones', async () => {
+  test('is an unknown tool, alone and together with known ones', async () => {
     const results = await resultsOf(await start(call({ name })))
     expect(results).toMatchObject([
       { name, isError: true, result: { error: expect.stringContaining(`Tool "${name}" does not exist.`) } },

@@ -46,7 +46,7 @@ async function expectSound(): Promise<void> {
 }
 
 describe('a model that goes wrong', () => {
-  test('calls a tool that does not exist: it is told which do, and a good call beside it keeps its result', async () => {
+  test('calls a tool that does not exist: the answer lists those that do, and a good call of the same step keeps its result', async () => {
     await start([
       { toolCalls: [{ name: 'search', args: { query: 'a' } }, { name: 'ghost' }] },
       { text: 'I see.' },
@@ -63,7 +63,7 @@ describe('a model that goes wrong', () => {
     await expectSound()
   })
 
-  test('calls a ghost tool for ever: the loop guard ends it with an answer', async () => {
+  test('calls a ghost tool without end: the loop guard ends it with an answer', async () => {
     await start(() => call('ghost'))
     const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
     expect(result).toMatchObject({ finishReason: 'loop', turns: 5 })
@@ -179,7 +179,7 @@ describe('an agent inside a tool', () => {
   }
 
   test('spends the turns of the run, and the run ends with an answer', async () => {
-    // The inner agent calls ghosts for ever; its turns count against the outer limit of 25.
+    // The inner agent calls ghosts without end; its turns count against the outer limit of 25.
     await start(
       (request, index) =>
         request.model === 'outer' ? call('inner', { request: `task ${index}` }) : call('ghost', { index }),
@@ -214,7 +214,7 @@ describe('an agent inside a tool', () => {
 })
 
 test('a run of 500 tool calls stays within its budget, and the question stays in', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const pageTool = defineTool({
     name: 'read_page',

@@ -22,7 +22,7 @@ async function collect(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
 }
 
 describe('stored events', () => {
-  test('are told after they can be read from the store, in order and without a gap', async () => {
+  test('are emitted after they can be read from the store, in order and without a gap', async () => {
     const store = await openStore('memory:')
     const runtime = await createRuntime({
       store,

@@ -256,7 +256,7 @@ const HALF: Partial<Record<StrictProfile, number>> = {
 }
 const half = (profile: StrictProfile) => HALF[profile] ?? 2
 
-describe.each(WIRES)('a stream of %s as its own client hears it', profile => {
+describe.each(WIRES)('a stream of %s as its own client receives it', profile => {
   const start = (kind: Fault['kind']) =>
     pool.start({ profile, script: () => TEXT, faults: [{ kind, afterEvents: half(profile) }] })
 
@@ -295,7 +295,7 @@ describe.each(WIRES)('a stream of %s as its own client hears it', profile => {
     expect(text).not.toMatch(/finishReason|"finish_reason":"|message_stop|response\.completed|\[DONE\]/)
   })
 
-  test('hangs until the client gives up', async () => {
+  test('hangs until the client closes the connection', async () => {
     const server = await start('hang')
     const abort = new AbortController()
     const heard = listen(server, abort.signal)

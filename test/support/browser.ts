@@ -17,12 +17,29 @@ const CACHE = join(ROOT, 'node_modules/.cache/lango-web')
 /** Starts Chromium. The caller closes it. */
 export async function launchBrowser(): Promise<Browser> {
   const { chromium } = await import('playwright-core')
-  const { executablePath, fonts } = await alone('browser', async () => ({
-    executablePath: process.env.LANGO_TEST_CHROMIUM ?? (await unpackedChromium()),
-    fonts: await fontSettings(),
-  }))
-  const env = { ...process.env, FONTCONFIG_PATH: fonts } as Record<string, string>
-  return chromium.launch({ executablePath, args: FLAGS, env, headless: true })
+  prepared ??= alone('browser', prepare)
+  return chromium.launch({ ...(await prepared), args: FLAGS, headless: true })
+}
+
+interface Prepared {
+  executablePath: string
+  env: Record<string, string>
+}
+
+/** Once per process: the package sets the variables that its browser needs when it is imported, and not again. */
+let prepared: Promise<Prepared> | undefined
+
+/** The variables are for the browser; the process, which other test files share, gets its own ones back. */
+async function prepare(): Promise<Prepared> {
+  const before = { ...process.env }
+  try {
+    const executablePath = process.env.LANGO_TEST_CHROMIUM ?? (await unpackedChromium())
+    const env = { ...process.env, FONTCONFIG_PATH: await fontSettings() } as Record<string, string>
+    return { executablePath, env }
+  } finally {
+    for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name]
+    Object.assign(process.env, before)
+  }
 }
 
 /** Without any font the browser exits, so the package's own fonts are added to those of the machine. */

@@ -36,7 +36,7 @@ describe('the set of built-in tools', () => {
     )
   })
 
-  test('asks before writing and running, unless told otherwise', async () => {
+  test('asks before writing and running, unless configured otherwise', async () => {
     const asking = builtInTools(BUILT_IN_TOOL_NAMES, { workspace }).filter(
       tool => tool.needsApproval === true,
     )
@@ -271,7 +271,7 @@ describe('edit_file', () => {
     expect(await get('a.txt')).toBe('\ufeffcost: $2\nrest\n')
   })
 
-  test('replaces all when told', async () => {
+  test('replaces all when asked to', async () => {
     await put('a.txt', 'a-a-a')
     expect(await edit('a', 'b', { replace_all: true })).toEqual({ path: 'a.txt', replacements: 3 })
     expect(await get('a.txt')).toBe('b-b-b')

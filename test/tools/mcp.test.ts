@@ -146,7 +146,7 @@ describe.each(WAYS)('over %s', (_, config) => {
 })
 
 describe('a server in a process', () => {
-  test('that dies in mid-call is an error result, and is there again for the next call', async () => {
+  test('that ends during a call is an error result, and is started again for the next call', async () => {
     const log = new Log()
     const connections = await connect({ fix: STDIO }, log)
     const [die, pid] = [named(connections, 'fix_die'), named(connections, 'fix_pid')]
@@ -220,7 +220,7 @@ describe('a server in a process', () => {
     })
   })
 
-  test('hears that a call was stopped', async () => {
+  test('receives the notification that a call was stopped', async () => {
     const log = new Log()
     const connections = await connect({ fix: STDIO }, log)
     const said = (line: string) => log.entries.some(({ fields }) => fields.line === line)

@@ -59,7 +59,7 @@ test('the example of a command asks first', async () => {
   expect(await card.getAttribute('data-status')).toBe('failed')
 })
 
-test('the inspector and the lint open beside the chat', async () => {
+test('the inspector and the lint open next to the chat', async () => {
   const page = await visit()
   await page.getByRole('button', { name: 'What time is it?' }).click()
   await page.locator('.answer-footer').waitFor()

@@ -23,7 +23,7 @@ async function startChild(options: object): Promise<{ child: Child; url: string 
   return { child, url }
 }
 
-test('a server that is killed in mid-answer and comes back loses nothing, and the chat goes on', async () => {
+test('a server that is killed in mid-answer and comes back loses nothing, and the chat continues', async () => {
   const folder = await temporaryFolder()
   const door = gate()
   const model = await startPacedModel(async function* ({ text }) {

@@ -234,7 +234,7 @@ describe('several chats', () => {
   })
 })
 
-describe('the page goes on', () => {
+describe('the page continues', () => {
   test('when the network is away while an answer ends', async () => {
     const door = heldAnswer('network')
     const page = await visit()

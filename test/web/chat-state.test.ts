@@ -197,7 +197,7 @@ describe('a live run', () => {
 })
 
 describe('stored messages', () => {
-  test('join calls with results, leave out what Lango told the model, and end with what it cost', () => {
+  test('join calls with results, leave out what Lango wrote to the model, and end with what it cost', () => {
     const told = message(7, 'user', [text('Please go on.')], { synthetic: true })
     const entries = fromMessages([...storedRun, told], [])
     expect(shown(entries)).toEqual([

@@ -10,6 +10,7 @@ import { type Bank, openBank, payment } from '../support/bank.js'
 import { launchBrowser, openPage } from '../support/browser.js'
 import { runScript } from '../support/child.js'
 import { eventually } from '../support/eventually.js'
+import { expireLeases } from '../support/expire-leases.js'
 import { gate, startPacedModel } from '../support/paced-model.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
@@ -30,6 +31,7 @@ async function afterTheKill(): Promise<{ server: WebServer; bank: Bank }> {
   const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
   const child = runScript('pay-and-die.ts', [store, 's', bank.url])
   expect((await child.ended).signal, child.errors()).toBe('SIGKILL')
+  expireLeases(store)
   const again = { toolCalls: [{ id: 'c2', name: 'pay', args: { amount: 5 } }] }
   const play = new ScriptedProvider([again, { text: 'All is paid.' }], { id: 'play' })
   const agent = { name: 'root', model: 'play/m', tools: [payment(bank.url, { onUnknown: 'ask' })] }

@@ -138,7 +138,7 @@ describe('tools', () => {
 })
 
 describe('an answer in progress', () => {
-  test('stops with Escape, and the chat goes on after it', async () => {
+  test('stops with Escape, and the next message is answered', async () => {
     heldAnswer('endless story')
     const page = await visit()
     await say(page, 'Tell an endless story')
@@ -156,7 +156,7 @@ describe('an answer in progress', () => {
     await messages(page).getByText('You said And now?').waitFor()
   })
 
-  test('goes on over a reload and in a second tab, without a double or a gap', async () => {
+  test('continues after a reload and in a second tab, without a double or a gap', async () => {
     const door = heldAnswer('long poem')
     const page = await visit()
     await say(page, 'A long poem')

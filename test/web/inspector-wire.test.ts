@@ -70,7 +70,7 @@ describe.each(FAMILIES)('a request to %s', (family, wire) => {
     expect(request.settings).not.toHaveProperty('tools')
   })
 
-  test('stands beside what is stored, message by message, in the order in which it was sent', () => {
+  test('is aligned with what is stored, message by message, in the order in which it was sent', () => {
     for (const number of [1, 2] as const) {
       const { rows, request } = describedStep(family, number)
       const sent = rows.flatMap(row => row.sent.map(message => message.index))
@@ -157,7 +157,7 @@ test('signatures that were kept are shown where they stand, and only there', () 
   ).toEqual([])
 })
 
-test('what another agent said stands beside the quotation that this agent was sent', async () => {
+test('what another agent said is aligned with the quotation that this agent was sent', async () => {
   const server = await startStrictProvider({
     profile: 'openai-chat',
     script: [

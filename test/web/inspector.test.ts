@@ -68,7 +68,7 @@ async function violations(page: Page): Promise<string[]> {
 }
 
 describe('the inspector', () => {
-  test('shows the cut, the repairs and the renamed id of the request behind an answer', async () => {
+  test('shows the cut, the repairs and the renamed id of the request of an answer', async () => {
     const page = await openChat()
     await openInspector(page)
     const panel = page.getByRole('complementary', { name: 'Context inspector' })
@@ -213,7 +213,7 @@ test('every answer in sight says what was cut and repaired for it, not only the 
   await page.getByRole('complementary', { name: 'Context inspector' }).waitFor()
 })
 
-test('beside a panel the chat is there, however wide the screen', async () => {
+test('with an open panel the chat is in view at every width of the screen', async () => {
   for (const width of [1280, 1600]) {
     const page = await openChat({ viewport: { width, height: 1000 } })
     await openInspector(page)

@@ -276,7 +276,9 @@ describe.each(DRIVERS)('lists of $name', driver => {
     const { appName } = newKey()
     for (const sessionId of ['a', 'b', 'c'])
       await place.store.createSession({ appName, userId: 'ann', sessionId })
-    await new Promise(resolve => setTimeout(resolve, 5))
+    // The order is that of the milliseconds of the last change.
+    const createdAt = Date.now()
+    await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(createdAt + 1)
     const key = { appName, userId: 'ann', sessionId: 'a' }
     await place.store.appendMessage(key, { role: 'user', content: '  what is tea?', timestamp: 1 })
     await place.store.appendMessage(key, { role: 'tool', content: 'ignored', timestamp: 1 })
