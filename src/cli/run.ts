@@ -78,6 +78,8 @@ async function answer({ text, parts, flags, stop }: Question): Promise<number> {
 const EXIT_CODES: Readonly<Record<RunFinishReason, number>> = {
   stop: 0,
   error: 1,
+  // It is stored and continues when its question is answered: nothing has failed.
+  waiting: 0,
   'turn-limit': 2,
   loop: 2,
   aborted: 130,
@@ -371,6 +373,10 @@ class RunPrinter {
           : `${event.name} was not approved`
       case 'run-queued':
         return `waiting for the session: place ${event.place} in its queue`
+      case 'run-resumed':
+        return 'the run was resumed by another attempt'
+      case 'step-restart':
+        return this.#restarted()
       case 'tool-unknown':
         if (event.asks || event.answer) return undefined
         return `? ${event.name}: it is not known whether the call took effect`
@@ -382,6 +388,14 @@ class RunPrinter {
         event satisfies never
         return undefined
     }
+  }
+
+  /** What was written to a pipe cannot be taken back. */
+  #restarted(): string {
+    if (this.#held !== '') this.#held = ''
+    if (!this.#options.streams) return 'the answer restarts'
+    this.#endLine()
+    return 'the answer restarts: discard the text since the last complete step'
   }
 
   #timeOf(callId: string): string {

@@ -134,6 +134,8 @@ type Delta = Extract<RunEvent, { type: 'text-delta' | 'reasoning-delta' }>
 const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
   'run-queued': false,
   'run-start': false,
+  'run-resumed': true,
+  'step-restart': false,
   'text-delta': false,
   'reasoning-delta': false,
   'tool-call': true,
