@@ -187,7 +187,10 @@ function withoutDraft(run: RunTranscript): RunTranscript {
   const isVoid = ({ key }: TranscriptItem) => run.draft.includes(key)
   const places = new Map<number, number>()
   for (const [place, item] of run.items.entries()) if (!isVoid(item)) places.set(place, places.size)
-  const calls = run.calls.map(({ place, ...call }) => ({ ...call, ...defined({ place: places.get(place ?? -1) }) }))
+  const calls = run.calls.map(({ place, ...call }) => ({
+    ...call,
+    ...defined({ place: places.get(place ?? -1) }),
+  }))
   return { ...run, items: run.items.filter(item => !isVoid(item)), calls, draft: [] }
 }
 

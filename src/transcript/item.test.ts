@@ -528,7 +528,16 @@ describe('from events', () => {
     const half: RunEventBody[] = [{ type: 'reasoning-delta', author: 'root', text: 'Hm' }, say('The ans')]
     const resumed: RunEventBody = { type: 'run-resumed', attempt: 2, replayedSteps: 1 }
     const restart: RunEventBody = { type: 'step-restart', step: 2 }
-    const run = events([...before, ...half, resumed, restart, say('The answer.'), result('c2'), used, finish()])
+    const run = events([
+      ...before,
+      ...half,
+      resumed,
+      restart,
+      say('The answer.'),
+      result('c2'),
+      used,
+      finish(),
+    ])
     expect(run.items.map(inWords)).toEqual([
       'text I look.',
       'tool search done c1',
@@ -545,7 +554,13 @@ describe('from events', () => {
   test('only the half answers of authors whose steps are not complete are taken back', () => {
     const used: RunEventBody = { type: 'usage', author: 'b', model: 'play/m', usage }
     const resumed: RunEventBody = { type: 'run-resumed', attempt: 1, replayedSteps: 1 }
-    const run = events([say('A says', 'a'), say('B is done', 'b'), used, resumed, { type: 'step-restart', step: 1 }])
+    const run = events([
+      say('A says', 'a'),
+      say('B is done', 'b'),
+      used,
+      resumed,
+      { type: 'step-restart', step: 1 },
+    ])
     expect(run.items.map(inWords)).toEqual(['text B is done', 'mark resumed'])
   })
 

@@ -279,7 +279,11 @@ describe('spans', () => {
     await play([resumed, { type: 'step-restart', step: 4 }, request(model), usage(model), FINISH])
     expect(tree(collector.spans)).toEqual([['invoke_agent', ['chat gemini-3.5-flash']]])
     expect(byName('invoke_agent')[0]).toMatchObject({
-      attributes: { 'lango.run.attempt': 2, 'lango.run.replayed_steps': 3, 'lango.run.finish_reason': 'stop' },
+      attributes: {
+        'lango.run.attempt': 2,
+        'lango.run.replayed_steps': 3,
+        'lango.run.finish_reason': 'stop',
+      },
     })
     expect(collector.received.join()).toContain('"name":"lango.step-restart"')
   })
