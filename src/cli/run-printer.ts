@@ -1,8 +1,11 @@
 /** What `lango run` and `lango runs resume` print of a run, what they ask, and their exit codes. */
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
+import type { Runtime } from '../runtime/runtime.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
 import { ask, askOutcome, canAsk } from './ask.js'
 import type { Flags } from './command.js'
+import { called, givenFlags, quoted } from './next-command.js'
 import type { OpenedRuntime } from './open-runtime.js'
 import { note, type Styles, stylesOf } from './output.js'
 import { fitText, pipeText, plainLine, plainText, unfinishedAt } from './plain-text.js'
@@ -16,6 +19,67 @@ export const EXIT_CODES: Readonly<Record<RunFinishReason, number>> = {
   'turn-limit': 2,
   loop: 2,
   aborted: 130,
+}
+
+interface ReadOptions {
+  runtime: Runtime
+  flags: Flags
+  show: (event: RunEvent) => void
+  stop: AbortController
+  /** Events up to this number were shown before, by whichever process. */
+  shownThrough?: number
+}
+
+/** A run as far as its events were read. Without a last event it waits. */
+export interface ReadRun {
+  runId: string
+  sessionId: string
+  finishReason: RunFinishReason
+  questions: readonly RunQuestion[]
+}
+
+/** Shows events to the end of the run, or until it waits; asks about outcomes where that is wanted. */
+export async function readRun(
+  events: AsyncIterable<RunEvent>,
+  { runtime, flags, show, stop, shownThrough = 0 }: ReadOptions,
+): Promise<ReadRun> {
+  const questions = new OpenQuestions()
+  const over = new AbortController()
+  const found: ReadRun = { runId: '', sessionId: '', finishReason: 'error', questions: [] }
+  try {
+    for await (const event of events) {
+      if (event.seq > shownThrough) show(event)
+      questions.add(event)
+      if (event.type === 'tool-unknown' && event.asks && !flags.wait)
+        void decideOutcome(event, flags, AbortSignal.any([stop.signal, over.signal]))
+          // Fails when the run has ended, or has an answer from elsewhere.
+          .then(said => runtime.answer(event.runId, event.id, said))
+          .catch(() => {})
+      Object.assign(found, { runId: event.runId, sessionId: event.sessionId })
+      if (event.type === 'run-finish') found.finishReason = event.finishReason
+    }
+  } finally {
+    over.abort()
+  }
+  const { list } = questions
+  const isWaiting = found.finishReason === 'error' && list.length > 0 && !stop.signal.aborted
+  return { ...found, questions: list, ...(isWaiting ? { finishReason: 'waiting' } : {}) }
+}
+
+/** Says what a run waits for, and how to answer it. */
+export async function printWaiting({ runId, sessionId, questions }: ReadRun, flags: Flags): Promise<void> {
+  if (flags.json) {
+    process.stdout.write(`${JSON.stringify({ type: 'waiting', runId, sessionId, waitsFor: questions })}\n`)
+    return
+  }
+  const place = givenFlags(flags, ['config', 'store', 'app', 'trust'])
+  note(`Run ${runId} waits for an answer.`)
+  for (const question of questions) {
+    const answer = question.asks === 'approval' ? 'once' : 'happened'
+    note(`${plainLine(questionText(question))}: ${fitText(plainLine(JSON.stringify(question.args)), 400)}`)
+    note(`Answer with: ${called('runs answer')} ${runId} ${quoted(question.callId)} ${answer}${place}`)
+  }
+  note(`A server on the store continues the run; ${called('runs resume')} ${runId}${place} does it here.`)
 }
 
 /** Prints events, as JSON or for people. */
@@ -51,7 +115,9 @@ export async function decide(
   if (flags.yes) return 'once'
   if (flags.json || !canAsk()) {
     if (!flags.quiet)
-      note(`${name} needs approval and was refused: there is no terminal for the prompt. --yes allows it.`)
+      note(
+        `${name} needs approval and was refused: there is no terminal for the prompt. --yes allows it, --wait leaves the run waiting.`,
+      )
     return 'no'
   }
   note(`${name} needs approval: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)

@@ -4,12 +4,13 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
 import { own } from '../base/own.js'
 import { AgentError, messageOf } from '../errors.js'
-import type { RunFinishReason } from '../run/run-event.js'
+import type { RunEvent } from '../run/run-event.js'
+import type { RunInput, Runtime } from '../runtime/runtime.js'
 import type { Flags } from './command.js'
 import { called, givenFlags } from './next-command.js'
 import { openRuntime } from './open-runtime.js'
 import { note, onClosedPipe } from './output.js'
-import { type Call, decide, decideOutcome, EXIT_CODES, presenter } from './run-printer.js'
+import { type Call, decide, EXIT_CODES, presenter, printWaiting, readRun } from './run-printer.js'
 
 /** Sends one prompt and prints the answer. */
 export async function runOnce(words: readonly string[], flags: Flags): Promise<number> {
@@ -43,33 +44,29 @@ interface Question {
 async function answer({ text, parts, flags, stop }: Question): Promise<number> {
   const opened = await openRuntime(flags)
   const { runtime } = opened
-  const show = presenter(flags, opened)
   onClosedPipe(() => stop.abort())
-  let finishReason: RunFinishReason = 'error'
-  let sessionId = ''
-  const over = new AbortController()
+  const input = { sessionId: flags.session, userId: flags.user, text, parts, signal: stop.signal }
+  const onApproval = (call: Call) => decide(call, flags, stop.signal)
   try {
-    const input = { sessionId: flags.session, userId: flags.user, text, parts }
-    const onApproval = (call: Call) => decide(call, flags, stop.signal)
-    for await (const event of runtime.run({ ...input, signal: stop.signal, onApproval })) {
-      show(event)
-      if (event.type === 'tool-unknown' && event.asks)
-        void decideOutcome(event, flags, AbortSignal.any([stop.signal, over.signal]))
-          // Fails when the run has ended, or has an answer from elsewhere.
-          .then(said => runtime.answer(event.runId, event.id, said))
-          .catch(() => {})
-      sessionId = event.sessionId
-      if (event.type === 'run-finish') finishReason = event.finishReason
+    const events = flags.wait
+      ? startAndFollow(runtime, flags.yes ? { ...input, onApproval } : input)
+      : runtime.run({ ...input, onApproval })
+    const read = await readRun(events, { runtime, flags, show: presenter(flags, opened), stop })
+    if (read.finishReason === 'waiting') await printWaiting(read, flags)
+    else if (!flags.json && !flags.quiet && flags.session === undefined) {
+      const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model', 'trust'])
+      note(`Continue with: ${called('run')} --session ${read.sessionId}${place} "…"`)
     }
+    return EXIT_CODES[read.finishReason]
   } finally {
-    over.abort()
     await runtime.close()
   }
-  if (!flags.json && !flags.quiet && flags.session === undefined) {
-    const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model', 'trust'])
-    note(`Continue with: ${called('run')} --session ${sessionId}${place} "…"`)
-  }
-  return EXIT_CODES[finishReason]
+}
+
+/** A run of its own right: leaving it while it waits does not abort it. */
+async function* startAndFollow(runtime: Runtime, input: RunInput): AsyncGenerator<RunEvent> {
+  const { runId } = await runtime.start(input)
+  yield* runtime.follow(runId, { untilWaiting: true })
 }
 
 /** The words of the command line, then the text from standard input. */
@@ -110,7 +107,7 @@ async function readInput(signal: AbortSignal): Promise<string> {
 }
 
 /** The first Ctrl-C aborts the run; the second exits at once. */
-function stopOnSignals(stop: AbortController): () => void {
+export function stopOnSignals(stop: AbortController): () => void {
   const onSignal = () => {
     if (stop.signal.aborted) process.exit(130)
     stop.abort()

@@ -44,6 +44,8 @@ export interface HostParts {
   store: SessionStore
   logger: Logger
   follower: RunFollower
+  /** Called with the events of all runs of this process. */
+  listeners: Set<(event: RunEvent) => void>
 }
 
 /** Builds the agents and returns what runs need of them. */
@@ -70,6 +72,9 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const observers = [
     ...(logger === silentLogger ? [] : [logRuns(logger)]),
     ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
+    (event: RunEvent) => {
+      for (const listener of parts.listeners) listener(event)
+    },
   ]
   const runHost: RunHost = {
     appName,
@@ -93,7 +98,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
         onLoad: reportLoaded,
         ...hooks,
       }),
-    observe: observers.length > 0 ? joinObservers(observers, logger) : undefined,
+    observe: joinObservers(observers, logger),
     ...(telemetry ? { observeRequest: (runId, request) => telemetry.observeRequest(runId, request) } : {}),
     appendNote: noteAppender(store),
   }
