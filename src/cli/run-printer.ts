@@ -152,7 +152,7 @@ interface PrinterOptions {
 type NoticeEvent = Exclude<RunEvent, { type: 'run-start' | 'text-delta' | 'run-finish' | 'error' }>
 
 /** Prints a run: the answer on standard output, everything else on standard error. */
-class RunPrinter {
+export class RunPrinter {
   readonly #options: PrinterOptions
   readonly #styles: Styles = stylesOf(process.stderr)
   readonly #startedAt = new Map<string, number>()
