@@ -16,6 +16,7 @@ export interface Flags {
   file?: string[]
   yes?: boolean
   quiet?: boolean
+  wait?: boolean
   stream?: boolean
   limit?: string
   page?: string
@@ -102,6 +103,11 @@ const SHARED_OPTIONS: Readonly<Record<SharedOption, OptionSpec>> = {
 }
 
 export const JSON_OPTION: OptionSpec = { flags: '--json', description: 'print JSON' }
+
+export const AGENT_OPTION: OptionSpec = {
+  flags: '--agent <file>',
+  description: 'a file that exports an ADK agent as rootAgent',
+}
 
 /** Options that every command has. */
 export const COMMON_OPTIONS: readonly OptionSpec[] = [

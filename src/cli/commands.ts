@@ -1,16 +1,11 @@
 /** The commands, as a table. Each loads its code when it is called, so that help is fast. */
 
-import { type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
+import { AGENT_OPTION, type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
 import { DATA_COMMANDS, RUN_COMMANDS, SESSION_COMMANDS } from './session-commands.js'
 
 const MODEL_OPTION: OptionSpec = {
   flags: '-m, --model <provider/model>',
   description: 'the model, such as openai/gpt-5.2; default: the configured one, or one whose key is set',
-}
-
-const AGENT_OPTION: OptionSpec = {
-  flags: '--agent <file>',
-  description: 'a file that exports an ADK agent as rootAgent',
 }
 
 const TALK: readonly CommandSpec[] = [
@@ -36,7 +31,7 @@ const TALK: readonly CommandSpec[] = [
     name: 'run',
     summary: 'send one prompt and print the answer, for scripts',
     description:
-      'Sends one prompt and prints the answer. Text from standard input is appended to the prompt, or is used as the\nprompt if there is none. Only the answer goes to standard output; tool calls and notices go to standard error.\nA terminal shows the answer as it streams; a pipe receives it when it is complete. Terminal control sequences\nin the answer are removed; --raw keeps them in a pipe. Tool calls that need approval are refused unless they\ncan be approved on a terminal or --yes is given.',
+      'Sends one prompt and prints the answer. Text from standard input is appended to the prompt, or is used as the\nprompt if there is none. Only the answer goes to standard output; tool calls and notices go to standard error.\nA terminal shows the answer as it streams; a pipe receives it when it is complete. Terminal control sequences\nin the answer are removed; --raw keeps them in a pipe. Tool calls that need approval are refused unless they\ncan be approved on a terminal or --yes is given; with --wait the run is left waiting for the answer.',
     arguments: [{ name: '[prompt...]', description: 'the prompt' }],
     options: [
       { flags: '-s, --session <id>', description: 'continue a session; default: a new one' },
@@ -48,6 +43,10 @@ const TALK: readonly CommandSpec[] = [
         repeats: true,
       },
       { flags: '-y, --yes', description: 'allow every tool call without asking' },
+      {
+        flags: '--wait',
+        description: 'do not ask or refuse: leave a run that needs an answer waiting, and print its id',
+      },
       { flags: '--stream', description: 'stream the text even if the output is a pipe' },
       { flags: '--raw', description: 'keep the model’s control sequences in a pipe; never on a terminal' },
       { flags: '-q, --quiet', description: 'print only errors to standard error' },
@@ -61,7 +60,7 @@ const TALK: readonly CommandSpec[] = [
       ['lango run --session s1 --json "And now?" | jq -r .type', 'continue a session and read the events'],
     ],
     exitCodes: [
-      [0, 'answered'],
+      [0, 'answered, or left waiting for an answer (--wait)'],
       [1, 'an error'],
       [2, 'stopped at the turn limit or in a loop'],
       [130, 'interrupted'],

@@ -4,15 +4,13 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
 import { own } from '../base/own.js'
 import { AgentError, messageOf } from '../errors.js'
-import type { RunEvent, RunFinishReason } from '../run/run-event.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
-import { ask, askOutcome, canAsk } from './ask.js'
+import type { RunEvent } from '../run/run-event.js'
+import type { RunInput, Runtime } from '../runtime/runtime.js'
 import type { Flags } from './command.js'
 import { called, givenFlags } from './next-command.js'
-import { type OpenedRuntime, openRuntime } from './open-runtime.js'
-import { note, onClosedPipe, type Styles, stylesOf } from './output.js'
-import { fitText, pipeText, plainLine, plainText, unfinishedAt } from './plain-text.js'
-import { count, demoNotice } from './wording.js'
+import { openRuntime } from './open-runtime.js'
+import { note, onClosedPipe } from './output.js'
+import { type Call, decide, EXIT_CODES, presenter, printWaiting, readRun } from './run-printer.js'
 
 /** Sends one prompt and prints the answer. */
 export async function runOnce(words: readonly string[], flags: Flags): Promise<number> {
@@ -46,59 +44,29 @@ interface Question {
 async function answer({ text, parts, flags, stop }: Question): Promise<number> {
   const opened = await openRuntime(flags)
   const { runtime } = opened
-  const show = presenter(flags, opened)
   onClosedPipe(() => stop.abort())
-  let finishReason: RunFinishReason = 'error'
-  let sessionId = ''
-  const over = new AbortController()
+  const input = { sessionId: flags.session, userId: flags.user, text, parts, signal: stop.signal }
+  const onApproval = (call: Call) => decide(call, flags, stop.signal)
   try {
-    const input = { sessionId: flags.session, userId: flags.user, text, parts }
-    const onApproval = (call: Call) => decide(call, flags, stop.signal)
-    for await (const event of runtime.run({ ...input, signal: stop.signal, onApproval })) {
-      show(event)
-      if (event.type === 'tool-unknown' && event.asks)
-        void decideOutcome(event, flags, AbortSignal.any([stop.signal, over.signal]))
-          // Fails when the run has ended, or has an answer from elsewhere.
-          .then(said => runtime.answer(event.runId, event.id, said))
-          .catch(() => {})
-      sessionId = event.sessionId
-      if (event.type === 'run-finish') finishReason = event.finishReason
+    const events = flags.wait
+      ? startAndFollow(runtime, flags.yes ? { ...input, onApproval } : input)
+      : runtime.run({ ...input, onApproval })
+    const read = await readRun(events, { runtime, flags, show: presenter(flags, opened), stop })
+    if (read.finishReason === 'waiting') await printWaiting(read, flags)
+    else if (!flags.json && !flags.quiet && flags.session === undefined) {
+      const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model', 'trust'])
+      note(`Continue with: ${called('run')} --session ${read.sessionId}${place} "…"`)
     }
+    return EXIT_CODES[read.finishReason]
   } finally {
-    over.abort()
     await runtime.close()
   }
-  if (!flags.json && !flags.quiet && flags.session === undefined) {
-    const place = givenFlags(flags, ['config', 'agent', 'store', 'app', 'user', 'model', 'trust'])
-    note(`Continue with: ${called('run')} --session ${sessionId}${place} "…"`)
-  }
-  return EXIT_CODES[finishReason]
 }
 
-const EXIT_CODES: Readonly<Record<RunFinishReason, number>> = {
-  stop: 0,
-  error: 1,
-  'turn-limit': 2,
-  loop: 2,
-  aborted: 130,
-}
-
-function presenter(flags: Flags, { loaded }: OpenedRuntime): (event: RunEvent) => void {
-  const write = (text: string) => {
-    if (!process.stdout.destroyed) process.stdout.write(text)
-  }
-  if (flags.json) return event => write(`${JSON.stringify(event)}\n`)
-  const isTerminal = process.stdout.isTTY === true
-  const isChosen = flags.model !== undefined || !loaded.sources['agent.model']?.startsWith('default')
-  const printer = new RunPrinter({
-    streams: isTerminal || flags.stream === true,
-    quiet: flags.quiet === true,
-    isTerminal,
-    clean: isTerminal ? plainText : flags.raw ? undefined : pipeText,
-    write,
-    demoNotice: demoNotice(isChosen),
-  })
-  return event => printer.show(event)
+/** A run of its own right: leaving it while it waits does not abort it. */
+async function* startAndFollow(runtime: Runtime, input: RunInput): AsyncGenerator<RunEvent> {
+  const { runId } = await runtime.start(input)
+  yield* runtime.follow(runId, { untilWaiting: true })
 }
 
 /** The words of the command line, then the text from standard input. */
@@ -138,36 +106,8 @@ async function readInput(signal: AbortSignal): Promise<string> {
   return Buffer.concat(chunks).toString('utf8').trimEnd()
 }
 
-interface Call {
-  name: string
-  args: Readonly<Record<string, unknown>>
-}
-
-async function decide({ name, args }: Call, flags: Flags, signal: AbortSignal): Promise<ApprovalAnswer> {
-  if (flags.yes) return 'once'
-  if (flags.json || !canAsk()) {
-    if (!flags.quiet)
-      note(`${name} needs approval and was refused: there is no terminal for the prompt. --yes allows it.`)
-    return 'no'
-  }
-  note(`${name} needs approval: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
-  const said = await ask('Allow it? [o]nce, [a]lways, [N]o: ', signal)
-  if (said.startsWith('a')) return 'always'
-  return said.startsWith('o') || said.startsWith('y') ? 'once' : 'no'
-}
-
-/** Nothing but a person's word says whether a call took effect: `--yes` does not. */
-async function decideOutcome(call: Call, flags: Flags, signal: AbortSignal): Promise<OutcomeAnswer> {
-  if (!flags.json && canAsk()) return askOutcome(call, signal)
-  if (!flags.quiet)
-    note(
-      `It is not known whether ${call.name} took effect, and there is no terminal for the prompt: left as it is.`,
-    )
-  return 'leave'
-}
-
 /** The first Ctrl-C aborts the run; the second exits at once. */
-function stopOnSignals(stop: AbortController): () => void {
+export function stopOnSignals(stop: AbortController): () => void {
   const onSignal = () => {
     if (stop.signal.aborted) process.exit(130)
     stop.abort()
@@ -261,136 +201,4 @@ function decode(bytes: Buffer): string | undefined {
 
 function invalid(message: string): AgentError {
   return new AgentError('invalid-argument', message)
-}
-
-interface PrinterOptions {
-  /** Text is printed as it streams; otherwise only the complete answer. */
-  streams: boolean
-  quiet: boolean
-  isTerminal: boolean
-  /** Removes control sequences; absent with --raw. A terminal never gets them. */
-  clean: ((text: string) => string) | undefined
-  write(text: string): void
-  /** Printed when the demo model is used. */
-  demoNotice: string
-}
-
-/** Events that are printed as notices. */
-type NoticeEvent = Exclude<RunEvent, { type: 'run-start' | 'text-delta' | 'run-finish' | 'error' }>
-
-/** Prints a run: the answer on standard output, everything else on standard error. */
-class RunPrinter {
-  readonly #options: PrinterOptions
-  readonly #styles: Styles = stylesOf(process.stderr)
-  readonly #startedAt = new Map<string, number>()
-  #atLineStart = true
-  #wrote = false
-  /** The start of a control sequence whose end has not arrived yet. */
-  #held = ''
-
-  constructor(options: PrinterOptions) {
-    this.#options = options
-  }
-
-  show(event: RunEvent): void {
-    switch (event.type) {
-      case 'run-start':
-        if (event.demo) this.#notice(this.#options.demoNotice)
-        return
-      case 'text-delta':
-        if (this.#options.streams) this.#text(event.text)
-        return
-      case 'run-finish':
-        this.#finish(event.text)
-        return
-      case 'error':
-        this.#endLine()
-        note(`lango: ${plainLine(event.error.message)}`)
-        return
-      default: {
-        const words = this.#wordsFor(event)
-        if (words !== undefined) this.#notice(words)
-      }
-    }
-  }
-
-  #finish(answer: string): void {
-    if (!this.#options.streams && answer !== '') this.#text(answer)
-    this.#print(this.#held)
-    this.#held = ''
-    this.#endLine()
-  }
-
-  #text(text: string): void {
-    const whole = this.#held + text
-    const end = this.#options.clean === undefined ? whole.length : unfinishedAt(whole)
-    this.#held = whole.slice(end)
-    this.#print(whole.slice(0, end))
-  }
-
-  #print(text: string): void {
-    const shown = this.#options.clean?.(text) ?? text
-    if (shown === '') return
-    this.#options.write(shown)
-    this.#wrote = true
-    this.#atLineStart = shown.endsWith('\n')
-  }
-
-  #endLine(): void {
-    if (this.#wrote && !this.#atLineStart) this.#options.write('\n')
-    this.#atLineStart = true
-  }
-
-  #notice(words: string): void {
-    if (this.#options.quiet) return
-    // A notice between two text deltas must start on a new line.
-    if (this.#options.isTerminal) this.#endLine()
-    note(this.#styles.dim(fitText(plainLine(words), 400)))
-  }
-
-  #wordsFor(event: NoticeEvent): string | undefined {
-    switch (event.type) {
-      case 'tool-call':
-        this.#startedAt.set(event.id, Date.now())
-        return `→ ${event.name} ${fitText(JSON.stringify(event.args), 200)}`
-      case 'tool-result':
-        return `← ${event.name}${event.isError ? ' failed' : ''} ${this.#timeOf(event.id)} ${fitText(shown(event.result), 160)}`
-      case 'agent-transfer':
-        return `transferred from ${event.from} to ${event.to}`
-      case 'turn-warning':
-        return `${event.turns} of ${event.maxTurns} turns used`
-      case 'wrap-up':
-        return `limit reached (${event.reason}): the model gets one last turn`
-      case 'history-cut':
-        return `${count(event.cut.messages, 'older message')} left out to fit the token budget`
-      case 'repair':
-        return `history repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
-      case 'approval-answer':
-        return event.answer === 'once' || event.answer === 'always'
-          ? undefined
-          : `${event.name} was not approved`
-      case 'run-queued':
-        return `waiting for the session: place ${event.place} in its queue`
-      case 'tool-unknown':
-        if (event.asks || event.answer) return undefined
-        return `? ${event.name}: it is not known whether the call took effect`
-      case 'reasoning-delta':
-      case 'usage':
-      case 'approval-request':
-        return undefined
-      default:
-        event satisfies never
-        return undefined
-    }
-  }
-
-  #timeOf(callId: string): string {
-    const startedAt = this.#startedAt.get(callId)
-    this.#startedAt.delete(callId)
-    return startedAt === undefined ? '' : `(${((Date.now() - startedAt) / 1000).toFixed(1)} s)`
-  }
-}
-
-function shown(result: unknown): string {
-  return typeof result === 'string' ? result : (JSON.stringify(result) ?? '')
 }

@@ -5,8 +5,9 @@ import { answerStored, stopStored } from '../run/run-signals.js'
 import type { RunEventRecord, RunSummary, ToolCallRecord } from '../session/run-store.js'
 import { runEventPages } from '../session/session-pages.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
 import { type Flags, wholeNumber } from './command.js'
-import { called } from './next-command.js'
+import { called, quoted } from './next-command.js'
 import { type CommandStore, findSession, withStore } from './open-command-store.js'
 import { type Column, lineWidth, note, print, printJson, stylesOf, tableLines } from './output.js'
 import { fitText, plainLine } from './plain-text.js'
@@ -39,7 +40,7 @@ async function readRuns(opened: CommandStore, flags: Flags, limit: number): Prom
 
 function nothingListed(app: string, { session }: Flags): string {
   return session === undefined
-    ? `No run of the app "${app}" is queued or running. --session lists the runs of a session.`
+    ? `No run of the app "${app}" is queued, running or waiting. --session lists the runs of a session.`
     : `Session "${session}" has no runs.`
 }
 
@@ -71,9 +72,10 @@ export async function showRun([runId = '']: readonly string[], flags: Flags): Pr
     const events: RunEventRecord[] = []
     for await (const page of runEventPages(opened.store.runs, runId)) events.push(...page)
     const calls = (await opened.store.runs.readCalls?.(runId)) ?? []
-    if (flags.json) await printJson({ ...run, calls, events })
     // The recorder of runs wrote them; a store returns what it was given.
-    else await print(`${runLines(run, calls, events as unknown as RunEvent[]).join('\n')}\n`)
+    const known = events as unknown as RunEvent[]
+    if (flags.json) await printJson({ ...run, waitsFor: questionsOf(known), calls, events })
+    else await print(`${runLines(run, calls, known).join('\n')}\n`)
     return 0
   })
 }
@@ -88,10 +90,33 @@ function runLines(run: RunSummary, calls: readonly ToolCallRecord[], events: rea
     bold(runId),
     dim(plainLine(`session ${key.sessionId} · user ${key.userId} · app ${key.appName}`)),
     dim(`accepted ${localTime(startedAt)} · ${stateText(run)} · ${count(events.length, 'event')}`),
+    ...resumedLines(events),
     ...(failure?.type === 'error' ? [`${failure.error.code}: ${plainLine(failure.error.message)}`] : []),
+    ...questionsOf(events).flatMap(question => [
+      `${plainLine(questionText(question))}: ${fitText(plainLine(JSON.stringify(question.args)), 400)}`,
+      dim(`  ${called('runs answer')} ${runId} ${quoted(question.callId)} …`),
+    ]),
     ...callLines(calls),
     ...(answer === '' ? [] : ['', fitText(plainLine(answer), 400)]),
   ]
+}
+
+function resumedLines(events: readonly RunEvent[]): string[] {
+  const resumed = events.filter(event => event.type === 'run-resumed')
+  const { dim } = stylesOf(process.stdout)
+  return resumed.length === 0
+    ? []
+    : [
+        dim(
+          `resumed ${count(resumed.length, 'time')}, ${count(resumed.at(-1)?.replayedSteps ?? 0, 'step')} replayed`,
+        ),
+      ]
+}
+
+function questionsOf(events: readonly RunEvent[]): readonly RunQuestion[] {
+  const questions = new OpenQuestions()
+  for (const event of events) questions.add(event)
+  return questions.list
 }
 
 function callLines(calls: readonly ToolCallRecord[]): string[] {
@@ -155,12 +180,41 @@ export async function answerRun(words: readonly string[], flags: Flags): Promise
     )
   }
   return withStore(flags, async opened => {
-    await findRun(opened, runId)
+    const { state } = await findRun(opened, runId)
     await answerStored(opened.store, runId, callId, answer)
     if (flags.json) await printJson({ runId, callId, answer })
     else await print(`The answer was passed on: ${answer}.\n`)
+    if (!flags.json && state === 'waiting')
+      note(`A server on the store continues the run; ${called('runs resume')} ${runId} does it here.`)
     return 0
   })
+}
+
+/** `lango runs resume`: continues the run in this process and prints what follows. */
+export async function resumeRun([runId = '']: readonly string[], flags: Flags): Promise<number> {
+  const [{ openRuntime }, printer, { stopOnSignals }] = await Promise.all([
+    import('./open-runtime.js'),
+    import('./run-printer.js'),
+    import('./run.js'),
+  ])
+  const opened = await openRuntime(flags)
+  const { runtime, config } = opened
+  const stop = new AbortController()
+  const release = stopOnSignals(stop)
+  try {
+    const { lastSeq } = await findRun({ store: runtime.store, app: config.app }, runId)
+    await runtime.resume(runId)
+    stop.signal.addEventListener('abort', () => void runtime.stop(runId).catch(() => {}), { once: true })
+    const events = runtime.follow(runId, { untilWaiting: true })
+    const show = printer.presenter(flags, opened)
+    const waiting = { ...flags, wait: true }
+    const read = await printer.readRun(events, { runtime, flags: waiting, show, stop, shownThrough: lastSeq })
+    if (read.finishReason === 'waiting') await printer.printWaiting(read, flags)
+    return printer.EXIT_CODES[read.finishReason]
+  } finally {
+    release()
+    await runtime.close()
+  }
 }
 
 async function findRun({ store, app }: CommandStore, runId: string): Promise<RunSummary> {

@@ -3,13 +3,15 @@ import { defined } from '../base/defined.js'
 import { redactText } from '../base/redact.js'
 import type { LangoConfig } from '../config/config.js'
 import { AgentError } from '../errors.js'
+import type { Logger } from '../logger.js'
 import type { RuntimeInfo } from '../runtime/info.js'
+import type { Runtime } from '../runtime/runtime.js'
 import { shortTokenWarning } from '../server/security/server-token.js'
 import type { ServeOptions } from '../server/serve.js'
 import type { Flags } from './command.js'
 import { loadSettings, runtimeOptions } from './open-runtime.js'
 import { version } from './version.js'
-import { demoNotice } from './wording.js'
+import { count, demoNotice } from './wording.js'
 
 /** Serves until SIGINT or SIGTERM. A second signal exits without waiting for active runs. */
 export async function serve(flags: Flags): Promise<number> {
@@ -45,6 +47,7 @@ export async function serve(flags: Flags): Promise<number> {
     if (warning) process.stderr.write(`Warning: ${warning.message} ${warning.fix}\n`)
     announce(facts, await runtime.info(), flags)
     await untilSignal(() => running.close())
+    sayHandedOver(runtime, logger)
     return 0
   } finally {
     await runtime.close()
@@ -88,6 +91,16 @@ async function untilSignal(close: () => Promise<void>): Promise<void> {
   if (process.stderr.isTTY)
     process.stderr.write('Shutting down: waiting for active runs. Press Ctrl-C again to exit at once.\n')
   await close()
+}
+
+/** Runs that did not end in time are continued by another process on the store, or by the next server. */
+function sayHandedOver(runtime: Runtime, logger: Logger): void {
+  const runs = runtime.active().filter(({ loop }) => loop !== undefined).length
+  logger.info('Server stopped', { runsHandedOver: runs })
+  if (runs > 0 && process.stderr.isTTY)
+    process.stderr.write(
+      `${count(runs, 'unfinished run')} handed over: the next process on the store continues.\n`,
+    )
 }
 
 const DAY_MS = 86_400_000

@@ -1,4 +1,4 @@
-import { type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
+import { AGENT_OPTION, type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
 
 const YES_OPTION: OptionSpec = { flags: '-y, --yes', description: 'do not ask for confirmation' }
 
@@ -166,15 +166,15 @@ export const SESSION_COMMANDS: CommandSpec = {
   ],
 }
 
-/** `lango runs`: accepted, running and ended runs. None of these commands loads ADK. */
+/** `lango runs`: accepted, running and ended runs. Only `resume` loads ADK. */
 export const RUN_COMMANDS: CommandSpec = {
   name: 'runs',
-  summary: 'list, show, stop and answer runs',
+  summary: 'list, show, stop, answer and resume runs',
   description:
-    'Manages runs. "lango runs" alone lists those that are queued or running, in any process on the store.',
+    'Manages runs. "lango runs" alone lists those that are queued, running or waiting, in any process on the store.',
   fallback: 'list',
   examples: [
-    ['lango runs', 'list what is queued or running'],
+    ['lango runs', 'list what is queued, running or waiting for an answer'],
     ['lango runs stop 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11', 'stop a run'],
   ],
   commands: [
@@ -182,7 +182,7 @@ export const RUN_COMMANDS: CommandSpec = {
       name: 'list',
       summary: 'list runs that have not ended, or the runs of a session',
       description:
-        'Lists the runs of the app that are queued or running, in the order of acceptance. With --session, lists the runs\nof that session, newest first, ended ones included.',
+        'Lists the runs of the app that are queued, running or waiting for an answer, in the order of acceptance. With\n--session, lists the runs of that session, newest first, ended ones included.',
       options: [
         { flags: '-s, --session <id>', description: 'the runs of this session' },
         { flags: '-n, --limit <number>', description: 'number of runs; default 50' },
@@ -199,7 +199,7 @@ export const RUN_COMMANDS: CommandSpec = {
       name: 'show',
       summary: 'show a run and its tool calls',
       description:
-        'Shows where a run is, how it ended, its answer, and the ledger of its tool calls: what was started, done, failed,\nor has an unknown outcome. --json adds its events.',
+        'Shows where a run is, what it waits for, how it ended, its answer, and the ledger of its tool calls: what was\nstarted, done, failed, or has an unknown outcome. --json adds its events.',
       arguments: [{ name: '<id>', description: 'the run' }],
       options: [JSON_OPTION],
       shared: ['app', 'config', 'trust', 'store'],
@@ -221,7 +221,7 @@ export const RUN_COMMANDS: CommandSpec = {
       name: 'answer',
       summary: 'answer a tool call that waits for a person',
       description:
-        'Answers a tool call that waits for a person. An approval is answered with once, always or no. A call whose outcome\nis unknown is answered with happened (it took effect), run (it did not: run it) or leave (it stays unknown).',
+        'Answers a tool call that waits for a person. An approval is answered with once, always or no. A call whose outcome\nis unknown is answered with happened (it took effect), run (it did not: run it) or leave (it stays unknown).\nA run that waits without a process is continued by a server on the store, or by "lango runs resume".',
       arguments: [
         { name: '<id>', description: 'the run' },
         { name: '<call>', description: 'the tool call' },
@@ -231,6 +231,28 @@ export const RUN_COMMANDS: CommandSpec = {
       shared: ['app', 'config', 'trust', 'store'],
       examples: [['lango runs answer 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11 call_1 once', 'approve this call']],
       run: async (words, flags) => (await import('./runs.js')).answerRun(words, flags),
+    },
+    {
+      name: 'resume',
+      summary: 'continue a run whose process is gone, or that has got its answer',
+      description:
+        'Continues a run in this process and prints what follows. Model calls and tool calls that are stored are not\nrepeated. Servers on the store do this by themselves; the command is for stores without one. A run that waits for\nan answer is left waiting.',
+      arguments: [{ name: '<id>', description: 'the run' }],
+      options: [
+        AGENT_OPTION,
+        { flags: '--stream', description: 'print the answer as it is written, also to a pipe' },
+        { flags: '-q, --quiet', description: 'print the answer only' },
+        { flags: '--json', description: 'print the events that follow, one line of JSON each' },
+      ],
+      shared: ['app', 'config', 'trust', 'store'],
+      examples: [['lango runs resume 6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11', 'continue a run']],
+      exitCodes: [
+        [0, 'answered, or it waits for an answer'],
+        [1, 'an error: the run does not exist, has ended, or failed'],
+        [2, 'stopped at the turn limit or in a loop'],
+        [130, 'interrupted'],
+      ],
+      run: async (words, flags) => (await import('./runs.js')).resumeRun(words, flags),
     },
   ],
 }

@@ -77,7 +77,7 @@ export interface LangoClient {
    */
   createSession(session?: NewSession): Promise<SessionItem>
   /**
-   * A session with its usage, its running run and its newest run.
+   * A session with its usage, its active run (running, waiting for an answer, or the next queued one) and its newest run.
    *
    * ```ts no-run: needs a running server
    * import { createClient } from 'lango/client'
@@ -226,6 +226,17 @@ export interface LangoClient {
    * ```
    */
   stop(runId: string): Promise<void>
+  /**
+   * Continues a run that no process works on, as servers do by themselves. Fails when the run has ended.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { activeRun } = await client.session('trip')
+   * if (activeRun) await client.resume(activeRun.runId)
+   * ```
+   */
+  resume(runId: string): Promise<StartedRun>
   /**
    * Answers the approval request of a tool call (`once`, `always`, `no`), or says whether a call with an unknown outcome
    * took effect (`happened`, `run`, `leave`); the latter also after the run has ended.

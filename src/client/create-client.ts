@@ -89,6 +89,7 @@ function runCalls(call: Call) {
     stop: async runId => {
       await call('POST', `${runPath(runId)}/stop`)
     },
+    resume: runId => call('POST', `${runPath(runId)}/resume`),
     approve: (runId, callId, answer: ApprovalReply['answer']) =>
       call('POST', `${runPath(runId)}/approvals/${encodeURIComponent(callId)}`, { answer }),
   } satisfies Partial<LangoClient>

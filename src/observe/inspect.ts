@@ -18,6 +18,8 @@ export interface RunInspection {
   agent?: string
   /** Absent while the run is running, or when its process ended first. */
   finishReason?: RunFinishReason
+  /** The continuations of the run by a process, in order. */
+  resumed?: { attempt: number; replayedSteps: number }[]
   /** Why the run failed. */
   error?: { code: string; message: string }
   /** One per request that was sent, resends and nested agents included. */
@@ -179,12 +181,18 @@ function runFacts(
 ): Omit<RunInspection, 'runId' | 'steps' | 'calls' | 'total'> {
   const start = events.find(event => event.type === 'run-start')
   const finish = events.find(event => event.type === 'run-finish')
+  const resumed = events.flatMap(event =>
+    event.type === 'run-resumed'
+      ? [{ attempt: Number(event.attempt), replayedSteps: Number(event.replayedSteps) }]
+      : [],
+  )
   const failure = events.find(event => event.type === 'error')?.error as RunInspection['error']
   return {
     ...(start
       ? { sessionId: String(start.sessionId), userId: String(start.userId), agent: String(start.agent) }
       : {}),
     ...(finish ? { finishReason: finish.finishReason as RunFinishReason } : {}),
+    ...(resumed.length > 0 ? { resumed } : {}),
     ...(failure ? { error: { code: failure.code, message: failure.message } } : {}),
   }
 }

@@ -196,6 +196,12 @@ function lineOf(event: RunEvent): Line | undefined {
     }
     case 'run-start':
       return ['info', 'Run started', { agent: event.agent, model: event.model }]
+    case 'run-resumed': {
+      const { attempt, replayedSteps } = event
+      return ['info', 'Run resumed', { attempt, replayedSteps }]
+    }
+    case 'step-restart':
+      return ['info', 'Model step restarted', { step: event.step }]
     case 'tool-call':
       return ['debug', 'Tool called', { author: event.author, tool: event.name, callId: event.id }]
     case 'tool-result': {
@@ -233,7 +239,8 @@ function lineOf(event: RunEvent): Line | undefined {
     }
     case 'run-finish': {
       const { finishReason, turns, delegations, usage } = event
-      return ['info', 'Run finished', { finishReason, turns, delegations, usage }]
+      const words = finishReason === 'waiting' ? 'Run waits for a person' : 'Run finished'
+      return ['info', words, { finishReason, turns, delegations, usage }]
     }
     case 'text-delta':
     case 'reasoning-delta':

@@ -50,6 +50,9 @@ interface Chat {
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
 
+/** The first event of a run that a process observes: its beginning, or its continuation. */
+export type FirstEvent = EventOf<'run-start' | 'run-resumed'>
+
 /** The spans of one run. */
 export class RunSpans {
   readonly #root: Span
@@ -64,20 +67,30 @@ export class RunSpans {
 
   readonly #options: RunSpansOptions
 
-  constructor(start: EventOf<'run-start'>, options: RunSpansOptions) {
+  /** `known`: the event that began the run, of a resumed run as far as this process has it. */
+  constructor(first: FirstEvent, options: RunSpansOptions, known?: EventOf<'run-start'>) {
     this.#options = options
     const { api } = options
     this.#idleSince = Date.now()
-    this.#rootAgent = start.agent
-    this.#model = start.model
+    const start = first.type === 'run-start' ? first : known
+    this.#rootAgent = start?.agent ?? ''
+    this.#model = start?.model ?? ''
     this.#parent = api.context.active()
-    this.#root = this.#open(`invoke_agent ${start.agent}`, this.#parent, api.SpanKind.INTERNAL, {
+    const name = start ? `invoke_agent ${start.agent}` : 'invoke_agent'
+    this.#root = this.#open(name, this.#parent, api.SpanKind.INTERNAL, {
       'gen_ai.operation.name': 'invoke_agent',
-      'gen_ai.agent.name': start.agent,
-      'gen_ai.provider.name': providerName(start.model),
-      'gen_ai.request.model': modelName(start.model),
-      'gen_ai.conversation.id': start.sessionId,
-      'lango.run.id': start.runId,
+      ...(start
+        ? {
+            'gen_ai.agent.name': start.agent,
+            'gen_ai.provider.name': providerName(start.model),
+            'gen_ai.request.model': modelName(start.model),
+          }
+        : {}),
+      'gen_ai.conversation.id': first.sessionId,
+      'lango.run.id': first.runId,
+      ...(first.type === 'run-resumed'
+        ? { 'lango.run.attempt': first.attempt, 'lango.run.replayed_steps': first.replayedSteps }
+        : {}),
     })
     this.#agent = this.#root
   }
@@ -132,8 +145,12 @@ export class RunSpans {
           'gen_ai.tool.call.id': event.id,
         })
         return false
+      case 'step-restart':
+        this.#root.addEvent('lango.step-restart', { 'lango.step': event.step })
+        return false
       case 'run-queued':
       case 'run-start':
+      case 'run-resumed':
       case 'turn-warning':
       case 'wrap-up':
       case 'repair':

@@ -4,7 +4,13 @@ import type { TracerProvider } from '@opentelemetry/api'
 import { checkOptions, messageOf } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
 import type { RunEvent } from '../run/run-event.js'
-import { type ObservedRequest, RunSpans, type RunSpansOptions, type SpanApi } from './spans.js'
+import {
+  type FirstEvent,
+  type ObservedRequest,
+  RunSpans,
+  type RunSpansOptions,
+  type SpanApi,
+} from './spans.js'
 
 export interface TelemetryOptions {
   /** A collector that speaks OTLP over HTTP, such as `http://localhost:4318`. */
@@ -91,8 +97,10 @@ const NOTHING_TO_SEND: Sender = { flush: async () => {}, shutdown: async () => {
 /** Bounds the memory of runs that never end. */
 const MAXIMUM_RUNS = 10_000
 
+type RunStart = Extract<RunEvent, { type: 'run-start' }>
+
 class RunTelemetry implements Telemetry {
-  readonly #runs = new Map<string, RunSpans>()
+  readonly #runs = new Map<string, { spans: RunSpans; start?: RunStart }>()
 
   readonly #spans: RunSpansOptions
   readonly #sender: Sender
@@ -103,16 +111,26 @@ class RunTelemetry implements Telemetry {
   }
 
   observeRun(event: RunEvent): void {
-    if (event.type === 'run-start') {
-      this.#runs.set(event.runId, new RunSpans(event, this.#spans))
-      this.#forgetOldest()
+    if (event.type === 'run-start' || event.type === 'run-resumed') {
+      this.#begin(event)
       return
     }
-    if (this.#runs.get(event.runId)?.observe(event)) this.#runs.delete(event.runId)
+    if (this.#runs.get(event.runId)?.spans.observe(event)) this.#runs.delete(event.runId)
+  }
+
+  /** Each attempt of a run has a trace of its own: the spans of another process are not known here. */
+  #begin(event: FirstEvent): void {
+    const before = this.#runs.get(event.runId)
+    before?.spans.abandon()
+    this.#runs.delete(event.runId)
+    const start = event.type === 'run-start' ? event : before?.start
+    const spans = new RunSpans(event, this.#spans, start)
+    this.#runs.set(event.runId, { spans, ...(start ? { start } : {}) })
+    this.#forgetOldest()
   }
 
   observeRequest(runId: string, request: ObservedRequest): void {
-    this.#runs.get(runId)?.requestSent(request)
+    this.#runs.get(runId)?.spans.requestSent(request)
   }
 
   flush(): Promise<void> {
@@ -120,15 +138,15 @@ class RunTelemetry implements Telemetry {
   }
 
   async shutdown(): Promise<void> {
-    for (const run of this.#runs.values()) run.abandon()
+    for (const { spans } of this.#runs.values()) spans.abandon()
     this.#runs.clear()
     await this.#sender.shutdown()
   }
 
   #forgetOldest(): void {
     if (this.#runs.size <= MAXIMUM_RUNS) return
-    for (const [runId, run] of this.#runs) {
-      run.abandon()
+    for (const [runId, { spans }] of this.#runs) {
+      spans.abandon()
       this.#runs.delete(runId)
       return
     }

@@ -11,6 +11,8 @@ import { type EventList, followRun, RunFeed } from './run-feed.js'
 export interface FollowOptions {
   /** Only events after this number. Default 0: all. */
   afterSeq?: number | undefined
+  /** Ends also when the run waits for a person. Default: only with the run. */
+  untilWaiting?: boolean | undefined
   /** Ends following; the run goes on. */
   signal?: AbortSignal | undefined
   /** Ends following also when the run waits for a person and no process works on it. Default false. */

@@ -45,6 +45,8 @@ export interface HostParts {
   store: SessionStore
   logger: Logger
   follower: RunFollower
+  /** Called with the events of all runs of this process. */
+  listeners: Set<(event: RunEvent) => void>
 }
 
 /** Builds the agents and returns what runs need of them. */
@@ -71,6 +73,9 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const observers = [
     ...(logger === silentLogger ? [] : [logRuns(logger)]),
     ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
+    (event: RunEvent) => {
+      for (const listener of parts.listeners) listener(event)
+    },
   ]
   const runHost: RunHost = {
     appName,
@@ -97,7 +102,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
         onLoad: reportLoaded,
         ...hooks,
       }),
-    observe: observers.length > 0 ? joinObservers(observers, logger) : undefined,
+    observe: joinObservers(observers, logger),
     ...(telemetry ? { observeRequest: (runId, request) => telemetry.observeRequest(runId, request) } : {}),
     appendNote: noteAppender(store),
   }

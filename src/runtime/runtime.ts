@@ -19,6 +19,7 @@ import type { RunInput } from '../run/run-host.js'
 import type { EventLists } from '../run/run-loop.js'
 import { checkRunInput } from '../run/run-opening.js'
 import { answerStored, checkAnswer, processEnds, stopStored } from '../run/run-signals.js'
+import { checkResumable, followRun } from '../run/until-waiting.js'
 import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunSummary } from '../session/run-store.js'
@@ -115,6 +116,13 @@ export interface Runtime {
   findRun(runId: string): Promise<RunSummary | undefined>
   /** The runs of a session, newest first, looked after like `findRun`. Default limit 50. */
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
+  /**
+   * Continues a run that has begun and that no process works on. Resolves when this process has taken it, or another one
+   * has. `run-not-found`; `invalid-argument` when the run has ended.
+   */
+  resume(runId: string): Promise<StartedRun>
+  /** Calls the listener with every event of the runs that this process executes, until the returned function is called. */
+  observe(listener: (event: RunEvent) => void): () => void
   /** The runs that this process executes or has accepted, and that have not ended. */
   active(): readonly ActiveRun[]
   /** The sessions of runs that are followed here and executed elsewhere. */
@@ -211,14 +219,14 @@ class LangoRuntime implements Runtime {
   readonly #follower: RunFollower
   readonly #stopRetention: () => Promise<void>
 
-  constructor(parts: Omit<HostParts, 'follower'>) {
+  constructor(parts: Omit<HostParts, 'follower' | 'listeners'>) {
     this.store = parts.store
     this.#follower = new RunFollower({
       store: parts.store,
       logger: parts.logger,
       checkLife: async run => void (await this.#checkLife(run)),
     })
-    this.#parts = { ...parts, follower: this.#follower }
+    this.#parts = { ...parts, follower: this.#follower, listeners: new Set() }
     this.#stopRetention = retain(this.#parts)
   }
 
@@ -269,7 +277,18 @@ class LangoRuntime implements Runtime {
   }
 
   followLists(runId: string, options: FollowOptions = {}): AsyncGenerator<EventList, void, undefined> {
-    return this.#follower.follow(runId, options)
+    return followRun({ follower: this.#follower, runs: this.store.runs, runId }, options)
+  }
+
+  async resume(runId: string): Promise<StartedRun> {
+    const run = checkResumable(await this.store.runs.findRun(runId), runId)
+    await (await this.#load()).runs.checkLife(run)
+    return { runId, sessionId: run.key.sessionId }
+  }
+
+  observe(listener: (event: RunEvent) => void): () => void {
+    this.#parts.listeners.add(listener)
+    return () => void this.#parts.listeners.delete(listener)
   }
 
   async stop(runId: string): Promise<void> {

@@ -15,6 +15,7 @@ import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import type { EraseReceipt } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import type { RunQuestion } from '../transcript/questions.js'
 
 export type {
   ChatMessage,
@@ -25,6 +26,7 @@ export type {
   ProfileLint,
   RunEvent,
   RunInspection,
+  RunQuestion,
   RunUsage,
   SessionFinding,
   SessionLint,
@@ -61,6 +63,8 @@ export interface SessionItem {
   updatedAt: number
   /** A run of the session is running, as far as this server process knows. */
   running?: true
+  /** A run of the session waits for a person's answer. */
+  waiting?: true
 }
 
 /** `GET /api/sessions?search=&cursor=&limit=`, newest first. */
@@ -73,7 +77,7 @@ export interface SessionList {
 export interface SessionDetail extends SessionItem {
   /** Over all stored answers. */
   usage: RunUsage
-  /** The running run, if there is one: follow its events from the beginning. */
+  /** The run that is running or waits for a person, or else the next queued one: follow its events from the beginning. */
   activeRun?: RunItem
   /** The newest run, finished or not. */
   lastRun?: RunItem
@@ -115,6 +119,8 @@ export interface RunItem {
   status: 'queued' | 'running' | 'waiting' | 'finished'
   /** While it is queued: its place in the queue of its session; 1 is the next one. */
   place?: number
+  /** While it waits for a person: the calls to answer. Only of a single run and of `activeRun`, not in lists. */
+  waitsFor?: RunQuestion[]
   finishReason?: string
 }
 

@@ -16,11 +16,12 @@ test('the text has these names, types and labels', async () => {
   metrics.runFinished('stop')
   metrics.runFinished('stop')
   metrics.runFinished('error')
+  metrics.runResumed()
   metrics.callUnknown()
   metrics.eventsSent(5)
   metrics.streamDropped()
   metrics.request('api', 202)
-  const text = await metrics.toText({ runsRunning: 2, streamsOpen: 3 })
+  const text = await metrics.toText({ runsRunning: 2, streamsOpen: 3, runsWaiting: 4 })
   const measured = text.replaceAll(/^(lango_event_loop\w+|process_\w+|nodejs_\w+) [\d.e+-]+$/gm, '$1 _')
   expect(measured.split('\n').filter(line => !line.startsWith('# HELP'))).toEqual([
     '# TYPE lango_runs_started_total counter',
@@ -28,6 +29,10 @@ test('the text has these names, types and labels', async () => {
     '# TYPE lango_runs_finished_total counter',
     'lango_runs_finished_total{reason="stop"} 2',
     'lango_runs_finished_total{reason="error"} 1',
+    '# TYPE lango_runs_resumed_total counter',
+    'lango_runs_resumed_total 1',
+    '# TYPE lango_runs_waiting gauge',
+    'lango_runs_waiting 4',
     '# TYPE lango_runs_running gauge',
     'lango_runs_running 2',
     '# TYPE lango_tool_calls_unknown_total counter',

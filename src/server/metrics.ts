@@ -5,6 +5,8 @@ import { Counter, Gauge, Registry } from 'prom-client'
 export interface Gauges {
   runsRunning: number
   streamsOpen: number
+  /** Absent when the store could not be read. */
+  runsWaiting?: number
 }
 
 /**
@@ -18,6 +20,14 @@ export class Metrics {
     'lango_runs_finished_total',
     'Runs that ended in this process, by reason.',
     ['reason'],
+  )
+  readonly #runsResumed = this.#counter(
+    'lango_runs_resumed_total',
+    'Runs that this process continued: of a process that is gone, or after an answer.',
+  )
+  readonly #runsWaiting = this.#gauge(
+    'lango_runs_waiting',
+    'Runs of the app that wait for a person, in the store; at most 1000 are counted.',
   )
   readonly #runsRunning = this.#gauge('lango_runs_running', 'Running runs of this process.')
   readonly #callsUnknown = this.#counter(
@@ -56,6 +66,10 @@ export class Metrics {
     this.#runsFinished.inc({ reason })
   }
 
+  runResumed(): void {
+    this.#runsResumed.inc()
+  }
+
   callUnknown(): void {
     this.#callsUnknown.inc()
   }
@@ -77,7 +91,8 @@ export class Metrics {
     this.#lag.disable()
   }
 
-  async toText({ runsRunning, streamsOpen }: Gauges): Promise<string> {
+  async toText({ runsRunning, streamsOpen, runsWaiting }: Gauges): Promise<string> {
+    if (runsWaiting !== undefined) this.#runsWaiting.set(runsWaiting)
     this.#runsRunning.set(runsRunning)
     this.#streamsOpen.set(streamsOpen)
     this.#meanLag.set(lagSeconds(this.#lag.mean))

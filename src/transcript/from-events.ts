@@ -1,4 +1,5 @@
 /** A run as its items, built from its events alone: the same events always give the same items. */
+import { defined } from '../base/defined.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { CONFIRMATION_TOOL } from '../base/names.js'
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
@@ -23,7 +24,10 @@ import {
 
 export interface RunTranscript {
   readonly runId: string
-  /** Items are added and replaced: an item keeps its place. Only the mark of a queued run is removed, before all others. */
+  /**
+   * Items are added and replaced: an item keeps its place. Removed are the mark of a queued run, before all others, and
+   * the half answer of a step that is restarted.
+   */
   readonly items: readonly TranscriptItem[]
   readonly lastSeq: number
   readonly notes: RunNotes
@@ -38,6 +42,8 @@ export interface RunTranscript {
   readonly finishReason?: RunFinishReason
   /** Calls and results in order, to pair them; a call that is shown knows its place in `items`. */
   readonly calls: readonly SeenCall[]
+  /** The keys of texts of model steps that are not complete: a resumed run may ask the model again. */
+  readonly draft: readonly string[]
 }
 
 export interface Confirmation {
@@ -56,7 +62,7 @@ type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
 /** A run without events yet. */
 export function newRunTranscript({ runId, afterSeq }: Pick<RunNotes, 'runId' | 'afterSeq'>): RunTranscript {
   const notes = { runId, afterSeq, marks: [] }
-  return { runId, items: [], lastSeq: 0, notes, used: [], confirmations: [], calls: [] }
+  return { runId, items: [], lastSeq: 0, notes, used: [], confirmations: [], calls: [], draft: [] }
 }
 
 /**
@@ -65,6 +71,8 @@ export function newRunTranscript({ runId, afterSeq }: Pick<RunNotes, 'runId' | '
  */
 export function applyRunEvent(run: RunTranscript, event: RunEvent, now?: number): RunTranscript {
   if (event.runId !== run.runId || event.seq <= run.lastSeq) return run
+  // It is not stored: the next event of the run has its number.
+  if (event.type === 'run-finish' && event.finishReason === 'waiting') return run
   return withEvent({ ...run, lastSeq: event.seq }, event, now)
 }
 
@@ -78,16 +86,20 @@ function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined)
       return withUnknown(run, event)
     case 'run-start':
       return { ...run, items: unqueued(run.items), agent: event.agent, model: event.model }
+    case 'run-resumed':
+      return withMark(run, { type: 'resumed', attempt: event.attempt })
+    case 'step-restart':
+      return withoutDraft(run)
     case 'text-delta':
       return event.text === ABORTED_MARKER ? run : withText(run, 'text', event)
     case 'reasoning-delta':
       return withText(run, 'reasoning', event)
     case 'tool-call':
-      return withCall(run, event, now)
+      return withCall(completed(run, event.author), event, now)
     case 'tool-result':
       return isHiddenCall(event.name) ? run : withResult(run, event, now)
     case 'agent-transfer':
-      return withMark(run, { type: 'transfer', from: event.from, to: event.to })
+      return withMark(completed(run, event.from), { type: 'transfer', from: event.from, to: event.to })
     case 'turn-warning':
       return withMark(run, { type: 'warning', turns: event.turns, maxTurns: event.maxTurns })
     case 'wrap-up':
@@ -124,8 +136,9 @@ function push(run: RunTranscript, item: TranscriptItem): RunTranscript {
   return { ...run, items: [...closed(run.items, authorOf(item)), item] }
 }
 
+/** An event adds at most one item: its number names the item, also when earlier ones were removed. */
 function nextKey(run: RunTranscript): string {
-  return `live:${run.runId}:${run.items.length}`
+  return `live:${run.runId}:${run.lastSeq}`
 }
 
 function authorOf(item: TranscriptItem): string | undefined {
@@ -158,7 +171,27 @@ function withText(run: RunTranscript, kind: 'text' | 'reasoning', { author, text
     return { ...run, items: run.items.with(place, { ...item, text: item.text + text }) }
   }
   if (text === '') return run
-  return push(run, { kind, key: nextKey(run), author, text, streaming: true })
+  const key = nextKey(run)
+  return { ...push(run, { kind, key, author, text, streaming: true }), draft: [...run.draft, key] }
+}
+
+/** The model step of this author is complete: what it wrote is stored. */
+function completed(run: RunTranscript, author: string): RunTranscript {
+  if (run.draft.length === 0) return run
+  const own = new Set(run.items.flatMap(item => (authorOf(item) === author ? [item.key] : [])))
+  return { ...run, draft: run.draft.filter(key => !own.has(key)) }
+}
+
+/** Takes back what was written in steps that are not complete: the model is asked again. */
+function withoutDraft(run: RunTranscript): RunTranscript {
+  const isVoid = ({ key }: TranscriptItem) => run.draft.includes(key)
+  const places = new Map<number, number>()
+  for (const [place, item] of run.items.entries()) if (!isVoid(item)) places.set(place, places.size)
+  const calls = run.calls.map(({ place, ...call }) => ({
+    ...call,
+    ...defined({ place: places.get(place ?? -1) }),
+  }))
+  return { ...run, items: run.items.filter(item => !isVoid(item)), calls, draft: [] }
 }
 
 function withCall(run: RunTranscript, event: EventOf<'tool-call'>, now: number | undefined): RunTranscript {
@@ -289,11 +322,11 @@ function withNoted(run: RunTranscript, callId: string, outcome: NotedOutcome): R
 
 /** A report of usage is the end of a model call: its text is complete. */
 function withUsage(run: RunTranscript, { author, model, usage }: EventOf<'usage'>): RunTranscript {
-  const items = closed(run.items, author)
+  const { items, draft } = { ...completed(run, author), items: closed(run.items, author) }
   // Of an agent inside a tool: its calls are no part of the answer's messages.
   if (author === '') return { ...run, items }
   const used = [...run.used, usage]
-  return { ...run, items, used, answer: answerUsage(used, model) }
+  return { ...run, items, draft, used, answer: answerUsage(used, model) }
 }
 
 function withError(run: RunTranscript, event: EventOf<'error'>): RunTranscript {

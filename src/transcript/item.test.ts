@@ -522,6 +522,58 @@ describe('from events', () => {
     expect(stopped.items.map(inWords)).toEqual(['mark stopped'])
   })
 
+  test('a restarted step takes back its half answer and keeps everything before it', () => {
+    const used: RunEventBody = { type: 'usage', author: 'root', model: 'play/m', usage }
+    const before = [say('I look.'), call('c1'), used, call('c2'), result('c1')]
+    const half: RunEventBody[] = [{ type: 'reasoning-delta', author: 'root', text: 'Hm' }, say('The ans')]
+    const resumed: RunEventBody = { type: 'run-resumed', attempt: 2, replayedSteps: 1 }
+    const restart: RunEventBody = { type: 'step-restart', step: 2 }
+    const run = events([
+      ...before,
+      ...half,
+      resumed,
+      restart,
+      say('The answer.'),
+      result('c2'),
+      used,
+      finish(),
+    ])
+    expect(run.items.map(inWords)).toEqual([
+      'text I look.',
+      'tool search done c1',
+      'tool search done c2',
+      'mark resumed',
+      'text The answer.',
+    ])
+    expect(run.notes.marks).toEqual([{ anchor: 'c2', mark: { type: 'resumed', attempt: 2 } }])
+    expect(new Set(run.items.map(({ key }) => key)).size).toBe(5)
+    const complete = events([...before, say('Done.'), used, resumed, restart, finish()])
+    expect(complete.items.map(inWords)).toContain('text Done.')
+  })
+
+  test('only the half answers of authors whose steps are not complete are taken back', () => {
+    const used: RunEventBody = { type: 'usage', author: 'b', model: 'play/m', usage }
+    const resumed: RunEventBody = { type: 'run-resumed', attempt: 1, replayedSteps: 1 }
+    const run = events([
+      say('A says', 'a'),
+      say('B is done', 'b'),
+      used,
+      resumed,
+      { type: 'step-restart', step: 1 },
+    ])
+    expect(run.items.map(inWords)).toEqual(['text B is done', 'mark resumed'])
+  })
+
+  test('a run that waits has not ended, and its next event has the number of what said so', () => {
+    const run = events([call('c1'), { type: 'approval-request', id: 'c1', name: 'search', args: {} }])
+    const waiting = { ...finish(), finishReason: 'waiting', sessionId: 's', runId: 'r1', seq: 4 } as RunEvent
+    const paused = applyRunEvent(run, waiting)
+    expect(paused.items).toMatchObject([{ status: 'waiting' }])
+    expect(paused).not.toHaveProperty('finishReason')
+    const resumed = { type: 'run-resumed', attempt: 1, replayedSteps: 1, sessionId: 's', runId: 'r1', seq: 4 }
+    expect(applyRunEvent(paused, resumed as RunEvent).items.map(inWords)).toContain('mark resumed')
+  })
+
   test('a call with an unknown outcome is open while a person is asked about it', () => {
     const asked = events([call('c1', 'pay'), unknown('c1', { asks: true })])
     expect(asked.items).toMatchObject([

@@ -129,6 +129,8 @@ export type Mark =
   | { readonly type: 'history-cut'; readonly cuts: readonly HistoryCut[] }
   /** Only until the run begins; 1 is the next place. */
   | { readonly type: 'queued'; readonly place: number }
+  /** A process has continued the run of another one. */
+  | { readonly type: 'resumed'; readonly attempt: number }
   | { readonly type: 'stopped' }
   | { readonly type: 'note'; readonly text: string }
 
@@ -203,6 +205,11 @@ export function questionOf(name: string, args: unknown): Mark | undefined {
   const original = isRecord(args) ? args.originalFunctionCall : undefined
   const tool = isRecord(original) ? original.name : undefined
   return { type: 'question', call: name, tool: typeof tool === 'string' ? tool : '' }
+}
+
+/** What people read of a run that was resumed. Attempts are counted since it last stored a message. */
+export function resumedText({ attempt }: Extract<Mark, { type: 'resumed' }>): string {
+  return attempt > 1 ? `The run was resumed (attempt ${attempt})` : 'The run was resumed'
 }
 
 /** The status of a call with this result, and the result as far as there is one to show. */

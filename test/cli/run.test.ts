@@ -68,7 +68,7 @@ test('tools that need approval are refused without a terminal, and run with --ye
   const refused = await lango(['run', 'write notes.txt'], { cwd })
   expect(refused.code).toBe(0)
   expect(refused.stderr).toContain(
-    'write_file needs approval and was refused: there is no terminal for the prompt. --yes allows it.',
+    'write_file needs approval and was refused: there is no terminal for the prompt. --yes allows it, --wait leaves the run waiting.',
   )
   expect(refused.stderr).toMatch(/→ write_file \{.*\n(.*\n)*← write_file failed/)
   expect(refused.stdout).not.toContain('→')

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { openStore } from '../../src/store/open-store.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
+import { storeWaitingRun } from '../support/waiting-run.js'
 import { lango } from './lango.js'
 
 // Starting processes takes long on a busy machine.
@@ -49,7 +50,49 @@ test('lists, shows and stops runs', async () => {
   expect((await call('runs', 'stop', queued, ended)).stdout).toBe(
     `${queued}: it was queued, and ended\n${ended}: it has ended already, finished (stop)\n`,
   )
-  expect((await call('runs')).stderr).toContain('No run of the app "lango" is queued or running')
+  expect((await call('runs')).stderr).toContain('No run of the app "lango" is queued, running or waiting')
+})
+
+test('shows what a waiting run waits for, and passes the answer on', async () => {
+  const folder = await temporaryFolder()
+  const url = `sqlite:${join(folder, 'lango.db')}`
+  const runId = await storeWaitingRun(url)
+  const call = (...words: string[]) => lango([...words, '--store', url], { cwd: folder })
+  expect((await call('runs', 'list', '--session', 's1')).stdout).toContain('waiting')
+  const shown = await call('runs', 'show', runId)
+  expect(shown.stdout).toContain('send_letter needs approval (once, always or no): {"to":"Ada"}')
+  expect(shown.stdout).toContain(`lango runs answer ${runId} call-1`)
+  expect(JSON.parse((await call('runs', 'show', runId, '--json')).stdout)).toMatchObject({
+    state: 'waiting',
+    waitsFor: [{ callId: 'call-1', tool: 'send_letter', asks: 'approval' }],
+  })
+  const answered = await call('runs', 'answer', runId, 'call-1', 'once')
+  expect(answered.stdout).toBe('The answer was passed on: once.\n')
+  expect(answered.stderr).toContain(`lango runs resume ${runId}`)
+  const store = await openStore(url)
+  expect(await store.runs.takeSignals(runId)).toEqual([
+    { type: 'approval', callId: 'call-1', answer: 'once' },
+  ])
+  await store.close()
+})
+
+test('refuses to resume a run that does not exist or has ended', async () => {
+  const { ended, call } = await storeWithRuns()
+  const missing = await call('runs', 'resume', randomUUID())
+  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no run') })
+  const over = await call('runs', 'resume', ended)
+  expect(over).toMatchObject({ code: 1, stderr: expect.stringContaining('has ended') })
+})
+
+test('shows how often a run was resumed', async () => {
+  const folder = await temporaryFolder()
+  const url = `sqlite:${join(folder, 'lango.db')}`
+  const runId = await storeWaitingRun(url, {
+    state: 'running',
+    events: [{ type: 'run-resumed', attempt: 2, replayedSteps: 3 }],
+  })
+  const shown = await lango(['runs', 'show', runId, '--store', url], { cwd: folder })
+  expect(shown.stdout).toContain('resumed 1 time, 3 steps replayed')
 })
 
 test('refuses what does not exist, and says what to do', async () => {

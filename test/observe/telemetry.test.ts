@@ -273,6 +273,27 @@ describe('spans', () => {
     expect(collector.received.join()).not.toContain('marigold')
   })
 
+  test('of a resumed run are a trace of their own that names the attempt', async () => {
+    const model = 'gemini/gemini-3.5-flash'
+    const resumed = { type: 'run-resumed', attempt: 2, replayedSteps: 3 } as const
+    await play([resumed, { type: 'step-restart', step: 4 }, request(model), usage(model), FINISH])
+    expect(tree(collector.spans)).toEqual([['invoke_agent', ['chat gemini-3.5-flash']]])
+    expect(byName('invoke_agent')[0]).toMatchObject({
+      attributes: {
+        'lango.run.attempt': 2,
+        'lango.run.replayed_steps': 3,
+        'lango.run.finish_reason': 'stop',
+      },
+    })
+    expect(collector.received.join()).toContain('"name":"lango.step-restart"')
+  })
+
+  test('of a run that is resumed in the same process end with the attempt, and the agent is known', async () => {
+    const model = 'gemini/gemini-3.5-flash'
+    await play([START, request(model), { type: 'run-resumed', attempt: 1, replayedSteps: 1 }, FINISH])
+    expect(byName('invoke_agent root')).toHaveLength(2)
+  })
+
   test('of a run that never ended are sent when telemetry ends', async () => {
     await play([START, request('gemini/gemini-3.5-flash'), call('1')])
     expect(collector.spans.map(span => span.name).sort()).toEqual([

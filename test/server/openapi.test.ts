@@ -87,6 +87,7 @@ test('every route answers as the description says, without a field that it does 
     ['get', '/api/runs/{runId}/inspect', `/api/runs/${runId}/inspect`],
     ['get', '/api/runs/{runId}/events', `/api/runs/${runId}/events?after=0`],
     ['get', '/api/runs/{runId}/events', `/api/runs/${runId}/events?after=1000`],
+    ['post', '/api/runs/{runId}/resume', `/api/runs/${waiting.runId}/resume`],
     [
       'post',
       '/api/runs/{runId}/approvals/{callId}',

@@ -39,21 +39,16 @@ test('a stream of a run of another process gets a reconnect event', async () => 
   expect(text).toMatch(/event: reconnect\nretry: 1000\ndata: \{\}\n\n$/)
 })
 
-test('a run that cannot finish in time is interrupted, and its session accepts the next message', async () => {
+test('a run that cannot finish in time is left to the runtime, and its followers get a reconnect event', async () => {
   const store = `sqlite:${await temporaryFolder()}/lango.db`
   const first = await startServer({ store, graceMs: 20 })
   const { runId } = await first.client.start('s1', { text: 'hang' })
-  await first.close()
-  const second = await startServer({ store })
-  const run = await second.client.run(runId)
-  expect(run).toMatchObject({ status: 'finished', finishReason: 'error' })
-  const events: RunEvent[] = []
-  for await (const event of second.client.follow(runId)) events.push(event)
-  expect(events.at(-2)).toMatchObject({ type: 'error', error: { code: 'run-interrupted', retryable: true } })
-  const next = await second.client.start('s1', { text: 'say 2' })
-  for await (const event of second.client.follow(next.runId)) {
-    if (event.type === 'run-finish') expect(event.finishReason).toBe('stop')
-  }
+  const response = await fetch(`${first.url}/api/runs/${runId}/events`)
+  const [text] = await Promise.all([response.text(), first.close()])
+  expect(text).toMatch(/event: reconnect\nretry: 1000\ndata: \{\}\n\n$/)
+  expect(text).not.toContain('run-interrupted')
+  expect(first.runtime.active()).toMatchObject([{ runId }])
+  expect(await first.runtime.findRun(runId)).toMatchObject({ finished: false, state: 'running' })
 })
 
 test('a client follows over a restart of the server on the same port', async () => {

@@ -1,11 +1,11 @@
-// serve-child.ts <store URL>: a server with an obedient model. Prints its URL; SIGTERM shuts it down.
+// serve-child.ts <store URL> [port]: a server with an obedient model. Prints its URL; SIGTERM shuts it down.
 import { silentLogger } from '../../src/logger.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { serve } from '../../src/server/serve.js'
 import { dangerTool, obedientProvider } from './obedient-provider.js'
 import { searchTool } from './tools.js'
 
-const [store = 'memory:'] = process.argv.slice(2)
+const [store = 'memory:', port = '0'] = process.argv.slice(2)
 const runtime = await createRuntime({
   store,
   providers: { play: obedientProvider },
@@ -13,7 +13,7 @@ const runtime = await createRuntime({
 })
 const server = await serve({
   runtime,
-  port: 0,
+  port: Number(port),
   host: '127.0.0.1',
   version: '0.0.0-test',
   graceMs: 100,

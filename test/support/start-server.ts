@@ -55,8 +55,8 @@ export interface ServerProcess {
 }
 
 /** The same server in a separate process, on a store that others may share. */
-export async function startServerProcess(store: string): Promise<ServerProcess> {
-  const child = runScript('serve-child.ts', [store])
+export async function startServerProcess(store: string, port = 0): Promise<ServerProcess> {
+  const child = runScript('serve-child.ts', [store, String(port)])
   const kill = async () => {
     child.process.kill('SIGKILL')
     await child.ended

@@ -2,7 +2,14 @@
 
 import { CONFIRMATION_TOOL } from '../../base/names.js'
 import type { HistoryCut } from '../../session/message.js'
-import type { Mark, ReasoningItem, TextItem, ToolItem, TranscriptItem } from '../../transcript/item.js'
+import {
+  type Mark,
+  type ReasoningItem,
+  resumedText,
+  type TextItem,
+  type ToolItem,
+  type TranscriptItem,
+} from '../../transcript/item.js'
 import { count } from '../wording.js'
 import { formatCount } from './format.js'
 
@@ -81,6 +88,8 @@ function markText(mark: Mark): string | undefined {
     case 'queued':
       // The activity line says it, for as long as it holds.
       return undefined
+    case 'resumed':
+      return resumedText(mark)
     case 'stopped':
       return 'stopped'
     case 'note':

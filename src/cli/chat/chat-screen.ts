@@ -56,6 +56,7 @@ class ClippedContainer extends Container {
 }
 
 class ChatScreen implements ChatUi {
+  readonly canAsk = true
   readonly #chat: ChatSession
   readonly #theme: Theme
   readonly #terminal = new ProcessTerminal()
@@ -73,6 +74,7 @@ class ChatScreen implements ChatUi {
   #askedAt = Number.NEGATIVE_INFINITY
   #hintTimer: NodeJS.Timeout | undefined
   #leave: (code?: number) => void = () => {}
+  #isClosed = false
 
   constructor(chat: ChatSession, theme: Theme) {
     this.#chat = chat
@@ -183,6 +185,8 @@ class ChatScreen implements ChatUi {
   }
 
   #draw(): void {
+    // A question that ends with the chat must not start the activity line again.
+    if (this.#isClosed) return
     this.#activity.update()
     this.#tui.requestRender()
   }
@@ -303,6 +307,7 @@ class ChatScreen implements ChatUi {
   /** Leaves the transcript on the terminal, without the input. */
   async #close(isHungUp: boolean): Promise<void> {
     clearTimeout(this.#hintTimer)
+    this.#isClosed = true
     this.#chat.onChange = () => {}
     this.#activity.stop()
     if (isHungUp) {

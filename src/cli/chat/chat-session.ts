@@ -12,6 +12,7 @@ import type { SessionKey } from '../../session/message.js'
 import type { PriceOf } from '../../session/usage.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
 import type { Confirmation } from '../../transcript/from-events.js'
+import { OpenQuestions, type RunQuestion } from '../../transcript/questions.js'
 import type { OpenedRuntime } from '../open-runtime.js'
 import { type ChatAction, type ChatState, emptyChat, isDemo, reduceChat } from './chat-state.js'
 import type { Choice } from './model-choices.js'
@@ -22,6 +23,8 @@ export const HUNG_UP = 129
 
 /** What only the person in front of the chat can do. */
 export interface ChatUi {
+  /** There is a person to ask: runs that are found unfinished are followed. */
+  readonly canAsk?: boolean
   /** Asks whether a tool may run. Ends with a no when the signal comes first. */
   askApproval(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalAnswer>
   /** Asks whether a call took effect. Ends with `leave` when the signal comes first. */
@@ -78,6 +81,9 @@ export class ChatSession {
   #ui: ChatUi | undefined
   #abort: AbortController | undefined
   #working: Promise<void> | undefined
+  /** Ends the following of a run that the chat has not started. */
+  #following: AbortController | undefined
+  #hasLeft = false
   /** Questions that are open, by the id of their call. */
   readonly #asking = new Map<string, AbortController>()
 
@@ -123,6 +129,17 @@ export class ChatSession {
     this.exists = found.exists
     this.dispatch({ type: 'opened', session: found })
     this.#ui?.sessionOpened(found.prompts)
+    const { openRun } = found
+    if (openRun && this.#ui?.canAsk) void this.#begin(this.#followFound(openRun.runId))
+    else if (openRun?.state === 'waiting')
+      this.notice(`run ${openRun.runId} of this session waits for an answer: lango runs show`)
+  }
+
+  /** Ends the chat. A run that is only followed goes on; the answer to an own one is stopped. */
+  leave(): void {
+    this.#hasLeft = true
+    if (this.#following) this.#following.abort()
+    else if (this.busy) this.stop()
   }
 
   /** Later messages go to this model. Throws when there is no such provider. */
@@ -138,11 +155,15 @@ export class ChatSession {
       this.dispatch({ type: 'queue', queue: [...this.#state.queue, text] })
       return this.#working
     }
-    this.#working = this.#work(text).finally(() => {
+    await this.#begin(this.#work({ text }))
+  }
+
+  #begin(work: Promise<void>): Promise<void> {
+    this.#working = work.finally(() => {
       this.#working = undefined
       this.onChange()
     })
-    await this.#working
+    return this.#working
   }
 
   /** Stops the answer. Messages that were queued go back to the input. */
@@ -173,8 +194,8 @@ export class ChatSession {
   }
 
   /** A message, then what ADK's tools want confirmed, then what was sent meanwhile. */
-  async #work(text: string): Promise<void> {
-    let next: Message | undefined = { text }
+  async #work(first: Message | undefined): Promise<void> {
+    let next = first
     while (next) {
       await this.#run(next)
       next = (await this.#confirmations()) ?? this.#takeQueued()
@@ -216,6 +237,52 @@ export class ChatSession {
       for (const question of this.#asking.values()) question.abort()
       this.#abort = undefined
       this.onChange()
+    }
+  }
+
+  /** Shows a run of another process, or one that waits without a process, and asks what it asks. */
+  async #followFound(runId: string): Promise<void> {
+    const { runtime } = this.opened
+    const following = new AbortController()
+    const abort = new AbortController()
+    this.#following = following
+    this.#abort = abort
+    abort.signal.addEventListener('abort', () => void runtime.stop(runId).catch(error => this.fail(error)))
+    const questions = new OpenQuestions()
+    try {
+      await runtime.ready()
+      for await (const events of runtime.followLists(runId, { signal: following.signal })) {
+        for (const event of events) {
+          questions.add(event)
+          this.dispatch({ type: 'event', event, at: Date.now() })
+        }
+        this.#askOpen(runId, questions.list)
+      }
+    } catch (error) {
+      this.dispatch({ type: 'failed', message: messageOf(error), at: Date.now() })
+    } finally {
+      for (const question of this.#asking.values()) question.abort()
+      this.#abort = undefined
+      this.#following = undefined
+    }
+    if (!this.#hasLeft) await this.#work((await this.#confirmations()) ?? this.#takeQueued())
+  }
+
+  /** Asks what is open and was not asked; a question that was answered elsewhere is taken from the screen. */
+  #askOpen(runId: string, open: readonly RunQuestion[]): void {
+    for (const [callId, asked] of this.#asking) if (!open.some(one => one.callId === callId)) asked.abort()
+    for (const { callId, tool: name, args, reason, asks } of open) {
+      if (this.#asking.has(callId)) continue
+      const facts = { name, args, ...defined({ reason }) }
+      const asked = (signal: AbortSignal) =>
+        asks === 'approval' ? this.#ui?.askApproval(facts, signal) : this.#ui?.askOutcome(facts, signal)
+      void this.#asked<ApprovalAnswer | OutcomeAnswer>(callId, asked)
+        .then(said => {
+          // A question that ends with the chat, or with the run, was not answered.
+          const isOver = this.#hasLeft || this.#abort?.signal.aborted !== false
+          return isOver || !said ? undefined : this.opened.runtime.answer(runId, callId, said)
+        })
+        .catch(error => this.#isLate(error) || this.fail(error))
     }
   }
 

@@ -202,6 +202,25 @@ describe('what happens around an answer', () => {
   })
 })
 
+test('a restarted step takes back its half answer, also when it was shown in parts', () => {
+  const long = 'A line of the answer that is long enough.\n\n'.repeat(400)
+  const usageOf: RunEventBody = { type: 'usage', author: 'root', model: 'openai/gpt-5.2', usage }
+  const resumed: RunEventBody[] = [
+    { type: 'run-resumed', attempt: 2, replayedSteps: 1 },
+    { type: 'step-restart', step: 2 },
+  ]
+  const half = play([start, text('First.'), call('c1'), usageOf, result('c1'), thought('Hm'), text(long)])
+  expect(half.items.length).toBeGreaterThan(4)
+  const state = play([...resumed, text('Again.')], half)
+  expect(items(state)).toMatchObject([
+    { kind: 'text', text: 'First.' },
+    { kind: 'tool' },
+    { kind: 'notice', text: 'The run was resumed (attempt 2)' },
+    { kind: 'text', text: 'Again.' },
+  ])
+  expect(state.phase).toBe('answering')
+})
+
 describe('usage', () => {
   const used = (model: string, cost?: number): RunEventBody => ({
     type: 'usage',

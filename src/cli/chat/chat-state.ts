@@ -168,6 +168,9 @@ function reduceEvent(before: ChatState, event: RunEvent, at: number): ChatState 
       const ended: ChatState = { ...state, phase: 'idle', since: at }
       return notice === undefined ? ended : add(ended, { kind: 'notice', tone: 'quiet', text: notice })
     }
+    case 'run-resumed':
+    case 'step-restart':
+      return { ...state, phase: 'thinking', since: at }
     case 'run-queued':
       return { ...state, phase: 'queued', place: event.place, since: at }
     case 'tool-unknown':
@@ -206,10 +209,18 @@ function withRun(state: ChatState, event: RunEvent, at: number): ChatState {
     runFrom: isNew ? state.nextId : state.runFrom,
     confirmations: asked.length > 0 ? [...state.confirmations, ...asked] : state.confirmations,
   }
+  if (run.items.length < before.items.length) next = withoutTaken(next, run)
   for (const [place, item] of run.items.entries()) {
     if (item !== before.items[place]) next = shown(next, item, place >= before.items.length)
   }
   return next
+}
+
+/** Without what a restarted step took back. */
+function withoutTaken(state: ChatState, run: RunTranscript): ChatState {
+  const keys = new Set(run.items.map(({ key }) => key))
+  const isTaken = ({ key, id }: ChatItem) => key !== undefined && id >= state.runFrom && !keys.has(key)
+  return { ...state, items: state.items.filter(item => !isTaken(item)) }
 }
 
 /** Shows a new item, or a changed one in its place. One that was dropped from a long chat is not shown again. */
@@ -281,5 +292,6 @@ function finishNotice({ finishReason }: Extract<RunEvent, { type: 'run-finish' }
     aborted: undefined,
     'turn-limit': 'ended at the turn limit: send another message to continue',
     loop: 'ended because a call was repeated: send another message to continue',
+    waiting: 'the run waits for an answer; it continues when the question is answered',
   }[finishReason]
 }

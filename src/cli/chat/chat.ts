@@ -27,7 +27,7 @@ export async function chat(flags: ChatFlags): Promise<number> {
       if (flags.session !== undefined) await session.open(flags.session)
     }
     code = await talk(session, begin, flags)
-    if (session.busy) session.stop()
+    session.leave()
     // After a hang-up the terminal is closed, and writing would fail.
     if (session.exists && code !== HUNG_UP) {
       process.stderr.write(`Continue with: ${continuation(session, flags)}\n`)

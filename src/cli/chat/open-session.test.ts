@@ -74,19 +74,35 @@ test.each([
   else expect(items).not.toContainEqual(interrupted)
 })
 
-test.each([
-  ['unfinished', [], interrupted],
-  [
-    'failed',
-    [{ type: 'run-finish', finishReason: 'error', seq: 2 }],
-    { kind: 'notice', tone: 'warning', text: 'the last run failed · /inspect' },
-  ],
-])('a record of a run that is %s is believed', async (_, last, expected) => {
+test('a record of a run that is failed is believed', async () => {
   const store = await stored([user('hi'), model('Hel')])
-  await store.runs.appendEvents(key, 'r1', [{ type: 'run-start', seq: 1 }, ...last])
+  const finish = { type: 'run-finish', finishReason: 'error', seq: 2 }
+  await store.runs.appendEvents(key, 'r1', [{ type: 'run-start', seq: 1 }, finish])
   const found = await openSession(store, key, free)
   expect(found.runId).toBe('r1')
-  expect(found.items.at(-1)).toEqual(expected)
+  expect(found.items.at(-1)).toEqual({
+    kind: 'notice',
+    tone: 'warning',
+    text: 'the last run failed · /inspect',
+  })
+})
+
+test('a run that has not ended is named, and the items end before what it wrote', async () => {
+  const store = await stored([user('before')])
+  const message = { role: 'user' as const, author: 'user', content: 'hi', timestamp: 1 }
+  const opened = await store.openRun?.({ key, runId: 'r1', message, events: [{ type: 'run-start', seq: 1 }] })
+  const fence = opened && 'lease' in opened ? opened.lease.fence : 0
+  await store.appendMessage(
+    key,
+    { role: 'assistant', author: 'root', content: 'Hel', timestamp: 2 },
+    { fence },
+  )
+  const found = await openSession(store, key, free)
+  expect(found.openRun).toMatchObject({ runId: 'r1', afterSeq: 1, state: 'running' })
+  expect(found.items).toEqual([
+    { kind: 'user', text: 'before' },
+    { kind: 'user', text: 'hi' },
+  ])
 })
 
 test('a long session shows its end, from a message of the user on, and counts all of it', async () => {

@@ -17,6 +17,8 @@ export interface FoundSession extends OpenedSession {
   totalMessages: number
   /** What the user typed, oldest first. */
   prompts: string[]
+  /** The newest run that has begun and not ended: its events show what it wrote, so the items end before it. */
+  openRun?: RunSummary
 }
 
 /** How many messages are shown, and how many are looked at for usage and prompts. */
@@ -34,15 +36,19 @@ export async function openSession(
   const totalMessages = session?.totalMessages ?? 0
   const messages = totalMessages === 0 ? [] : await readTail(store, key, totalMessages)
   const [lastRun] = session ? await store.runs.listRuns(key, { limit: 1 }) : []
-  const shown = lastTurns(messages)
-  const hidden = totalMessages - shown.length
+  const openRun = lastRun && !lastRun.finished && lastRun.afterSeq !== undefined ? lastRun : undefined
+  const before = messages.filter(({ seq }) => seq <= (openRun?.afterSeq ?? totalMessages) + 1)
+  const shown = lastTurns(before)
+  const hidden = totalMessages - messages.length + before.length - shown.length
   const items = itemsOf(shown)
+  const end = openRun ? [] : ending(items, shown.at(-1), lastRun)
   return {
+    ...(openRun ? { openRun } : {}),
     ...(lastRun ? { runId: lastRun.runId } : {}),
     sessionId: key.sessionId,
     exists: session !== undefined,
     totalMessages,
-    items: [...(hidden > 0 ? [earlier(hidden)] : []), ...items, ...ending(items, shown.at(-1), lastRun)],
+    items: [...(hidden > 0 ? [earlier(hidden)] : []), ...items, ...end],
     usage: sessionUsage(messages, priceOf),
     usageIsPartial: messages.length < totalMessages,
     prompts: messages.filter(isPrompt).map(({ content }) => content),

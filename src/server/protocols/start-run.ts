@@ -2,7 +2,8 @@ import type { Context } from 'hono'
 import { AgentError, type AgentErrorJson } from '../../errors.js'
 import type { RunInput } from '../../runtime/runtime.js'
 import type { SessionKey } from '../../session/message.js'
-import type { Problem, StartedRun } from '../chat-protocol.js'
+import { questionText } from '../../transcript/questions.js'
+import type { Problem, RunQuestion, StartedRun } from '../chat-protocol.js'
 import { toProblem } from '../error-response.js'
 import { Refusal, StoredFailure } from '../refusal.js'
 import type { ServerContext, ServerEnv } from '../server-context.js'
@@ -76,6 +77,25 @@ export function runProblem(error: AgentError | AgentErrorJson): Problem {
 export function streamTruncated(): Problem {
   const message = 'The answer was truncated. The part that was stored is in the session.'
   return toProblem(new StoredFailure(new Refusal('shutting-down', message)))
+}
+
+/** A run that waits for a person, as the answer to a request that cannot wait as long. */
+export interface WaitingRun {
+  runId: string
+  waitsFor: readonly RunQuestion[]
+}
+
+/** What the run waits for; `undefined` when it does not. */
+export async function waitingRun({ hub }: ServerContext, runId: string): Promise<WaitingRun | undefined> {
+  const run = await hub.find(runId)
+  return run?.item.status === 'waiting' ? { runId, waitsFor: await hub.questions(runId) } : undefined
+}
+
+/** The same in words, for the person who reads the answer. */
+export function waitingText({ runId, waitsFor }: WaitingRun): string {
+  const questions = waitsFor.map(question => `${questionText(question)}, call ${question.callId}`)
+  const how = `POST /api/runs/${runId}/approvals/{call} with { "answer": … }, or lango runs answer`
+  return `[The run waits for an answer: ${questions.join('; ')}. Run ${runId}. Answer with ${how}; then repeat the request.]`
 }
 
 /** Why the model ended its last answer, as far as clients distinguish it. */

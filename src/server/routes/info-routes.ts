@@ -77,7 +77,12 @@ export function mountHealthRoutes(api: ApiApp, context: ServerContext): void {
 /** Metrics for Prometheus. */
 export function mountMetrics(app: Hono<ServerEnv>, context: ServerContext): void {
   app.get('/metrics', async c => {
-    const gauges = { runsRunning: context.hub.running(), streamsOpen: context.streams.size }
+    const waiting = await context.hub.waiting().catch(() => undefined)
+    const gauges = {
+      runsRunning: context.hub.running(),
+      streamsOpen: context.streams.size,
+      ...(waiting ? { runsWaiting: waiting.length } : {}),
+    }
     c.header('content-type', 'text/plain; version=0.0.4; charset=utf-8')
     return c.body(await context.metrics.toText(gauges))
   })

@@ -3,7 +3,7 @@ import type { Context } from 'hono'
 import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { RunInput } from '../../runtime/runtime.js'
-import type { RunItem, RunList } from '../chat-protocol.js'
+import type { RunItem, RunList, StartedRun } from '../chat-protocol.js'
 import { clientState } from '../client-json.js'
 import { publicError } from '../error-response.js'
 import { markOf, runOfRequest } from '../protocols/repeated-request.js'
@@ -90,11 +90,12 @@ function mountReading(api: ApiApp, context: ServerContext): void {
     {
       method: 'get',
       path: '/api/runs/{runId}',
-      summary: 'A run',
+      summary: 'A run, and what it waits for',
       params,
       answer: { status: 200, schema: schemas.RunItem, description: 'The run' },
     },
-    async (c, { params: { runId } }) => c.json(await ownRun(c, context, runId)),
+    async (c, { params: { runId } }) =>
+      c.json(await context.hub.withQuestions(await ownRun(c, context, runId))),
   )
   addRoute(
     api,
@@ -182,6 +183,26 @@ function mountSignals(api: ApiApp, context: ServerContext): void {
       const run = await ownRun(c, context, runId)
       if (run.status !== 'finished') await context.hub.stop(runId)
       return c.json(run, 202)
+    },
+  )
+  addRoute(
+    api,
+    {
+      method: 'post',
+      path: '/api/runs/{runId}/resume',
+      summary: 'Continue a run that no process works on; servers do this by themselves',
+      params: schemas.RunParameter,
+      answer: {
+        status: 202,
+        schema: schemas.StartedRun,
+        description: 'The run is continued here or elsewhere',
+      },
+    },
+    async (c, { params: { runId } }) => {
+      const { sessionId } = await ownRun(c, context, runId)
+      await context.hub.resume(runId)
+      const started: StartedRun = { runId, sessionId }
+      return c.json(started, 202)
     },
   )
   addRoute(

@@ -108,12 +108,23 @@ export const SessionItem = z
     createdAt: count,
     updatedAt: count,
     running: z.literal(true).optional(),
+    waiting: z.literal(true).optional(),
   })
   .openapi('SessionItem')
 
 export const SessionList = z
   .object({ sessions: z.array(SessionItem), nextCursor: z.string().optional() })
   .openapi('SessionList')
+
+const RunQuestion = z
+  .object({
+    callId: z.string(),
+    tool: z.string(),
+    args: z.record(z.string(), z.unknown()),
+    asks: z.enum(['approval', 'outcome']),
+    reason: z.string().optional(),
+  })
+  .openapi('RunQuestion')
 
 export const RunItem = z
   .object({
@@ -124,6 +135,7 @@ export const RunItem = z
     lastSeq: count,
     status: z.enum(['queued', 'running', 'waiting', 'finished']),
     place: count.optional(),
+    waitsFor: z.array(RunQuestion).optional(),
     finishReason: z.string().optional(),
   })
   .openapi('RunItem')

@@ -3,7 +3,14 @@ import { defined } from '../../base/defined.js'
 import { AgentError } from '../../errors.js'
 import type { SessionKey } from '../../session/message.js'
 import type { SessionStore, SessionSummary } from '../../session/session-store.js'
-import type { EraseReceipt, MessagePage, SessionDetail, SessionItem, SessionList } from '../chat-protocol.js'
+import type {
+  EraseReceipt,
+  MessagePage,
+  RunItem,
+  SessionDetail,
+  SessionItem,
+  SessionList,
+} from '../chat-protocol.js'
 import { Refusal } from '../refusal.js'
 import type { ServerContext } from '../server-context.js'
 import { type ApiApp, addRoute } from './add-route.js'
@@ -32,9 +39,9 @@ function mountList(api: ApiApp, context: ServerContext): void {
     async (c, { query }) => {
       const { appName, userId } = context.keyOf(c, '-')
       const page = await store.listSessions({ appName, userId, ...defined(query) })
-      const running = context.hub.runningSessions(appName, userId)
+      const runs = await runsOf(context, { appName, userId })
       const list: SessionList = {
-        sessions: page.sessions.map(session => toItem(session, running)),
+        sessions: page.sessions.map(session => toItem(session, runs)),
         ...defined({ nextCursor: page.nextCursor }),
       }
       return c.json(list)
@@ -204,18 +211,43 @@ async function emptyCopy(store: SessionStore, key: SessionKey, copy: SessionKey)
 async function detailOf(context: ServerContext, key: SessionKey): Promise<SessionDetail> {
   const { runtime, hub } = context
   const [item, usage, runs] = await Promise.all([itemOf(context, key), runtime.usage(key), hub.list(key, 20)])
-  const activeRun = runs.find(({ status }) => status === 'running')
+  const active = activeOf(runs)
+  const activeRun = active && (await hub.withQuestions(active))
   return { ...item, usage, ...defined({ activeRun, lastRun: runs[0] }) }
 }
 
-/** A session as an item of the list. Fails when it does not exist. */
-async function itemOf({ runtime, hub }: ServerContext, key: SessionKey): Promise<SessionItem> {
-  const summary = await runtime.store.describeSession(key)
-  if (!summary) throw noSession(key)
-  return toItem(summary, hub.runningSessions(key.appName, key.userId))
+/** The run that has the session, or else the next one in its queue. */
+function activeOf(runs: readonly RunItem[]): RunItem | undefined {
+  const begun = runs.find(({ status }) => status === 'running' || status === 'waiting')
+  const queued = runs.filter(({ status }) => status === 'queued')
+  return begun ?? queued.sort((one, other) => (one.place ?? 0) - (other.place ?? 0))[0]
 }
 
-function toItem(session: SessionSummary, running: ReadonlySet<string>): SessionItem {
+/** The ids of a user's sessions with a run that is running or waits. */
+interface SessionRuns {
+  running: ReadonlySet<string>
+  waiting: ReadonlySet<string>
+}
+
+async function runsOf(
+  { hub }: ServerContext,
+  { appName, userId }: Omit<SessionKey, 'sessionId'>,
+): Promise<SessionRuns> {
+  const waiting = (await hub.waiting()).filter(({ key }) => key.appName === appName && key.userId === userId)
+  return {
+    running: hub.runningSessions(appName, userId),
+    waiting: new Set(waiting.map(({ key }) => key.sessionId)),
+  }
+}
+
+/** A session as an item of the list. Fails when it does not exist. */
+async function itemOf(context: ServerContext, key: SessionKey): Promise<SessionItem> {
+  const summary = await context.runtime.store.describeSession(key)
+  if (!summary) throw noSession(key)
+  return toItem(summary, await runsOf(context, key))
+}
+
+function toItem(session: SessionSummary, { running, waiting }: SessionRuns): SessionItem {
   const { key, title, preview, totalMessages, totalTokens, createdAt, updatedAt } = session
   return {
     sessionId: key.sessionId,
@@ -224,7 +256,7 @@ function toItem(session: SessionSummary, running: ReadonlySet<string>): SessionI
     totalTokens,
     createdAt,
     updatedAt,
-    ...(running.has(key.sessionId) ? { running: true } : {}),
+    ...(waiting.has(key.sessionId) ? { waiting: true } : running.has(key.sessionId) ? { running: true } : {}),
   }
 }
 

@@ -6,7 +6,9 @@ import type { RunEvent } from '../../run/run-event.js'
 import type { RunInput, Runtime } from '../../runtime/runtime.js'
 import type { SessionKey } from '../../session/message.js'
 import type { RunSummary } from '../../session/run-store.js'
+import { runEventPages } from '../../session/session-pages.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
+import { OpenQuestions, type RunQuestion } from '../../transcript/questions.js'
 import type { RunItem, StartedRun } from '../chat-protocol.js'
 import type { Metrics } from '../metrics.js'
 import { Refusal } from '../refusal.js'
@@ -25,6 +27,10 @@ type StartInput = RunInput & { userId: string }
 interface FollowOptions {
   after?: number
   signal?: AbortSignal
+  /** For protocols that cannot take back text: without the half answers that a restart had made void by now. */
+  withoutVoid?: boolean
+  /** Ends also when the run waits for a person. */
+  untilWaiting?: boolean
 }
 
 /**
@@ -34,13 +40,13 @@ interface FollowOptions {
 export class RunHub {
   readonly #parts: HubParts
   readonly #starting = new Map<string, number>()
-  /** Runs that were started here and have not ended. */
-  readonly #own = new Map<string, AbortController>()
+  readonly #stopCounting: () => void
   readonly #followers = new Set<AbortController>()
   #closing = false
 
   constructor(parts: HubParts) {
     this.#parts = parts
+    this.#stopCounting = parts.runtime.observe(event => this.#count(event))
   }
 
   /** Accepts a run: resolves when it is on disk. The same run id twice is one run. */
@@ -68,14 +74,18 @@ export class RunHub {
   /** As `follow`, in the batches in which the events were stored, with their bytes on the wire. */
   async *followBatches(
     runId: string,
-    { after, signal }: FollowOptions = {},
+    { after, signal, withoutVoid, untilWaiting }: FollowOptions = {},
   ): AsyncGenerator<EventBatch, void, undefined> {
     const { runtime } = this.#parts
     const linked = linkedSignal(signal)
     this.#followers.add(linked.own)
     try {
-      const lists = runtime.followLists(runId, { afterSeq: after, signal: linked.own.signal })
-      for await (const events of lists) yield toBatch(events)
+      const voided = withoutVoid ? await this.#voided(runId) : new Set()
+      const lists = runtime.followLists(runId, { afterSeq: after, signal: linked.own.signal, untilWaiting })
+      for await (const events of lists) {
+        const isWhole = voided.size === 0 || !events.some(({ seq }) => voided.has(seq))
+        yield toBatch(isWhole ? events : events.filter(({ seq }) => !voided.has(seq)))
+      }
     } finally {
       linked.unlink()
       this.#followers.delete(linked.own)
@@ -90,6 +100,23 @@ export class RunHub {
   /** Answers a call that waits for a person. `run-not-found` when none waits under that id. */
   approve(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void> {
     return this.#parts.runtime.answer(runId, callId, answer)
+  }
+
+  /** Continues a run that no process works on. */
+  async resume(runId: string): Promise<void> {
+    await this.#parts.runtime.resume(runId)
+  }
+
+  /** What a run waits for, from its stored events. */
+  async questions(runId: string): Promise<RunQuestion[]> {
+    const questions = new OpenQuestions()
+    for await (const event of this.#stored(runId)) questions.add(event)
+    return questions.list
+  }
+
+  /** The run with what it waits for, if it does. */
+  async withQuestions(run: RunItem): Promise<RunItem> {
+    return run.status === 'waiting' ? { ...run, waitsFor: await this.questions(run.runId) } : run
   }
 
   /** The run and its session. */
@@ -111,28 +138,34 @@ export class RunHub {
     return new Set(own.map(({ sessionId }) => sessionId))
   }
 
+  /** The runs of the app that wait for a person, as the store has them: at most the oldest thousand unfinished ones are read. */
+  async waiting(): Promise<RunSummary[]> {
+    const { runtime, appName } = this.#parts
+    const runs = (await runtime.store.runs.listUnfinished?.({ appName, limit: MOST_UNFINISHED })) ?? []
+    return runs.filter(({ state }) => state === 'waiting')
+  }
+
   /** The number of runs of this process, all or those of one user. */
   running(userId?: string): number {
     const runs = this.#parts.runtime.active()
     return userId === undefined ? runs.length : runs.filter(({ key }) => key.userId === userId).length
   }
 
-  /** Refuses new runs, waits for running ones up to `graceMs`, then interrupts them and ends all followers. */
+  /**
+   * Refuses new runs, waits for running ones up to `graceMs`, and ends all followers. Runs that are not over then are left
+   * to the runtime, which hands them over when it closes.
+   */
   async close(graceMs: number): Promise<void> {
     this.#closing = true
-    await this.#untilOver(graceMs)
-    for (const run of this.#own.values()) run.abort(shutDown())
-    // Stopping takes longer only when the store is unavailable; then the lease expires.
-    await this.#untilOver(STOP_MS)
+    const deadline = performance.now() + graceMs
+    while (this.#isWorking() && performance.now() < deadline) await sleep(CLOSE_POLL_MS)
     for (const follower of this.#followers) follower.abort()
+    this.#stopCounting()
   }
 
-  /** Waits until no run that was started here is executed. Queued ones are not waited for. */
-  async #untilOver(ms: number): Promise<void> {
-    const deadline = performance.now() + ms
-    const isWorking = () =>
-      this.#parts.runtime.active().some(({ runId, loop }) => loop !== undefined && this.#own.has(runId))
-    while (isWorking() && performance.now() < deadline) await sleep(CLOSE_POLL_MS)
+  /** Whether this process executes a run that it has accepted. Queued ones are not waited for. */
+  #isWorking(): boolean {
+    return this.#parts.runtime.active().some(({ loop, isForeign }) => loop !== undefined && !isForeign)
   }
 
   async #startOnce(input: StartInput & { runId: string }): Promise<StartedRun> {
@@ -142,27 +175,11 @@ export class RunHub {
     const isActive = runtime.active().some(run => run.runId === runId)
     if (!isActive) this.#checkAdmission(userId)
     this.#starting.set(userId, (this.#starting.get(userId) ?? 0) + 1)
-    const stop = new AbortController()
-    if (this.#own.size > MOST_OWN) this.#forgetEnded()
-    if (!isActive) this.#own.set(runId, stop)
     try {
-      return await runtime.start({
-        ...input,
-        signal: stop.signal,
-        onStored: events => this.#stored(events, input.onStored),
-      })
-    } catch (error) {
-      if (this.#own.get(runId) === stop) this.#own.delete(runId)
-      throw error
+      return await runtime.start(input)
     } finally {
       this.#release(userId)
     }
-  }
-
-  /** Runs that another process has executed end without a word here. */
-  #forgetEnded(): void {
-    const active = new Set(this.#parts.runtime.active().map(({ runId }) => runId))
-    for (const runId of this.#own.keys()) if (!active.has(runId)) this.#own.delete(runId)
   }
 
   #release(userId: string): void {
@@ -171,17 +188,36 @@ export class RunHub {
     else this.#starting.delete(userId)
   }
 
-  #stored(events: readonly RunEvent[], onStored: RunInput['onStored']): void {
+  #count(event: RunEvent): void {
     const { metrics } = this.#parts
-    for (const event of events) {
-      if (event.type === 'run-start') metrics.runStarted()
-      // An answer belongs to a call that was counted when it was asked.
-      if (event.type === 'tool-unknown' && event.answer === undefined) metrics.callUnknown()
-      if (event.type !== 'run-finish') continue
+    if (event.type === 'run-start') metrics.runStarted()
+    if (event.type === 'run-resumed') metrics.runResumed()
+    // An answer belongs to a call that was counted when it was asked.
+    if (event.type === 'tool-unknown' && event.answer === undefined) metrics.callUnknown()
+    if (event.type === 'run-finish' && event.finishReason !== 'waiting')
       metrics.runFinished(event.finishReason)
-      this.#own.delete(event.runId)
+  }
+
+  async *#stored(runId: string): AsyncGenerator<RunEvent> {
+    const { runs } = this.#parts.runtime.store
+    // The recorder of runs wrote them; a store returns what it was given.
+    for await (const page of runEventPages(runs, runId)) yield* page as unknown as readonly RunEvent[]
+  }
+
+  /** The numbers of the deltas that are void because their step was restarted, and of the restarts. */
+  async #voided(runId: string): Promise<ReadonlySet<number>> {
+    const voided = new Set<number>()
+    const drafts = new Map<string, number[]>()
+    for await (const event of this.#stored(runId)) {
+      if (event.type === 'text-delta' || event.type === 'reasoning-delta')
+        draftOf(drafts, event.author).push(event.seq)
+      else if (event.type === 'usage' || event.type === 'tool-call') drafts.delete(event.author)
+      else if (event.type === 'step-restart') {
+        for (const seq of [event.seq, ...[...drafts.values()].flat()]) voided.add(seq)
+        drafts.clear()
+      }
     }
-    onStored?.(events)
+    return voided
   }
 
   #checkAdmission(userId: string): void {
@@ -209,14 +245,13 @@ export class RunHub {
 /** A process that looks after the runs of a session holds its lease for a moment; a new run waits for that. */
 const BUSY_RETRIES = 5
 const BUSY_PAUSE_MS = 60
-const STOP_MS = 3000
-/** Beyond this number it is checked whether runs have ended elsewhere. */
-const MOST_OWN = 10_000
 const CLOSE_POLL_MS = 10
+const MOST_UNFINISHED = 1000
 
-function shutDown(): AgentError {
-  const message = 'The server was shut down during this run. Send a message to continue.'
-  return new AgentError('run-interrupted', message, { retryable: true })
+function draftOf(drafts: Map<string, number[]>, author: string): number[] {
+  const draft = drafts.get(author) ?? []
+  drafts.set(author, draft)
+  return draft
 }
 
 /** A signal for each follower: listeners on a shared one that outlives them would leak. */

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import type { Mark, MarkItem } from '../../../src/transcript/item.js'
+import { type Mark, type MarkItem, resumedText } from '../../../src/transcript/item.js'
 import { useChat } from '../chat-context.js'
 import { Icon, type IconName } from '../shared/icons.js'
 import type { QueuedEntry } from '../state/entry.js'
@@ -79,6 +79,8 @@ function describe(mark: Mark): { icon: IconName; text: string } {
       return { icon: 'cut', text: cutText(mark.cuts) }
     case 'queued':
       return { icon: 'clock', text: `Waits: place ${mark.place} in the queue of this chat` }
+    case 'resumed':
+      return { icon: 'clock', text: resumedText(mark) }
     case 'stopped':
       return { icon: 'stop', text: 'Stopped' }
     case 'note':

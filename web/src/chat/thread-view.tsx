@@ -5,7 +5,7 @@ import type { ToolItem } from '../../../src/transcript/item.js'
 import { useChat, useObserved } from '../chat-context.js'
 import { Icon } from '../shared/icons.js'
 import type { Entry } from '../state/entry.js'
-import { liveEntries } from '../state/live-run.js'
+import { asksPerson, liveEntries } from '../state/live-run.js'
 import { queuedEntries, type ThreadState } from '../state/thread-state.js'
 import { EntryView } from './entry-view.js'
 
@@ -253,10 +253,6 @@ function estimate(entry: Entry | undefined): number {
     default:
       return 44
   }
-}
-
-function asksPerson({ status, outcome }: ToolItem): boolean {
-  return status === 'waiting' || outcome?.asks === true
 }
 
 function questionOf({ name, status }: ToolItem): string {

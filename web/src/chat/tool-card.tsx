@@ -7,10 +7,11 @@ import { useFold } from '../shared/folds.js'
 import { Icon, type IconName } from '../shared/icons.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../state/api.js'
 import { formatDuration, formatValue, summarize } from '../state/format.js'
+import { asksPerson } from '../state/live-run.js'
 
 /** A call and its answer: one line when it is folded, everything when it is open. */
 export function ToolCard({ entry }: { entry: ToolItem }) {
-  const isAsking = entry.status === 'waiting' || entry.outcome?.asks === true
+  const isAsking = asksPerson(entry)
   const [isOpen, setOpen] = useFold(`tool:${entry.callId}`, entry.status === 'failed' && isShort(entry))
   const shown = isOpen || isAsking
   return (

@@ -10,13 +10,14 @@ interface SessionRowProps {
   item: SessionItem
   now: number
   isCurrent: boolean
-  isRunning: boolean
+  /** What a run of the chat does. */
+  activity: 'running' | 'waiting' | undefined
 }
 
 type Mode = 'plain' | 'menu' | 'rename' | 'delete'
 
 /** One chat in the list: a click opens it, its menu renames, forks or deletes it. */
-export function SessionRow({ item, now, isCurrent, isRunning }: SessionRowProps) {
+export function SessionRow({ item, now, isCurrent, activity }: SessionRowProps) {
   const { openSession } = useChat()
   const [mode, setMode] = useState<Mode>('plain')
   const more = useRef<HTMLButtonElement>(null)
@@ -47,8 +48,8 @@ export function SessionRow({ item, now, isCurrent, isRunning }: SessionRowProps)
           openSession(item.sessionId)
         }}
       >
-        {isRunning ? (
-          <span className="running-dot" role="img" aria-label="An answer is being written" />
+        {activity ? (
+          <span className="running-dot" data-activity={activity} role="img" aria-label={ACTIVITY[activity]} />
         ) : null}
         <span className="session-title" dir="auto">
           {title}
@@ -68,6 +69,8 @@ export function SessionRow({ item, now, isCurrent, isRunning }: SessionRowProps)
     </li>
   )
 }
+
+const ACTIVITY = { running: 'An answer is being written', waiting: 'An answer waits for you' } as const
 
 interface MenuProps {
   item: SessionItem

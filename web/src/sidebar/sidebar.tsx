@@ -3,6 +3,8 @@ import { useChat, useObserved } from '../chat-context.js'
 import type { SessionsController } from '../sessions-controller.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Icon, Logo } from '../shared/icons.js'
+import type { SessionItem } from '../state/api.js'
+import { asksPerson } from '../state/live-run.js'
 import { SessionRow } from './session-row.js'
 import { ThemeSwitch } from './theme-switch.js'
 
@@ -79,8 +81,10 @@ function SessionList() {
   const state = useObserved(sessions.state)
   const { sessionId, live } = useObserved(thread.state)
   const isLive = live !== undefined && live.phase !== 'finished'
+  const isAsked = isLive && live.items.some(item => item.kind === 'tool' && asksPerson(item))
+  const current = isAsked ? 'waiting' : isLive ? 'running' : undefined
   const now = Date.now()
-  useWatchedRuns(sessions, isLive || state.sessions.some(item => item.running))
+  useWatchedRuns(sessions, isLive || state.sessions.some(item => item.running || item.waiting))
   const onScroll = (element: HTMLElement) => {
     const rest = element.scrollHeight - element.scrollTop - element.clientHeight
     if (rest < LOAD_AHEAD_PIXELS) void sessions.loadMore()
@@ -100,12 +104,16 @@ function SessionList() {
             item={item}
             now={now}
             isCurrent={item.sessionId === sessionId}
-            isRunning={item.sessionId === sessionId ? isLive : item.running === true}
+            activity={item.sessionId === sessionId ? current : activityOf(item)}
           />
         ))}
       </ul>
     </>
   )
+}
+
+function activityOf({ running, waiting }: SessionItem): 'running' | 'waiting' | undefined {
+  return waiting ? 'waiting' : running ? 'running' : undefined
 }
 
 /** How often the list is read while answers are being written, to see where they have ended. */

@@ -5,6 +5,7 @@ import {
   newRunTranscript,
   type RunTranscript,
 } from '../../../src/transcript/from-events.js'
+import type { ToolItem } from '../../../src/transcript/item.js'
 import type { MediaPart, RunEvent } from './api.js'
 import type { Entry } from './entry.js'
 
@@ -27,6 +28,11 @@ export function applyLiveEvent(run: LiveRun, event: RunEvent, now?: number): Liv
   if (next === run) return run
   const started = run.phase === 'starting' ? 'running' : run.phase
   return { ...run, ...next, phase: event.type === 'run-finish' ? 'finished' : started }
+}
+
+/** Whether the run waits for a person because of this call. */
+export function asksPerson({ status, outcome }: ToolItem): boolean {
+  return status === 'waiting' || outcome?.asks === true
 }
 
 /** The entries of a live run, with what it is doing right now at the end. */

@@ -5,7 +5,14 @@ import type { Runtime } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { Problem, RunEvent } from '../../chat-protocol.js'
 import type { ServerContext } from '../../server-context.js'
-import { lastSeqOf, runProblem, streamTruncated } from '../start-run.js'
+import {
+  lastSeqOf,
+  runProblem,
+  streamTruncated,
+  type WaitingRun,
+  waitingRun,
+  waitingText,
+} from '../start-run.js'
 
 /** An event of ADK on the wire. */
 export type AdkEvent = Awaited<ReturnType<Runtime['events']>>[number]
@@ -35,7 +42,8 @@ export async function* adkRunEvents(
   let afterSeq: number | undefined
   let hasBegun = false
   let problem: Problem | undefined = streamTruncated()
-  for await (const batch of hub.followBatches(runId, signal ? { signal } : {})) {
+  const follow = { untilWaiting: true, withoutVoid: true, ...(signal ? { signal } : {}) }
+  for await (const batch of hub.followBatches(runId, follow)) {
     hasBegun ||= batch.events.some(({ type }) => type === 'run-start')
     // Before it begins a run has no messages; those that are stored meanwhile are another run's.
     if (hasBegun) afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
@@ -54,7 +62,9 @@ export async function* adkRunEvents(
     const events = order.take()
     if (events.length > 0) yield { events }
   }
-  if (problem && !signal?.aborted) yield { problem }
+  if (!problem || signal?.aborted) return
+  const waiting = await waitingRun(context, runId)
+  yield waiting ? { events: [order.waiting(waiting)] } : { problem }
 }
 
 /**
@@ -91,6 +101,7 @@ class AdkOrder {
       this.#deltaLength += event.text.length
       if (this.#streaming) this.#ready.push(this.#partial(event))
     }
+    if (event.type === 'step-restart') this.#restart(event.step)
     this.#release(event.type === 'run-finish')
   }
 
@@ -108,14 +119,33 @@ class AdkOrder {
     }
   }
 
+  /** The last event of a run that waits for a person. It is not stored. */
+  waiting(run: WaitingRun): AdkEvent {
+    const parts = [{ text: waitingText(run) }]
+    const event = this.#event('lango', { role: 'model', parts })
+    return { ...event, partial: false, customMetadata: { lango: { ...run, status: 'waiting' } } }
+  }
+
+  /** The partial events since the last complete one are void. Partial events are never kept, so that a word suffices. */
+  #restart(step: number): void {
+    this.#deltaLength = this.#releasedLength + this.#waiting.reduce((sum, next) => sum + textLength(next), 0)
+    if (!this.#streaming) return
+    const event = this.#event('lango', { role: 'model', parts: [] })
+    this.#ready.push({ ...event, customMetadata: { lango: { type: 'step-restart', step } } })
+  }
+
   #partial(event: Delta): AdkEvent {
     const thought = event.type === 'reasoning-delta' ? { thought: true } : {}
+    return this.#event(event.author, { role: 'model', parts: [{ text: event.text, ...thought }] })
+  }
+
+  #event(author: string, content: NonNullable<AdkEvent['content']>): AdkEvent {
     return {
       id: randomUUID(),
       invocationId: this.#invocationId ?? '',
-      author: event.author,
+      author,
       partial: true,
-      content: { role: 'model', parts: [{ text: event.text, ...thought }] },
+      content,
       actions: {
         stateDelta: {},
         artifactDelta: {},
@@ -134,6 +164,8 @@ type Delta = Extract<RunEvent, { type: 'text-delta' | 'reasoning-delta' }>
 const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
   'run-queued': false,
   'run-start': false,
+  'run-resumed': true,
+  'step-restart': false,
   'text-delta': false,
   'reasoning-delta': false,
   'tool-call': true,

@@ -8,7 +8,14 @@ import type { RunEvent } from '../../chat-protocol.js'
 import type { EventBatch } from '../../runs/event-batch.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, type StreamChunk, streamResponse } from '../../sse.js'
-import { type ModelFinish, modelFinish, runHeaders, runProblem, streamTruncated } from '../start-run.js'
+import {
+  type ModelFinish,
+  modelFinish,
+  runHeaders,
+  runProblem,
+  streamTruncated,
+  waitingRun,
+} from '../start-run.js'
 
 interface ChatStreamOptions {
   key: SessionKey
@@ -48,7 +55,11 @@ async function* frames(
 ): AsyncGenerator<StreamChunk> {
   const writer = new UiChunkWriter({ sessionId: key.sessionId, runId }, answered)
   const ended = new AbortController()
-  const batches = context.hub.followBatches(runId, { signal: AbortSignal.any([signal, ended.signal]) })
+  const batches = context.hub.followBatches(runId, {
+    signal: AbortSignal.any([signal, ended.signal]),
+    withoutVoid: true,
+    untilWaiting: true,
+  })
   yield dataFrames([writer.start()])
   let hasEnded = false
   try {
@@ -69,7 +80,11 @@ async function* frames(
   } finally {
     ended.abort()
   }
-  if (!hasEnded && !signal.aborted) yield dataFrames([{ type: 'error', errorText: streamTruncated().detail }])
+  if (!hasEnded && !signal.aborted) {
+    const waiting = await waitingRun(context, runId)
+    const truncated = [{ type: 'error', errorText: streamTruncated().detail }]
+    yield dataFrames(waiting ? writer.pause({ status: 'waiting', waitsFor: waiting.waitsFor }) : truncated)
+  }
   yield DONE
 }
 
@@ -113,6 +128,8 @@ type Of<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
 class UiChunkWriter {
   #open: { kind: 'text' | 'reasoning'; id: string } | undefined
   #texts = 0
+  /** Texts of steps that are not complete. */
+  #drafts = 0
   #step: 'none' | 'open' | 'answered' = 'none'
   #seq = 0
   /** Calls without a result. */
@@ -158,8 +175,12 @@ class UiChunkWriter {
         return [{ type: 'error', errorText: runProblem(event.error).detail }]
       case 'run-finish':
         return this.#finish(event, finish)
-      case 'run-start':
+      case 'step-restart':
+        return this.#restart(event)
       case 'usage':
+        this.#drafts = 0
+        return []
+      case 'run-start':
         return []
       default:
         return [noticeOf(event)]
@@ -167,9 +188,22 @@ class UiChunkWriter {
   }
 
   /** Ends the stream while the run waits for approval: the client sends the answers with its next request. */
-  pause(): UiChunk[] {
+  pause(more: object = {}): UiChunk[] {
     const closed = this.#closeStep()
-    return [...closed, { type: 'finish', finishReason: 'tool-calls', messageMetadata: this.#metadata() }]
+    return [...closed, { type: 'finish', finishReason: 'tool-calls', messageMetadata: this.#metadata(more) }]
+  }
+
+  /**
+   * A part cannot be taken back: the open one is ended as void, and a data part says how many texts before it are. What
+   * the model writes now begins a new step.
+   */
+  #restart({ step }: Of<'step-restart'>): UiChunk[] {
+    const voidParts = this.#drafts
+    this.#drafts = 0
+    const [end, ...rest] = this.#closeText()
+    const ended = end ? [{ ...end, providerMetadata: { lango: { void: true } } }, ...rest] : []
+    const notice = { type: 'data-step-restart', id: `step-restart-${this.#seq}`, data: { step, voidParts } }
+    return [...ended, notice, ...this.#closeStep()]
   }
 
   #text(kind: 'text' | 'reasoning', delta: string): UiChunk[] {
@@ -178,6 +212,7 @@ class UiChunkWriter {
     if (this.#open?.kind !== kind) {
       chunks.push(...this.#closeText())
       this.#texts += 1
+      this.#drafts += 1
       this.#open = { kind, id: `${kind}-${this.#texts}` }
       chunks.push({ type: `${kind}-start`, id: this.#open.id })
     }
@@ -187,6 +222,7 @@ class UiChunkWriter {
   #call({ id, name, args }: Of<'tool-call'>): UiChunk[] {
     const chunks = [...this.#openStep(), ...this.#closeText()]
     this.#calls.add(id)
+    this.#drafts = 0
     // The agent executes its tools: the client calls none, and does not know them beforehand.
     const facts = { toolCallId: id, toolName: name, providerExecuted: true, dynamic: true }
     return [...chunks, { type: 'tool-input-available', ...facts, input: args }]
@@ -256,7 +292,14 @@ class UiChunkWriter {
 }
 
 type Notice = Of<
-  'run-queued' | 'agent-transfer' | 'turn-warning' | 'wrap-up' | 'repair' | 'history-cut' | 'tool-unknown'
+  | 'run-queued'
+  | 'run-resumed'
+  | 'agent-transfer'
+  | 'turn-warning'
+  | 'wrap-up'
+  | 'repair'
+  | 'history-cut'
+  | 'tool-unknown'
 >
 
 /** Other events are sent as data, under the name of the event. */

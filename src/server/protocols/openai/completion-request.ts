@@ -7,6 +7,7 @@ import { createPause } from '../../../base/pause.js'
 import { AgentError } from '../../../errors.js'
 import type { RuntimeInfo } from '../../../runtime/info.js'
 import type { Message, ToolCall } from '../../../session/message.js'
+import type { ServerContext } from '../../server-context.js'
 import { badField, type InputPart, mediaPart } from '../read-body.js'
 
 const TextParts = [
@@ -98,7 +99,7 @@ export function modelOf({ model = '' }: CompletionRequest, info: RuntimeInfo): s
 }
 
 /** Names of the agent with its own model. */
-export function agentNames({ agent, app }: RuntimeInfo): string[] {
+function agentNames({ agent, app }: RuntimeInfo): string[] {
   return [...new Set(['lango', agent, app])]
 }
 
@@ -234,4 +235,24 @@ function fields(parts: readonly InputPart[]): Pick<Message, 'content' | 'extra'>
 function flat(content: TextContent): string {
   if (typeof content === 'string') return content
   return content.map(part => (part.type === 'text' ? part.text : part.refusal)).join('\n')
+}
+
+interface ModelLine {
+  id: string
+  object: 'model'
+  created: number
+  owned_by: string
+}
+
+/** The models that a client may name: the agent first, then every model with a key. */
+export async function modelLines({ runtime, info }: ServerContext): Promise<ModelLine[]> {
+  const models = (await runtime.models()).filter(({ keyPresent }) => keyPresent)
+  return [
+    ...agentNames(info).map(id => line(id, 'lango')),
+    ...models.map(({ reference, provider }) => line(reference, provider)),
+  ]
+}
+
+function line(id: string, owner: string): ModelLine {
+  return { id, object: 'model', created: 0, owned_by: owner }
 }

@@ -4,15 +4,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { AgentError, messageOf } from '../../../errors.js'
 import type { Message, SessionKey } from '../../../session/message.js'
 import { appendAll } from '../../../session/session-pages.js'
+import { sumUsage } from '../../../session/usage.js'
 import type { Problem, RunEvent, RunUsage, StartedRun } from '../../chat-protocol.js'
 import type { ServerContext } from '../../server-context.js'
 import { forgetRun } from '../repeated-request.js'
-import { type ModelFinish, modelFinish, runProblem, streamTruncated } from '../start-run.js'
+import {
+  type ModelFinish,
+  modelFinish,
+  runProblem,
+  streamTruncated,
+  type WaitingRun,
+  waitingRun,
+} from '../start-run.js'
 
 /** What a completion consists of. `busy`: the agent works, and the client receives nothing. */
 export type CompletionStep =
   | { type: 'text' | 'reasoning'; text: string }
   | { type: 'busy' }
+  /** So many characters of the texts before are void: the model writes the answer of its last step again. */
+  | { type: 'restart'; text: number; reasoning: number }
+  /** The run waits for a person. */
+  | { type: 'waiting'; run: WaitingRun; usage: RunUsage }
   | { type: 'end'; finish: CompletionFinish; usage: RunUsage }
   | { type: 'problem'; problem: Problem }
 
@@ -35,6 +47,9 @@ export class CompletionRun {
   readonly #parts: CompletionRunParts
   readonly #gone = new AbortController()
   readonly #paragraphs = new Paragraphs()
+  /** The characters of steps that are not complete. */
+  #draft = { text: 0, reasoning: 0 }
+  readonly #used: RunUsage[] = []
   #model = ''
   #hasEnded = false
   readonly #delivery: Promise<boolean>
@@ -75,23 +90,30 @@ export class CompletionRun {
 
   async *steps(): AsyncGenerator<CompletionStep> {
     const { hub } = this.#context
-    for await (const event of hub.follow(this.started.runId, { signal: this.#gone.signal })) {
+    const follow = { signal: this.#gone.signal, withoutVoid: true, untilWaiting: true }
+    for await (const event of hub.follow(this.started.runId, follow)) {
       if (event.type === 'run-start') this.#model = event.model
       const step = await this.#stepOf(event)
       if (step) yield step
       if (step?.type === 'end' || step?.type === 'problem') return
     }
-    if (!this.#gone.signal.aborted) yield { type: 'problem', problem: streamTruncated() }
+    if (this.#gone.signal.aborted) return
+    const run = await waitingRun(this.#context, this.started.runId)
+    yield run
+      ? { type: 'waiting', run, usage: sumUsage(this.#used) }
+      : { type: 'problem', problem: streamTruncated() }
   }
 
   async #stepOf(event: RunEvent): Promise<CompletionStep | undefined> {
     switch (event.type) {
       case 'text-delta':
-        return { type: 'text', text: this.#paragraphs.next(event.text) }
+        return this.#said(event.text)
       case 'reasoning-delta':
+        this.#draft.reasoning += event.text.length
         return { type: 'reasoning', text: event.text }
       case 'tool-call':
       case 'agent-transfer':
+        this.#complete()
         this.#paragraphs.pause()
         return { type: 'busy' }
       case 'error':
@@ -104,8 +126,15 @@ export class CompletionRun {
           return { type: 'problem', problem: runProblem(stopped()) }
         return { type: 'end', finish: finishOf(event.finishReason, finish), usage: event.usage }
       }
+      case 'usage':
+        this.#used.push(event.usage)
+        this.#complete()
+        return undefined
+      case 'step-restart':
+        return this.#restart()
       case 'run-queued':
       case 'run-start':
+      case 'run-resumed':
       case 'tool-unknown':
       case 'tool-result':
       case 'turn-warning':
@@ -114,12 +143,29 @@ export class CompletionRun {
       case 'history-cut':
       case 'approval-request':
       case 'approval-answer':
-      case 'usage':
         return undefined
       default:
         event satisfies never
         return undefined
     }
+  }
+
+  #said(delta: string): CompletionStep {
+    const text = this.#paragraphs.next(delta)
+    this.#draft.text += text.length
+    return { type: 'text', text }
+  }
+
+  #complete(): void {
+    this.#draft = { text: 0, reasoning: 0 }
+    this.#paragraphs.keep()
+  }
+
+  #restart(): CompletionStep {
+    const draft = this.#draft
+    this.#draft = { text: 0, reasoning: 0 }
+    this.#paragraphs.back()
+    return { type: 'restart', ...draft }
   }
 
   /** Follows the run to its end. Without a session nobody can approve a call, so it is refused. */
@@ -128,10 +174,11 @@ export class CompletionRun {
     const { key, started, isThrowaway } = this.#parts
     let isAnswered = false
     try {
-      for await (const event of hub.follow(started.runId)) {
-        if (isThrowaway && event.type === 'approval-request') {
+      for await (const event of hub.follow(started.runId, { untilWaiting: !isThrowaway })) {
+        if (isThrowaway && event.type === 'approval-request')
           await hub.approve(started.runId, event.id, 'no').catch(() => {})
-        }
+        if (isThrowaway && event.type === 'tool-unknown' && event.asks)
+          await hub.approve(started.runId, event.id, 'leave').catch(() => {})
         if (event.type === 'run-finish')
           isAnswered = event.finishReason !== 'error' && event.finishReason !== 'aborted'
       }
@@ -181,6 +228,7 @@ function stopped(): AgentError {
 class Paragraphs {
   #hasText = false
   #isPaused = false
+  #kept = { hasText: false, isPaused: false }
 
   next(text: string): string {
     const gap = this.#hasText && this.#isPaused ? '\n\n' : ''
@@ -191,7 +239,26 @@ class Paragraphs {
 
   pause(): void {
     this.#isPaused = true
+    this.keep()
   }
+
+  /** What was written so far stays. */
+  keep(): void {
+    this.#kept = { hasText: this.#hasText, isPaused: this.#isPaused }
+  }
+
+  /** What was written since `keep` is written again. */
+  back(): void {
+    this.#hasText = this.#kept.hasText
+    this.#isPaused = this.#kept.isPaused
+  }
+}
+
+/** A stream cannot take text back: it ends, and the request returns the whole answer when it is repeated. */
+export function restarted(): Problem {
+  const message =
+    'The run was resumed by another process, and its model writes this answer again. Repeat the request: it returns the whole answer and starts no second run.'
+  return runProblem(new AgentError('run-interrupted', message, { retryable: true }))
 }
 
 function finishOf(reason: string, finish: ModelFinish): CompletionFinish {

@@ -17,11 +17,18 @@ import {
   runOfRequest,
   watchDelivery,
 } from '../repeated-request.js'
-import { afterStoring, runHeaders, startRun, startStreamedRun } from '../start-run.js'
 import {
-  agentNames,
+  afterStoring,
+  runHeaders,
+  startRun,
+  startStreamedRun,
+  type WaitingRun,
+  waitingText,
+} from '../start-run.js'
+import {
   ChatMessage,
   CompletionRequest,
+  modelLines,
   modelOf,
   refuseUnsupported,
   type SortedMessages,
@@ -35,6 +42,7 @@ import {
   type CompletionStep,
   fillSession,
   noteRepeat,
+  restarted,
   throwAway,
   throwawayId,
 } from './completion-run.js'
@@ -181,34 +189,15 @@ function answerHeaders(run: CompletionRun): Record<string, string> {
   return run.isThrowaway ? { 'x-lango-run': runId } : { ...session, 'x-lango-run': runId }
 }
 
-interface ModelLine {
-  id: string
-  object: 'model'
-  created: number
-  owned_by: string
-}
-
 /** `GET /v1/models`: the agent first, then every model with a key. */
 function mountModels(app: Hono<ServerEnv>, context: ServerContext): void {
-  app.get('/v1/models', async c => c.json({ object: 'list', data: await lines(context) }))
+  app.get('/v1/models', async c => c.json({ object: 'list', data: await modelLines(context) }))
   app.get('/v1/models/:model{.+}', async c => {
     const id = c.req.param('model')
-    const found = (await lines(context)).find(line => line.id === id)
+    const found = (await modelLines(context)).find(line => line.id === id)
     if (found) return c.json(found)
     throw new UnknownModel(id)
   })
-}
-
-async function lines({ runtime, info }: ServerContext): Promise<ModelLine[]> {
-  const models = (await runtime.models()).filter(({ keyPresent }) => keyPresent)
-  return [
-    ...agentNames(info).map(id => line(id, 'lango')),
-    ...models.map(({ reference, provider }) => line(reference, provider)),
-  ]
-}
-
-function line(id: string, owner: string): ModelLine {
-  return { id, object: 'model', created: 0, owned_by: owner }
 }
 
 /** The complete answer, or the problem of the run. */
@@ -221,10 +210,16 @@ async function wholeCompletion(
   for await (const step of run.steps()) {
     if (step.type === 'text') text += step.text
     else if (step.type === 'reasoning') reasoning += step.text
-    else if (step.type === 'problem') return step
-    else if (step.type === 'end') {
-      const { finish, usage } = step
-      const facts = { created, reasoning, finish, usage }
+    else if (step.type === 'restart') {
+      text = text.slice(0, text.length - step.text)
+      reasoning = reasoning.slice(0, reasoning.length - step.reasoning)
+    } else if (step.type === 'problem') return step
+    else if (step.type === 'end' || step.type === 'waiting') {
+      const { usage } = step
+      const isWaiting = step.type === 'waiting'
+      const more = isWaiting ? { finish: 'stop' as const, waiting: step.run } : { finish: step.finish }
+      const facts = { created, reasoning, usage, ...more }
+      if (isWaiting) text = [text, waitingText(step.run)].filter(Boolean).join('\n\n')
       return { text, complete: content => toCompletion(run, { ...facts, text: content }) }
     }
   }
@@ -295,8 +290,15 @@ async function* frames(
     const step = next.value
     if (step.type === 'text') yield dataFrames([writer.text(step.text)])
     else if (step.type === 'reasoning') yield dataFrames([writer.reasoning(step.text)])
-    else if (step.type === 'problem') {
+    else if (step.type === 'restart' && step.text + step.reasoning > 0) {
+      yield dataFrames([toOpenaiError(restarted())])
+      return
+    } else if (step.type === 'problem') {
       yield dataFrames([toOpenaiError(step.problem)])
+      return
+    } else if (step.type === 'waiting') {
+      yield dataFrames(writer.waiting(step.run, step.usage))
+      yield DONE
       return
     } else if (step.type === 'end') {
       yield dataFrames(writer.end(step.finish, step.usage))
@@ -317,11 +319,12 @@ interface WholeAnswer {
   reasoning: string
   finish: CompletionFinish
   usage: RunUsage
+  waiting?: WaitingRun
 }
 
 /** The answer to a request that does not stream. */
 function toCompletion(run: CompletionRun, answer: WholeAnswer): object {
-  const { created, text, reasoning, finish, usage } = answer
+  const { created, text, reasoning, finish, usage, waiting } = answer
   const message = {
     role: 'assistant',
     content: text,
@@ -333,6 +336,7 @@ function toCompletion(run: CompletionRun, answer: WholeAnswer): object {
     object: 'chat.completion',
     choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
     usage: toUsage(usage),
+    ...(waiting ? { lango: { ...waiting, status: 'waiting' } } : {}),
   }
 }
 
@@ -365,8 +369,14 @@ class ChunkWriter {
     return this.#chunk({ reasoning_content: text })
   }
 
-  end(finish: CompletionFinish, usage: RunUsage): object[] {
-    const last = this.#chunk({}, finish)
+  /** What the run waits for, in words and as data. */
+  waiting(run: WaitingRun, usage: RunUsage): object[] {
+    const text = this.text(`\n\n${waitingText(run)}`)
+    return [text, ...this.end('stop', usage, { lango: { ...run, status: 'waiting' } })]
+  }
+
+  end(finish: CompletionFinish, usage: RunUsage, more: object = {}): object[] {
+    const last = { ...this.#chunk({}, finish), ...more }
     if (!this.#options.includeUsage) return [last]
     return [last, { ...this.#chunk({}), choices: [], usage: toUsage(usage) }]
   }

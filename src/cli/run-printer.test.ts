@@ -1,0 +1,46 @@
+import { expect, test, vi } from 'vitest'
+import type { RunEvent, RunEventBody } from '../run/run-event.js'
+import { RunPrinter } from './run-printer.js'
+
+function printed(bodies: readonly RunEventBody[], streams: boolean): { out: string; err: string } {
+  let out = ''
+  let err = ''
+  const errors = vi.spyOn(process.stderr, 'write').mockImplementation(text => {
+    err += String(text)
+    return true
+  })
+  const write = (text: string) => {
+    out += text
+  }
+  const printer = new RunPrinter({
+    streams,
+    quiet: false,
+    isTerminal: false,
+    clean: undefined,
+    write,
+    demoNotice: '',
+  })
+  for (const [index, body] of bodies.entries())
+    printer.show({ ...body, sessionId: 's', runId: 'r', seq: index + 1 } as RunEvent)
+  errors.mockRestore()
+  return { out, err }
+}
+
+const say = (text: string): RunEventBody => ({ type: 'text-delta', author: 'root', text })
+const events: RunEventBody[] = [
+  say('The ans'),
+  { type: 'run-resumed', attempt: 2, replayedSteps: 1 },
+  { type: 'step-restart', step: 2 },
+  say('The answer.'),
+]
+
+test('a stream to a pipe says on standard error that the answer restarts, which begins on a new line', () => {
+  const { out, err } = printed(events, true)
+  expect(out).toBe('The ans\nThe answer.')
+  expect(err).toContain('the run was resumed')
+  expect(err).toContain('the answer restarts: discard the text since the last complete step')
+})
+
+test('without streaming nothing of the half answer is printed', () => {
+  expect(printed(events, false).out).toBe('')
+})

@@ -1,0 +1,281 @@
+/** What `lango run` and `lango runs resume` print of a run, what they ask, and their exit codes. */
+import type { RunEvent, RunFinishReason } from '../run/run-event.js'
+import type { Runtime } from '../runtime/runtime.js'
+import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
+import { ask, askOutcome, canAsk } from './ask.js'
+import type { Flags } from './command.js'
+import { called, givenFlags, quoted } from './next-command.js'
+import type { OpenedRuntime } from './open-runtime.js'
+import { note, type Styles, stylesOf } from './output.js'
+import { fitText, pipeText, plainLine, plainText, unfinishedAt } from './plain-text.js'
+import { count, demoNotice } from './wording.js'
+
+export const EXIT_CODES: Readonly<Record<RunFinishReason, number>> = {
+  stop: 0,
+  error: 1,
+  // It is stored and continues when its question is answered: nothing has failed.
+  waiting: 0,
+  'turn-limit': 2,
+  loop: 2,
+  aborted: 130,
+}
+
+interface ReadOptions {
+  runtime: Runtime
+  flags: Flags
+  show: (event: RunEvent) => void
+  stop: AbortController
+  /** Events up to this number were shown before, by whichever process. */
+  shownThrough?: number
+}
+
+/** A run as far as its events were read. Without a last event it waits. */
+export interface ReadRun {
+  runId: string
+  sessionId: string
+  finishReason: RunFinishReason
+  questions: readonly RunQuestion[]
+}
+
+/** Shows events to the end of the run, or until it waits; asks about outcomes where that is wanted. */
+export async function readRun(
+  events: AsyncIterable<RunEvent>,
+  { runtime, flags, show, stop, shownThrough = 0 }: ReadOptions,
+): Promise<ReadRun> {
+  const questions = new OpenQuestions()
+  const over = new AbortController()
+  const found: ReadRun = { runId: '', sessionId: '', finishReason: 'error', questions: [] }
+  try {
+    for await (const event of events) {
+      if (event.seq > shownThrough) show(event)
+      questions.add(event)
+      if (event.type === 'tool-unknown' && event.asks && !flags.wait)
+        void decideOutcome(event, flags, AbortSignal.any([stop.signal, over.signal]))
+          // Fails when the run has ended, or has an answer from elsewhere.
+          .then(said => runtime.answer(event.runId, event.id, said))
+          .catch(() => {})
+      Object.assign(found, { runId: event.runId, sessionId: event.sessionId })
+      if (event.type === 'run-finish') found.finishReason = event.finishReason
+    }
+  } finally {
+    over.abort()
+  }
+  const { list } = questions
+  const isWaiting = found.finishReason === 'error' && list.length > 0 && !stop.signal.aborted
+  return { ...found, questions: list, ...(isWaiting ? { finishReason: 'waiting' } : {}) }
+}
+
+/** Says what a run waits for, and how to answer it. */
+export async function printWaiting({ runId, sessionId, questions }: ReadRun, flags: Flags): Promise<void> {
+  if (flags.json) {
+    process.stdout.write(`${JSON.stringify({ type: 'waiting', runId, sessionId, waitsFor: questions })}\n`)
+    return
+  }
+  const place = givenFlags(flags, ['config', 'store', 'app', 'trust'])
+  note(`Run ${runId} waits for an answer.`)
+  for (const question of questions) {
+    const answer = question.asks === 'approval' ? 'once' : 'happened'
+    note(`${plainLine(questionText(question))}: ${fitText(plainLine(JSON.stringify(question.args)), 400)}`)
+    note(`Answer with: ${called('runs answer')} ${runId} ${quoted(question.callId)} ${answer}${place}`)
+  }
+  note(`A server on the store continues the run; ${called('runs resume')} ${runId}${place} does it here.`)
+}
+
+/** Prints events, as JSON or for people. */
+export function presenter(flags: Flags, { loaded }: OpenedRuntime): (event: RunEvent) => void {
+  const write = (text: string) => {
+    if (!process.stdout.destroyed) process.stdout.write(text)
+  }
+  if (flags.json) return event => write(`${JSON.stringify(event)}\n`)
+  const isTerminal = process.stdout.isTTY === true
+  const isChosen = flags.model !== undefined || !loaded.sources['agent.model']?.startsWith('default')
+  const printer = new RunPrinter({
+    streams: isTerminal || flags.stream === true,
+    quiet: flags.quiet === true,
+    isTerminal,
+    clean: isTerminal ? plainText : flags.raw ? undefined : pipeText,
+    write,
+    demoNotice: demoNotice(isChosen),
+  })
+  return event => printer.show(event)
+}
+
+export interface Call {
+  name: string
+  args: Readonly<Record<string, unknown>>
+}
+
+/** A person's answer, or a refusal where there is no terminal. */
+export async function decide(
+  { name, args }: Call,
+  flags: Flags,
+  signal: AbortSignal,
+): Promise<ApprovalAnswer> {
+  if (flags.yes) return 'once'
+  if (flags.json || !canAsk()) {
+    if (!flags.quiet)
+      note(
+        `${name} needs approval and was refused: there is no terminal for the prompt. --yes allows it, --wait leaves the run waiting.`,
+      )
+    return 'no'
+  }
+  note(`${name} needs approval: ${fitText(plainLine(JSON.stringify(args)), 4000)}`)
+  const said = await ask('Allow it? [o]nce, [a]lways, [N]o: ', signal)
+  if (said.startsWith('a')) return 'always'
+  return said.startsWith('o') || said.startsWith('y') ? 'once' : 'no'
+}
+
+/** Nothing but a person's word says whether a call took effect: `--yes` does not. */
+export async function decideOutcome(call: Call, flags: Flags, signal: AbortSignal): Promise<OutcomeAnswer> {
+  if (!flags.json && canAsk()) return askOutcome(call, signal)
+  if (!flags.quiet)
+    note(
+      `It is not known whether ${call.name} took effect, and there is no terminal for the prompt: left as it is.`,
+    )
+  return 'leave'
+}
+
+interface PrinterOptions {
+  /** Text is printed as it streams; otherwise only the complete answer. */
+  streams: boolean
+  quiet: boolean
+  isTerminal: boolean
+  /** Removes control sequences; absent with --raw. A terminal never gets them. */
+  clean: ((text: string) => string) | undefined
+  write(text: string): void
+  /** Printed when the demo model is used. */
+  demoNotice: string
+}
+
+/** Events that are printed as notices. */
+type NoticeEvent = Exclude<RunEvent, { type: 'run-start' | 'text-delta' | 'run-finish' | 'error' }>
+
+/** Prints a run: the answer on standard output, everything else on standard error. */
+export class RunPrinter {
+  readonly #options: PrinterOptions
+  readonly #styles: Styles = stylesOf(process.stderr)
+  readonly #startedAt = new Map<string, number>()
+  #atLineStart = true
+  #wrote = false
+  /** The start of a control sequence whose end has not arrived yet. */
+  #held = ''
+
+  constructor(options: PrinterOptions) {
+    this.#options = options
+  }
+
+  show(event: RunEvent): void {
+    switch (event.type) {
+      case 'run-start':
+        if (event.demo) this.#notice(this.#options.demoNotice)
+        return
+      case 'text-delta':
+        if (this.#options.streams) this.#text(event.text)
+        return
+      case 'run-finish':
+        this.#finish(event.text)
+        return
+      case 'error':
+        this.#endLine()
+        note(`lango: ${plainLine(event.error.message)}`)
+        return
+      default: {
+        const words = this.#wordsFor(event)
+        if (words !== undefined) this.#notice(words)
+      }
+    }
+  }
+
+  #finish(answer: string): void {
+    if (!this.#options.streams && answer !== '') this.#text(answer)
+    this.#print(this.#held)
+    this.#held = ''
+    this.#endLine()
+  }
+
+  #text(text: string): void {
+    const whole = this.#held + text
+    const end = this.#options.clean === undefined ? whole.length : unfinishedAt(whole)
+    this.#held = whole.slice(end)
+    this.#print(whole.slice(0, end))
+  }
+
+  #print(text: string): void {
+    const shown = this.#options.clean?.(text) ?? text
+    if (shown === '') return
+    this.#options.write(shown)
+    this.#wrote = true
+    this.#atLineStart = shown.endsWith('\n')
+  }
+
+  #endLine(): void {
+    if (this.#wrote && !this.#atLineStart) this.#options.write('\n')
+    this.#atLineStart = true
+  }
+
+  #notice(words: string): void {
+    if (this.#options.quiet) return
+    // A notice between two text deltas must start on a new line.
+    if (this.#options.isTerminal) this.#endLine()
+    note(this.#styles.dim(fitText(plainLine(words), 400)))
+  }
+
+  #wordsFor(event: NoticeEvent): string | undefined {
+    switch (event.type) {
+      case 'tool-call':
+        this.#startedAt.set(event.id, Date.now())
+        return `→ ${event.name} ${fitText(JSON.stringify(event.args), 200)}`
+      case 'tool-result':
+        return `← ${event.name}${event.isError ? ' failed' : ''} ${this.#timeOf(event.id)} ${fitText(shown(event.result), 160)}`
+      case 'agent-transfer':
+        return `transferred from ${event.from} to ${event.to}`
+      case 'turn-warning':
+        return `${event.turns} of ${event.maxTurns} turns used`
+      case 'wrap-up':
+        return `limit reached (${event.reason}): the model gets one last turn`
+      case 'history-cut':
+        return `${count(event.cut.messages, 'older message')} left out to fit the token budget`
+      case 'repair':
+        return `history repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
+      case 'approval-answer':
+        return event.answer === 'once' || event.answer === 'always'
+          ? undefined
+          : `${event.name} was not approved`
+      case 'run-queued':
+        return `waiting for the session: place ${event.place} in its queue`
+      case 'run-resumed':
+        return 'the run was resumed by another attempt'
+      case 'step-restart':
+        return this.#restarted()
+      case 'tool-unknown':
+        if (event.asks || event.answer) return undefined
+        return `? ${event.name}: it is not known whether the call took effect`
+      case 'reasoning-delta':
+      case 'usage':
+      case 'approval-request':
+        return undefined
+      default:
+        event satisfies never
+        return undefined
+    }
+  }
+
+  /** What was written to a pipe cannot be taken back. */
+  #restarted(): string {
+    if (this.#held !== '') this.#held = ''
+    if (!this.#options.streams) return 'the answer restarts'
+    this.#endLine()
+    return 'the answer restarts: discard the text since the last complete step'
+  }
+
+  #timeOf(callId: string): string {
+    const startedAt = this.#startedAt.get(callId)
+    this.#startedAt.delete(callId)
+    return startedAt === undefined ? '' : `(${((Date.now() - startedAt) / 1000).toFixed(1)} s)`
+  }
+}
+
+function shown(result: unknown): string {
+  return typeof result === 'string' ? result : (JSON.stringify(result) ?? '')
+}

@@ -1,0 +1,67 @@
+/** Following a run that may wait for a person, for callers that must answer before that person does. */
+import { orTimeout } from '../base/pause.js'
+import { AgentError } from '../errors.js'
+import type { RunStore, RunSummary } from '../session/run-store.js'
+import type { RunEvent } from './run-event.js'
+import type { EventList } from './run-feed.js'
+import { type FollowOptions, type RunFollower, unknownRun } from './run-follower.js'
+
+interface FollowedRun {
+  follower: RunFollower
+  runs: RunStore
+  runId: string
+}
+
+/** The events of a run to its end, or until it waits for a person. */
+export function followRun(
+  run: FollowedRun,
+  options: FollowOptions,
+): AsyncGenerator<EventList, void, undefined> {
+  return options.untilWaiting ? untilWaiting(run, options) : run.follower.follow(run.runId, options)
+}
+
+/** Ends also when the run waits for a person and all of its events were read. */
+async function* untilWaiting(
+  { follower, runs, runId }: FollowedRun,
+  { signal, afterSeq = 0 }: FollowOptions,
+): AsyncGenerator<EventList, void, undefined> {
+  const left = new AbortController()
+  const both = signal ? AbortSignal.any([signal, left.signal]) : left.signal
+  const lists = follower.follow(runId, { afterSeq, signal: both })
+  let last = afterSeq
+  // A caller that has earlier events may have the question among them.
+  let mayWait = afterSeq > 0
+  try {
+    for (;;) {
+      const next = lists.next()
+      let found = mayWait ? await orTimeout(next, LOOK_MS) : await next
+      while (found === 'timeout') {
+        const run = await runs.findRun(runId)
+        if (run?.state === 'waiting' && run.lastSeq <= last) return void next.catch(() => {})
+        found = await orTimeout(next, LOOK_MS)
+      }
+      if (found.done) return
+      last = found.value.at(-1)?.seq ?? last
+      mayWait ||= found.value.some(isQuestion)
+      yield found.value
+    }
+  } finally {
+    left.abort()
+  }
+}
+
+/** The run, if it can be continued. */
+export function checkResumable(run: RunSummary | undefined, runId: string): RunSummary {
+  if (!run) throw unknownRun(runId)
+  if (!run.finished) return run
+  throw new AgentError(
+    'invalid-argument',
+    `Run "${runId}" has ended. Send a message to continue its session.`,
+  )
+}
+
+const LOOK_MS = 250
+
+function isQuestion(event: RunEvent): boolean {
+  return event.type === 'approval-request' || (event.type === 'tool-unknown' && event.asks === true)
+}

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import type { RunEvent, RunEventBody } from '../run/run-event.js'
+import { emptyUsage } from '../session/usage.js'
+import { OpenQuestions, questionText } from './questions.js'
+
+const args = { amount: 5 }
+const ask: RunEventBody = { type: 'approval-request', id: 'c1', name: 'pay', args }
+const unknown: RunEventBody = {
+  type: 'tool-unknown',
+  author: 'root',
+  id: 'c2',
+  name: 'pay',
+  args,
+  idempotencyKey: 'key',
+  policy: 'ask',
+  asks: true,
+}
+const finish = (finishReason: 'stop' | 'waiting'): RunEventBody => {
+  return { type: 'run-finish', finishReason, text: '', turns: 0, delegations: 0, usage: emptyUsage() }
+}
+
+function open(...bodies: RunEventBody[]): string[] {
+  const questions = new OpenQuestions()
+  for (const [index, body] of bodies.entries())
+    questions.add({ ...body, sessionId: 's', runId: 'r', seq: index + 1 } as RunEvent)
+  return questions.list.map(question => `${question.callId}: ${questionText(question)}`)
+}
+
+const approval = 'c1: pay needs approval (once, always or no)'
+const outcome = 'c2: it is not known whether pay took effect (happened, run or leave)'
+
+test.each<[string, RunEventBody[], string[]]>([
+  ['both kinds, in order', [ask, unknown], [approval, outcome]],
+  ['an answered approval', [ask, { type: 'approval-answer', id: 'c1', name: 'pay', answer: 'once' }], []],
+  ['an answered outcome', [unknown, { ...unknown, answer: 'run' }], []],
+  ['an outcome that is not asked about', [{ ...unknown, asks: false }], []],
+  ['the end of the run', [ask, unknown, finish('stop')], []],
+  ['a run that waits', [ask, finish('waiting')], [approval]],
+  [
+    'a second request after a resume',
+    [ask, { type: 'run-resumed', attempt: 1, replayedSteps: 1 }, ask],
+    [approval],
+  ],
+  [
+    "a question of ADK's, which the next run answers",
+    [{ type: 'tool-call', author: 'root', id: 'c1', name: 'adk_request_confirmation', args }, ask],
+    [],
+  ],
+])('open questions: %s', (_name, bodies, expected) => {
+  expect(open(...bodies)).toEqual(expected)
+})

@@ -1,0 +1,46 @@
+/** What a run waits for: calls that a person must answer before it continues. */
+import { CONFIRMATION_TOOL } from '../base/names.js'
+import type { RunEvent } from '../run/run-event.js'
+
+export interface RunQuestion {
+  /** An answer names the run and this id. */
+  callId: string
+  tool: string
+  args: Readonly<Record<string, unknown>>
+  /** `approval`: once, always or no. `outcome`: happened, run or leave. */
+  asks: 'approval' | 'outcome'
+  reason?: string
+}
+
+/** The open questions of a run, from its events in order. */
+export class OpenQuestions {
+  readonly #open = new Map<string, RunQuestion>()
+  /** The calls with which ADK's tools ask: the next run answers them. */
+  readonly #adks = new Set<string>()
+
+  add(event: RunEvent): void {
+    if (event.type === 'tool-call' && event.name === CONFIRMATION_TOOL) this.#adks.add(event.id)
+    else if (event.type === 'approval-request') {
+      const { id: callId, name: tool, args, reason } = event
+      if (this.#adks.has(callId)) return
+      this.#open.set(callId, { callId, tool, args, asks: 'approval', ...(reason ? { reason } : {}) })
+    } else if (event.type === 'tool-unknown') {
+      const { id: callId, name: tool, args, asks, answer } = event
+      if (asks && answer === undefined) this.#open.set(callId, { callId, tool, args, asks: 'outcome' })
+      else this.#open.delete(callId)
+    } else if (event.type === 'approval-answer' || event.type === 'tool-result') this.#open.delete(event.id)
+    else if (event.type === 'run-finish' && event.finishReason !== 'waiting') this.#open.clear()
+  }
+
+  /** Oldest first. */
+  get list(): RunQuestion[] {
+    return [...this.#open.values()]
+  }
+}
+
+/** A question as people read it, without the arguments of its call. */
+export function questionText({ tool, asks }: RunQuestion): string {
+  return asks === 'approval'
+    ? `${tool} needs approval (once, always or no)`
+    : `it is not known whether ${tool} took effect (happened, run or leave)`
+}

@@ -1,0 +1,217 @@
+// Runs that are continued by another process, and runs that wait for a person, as clients of the server see them.
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import type { RunEventBody } from '../../src/run/run-event.js'
+import { emptyUsage } from '../../src/session/usage.js'
+import { eventually } from '../support/eventually.js'
+import { startServer, startServerProcess, type TestServer } from '../support/start-server.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { continueRun, setState, storeWaitingRun } from '../support/waiting-run.js'
+
+// Starting processes takes long on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
+
+const usage = emptyUsage()
+const say = (text: string): RunEventBody => ({ type: 'text-delta', author: 'root', text })
+const used: RunEventBody = { type: 'usage', author: 'root', model: 'play/model', usage }
+const resumed: RunEventBody = { type: 'run-resumed', attempt: 2, replayedSteps: 1 }
+const restart: RunEventBody = { type: 'step-restart', step: 2 }
+const finish = (text: string): RunEventBody => {
+  return { type: 'run-finish', finishReason: 'stop', text, turns: 1, delegations: 0, usage }
+}
+
+async function storeUrl(): Promise<string> {
+  return `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+}
+
+/** The data of a stream of server-sent events, as far as it is JSON. */
+async function dataOf(response: Response): Promise<Record<string, unknown>[]> {
+  const lines = (await response.text()).split('\n').filter(line => line.startsWith('data: {'))
+  return lines.map(line => JSON.parse(line.slice('data: '.length)) as Record<string, unknown>)
+}
+
+function post(server: { url: string }, path: string, body: object, headers: Record<string, string> = {}) {
+  const json = { 'content-type': 'application/json', ...headers }
+  return fetch(`${server.url}${path}`, { method: 'POST', headers: json, body: JSON.stringify(body) })
+}
+
+test('a run that waits for a person is shown with its question, and takes the answer', async () => {
+  const store = await storeUrl()
+  const runId = await storeWaitingRun(store)
+  const { client, runtime } = await startServer({ store })
+  const question = { callId: 'call-1', tool: 'send_letter', args: { to: 'Ada' }, asks: 'approval' }
+  expect(await client.run(runId)).toMatchObject({ status: 'waiting', waitsFor: [question] })
+  expect(await client.session('s1')).toMatchObject({
+    activeRun: { runId, status: 'waiting', waitsFor: [question] },
+  })
+  await client.approve(runId, 'call-1', 'once')
+  expect(await runtime.store.runs.takeSignals(runId)).toEqual([
+    { type: 'approval', callId: 'call-1', answer: 'once' },
+  ])
+})
+
+test('the active run of a session is the queued one when none has begun', async () => {
+  const { client } = await startServer()
+  const first = await client.start('s1', { text: 'hang' })
+  const next = await client.start('s1', { text: 'say 1', whenBusy: 'queue' })
+  expect((await client.session('s1')).activeRun?.runId).toBe(first.runId)
+  const done = (async () => {
+    for await (const event of client.follow(next.runId))
+      if (event.type === 'run-finish') return event.finishReason
+  })()
+  await client.stop(first.runId)
+  expect(await done).toBe('stop')
+  expect(await client.session('s1')).not.toHaveProperty('activeRun')
+})
+
+test('resuming a run that has ended or does not exist is refused', async () => {
+  const { client } = await startServer()
+  const { runId } = await client.start('s1', { text: 'say 1' })
+  for await (const _event of client.follow(runId));
+  await expect(client.resume(runId)).rejects.toMatchObject({ code: 'invalid-argument' })
+  await expect(client.resume('6f9b2a52-0a0e-4c6b-9d6a-3a1f0c7d1e11')).rejects.toMatchObject({ status: 404 })
+})
+
+test('a follower gets the events of the attempt that continues the run', async () => {
+  const store = await storeUrl()
+  const runId = await storeWaitingRun(store, { state: 'running', events: [say('The ans')] })
+  const { client } = await startServer({ store })
+  const seen: string[] = []
+  for await (const event of client.follow(runId, { after: 1 })) {
+    seen.push(event.type)
+    if (event.type === 'text-delta' && event.text === 'The ans')
+      await continueRun(store, runId, [resumed, restart, say('The answer.'), used, finish('The answer.')])
+  }
+  expect(seen).toEqual(['text-delta', 'run-resumed', 'step-restart', 'text-delta', 'usage', 'run-finish'])
+})
+
+test('the AI SDK’s stream ends the half answer as void, and a later stream is without it', async () => {
+  const store = await storeUrl()
+  const runId = await storeWaitingRun(store, { state: 'running', events: [say('The ans')] })
+  const server = await startServer({ store })
+  const response = await fetch(`${server.url}/api/chat/s1/stream`)
+  const late: RunEventBody[] = [resumed, restart, say('The answer.'), used, finish('The answer.')]
+  await continueRun(store, runId, late.slice(0, 3))
+  const again = await fetch(`${server.url}/api/chat/s1/stream`)
+  await continueRun(store, runId, late.slice(3))
+  const chunks = await dataOf(response)
+  const types = chunks.map(({ type }) => type)
+  expect(types).toEqual([
+    'start',
+    'start-step',
+    'text-start',
+    'text-delta',
+    'data-run-resumed',
+    'text-end',
+    'data-step-restart',
+    'finish-step',
+    'start-step',
+    'text-start',
+    'text-delta',
+    'text-end',
+    'finish-step',
+    'finish',
+  ])
+  expect(chunks).toContainEqual({
+    type: 'text-end',
+    id: 'text-1',
+    providerMetadata: { lango: { void: true } },
+  })
+  expect(chunks).toContainEqual(expect.objectContaining({ data: { step: 2, voidParts: 1 } }))
+  const texts = (await dataOf(again)).filter(({ type }) => type === 'text-delta')
+  expect(texts.map(({ delta }) => delta)).toEqual(['The answer.'])
+})
+
+/** Sends a request whose run waits for an approval, and returns the answer to it. */
+async function answerWhileWaiting(server: TestServer, store: string, send: () => Promise<Response>) {
+  const answer = send()
+  const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
+  const newest = async () => (await server.runtime.store.runs.listRuns(key))[0]?.runId ?? ''
+  await eventually(async () => {
+    const events = await server.runtime.store.runs.readEvents(await newest())
+    return events.map(({ type }) => type)
+  }).toContain('approval-request')
+  const runId = await newest()
+  setState(store, runId, 'waiting')
+  return { runId, response: await answer }
+}
+
+const danger = { model: 'lango', messages: [{ role: 'user', content: 'danger' }] }
+const inSession = { 'x-lango-session': 's1' }
+const waiting = { status: 'waiting', waitsFor: [{ callId: 'call-danger', tool: 'danger', asks: 'approval' }] }
+
+test('OpenAI’s completion of a run that waits says so, in words and as data', async () => {
+  const store = await storeUrl()
+  const server = await startServer({ store })
+  const send = () => post(server, '/v1/chat/completions', danger, inSession)
+  const { runId, response } = await answerWhileWaiting(server, store, send)
+  expect(response.status).toBe(200)
+  expect(await response.json()).toMatchObject({
+    choices: [{ message: { content: expect.stringContaining(runId) }, finish_reason: 'stop' }],
+    lango: { ...waiting, runId },
+  })
+})
+
+test('OpenAI’s stream of a run that waits ends with what it waits for', async () => {
+  const store = await storeUrl()
+  const server = await startServer({ store })
+  const send = () => post(server, '/v1/chat/completions', { ...danger, stream: true }, inSession)
+  const { runId, response } = await answerWhileWaiting(server, store, send)
+  const chunks = await dataOf(response)
+  expect(JSON.stringify(chunks)).toContain('danger needs approval (once, always or no), call call-danger')
+  expect(chunks.at(-1)).toMatchObject({ choices: [{ finish_reason: 'stop' }], lango: { ...waiting, runId } })
+})
+
+test('ADK’s run that waits returns its events and says what it waits for', async () => {
+  const store = await storeUrl()
+  const server = await startServer({ store })
+  await server.client.createSession({ sessionId: 's1' })
+  const newMessage = { role: 'user', parts: [{ text: 'danger' }] }
+  const body = { appName: 'lango', userId: 'user', sessionId: 's1', newMessage }
+  const { runId, response } = await answerWhileWaiting(server, store, () => post(server, '/run', body))
+  expect(response.status).toBe(200)
+  const events = (await response.json()) as Record<string, unknown>[]
+  expect(events).toHaveLength(2)
+  expect(events[1]).toMatchObject({
+    partial: false,
+    content: { parts: [{ text: expect.stringContaining(runId) }] },
+    customMetadata: { lango: { ...waiting, runId } },
+  })
+})
+
+test('OpenAI’s stream ends with an error when the answer restarts, and the repeated request has it once', async () => {
+  const store = await storeUrl()
+  const server = await startServer({ store })
+  const other = await startServerProcess(store)
+  const hang = { model: 'lango', messages: [{ role: 'user', content: 'hang' }], stream: true }
+  const first = await post(other, '/v1/chat/completions', hang, inSession)
+  const runId = first.headers.get('x-lango-run') ?? ''
+  await eventually(async () => (await server.runtime.store.runs.readEvents(runId)).length).toBeGreaterThan(1)
+  const live = await post(server, '/v1/chat/completions', hang, inSession)
+  expect(live.headers.get('x-lango-run')).toBe(runId)
+  await other.kill()
+  await continueRun(store, runId, [resumed, restart, say('The answer.'), used])
+  expect(await live.text()).toMatch(/word1.*run was resumed by another process/s)
+  const repeated = post(server, '/v1/chat/completions', hang, inSession)
+  await continueRun(store, runId, [finish('The answer.')])
+  const chunks = await dataOf(await repeated)
+  const said = chunks.map(({ choices }) => (choices as { delta?: { content?: string } }[])[0]?.delta?.content)
+  expect(said.join('')).toBe('The answer.')
+})
+
+test('a client follows a run over the kill of its server, and gets the attempt that continues it', async () => {
+  const store = await storeUrl()
+  const first = await startServerProcess(store)
+  const { runId } = await first.client.start('s1', { text: 'hang' })
+  const states: string[] = []
+  const seen: string[] = []
+  for await (const event of first.client.follow(runId, { onConnection: state => states.push(state) })) {
+    expect(event.seq).toBe(seen.push(event.type))
+    if (event.type !== 'text-delta' || seen.includes('run-resumed')) continue
+    await first.kill()
+    await continueRun(store, runId, [resumed, restart, say('The answer.'), used, finish('The answer.')])
+    await startServerProcess(store, Number(new URL(first.url).port))
+  }
+  expect(seen.slice(-5)).toEqual(['run-resumed', 'step-restart', 'text-delta', 'usage', 'run-finish'])
+  expect(states).toEqual(['open', 'lost', 'open'])
+})

@@ -1,0 +1,68 @@
+// A run without a process: the page shows what it waits for after a reload, and what another attempt wrote.
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { RunEventBody } from '../../src/run/run-event.js'
+import { emptyUsage } from '../../src/session/usage.js'
+import { launchBrowser, openPage } from '../support/browser.js'
+import { eventually } from '../support/eventually.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { continueRun, storeWaitingRun, type WaitingRunOptions } from '../support/waiting-run.js'
+import { startWebServer } from '../support/web-server.js'
+
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+async function openRun(options: WaitingRunOptions) {
+  const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  const runId = await storeWaitingRun(store, options)
+  const server = await startWebServer({ store })
+  onTestFinished(() => server.close())
+  const { page, problems } = await openPage(browser, { url: `${server.url}/s/s1`, reducedMotion: 'reduce' })
+  onTestFinished(async () => {
+    await page.context().close()
+    expect(problems).toEqual([])
+  })
+  return { store, runId, server, page }
+}
+
+/** For the eyes: kept only where a folder is named. */
+async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.LANGO_PICTURES
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) })
+}
+
+test('a waiting approval is shown after a reload, and its answer is stored for the process that continues', async () => {
+  const { page, runId, server } = await openRun({})
+  const card = page.getByRole('article', { name: 'Tool send_letter' })
+  await card.getByRole('button', { name: 'Allow once' }).waitFor()
+  await page.reload()
+  await card.getByRole('button', { name: 'Allow once' }).waitFor()
+  await page.getByRole('img', { name: 'An answer waits for you' }).waitFor()
+  await picture(page, 'waiting')
+  await card.getByRole('button', { name: 'Allow once' }).click()
+  await eventually(async () => (await server.runtime.store.runs.signalled?.([runId])) ?? []).toEqual([runId])
+})
+
+test('an answer that another attempt writes again is shown once, with a note', async () => {
+  const say = (text: string): RunEventBody => ({ type: 'text-delta', author: 'root', text })
+  const usage = emptyUsage()
+  const used: RunEventBody = { type: 'usage', author: 'root', model: 'play/model', usage }
+  const { page, runId, store } = await openRun({ state: 'running', events: [say('The letter is ha')] })
+  const thread = page.locator('.thread')
+  await thread.getByText('The letter is ha').waitFor()
+  await continueRun(store, runId, [
+    { type: 'run-resumed', attempt: 2, replayedSteps: 0 },
+    { type: 'step-restart', step: 1 },
+    say('The letter is written.'),
+    used,
+  ])
+  await thread.getByText('The letter is written.').waitFor()
+  await thread.getByText('The run was resumed (attempt 2)').waitFor()
+  expect(await thread.getByText('The letter is ha', { exact: true }).count()).toBe(0)
+  await picture(page, 'resumed')
+})
