@@ -127,7 +127,7 @@ export async function decide(
 }
 
 /** Nothing but a person's word says whether a call took effect: `--yes` does not. */
-export async function decideOutcome(call: Call, flags: Flags, signal: AbortSignal): Promise<OutcomeAnswer> {
+async function decideOutcome(call: Call, flags: Flags, signal: AbortSignal): Promise<OutcomeAnswer> {
   if (!flags.json && canAsk()) return askOutcome(call, signal)
   if (!flags.quiet)
     note(

@@ -18,7 +18,6 @@ test('the question of a waiting run is asked, answered, and left alone when the 
   const left = start({ args, cwd: folder })
   await left.waitFor('It leaves the building.')
   expect(left.screen()).toContain('I will write to Ada.')
-  if (process.env.LANGO_PICTURES) console.log(left.screen())
   left.key('ctrl-d')
   expect(await left.ended()).toBe(0)
   const store = await openStore(url)

@@ -18,11 +18,15 @@ test('lango serve prints agent, address and store, keeps sessions over a restart
     const ended = new Promise(resolve => child.on('close', resolve))
     const lines = createInterface({ input: child.stdout ?? process.stdin })[Symbol.asyncIterator]()
     const line: string = (await lines.next()).value ?? ''
+    let log = ''
+    child.stderr?.on('data', chunk => {
+      log += chunk
+    })
     const end = () => {
       child.kill('SIGTERM')
       return ended
     }
-    return { line, end }
+    return { line, end, log: () => log }
   }
   const first = await start()
   const [, url = ''] =
@@ -40,6 +44,7 @@ test('lango serve prints agent, address and store, keeps sessions over a restart
   expect(taken).toMatchObject({ code: 1, stdout: '' })
   expect(taken.stderr).toContain(`cannot listen on 127.0.0.1:${new URL(url).port}`)
   expect(await first.end()).toBe(0)
+  expect(first.log()).toMatch(/"runsHandedOver":0,"message":"Server stopped"/)
   const second = await start('--json')
   const { url: again } = JSON.parse(second.line) as { url: string }
   expect(await (await fetch(`${again}/api/sessions/s1`)).json()).toMatchObject({ sessionId: 's1', title })

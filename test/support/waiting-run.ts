@@ -58,7 +58,7 @@ export async function continueRun(
 
 const args = { to: 'Ada' }
 
-export const LETTER: readonly RunEventBody[] = [
+const LETTER: readonly RunEventBody[] = [
   { type: 'text-delta', author: 'root', text: 'I will write to Ada.' },
   { type: 'tool-call', author: 'root', id: 'call-1', name: 'send_letter', args },
   { type: 'approval-request', id: 'call-1', name: 'send_letter', args, reason: 'It leaves the building.' },

@@ -1,6 +1,6 @@
 // A run without a process: the page shows what it waits for after a reload, and what another attempt wrote.
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { RunEventBody } from '../../src/run/run-event.js'
 import { emptyUsage } from '../../src/session/usage.js'
@@ -30,12 +30,6 @@ async function openRun(options: WaitingRunOptions) {
   return { store, runId, server, page }
 }
 
-/** For the eyes: kept only where a folder is named. */
-async function picture(page: Page, name: string): Promise<void> {
-  const folder = process.env.LANGO_PICTURES
-  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) })
-}
-
 test('a waiting approval is shown after a reload, and its answer is stored for the process that continues', async () => {
   const { page, runId, server } = await openRun({})
   const card = page.getByRole('article', { name: 'Tool send_letter' })
@@ -43,7 +37,6 @@ test('a waiting approval is shown after a reload, and its answer is stored for t
   await page.reload()
   await card.getByRole('button', { name: 'Allow once' }).waitFor()
   await page.getByRole('img', { name: 'An answer waits for you' }).waitFor()
-  await picture(page, 'waiting')
   await card.getByRole('button', { name: 'Allow once' }).click()
   await eventually(async () => (await server.runtime.store.runs.signalled?.([runId])) ?? []).toEqual([runId])
 })
@@ -64,5 +57,4 @@ test('an answer that another attempt writes again is shown once, with a note', a
   await thread.getByText('The letter is written.').waitFor()
   await thread.getByText('The run was resumed (attempt 2)').waitFor()
   expect(await thread.getByText('The letter is ha', { exact: true }).count()).toBe(0)
-  await picture(page, 'resumed')
 })
