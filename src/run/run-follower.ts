@@ -15,8 +15,6 @@ export interface FollowOptions {
   untilWaiting?: boolean | undefined
   /** Ends following; the run goes on. */
   signal?: AbortSignal | undefined
-  /** Ends following also when the run waits for a person and no process works on it. Default false. */
-  untilWaiting?: boolean | undefined
 }
 
 export interface FollowerParts {
@@ -56,8 +54,7 @@ export class RunFollower {
 
   /** The events of a run after a number: stored ones, then live ones as they are stored. Ends after `run-finish`. */
   async *follow(runId: string, options: FollowOptions = {}): AsyncGenerator<EventList, void, undefined> {
-    const { signal, unlink, abort } = this.#linked(options.signal)
-    const waiting = options.untilWaiting ? this.#watchWaiting(runId, abort) : undefined
+    const { signal, unlink } = this.#linked(options.signal)
     let after = options.afterSeq ?? 0
     let isOver = false
     try {
@@ -77,31 +74,8 @@ export class RunFollower {
         }
         isOver ||= feed === undefined || this.#isClosing || !(await this.#isUnfinished(runId))
       }
-      if (!isOver && waiting?.isWaiting) {
-        const rest = await this.#parts.store.runs.readEvents(runId, { afterSeq: after })
-        if (rest.length > 0) yield rest as unknown as EventList
-      }
     } finally {
-      waiting?.stop()
       unlink()
-    }
-  }
-
-  /** Calls `end` when the run waits for a person. */
-  #watchWaiting(runId: string, end: () => void): { readonly isWaiting: boolean; stop(): void } {
-    let isWaiting = false
-    const look = async () => {
-      const run = await this.#parts.store.runs.findRun(runId).catch(() => undefined)
-      if (run?.state !== 'waiting') return
-      isWaiting = true
-      end()
-    }
-    const timer = setInterval(() => void look(), LONGEST_PAUSE_MS)
-    return {
-      get isWaiting() {
-        return isWaiting
-      },
-      stop: () => clearInterval(timer),
     }
   }
 
@@ -159,7 +133,7 @@ export class RunFollower {
   }
 
   /** A signal for each follower: listeners on a shared one that outlives them would leak. */
-  #linked(outer: AbortSignal | undefined): { signal: AbortSignal; abort(): void; unlink(): void } {
+  #linked(outer: AbortSignal | undefined): { signal: AbortSignal; unlink(): void } {
     const own = new AbortController()
     const abort = () => own.abort()
     this.#followers.add(own)
@@ -169,7 +143,7 @@ export class RunFollower {
       this.#followers.delete(own)
       outer?.removeEventListener('abort', abort)
     }
-    return { signal: own.signal, abort, unlink }
+    return { signal: own.signal, unlink }
   }
 
   #leave(feed: RunFeed): void {

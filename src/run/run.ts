@@ -30,6 +30,7 @@ import {
   stopStored,
   watchEnds,
 } from './run-signals.js'
+import { followRun } from './until-waiting.js'
 
 /** A run that was accepted: it is on disk. */
 export interface StartedRun {
@@ -320,7 +321,8 @@ export class Runs {
   async *#followQueued({ runId, input }: PreparedRun, options: FollowOptions): EventLists {
     let isOver = false
     try {
-      for await (const events of this.#follower.follow(runId, options)) {
+      const followed = { follower: this.#follower, runs: this.#host.store.runs, runId }
+      for await (const events of followRun(followed, options)) {
         if (input.onApproval && !this.#executed.has(runId))
           answerElsewhere(events, input.onApproval, this.#host)
         isOver = events.at(-1)?.type === 'run-finish'
@@ -420,7 +422,7 @@ const UNKNOWN_MODEL_MS = 600_000
 const QUEUED_EVENTS = 1
 
 function hasEnded(runId: string): AgentError {
-  return new AgentError('invalid-argument', `Run "${runId}" has ended: there is nothing to resume.`)
+  return new AgentError('invalid-argument', `Run "${runId}" has ended. Send a message to continue its session.`)
 }
 
 function abortedBefore(): AgentError {

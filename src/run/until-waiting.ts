@@ -1,10 +1,9 @@
 /** Following a run that may wait for a person, for callers that must answer before that person does. */
 import { orTimeout } from '../base/pause.js'
-import { AgentError } from '../errors.js'
-import type { RunStore, RunSummary } from '../session/run-store.js'
+import type { RunStore } from '../session/run-store.js'
 import type { RunEvent } from './run-event.js'
 import type { EventList } from './run-feed.js'
-import { type FollowOptions, type RunFollower, unknownRun } from './run-follower.js'
+import type { FollowOptions, RunFollower } from './run-follower.js'
 
 interface FollowedRun {
   follower: RunFollower
@@ -48,16 +47,6 @@ async function* untilWaiting(
   } finally {
     left.abort()
   }
-}
-
-/** The run, if it can be continued. */
-export function checkResumable(run: RunSummary | undefined, runId: string): RunSummary {
-  if (!run) throw unknownRun(runId)
-  if (!run.finished) return run
-  throw new AgentError(
-    'invalid-argument',
-    `Run "${runId}" has ended. Send a message to continue its session.`,
-  )
 }
 
 const LOOK_MS = 250

@@ -19,7 +19,7 @@ import type { RunInput } from '../run/run-host.js'
 import type { EventLists } from '../run/run-loop.js'
 import { checkRunInput } from '../run/run-opening.js'
 import { answerStored, checkAnswer, processEnds, stopStored } from '../run/run-signals.js'
-import { checkResumable, followRun } from '../run/until-waiting.js'
+import { followRun } from '../run/until-waiting.js'
 import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunSummary } from '../session/run-store.js'
@@ -116,11 +116,6 @@ export interface Runtime {
   findRun(runId: string): Promise<RunSummary | undefined>
   /** The runs of a session, newest first, looked after like `findRun`. Default limit 50. */
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
-  /**
-   * Continues a run that has begun and that no process works on. Resolves when this process has taken it, or another one
-   * has. `run-not-found`; `invalid-argument` when the run has ended.
-   */
-  resume(runId: string): Promise<StartedRun>
   /** Calls the listener with every event of the runs that this process executes, until the returned function is called. */
   observe(listener: (event: RunEvent) => void): () => void
   /** The runs that this process executes or has accepted, and that have not ended. */
@@ -278,12 +273,6 @@ class LangoRuntime implements Runtime {
 
   followLists(runId: string, options: FollowOptions = {}): AsyncGenerator<EventList, void, undefined> {
     return followRun({ follower: this.#follower, runs: this.store.runs, runId }, options)
-  }
-
-  async resume(runId: string): Promise<StartedRun> {
-    const run = checkResumable(await this.store.runs.findRun(runId), runId)
-    await (await this.#load()).runs.checkLife(run)
-    return { runId, sessionId: run.key.sessionId }
   }
 
   observe(listener: (event: RunEvent) => void): () => void {

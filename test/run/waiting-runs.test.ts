@@ -1,0 +1,191 @@
+// A run that waits for a person holds no lease and no memory, and continues in whichever process there is.
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { openStore } from '../../src/store/open-store.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { defineTool, type Tool } from '../../src/tool.js'
+import { crashable } from '../support/crashable-store.js'
+import { eventually } from '../support/eventually.js'
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
+
+interface Office {
+  runtime: Runtime
+  provider: ScriptedProvider
+}
+
+/** A process whose agent asks before it pays. */
+async function office(store: SessionStore, payments: string[], more: Partial<Tool> = {}): Promise<Office> {
+  const provider = new ScriptedProvider(
+    ({ messages }) =>
+      JSON.stringify(messages).includes('tool-result')
+        ? { text: 'Done.' }
+        : { text: 'One moment.', toolCalls: [{ id: 'c1', name: 'pay', args: { amount: 5 } }] },
+    { id: 'play' },
+  )
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    parameters: z.object({ amount: z.number() }),
+    effect: 'once',
+    needsApproval: true,
+    execute: (_args, { idempotencyKey }) => {
+      payments.push(idempotencyKey)
+      return { paid: true }
+    },
+    ...more,
+  })
+  const runtime = await createRuntime({
+    store,
+    providers: { play: provider },
+    agent: { name: 'root', model: 'play/m', tools: [pay] },
+  })
+  return { runtime, provider }
+}
+
+async function waits({ runtime }: Office, runId: string): Promise<void> {
+  await eventually(async () => (await runtime.store.runs.findRun(runId))?.state).toBe('waiting')
+}
+
+async function eventsOf(runtime: Runtime, runId: string): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  for await (const event of runtime.follow(runId)) events.push(event)
+  return events
+}
+
+test('runAndCollect returns what the run waits for, and the answer of another process continues it', async () => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const first = await office(store, payments)
+  const result = await first.runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  expect(result).toMatchObject({
+    finishReason: 'waiting',
+    pending: [{ id: 'c1', name: 'pay', args: { amount: 5 }, question: 'approval' }],
+  })
+  await first.runtime.close()
+  const lease = await store.acquireLease(KEY, { waitMs: 0 })
+  await lease.release()
+
+  const second = await office(store, payments)
+  onTestFinished(() => second.runtime.close())
+  await second.runtime.ready()
+  await second.runtime.answer(result.runId, 'c1', 'once')
+  const events = await eventsOf(second.runtime, result.runId)
+  expect(payments).toHaveLength(1)
+  expect(second.provider.requests).toHaveLength(1)
+  expect(events.filter(({ type }) => type === 'approval-request')).toHaveLength(1)
+  expect(events.filter(({ type }) => type === 'approval-answer')).toHaveLength(1)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', lastText: 'Done.' })
+  expect(events.find(({ type }) => type === 'run-resumed')).toMatchObject({ attempt: 1, replayedSteps: 1 })
+})
+
+test('a refusal reaches the model, and nothing is paid', async () => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const { runtime } = await office(store, payments)
+  onTestFinished(() => runtime.close())
+  const { runId } = await runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  await runtime.answer(runId, 'c1', 'no')
+  const events = await eventsOf(runtime, runId)
+  expect(payments).toEqual([])
+  expect(events.find(({ type }) => type === 'tool-result')).toMatchObject({ isError: true })
+})
+
+test('an answer that was given survives the process that took it', async () => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const first = await office(store, payments)
+  const { runId } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  await first.runtime.close()
+  const process = crashable(store)
+  const second = await office(process.store, payments, { execute: () => new Promise(() => {}) })
+  await second.runtime.ready()
+  await second.runtime.answer(runId, 'c1', 'once')
+  await eventually(async () => (await store.runs.readEvents(runId)).map(({ type }) => type)).toContain('approval-answer')
+  await process.crash()
+  const third = await office(store, payments, { onUnknown: 'retry' })
+  onTestFinished(() => third.runtime.close())
+  await third.runtime.ready()
+  const events = await eventsOf(third.runtime, runId)
+  expect(payments).toHaveLength(1)
+  expect(events.filter(({ type }) => type === 'approval-request')).toHaveLength(1)
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
+})
+
+test('later messages wait behind a run that waits, and are answered after it', async () => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const own = await office(store, payments)
+  onTestFinished(() => own.runtime.close())
+  const { runId } = await own.runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  const next = await own.runtime.start({ sessionId: 's', text: 'And?' })
+  expect(await store.runs.findRun(next.runId)).toMatchObject({ state: 'queued' })
+  await own.runtime.answer(runId, 'c1', 'no')
+  const events = await eventsOf(own.runtime, next.runId)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+  const order = (await store.readMessages(KEY)).filter(({ role }) => role === 'user').map(({ content }) => content)
+  expect(order).toEqual(['Pay.', 'And?'])
+})
+
+test('a run that waits can be stopped', async () => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const own = await office(store, payments)
+  onTestFinished(() => own.runtime.close())
+  const { runId } = await own.runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  await own.runtime.stop(runId)
+  const events = await eventsOf(own.runtime, runId)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'aborted' })
+  expect(payments).toEqual([])
+})
+
+test('a caller that reads the events of the run gets those of its continuation', async () => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const own = await office(store, payments)
+  onTestFinished(() => own.runtime.close())
+  const types: string[] = []
+  for await (const event of own.runtime.run({ sessionId: 's', text: 'Pay.' })) {
+    types.push(event.type)
+    if (event.type === 'approval-request') void waits(own, event.runId).then(() => own.runtime.answer(event.runId, 'c1', 'once'))
+  }
+  expect(types).toContain('run-resumed')
+  expect(types.at(-1)).toBe('run-finish')
+  expect(payments).toHaveLength(1)
+})
+
+test('an unknown outcome that a person must judge waits like an approval', async () => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const process = crashable(store)
+  const more = { needsApproval: false, onUnknown: 'ask' as const }
+  let isCalled = () => {}
+  const called = new Promise<void>(resolve => {
+    isCalled = resolve
+  })
+  const first = await office(process.store, payments, {
+    ...more,
+    execute: () => {
+      isCalled()
+      return new Promise(() => {})
+    },
+  })
+  const { runId } = await first.runtime.start({ sessionId: 's', text: 'Pay.' })
+  await called
+  await process.crash()
+  const second = await office(store, payments, more)
+  await second.runtime.ready()
+  await waits(second, runId)
+  await second.runtime.close()
+  const third = await office(store, payments, more)
+  onTestFinished(() => third.runtime.close())
+  await third.runtime.ready()
+  await third.runtime.answer(runId, 'c1', 'run')
+  const events = await eventsOf(third.runtime, runId)
+  expect(payments).toHaveLength(1)
+  expect(events.filter(event => event.type === 'tool-unknown' && event.asks)).toHaveLength(1)
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
+})
