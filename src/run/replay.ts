@@ -48,10 +48,17 @@ export class Replay {
   readonly skipped: readonly RecordedEvent[]
   readonly #views = new Map<string, SessionView>()
   readonly #adopted = new WeakSet<Event>()
+  readonly #openingId: string | undefined
   readonly #eventOf: (message: Message) => Event
   #divergence: AgentError | undefined
 
-  constructor(record: readonly RecordedEvent[], eventOf: (message: Message) => Event) {
+  /** `openingId` is the message that ADK is driven with; it has a record only if it changed the state. */
+  constructor(
+    record: readonly RecordedEvent[],
+    openingId: string | undefined,
+    eventOf: (message: Message) => Event,
+  ) {
+    this.#openingId = openingId
     this.#eventOf = eventOf
     this.#collectAnswers(record)
     const replayed = record.filter(({ entry }) => !this.#isOver(entry.scope))
@@ -122,6 +129,7 @@ export class Replay {
     const given = this.#given.get(event.id)
     this.#given.delete(event.id)
     const recorded = given ?? this.#next(lane)
+    if (event.id === this.#openingId && recorded?.entry.id !== this.#openingId) return undefined
     if (!recorded) {
       this.#checkEnd(lane, `${lane.author || 'an agent'} adds ${describe(shapeOf(event))}`)
       return undefined

@@ -62,7 +62,7 @@ export async function loadResumed(
     messages.map(each => [each.id, { author: each.author ?? '', branch: each.branch ?? '' }]),
   )
   const replayed = record.slice(round + 1)
-  const replay = new Replay(replayed, each => host.eventOf(each))
+  const replay = new Replay(replayed, opening.id, each => host.eventOf(each))
   const rows = (await store.runs.readCalls?.(run.runId)) ?? []
   const progress = await readProgress(store, run.runId, messages)
   return {

@@ -422,7 +422,10 @@ const UNKNOWN_MODEL_MS = 600_000
 const QUEUED_EVENTS = 1
 
 function hasEnded(runId: string): AgentError {
-  return new AgentError('invalid-argument', `Run "${runId}" has ended. Send a message to continue its session.`)
+  return new AgentError(
+    'invalid-argument',
+    `Run "${runId}" has ended. Send a message to continue its session.`,
+  )
 }
 
 function abortedBefore(): AgentError {

@@ -23,6 +23,7 @@ interface World {
 }
 
 interface Scenario {
+  input?: { stateDelta: Record<string, unknown> }
   agent(world: World): LlmAgent | SequentialAgent | LoopAgent | ParallelAgent
   script(request: GenerateRequest): ScriptStep
 }
@@ -65,6 +66,7 @@ const call = (...names: string[]): ScriptStep => ({
 const say = (text: string): ScriptStep => ({ text, usage: { inputTokens: 10, outputTokens: 3 } })
 
 const oneAgent: Scenario = {
+  input: { stateDelta: { given: 1 } },
   agent: world =>
     new LlmAgent({
       name: 'root',
@@ -258,7 +260,7 @@ async function whole(scenario: Scenario) {
   const world: World = { effects: [], asked: [] }
   const watched = crashable(store)
   const runtime = await attempt(scenario, watched.store, world)
-  await runtime.start({ sessionId: 's', runId: RUN, text: 'Go.', stateDelta: { given: 1 } })
+  await runtime.start({ sessionId: 's', runId: RUN, text: 'Go.', ...scenario.input })
   const events = await finished(runtime)
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
   await runtime.close()
@@ -275,7 +277,7 @@ async function cut(
   const process = crashable(store, { endsAfter })
   const runtime = await attempt(scenario, process.store, world)
   const over = process.over
-  void runtime.start({ sessionId: 's', runId: RUN, text: 'Go.', stateDelta: { given: 1 } }).catch(() => {})
+  void runtime.start({ sessionId: 's', runId: RUN, text: 'Go.', ...scenario.input }).catch(() => {})
   await over
   return process
 }

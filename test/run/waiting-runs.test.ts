@@ -31,17 +31,15 @@ async function office(store: SessionStore, payments: string[], more: Partial<Too
     description: 'Pays.',
     parameters: z.object({ amount: z.number() }),
     effect: 'once',
-    needsApproval: true,
     execute: (_args, { idempotencyKey }) => {
       payments.push(idempotencyKey)
       return { paid: true }
     },
-    ...more,
   })
   const runtime = await createRuntime({
     store,
     providers: { play: provider },
-    agent: { name: 'root', model: 'play/m', tools: [pay] },
+    agent: { name: 'root', model: 'play/m', tools: [{ ...pay, needsApproval: true, ...more }] },
   })
   return { runtime, provider }
 }
@@ -104,7 +102,9 @@ test('an answer that was given survives the process that took it', async () => {
   const second = await office(process.store, payments, { execute: () => new Promise(() => {}) })
   await second.runtime.ready()
   await second.runtime.answer(runId, 'c1', 'once')
-  await eventually(async () => (await store.runs.readEvents(runId)).map(({ type }) => type)).toContain('approval-answer')
+  await eventually(async () => (await store.runs.readEvents(runId)).map(({ type }) => type)).toContain(
+    'approval-answer',
+  )
   await process.crash()
   const third = await office(store, payments, { onUnknown: 'retry' })
   onTestFinished(() => third.runtime.close())
@@ -126,7 +126,9 @@ test('later messages wait behind a run that waits, and are answered after it', a
   await own.runtime.answer(runId, 'c1', 'no')
   const events = await eventsOf(own.runtime, next.runId)
   expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
-  const order = (await store.readMessages(KEY)).filter(({ role }) => role === 'user').map(({ content }) => content)
+  const order = (await store.readMessages(KEY))
+    .filter(({ role }) => role === 'user')
+    .map(({ content }) => content)
   expect(order).toEqual(['Pay.', 'And?'])
 })
 
@@ -150,7 +152,8 @@ test('a caller that reads the events of the run gets those of its continuation',
   const types: string[] = []
   for await (const event of own.runtime.run({ sessionId: 's', text: 'Pay.' })) {
     types.push(event.type)
-    if (event.type === 'approval-request') void waits(own, event.runId).then(() => own.runtime.answer(event.runId, 'c1', 'once'))
+    if (event.type === 'approval-request')
+      void waits(own, event.runId).then(() => own.runtime.answer(event.runId, 'c1', 'once'))
   }
   expect(types).toContain('run-resumed')
   expect(types.at(-1)).toBe('run-finish')
