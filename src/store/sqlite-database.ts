@@ -8,7 +8,7 @@ import type { Dialect, Row, SqlDatabase, Statement, Task } from './sql-database.
 import {
   BUSY_TIMEOUT_MS,
   errcodeOf,
-  FileGuard,
+  type FileGuard,
   isBusy,
   LOG_CHECKED_FOR_MS,
   toAgentError,
@@ -352,13 +352,6 @@ function switchToLog(connection: DatabaseSyncInstance): void {
     `The database cannot use a write-ahead log (its journal is "${journal}"): ` +
       'the file system does not support shared memory. Put the file on a local disk',
   )
-}
-
-/** Watches the file of an open connection. */
-export function guardOf(connection: DatabaseSyncInstance, file: string): FileGuard {
-  const { page_size: pageSize } = connection.prepare('PRAGMA page_size').get() as { page_size: number }
-  const count = connection.prepare('PRAGMA wal_checkpoint(NOOP)')
-  return new FileGuard(file, pageSize, () => (count.get() as { log: number }).log)
 }
 
 /**

@@ -16,30 +16,72 @@ interface Identity {
   size: bigint
 }
 
-/** Compares the files at their paths with those that were opened. */
+/** What SQLite knows of the log. */
+export interface FileState {
+  /** Equal twice: no process has committed or reset the log in between. It is read before the rest. */
+  version: number
+  /** The frames of the log that are in use; -1 when the connection uses no log. */
+  frames: number
+  /** How many of them the database file has. */
+  copied: number
+}
+
+/** What an open connection reports about its files. */
+export interface FileView {
+  readonly pageSize: number
+  /** Nothing while another process recovers the log, and in a transaction of this connection. */
+  state(): FileState | undefined
+  /** The pages of the database, those in the log included. Infinite when the file is damaged. */
+  pages(): number
+}
+
+/**
+ * Compares the files at their paths with those that were opened.
+ *
+ * Any process that uses the file may reset the log, truncate it, or shrink the database (a checkpoint, the limit of
+ * the log's size, a closed connection, VACUUM). The files and what SQLite reports cannot be read at one moment, so
+ * a difference counts only if no process has changed anything meanwhile. At each such moment:
+ * - the log has room for its frames in use, and its header and these frames have the same salt;
+ * - a page that the database file lacks is in a frame of the log that was not yet copied.
+ *
+ * The database file and the `-shm` file are never opened here: when a process closes any descriptor of a file, the
+ * system releases all locks of that process on it, those of SQLite too. SQLite puts no locks on the log.
+ */
 export class FileGuard {
   readonly #file: string
   readonly #logPath: string
-  readonly #framesInLog: () => number
-  readonly #pageSize: number
+  readonly #view: FileView
   #main: Identity | undefined
   #log: Identity | undefined
-  #checkedAt = 0
+  /** The log as it was at the last check. */
+  #seen = NOTHING_SEEN
+  #checkedAt = Number.NEGATIVE_INFINITY
 
-  /** `framesInLog` counts the frames of the write-ahead log that are in use. */
-  constructor(file: string, pageSize: number, framesInLog: () => number) {
+  constructor(file: string, view: FileView) {
     this.#file = file
     this.#logPath = `${file}-wal`
-    this.#pageSize = pageSize
-    this.#framesInLog = framesInLog
+    this.#view = view
     this.check()
   }
 
   /** Fails with `store-unavailable` when a file is not the one that was opened. Returns the size of the log. */
   check(): number {
-    this.#checkMain()
-    this.#log = this.#checked(this.#logPath, this.#log, size => size >= this.#usedLogSize())
-    this.#checkedAt = performance.now()
+    for (let look = 0; look < LOOKS; look++) {
+      const state = this.#view.state()
+      const main = found(this.#file, this.#main)
+      // A log that this connection does not use may be deleted by those that do.
+      const usesLog = state === undefined ? this.#log !== undefined : state.frames >= 0
+      const log = usesLog ? found(this.#logPath, this.#log) : undefined
+      if (state === undefined) break
+      const truncated = this.#truncated(state, main, log)
+      if (truncated === undefined) {
+        this.#main = main
+        this.#log = log
+        this.#checkedAt = performance.now()
+        break
+      }
+      if (this.#view.state()?.version === state.version) throw changed(truncated, 'truncated')
+    }
     return Number(this.#log?.size ?? 0)
   }
 
@@ -49,7 +91,9 @@ export class FileGuard {
    */
   checkCommit(): number {
     if (performance.now() > this.#checkedAt + LOG_CHECKED_FOR_MS) return this.check()
-    this.#checkMain()
+    const main = found(this.#file, this.#main)
+    if (this.#main !== undefined && main.size < this.#main.size) return this.check()
+    this.#main = main
     if (this.#log !== undefined && !existsSync(this.#logPath))
       throw changed(this.#logPath, 'deleted or moved')
     return Number(this.#log?.size ?? 0)
@@ -60,41 +104,146 @@ export class FileGuard {
     return performance.now() < this.#checkedAt + ms ? Number(this.#log?.size ?? 0) : this.check()
   }
 
-  #checkMain(): void {
-    this.#main = this.#checked(this.#file, this.#main, size => size >= claimedSize(this.#file))
+  /** The path of a file that seems to be truncated. */
+  #truncated(state: FileState, main: Identity, log: Identity | undefined): string | undefined {
+    const content = new LogReader(this.#logPath, this.#view.pageSize)
+    try {
+      const seen = log ? this.#examineLog(content, Number(log.size), state.frames) : NOTHING_SEEN
+      if (seen === undefined) return this.#logPath
+      const isShorter = this.#main !== undefined && main.size < this.#main.size
+      if (isShorter && !this.#isWhole(content, Number(main.size), state)) return this.#file
+      this.#seen = seen
+      return undefined
+    } finally {
+      content.close()
+    }
   }
 
-  #checked(path: string, opened: Identity | undefined, isWhole: (size: number) => boolean) {
-    const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-    if (opened === undefined) return found
-    if (found === undefined) throw changed(path, 'deleted or moved')
-    if (found.ino !== opened.ino || found.dev !== opened.dev) throw changed(path, 'replaced')
-    // Vacuuming and checkpoints shrink files as well, and then the rest is whole.
-    if (found.size < opened.size && !isWhole(Number(found.size))) throw changed(path, 'truncated')
-    return found
+  /**
+   * Nothing if the log is not whole. A log that was truncated and then written to again is long enough, but lacks
+   * its header, or the last frame that was there at the last check.
+   */
+  #examineLog(content: LogReader, size: number, frames: number) {
+    if (frames <= 0) return NOTHING_SEEN
+    if (size < content.offset(frames + 1)) return undefined
+    if (!content.open()) return this.#seen
+    const salt = content.salt()
+    const isSame = salt === this.#seen.salt && this.#seen.frames <= frames
+    const known = isSame ? [frames, this.#seen.frames] : [frames]
+    const isWhole = salt !== NO_SALT && known.every(frame => content.frame(frame).salt === salt)
+    return isWhole ? { salt, frames } : undefined
   }
 
-  #usedLogSize(): number {
-    const frames = this.#framesInLog()
-    return frames <= 0 ? 0 : LOG_HEADER + frames * (FRAME_HEADER + this.#pageSize)
+  #isWhole(content: LogReader, size: number, { frames, copied }: FileState): boolean {
+    const present = Math.floor(size / this.#view.pageSize)
+    const pages = this.#view.pages()
+    if (present >= pages) return size > 0
+    if (frames > copied && !content.open()) return true
+    const inLog = new Set<number>()
+    for (let frame = copied + 1; frame <= frames; frame++) {
+      const { page } = content.frame(frame)
+      if (page > present && page <= pages) inLog.add(page)
+    }
+    return present + inLog.size >= pages
   }
 }
 
 export const LOG_CHECKED_FOR_MS = 50
+/** How often a difference is examined while other processes write; then the next commit checks again. */
+const LOOKS = 100
 const LOG_HEADER = 32
 const FRAME_HEADER = 24
+const NO_SALT = '0'.repeat(16)
+const NOTHING_SEEN = { salt: '', frames: 0 }
 
-/** The size that the header of a database file claims; no size is enough for a file without a header. */
-function claimedSize(file: string): number {
-  const header = Buffer.alloc(32)
-  const descriptor = openSync(file, 'r')
-  try {
-    if (readSync(descriptor, header, 0, 32, 0) < 32) return Number.POSITIVE_INFINITY
-  } finally {
-    closeSync(descriptor)
+/** Reads a write-ahead log. What is missing reads as zeros. */
+class LogReader {
+  readonly #path: string
+  readonly #pageSize: number
+  #descriptor: number | undefined
+
+  constructor(path: string, pageSize: number) {
+    this.#path = path
+    this.#pageSize = pageSize
   }
-  const pageSize = header.readUInt16BE(16)
-  return header.readUInt32BE(28) * (pageSize === 1 ? 65_536 : pageSize)
+
+  /** `false` when the file is gone meanwhile, or the process has too many files open. */
+  open(): boolean {
+    try {
+      this.#descriptor ??= openSync(this.#path, 'r')
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  close(): void {
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor)
+  }
+
+  salt(): string {
+    return this.#read(0, LOG_HEADER).toString('hex', 16, 24)
+  }
+
+  frame(number: number): { page: number; salt: string } {
+    const header = this.#read(this.offset(number), FRAME_HEADER)
+    return { page: header.readUInt32BE(0), salt: header.toString('hex', 8, 16) }
+  }
+
+  /** Where a frame begins; the first one has the number 1. */
+  offset(frame: number): number {
+    return LOG_HEADER + (frame - 1) * (FRAME_HEADER + this.#pageSize)
+  }
+
+  #read(position: number, length: number): Buffer {
+    const bytes = Buffer.alloc(length)
+    if (this.#descriptor !== undefined) readSync(this.#descriptor, bytes, 0, length, position)
+    return bytes
+  }
+}
+
+function found(path: string, opened: Identity | undefined): Identity {
+  const now = statSync(path, { bigint: true, throwIfNoEntry: false })
+  if (now === undefined) throw changed(path, 'deleted or moved')
+  if (opened !== undefined && (now.ino !== opened.ino || now.dev !== opened.dev))
+    throw changed(path, 'replaced')
+  return now
+}
+
+/** The part of the driver's connection that is used here. */
+interface Connection {
+  prepare(text: string): { get(): unknown }
+}
+
+export function viewOf(connection: Connection): FileView {
+  const { page_size: pageSize } = connection.prepare('PRAGMA page_size').get() as { page_size: number }
+  const log = connection.prepare('PRAGMA wal_checkpoint(NOOP)')
+  const version = connection.prepare('PRAGMA data_version')
+  const pages = connection.prepare('PRAGMA page_count')
+  return {
+    pageSize,
+    state() {
+      try {
+        const before = unlessDamaged(() => (version.get() as { data_version: number }).data_version)
+        const row = log.get() as { busy: number; log: number; checkpointed: number }
+        return row.busy === 0 ? { version: before, frames: row.log, copied: row.checkpointed } : undefined
+      } catch (error) {
+        if (isBusy(error)) return undefined
+        throw error
+      }
+    },
+    pages: () => unlessDamaged(() => (pages.get() as { page_count: number }).page_count),
+  }
+}
+
+/** A truncated database file is reported as such, and not as what SQLite finds in it. */
+function unlessDamaged(read: () => number): number {
+  try {
+    return read()
+  } catch (error) {
+    if ([10, 11, 26].includes((errcodeOf(error) ?? 0) & 0xff)) return Number.POSITIVE_INFINITY
+    throw error
+  }
 }
 
 function changed(path: string, how: string): AgentError {

@@ -7,15 +7,16 @@ import { resolve } from 'node:path'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { AgentError } from '../errors.js'
 import type { Row, SqlDatabase } from './sql-database.js'
+import { CHECKPOINT_PAGES, LARGE_LOG, loadDriver, SqliteDatabase, whileBusy } from './sqlite-database.js'
 import {
-  CHECKPOINT_PAGES,
-  guardOf,
-  LARGE_LOG,
-  loadDriver,
-  SqliteDatabase,
-  whileBusy,
-} from './sqlite-database.js'
-import { BUSY_TIMEOUT_MS, checkPlace, prepareFile, toAgentError, unavailable } from './sqlite-file.js'
+  BUSY_TIMEOUT_MS,
+  checkPlace,
+  FileGuard,
+  prepareFile,
+  toAgentError,
+  unavailable,
+  viewOf,
+} from './sqlite-file.js'
 
 /** Opens the file, creating it and its folder when they are missing. */
 export async function openSqlite({
@@ -34,7 +35,7 @@ export async function openSqlite({
     connection = opened
     await whileBusy(() => configure(opened, sync))
     await whileBusy(() => refuseForeignCode(opened, file))
-    return await whileBusy(() => new SqliteDatabase(opened, file, guardOf(opened, file), sync))
+    return await whileBusy(() => new SqliteDatabase(opened, file, new FileGuard(file, viewOf(opened)), sync))
   } catch (error) {
     connection?.close()
     throw toAgentError(error, file)

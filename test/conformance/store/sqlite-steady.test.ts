@@ -126,6 +126,20 @@ describe('a SQLite file that changes while it is open', () => {
     child.process.kill('SIGKILL')
     await child.ended
   })
+
+  test('a log that is truncated while messages are appended stops them', async () => {
+    const { file, store, key } = await openInFolder()
+    await store.appendMessage(key, text('kept'))
+    await store.check?.()
+    truncateSync(`${file}-wal`, 0)
+    // Those of the next 50 ms are acknowledged, and make the log as long as before.
+    const append = async () => {
+      for (let count = 0; count < 100_000; count++) await store.appendMessage(key, text('lost'))
+    }
+    const failure = await failureOf(append())
+    expect(failure.code).toBe('store-unavailable')
+    expect(failure.message).toContain('store.db-wal was truncated')
+  })
 })
 
 describe('closing a SQLite store', () => {
