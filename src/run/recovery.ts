@@ -1,8 +1,9 @@
 /** How a run recovers from an unknown agent and an abort, and how its failures are reported. */
+import { adkFailure } from '../adk/adk-quirks.js'
 import type { Content } from '../adk/sdk.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { AgentError, messageOf } from '../errors.js'
-import type { NamedAgent } from './event-reader.js'
+import { type NamedAgent, subAgentNames } from './event-reader.js'
 import type { StoredNote } from './run-host.js'
 
 /**
@@ -15,6 +16,47 @@ export function agentNameCorrection(name: string, validNames: readonly string[])
     `[System: Agent "${name}" does not exist. Valid agents: ${validNames.join(', ')}. ` +
     'Please retry using one of the valid agent names listed above.]'
   )
+}
+
+/** The failure of a run: the first one. An unknown agent is kept apart, because it may be corrected once. */
+export class RunFailures {
+  #failure: AgentError | undefined
+  #unknownAgent: AgentError | undefined
+  /** The unknown agent that was corrected. */
+  #corrected: AgentError | undefined
+
+  get failure(): AgentError | undefined {
+    return this.#failure
+  }
+
+  keep(failure: AgentError): void {
+    this.#failure ??= failure
+  }
+
+  /** Any value that was thrown inside the run. */
+  add(error: unknown): void {
+    const message = typeof error === 'string' ? error : messageOf(error)
+    const reason = adkFailure(message, { whole: error instanceof AgentError })
+    if (reason.kind === 'unknown-agent') this.#unknownAgent ??= agentNotFound(reason.name)
+    else this.keep(asAgentError(error))
+  }
+
+  /** The correction of an unknown agent's name; without other agents the run fails. */
+  correction(root: NamedAgent): Content | undefined {
+    const unknown = this.#unknownAgent
+    if (!unknown) return undefined
+    const valid = subAgentNames(root)
+    if (valid.length === 0) return undefined
+    this.#corrected = unknown
+    this.#unknownAgent = undefined
+    return asUser(agentNameCorrection(String(unknown.details.name), valid))
+  }
+
+  /** The rounds are over: what is left of an unknown agent is the failure. */
+  judge(): void {
+    const again = this.#unknownAgent ?? this.#failure
+    if (again) this.#failure = this.#corrected ? withCause(again, this.#corrected) : again
+  }
 }
 
 /** A text by Lango as a message in the user's role. */
@@ -40,14 +82,14 @@ export function agentNotFound(name: string): AgentError {
 }
 
 /** Any value that was thrown inside a run, as an `AgentError`. */
-export function asAgentError(error: unknown): AgentError {
+function asAgentError(error: unknown): AgentError {
   if (error instanceof AgentError) return error
   const message = typeof error === 'string' ? error : messageOf(error)
   return new AgentError('internal', `The run failed inside ADK: ${message}`, { cause: error })
 }
 
 /** The error of the retry, with the error that led to the retry as its cause. */
-export function withCause(error: AgentError, cause: AgentError): AgentError {
+function withCause(error: AgentError, cause: AgentError): AgentError {
   const { retryable, details } = error
   return new AgentError(error.code, error.message, { retryable, details, cause })
 }

@@ -1,16 +1,19 @@
 /** What is loaded to continue a run whose process is gone, or that has waited for a person. */
 import type { Content, Event } from '../adk/sdk.js'
-import type { StoredMessage } from '../session/message.js'
+import { type StoredMessage, toolCallKind } from '../session/message.js'
 import type { JournalEntry, ResumableRun, RunSummary } from '../session/run-store.js'
 import { messagePages } from '../session/session-pages.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome, OutcomeAnswer } from '../tool.js'
+import { seenIn } from './close-calls.js'
+import type { EventReader, PendingCalls } from './event-reader.js'
 import { storedEvents } from './interrupted-runs.js'
+import type { RestoredCalls } from './ledger-entry.js'
 import { type RecordedEvent, Replay } from './replay.js'
 import type { RunEventBody } from './run-event.js'
 import type { RunHost, StoredOpening } from './run-host.js'
-import type { RestoredCalls } from './tool-ledger.js'
+import type { RunLimits } from './run-limits.js'
 
 /** A run as its earlier attempts left it. */
 export interface ResumedRun {
@@ -183,4 +186,23 @@ function note(progress: RunProgress, event: RunEventBody): void {
     default:
       event satisfies never
   }
+}
+
+/** Gives what counts a run what its earlier attempts have done, as far as the replay does not. */
+export function restoreCounts(
+  { replay, messages, earlier, progress }: ResumedRun,
+  { pending, reader, limits }: { pending: PendingCalls; reader: EventReader; limits: RunLimits },
+): void {
+  for (const message of messages) if (message.author !== 'user') pending.observe(seenIn(message))
+  for (const event of earlier) {
+    reader.replay(event)
+    limits.observe(event)
+  }
+  for (const { message } of replay.skipped) {
+    const calls = (message?.toolCalls ?? []).filter(
+      call => toolCallKind(call, message?.role ?? '') !== 'response',
+    )
+    if (calls.length > 0) limits.observeNested(calls)
+  }
+  reader.resume(progress.usage)
 }

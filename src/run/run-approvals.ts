@@ -18,7 +18,7 @@ export type OnApproval = (
   ask: ApprovalAsk,
 ) => ApprovalAnswer | boolean | Promise<ApprovalAnswer> | Promise<boolean> | Promise<ApprovalAnswer | boolean>
 
-export interface RunDeskOptions {
+interface RunDeskOptions {
   /** Requests of earlier attempts of the run, and the answers to them. */
   earlier?: ReadonlyMap<string, { answer?: ApprovalOutcome | undefined }> | undefined
   timeoutMs: number | undefined
@@ -32,7 +32,7 @@ export interface RunDeskOptions {
  * The approvals of one run. A request is an event of the run; the answer comes from the caller's `onApproval` or
  * as a signal from another process, whichever is first. Both are stored with the run's events.
  */
-export function openApprovalDesk(options: RunDeskOptions): ApprovalDesk {
+function openApprovalDesk(options: RunDeskOptions): ApprovalDesk {
   const { timeoutMs, identity, onApproval, earlier, emit } = options
   const desk = new ApprovalDesk({
     timeoutMs,
@@ -46,6 +46,91 @@ export function openApprovalDesk(options: RunDeskOptions): ApprovalDesk {
       emit({ type: 'approval-answer', id: callId, name: tool, answer: outcome }),
   })
   return desk
+}
+
+export interface QuestionParts {
+  approvalTimeoutMs?: number | undefined
+  waitingGraceMs?: number | undefined
+  identity: RunDeskOptions['identity']
+  earlier: RunDeskOptions['earlier']
+  onApproval: OnApproval | undefined
+  /** Asks about unknown outcomes. */
+  ledger: OutcomeQuestions | undefined
+  /** Whether the run can be left to another attempt. */
+  canLeave: boolean
+  /** Whether the run does anything else. */
+  isBusy(): boolean
+  /** Leaves the run until a person has answered. */
+  leave(): Promise<void>
+  emit(body: RunEventBody): void
+}
+
+interface OutcomeQuestions {
+  readonly isAsking: boolean
+  answer(callId: string, answer: OutcomeAnswer): boolean
+  expect(callId: string, answer: OutcomeAnswer): void
+}
+
+/** What a run asks of people. A run that waits for them and does nothing else is left after a while. */
+export class RunQuestions {
+  readonly #parts: QuestionParts
+  readonly #desk: ApprovalDesk
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: QuestionParts) {
+    this.#parts = parts
+    const { identity, earlier, onApproval, emit, approvalTimeoutMs: timeoutMs } = parts
+    this.#desk = openApprovalDesk({ identity, earlier, onApproval, emit, timeoutMs })
+  }
+
+  approve(call: PendingApproval, signal: AbortSignal): Promise<ApprovalOutcome> {
+    const asked = this.#desk.request(call, signal)
+    this.watch()
+    return asked
+  }
+
+  /** Answers a call that waits; `false` when none waits under that id. */
+  answer(callId: string, answer: ApprovalAnswer | OutcomeAnswer): boolean {
+    if (isOutcome(answer)) return this.#parts.ledger?.answer(callId, answer) ?? false
+    return this.#desk.answer(callId, answer)
+  }
+
+  /** Answers a call that waits, or that will ask. */
+  expect(callId: string, answer: ApprovalAnswer | OutcomeAnswer): void {
+    if (isOutcome(answer)) this.#parts.ledger?.expect(callId, answer)
+    else this.#desk.expect(callId, answer)
+  }
+
+  /** Leaves the run when it has waited for a while. A caller that is asked, and a limit of time, need the run in memory. */
+  watch(): void {
+    const { canLeave, onApproval, approvalTimeoutMs, waitingGraceMs = WAITING_GRACE_MS } = this.#parts
+    if (!canLeave || onApproval || approvalTimeoutMs !== undefined) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#check(), waitingGraceMs)
+  }
+
+  stopWatching(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** Aborts every waiting call. */
+  close(): void {
+    this.stopWatching()
+    this.#desk.close()
+  }
+
+  #check(): void {
+    const { ledger, isBusy, leave } = this.#parts
+    if (this.#desk.pending.length === 0 && !ledger?.isAsking) return
+    if (isBusy()) this.watch()
+    else void leave()
+  }
+}
+
+const WAITING_GRACE_MS = 2000
+
+export function isOutcome(answer: ApprovalAnswer | OutcomeAnswer): answer is OutcomeAnswer {
+  return answer === 'happened' || answer === 'run' || answer === 'leave'
 }
 
 /** The answer of a caller's callback. One that fails has not approved. */

@@ -128,3 +128,14 @@ export interface StoredNote {
   branch?: string
   customMetadata?: Record<string, unknown>
 }
+
+/** The user's message as the opening of the run stored it. */
+export interface RunOpened extends StoredOpening {
+  invocationId: string
+}
+
+/** A person must answer, the process ends, or the lease was lost: another process may have the run already. */
+export type LeftFor = 'waiting' | 'handover' | 'lost'
+
+/** Lists of events; a list may be empty. */
+export type EventLists = AsyncGenerator<readonly RunEvent[], void, undefined>

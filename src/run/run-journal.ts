@@ -11,6 +11,7 @@ import type {
   SessionJournal,
   SessionView,
 } from '../session/session-journal.js'
+import type { SessionStore } from '../session/session-store.js'
 import type { Replay } from './replay.js'
 
 /** The tool call, as the ledger names it, whose agents are at work. */
@@ -105,6 +106,15 @@ export class RunJournal implements SessionJournal<Event> {
   #scopeOf({ appName }: SessionKey): string {
     return appName === this.#parts.key.appName ? '' : currentScope()
   }
+}
+
+/** The journal of a run. A run without a ledger cannot be resumed: nobody would know what its tools have done. */
+export function openJournal(
+  { runs }: SessionStore,
+  ledger: object | undefined,
+  parts: JournalParts,
+): RunJournal | undefined {
+  return ledger && runs.readResumable && runs.resumeRun ? new RunJournal(parts) : undefined
 }
 
 function currentScope(): string {

@@ -1,29 +1,21 @@
 import { setMaxListeners } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { adkFailure } from '../adk/adk-quirks.js'
 import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
 import { createPause } from '../base/pause.js'
-import { AgentError, messageOf } from '../errors.js'
-import { type SessionKey, toolCallKind } from '../session/message.js'
+import { type AgentError, messageOf } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { closeCalls, seenIn } from './close-calls.js'
 import { EventReader, PendingCalls, subAgentNames } from './event-reader.js'
-import {
-  abortMarker,
-  agentNameCorrection,
-  agentNotFound,
-  asAgentError,
-  asUser,
-  withCause,
-} from './recovery.js'
-import type { ResumedRun } from './resumed-run.js'
-import { type ApprovalDesk, openApprovalDesk } from './run-approvals.js'
+import { abortMarker, agentNotFound, RunFailures } from './recovery.js'
+import { type ResumedRun, restoreCounts } from './resumed-run.js'
+import { RunQuestions } from './run-approvals.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
-import type { RunHost, RunInput, StoredOpening } from './run-host.js'
-import { RunJournal } from './run-journal.js'
+import type { EventLists, LeftFor, RunHost, RunInput, RunOpened } from './run-host.js'
+import { openJournal, type RunJournal } from './run-journal.js'
 import { RunLimits, transferTarget } from './run-limits.js'
+import { RunOutput } from './run-output.js'
 import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
 import { type AppendGate, gateAppends, RunRecorder } from './run-recorder.js'
 import { AdkEvents, createScope, Outbox } from './run-scope.js'
@@ -44,17 +36,6 @@ export interface RunLoopParts {
   /** Releases the session. */
   end(): Promise<void>
 }
-
-/** The user's message as the opening of the run stored it. */
-export interface RunOpened extends StoredOpening {
-  invocationId: string
-}
-
-/** A person must answer, the process ends, or the lease was lost: another process may have the run already. */
-export type LeftFor = 'waiting' | 'handover' | 'lost'
-
-/** Lists of events; a list may be empty. */
-export type EventLists = AsyncGenerator<readonly RunEvent[], void, undefined>
 
 /**
  * One run, from its first event to its last. The order is always: start; ADK's events as they come, mixed
@@ -86,14 +67,9 @@ export class RunLoop {
   readonly #end: () => Promise<void>
   /** Until the first round has begun. */
   #opening: RunOpened | undefined
-  /** Events that are stored with a message and not handed out yet. */
-  #ready: RunEvent[] = []
-  /** The number of the last event that was stored with an event of ADK's. */
-  readonly #lastSeqOf = new WeakMap<Event, number>()
-  /** Opened by the first request for approval. */
-  #desk: ApprovalDesk | undefined
-  #failure: AgentError | undefined
-  #unknownAgent: AgentError | undefined
+  readonly #output: RunOutput
+  readonly #questions: RunQuestions
+  readonly #failures = new RunFailures()
   #stopped = false
   #finished = false
   #marked = false
@@ -103,7 +79,6 @@ export class RunLoop {
 
   /** Why the run is left to another attempt. */
   #leftFor: LeftFor | undefined
-  #waitingTimer: NodeJS.Timeout | undefined
 
   constructor({ host, key, lease, input, runId, first, resumed, opening, end }: RunLoopParts) {
     this.runId = runId
@@ -134,10 +109,10 @@ export class RunLoop {
       recorder: this.#recorder,
       emit: body => {
         this.#outbox.put(body)
-        if (body.type === 'tool-unknown' && body.asks) this.#watchWaiting()
+        if (body.type === 'tool-unknown' && body.asks) this.#questions.watch()
       },
       fail: error => this.stop(error),
-      enterAgent: invocation => this.#enterAgent(invocation),
+      enterAgent: invocation => enterAgent(invocation, this.#journal, this.#limits),
       restored: resumed?.calls,
     })
     this.#plugin.onTool = tool => host.tools.adopt(tool)
@@ -152,35 +127,31 @@ export class RunLoop {
       },
     })
     this.#limits = new RunLimits(host.limits, this.#plugin)
-    this.#journal = this.#openJournal()
-    this.#plugin.journal = this.#journal
-    if (resumed) this.#resume(resumed)
-  }
-
-  /** A run without a ledger cannot be resumed: nobody would know what its tools have done. */
-  #openJournal(): RunJournal | undefined {
-    const { store } = this.#host
-    if (!this.#ledger || !store.runs.readResumable || !store.runs.resumeRun) return undefined
-    return new RunJournal({
-      key: this.#key,
-      replay: this.#resumed?.replay,
+    this.#journal = openJournal(host.store, this.#ledger, {
+      key,
+      replay: resumed?.replay,
       write: step => this.#gate.append(step),
     })
-  }
-
-  #resume({ replay, messages, earlier, progress }: ResumedRun): void {
-    for (const message of messages) if (message.author !== 'user') this.#pending.observe(seenIn(message))
-    for (const event of earlier) {
-      this.#reader.replay(event)
-      this.#limits.observe(event)
-    }
-    for (const { message } of replay.skipped) {
-      const calls = (message?.toolCalls ?? []).filter(
-        call => toolCallKind(call, message?.role ?? '') === 'call',
-      )
-      if (calls.length > 0) this.#limits.observeNested(calls)
-    }
-    this.#reader.resume(progress.usage)
+    this.#plugin.journal = this.#journal
+    this.#output = new RunOutput({
+      outbox: this.#outbox,
+      recorder: this.#recorder,
+      reader: this.#reader,
+      resumed,
+    })
+    this.#questions = new RunQuestions({
+      ...host,
+      identity: { sessionId: key.sessionId, runId },
+      earlier: resumed?.progress.approvals,
+      onApproval: input.onApproval,
+      ledger: this.#ledger,
+      canLeave: this.isResumable,
+      isBusy: () => this.#ledger?.isExecuting({ withReads: true }) || this.#journal?.isAsking || false,
+      leave: () => this.leave('waiting'),
+      emit: body => this.#outbox.put(body),
+    })
+    if (resumed)
+      restoreCounts(resumed, { pending: this.#pending, reader: this.#reader, limits: this.#limits })
   }
 
   /** The events of the run, in lists: those that are stored in one write are handed out together. */
@@ -190,11 +161,12 @@ export class RunLoop {
       yield this.#first
       const isCorrection = this.#resumed?.isCorrection ?? false
       yield* this.#round(message, isCorrection)
-      const original = this.#unknownAgent
-      const again = original && !isCorrection ? this.#correction(original) : undefined
-      if (again) yield* this.#round(again, true)
-      if (original && again) this.#judgeCorrection(original)
-      else if (original && isCorrection) this.#failure ??= original
+      const again = isCorrection ? undefined : this.#failures.correction(this.#host.rootAgent)
+      if (again) {
+        this.#stopped = false
+        yield* this.#round(again, true)
+      }
+      this.#failures.judge()
       if (!this.#shutting) {
         await this.#settle()
         const rest = this.#outbox.take()
@@ -202,16 +174,16 @@ export class RunLoop {
       }
       const last = await this.#shutDown()
       this.#finished = true
-      yield [...this.#takeReady(last[0]?.seq ?? 0), ...last]
+      yield [...this.#output.upTo(last[0]?.seq ?? 0), ...last]
     } finally {
-      this.#desk?.close()
+      this.#questions.close()
       if (!this.#finished) await this.#leftEarly()
     }
   }
 
   /** Aborts the run. With a failure the run ends in that error instead. */
   stop(failure?: AgentError): void {
-    if (failure) this.#failure ??= failure
+    if (failure) this.#failures.keep(failure)
     this.#abort.abort()
     void this.#shutDown()
   }
@@ -233,9 +205,7 @@ export class RunLoop {
   async handOver(graceMs: number): Promise<void> {
     this.#ledger?.hold()
     this.#journal?.hold()
-    const until = Date.now() + graceMs
-    while (this.#ledger?.isExecuting({ withReads: false }) && Date.now() < until && !this.#shutting)
-      await sleep(HANDOVER_POLL_MS)
+    await this.#ledger?.settled(graceMs)
     await this.leave('handover')
   }
 
@@ -260,31 +230,12 @@ export class RunLoop {
 
   /** Takes an answer that may come before its call asks for it: a resumed run gets there in time. */
   receive(callId: string, answer: ApprovalAnswer | OutcomeAnswer): void {
-    if (isOutcome(answer)) this.#ledger?.expect(callId, answer)
-    else this.#approvals().expect(callId, answer)
+    this.#questions.expect(callId, answer)
   }
 
   /** Answers a tool call that waits for a person; `false` when none waits under that id. */
   answer(callId: string, answer: ApprovalAnswer | OutcomeAnswer): boolean {
-    if (isOutcome(answer)) return this.#ledger?.answer(callId, answer) ?? false
-    return this.#desk?.answer(callId, answer) ?? false
-  }
-
-  /** The correction of an unknown agent's name, once; without other agents the run fails. */
-  #correction(original: AgentError): Content | undefined {
-    const valid = subAgentNames(this.#host.rootAgent)
-    if (valid.length === 0) {
-      this.#failure = original
-      return undefined
-    }
-    this.#unknownAgent = undefined
-    this.#stopped = false
-    return asUser(agentNameCorrection(String(original.details.name), valid))
-  }
-
-  #judgeCorrection(original: AgentError): void {
-    const again = this.#unknownAgent ?? this.#failure
-    if (again) this.#failure = withCause(again, original)
+    return this.#questions.answer(callId, answer)
   }
 
   /** One call of ADK's runner. Its events and the outbox are taken as they come, one at a time. */
@@ -304,10 +255,9 @@ export class RunLoop {
         if (this.#aborted) return
         if (!next) continue
         if (next.done) return this.#resumed?.replay.finish()
-        const stored = this.#takeStored(next.value)
-        const reported = stored ?? (await this.#report(next.value))
+        const reported = this.#shutting ? [] : await this.#output.report(next.value)
         if (reported.length > 0) yield reported
-        const bodies = this.#notEmitted(this.#judge(next.value))
+        const bodies = this.#judge(next.value)
         if (bodies.length > 0) yield await this.#emit(bodies)
         if (this.#stopped) return
         await pause()
@@ -329,7 +279,7 @@ export class RunLoop {
       key: this.#key,
       sessions: this.#host.sessionService(this.#gate.store, this.#lease, {
         opening,
-        onAppend: event => this.#appending(event),
+        onAppend: event => this.#output.appending(event),
         journal: this.#journal,
       }),
       plugin: this.#plugin,
@@ -354,81 +304,7 @@ export class RunLoop {
       ledger: this.#ledger,
       emit: body => this.#outbox.put(body),
       observeRequest,
-      approve: (call, signal) => {
-        const asked = this.#approvals().request(call, signal)
-        this.#watchWaiting()
-        return asked
-      },
-    })
-  }
-
-  #approvals(): ApprovalDesk {
-    this.#desk ??= openApprovalDesk({
-      earlier: this.#resumed?.progress.approvals,
-      timeoutMs: this.#host.approvalTimeoutMs,
-      identity: { sessionId: this.#key.sessionId, runId: this.runId },
-      onApproval: this.#input.onApproval,
-      emit: body => this.#outbox.put(body),
-    })
-    return this.#desk
-  }
-
-  /** A run that waits for a person and does nothing else is given back after a while. */
-  #watchWaiting(): void {
-    const { approvalTimeoutMs, waitingGraceMs = WAITING_GRACE_MS } = this.#host
-    if (!this.isResumable || this.#input.onApproval || approvalTimeoutMs !== undefined) return
-    clearTimeout(this.#waitingTimer)
-    const check = () => {
-      const isAsking = (this.#desk?.pending.length ?? 0) > 0 || this.#ledger?.isAsking
-      if (!isAsking || this.#shutting) return
-      const isBusy = this.#ledger?.isExecuting({ withReads: true }) || this.#journal?.isAsking
-      if (isBusy) this.#watchWaiting()
-      else void this.leave('waiting')
-    }
-    this.#waitingTimer = setTimeout(check, waitingGraceMs)
-  }
-
-  #enterAgent(invocation: object): void {
-    const journal = this.#journal
-    if (!journal) return
-    enterAgent(invocation, journal, event => {
-      const calls = (event.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
-      if (calls.length > 0) this.#limits.observeNested(calls)
-    })
-  }
-
-  /** Prepares the events of the run that report an event of ADK's: they are stored in one write with its message. */
-  #appending(event: Event): void {
-    if (event.author === 'user') return
-    const events = this.#recorder.prepare([...this.#outbox.take(), ...this.#reader.read(event)])
-    this.#ready.push(...events)
-    this.#lastSeqOf.set(event, events.at(-1)?.seq ?? 0)
-  }
-
-  /** The events of the run that were stored with an event of ADK's. */
-  #takeStored(event: Event): RunEvent[] | undefined {
-    const lastSeq = this.#lastSeqOf.get(event)
-    return lastSeq === undefined ? undefined : this.#takeReady(lastSeq)
-  }
-
-  /** Records the events that report an event of ADK's which was not stored. */
-  async #report(event: Event): Promise<RunEvent[]> {
-    if (this.#resumed?.replay.has(event)) {
-      this.#reader.replay(event)
-      return []
-    }
-    this.#pending.observe(event)
-    return this.#emit(this.#reader.read(event))
-  }
-
-  /** Without the notices that earlier attempts of the run have emitted. */
-  #notEmitted(bodies: readonly RunEventBody[]): readonly RunEventBody[] {
-    const notices = this.#resumed?.progress.notices
-    if (!notices) return bodies
-    return bodies.filter(({ type }) => {
-      if ((type !== 'turn-warning' && type !== 'wrap-up') || notices[type] === 0) return true
-      notices[type] -= 1
-      return false
+      approve: (call, signal) => this.#questions.approve(call, signal),
     })
   }
 
@@ -445,7 +321,7 @@ export class RunLoop {
     const missing = alone ? transferTarget(event) : undefined
     if (missing !== undefined) {
       this.#stopped = true
-      this.#failure ??= agentNotFound(missing)
+      this.#failures.keep(agentNotFound(missing))
       return []
     }
     const { verdict, bodies } = this.#limits.observe(event)
@@ -457,25 +333,16 @@ export class RunLoop {
     return bodies
   }
 
-  /** Keeps the first failure. An unknown agent is kept apart, because it may be retried. */
   #failed(error: unknown): void {
     this.#stopped = true
     // An error that an abort causes is no failure of its own.
     if (this.#aborted) return
     this.#reader.answer.dropStep()
-    const divergence = this.#resumed?.replay.divergence
-    if (divergence) {
-      this.#failure ??= divergence
-      return
-    }
-    const message = typeof error === 'string' ? error : messageOf(error)
-    const reason = adkFailure(message, { whole: error instanceof AgentError })
-    if (reason.kind === 'unknown-agent') this.#unknownAgent ??= agentNotFound(reason.name)
-    else this.#failure ??= asAgentError(error)
+    this.#failures.add(this.#resumed?.replay.divergence ?? error)
   }
 
   async #leftEarly(): Promise<void> {
-    if (!this.#failure) this.#abort.abort()
+    if (!this.#failures.failure) this.#abort.abort()
     await this.#shutDown()
   }
 
@@ -484,13 +351,17 @@ export class RunLoop {
    * released. An abort calls this at once, because the reader of the events may never ask for the next one.
    */
   #shutDown(): Promise<RunEvent[]> {
-    clearTimeout(this.#waitingTimer)
-    this.#failure ??= this.#resumed?.replay.divergence
+    this.#questions.stopWatching()
+    const divergence = this.#resumed?.replay.divergence
+    if (divergence) this.#failures.keep(divergence)
     this.#shutting ??= (async () => {
       try {
         await this.#settle()
-        const failure: RunEventBody[] = this.#failure ? [{ type: 'error', error: this.#failure }] : []
-        const last = [...failure, this.#finishEvent()]
+        const { failure: error } = this.#failures
+        const last: RunEventBody[] = [
+          ...(error ? [{ type: 'error' as const, error }] : []),
+          this.#output.finish(this.#finishReason, this.#limits),
+        ]
         return this.#isUnsettled ? this.#recorder.leaveUnfinished(last) : await this.#recorder.finish(last)
       } finally {
         await this.#end()
@@ -499,30 +370,13 @@ export class RunLoop {
     return this.#shutting
   }
 
-  /** Records events and returns them, after those that were stored before them, until the run is shut down. */
+  /** Records events and returns them, until the run is shut down. */
   async #emit(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
-    if (bodies.length === 0 || this.#shutting) return []
-    const events = await this.#recorder.record(bodies)
-    return [...this.#takeReady(events[0]?.seq ?? 0), ...events]
-  }
-
-  /** The events up to that number that were stored with messages. */
-  #takeReady(lastSeq: number): RunEvent[] {
-    const taken = this.#ready.filter(({ seq }) => seq <= lastSeq)
-    this.#ready = this.#ready.slice(taken.length)
-    return taken
-  }
-
-  #finishEvent(): RunEventBody {
-    const { text, lastText } = this.#reader.answer
-    const { turns, delegations } = this.#limits
-    const usage = this.#reader.usage
-    const finishReason = this.#finishReason
-    return { type: 'run-finish', finishReason, text, lastText, turns, delegations, usage }
+    return this.#shutting ? [] : this.#output.emit(bodies)
   }
 
   get #finishReason(): RunFinishReason {
-    if (this.#failure) return 'error'
+    if (this.#failures.failure) return 'error'
     return this.#aborted ? 'aborted' : this.#limits.finishReason
   }
 
@@ -544,7 +398,7 @@ export class RunLoop {
     try {
       const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
       const closing = this.#ledger?.close(reason) ?? reason
-      this.#ready.push(...(await closeCalls(this.#pending, closing, this.#recorder)))
+      this.#output.add(await closeCalls(this.#pending, closing, this.#recorder))
       if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
         this.#marked = true
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)
@@ -556,13 +410,6 @@ export class RunLoop {
     }
   }
 }
-
-function isOutcome(answer: ApprovalAnswer | OutcomeAnswer): answer is OutcomeAnswer {
-  return answer === 'happened' || answer === 'run' || answer === 'leave'
-}
-
-const WAITING_GRACE_MS = 2000
-const HANDOVER_POLL_MS = 20
 
 /** A fast model with fast tools uses microtasks only: the timers of lease renewals must fire all the same. */
 const YIELD_EVERY_MS = 20

@@ -9,8 +9,7 @@ import type { QueuedRun, RunInputRecord, RunOpening } from '../session/run-store
 import type { Lease, LeaseOptions, SessionStore } from '../session/session-store.js'
 import { emptyUsage } from '../session/usage.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
-import type { RunHost, RunInput } from './run-host.js'
-import type { EventLists } from './run-loop.js'
+import type { EventLists, RunHost, RunInput } from './run-host.js'
 
 /** A run that is to be accepted, or was: its input, its message as ADK gets it, and as it is stored. */
 export interface PreparedRun {

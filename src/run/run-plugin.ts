@@ -19,7 +19,7 @@ import { RUN_PLUGIN } from '../base/names.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { RunHost } from './run-host.js'
 import type { RunJournal } from './run-journal.js'
-import type { RequestNotices, WrapUp } from './run-limits.js'
+import type { RequestNotices, RunLimits, WrapUp } from './run-limits.js'
 
 /**
  * The run's plugin inside ADK. It keeps the original error of a failed model call, adds the run's notices to
@@ -170,10 +170,15 @@ class NestedPlugin extends BasePlugin {
   }
 }
 
-/** Lets the steps of an agent inside a tool be recorded. `onAnswer` is called with recorded answers. */
-export function enterAgent(invocation: object, journal: RunJournal, onAnswer: (event: Event) => void): void {
+/** Lets the steps of an agent inside a tool be recorded. The calls of recorded answers count as those of new ones do. */
+export function enterAgent(invocation: object, journal: RunJournal | undefined, limits: RunLimits): void {
+  if (!journal) return
   const context = invocation as { -readonly [Key in keyof InvocationContext]: InvocationContext[Key] }
-  context.pluginManager = new PluginManager([new NestedPlugin(journal, onAnswer)])
+  const plugin = new NestedPlugin(journal, event => {
+    const calls = (event.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
+    if (calls.length > 0) limits.observeNested(calls)
+  })
+  context.pluginManager = new PluginManager([plugin])
 }
 
 /** Whether the tools that the request reports the results of have ended the loop around their agent. */

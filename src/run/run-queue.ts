@@ -146,3 +146,60 @@ export class QueueWorkers {
 
 /** A store that is unavailable, or a run that only another process can execute, is tried again after this time. */
 const RETRY_MS = 1000
+
+/** A run that this process has accepted and that is queued. */
+export interface OwnRun {
+  readonly runId: string
+  readonly key: SessionKey
+  onEnd(): void
+  /** Its signal is no longer listened to. */
+  left(): void
+}
+
+/** The queued runs that this process has accepted. */
+export class OwnQueue<Run extends OwnRun> {
+  readonly #runs = new Map<string, Run>()
+  /** Their ids, by session. */
+  readonly #ids = new Map<string, Set<string>>()
+
+  add(run: Run): void {
+    this.#runs.set(run.runId, run)
+    const name = sessionName(run.key)
+    this.#ids.set(name, (this.#ids.get(name) ?? new Set()).add(run.runId))
+  }
+
+  get(runId: string): Run | undefined {
+    return this.#runs.get(runId)
+  }
+
+  values(): Run[] {
+    return [...this.#runs.values()]
+  }
+
+  hasIn(key: SessionKey): boolean {
+    return this.#ids.has(sessionName(key))
+  }
+
+  /** Takes a run out of the queue: it begins, or nothing is left to do for it here. */
+  take(runId: string): Run | undefined {
+    const run = this.#runs.get(runId)
+    if (!run) return undefined
+    this.#runs.delete(runId)
+    const name = sessionName(run.key)
+    const own = this.#ids.get(name)
+    own?.delete(runId)
+    if (own?.size === 0) this.#ids.delete(name)
+    run.left()
+    return run
+  }
+
+  /** Keeps those that are in the store's queue: the others were begun or stopped by other processes. */
+  keep(key: SessionKey, queued: readonly QueuedRun[]): void {
+    if (queued.length >= LISTED_RUNS) return
+    const ids = new Set(queued.map(({ runId }) => runId))
+    for (const runId of this.#ids.get(sessionName(key)) ?? []) if (!ids.has(runId)) this.take(runId)?.onEnd()
+  }
+}
+
+/** How many queued runs a store lists at once. */
+const LISTED_RUNS = 100

@@ -15,10 +15,10 @@ import {
 } from './run-admission.js'
 import type { RunEvent } from './run-event.js'
 import { type FollowOptions, type RunFollower, unknownRun } from './run-follower.js'
-import type { RunHost, RunInput } from './run-host.js'
-import { type EventLists, RunLoop } from './run-loop.js'
+import type { EventLists, RunHost, RunInput } from './run-host.js'
+import { RunLoop } from './run-loop.js'
 import { type PreparedRun, preparedFrom, prepareRun, startEvent, stoppedBeforeStart } from './run-opening.js'
-import { QueueWorkers } from './run-queue.js'
+import { OwnQueue, type OwnRun, QueueWorkers } from './run-queue.js'
 import { type Held, quietly, RunResumer } from './run-resume.js'
 import {
   answerElsewhere,
@@ -49,11 +49,8 @@ export interface ActiveRun {
   readonly over?: Promise<void>
 }
 
-interface WaitingRun extends ActiveRun {
+interface WaitingRun extends ActiveRun, OwnRun {
   run: PreparedRun
-  onEnd(): void
-  /** Its signal is no longer listened to. */
-  left(): void
 }
 
 interface DriveOptions {
@@ -81,11 +78,9 @@ export class Runs {
   readonly #signals: SignalPoller
   readonly #resumer: RunResumer
   readonly #executed = new Map<string, ActiveRun>()
-  readonly #waiting = new Map<string, WaitingRun>()
+  readonly #waiting = new OwnQueue<WaitingRun>()
   /** Since when the first run of a queue, which this process may not be able to execute, is the first. */
   readonly #seenFirst = new Map<string, { runId: string; at: number }>()
-  /** The ids of the waiting runs, by session. */
-  readonly #ownIn = new Map<string, Set<string>>()
   readonly #workers: QueueWorkers | undefined
 
   constructor(host: RunHost, follower: RunFollower) {
@@ -108,8 +103,8 @@ export class Runs {
         store,
         logger: host.logger,
         slots: this.#slots,
-        listed: (key, queued) => this.#forgetTaken(key, queued),
-        hasOwn: key => this.#ownIn.has(sessionName(key)),
+        listed: (key, queued) => this.#waiting.keep(key, queued),
+        hasOwn: key => this.#waiting.hasIn(key),
         execute: (next, held) => this.#executeNext(store, next, held),
       })
   }
@@ -225,7 +220,7 @@ export class Runs {
    */
   async close(): Promise<void> {
     const drained = this.#workers?.close()
-    for (const { runId } of this.#waiting.values()) this.#forget(runId)
+    for (const { runId } of this.#waiting.values()) this.#waiting.take(runId)?.onEnd()
     await within(FOREIGN_STOP_MS, Promise.resolve(drained))
     const others = () => [...this.#executed.values()].filter(({ isForeign }) => isForeign)
     for (const { loop } of others()) if (loop?.isResumable) void loop.handOver(HANDOVER_GRACE_MS)
@@ -305,14 +300,12 @@ export class Runs {
     const { runId, key, input } = run
     const { signal } = input
     const aborted = () => {
-      if (isInterruption(signal?.reason)) this.#forget(runId)
+      if (isInterruption(signal?.reason)) this.#waiting.take(runId)?.onEnd()
       else this.#stopQuietly(runId)
     }
     signal?.addEventListener('abort', aborted, { once: true })
     const left = () => signal?.removeEventListener('abort', aborted)
-    this.#waiting.set(runId, { runId, key, run, onEnd, left })
-    const name = sessionName(key)
-    this.#ownIn.set(name, (this.#ownIn.get(name) ?? new Set()).add(runId))
+    this.#waiting.add({ runId, key, run, onEnd, left })
     if (signal?.aborted) aborted()
     this.#workers?.work(key)
   }
@@ -355,7 +348,7 @@ export class Runs {
       })
     const begun = await this.#workers?.begin(begin)
     if (!begun) return false
-    this.#leaveQueue(runId)
+    this.#waiting.take(runId)
     this.#seenFirst.delete(sessionName(key))
     const opening = { message, invocationId: run.invocationId, seq: begun.seq }
     await this.#drive(
@@ -379,29 +372,6 @@ export class Runs {
     return false
   }
 
-  /** Runs that were accepted here and begun or stopped elsewhere: nothing is left to do for them here. */
-  #forgetTaken(key: SessionKey, queued: readonly QueuedRun[]): void {
-    if (queued.length >= LISTED_RUNS) return
-    const ids = new Set(queued.map(({ runId }) => runId))
-    for (const runId of this.#ownIn.get(sessionName(key)) ?? []) if (!ids.has(runId)) this.#forget(runId)
-  }
-
-  #forget(runId: string): void {
-    this.#leaveQueue(runId)?.onEnd()
-  }
-
-  #leaveQueue(runId: string): WaitingRun | undefined {
-    const waiting = this.#waiting.get(runId)
-    if (!waiting) return undefined
-    this.#waiting.delete(runId)
-    const name = sessionName(waiting.key)
-    const own = this.#ownIn.get(name)
-    own?.delete(runId)
-    if (own?.size === 0) this.#ownIn.delete(name)
-    waiting.left()
-    return waiting
-  }
-
   #stopQuietly(runId: string): void {
     this.stop(runId).catch(error => {
       this.#host.logger.warn('A run could not be stopped', { runId, error: messageOf(error) })
@@ -414,8 +384,6 @@ const FOREIGN_GRACE_MS = 10_000
 const FOREIGN_STOP_MS = 3000
 /** The newest runs of a session that are checked before a queued one begins. */
 const CHECKED_RUNS = 20
-/** How many queued runs a store lists at once. */
-const LISTED_RUNS = 100
 /** How long the first run of a queue waits for a process that knows its model. */
 const UNKNOWN_MODEL_MS = 600_000
 /** A queued run has one event when it begins. */

@@ -9,8 +9,8 @@
  * - in a run that is resumed, a call that has ended is not executed again, and one that had begun is treated as a call
  *   that repeats itself.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { defined } from '../base/defined.js'
-import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
 import {
   CALL_NOT_RUN,
@@ -20,15 +20,9 @@ import {
   PROCESS_ENDED,
 } from '../base/markers.js'
 import { isAdkTool } from '../base/names.js'
-import { AgentError, messageOf } from '../errors.js'
-import {
-  isToolError,
-  type Message,
-  type SessionKey,
-  type ToolCall,
-  toolCallKind,
-} from '../session/message.js'
-import type { ToolCallChange, ToolCallFacts, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
+import { messageOf } from '../errors.js'
+import { isToolError, type Message, type ToolCall, toolCallKind } from '../session/message.js'
+import type { ToolCallChange, ToolCallPlace } from '../session/run-store.js'
 import {
   type BegunCall,
   type CallBegin,
@@ -42,68 +36,28 @@ import {
 import type { OutcomeAnswer } from '../tool.js'
 import { callFacts, callKey } from './call-key.js'
 import { askVerify, ClosingCalls } from './close-calls.js'
+import {
+  type Actions,
+  answeredEnd,
+  attemptsOf,
+  CONFIRMED,
+  changeOf,
+  interruptedCall,
+  type LedgerEntry,
+  type LedgerRun,
+  messageOfCall,
+  NESTED,
+  newEntry,
+  outcomeUnknown,
+  recordedEnd,
+  restoredEntry,
+  standingAnswer,
+} from './ledger-entry.js'
 import { OutcomeDesk } from './run-approvals.js'
-import type { RunEventBody } from './run-event.js'
 import type { RunHost } from './run-host.js'
 import { callScope } from './run-journal.js'
-import type { RunRecorder } from './run-recorder.js'
-
-/** The run that a ledger belongs to. */
-export interface LedgerRun {
-  key: SessionKey
-  runId: string
-  /** Stores the changes. */
-  recorder: Pick<RunRecorder, 'change'>
-  emit(body: RunEventBody): void
-  /** Ends the run. */
-  fail(error: AgentError): void
-  /** See `CallLedger.enterAgent`. */
-  enterAgent(invocation: object): void
-  /** What an earlier attempt of the run has recorded. */
-  restored?: RestoredCalls | undefined
-}
-
-/** The tool calls of earlier attempts of a run. */
-export interface RestoredCalls {
-  readonly rows: readonly ToolCallRecord[]
-  /** The author and the branch of a message of the run; `undefined` for one of a nested session. */
-  placeOf(messageId: string): { author: string; branch: string } | undefined
-  /** The response to a call that is part of the history. */
-  answerOf(id: string): { response: unknown } | undefined
-  /** Unknown outcomes that were reported, and what a person has said about them, by the id of the call. */
-  readonly outcomes: ReadonlyMap<string, { asks: boolean; answer?: OutcomeAnswer | undefined }>
-}
 
 type LedgerHost = Pick<RunHost, 'store' | 'tools' | 'logger' | 'approvalTimeoutMs'>
-
-/** One call of the run. */
-interface Entry {
-  readonly id: string
-  readonly facts: ToolCallFacts
-  readonly author: string
-  readonly branch: string
-  policy: CallPolicy
-  /** It is the only call of its message, so its result can be stored with the answer to that message. */
-  readonly isAlone: boolean
-  /** Code of the user's works on its result before that is stored. */
-  isAwaited: boolean
-  /** In the store. */
-  place?: ToolCallPlace
-  status: ToolCallRecord['status']
-  hasBegun: boolean
-  /** The number that its idempotency key is made of. */
-  ordinal?: number
-  /** Calls with the same key whose outcome is unknown, and whether it is certain that they had no effect. */
-  twins: readonly ToolCallRecord[]
-  twinsFailed: boolean
-  ended?: { status: CallEnd; result: unknown; actions?: Actions }
-  /** The tool is being called. */
-  isExecuting: boolean
-  /** An earlier attempt of the run has recorded it. */
-  restored?: ToolCallRecord
-}
-
-type Actions = Readonly<Record<string, unknown>> | undefined
 
 /** The ledger of a run, where its store has one. */
 export function openLedger(host: LedgerHost, run: LedgerRun): ToolLedger | undefined {
@@ -114,7 +68,7 @@ export function openLedger(host: LedgerHost, run: LedgerRun): ToolLedger | undef
 export class ToolLedger implements CallLedger {
   readonly #host: LedgerHost
   readonly #run: LedgerRun
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, LedgerEntry>()
   readonly #desk = new OutcomeDesk()
   #isSealed = false
   #isHeld = false
@@ -122,25 +76,20 @@ export class ToolLedger implements CallLedger {
   constructor(host: LedgerHost, run: LedgerRun) {
     this.#host = host
     this.#run = run
-    for (const row of run.restored?.rows ?? []) this.#restore(row, run.restored)
+    for (const row of run.restored?.rows ?? []) {
+      const place = run.restored?.placeOf(messageOfCall(row)) ?? { author: '', branch: NESTED }
+      const own = host.tools.find(place.author, row.tool)
+      const policy = this.policyOf(row.tool, { ...own, isContainer: false })
+      this.#entries.set(row.id, restoredEntry(row, place, policy ?? { ...row, onUnknown: 'tell' }))
+    }
   }
 
   recorded(id: string): RecordedEnd | undefined {
     const answered = this.#run.restored?.answerOf(id)
     const entry = this.#entries.get(this.#firstOpen(id))
-    if (answered) {
-      if (entry) entry.hasBegun = true
-      return { answer: asAnswer(answered.response), isFailure: false, isLater: false }
-    }
-    if (!entry?.restored || !entry.ended) return undefined
-    entry.hasBegun = true
-    const { status, result, actions } = entry.ended
-    return {
-      answer: asAnswer(result),
-      isFailure: status === 'failed',
-      isLater: result === undefined,
-      actions,
-    }
+    const recorded = answered ? answeredEnd(answered.response) : entry && recordedEnd(entry)
+    if (recorded && entry) entry.hasBegun = true
+    return recorded
   }
 
   inside<Result>(id: string, work: () => Promise<Result>): Promise<Result> {
@@ -156,6 +105,13 @@ export class ToolLedger implements CallLedger {
     return [...this.#entries.values()].some(
       ({ isExecuting, policy }) => isExecuting && (withReads || policy.effect !== 'read'),
     )
+  }
+
+  /** Resolves when no tool that has an effect is being called, or when the time is over. */
+  async settled(graceMs: number): Promise<void> {
+    const until = Date.now() + graceMs
+    while (this.isExecuting({ withReads: false }) && !this.#isSealed && Date.now() < until)
+      await sleep(SETTLED_POLL_MS)
   }
 
   /** No call begins from now on; those that are under way may end. */
@@ -211,14 +167,14 @@ export class ToolLedger implements CallLedger {
     const entry = this.#entryFor(call, policy)
     entry.isAwaited = call.isAwaited
     if (policy.effect === 'read') return this.#begun(entry, 1)
-    if (!entry.place) await this.#write([this.#change(entry, 'started')])
+    if (!entry.place) await this.#write([changeOf(entry, 'started')])
     const interrupted = interruptedCall(entry)
     if (interrupted) entry.twins = [interrupted]
     else if (entry.place?.unknownTwin || entry.restored) await this.#findTwins(entry)
     entry.ordinal = entry.twins[0]?.ordinal ?? entry.place?.ordinal ?? 0
     const answer = entry.twins.length > 0 ? await this.#decide(entry, call) : undefined
     if (answer) return { answer }
-    if (entry.status !== 'started' || interrupted) await this.#write([this.#change(entry, 'started')])
+    if (entry.status !== 'started' || interrupted) await this.#write([changeOf(entry, 'started')])
     return this.#begun(entry, 1 + attemptsOf(entry.twins))
   }
 
@@ -261,7 +217,7 @@ export class ToolLedger implements CallLedger {
     const facts = callFacts(call.id, call.name, args, policy.effect)
     const entry = newEntry({ id, facts, author, branch, policy, isAlone })
     this.#entries.set(id, entry)
-    return this.#change(entry, 'intent')
+    return changeOf(entry, 'intent')
   }
 
   /** The end of a call that is not in the ledger yet: of a read-only tool, or of a call that was not executed. */
@@ -273,10 +229,10 @@ export class ToolLedger implements CallLedger {
     if (!entry) return undefined
     const result = parseJson(answer.output ?? 'null')
     const status = entry.ended?.status ?? (isToolError(result) ? 'failed' : 'done')
-    return { ...this.#change(entry, status), result }
+    return { ...changeOf(entry, status), result }
   }
 
-  #entryFor({ id, callId, tool, args, author }: CallBegin, policy: CallPolicy): Entry {
+  #entryFor({ id, callId, tool, args, author }: CallBegin, policy: CallPolicy): LedgerEntry {
     // Models may give two calls of a message one id.
     const free = this.#firstOpen(id)
     const known = this.#entries.get(free)
@@ -292,7 +248,7 @@ export class ToolLedger implements CallLedger {
     return entry
   }
 
-  #begun(entry: Entry, attempt: number): BegunCall {
+  #begun(entry: LedgerEntry, attempt: number): BegunCall {
     entry.isExecuting = true
     return {
       idempotencyKey: this.#keyOf(entry),
@@ -307,7 +263,7 @@ export class ToolLedger implements CallLedger {
     }
   }
 
-  async #end(entry: Entry, given: CallEnd, result: unknown, actions: Actions): Promise<void> {
+  async #end(entry: LedgerEntry, given: CallEnd, result: unknown, actions: Actions): Promise<void> {
     if (this.#isSealed) return
     const { effect } = entry.policy
     const status = given === 'unknown' && effect === 'read' ? 'failed' : given
@@ -320,7 +276,7 @@ export class ToolLedger implements CallLedger {
     const twins = isResolved ? this.#changesOfTwins(entry, { status: 'failed' }) : []
     if (status === 'unknown') this.#report(entry)
     try {
-      await this.#write([{ ...this.#change(entry, status), result, ...defined({ actions }) }, ...twins])
+      await this.#write([{ ...changeOf(entry, status), result, ...defined({ actions }) }, ...twins])
     } catch (error) {
       // The call has run, and the model gets its result. The end is stored with the answer, if that can be stored.
       const { id, runId } = { id: entry.id, runId: this.#run.runId }
@@ -333,7 +289,7 @@ export class ToolLedger implements CallLedger {
   }
 
   /** The answer of a call that repeats one whose outcome is unknown; `undefined` when it may be executed. */
-  async #decide(entry: Entry, call: CallBegin): Promise<Record<string, unknown> | undefined> {
+  async #decide(entry: LedgerEntry, call: CallBegin): Promise<Record<string, unknown> | undefined> {
     const verified = await this.#verify(entry, call)
     if (verified) return 'result' in verified ? this.#happened(entry, verified.result) : this.#absent(entry)
     const given = standingAnswer(entry.twins)
@@ -349,7 +305,7 @@ export class ToolLedger implements CallLedger {
   }
 
   /** What the tool says about the earlier call: nothing when it cannot be asked. */
-  async #verify(entry: Entry, { args, own, signal }: CallBegin) {
+  async #verify(entry: LedgerEntry, { args, own, signal }: CallBegin) {
     if (!own.verify) return undefined
     try {
       const result = await askVerify(own.verify, args, { idempotencyKey: this.#keyOf(entry), signal })
@@ -364,7 +320,7 @@ export class ToolLedger implements CallLedger {
     }
   }
 
-  async #ask(entry: Entry, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
+  async #ask(entry: LedgerEntry, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
     const { callId } = entry.facts
     const reported = this.#run.restored?.outcomes.get(callId)
     if (!reported?.asks) this.#report(entry, { asks: true })
@@ -377,29 +333,29 @@ export class ToolLedger implements CallLedger {
   }
 
   /** The earlier call took effect, so this one is not executed. */
-  async #happened(entry: Entry, result: Record<string, unknown>): Promise<Record<string, unknown>> {
+  async #happened(entry: LedgerEntry, result: Record<string, unknown>): Promise<Record<string, unknown>> {
     const twins = this.#changesOfTwins(entry, { status: 'done', result })
-    await this.#write([{ ...this.#change(entry, 'done'), result }, ...twins])
+    await this.#write([{ ...changeOf(entry, 'done'), result }, ...twins])
     entry.ended = { status: 'done', result }
     return result
   }
 
   /** The earlier call had no effect: this one is executed, and resolves it when it ends. */
-  #absent(entry: Entry): undefined {
+  #absent(entry: LedgerEntry): undefined {
     entry.twinsFailed = true
   }
 
-  async #tell(entry: Entry, { answer }: { answer?: OutcomeAnswer }): Promise<Record<string, unknown>> {
+  async #tell(entry: LedgerEntry, { answer }: { answer?: OutcomeAnswer }): Promise<Record<string, unknown>> {
     const isReported = answer !== undefined || this.#run.restored?.outcomes.has(entry.facts.callId)
     if (!isReported) this.#report(entry)
-    await this.#write([{ ...this.#change(entry, 'unknown'), ...(answer ? { answer } : {}) }])
+    await this.#write([{ ...changeOf(entry, 'unknown'), ...(answer ? { answer } : {}) }])
     const why = interruptedCall(entry) ? `${NO_RESPONSE_MARKER} ${PROCESS_ENDED}` : NOT_RUN_AGAIN
     const result = { error: `${why} ${OUTCOME_UNKNOWN}` }
     entry.ended = { status: 'unknown', result }
     return result
   }
 
-  #report(entry: Entry, more: { asks?: boolean; answer?: OutcomeAnswer } = {}): void {
+  #report(entry: LedgerEntry, more: { asks?: boolean; answer?: OutcomeAnswer } = {}): void {
     const { callId: id, tool: name, args } = entry.facts
     const { author, policy } = entry
     const idempotencyKey = this.#keyOf(entry)
@@ -411,7 +367,7 @@ export class ToolLedger implements CallLedger {
    * The equal calls of the session whose outcome is unknown, as far as they share one key: the oldest such key that no
    * other call of this run has, else the oldest.
    */
-  async #findTwins(entry: Entry): Promise<void> {
+  async #findTwins(entry: LedgerEntry): Promise<void> {
     const { key, runId } = this.#run
     const unknown = ((await this.#host.store.runs.listUnknownCalls?.(key)) ?? []).filter(
       row => row.digest === entry.facts.digest && !(row.id === entry.id && row.runId === runId),
@@ -424,26 +380,9 @@ export class ToolLedger implements CallLedger {
   }
 
   /** Changes of the other calls that are resolved together with this one. */
-  #changesOfTwins(entry: Entry, change: Omit<ToolCallChange, 'id' | 'runId'>): ToolCallChange[] {
+  #changesOfTwins(entry: LedgerEntry, change: Omit<ToolCallChange, 'id' | 'runId'>): ToolCallChange[] {
     const others = entry.twins.filter(twin => twin.id !== entry.id || twin.runId !== this.#run.runId)
     return others.map(({ id, runId }) => ({ id, runId, ...change }))
-  }
-
-  /** A call that an earlier attempt of the run has recorded. */
-  #restore(row: ToolCallRecord, restored: RestoredCalls | undefined): void {
-    const { id, callId, tool, effect, digest, args, ordinal, attempt, status, result, actions } = row
-    const messageId = id.slice(0, id.lastIndexOf(`/${callId}`))
-    const place = restored?.placeOf(messageId)
-    const { author, branch } = place ?? { author: '', branch: NESTED }
-    const own = this.#host.tools.find(author, tool)
-    const policy = this.policyOf(tool, { ...own, isContainer: false }) ?? { effect, onUnknown: 'tell' }
-    const facts = { callId, tool, effect, digest, args }
-    const entry = newEntry({ id, facts, author, branch, policy, isAlone: false })
-    entry.place = { id, ordinal, attempt }
-    entry.status = status
-    entry.restored = row
-    if (status === 'done' || status === 'failed') entry.ended = { status, result, actions }
-    this.#entries.set(id, entry)
   }
 
   /** The name of the first call that has not begun, of those that the model gave the same id. */
@@ -453,14 +392,8 @@ export class ToolLedger implements CallLedger {
     return name
   }
 
-  #keyOf({ facts: { tool, args }, id, place, ordinal }: Entry): string {
+  #keyOf({ facts: { tool, args }, id, place, ordinal }: LedgerEntry): string {
     return callKey(this.#run.key, { tool, args }, ordinal ?? place?.ordinal ?? id)
-  }
-
-  #change(entry: Entry, status: ToolCallRecord['status']): ToolCallChange {
-    const { id, facts, place, ordinal } = entry
-    const isMoved = ordinal !== undefined && place !== undefined && ordinal !== place.ordinal
-    return { id, status, ...(place ? {} : { call: facts }), ...(isMoved ? { ordinal } : {}) }
   }
 
   async #write(changes: readonly ToolCallChange[]): Promise<void> {
@@ -468,52 +401,4 @@ export class ToolLedger implements CallLedger {
   }
 }
 
-/** The branch of calls whose message is not in the session of the run. */
-const NESTED = '\0'
-
-/** What the model reads when a person has confirmed the effect of a call. */
-const CONFIRMED = {
-  result: 'A person has confirmed that this call took effect. It was not run again.',
-}
-
-function newEntry(facts: Pick<Entry, 'id' | 'facts' | 'author' | 'branch' | 'policy' | 'isAlone'>): Entry {
-  return {
-    ...facts,
-    isAwaited: true,
-    status: 'intent',
-    hasBegun: false,
-    isExecuting: false,
-    twins: [],
-    twinsFailed: false,
-  }
-}
-
-/** The row of a call that an earlier attempt had begun, and whose end is not known. */
-function interruptedCall({ restored, ended }: Entry): ToolCallRecord | undefined {
-  const isOpen = restored?.status === 'started' || restored?.status === 'unknown'
-  return isOpen && !ended ? restored : undefined
-}
-
-function asAnswer(response: unknown): Record<string, unknown> {
-  return isRecord(response) ? response : { result: response ?? null }
-}
-
-function attemptsOf(calls: readonly ToolCallRecord[]): number {
-  return calls.reduce((all, { attempt }) => all + attempt, 0)
-}
-
-/** A person's answer about equal calls, unless one of them has been executed after it. */
-function standingAnswer(twins: readonly ToolCallRecord[]): ToolCallRecord | undefined {
-  const newestFirst = twins.toReversed()
-  const found = newestFirst.findIndex(({ answer }) => answer !== undefined)
-  const executed = newestFirst.findIndex(({ answer, attempt }) => answer === undefined && attempt > 0)
-  return executed >= 0 && executed < found ? undefined : newestFirst[found]
-}
-
-function outcomeUnknown({ tool, callId }: ToolCallFacts): AgentError {
-  return new AgentError(
-    'tool-outcome-unknown',
-    `It is not known whether a call of tool "${tool}" took effect. Find out, and answer for that call.`,
-    { details: { tool, callId } },
-  )
-}
+const SETTLED_POLL_MS = 20

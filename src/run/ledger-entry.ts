@@ -1,0 +1,161 @@
+/** One call in the ledger of a run, new or recorded by an earlier attempt. */
+import { isRecord } from '../base/is-record.js'
+import { AgentError } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
+import type { ToolCallChange, ToolCallFacts, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
+import type { CallEnd, CallPolicy, RecordedEnd } from '../session/tool-calls.js'
+import type { OutcomeAnswer } from '../tool.js'
+import type { RunEventBody } from './run-event.js'
+import type { RunRecorder } from './run-recorder.js'
+
+/** The run that a ledger belongs to. */
+export interface LedgerRun {
+  key: SessionKey
+  runId: string
+  /** Stores the changes. */
+  recorder: Pick<RunRecorder, 'change'>
+  emit(body: RunEventBody): void
+  /** Ends the run. */
+  fail(error: AgentError): void
+  /** See `CallLedger.enterAgent`. */
+  enterAgent(invocation: object): void
+  /** What an earlier attempt of the run has recorded. */
+  restored?: RestoredCalls | undefined
+}
+
+/** The tool calls of earlier attempts of a run. */
+export interface RestoredCalls {
+  readonly rows: readonly ToolCallRecord[]
+  /** The author and the branch of a message of the run; `undefined` for one of a nested session. */
+  placeOf(messageId: string): { author: string; branch: string } | undefined
+  /** The response to a call that is part of the history. */
+  answerOf(id: string): { response: unknown } | undefined
+  /** Unknown outcomes that were reported, and what a person has said about them, by the id of the call. */
+  readonly outcomes: ReadonlyMap<string, { asks: boolean; answer?: OutcomeAnswer | undefined }>
+}
+
+/** One call of the run. */
+export interface LedgerEntry {
+  readonly id: string
+  readonly facts: ToolCallFacts
+  readonly author: string
+  readonly branch: string
+  policy: CallPolicy
+  /** It is the only call of its message, so its result can be stored with the answer to that message. */
+  readonly isAlone: boolean
+  /** Code of the user's works on its result before that is stored. */
+  isAwaited: boolean
+  /** In the store. */
+  place?: ToolCallPlace
+  status: ToolCallRecord['status']
+  hasBegun: boolean
+  /** The number that its idempotency key is made of. */
+  ordinal?: number
+  /** Calls with the same key whose outcome is unknown, and whether it is certain that they had no effect. */
+  twins: readonly ToolCallRecord[]
+  twinsFailed: boolean
+  ended?: { status: CallEnd; result: unknown; actions?: Actions }
+  /** The tool is being called. */
+  isExecuting: boolean
+  /** An earlier attempt of the run has recorded it. */
+  restored?: ToolCallRecord
+}
+
+export type Actions = Readonly<Record<string, unknown>> | undefined
+
+/** The branch of calls whose message is not in the session of the run. */
+export const NESTED = '\0'
+
+export function newEntry(
+  facts: Pick<LedgerEntry, 'id' | 'facts' | 'author' | 'branch' | 'policy' | 'isAlone'>,
+): LedgerEntry {
+  return {
+    ...facts,
+    isAwaited: true,
+    status: 'intent',
+    hasBegun: false,
+    isExecuting: false,
+    twins: [],
+    twinsFailed: false,
+  }
+}
+
+/** The row of a call that an earlier attempt had begun, and whose end is not known. */
+export function interruptedCall({ restored, ended }: LedgerEntry): ToolCallRecord | undefined {
+  const isOpen = restored?.status === 'started' || restored?.status === 'unknown'
+  return isOpen && !ended ? restored : undefined
+}
+
+function asAnswer(response: unknown): Record<string, unknown> {
+  return isRecord(response) ? response : { result: response ?? null }
+}
+
+export function attemptsOf(calls: readonly ToolCallRecord[]): number {
+  return calls.reduce((all, { attempt }) => all + attempt, 0)
+}
+
+/** A person's answer about equal calls, unless one of them has been executed after it. */
+export function standingAnswer(twins: readonly ToolCallRecord[]): ToolCallRecord | undefined {
+  const newestFirst = twins.toReversed()
+  const found = newestFirst.findIndex(({ answer }) => answer !== undefined)
+  const executed = newestFirst.findIndex(({ answer, attempt }) => answer === undefined && attempt > 0)
+  return executed >= 0 && executed < found ? undefined : newestFirst[found]
+}
+
+/** A call that an earlier attempt of the run has recorded. */
+export function restoredEntry(
+  row: ToolCallRecord,
+  place: { author: string; branch: string },
+  policy: CallPolicy,
+): LedgerEntry {
+  const { id, callId, tool, effect, digest, args, ordinal, attempt, status, result, actions } = row
+  const facts = { callId, tool, effect, digest, args }
+  const entry = newEntry({ id, facts, ...place, policy, isAlone: false })
+  entry.place = { id, ordinal, attempt }
+  entry.status = status
+  entry.restored = row
+  if (status === 'done' || status === 'failed') entry.ended = { status, result, actions }
+  return entry
+}
+
+/** The message that holds a call. */
+export function messageOfCall({ id, callId }: Pick<ToolCallRecord, 'id' | 'callId'>): string {
+  return id.slice(0, id.lastIndexOf(`/${callId}`))
+}
+
+/** The end of a call whose answer is part of the history. */
+export function answeredEnd(response: unknown): RecordedEnd {
+  return { answer: asAnswer(response), isFailure: false, isLater: false }
+}
+
+/** The end of a call that an earlier attempt of the run has recorded. */
+export function recordedEnd({ restored, ended }: LedgerEntry): RecordedEnd | undefined {
+  if (!restored || !ended) return undefined
+  const { status, result, actions } = ended
+  return {
+    answer: asAnswer(result),
+    isFailure: status === 'failed',
+    isLater: result === undefined,
+    actions,
+  }
+}
+
+/** A change of a call in the store. */
+export function changeOf(entry: LedgerEntry, status: ToolCallRecord['status']): ToolCallChange {
+  const { id, facts, place, ordinal } = entry
+  const isMoved = ordinal !== undefined && place !== undefined && ordinal !== place.ordinal
+  return { id, status, ...(place ? {} : { call: facts }), ...(isMoved ? { ordinal } : {}) }
+}
+
+/** What the model reads when a person has confirmed the effect of a call. */
+export const CONFIRMED = {
+  result: 'A person has confirmed that this call took effect. It was not run again.',
+}
+
+export function outcomeUnknown({ tool, callId }: ToolCallFacts): AgentError {
+  return new AgentError(
+    'tool-outcome-unknown',
+    `It is not known whether a call of tool "${tool}" took effect. Find out, and answer for that call.`,
+    { details: { tool, callId } },
+  )
+}
