@@ -17,6 +17,7 @@ const LONGEST = [
   'test/house/adding-a-provider',
   'test/house/structure',
   'test/run/chaos',
+  'test/run/simulate',
   'test/cli/trust-corpus',
   'test/run/interrupted-runs',
   'test/cli/run',

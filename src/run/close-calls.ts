@@ -194,6 +194,14 @@ export async function settleInterrupted(interrupted: InterruptedRun): Promise<bo
   return true
 }
 
+/** The calls of the messages that the store has of a run. */
+export async function pendingInStore(store: SessionStore, runId: string): Promise<PendingCalls> {
+  const run = await store.runs.findRun(runId)
+  const pending = new PendingCalls()
+  for (const message of run ? await messagesOf(store, run) : []) pending.observe(seenIn(message))
+  return pending
+}
+
 async function messagesOf(store: SessionStore, { key, afterSeq = 0 }: RunSummary): Promise<StoredMessage[]> {
   const all: StoredMessage[] = []
   for await (const page of messagePages(store, key, { afterSeq })) all.push(...page)

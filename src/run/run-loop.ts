@@ -6,7 +6,7 @@ import { type AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
-import { closeCalls, seenIn } from './close-calls.js'
+import { closeCalls, pendingInStore, seenIn } from './close-calls.js'
 import { EventReader, PendingCalls, subAgentNames } from './event-reader.js'
 import { abortMarker, agentNotFound, RunFailures } from './recovery.js'
 import { type ResumedRun, restoreCounts } from './resumed-run.js'
@@ -391,14 +391,14 @@ export class RunLoop {
   async #settle(): Promise<void> {
     this.#ledger?.seal()
     await this.#gate.seal()
-    if (this.#lease.lost.aborted) {
-      this.#isUnsettled ||= this.#ledger?.hasOpenCalls ?? false
-      return
-    }
+    if (this.#lease.lost.aborted) this.#isUnsettled ||= this.#ledger?.hasOpenCalls ?? false
+    if (this.#lease.lost.aborted || this.#isUnsettled) return
     try {
       const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
+      const { store } = this.#host
+      const pending = this.#gate.writes.haveFailed ? await pendingInStore(store, this.runId) : this.#pending
       const closing = this.#ledger?.close(reason) ?? reason
-      this.#output.add(await closeCalls(this.#pending, closing, this.#recorder))
+      this.#output.add(await closeCalls(pending, closing, this.#recorder))
       if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
         this.#marked = true
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)

@@ -294,6 +294,8 @@ export interface AppendGate {
   append(step: RecordedStep): Promise<void>
   /** Whether anything of the run has reached the store. */
   readonly hasAppended: boolean
+  /** Whether a write failed. The store may have it all the same: an acknowledgement can be lost. */
+  readonly writes: { readonly haveFailed: boolean }
   seal(): Promise<void>
 }
 
@@ -321,12 +323,11 @@ export function gateAppends(parts: GateParts): AppendGate {
   const underWay = new Set<Promise<unknown>>()
   let sealed = false
   let { hasAppended } = opened
+  const writes = { haveFailed: false }
   const pass = <T>(write: () => Promise<T>): Promise<T> => {
     if (sealed) return Promise.reject(runHasEnded())
     const writing = write()
-    const ended = () => underWay.delete(writing)
-    underWay.add(writing)
-    writing.then(ended, ended)
+    watch(writing, underWay, writes)
     return writing
   }
   const appendOwn = async (step: RecordedStep): Promise<SavedStep> => {
@@ -380,11 +381,25 @@ export function gateAppends(parts: GateParts): AppendGate {
     get hasAppended() {
       return hasAppended
     },
+    writes,
     async seal() {
       sealed = true
       if (underWay.size > 0) await Promise.allSettled(underWay)
     },
   }
+}
+
+function watch(
+  writing: Promise<unknown>,
+  underWay: Set<Promise<unknown>>,
+  writes: { haveFailed: boolean },
+): void {
+  const failed = () => {
+    writes.haveFailed = true
+    underWay.delete(writing)
+  }
+  underWay.add(writing)
+  writing.then(() => underWay.delete(writing), failed)
 }
 
 function runHasEnded(): AgentError {

@@ -228,8 +228,9 @@ export class ToolLedger implements CallLedger {
     )
     if (!entry) return undefined
     const result = parseJson(answer.output ?? 'null')
-    const status = entry.ended?.status ?? (isToolError(result) ? 'failed' : 'done')
-    return { ...changeOf(entry, status), result }
+    // An answer without an end, such as the failure to record one, says nothing about what an earlier attempt did.
+    const unended = interruptedCall(entry) ? 'unknown' : isToolError(result) ? 'failed' : 'done'
+    return { ...changeOf(entry, entry.ended?.status ?? unended), result }
   }
 
   #entryFor({ id, callId, tool, args, author }: CallBegin, policy: CallPolicy): LedgerEntry {
@@ -324,7 +325,9 @@ export class ToolLedger implements CallLedger {
     const { callId } = entry.facts
     const reported = this.#run.restored?.outcomes.get(callId)
     if (!reported?.asks) this.#report(entry, { asks: true })
-    const given = reported?.answer
+    // The call was executed after that answer: it says nothing about the execution that was cut off.
+    const isUsed = reported?.answer === 'run' && (entry.restored?.attempt ?? 0) > 1
+    const given = isUsed ? undefined : reported?.answer
     const answer = given ?? (await this.#desk.request(callId, signal, this.#host.approvalTimeoutMs))
     if (!given && !this.#isSealed) this.#report(entry, { answer })
     if (this.#isSealed) return { error: CALL_NOT_RUN }

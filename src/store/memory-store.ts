@@ -68,27 +68,29 @@ interface Change {
 }
 
 export class MemoryStore implements SessionStore {
-  readonly #sessions = new Map<string, MemorySession>()
-  readonly #state = new MemoryState()
+  readonly #sessions: Map<string, MemorySession>
+  readonly #state: MemoryState
   readonly #tickets: MemoryTickets
   readonly #leases: LeaseHolder
-  readonly #runs = new MemoryRuns({
-    assertOpen: () => this.#assertOpen(),
-    sessionOf: key => this.#sessions.get(keyText(key)),
-    sessions: () => this.#sessions.values(),
-    isLeased: key => this.#tickets.isValid(key),
-    checkLease: (key, fence) => void this.#writable(key, fence),
-    saveStep: step => this.#saveStep(step),
-  })
-  readonly runs = this.#runs
-  readonly calibration = new MemoryCalibration(() => this.#assertOpen())
-  #lastPk = 0
+  readonly #runs: MemoryRuns
+  readonly runs: MemoryRuns
+  readonly calibration: MemoryCalibration
+  readonly #pk: { last: number }
   #closed = false
 
-  /** `now`: milliseconds of a clock for leases. */
-  constructor({ now = () => performance.now() }: { now?: () => number } = {}) {
-    this.#tickets = new MemoryTickets(now)
+  /**
+   * `now`: milliseconds of a clock for leases. `shares`: another store whose content this one has too. Each has leases of
+   * its own, like two processes on one database.
+   */
+  constructor({ now = () => performance.now(), shares }: { now?: () => number; shares?: MemoryStore } = {}) {
+    this.#sessions = shares ? shares.#sessions : new Map()
+    this.#state = shares ? shares.#state : new MemoryState()
+    this.#tickets = shares ? shares.#tickets : new MemoryTickets(now)
+    this.#pk = shares ? shares.#pk : { last: 0 }
     this.#leases = new LeaseHolder(this.#tickets)
+    this.#runs = shares ? shares.#runs : this.#ownRuns()
+    this.runs = this.#runs
+    this.calibration = shares?.calibration ?? new MemoryCalibration(() => this.#assertOpen())
   }
 
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
@@ -354,6 +356,17 @@ export class MemoryStore implements SessionStore {
     if (outer && !this.#sessions.has(keyText(outer))) throw sessionNotFound(outer)
   }
 
+  #ownRuns(): MemoryRuns {
+    return new MemoryRuns({
+      assertOpen: () => this.#assertOpen(),
+      sessionOf: key => this.#sessions.get(keyText(key)),
+      sessions: () => this.#sessions.values(),
+      isLeased: key => this.#tickets.isValid(key),
+      checkLease: (key, fence) => void this.#writable(key, fence),
+      saveStep: step => this.#saveStep(step),
+    })
+  }
+
   #assertOpen(): void {
     if (this.#closed) throw storeClosed()
   }
@@ -363,7 +376,7 @@ export class MemoryStore implements SessionStore {
     const { appName, userId, sessionId } = key
     const session: MemorySession = {
       key: { appName, userId, sessionId },
-      pk: ++this.#lastPk,
+      pk: ++this.#pk.last,
       state: new Map(),
       messages: [],
       seqById: new Map(),

@@ -3,11 +3,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
-import type { RunOpening } from '../../src/session/run-store.js'
+import type { RunOpening, RunStep } from '../../src/session/run-store.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
-import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
 import { defineTool } from '../../src/tool.js'
+import { crashable } from '../support/crashable-store.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
 const PAY = { name: 'pay', args: { amount: 5 } }
@@ -82,6 +83,7 @@ async function payDuringOutage(failures: number) {
   const provider = new ScriptedProvider(steps, { id: 'play' })
   const runtime = await createRuntime({
     store,
+    runs: { resume: false },
     providers: { play: provider },
     agent: { name: 'root', model: 'play/m', tools: [pay, read] },
   })
@@ -160,6 +162,7 @@ test('the lease is lost while a tool runs: the call is unknown, and a repeated o
   })
   const steps = [{ toolCalls: [PAY] }, { toolCalls: [PAY] }, { text: 'Done.' }]
   const runtime = await createRuntime({
+    runs: { resume: false },
     store,
     providers: { play: new ScriptedProvider(steps, { id: 'play' }) },
     agent: { name: 'root', model: 'play/m', tools: [pay] },
@@ -171,5 +174,103 @@ test('the lease is lost while a tool runs: the call is unknown, and a repeated o
   await runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
   expect(paid).toBe(1)
   const [row] = (await store.runs.readCalls?.(events[0]?.runId ?? '')) ?? []
+  expect(row?.status).toBe('unknown')
+})
+
+test.each([
+  ['the calls', 1],
+  ['their results', 2],
+])(
+  'the message of %s is stored and its acknowledgement is lost: every call has one answer',
+  async (_name, nth) => {
+    const opened = await openStore('memory:')
+    onTestFinished(() => opened.close())
+    let messages = 0
+    const runs = new Proxy(opened.runs, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name)
+        if (typeof value !== 'function') return value
+        return async (...args: unknown[]) => {
+          const saved: unknown = await value.apply(target, args)
+          const isMessage = name === 'saveStep' && (args[0] as RunStep).message !== undefined
+          if (isMessage) messages += 1
+          if (isMessage && messages === nth) throw new AgentError('store-unavailable', 'no answer')
+          return saved
+        }
+      },
+    })
+    const store = new Proxy(opened, {
+      get: (target, name) => {
+        const value: unknown = name === 'runs' ? runs : Reflect.get(target, name)
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      parameters: { type: 'object' },
+      execute: () => ({ paid: 1 }),
+    })
+    const provider = new ScriptedProvider([{ toolCalls: [{ id: 'c1', ...PAY }] }, { text: 'Done.' }], {
+      id: 'play',
+    })
+    const runtime = await createRuntime({
+      store,
+      providers: { play: provider },
+      agent: { name: 'root', model: 'play/m', tools: [pay] },
+    })
+    onTestFinished(() => runtime.close())
+    await runtime.runAndCollect({ sessionId: 's', text: 'Pay.' }).catch(() => {})
+    const stored = (await opened.readMessages(KEY)).flatMap(({ toolCalls = [] }) => toolCalls)
+    expect(stored.map(({ id, kind }) => `${id} ${kind === 'response' ? 'answer' : 'call'}`)).toEqual([
+      'c1 call',
+      'c1 answer',
+    ])
+  },
+)
+
+test('a resumed run cannot store that an outcome is unknown: a repeated call is not executed', async () => {
+  const opened = await openStore('memory:')
+  onTestFinished(() => opened.close())
+  let paid = 0
+  let begun = () => {}
+  const isPaid = new Promise<void>(resolve => {
+    begun = resolve
+  })
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    parameters: { type: 'object' },
+    execute: () => {
+      paid += 1
+      begun()
+      return new Promise(() => {})
+    },
+  })
+  const start = (store: SessionStore, steps: readonly ScriptStep[]) =>
+    createRuntime({
+      store,
+      providers: { play: new ScriptedProvider(steps, { id: 'play' }) },
+      agent: { name: 'root', model: 'play/m', tools: [pay] },
+    })
+  const first = crashable(opened)
+  const killed = await start(first.store, [{ toolCalls: [{ id: 'c1', ...PAY }] }])
+  const { runId } = await killed.start({ sessionId: 's', text: 'Pay.' })
+  await isPaid
+  await first.crash()
+  const { store, failNext, failed } = failing(opened)
+  const runtime = await start(store, [
+    { text: 'Failed.' },
+    { toolCalls: [{ id: 'c2', ...PAY }] },
+    { text: 'Done.' },
+  ])
+  onTestFinished(() => runtime.close())
+  failNext(1)
+  await runtime.ready()
+  for await (const _event of runtime.follow(runId));
+  expect(failed()).toBe(1)
+  await runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  expect(paid).toBe(1)
+  const [row] = (await store.runs.readCalls?.(runId)) ?? []
   expect(row?.status).toBe('unknown')
 })

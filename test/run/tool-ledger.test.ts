@@ -64,6 +64,8 @@ async function start({ steps, tools = [], crashes, ...options }: StartOptions) {
   const provider = new ScriptedProvider(steps, { id: 'play' })
   const runtime = await createRuntime({
     store: 'memory:',
+    // What a later run finds when the run of a process that is gone was ended.
+    runs: { resume: false },
     providers: { play: provider },
     ...(options.rootAgent ? {} : { agent: { name: 'root', model: 'play/m', tools } }),
     ...options,

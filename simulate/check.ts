@@ -1,0 +1,56 @@
+/** What a simulation checks besides the checks of `chaos/check.ts`. */
+import type { Evidence, FinalRun, Problem } from '../chaos/check.js'
+import type { StoredMessage } from '../src/session/message.js'
+import type { Plan } from './plan.js'
+
+/** Every call in a history has one answer, after it and before the next message of a user. */
+export function checkCalls({ messages }: Evidence): Problem[] {
+  return [...messages].flatMap(([sessionId, found]) =>
+    unpaired(found).map(detail => ({ kind: 'illegal' as const, detail, sessionId })),
+  )
+}
+
+function unpaired(messages: readonly StoredMessage[]): string[] {
+  const open = new Map<string, number>()
+  const wrong: string[] = []
+  for (const { seq, role, toolCalls = [] } of messages) {
+    for (const { id, kind } of toolCalls) {
+      if (kind !== 'response') open.set(id, seq)
+      else if (!open.delete(id)) wrong.push(`message ${seq} answers the call ${id}, which is not open`)
+    }
+    if (role !== 'user' || toolCalls.length > 0) continue
+    for (const [id, at] of open)
+      wrong.push(`the call ${id} of message ${at} has no answer before message ${seq}`)
+    open.clear()
+  }
+  for (const [id, at] of open) wrong.push(`the call ${id} of message ${at} has no answer`)
+  return wrong
+}
+
+/** The last messages are answered; with `resume`, so is every message, unless a fault that no run survives hit it. */
+export function checkEnds({ runs }: Evidence, plan: Plan, resume: boolean): Problem[] {
+  const planned = new Set(plan.messages.map(({ runId }) => runId))
+  return runs.flatMap(run => {
+    const isLast = !planned.has(run.sent.runId)
+    if (run.finishReason === 'stop' || !run.isFinished || failsByPolicy(run)) return []
+    if (!isLast && !(resume && mustEndWell(run, plan))) return []
+    const { sessionId, runId, mark } = run.sent
+    const errors = run.events.flatMap(event => (event.type === 'error' ? event.error.message : []))
+    const detail = `the run of ${mark} ended with ${run.finishReason}: ${errors.join(', ')}`
+    return [{ kind: 'false' as const, detail, sessionId, runId }]
+  })
+}
+
+/** A tool is declared so that a run ends when the outcome of an earlier call is unknown. */
+function failsByPolicy({ events }: FinalRun): boolean {
+  return events.some(event => event.type === 'error' && event.error.code === 'tool-outcome-unknown')
+}
+
+/** A model that fails and a store that is down may end a run, and so may a stop. */
+function mustEndWell({ sent }: FinalRun, { faults }: Plan): boolean {
+  const isFailed = faults.some(({ action }) => action === 'fail' || action === 'outage')
+  return !sent.isStopRequested && !isFailed && faults.length < MAX_ATTEMPTS
+}
+
+/** As `runs.maxAttempts` is by default. */
+const MAX_ATTEMPTS = 3
