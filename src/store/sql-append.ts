@@ -22,6 +22,8 @@ import { leaseLost, sessionBusy, sessionNotFound } from './store-errors.js'
 
 export interface Append {
   key: SessionKey
+  /** The session, when the transaction has locked it already. */
+  locked?: Row | undefined
   row: MessageRow
   changes: readonly StateChange[]
   fence: number | undefined
@@ -49,18 +51,15 @@ export function appendSql(dialect: Dialect): AppendSql {
 
   const lockTask = (key: SessionKey, fence: number | undefined) => lockSession(texts, key, fence)
 
-  function* appendTask({ key, row, changes, fence }: Append): Task<number> {
-    const session = yield* lockTask(key, fence)
+  function* appendTask({ key, row, changes, fence, locked }: Append): Task<number> {
+    const session = locked ?? (yield* lockTask(key, fence))
     const pk = numberIn(session, 'pk')
-    const [same] = row.eventId === null ? [] : yield sql(texts.findEvent, pk, row.eventId)
-    const seq = same === undefined ? numberIn(session, 'message_count') + 1 : numberIn(same, 'seq')
-    if (same === undefined) {
-      yield sql(texts.insert, pk, seq, ...row.values)
+    const next = numberIn(session, 'message_count') + 1
+    const isNew = (yield sql(texts.insert, pk, next, ...row.values)).length > 0
+    const seq = isNew ? next : yield* replaceTask(texts, pk, row)
+    if (isNew) {
       const turnSeq = (row.flags & STARTS_TURN) !== 0 ? seq : numberIn(session, 'turn_seq')
       yield sql(texts.count, seq, row.tokens, turnSeq, pk)
-    } else {
-      yield sql(texts.replace, ...row.values, pk, seq)
-      yield sql(texts.recount, row.tokens - numberIn(same, 'tokens'), pk, pk)
     }
     yield* applyState(key, pk, changes)
     return seq
@@ -110,12 +109,27 @@ export function appendSql(dialect: Dialect): AppendSql {
   return { appendTask, appendAllTask, appendStatement, lockTask, updateStateTask }
 }
 
+/** Replaces the message that has the id of the row. */
+function* replaceTask(texts: AppendTexts, pk: number, row: MessageRow): Task<number> {
+  const [same] = yield sql(texts.findEvent, pk, row.eventId)
+  const seq = numberIn(same, 'seq')
+  yield sql(texts.replace, ...row.values, pk, seq)
+  yield sql(texts.recount, row.tokens - numberIn(same, 'tokens'), pk, pk)
+  return seq
+}
+
 /**
  * With a fence the ticket is locked before the session, as in deleting a session. Without one the session comes
  * first: a lease that is taken meanwhile is then either visible, or granted after this write.
  */
 function* lockSession(texts: AppendTexts, key: SessionKey, fence: number | undefined): Task<Row> {
   const names = [key.appName, key.userId, key.sessionId]
+  if (fence !== undefined && texts.lockUnder !== undefined) {
+    const [session] = yield sql(texts.lockUnder, fence, ...names)
+    if (session === undefined) throw sessionNotFound(key)
+    if (session.ticket === null) throw leaseLost(key, fence)
+    return session
+  }
   const own = fence === undefined ? [] : yield sql(texts.ownTicket, fence, ...names)
   const [session] = yield sql(texts.lockSession, ...names)
   if (session === undefined) throw sessionNotFound(key)
@@ -169,9 +183,18 @@ function appendTexts(dialect: Dialect) {
     // Also after it has expired: the next holder deletes the ticket before it begins.
     ownTicket: `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${forKeyShare}`,
     lockSession: `SELECT pk, message_count, turn_seq, call_count FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,
+    // Both in one statement, where a transaction is alone and the order of locks does not matter.
+    lockUnder:
+      dialect.name === 'sqlite'
+        ? `SELECT pk, message_count, turn_seq, call_count, (SELECT id FROM lango_leases l WHERE l.id = ?
+            AND l.app_name = s.app_name AND l.user_id = s.user_id AND l.session_id = s.session_id) AS ticket
+          FROM lango_sessions s WHERE ${SESSION_KEY}`
+        : undefined,
     findEvent: 'SELECT seq, tokens FROM lango_messages WHERE session_pk = ? AND event_id = ?',
     findEvents: `SELECT seq FROM lango_messages WHERE session_pk = ? AND event_id IN (SELECT value FROM ${eachValue}) LIMIT 1`,
-    insert: `INSERT INTO lango_messages (session_pk, seq, ${COLUMNS}) VALUES (?, ?, ${PLACES})`,
+    // No row when the session has a message with this id.
+    insert: `INSERT INTO lango_messages (session_pk, seq, ${COLUMNS}) VALUES (?, ?, ${PLACES})
+      ON CONFLICT (session_pk, event_id) WHERE event_id IS NOT NULL DO NOTHING RETURNING seq`,
     count: `UPDATE lango_sessions SET message_count = ?, token_total = token_total + ?, turn_seq = ?,
       ${touch} WHERE pk = ?`,
     replace: `UPDATE lango_messages SET ${MESSAGE_COLUMNS.map(column => `${column} = ?`).join(', ')}

@@ -11,7 +11,6 @@ import type {
   RunRequest,
   RunStep,
   SavedStep,
-  ToolCallPlace,
 } from '../session/run-store.js'
 import type { Observation } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
@@ -150,18 +149,16 @@ function* saveTask(parts: StepParts, step: RunStep, rows: StepRows): Task<SavedS
   const { key, runId, fence, calibration = [] } = step
   const { row, changes, events, requests } = rows
   let seq: number | undefined
-  if (row !== undefined) seq = yield* parts.append.appendTask({ key, row, changes, fence })
+  // With calls and a message the session is locked once, for both.
+  const locked = rows.calls.length > 0 ? yield* parts.append.lockTask(key, fence) : undefined
+  if (row !== undefined) seq = yield* parts.append.appendTask({ key, row, changes, fence, locked })
   else if (changes.length > 0) yield* parts.append.updateStateTask(key, changes, fence)
-  const calls = step.calls ? yield* callsTask(parts, step, rows) : undefined
+  const calls = locked ? yield* changeCallsTask(parts.dialect, locked, rows.calls) : step.calls && []
   if (events.length > 0) yield* parts.storeEvents(key, runId, events)
   for (const request of requests) yield* saveRequestTask(parts.dialect, runId, request.step, request.json)
   for (const observation of byModel(calibration)) yield observationStatement(observation)
   if (step.release) yield parts.giveBack(key, fence)
   return defined({ seq, calls })
-}
-
-function* callsTask({ append, dialect }: StepParts, step: RunStep, rows: StepRows): Task<ToolCallPlace[]> {
-  return yield* changeCallsTask(dialect, yield* append.lockTask(step.key, step.fence), rows.calls)
 }
 
 /** Takes a ticket and opens the run in two statements, for PostgreSQL. The second sees every ticket, because the first waited for its turn. */

@@ -90,6 +90,8 @@ export class SqlTickets implements TicketStore {
   }
 
   *#succeedTask(names: readonly string[], ticket: number): Task<boolean> {
+    const [found] = yield sql(this.#texts.line, ticket, ticket, ticket, ...names)
+    if (numberIn(found, 'before') === 0) return isLowest(found)
     yield sql(this.#texts.limit, ...names, ticket)
     yield sql(this.#texts.deleteExpired, ...names, ticket)
     const [line] = yield sql(this.#texts.line, ticket, ticket, ticket, ...names)
