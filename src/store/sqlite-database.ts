@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module'
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite'
 import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
@@ -7,6 +6,7 @@ import type { SqliteTools } from './backup.js'
 import type { Dialect, Row, SqlDatabase, Statement, Task } from './sql-database.js'
 import {
   BUSY_TIMEOUT_MS,
+  checkpointInThread,
   errcodeOf,
   FileGuard,
   isBusy,
@@ -316,28 +316,6 @@ export async function whileBusy<T>(work: () => T): Promise<T> {
 function pauseMs(attempt: number): number {
   return 1 + Math.random() * Math.min(25, 2 * attempt)
 }
-
-/** Resolves with whether the whole log was copied. */
-async function checkpointInThread(file: string): Promise<boolean> {
-  const { Worker } = await import('node:worker_threads')
-  const driver = createRequire(import.meta.url).resolve('@photostructure/sqlite')
-  const worker = new Worker(CHECKPOINT_THREAD, { eval: true, workerData: { driver, file } })
-  // A checkpoint must not keep an otherwise idle process running.
-  worker.unref()
-  return new Promise((fulfil, reject) => {
-    worker.on('message', (isWhole: boolean) => fulfil(isWhole))
-    worker.on('error', reject)
-    worker.on('exit', () => fulfil(false))
-  })
-}
-
-const CHECKPOINT_THREAD = `
-  const { parentPort, workerData } = require('node:worker_threads')
-  const { DatabaseSync } = require(workerData.driver)
-  const connection = new DatabaseSync(workerData.file, { timeout: 0 })
-  const { log, checkpointed } = connection.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
-  connection.close()
-  parentPort.postMessage(log === checkpointed)`
 
 function journalOf(connection: DatabaseSyncInstance): string {
   return (connection.prepare('PRAGMA journal_mode').get() as { journal_mode: string }).journal_mode
