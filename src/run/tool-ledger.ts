@@ -93,6 +93,8 @@ interface Entry {
   hasBegun: boolean
   /** The number that its idempotency key is made of. */
   ordinal?: number
+  /** Its idempotency key, once it is needed: hashing is not repeated. */
+  key?: { number: number | string; text: string }
   /** Calls with the same key whose outcome is unknown, and whether it is certain that they had no effect. */
   twins: readonly ToolCallRecord[]
   twinsFailed: boolean
@@ -453,8 +455,11 @@ export class ToolLedger implements CallLedger {
     return name
   }
 
-  #keyOf({ facts: { tool, args }, id, place, ordinal }: Entry): string {
-    return callKey(this.#run.key, { tool, args }, ordinal ?? place?.ordinal ?? id)
+  #keyOf(entry: Entry): string {
+    const { facts, id, place, ordinal } = entry
+    const number = ordinal ?? place?.ordinal ?? id
+    if (entry.key?.number !== number) entry.key = { number, text: callKey(this.#run.key, facts, number) }
+    return entry.key.text
   }
 
   #change(entry: Entry, status: ToolCallRecord['status']): ToolCallChange {

@@ -3,7 +3,7 @@ import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { BackupOptions, BackupReceipt } from '../session/session-store.js'
 import type { SqliteTools } from './backup.js'
-import type { Dialect, Row, SqlDatabase, Statement, Task } from './sql-database.js'
+import type { Dialect, Row, SqlDatabase, SqlValue, Statement, Task } from './sql-database.js'
 import {
   BUSY_TIMEOUT_MS,
   checkpointInThread,
@@ -39,6 +39,7 @@ export class SqliteDatabase implements SqlDatabase {
   /** Where commits do not wait for the disk, looking at the files after each would take a quarter of the time. */
   readonly #checkNow: boolean
   readonly #prepared = new Map<string, StatementSyncInstance>()
+  readonly #readers = new Map<string, Reader>()
   #queue: Pending[] = []
   #isScheduled = false
   #attempts = 0
@@ -131,6 +132,7 @@ export class SqliteDatabase implements SqlDatabase {
     }
     for (const { reject } of this.#queue.splice(0)) reject(storeClosed())
     this.#prepared.clear()
+    this.#readers.clear()
     if (!this.#connection.isOpen) return
     try {
       this.#guard?.check()
@@ -252,7 +254,19 @@ export class SqliteDatabase implements SqlDatabase {
 
   #all({ text, parameters }: Statement): Row[] {
     this.work.statements++
-    return this.#prepare(text).all(...parameters) as Row[]
+    const reader = this.#readers.get(text) ?? this.#prepareReader(text)
+    const rows = reader.statement.all(...parameters) as unknown as SqlValue[][]
+    return rows.map(values => toRow(reader.columns, values))
+  }
+
+  /** The driver returns lists: it needs less than half the time for them, and the objects are made here. */
+  #prepareReader(text: string): Reader {
+    if (!this.#connection.isOpen) throw storeClosed()
+    const statement = this.#connection.prepare(text)
+    statement.setReturnArrays(true)
+    const reader = { statement, columns: statement.columns().map(({ name }) => name) }
+    this.#readers.set(text, reader)
+    return reader
   }
 
   #rollback(): void {
@@ -285,6 +299,18 @@ export class SqliteDatabase implements SqlDatabase {
     }
     checkpointInThread(this.#file).then(done, () => done(true))
   }
+}
+
+/** A statement that returns rows as lists, and the names of its columns. */
+interface Reader {
+  readonly statement: StatementSyncInstance
+  readonly columns: readonly string[]
+}
+
+function toRow(columns: readonly string[], values: readonly SqlValue[]): Row {
+  const row: Record<string, SqlValue> = {}
+  for (let at = 0; at < columns.length; at++) row[columns[at] as string] = values[at] as SqlValue
+  return row
 }
 
 const CLOSE_TIMEOUT_MS = 2000
