@@ -25,7 +25,9 @@ import { measureServer } from './support/load-server.js'
 import { oneToolAgent, QUESTION } from './support/one-tool-agent.js'
 import { Report } from './support/report.js'
 
-const CPU_RUNS = 200
+const CPU_RUNS = 500
+/** Runs of each side before its processor time is measured: a side with more code is compiled later. */
+const CPU_WARM_UP = Number(process.env.LANGO_BENCH_WARM_UP ?? 3000)
 const CROWD = Number(process.env.LANGO_BENCH_CROWD ?? 3000)
 const IMPORTED = Number(process.env.LANGO_BENCH_IMPORTED ?? 100_000)
 
@@ -139,6 +141,11 @@ async function measureCpu(report: Report): Promise<void> {
   const sessionService = new InMemorySessionService()
   const ours = () => answer(runtime, randomUUID())
   const peer = () => bareTurn(agent, sessionService)
+  report.progress(`  ${CPU_WARM_UP} runs of each side that are not measured`)
+  for (let index = 0; index < CPU_WARM_UP; index++) {
+    await ours()
+    await peer()
+  }
   const times = await interleaved(
     () => cpuOf(ours),
     () => cpuOf(peer),

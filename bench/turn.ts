@@ -30,7 +30,9 @@ const QUESTION = 'Where is the key that I put away last week?'
 const SIDES = ['ours', 'run', 'peer'] as const
 const LENGTHS = [0, 20, 100, 400]
 const SAMPLES = Number(process.env.LANGO_BENCH_SAMPLES ?? 40)
-/** Enough that neither side is measured while it is still being compiled. */
+/** Turns of each side before anything is measured: a side with more code is compiled later. */
+const COMPILED_AFTER = Number(process.env.LANGO_BENCH_WARM_UP ?? 1000)
+/** Turns of each side before a length of history is measured. */
 const WARM_UP = 30
 
 /** Calls the tool when it is asked, answers when it has the result. */
@@ -66,32 +68,58 @@ const report = new Report('turn')
 const pattern = await eventsOfTurn()
 const folder = await mkdtemp(join(tmpdir(), 'lango-bench-'))
 try {
+  await warmUp()
   for (const length of LENGTHS) await measure(length)
 } finally {
   await rm(folder, { recursive: true, force: true })
 }
 report.finish()
 
-async function measure(length: number): Promise<void> {
-  report.progress(`a turn after ${length} events …`)
-  const store = await openStore(`sqlite:${folder}/ours-${length}.db`)
+/** Every side in turns, on stores of its own. */
+async function warmUp(): Promise<void> {
+  report.progress(`${COMPILED_AFTER} turns of each side that are not measured …`)
+  const { sidesFor, close } = await openSides('warm')
+  for (let sample = 0; sample < COMPILED_AFTER; sample += 1) {
+    const sides = await sidesFor(`s${sample}`, 0)
+    for (const side of SIDES) await sides[side]()
+  }
+  await close()
+}
+
+/** The sides on files of that name. */
+async function openSides(name: string) {
+  const store = await openStore(`sqlite:${folder}/ours-${name}.db`)
   const ours = new SessionServiceAdapter(store, { rootAgentName: 'agent' })
   const memory = new InMemorySessionService()
-  const raw = openRaw(`${folder}/raw-${length}.db`)
-  const runStore = await openStore(`sqlite:${folder}/runs-${length}.db`)
+  const raw = openRaw(`${folder}/raw-${name}.db`)
+  const runStore = await openStore(`sqlite:${folder}/runs-${name}.db`)
   const runSessions = new SessionServiceAdapter(runStore, { rootAgentName: 'agent' })
   const runtime = await createRuntime({ store: runStore, rootAgent: agent, app: 'bench' })
+  return {
+    /** A turn of each side in a new session with that many events. */
+    async sidesFor(sessionId: string, length: number) {
+      for (const sessions of [ours, memory, runSessions]) await fill(sessions, sessionId, length)
+      return {
+        ours: () => turn(ours, sessionId),
+        run: () => runtime.runAndCollect({ userId: 'u', sessionId, text: QUESTION }),
+        peer: async () => raw.insert(sessionId, await turn(memory, sessionId)),
+      }
+    },
+    async close() {
+      raw.close()
+      await runtime.close()
+      await runStore.close()
+      await store.close()
+    },
+  }
+}
+
+async function measure(length: number): Promise<void> {
+  report.progress(`a turn after ${length} events …`)
+  const { sidesFor, close } = await openSides(String(length))
   const times: { ours: number[]; run: number[]; peer: number[] } = { ours: [], run: [], peer: [] }
   for (let sample = 0; sample < SAMPLES + WARM_UP; sample += 1) {
-    const sessionId = `s${sample}`
-    await fill(ours, sessionId, length)
-    await fill(memory, sessionId, length)
-    await fill(runSessions, sessionId, length)
-    const sides = {
-      ours: () => turn(ours, sessionId),
-      run: () => runtime.runAndCollect({ userId: 'u', sessionId, text: QUESTION }),
-      peer: async () => raw.insert(sessionId, await turn(memory, sessionId)),
-    }
+    const sides = await sidesFor(`s${sample}`, length)
     // A later side finds warmer caches, so they take turns.
     const order = [...SIDES.slice(sample % 3), ...SIDES.slice(0, sample % 3)]
     const taken = { ours: 0, run: 0, peer: 0 }
@@ -102,10 +130,7 @@ async function measure(length: number): Promise<void> {
   const peer = median(times.peer)
   report.atMost(`a turn after ${length} events`, 'ms', median(times.ours), peer, 1.5)
   report.atMost(`a run with its ledger after ${length} events`, 'ms', median(times.run), peer, 1.5)
-  raw.close()
-  await runtime.close()
-  await runStore.close()
-  await store.close()
+  await close()
 }
 
 async function turn(sessionService: BaseSessionService, sessionId: string): Promise<Event[]> {

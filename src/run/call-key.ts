@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { isRecord } from '../base/is-record.js'
 import { stableJson } from '../base/stable-json.js'
 import type { SessionKey } from '../session/message.js'
@@ -21,5 +21,5 @@ export function callKey(
 }
 
 function hashOf(value: unknown): string {
-  return createHash('sha256').update(stableJson(value)).digest('hex').slice(0, 32)
+  return hash('sha256', stableJson(value), 'hex').slice(0, 32)
 }

@@ -51,6 +51,8 @@ export interface LedgerEntry {
   hasBegun: boolean
   /** The number that its idempotency key is made of. */
   ordinal?: number
+  /** Its idempotency key, once it is needed: hashing is not repeated. */
+  key?: { number: number | string; text: string }
   /** Calls with the same key whose outcome is unknown, and whether it is certain that they had no effect. */
   twins: readonly ToolCallRecord[]
   twinsFailed: boolean

@@ -395,8 +395,8 @@ export class RunLoop {
     if (this.#lease.lost.aborted || this.#isUnsettled) return
     try {
       const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
-      const { store } = this.#host
-      const pending = this.#gate.writes.haveFailed ? await pendingInStore(store, this.runId) : this.#pending
+      const isUncertain = this.#gate.writes.haveFailed
+      const pending = isUncertain ? await pendingInStore(this.#host.store, this.runId) : this.#pending
       const closing = this.#ledger?.close(reason) ?? reason
       this.#output.add(await closeCalls(pending, closing, this.#recorder))
       if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {

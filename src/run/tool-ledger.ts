@@ -395,8 +395,11 @@ export class ToolLedger implements CallLedger {
     return name
   }
 
-  #keyOf({ facts: { tool, args }, id, place, ordinal }: LedgerEntry): string {
-    return callKey(this.#run.key, { tool, args }, ordinal ?? place?.ordinal ?? id)
+  #keyOf(entry: LedgerEntry): string {
+    const { facts, id, place, ordinal } = entry
+    const number = ordinal ?? place?.ordinal ?? id
+    if (entry.key?.number !== number) entry.key = { number, text: callKey(this.#run.key, facts, number) }
+    return entry.key.text
   }
 
   async #write(changes: readonly ToolCallChange[]): Promise<void> {

@@ -68,7 +68,7 @@ class History<T> {
   readonly #options: FitOptions
   readonly #lens: BudgetLens<T>
   readonly #tokens: number[]
-  readonly #groups: CallGroups
+  #found: CallGroups | undefined
   readonly #turnStart: number
 
   constructor(items: readonly T[], options: FitOptions, lens: BudgetLens<T>) {
@@ -76,8 +76,13 @@ class History<T> {
     this.#options = options
     this.#lens = lens
     this.#tokens = this.#items.map(item => lens.tokens(item))
-    this.#groups = groupCalls(items, lens)
     this.#turnStart = this.#items.findLastIndex(item => lens.startsTurn(item))
+  }
+
+  /** Of the items as they were given. Needed only when something is left out. */
+  get #groups(): CallGroups {
+    this.#found ??= groupCalls(this.#items, this.#lens)
+    return this.#found
   }
 
   fitsWhole(): boolean {

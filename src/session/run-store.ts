@@ -280,8 +280,8 @@ export interface RunStore {
    */
   appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void>
   /**
-   * Stores one step of a run in one transaction, under its fence. `session-not-found`, `lease-lost`,
-   * `run-interrupted`. Like `openRun`, a store of one's own may leave it out.
+   * Stores one step of a run in one transaction, under its fence. A step that is sent again, with events of the same
+   * numbers, changes nothing. `session-not-found`, `lease-lost`, `run-interrupted`. Like `openRun`, a store of one's own may leave it out.
    */
   saveStep?(step: RunStep): Promise<SavedStep>
   /**
@@ -319,7 +319,7 @@ export interface RunStore {
   takeSignals(runId: string): Promise<RunSignal[]>
   /**
    * Deletes run events, requests and signals stored before that time (ms), and the results of tool calls of runs that have
-   * nothing else left. Messages, queued runs and rows of the ledger are never pruned.
+   * nothing else left. Messages, queued runs, rows of the ledger and what belongs to a paused run are never pruned.
    */
   prune(options: { before: number }): Promise<{ events: number; requests: number; signals: number }>
 }

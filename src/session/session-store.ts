@@ -134,7 +134,10 @@ export interface EraseReceipt extends EraseCounts {
 
 export interface ExpireOptions {
   appName: string
-  /** Deletes sessions of the app that were not changed for this long and have no active run. */
+  /**
+   * Deletes sessions of the app that were not changed for this long and have no active or queued run. A run that waits for
+   * a person does not keep its session.
+   */
   sessionsMs?: number
   /** Deletes run events, requests and signals, of all apps, that are older than this. */
   runsMs?: number

@@ -32,6 +32,8 @@ function identify(): LeaseProcess {
 function placeOf(): string | undefined {
   if (!isLinux()) return '- -'
   try {
+    // A /proc of another PID namespace has other processes under these numbers.
+    if (readlinkSync('/proc/self') !== String(process.pid)) return undefined
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     return `${boot} ${encodeURIComponent(readlinkSync('/proc/self/ns/pid'))}`
   } catch {

@@ -70,19 +70,17 @@ export function rowToMessage(row: Row): StoredMessage {
   const toolCalls = parse<ToolCall[]>(row, 'tool_calls')
   const content = row.content === null ? joinOutputs(toolCalls ?? []) : restoreText(textIn(row, 'content'))
   const extra = parse<Record<string, unknown>>(row, 'extra')
-  return {
-    role: restoreText(textIn(row, 'role')),
-    ...(row.author === null ? {} : { author: restoreText(textIn(row, 'author')) }),
-    content: content ?? '',
-    ...(toolCalls === undefined ? {} : { toolCalls }),
-    timestamp: numberIn(row, 'timestamp'),
-    ...(id === null || id === undefined ? {} : { id: restoreText(String(id)) }),
-    ...(row.invocation_id === null ? {} : { invocationId: restoreText(textIn(row, 'invocation_id')) }),
-    ...(row.branch === null ? {} : { branch: restoreText(textIn(row, 'branch')) }),
-    ...(extra === undefined ? {} : { extra }),
-    seq: numberIn(row, 'seq'),
-    tokens: numberIn(row, 'tokens'),
-  }
+  // Field by field: spreading optional fields takes several times as long, and this runs for every restored message.
+  const message: Partial<StoredMessage> = { role: restoreText(textIn(row, 'role')) }
+  if (row.author !== null) message.author = restoreText(textIn(row, 'author'))
+  message.content = content ?? ''
+  if (toolCalls !== undefined) message.toolCalls = toolCalls
+  message.timestamp = numberIn(row, 'timestamp')
+  if (id !== null && id !== undefined) message.id = restoreText(String(id))
+  if (row.invocation_id !== null) message.invocationId = restoreText(textIn(row, 'invocation_id'))
+  if (row.branch !== null) message.branch = restoreText(textIn(row, 'branch'))
+  if (extra !== undefined) message.extra = extra
+  return Object.assign(message as Message, { seq: numberIn(row, 'seq'), tokens: numberIn(row, 'tokens') })
 }
 
 /** An id as the index holds it. */

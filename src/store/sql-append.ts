@@ -24,6 +24,8 @@ export interface Append {
   key: SessionKey
   /** The session of the lease, when the message goes to one that is nested in it. */
   leaseOf?: SessionKey | undefined
+  /** The session, when the transaction has locked it already. */
+  locked?: Row | undefined
   row: MessageRow
   changes: readonly StateChange[]
   fence: number | undefined
@@ -55,18 +57,15 @@ export function appendSql(dialect: Dialect): AppendSql {
   const lockTask = (key: SessionKey, fence: number | undefined, leaseOf = key) =>
     lockSession(texts, key, fence, leaseOf)
 
-  function* appendTask({ key, row, changes, fence, leaseOf }: Append): Task<number> {
-    const session = yield* lockTask(key, fence, leaseOf)
+  function* appendTask({ key, row, changes, fence, leaseOf, locked }: Append): Task<number> {
+    const session = locked ?? (yield* lockTask(key, fence, leaseOf))
     const pk = numberIn(session, 'pk')
-    const [same] = row.eventId === null ? [] : yield sql(texts.findEvent, pk, row.eventId)
-    const seq = same === undefined ? numberIn(session, 'message_count') + 1 : numberIn(same, 'seq')
-    if (same === undefined) {
-      yield sql(texts.insert, pk, seq, ...row.values)
+    const next = numberIn(session, 'message_count') + 1
+    const isNew = (yield sql(texts.insert, pk, next, ...row.values)).length > 0
+    const seq = isNew ? next : yield* replaceTask(texts, pk, row)
+    if (isNew) {
       const turnSeq = (row.flags & STARTS_TURN) !== 0 ? seq : numberIn(session, 'turn_seq')
       yield sql(texts.count, seq, row.tokens, turnSeq, pk)
-    } else {
-      yield sql(texts.replace, ...row.values, pk, seq)
-      yield sql(texts.recount, row.tokens - numberIn(same, 'tokens'), pk, pk)
     }
     yield* applyState(key, pk, changes)
     return seq
@@ -112,6 +111,15 @@ export function appendSql(dialect: Dialect): AppendSql {
   return { appendTask, appendAllTask, appendStatement, lockTask, updateStateTask }
 }
 
+/** Replaces the message that has the id of the row. */
+function* replaceTask(texts: AppendTexts, pk: number, row: MessageRow): Task<number> {
+  const [same] = yield sql(texts.findEvent, pk, row.eventId)
+  const seq = numberIn(same, 'seq')
+  yield sql(texts.replace, ...row.values, pk, seq)
+  yield sql(texts.recount, row.tokens - numberIn(same, 'tokens'), pk, pk)
+  return seq
+}
+
 /**
  * With a fence the ticket is locked before the session, as in deleting a session. Without one the session comes
  * first: a lease that is taken meanwhile is then either visible, or granted after this write.
@@ -124,7 +132,14 @@ function* lockSession(
 ): Task<Row> {
   const names = [key.appName, key.userId, key.sessionId]
   const { appName, userId, sessionId } = leaseOf
-  const own = fence === undefined ? [] : yield sql(texts.ownTicket, fence, appName, userId, sessionId)
+  const ticket = [fence ?? 0, appName, userId, sessionId]
+  if (fence !== undefined && texts.lockUnder !== undefined) {
+    const [session] = yield sql(texts.lockUnder, ...ticket, ...names)
+    if (session === undefined) throw sessionNotFound(key)
+    if (session.ticket === null) throw leaseLost(leaseOf, fence)
+    return session
+  }
+  const own = fence === undefined ? [] : yield sql(texts.ownTicket, ...ticket)
   const [session] = yield sql(texts.lockSession, ...names)
   if (session === undefined) throw sessionNotFound(key)
   if (fence === undefined && (yield* isTaken(texts, names))) throw sessionBusy(key)
@@ -177,9 +192,17 @@ function appendTexts(dialect: Dialect) {
     // Also after it has expired: the next holder deletes the ticket before it begins.
     ownTicket: `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${forKeyShare}`,
     lockSession: `SELECT pk, message_count, turn_seq, call_count FROM lango_sessions WHERE ${SESSION_KEY}${forUpdate}`,
+    // Both in one statement, where a transaction is alone and the order of locks does not matter.
+    lockUnder:
+      dialect.name === 'sqlite'
+        ? `SELECT pk, message_count, turn_seq, call_count, (SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY})
+            AS ticket FROM lango_sessions WHERE ${SESSION_KEY}`
+        : undefined,
     findEvent: 'SELECT seq, tokens FROM lango_messages WHERE session_pk = ? AND event_id = ?',
     findEvents: `SELECT seq FROM lango_messages WHERE session_pk = ? AND event_id IN (SELECT value FROM ${eachValue}) LIMIT 1`,
-    insert: `INSERT INTO lango_messages (session_pk, seq, ${COLUMNS}) VALUES (?, ?, ${PLACES})`,
+    // No row when the session has a message with this id.
+    insert: `INSERT INTO lango_messages (session_pk, seq, ${COLUMNS}) VALUES (?, ?, ${PLACES})
+      ON CONFLICT (session_pk, event_id) WHERE event_id IS NOT NULL DO NOTHING RETURNING seq`,
     count: `UPDATE lango_sessions SET message_count = ?, token_total = token_total + ?, turn_seq = ?,
       ${touch} WHERE pk = ?`,
     replace: `UPDATE lango_messages SET ${MESSAGE_COLUMNS.map(column => `${column} = ?`).join(', ')}

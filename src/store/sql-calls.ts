@@ -80,13 +80,14 @@ export function* changeCallsTask(
 ): Task<ToolCallPlace[]> {
   const pk = numberIn(session, 'pk')
   const before = numberIn(session, 'call_count')
+  let only: Row | undefined
   for (const [index, row] of rows.entries()) {
     const { runId, callKey, status, attempt, result, actions, answer, moved, facts } = row
-    const changed = facts
+    const [changed]: readonly Row[] = facts
       ? yield sql(
           `INSERT INTO lango_tool_calls (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
             (SELECT count(*) FROM lango_tool_calls WHERE session_pk = ? AND digest = ? AND status <> 'unknown'),
-            ${UNLESS_STORED}, ?, ?, ?, ?, ${now}) ${orChange(now)} RETURNING ordinal`,
+            ${UNLESS_STORED}, ?, ?, ?, ?, ${now}) ${orChange(now)} ${PLACE_OF_ONE}`,
           ...[pk, runId, callKey, before + index + 1, ...facts, pk, facts[4]],
           ...[attempt, ...lastEvent, status, result, actions, answer],
         )
@@ -94,16 +95,17 @@ export function* changeCallsTask(
           `UPDATE lango_tool_calls SET ${changes('c', now)}, ${MOVED} FROM (SELECT CAST(? AS TEXT) AS status,
               ${UNLESS_STORED} AS attempt, CAST(? AS TEXT) AS result, CAST(? AS TEXT) AS actions, CAST(? AS TEXT) AS answer,
               CAST(? AS INTEGER) AS moved) AS c
-            WHERE run_id = ? AND call_key = ? AND session_pk = ? RETURNING ordinal`,
+            WHERE run_id = ? AND call_key = ? AND session_pk = ? ${PLACE_OF_ONE}`,
           ...[status, attempt, ...lastEvent, result, actions, answer, moved, runId, callKey, pk],
         )
-    if (changed.length === 0) throw callWithoutFacts(runId, row.id)
+    if (changed === undefined) throw callWithoutFacts(runId, row.id)
+    if (rows.length === 1 && changed.twin === null) only = changed
   }
   if (rows.some(({ facts }) => facts))
     yield sql('UPDATE lango_sessions SET call_count = call_count + ? WHERE pk = ?', rows.length, pk)
   const places: ToolCallPlace[] = []
   for (const { id, runId, callKey } of rows) {
-    const [found] = yield sql(PLACE, runId, callKey, pk)
+    const [found] = only ? [only] : yield sql(PLACE, runId, callKey, pk)
     places.push(toPlace(id, found ?? {}))
   }
   return places
@@ -284,6 +286,11 @@ function orChange(now: string): string {
 const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 const SAME_CALL = 't.run_id = c.run_id AND t.call_key = c.call_key'
 const SELECT_CALLS = `SELECT ${COLUMNS} FROM lango_tool_calls`
+
+/** The place of the only changed call, and the number of the newest other unknown one that equals it. */
+const PLACE_OF_ONE = `RETURNING lango_tool_calls.ordinal, lango_tool_calls.attempt, (SELECT max(u.number) FROM lango_tool_calls u
+  WHERE u.session_pk = lango_tool_calls.session_pk AND u.digest = lango_tool_calls.digest AND u.status = 'unknown'
+    AND u.number <> lango_tool_calls.number) AS twin`
 
 /** A call with the newest other unknown one that equals it. */
 const PLACE = `SELECT c.ordinal, c.attempt, t.run_id AS twin_run, t.id AS twin_id, t.attempt AS twin_attempt,

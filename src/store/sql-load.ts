@@ -9,7 +9,7 @@ import { readState, readStateJson, STATE_JSON, stateParameters } from './sql-sta
 import { sessionNotFound } from './store-errors.js'
 
 export function* loadTask(key: SessionKey, options: LoadOptions): Task<Session | undefined> {
-  const [session] = yield findStatement(key)
+  const [session] = yield findBefore(key, options.throughSeq)
   return session === undefined ? undefined : yield* viewSession(key, session, options)
 }
 
@@ -23,6 +23,13 @@ function findStatement(key: SessionKey, lock = ''): Statement {
     key.userId,
     key.sessionId,
   )
+}
+
+/** A session with its counters as they were before the messages after `throughSeq`. */
+function findBefore(key: SessionKey, throughSeq: number | undefined): Statement {
+  if (throughSeq === undefined) return findStatement(key)
+  const { appName, userId, sessionId } = key
+  return sql(FIND_BEFORE, throughSeq, throughSeq, throughSeq, appName, userId, sessionId)
 }
 
 export function* findSession(key: SessionKey, lock = ''): Task<Row> {
@@ -126,13 +133,13 @@ interface TailSource {
 function* tailSource(row: Row, throughSeq: number | undefined): Task<TailSource> {
   const source = sourceOf(row)
   if (throughSeq === undefined || throughSeq >= source.totalMessages) return source
-  const [later] = yield sql(TOKENS_AFTER, source.pk, throughSeq)
-  const [turn] = source.turnSeq <= throughSeq ? [] : yield sql(TURN_BEFORE, source.pk, throughSeq)
+  const [later] = row.later_tokens === undefined ? yield sql(TOKENS_AFTER, source.pk, throughSeq) : [row]
+  const [turn] = row.turn_before === undefined ? yield sql(TURN_BEFORE, source.pk, throughSeq) : [row]
   return {
     pk: source.pk,
     totalMessages: throughSeq,
-    totalTokens: source.totalTokens - numberIn(later, 'tokens'),
-    turnSeq: source.turnSeq <= throughSeq ? source.turnSeq : numberIn(turn, 'seq'),
+    totalTokens: source.totalTokens - numberIn(later, 'later_tokens'),
+    turnSeq: source.turnSeq <= throughSeq ? source.turnSeq : numberIn(turn, 'turn_before'),
   }
 }
 
@@ -146,9 +153,14 @@ function sourceOf(row: Row): TailSource {
 }
 
 const TOKENS_AFTER =
-  'SELECT COALESCE(sum(tokens), 0) AS tokens FROM lango_messages WHERE session_pk = ? AND seq > ?'
-const TURN_BEFORE = `SELECT seq FROM lango_messages WHERE session_pk = ? AND seq <= ?
+  'SELECT COALESCE(sum(tokens), 0) AS later_tokens FROM lango_messages WHERE session_pk = ? AND seq > ?'
+const TURN_BEFORE = `SELECT seq AS turn_before FROM lango_messages WHERE session_pk = ? AND seq <= ?
   AND flags & ${STARTS_TURN} <> 0 ORDER BY seq DESC LIMIT 1`
+const FIND_BEFORE = `SELECT pk, message_count, token_total, turn_seq, created_at, updated_at, title,
+    (SELECT COALESCE(sum(tokens), 0) FROM lango_messages WHERE session_pk = pk AND seq > ?) AS later_tokens,
+    CASE WHEN turn_seq > ? THEN (SELECT seq FROM lango_messages WHERE session_pk = pk AND seq <= ?
+      AND flags & ${STARTS_TURN} <> 0 ORDER BY seq DESC LIMIT 1) END AS turn_before
+  FROM lango_sessions WHERE ${SESSION_KEY}`
 
 /**
  * The part of a history that fits, read from its end and no further than needed: until the budget or the

@@ -68,9 +68,9 @@ export class OpeningTasks {
 
   /** Opens the run of a ticket that was just taken, or says why not. */
   *open(ticket: number): Task<OpeningAttempt> {
-    if (yield* this.#isKnown()) return yield* this.#refused(ticket, { answer: { known: true } })
     const { key, orQueue } = this.#opening
     const others = yield* this.#unfinished()
+    if (others.isKnown) return yield* this.#refused(ticket, { answer: { known: true } })
     // The ticket of a late holder is deleted only when another run is granted the lease.
     const isFree = others.isEmpty || (yield* this.#parts.isFree(key, ticket))
     const held = yield* this.#heldBack(ticket, others, isFree)
@@ -81,8 +81,9 @@ export class OpeningTasks {
 
   /** Opens the run of a ticket that has become the first. */
   *begin(ticket: number): Task<OpeningAttempt> {
-    if (yield* this.#isKnown()) return yield* this.#refused(ticket, { answer: { known: true } })
-    const held = yield* this.#heldBack(ticket, yield* this.#unfinished(), true)
+    const others = yield* this.#unfinished()
+    if (others.isKnown) return yield* this.#refused(ticket, { answer: { known: true } })
+    const held = yield* this.#heldBack(ticket, others, true)
     return held ?? (yield* this.#fill(ticket))
   }
 
@@ -95,11 +96,13 @@ export class OpeningTasks {
   }
 
   *#unfinished(): Task<Unfinished> {
-    const others = yield sql(UNFINISHED, ...this.#names)
+    const found = yield sql(UNFINISHED, this.#opening.runId, ...this.#names)
+    const isKnown = found.some(({ known }) => Number(known) === 1)
+    const others = found.filter(({ known }) => Number(known) === 0)
     const isBegun = ({ state }: Row) => state === 'running' || state === 'handover'
     const running = others.flatMap(other => (isBegun(other) ? [textIn(other, 'run_id')] : []))
     const comesLater = others.some(({ state }) => state === 'queued' || state === 'waiting')
-    return { running, comesLater, isEmpty: others.length === 0 }
+    return { isKnown, running, comesLater, isEmpty: others.length === 0 }
   }
 
   /** What other runs of the session lead to, if they do not let this one begin. */
@@ -170,6 +173,8 @@ interface QueueAnswer {
 
 /** Runs of a session that have not ended. */
 interface Unfinished {
+  /** The id of the opening belongs to a run of any session. */
+  isKnown: boolean
   /** Those that a process executes, or should continue at once. */
   running: string[]
   /** Whether some are queued, or wait for a person: a new run comes after them. */
@@ -279,9 +284,12 @@ function namesOf({ appName, userId, sessionId }: SessionKey): [string, string, s
 
 const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 
-/** Running ones first: a queue may be long, and only whether there is one matters. */
-const UNFINISHED = `SELECT run_id, state FROM lango_runs WHERE ${SESSION_KEY} AND state <> 'finished'
-  ORDER BY CASE state WHEN 'queued' THEN 2 WHEN 'waiting' THEN 1 ELSE 0 END, place LIMIT 100`
+/** The run itself if it is known, then the others, running ones first: a queue may be long, and only whether there is one matters. */
+const UNFINISHED = `SELECT run_id, state, 1 AS known FROM lango_runs WHERE run_id = ?
+  UNION ALL SELECT run_id, state, 0 FROM (
+    SELECT run_id, state FROM lango_runs WHERE ${SESSION_KEY} AND state <> 'finished'
+    ORDER BY CASE state WHEN 'queued' THEN 2 WHEN 'waiting' THEN 1 ELSE 0 END, place LIMIT 100
+  ) AS others`
 
 const QUEUE_LENGTH = `SELECT count(*) AS length FROM lango_runs
   WHERE ${SESSION_KEY} AND state <> 'finished' AND state = 'queued'`

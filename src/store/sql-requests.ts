@@ -53,7 +53,7 @@ export function* forgetEmptyTask({ pruneLock, eachValue }: Dialect): Task<void> 
 /** The session that a run belongs to, kept from being deleted until the transaction ends. */
 export function findRun({ forUpdate }: Dialect, runId: string): Statement {
   return sql(
-    `SELECT app_name, user_id, session_id, deleted_at FROM lango_runs WHERE run_id = ?${forUpdate}`,
+    `SELECT app_name, user_id, session_id, deleted_at, state FROM lango_runs WHERE run_id = ?${forUpdate}`,
     runId,
   )
 }

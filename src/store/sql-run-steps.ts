@@ -12,7 +12,6 @@ import type {
   RunResume,
   RunStep,
   SavedStep,
-  ToolCallPlace,
 } from '../session/run-store.js'
 import type { Observation } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
@@ -170,10 +169,16 @@ function* saveTask(parts: StepParts, step: RunStep, rows: StepRows): Task<SavedS
   const { row, changes, events, requests, journal } = rows
   const append = { key: at, changes, fence, leaseOf: key }
   let seq: number | undefined
-  if (row !== undefined) seq = yield* parts.append.appendTask({ ...append, row })
+  // With calls and a message the session is locked once, for both. A nested one is locked before that of the run.
+  let locked = rows.calls.length > 0 && !step.at ? yield* parts.append.lockTask(key, fence) : undefined
+  if (row !== undefined) seq = yield* parts.append.appendTask({ ...append, row, locked })
   else if (changes.length > 0) yield* parts.append.updateStateTask(append)
-  else if ((step.journal || step.pause) && !step.calls) yield* checkTicketTask(parts.dialect, key, fence)
-  const calls = step.calls ? yield* callsTask(parts, step, rows) : undefined
+  else if ((step.journal || step.pause) && !locked) yield* checkTicketTask(parts.dialect, key, fence)
+  if (rows.calls.length > 0) locked ??= yield* parts.append.lockTask(key, fence)
+  const lastEvent = [runId, events.at(-1)?.seq ?? -1] as const
+  const calls = locked
+    ? yield* changeCallsTask(parts.dialect, locked, rows.calls, lastEvent)
+    : step.calls && []
   if (events.length > 0) yield* parts.storeEvents(key, runId, events)
   for (const request of requests) yield* saveRequestTask(parts.dialect, runId, request.step, request.json)
   yield* storeJournalTask(parts.dialect, runId, journal, seq)
@@ -182,11 +187,6 @@ function* saveTask(parts: StepParts, step: RunStep, rows: StepRows): Task<SavedS
   for (const observation of byModel(calibration)) yield observationStatement(observation)
   if (step.release) yield parts.giveBack(key, fence)
   return defined({ seq, calls })
-}
-
-function* callsTask({ append, dialect }: StepParts, step: RunStep, rows: StepRows): Task<ToolCallPlace[]> {
-  const session = yield* append.lockTask(step.key, step.fence)
-  return yield* changeCallsTask(dialect, session, rows.calls, [step.runId, rows.events.at(-1)?.seq ?? -1])
 }
 
 /** Takes a ticket and opens the run in two statements, for PostgreSQL. The second sees every ticket, because the first waited for its turn. */

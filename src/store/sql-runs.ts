@@ -208,29 +208,32 @@ export class SqlRuns implements RunStore {
   *appendTask(key: SessionKey, runId: string, rows: readonly EventRow[]): Task<void> {
     const names = [key.appName, key.userId, key.sessionId]
     const { dialect } = this.#database
+    // Where a transaction is alone, the run is looked for first: only its first events find none.
+    const [known] = dialect.name === 'sqlite' ? yield findRun(dialect, runId) : []
     // A run whose session was deleted before its first event is not stored: the session is locked until the commit.
-    yield sql(
-      `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq, state)
+    if (known === undefined)
+      yield sql(
+        `INSERT INTO lango_runs (run_id, app_name, user_id, session_id, started_at, after_seq, state)
         SELECT CAST(? AS TEXT), app_name, user_id, session_id, ${this.#now}, message_count, 'running' FROM lango_sessions
           WHERE app_name = ? AND user_id = ? AND session_id = ?${dialect.forKeyShare}
         ON CONFLICT (run_id) DO NOTHING`,
-      runId,
-      ...names,
-    )
-    const [run] = yield findRun(dialect, runId)
+        runId,
+        ...names,
+      )
+    const [run = known] = known ? [] : yield findRun(dialect, runId)
     if (run === undefined || isDeleted(run)) return
     if (names.join('\0') !== [run.app_name, run.user_id, run.session_id].join('\0'))
       throw runOfAnotherSession(runId)
-    const [last] = yield sql(
-      'SELECT seq, event FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1',
-      runId,
-    )
+    // The end of a run is stored with its last event; runs of older releases have no state.
+    const mayHaveEnded = run.state !== 'running' && run.state !== 'queued'
+    const [last] = mayHaveEnded ? yield sql(LAST_EVENT, runId) : []
     if (last && rows.length > 0 && finishOf(last.event).finished)
       yield* this.#checkEndedTask(runId, numberIn(last, 'seq'), rows)
     yield* insertEvents(dialect, runId, rows)
   }
 }
 
+const LAST_EVENT = 'SELECT seq, event FROM lango_run_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1'
 const PRUNED_AT_ONCE = 500
 
 /** A run that waits for a person needs its events when it is continued. */

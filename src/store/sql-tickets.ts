@@ -114,6 +114,8 @@ export class SqlTickets implements TicketStore {
       const [row] = yield this.#succeedStatement(names, ticket)
       return isLowest(row)
     }
+    const [found] = yield lineStatement(this.#texts.line, names, ticket)
+    if (numberIn(found, 'before') === 0) return isLowest(found)
     yield sql(this.#texts.limit, ...names, ticket)
     yield sql(this.#texts.deleteExpired, ...names, ticket)
     const [line] = yield lineStatement(this.#texts.line, names, ticket)

@@ -1,12 +1,12 @@
-import { createRequire } from 'node:module'
 import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite'
 import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { BackupOptions, BackupReceipt } from '../session/session-store.js'
 import type { SqliteTools } from './backup.js'
-import type { Dialect, Row, SqlDatabase, Statement, Task } from './sql-database.js'
+import type { Dialect, Row, SqlDatabase, SqlValue, Statement, Task } from './sql-database.js'
 import {
   BUSY_TIMEOUT_MS,
+  checkpointInThread,
   errcodeOf,
   type FileGuard,
   isBusy,
@@ -39,6 +39,7 @@ export class SqliteDatabase implements SqlDatabase {
   /** Where commits do not wait for the disk, looking at the files after each would take a quarter of the time. */
   readonly #checkNow: boolean
   readonly #prepared = new Map<string, StatementSyncInstance>()
+  readonly #readers = new Map<string, Reader>()
   #queue: Pending[] = []
   #isScheduled = false
   #attempts = 0
@@ -131,6 +132,7 @@ export class SqliteDatabase implements SqlDatabase {
     }
     for (const { reject } of this.#queue.splice(0)) reject(storeClosed())
     this.#prepared.clear()
+    this.#readers.clear()
     if (!this.#connection.isOpen) return
     try {
       this.#guard?.check()
@@ -252,7 +254,19 @@ export class SqliteDatabase implements SqlDatabase {
 
   #all({ text, parameters }: Statement): Row[] {
     this.work.statements++
-    return this.#prepare(text).all(...parameters) as Row[]
+    const reader = this.#readers.get(text) ?? this.#prepareReader(text)
+    const rows = reader.statement.all(...parameters) as unknown as SqlValue[][]
+    return rows.map(values => toRow(reader.columns, values))
+  }
+
+  /** The driver returns lists: it needs less than half the time for them, and the objects are made here. */
+  #prepareReader(text: string): Reader {
+    if (!this.#connection.isOpen) throw storeClosed()
+    const statement = this.#connection.prepare(text)
+    statement.setReturnArrays(true)
+    const reader = { statement, columns: statement.columns().map(({ name }) => name) }
+    this.#readers.set(text, reader)
+    return reader
   }
 
   #rollback(): void {
@@ -287,6 +301,18 @@ export class SqliteDatabase implements SqlDatabase {
   }
 }
 
+/** A statement that returns rows as lists, and the names of its columns. */
+interface Reader {
+  readonly statement: StatementSyncInstance
+  readonly columns: readonly string[]
+}
+
+function toRow(columns: readonly string[], values: readonly SqlValue[]): Row {
+  const row: Record<string, SqlValue> = {}
+  for (let at = 0; at < columns.length; at++) row[columns[at] as string] = values[at] as SqlValue
+  return row
+}
+
 const CLOSE_TIMEOUT_MS = 2000
 /** How long one transaction may keep the event loop, before its commit. */
 const GROUP_MS = 10
@@ -316,28 +342,6 @@ export async function whileBusy<T>(work: () => T): Promise<T> {
 function pauseMs(attempt: number): number {
   return 1 + Math.random() * Math.min(25, 2 * attempt)
 }
-
-/** Resolves with whether the whole log was copied. */
-async function checkpointInThread(file: string): Promise<boolean> {
-  const { Worker } = await import('node:worker_threads')
-  const driver = createRequire(import.meta.url).resolve('@photostructure/sqlite')
-  const worker = new Worker(CHECKPOINT_THREAD, { eval: true, workerData: { driver, file } })
-  // A checkpoint must not keep an otherwise idle process running.
-  worker.unref()
-  return new Promise((fulfil, reject) => {
-    worker.on('message', (isWhole: boolean) => fulfil(isWhole))
-    worker.on('error', reject)
-    worker.on('exit', () => fulfil(false))
-  })
-}
-
-const CHECKPOINT_THREAD = `
-  const { parentPort, workerData } = require('node:worker_threads')
-  const { DatabaseSync } = require(workerData.driver)
-  const connection = new DatabaseSync(workerData.file, { timeout: 0 })
-  const { log, checkpointed } = connection.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
-  connection.close()
-  parentPort.postMessage(log === checkpointed)`
 
 function journalOf(connection: DatabaseSyncInstance): string {
   return (connection.prepare('PRAGMA journal_mode').get() as { journal_mode: string }).journal_mode

@@ -4,6 +4,7 @@
  */
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { access, constants, mkdir, stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { AgentError, messageOf } from '../errors.js'
 
@@ -370,3 +371,25 @@ function readOnly(file: string, cause: unknown): AgentError {
 export function unavailable(message: string, cause?: unknown, retryable = false): AgentError {
   return new AgentError('store-unavailable', message, { cause, retryable })
 }
+
+/** Resolves with whether the whole log was copied. */
+export async function checkpointInThread(file: string): Promise<boolean> {
+  const { Worker } = await import('node:worker_threads')
+  const driver = createRequire(import.meta.url).resolve('@photostructure/sqlite')
+  const worker = new Worker(CHECKPOINT_THREAD, { eval: true, workerData: { driver, file } })
+  // A checkpoint must not keep an otherwise idle process running.
+  worker.unref()
+  return new Promise((fulfil, reject) => {
+    worker.on('message', (isWhole: boolean) => fulfil(isWhole))
+    worker.on('error', reject)
+    worker.on('exit', () => fulfil(false))
+  })
+}
+
+const CHECKPOINT_THREAD = `
+  const { parentPort, workerData } = require('node:worker_threads')
+  const { DatabaseSync } = require(workerData.driver)
+  const connection = new DatabaseSync(workerData.file, { timeout: 0 })
+  const { log, checkpointed } = connection.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
+  connection.close()
+  parentPort.postMessage(log === checkpointed)`

@@ -23,17 +23,19 @@ export interface ViewOptions {
 export function adkView(events: readonly Event[], options: ViewOptions = {}): Event[] {
   const calls = new Map<string, { group: number; author: string | undefined }>()
   let group = 0
-  return events.flatMap(event => {
-    const known = withKnownAuthor(event, options.rootAgentName)
-    const visible = segmentsOf(known).flatMap(segment => {
+  const shown: Event[] = []
+  for (const event of events) {
+    const first = shown.length
+    for (const segment of segmentsOf(withKnownAuthor(event, options.rootAgentName))) {
       group += 1
       for (const { functionCall } of segment.content?.parts ?? []) {
         if (functionCall?.id) calls.set(functionCall.id, { group, author: segment.author })
       }
-      return holdsResults(segment) ? resultEvents(segment, calls) : [withSendableContent(segment)]
-    })
-    return withDistinctIds(visible.map(withWriter))
-  })
+      const visible = holdsResults(segment) ? resultEvents(segment, calls) : [withSendableContent(segment)]
+      for (const each of visible) shown.push(withDistinctId(withWriter(each), shown.length - first))
+    }
+  }
+  return shown
 }
 
 /** The event with a mark that says who wrote it, where its content has the user's role and is no tool's result. */
@@ -99,14 +101,17 @@ function resultEvents(
   const groups = new Map<number, Part[]>()
   for (const part of event.content?.parts ?? []) {
     const group = calls.get(part.functionResponse?.id ?? '')?.group ?? (asksPerson(part) ? REQUESTS : ORPHANS)
-    groups.set(group, [...(groups.get(group) ?? []), part])
+    const others = groups.get(group)
+    if (others) others.push(part)
+    else groups.set(group, [part])
   }
   return [...groups].map(([group, parts], index) => {
     const base = index === 0 ? event : bare(event)
     if (group === ORPHANS) return { ...base, content: { role: 'user', parts: parts.map(orphanAsText) } }
     const author = calls.get(parts[0]?.functionResponse?.id ?? '')?.author
-    const owner = author === undefined ? {} : { author }
-    return { ...withParts(base, parts), ...owner, content: { ...base.content, role: 'user', parts } }
+    const shown = { ...base, content: { ...base.content, role: 'user', parts } }
+    if (author !== undefined) shown.author = author
+    return shown
   })
 }
 
@@ -173,6 +178,7 @@ function withParts(event: Event, parts: Part[]): Event {
   return { ...event, content: { ...event.content, parts } }
 }
 
-function withDistinctIds(events: Event[]): Event[] {
-  return events.map((event, index) => (index === 0 ? event : { ...event, id: `${event.id}-${index + 1}` }))
+/** `index`: how many events of the same message come before. */
+function withDistinctId(event: Event, index: number): Event {
+  return index === 0 ? event : { ...event, id: `${event.id}-${index + 1}` }
 }

@@ -25,9 +25,20 @@ export interface EventExtra {
 
 /** The event's other fields, as `eventToMessage` left them in `extra`. */
 export function otherFields(extra: EventExtra): Record<string, unknown> {
-  const { role, parts, content, partsFirst, actions, ...fields } = extra
+  const fields: Record<string, unknown> = {}
+  for (const name of Object.keys(extra))
+    if (!NAMED.has(name)) setField(fields, name, (extra as Record<string, unknown>)[name])
   return fields
 }
+
+/** Assigning to `__proto__` would set the prototype. */
+function setField(fields: Record<string, unknown>, name: string, value: unknown): void {
+  if (name === '__proto__') Object.defineProperty(fields, name, { ...DATA, value })
+  else fields[name] = value
+}
+
+const DATA = { configurable: true, enumerable: true, writable: true }
+const NAMED: ReadonlySet<string> = new Set(['role', 'parts', 'content', 'partsFirst', 'actions'])
 
 /**
  * One event as the message that is stored for it. `undefined` when the event carries, besides its identity,

@@ -120,20 +120,18 @@ function toPart(call: ToolCall, message: Message): Part {
 }
 
 function toCallPart(call: ToolCall): Part {
-  const functionCall = {
-    ...(call.id ? { id: call.id } : {}),
-    name: call.name,
-    ...(call.input === undefined ? {} : { args: parseJson(call.input) as Record<string, unknown> }),
-  }
-  return { functionCall, ...(call.signature === undefined ? {} : { thoughtSignature: call.signature }) }
+  const functionCall: NonNullable<Part['functionCall']> = {}
+  if (call.id) functionCall.id = call.id
+  functionCall.name = call.name
+  if (call.input !== undefined) functionCall.args = parseJson(call.input) as Record<string, unknown>
+  return call.signature === undefined ? { functionCall } : { functionCall, thoughtSignature: call.signature }
 }
 
 function toResponsePart(call: ToolCall): Part {
-  const functionResponse = {
-    ...(call.id ? { id: call.id } : {}),
-    name: call.name,
-    ...(call.output === undefined ? {} : { response: parseJson(call.output) as Record<string, unknown> }),
-  }
+  const functionResponse: NonNullable<Part['functionResponse']> = {}
+  if (call.id) functionResponse.id = call.id
+  functionResponse.name = call.name
+  if (call.output !== undefined) functionResponse.response = parseJson(call.output) as Record<string, unknown>
   return { functionResponse }
 }
 

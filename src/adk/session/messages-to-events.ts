@@ -92,6 +92,8 @@ function layoutOf(message: Message): LayoutEntry[] | undefined {
 
 function contentOf(message: Message, extra: EventExtra, parts: Part[]): Content {
   const role = extra.role === undefined ? roleOf(message, parts) : extra.role
+  if (role !== null && parts.length > 0 && extra.content === undefined && !extra.partsFirst)
+    return { role, parts }
   const others = typeof extra.content === 'object' ? extra.content : {}
   const named = role === null ? {} : { role }
   const list = extra.parts === null && parts.length === 0 ? {} : { parts }
@@ -112,27 +114,20 @@ function eventOf(
   content: Content | undefined,
   index: number,
 ): Event {
-  const others = otherFields(extra) as Partial<Event>
-  const actions: EventActions = {
-    stateDelta: {},
-    artifactDelta: {},
-    requestedAuthConfigs: {},
-    requestedToolConfirmations: {},
-    ...(extra.actions as Partial<EventActions> | undefined),
-  }
-  const seq = 'seq' in message ? message.seq : index + 1
-  return {
-    ...others,
-    id: message.id || `message-${seq}`,
-    invocationId: message.invocationId ?? '',
-    author,
-    actions,
-    longRunningToolIds: others.longRunningToolIds ?? [],
-    timestamp: message.timestamp,
-    ...(message.branch === undefined ? {} : { branch: message.branch }),
-    ...(content === undefined ? {} : { content }),
-    [EVENT_BRAND]: true,
-  } as Event
+  const none = { stateDelta: {}, artifactDelta: {}, requestedAuthConfigs: {}, requestedToolConfirmations: {} }
+  const actions: EventActions = extra.actions === undefined ? none : { ...none, ...extra.actions }
+  // A copy already, so it is filled in place: spreading it would take several times as long.
+  const event = otherFields(extra) as Partial<Event> & { [EVENT_BRAND]?: true }
+  event.id = message.id || `message-${'seq' in message ? message.seq : index + 1}`
+  event.invocationId = message.invocationId ?? ''
+  event.author = author
+  event.actions = actions
+  event.longRunningToolIds = event.longRunningToolIds ?? []
+  event.timestamp = message.timestamp
+  if (message.branch !== undefined) event.branch = message.branch
+  if (content !== undefined) event.content = content
+  event[EVENT_BRAND] = true
+  return event as Event
 }
 
 /**
@@ -246,6 +241,10 @@ function toPaired({ message, parts }: PartsOfMessage, ids: PartIds, faithful: bo
   let callAuthor: string | undefined
   const paired = parts.map((part, place): Part => {
     const { id = '', call } = ids[place] ?? {}
+    if (isComplete(part, id)) {
+      if (part.functionResponse) callAuthor ??= call?.author
+      return part
+    }
     if (part.functionCall) {
       const { functionCall } = part
       const args = faithful ? {} : objectArgs(functionCall.args)
@@ -258,6 +257,13 @@ function toPaired({ message, parts }: PartsOfMessage, ids: PartIds, faithful: bo
     return { ...part, functionResponse: { ...withId(named, id), ...toResponse(response, faithful) } }
   })
   return { parts: paired, callAuthor }
+}
+
+/** Whether a call or an answer has its id, its name and an object already: the usual case, which needs no copy. */
+function isComplete({ functionCall, functionResponse }: Part, id: string): boolean {
+  if (functionCall) return functionCall.id === id && isObject(functionCall.args)
+  if (!functionResponse?.name) return false
+  return functionResponse.id === id && isObject(functionResponse.response)
 }
 
 /** Rows from before results had metadata: the answer belongs to the next open call before it. */

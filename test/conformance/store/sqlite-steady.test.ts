@@ -189,3 +189,43 @@ describe('writes that come together', () => {
     )
   })
 })
+
+test('an opening is nine statements, a load three, a step with a message, a call and events seven, a journal one more', async () => {
+  const database = await openSqlite({ path: join(await temporaryFolder(), 'store.db'), sync: 'full' })
+  const store = await openSqlStore(database)
+  onTestFinished(() => store.close())
+  const key = newKey()
+  const costOf = async <T>(work: () => Promise<T> | undefined): Promise<[T | undefined, number]> => {
+    const before = database.work.statements
+    const result = await work()
+    return [result, database.work.statements - before]
+  }
+  const message = { ...text('Why?'), id: 'question' }
+  const run = { key, runId: 'run' }
+  const [opened, opening] = await costOf(() =>
+    store.openRun?.({ ...run, message, events: [{ seq: 1, type: 'run-start' }] }),
+  )
+  expect(opening).toBe(9)
+  if (!opened || !('lease' in opened)) throw new TypeError('the run was not opened')
+  expect((await costOf(() => store.loadSession(key, { throughSeq: 0 })))[1]).toBe(2)
+  expect((await costOf(() => store.loadSession(key, { throughSeq: 1 })))[1]).toBe(3)
+  const { fence } = opened.lease
+  const call = { callId: 'c', tool: 't', effect: 'once', digest: 'd', args: {} } as const
+  const entry = { id: 'noted', kind: 'model', scope: '', author: 'root', branch: '' } as const
+  const steps = [
+    { message: { ...message, id: 'call' }, calls: [{ id: 'a', status: 'intent', call }], statements: 7 },
+    { calls: [{ id: 'a', status: 'started' }], events: [], statements: 2 },
+    { message: { ...message, id: 'result' }, calls: [{ id: 'a', status: 'done', result: 1 }], statements: 6 },
+    { message: { ...message, id: 'answer' }, calls: [], statements: 5 },
+    { message: { ...message, id: 'noted' }, calls: [], journal: [entry], statements: 6 },
+    { events: [{ seq: 9, type: 'run-finish' }], release: true, statements: 6 },
+  ] as const
+  for (const [index, { statements, ...step }] of steps.entries()) {
+    const events = [{ seq: index + 2, type: 'usage' }]
+    const [, cost] = await costOf(() => store.runs.saveStep?.({ ...run, fence, events, ...step }))
+    expect(cost).toBe(statements)
+  }
+  opened.lease.released?.()
+  expect(await store.runs.findRun('run')).toMatchObject({ state: 'finished' })
+  expect((await store.runs.readCalls?.('run'))?.[0]).toMatchObject({ status: 'done', attempt: 1, result: 1 })
+})
