@@ -13,7 +13,7 @@ import { type ResumedRun, restoreCounts } from './resumed-run.js'
 import { RunQuestions } from './run-approvals.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { EventLists, LeftFor, RunHost, RunInput, RunOpened } from './run-host.js'
-import { openJournal, type RunJournal } from './run-journal.js'
+import { endEntry, openJournal, type RunJournal } from './run-journal.js'
 import { RunLimits, transferTarget } from './run-limits.js'
 import { RunOutput } from './run-output.js'
 import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
@@ -398,7 +398,8 @@ export class RunLoop {
       const isUncertain = this.#gate.writes.haveFailed
       const pending = isUncertain ? await pendingInStore(this.#host.store, this.runId) : this.#pending
       const closing = this.#ledger?.close(reason) ?? reason
-      this.#output.add(await closeCalls(pending, closing, this.#recorder))
+      const ending = this.#journal && endEntry(this.#finishReason, this.#failures.failure)
+      this.#output.add(await closeCalls(pending, closing, this.#recorder, ending))
       if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
         this.#marked = true
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)
