@@ -177,7 +177,8 @@ export class RunLoop {
       yield [...this.#output.upTo(last[0]?.seq ?? 0), ...last]
     } finally {
       this.#questions.close()
-      if (!this.#finished) await this.#leftEarly()
+      if (!this.#finished && !this.#failures.failure) this.#abort.abort()
+      if (!this.#finished) await this.#shutDown()
     }
   }
 
@@ -339,11 +340,6 @@ export class RunLoop {
     if (this.#aborted) return
     this.#reader.answer.dropStep()
     this.#failures.add(this.#resumed?.replay.divergence ?? error)
-  }
-
-  async #leftEarly(): Promise<void> {
-    if (!this.#failures.failure) this.#abort.abort()
-    await this.#shutDown()
   }
 
   /**
