@@ -33,6 +33,8 @@ export interface ResumedRun {
   readonly progress: RunProgress
   /** How many model steps are answered from the store. */
   readonly replayedSteps: number
+  /** Why the run cannot be replayed, if it cannot. */
+  readonly obstacle?: string | undefined
   /** The run had begun to end, or its messages are not recorded: it is not continued. */
   readonly ending?: RunEnding | undefined
 }
@@ -89,6 +91,10 @@ export async function loadResumed(
     earlier: record.slice(0, round + 1).flatMap(({ message: each }) => (each ? [host.eventOf(each)] : [])),
     progress,
     replayedSteps: replayed.filter(({ entry }) => entry.kind === 'model').length,
+    // ADK's graphs do not wait until an event is stored, and what their nodes do is not recorded.
+    obstacle: messages.some(({ extra }) => extra?.nodeInfo !== undefined)
+      ? 'It ran a workflow, and workflows cannot be resumed yet.'
+      : undefined,
     ending: endingOf(
       journal,
       messages.filter(({ id }) => id !== message.id),

@@ -46,6 +46,11 @@ export class RunJournal implements SessionJournal<Event> {
     return this.#asking.size > 0
   }
 
+  /** Whether code on a branch is driven through what earlier attempts did. */
+  isReplaying(branch: string): boolean {
+    return this.#parts.replay?.isReplaying(currentScope(), branch) ?? false
+  }
+
   /** No model is asked from now on. */
   hold(): void {
     this.#isHeld = true

@@ -131,6 +131,7 @@ async function prepareResume(
   const queued = { key: run.key, runId: run.runId, message, input, queuedAt: run.startedAt }
   const resumed = await loadResumed(host, run, resumable)
   if (resumed.ending) return { ending: resumed.ending }
+  if (resumed.obstacle) return { reason: resumed.obstacle }
   const prepared = preparedFrom(host, queued, false)
   const attempt = isCrash ? resumable.attempt + 1 : resumable.attempt
   const first = firstEvents(run, resumed, attempt)
