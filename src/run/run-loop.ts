@@ -13,7 +13,7 @@ import { type ResumedRun, restoreCounts } from './resumed-run.js'
 import { RunQuestions } from './run-approvals.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { EventLists, LeftFor, RunHost, RunInput, RunOpened } from './run-host.js'
-import { openJournal, type RunJournal } from './run-journal.js'
+import { endEntry, openJournal, type RunJournal } from './run-journal.js'
 import { RunLimits, transferTarget } from './run-limits.js'
 import { RunOutput } from './run-output.js'
 import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
@@ -177,7 +177,8 @@ export class RunLoop {
       yield [...this.#output.upTo(last[0]?.seq ?? 0), ...last]
     } finally {
       this.#questions.close()
-      if (!this.#finished) await this.#leftEarly()
+      if (!this.#finished && !this.#failures.failure) this.#abort.abort()
+      if (!this.#finished) await this.#shutDown()
     }
   }
 
@@ -341,11 +342,6 @@ export class RunLoop {
     this.#failures.add(this.#resumed?.replay.divergence ?? error)
   }
 
-  async #leftEarly(): Promise<void> {
-    if (!this.#failures.failure) this.#abort.abort()
-    await this.#shutDown()
-  }
-
   /**
    * Ends the run: ADK stores nothing more, no call stays open, the last event is recorded, and the session is
    * released. An abort calls this at once, because the reader of the events may never ask for the next one.
@@ -398,7 +394,8 @@ export class RunLoop {
       const isUncertain = this.#gate.writes.haveFailed
       const pending = isUncertain ? await pendingInStore(this.#host.store, this.runId) : this.#pending
       const closing = this.#ledger?.close(reason) ?? reason
-      this.#output.add(await closeCalls(pending, closing, this.#recorder))
+      const ending = this.#journal && endEntry(this.#finishReason, this.#failures.failure)
+      this.#output.add(await closeCalls(pending, closing, this.#recorder, ending))
       if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
         this.#marked = true
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)
