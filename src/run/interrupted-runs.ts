@@ -67,7 +67,7 @@ export async function freeLease(store: SessionStore, { key }: RunSummary) {
 }
 
 /** Runs of a session are sequential: when a later one is running, this one no longer holds the lease. */
-async function hasSuccessor(store: SessionStore, run: RunSummary): Promise<boolean> {
+export async function hasSuccessor(store: SessionStore, run: RunSummary): Promise<boolean> {
   const [newest] = await store.runs.listRuns(run.key, { limit: 1 })
   const isRunning = newest !== undefined && (newest.state === undefined || newest.state === 'running')
   return isRunning && newest.runId !== run.runId && newest.startedAt > run.startedAt

@@ -2,7 +2,7 @@
 import { messageOf } from '../errors.js'
 import type { RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
-import { freeLease, markIfInterrupted } from './interrupted-runs.js'
+import { freeLease, hasSuccessor, markIfInterrupted } from './interrupted-runs.js'
 import { loadResumed, type ResumedRun } from './resumed-run.js'
 import { type BegunRun, type Leave, once, type RunSlots } from './run-admission.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
@@ -59,7 +59,8 @@ export class RunResumer {
       })
       if (lease) return await this.takeOver(run, { lease, leaveSlot: once(leaveSlot) })
       leaveSlot()
-      // Its process works on it, or it was left behind by the later run that is active.
+      // Its process works on it, another one looks after it, or it was left behind by the later run that is active.
+      if (!(await hasSuccessor(host.store, run))) return 'later'
       return (await this.#end(run)) ? 'ended' : 'later'
     } finally {
       this.#taking.delete(run.runId)

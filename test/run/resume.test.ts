@@ -3,6 +3,7 @@ import { AgentTool, FunctionTool, LlmAgent, LoopAgent, ParallelAgent, Sequential
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
+import { AgentError } from '../../src/errors.js'
 import type { GenerateRequest } from '../../src/provider/provider.js'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { isReplay } from '../../src/run/run-scope.js'
@@ -420,4 +421,26 @@ test('a run that ends its process each time is given up after maxAttempts', asyn
   await runtime.close()
   expect(events.at(-2)).toMatchObject({ type: 'error', error: { code: 'run-interrupted' } })
   expect(JSON.stringify(events.at(-2))).toContain('3 times')
+})
+
+test('a run whose session another process holds for a moment is not ended', async () => {
+  const store = await openStore('memory:')
+  const world: World = { effects: [], asked: [] }
+  await cut(oneAgent, store, world, 2)
+  let refusals = 1
+  const busy = new AgentError('session-busy', 'Another process looks after the session.')
+  const contended = new Proxy(store, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]) =>
+        name === 'acquireLease' && refusals-- > 0 ? Promise.reject(busy) : value.apply(target, args)
+    },
+  })
+  const runtime = await attempt(oneAgent, contended, world)
+  await runtime.resume(RUN)
+  expect(await store.runs.findRun(RUN)).toMatchObject({ finished: false })
+  await runtime.resume(RUN)
+  expect((await finished(runtime)).at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+  await runtime.close()
 })
