@@ -139,19 +139,23 @@ export class RunLoop {
       reader: this.#reader,
       resumed,
     })
-    this.#questions = new RunQuestions({
-      ...host,
-      identity: { sessionId: key.sessionId, runId },
-      earlier: resumed?.progress.approvals,
-      onApproval: input.onApproval,
+    this.#questions = this.#openQuestions()
+    if (resumed)
+      restoreCounts(resumed, { pending: this.#pending, reader: this.#reader, limits: this.#limits })
+  }
+
+  #openQuestions(): RunQuestions {
+    return new RunQuestions({
+      ...this.#host,
+      identity: { sessionId: this.#key.sessionId, runId: this.runId },
+      earlier: this.#resumed?.progress.approvals,
+      onApproval: this.#input.onApproval,
       ledger: this.#ledger,
       canLeave: this.isResumable,
       isBusy: () => this.#ledger?.isExecuting({ withReads: true }) || this.#journal?.isAsking || false,
       leave: () => this.leave('waiting'),
       emit: body => this.#outbox.put(body),
     })
-    if (resumed)
-      restoreCounts(resumed, { pending: this.#pending, reader: this.#reader, limits: this.#limits })
   }
 
   /** The events of the run, in lists: those that are stored in one write are handed out together. */
