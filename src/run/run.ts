@@ -234,7 +234,11 @@ export class Runs {
     for (const { loop } of others()) if (loop?.isResumable) void loop.handOver(HANDOVER_GRACE_MS)
     await within(FOREIGN_GRACE_MS, Promise.all(others().map(({ over }) => over)))
     const left = others()
-    for (const { loop } of left) loop?.stop(processEnds())
+    // One that was taken over meanwhile, or whose tool takes long, is given back as it is.
+    for (const { loop } of left) {
+      if (loop?.isResumable) void loop.leave('handover')
+      else loop?.stop(processEnds())
+    }
     await within(FOREIGN_STOP_MS, Promise.all(left.map(({ over }) => over)))
   }
 
