@@ -1,6 +1,7 @@
 /**
- * A bank with two counters. `keyed` makes a payment once for each idempotency key; `blind` makes a payment whenever it
- * is asked. Every effect is recorded with its order: an order that has two effects was paid twice.
+ * A bank with several counters. `keyed` makes a payment once for each idempotency key; `blind` makes a payment whenever
+ * it is asked, and so does `asked`, whose tool needs a person's approval. Every effect is recorded with its order: an
+ * order that has two effects was paid twice.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,7 +10,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Failpoints } from './failpoints.js'
 import type { Random } from './random.js'
 
-export type Counter = 'keyed' | 'blind'
+export const COUNTERS = ['keyed', 'blind', 'asked'] as const
+
+export type Counter = (typeof COUNTERS)[number]
 
 /** A payment that was asked for. */
 export interface PaymentRequest {
@@ -57,7 +60,7 @@ export class Bank {
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (request.url === '/balance') return answer(response, { balance: 1000 })
-      const counter = request.url === '/keyed' ? 'keyed' : 'blind'
+      const counter = COUNTERS.find(name => request.url === `/${name}`) ?? 'blind'
       const { order } = JSON.parse(await text(request)) as { order: string }
       const key = String(request.headers['idempotency-key'] ?? '')
       const slot = Number(request.headers['x-chaos-slot'])

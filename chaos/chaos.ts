@@ -8,8 +8,8 @@ const HELP = `npm run chaos -- [options]
 
 Starts servers on one store, sends them messages that pay orders at a bank, kills and freezes them at moments chosen by
 a seed, and checks what is left: no acknowledged message lost, none stored twice, no order paid twice, no run
-interleaved with another one or without an end. Exit code 1 when a check fails; the evidence is then in the folder that
-is printed. Everything runs on this machine and listens on 127.0.0.1 only.
+interleaved with another one, without an end, or interrupted where it could have been continued. Exit code 1 when a
+check fails; the evidence is then in the folder that is printed. Everything runs on this machine and listens on 127.0.0.1 only.
 
   --minutes N      how long each store is disturbed (default 2; with --kills, 60)
   --kills N        end after N kills of each store (kill -9; freezes, SIGTERM and restarts come in addition)
@@ -18,6 +18,7 @@ is printed. Everything runs on this machine and listens on 127.0.0.1 only.
   --processes N    servers at a time (default 3)
   --sessions N     sessions in use at a time (default 8)
   --seed S         the choices of an earlier run (default: a new seed, which is printed)
+  --resume on|off  continue the runs of processes that are gone (default on), or let them end as interrupted
   --sabotage       let the servers repeat payments without a key: the checks must fail
   --json           print the reports as JSON
 
@@ -32,6 +33,7 @@ const ARGUMENTS = {
   processes: { type: 'string', default: '3' },
   sessions: { type: 'string', default: '8' },
   seed: { type: 'string' },
+  resume: { type: 'string', default: 'on' },
   sabotage: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
@@ -81,9 +83,15 @@ function readArguments() {
     kills,
     limitMs: minutes * 60_000,
     sabotage: values.sabotage,
+    resume: resumeOf(values.resume),
     json: values.json,
     help: values.help,
   }
+}
+
+function resumeOf(text: string): boolean {
+  if (text === 'on' || text === 'off') return text === 'on'
+  throw new RangeError(`--resume must be on or off, not "${text}".`)
 }
 
 function eventOf(name: string): ChaosEvent {
@@ -110,7 +118,7 @@ function print(report: ChaosReport): void {
   for (const [name, { count, example }] of Object.entries(answers))
     console.log(`${'answer'.padEnd(14)} ${name}: ${count}, such as ${example}`)
   if (problems.length === 0) {
-    console.log('ok: nothing lost, doubled, interleaved or stuck')
+    console.log('ok: nothing lost, doubled, interleaved, stuck or interrupted without need')
     return
   }
   for (const { kind, detail, runId } of problems.slice(0, 40))

@@ -6,7 +6,10 @@
  * - interleaved: the messages of a run are contiguous, and runs are in the order in which they were acknowledged;
  * - stuck: every run has ended;
  * - events: their numbers have no gap, one `run-finish` is the last, and followers saw the same;
- * - false: a result that says "paid" belongs to a payment that was made, and nothing refused was stored.
+ * - false: a result that says "paid" belongs to a payment that was made, and nothing refused was stored or paid;
+ * - not-resumed: with resuming on, a run whose process ended is continued and ends as it would have ended; only one
+ *   whose process ended too often before anything more was stored may end as interrupted;
+ * - unexplained: a run ends with an error only if its model's answers were disturbed, or the database was.
  */
 import type { RunEvent } from '../src/run/run-event.js'
 import type { StoredMessage } from '../src/session/message.js'
@@ -15,7 +18,7 @@ import { messagePages, runEventPages } from '../src/session/session-pages.js'
 import type { SessionStore } from '../src/session/session-store.js'
 import type { PaymentRequest } from './bank.js'
 import type { Sent } from './clients.js'
-import { paidIn } from './orders.js'
+import { isRefusedOrder, paidIn } from './orders.js'
 
 export type ProblemKind =
   | 'lost'
@@ -27,6 +30,8 @@ export type ProblemKind =
   | 'illegal'
   | 'not-found'
   | 'followed'
+  | 'not-resumed'
+  | 'unexplained'
   | 'crashed'
 
 export interface Problem {
@@ -50,6 +55,8 @@ export interface Evidence {
   runs: readonly FinalRun[]
   messages: ReadonlyMap<string, readonly StoredMessage[]>
   effects: ReadonlyMap<string, readonly PaymentRequest[]>
+  /** What the ends of runs are judged by; without it they are not. */
+  ends?: { faulted: ReadonlySet<string>; isDatabaseDisturbed: boolean }
 }
 
 const APP = { appName: 'lango', userId: 'user' }
@@ -89,7 +96,11 @@ export async function collect(
 
 export function check(evidence: Evidence): Problem[] {
   return [
-    ...evidence.runs.flatMap(run => [...checkMessage(run, evidence), ...checkEvents(run)]),
+    ...evidence.runs.flatMap(run => [
+      ...checkMessage(run, evidence),
+      ...checkEvents(run),
+      ...checkEnd(run, evidence),
+    ]),
     ...[...evidence.messages].flatMap(([sessionId, messages]) =>
       checkSession(
         sessionId,
@@ -147,6 +158,36 @@ function checkEvents({ sent, isKnown, isFinished, events }: FinalRun): Problem[]
   return problems
 }
 
+/** How often a run is begun or continued without storing anything more. */
+const MAX_ATTEMPTS = 3
+
+function checkEnd({ sent, isFinished, events }: FinalRun, { ends }: Evidence): Problem[] {
+  if (!ends || !isFinished) return []
+  const about = { sessionId: sent.sessionId, runId: sent.runId }
+  const last = events.at(-1)
+  if (last?.type === 'run-finish' && !NORMAL_ENDS.includes(last.finishReason))
+    return [{ kind: 'unexplained', detail: `it ended with ${last.finishReason}`, ...about }]
+  const error = events.flatMap(event => (event.type === 'error' ? event.error : [])).at(-1)
+  if (error === undefined) return []
+  const detail = `it ended with ${error.code}: ${error.message}`
+  if (error.code === 'run-interrupted')
+    return isGivenUp(events) ? [] : [{ kind: 'not-resumed', detail, ...about }]
+  const isExplained =
+    (error.code.startsWith('provider-') && ends.faulted.has(sent.mark)) ||
+    (error.code === 'store-unavailable' && ends.isDatabaseDisturbed)
+  return isExplained ? [] : [{ kind: 'unexplained', detail, ...about }]
+}
+
+const NORMAL_ENDS: readonly string[] = ['stop', 'error', 'aborted']
+
+/** Whether its last attempt was the last one allowed, and stored nothing. */
+function isGivenUp(events: readonly RunEvent[]): boolean {
+  const last = events.findLastIndex(({ type }) => type === 'run-resumed')
+  const resumed = events[last]
+  const hasStored = events.slice(last).some(({ type }) => type === 'usage' || type === 'tool-result')
+  return resumed?.type === 'run-resumed' && resumed.attempt >= MAX_ATTEMPTS && !hasStored
+}
+
 function checkSession(
   sessionId: string,
   messages: readonly StoredMessage[],
@@ -189,6 +230,8 @@ function checkPayments({ runs, messages, effects }: Evidence): Problem[] {
   for (const [order, made] of effects) {
     const { sessionId, runId } = owners.get(order) ?? {}
     const about = { ...(sessionId ? { sessionId } : {}), ...(runId ? { runId } : {}) }
+    if (isRefusedOrder(order))
+      problems.push({ kind: 'false', detail: `order ${order} was refused by a person and is paid`, ...about })
     if (made.length < 2) continue
     const how = made.map(({ key, slot, atMs }) => `key "${key}" by process ${slot} at ${atMs}`).join('; ')
     problems.push({

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Failpoints } from './failpoints.js'
 import type { Fleet } from './fleet.js'
 import { MODEL_PROFILES, modelOf } from './model.js'
-import { type Ask, makeAsk } from './orders.js'
+import { type Ask, isRefusedOrder, makeAsk, SERVER_HEADER } from './orders.js'
 import type { Random } from './random.js'
 
 /** A message and what its client knows of it. */
@@ -23,11 +23,26 @@ export interface Sent extends Ask {
   followed: Map<number, string>
 }
 
+/** What a follower reads of an event. */
+interface FollowedEvent {
+  seq: number
+  type: string
+  /** Of a tool call. */
+  id?: string
+  args?: { order?: unknown }
+}
+
 export interface ClientOptions {
   fleet: Fleet
   failpoints: Failpoints
   random: Random
   sessions: number
+  /** Whether some payments need an approval. */
+  hasPeople: boolean
+  /** What the servers of the fleet send as `SERVER_HEADER`. */
+  token: string
+  /** The process that executes the run of a message, as far as that is known. */
+  slotOf(mark: string): number | undefined
   /** Reports an answer that no server may give. */
   wrong(kind: 'not-found' | 'followed', detail: string, runId: string): void
 }
@@ -39,11 +54,19 @@ const MOST_UNFINISHED = 4
 const POST_MS = 2500
 const FOLLOW_MS = 4000
 const TIMEOUT_MS = 45_000
+/** Followers answer what their runs wait for, so they stay until the runs have ended. */
+const FOLLOWED_MS = 170_000
+/** A person answers at once, or when the run was given up by its process; that takes 2 s. */
+const THINKING_MS = { short: [0, 400], long: [2200, 5000] } as const
 
 export class Clients {
   readonly sent: Sent[] = []
   /** Answers besides 200 and 202, by status and code, and the beginning of the first of each. */
   readonly answers = new Map<string, { count: number; example: string }>()
+  /** Answers of programs that are no servers of the fleet. */
+  strangers = 0
+  /** Answers to requests for approval that were acknowledged. */
+  approvals = 0
   readonly #options: ClientOptions
   #isOver = false
   #overAt = Number.POSITIVE_INFINITY
@@ -89,6 +112,7 @@ export class Clients {
       }
       const sent = this.#newMessage(sessionId, ask, random)
       await this.#post(sent, random, { whenBusy: 'queue' })
+      this.#startFollowing(sent, random)
       last.push(sent)
     }
     return last
@@ -99,7 +123,7 @@ export class Clients {
       await sleep(random.chance(0.2) ? random.between(100, 900) : random.between(0, 60))
       if (sessions.unfinished >= MOST_UNFINISHED) continue
       const { sessionId, token } = sessions.next()
-      const sent = this.#newMessage(sessionId, makeAsk(random, token), random)
+      const sent = this.#newMessage(sessionId, makeAsk(random, token, this.#options.hasPeople), random)
       sessions.unfinished += 1
       await this.#post(sent, random, { whenBusy: random.chance(0.1) ? 'reject' : 'queue' })
       if (sent.acknowledgedAtMs === undefined) {
@@ -107,12 +131,18 @@ export class Clients {
         continue
       }
       if (random.chance(0.04)) await this.#requestStop(sent, random)
-      const following = this.#follow(sent, random).finally(() => {
+      this.#startFollowing(sent, random, () => {
         sessions.unfinished -= 1
-        this.#followers.delete(following)
       })
-      this.#followers.add(following)
     }
+  }
+
+  #startFollowing(sent: Sent, random: Random, onEnd: () => void = () => {}): void {
+    const following = this.#follow(sent, random).finally(() => {
+      onEnd()
+      this.#followers.delete(following)
+    })
+    this.#followers.add(following)
   }
 
   #newMessage(sessionId: string, ask: Ask, random: Random): Sent {
@@ -130,7 +160,7 @@ export class Clients {
       model: modelOf(random.pick(MODEL_PROFILES) ?? 'openai-chat'),
     })
     let hasFailed = false
-    while (!this.#isTimedOut()) {
+    while (!this.#isTimedOut(TIMEOUT_MS)) {
       const copies = random.chance(0.15) ? 2 : 1
       const answers = await Promise.all(
         Array.from({ length: copies }, () => this.#postOnce(sent, body, random)),
@@ -172,11 +202,19 @@ export class Clients {
     try {
       const response = await fetch(url, init)
       const text = await response.text()
-      if (response.status !== 202 && response.status !== 200) this.#note(response.status, text)
+      if (this.#isStranger(response)) return undefined
+      if (![200, 202, 204].includes(response.status)) this.#note(response.status, text)
       return { status: response.status, text }
     } catch {
       return undefined
     }
+  }
+
+  /** A killed server's port may belong to another program: what that answers means nothing. */
+  #isStranger({ headers }: Response): boolean {
+    const isOwn = headers.get(SERVER_HEADER) === this.#options.token
+    if (!isOwn) this.strangers += 1
+    return !isOwn
   }
 
   #note(status: number, text: string): void {
@@ -187,19 +225,24 @@ export class Clients {
   }
 
   async #requestStop(sent: Sent, random: Random): Promise<void> {
+    await sleep(random.between(0, 300))
     const address = this.#options.fleet.address(random)
     if (!address) return
     sent.isStopRequested = true
-    await sleep(random.between(0, 300))
     const signal = AbortSignal.timeout(POST_MS)
     await this.#fetch(`${address.url}/api/runs/${sent.runId}/stop`, { method: 'POST', signal })
   }
 
   async #follow(sent: Sent, random: Random): Promise<void> {
-    while (!this.#isTimedOut()) {
+    const answers = new Map<string, Promise<void>>()
+    const asked = (event: FollowedEvent) => {
+      if (event.type !== 'approval-request' || event.id === undefined) return
+      if (!answers.has(event.id)) answers.set(event.id, this.#answer(sent, event, random))
+    }
+    while (!this.#isTimedOut(FOLLOWED_MS)) {
       if (random.chance(0.2)) await this.#look(sent, random)
       const address = this.#options.fleet.address(random)
-      const isOver = address ? await this.#followOnce(sent, address.url) : false
+      const isOver = address ? await this.#followOnce(sent, address.url, asked) : false
       if (isOver) return
       await sleep(random.between(20, 200))
     }
@@ -212,16 +255,53 @@ export class Clients {
     const signal = AbortSignal.timeout(POST_MS)
     const answer = await this.#fetch(`${address.url}/api/runs/${sent.runId}`, { signal })
     if (answer?.status === 404)
-      this.#options.wrong('not-found', 'GET of an acknowledged run: 404', sent.runId)
+      this.#options.wrong('not-found', `GET of an acknowledged run from ${address.slot}: 404`, sent.runId)
+  }
+
+  /** A person's answer, sent through any process until one has acknowledged it. */
+  async #answer(sent: Sent, { id = '', args }: FollowedEvent, random: Random): Promise<void> {
+    const { fleet, failpoints, slotOf } = this.#options
+    const order = String(args?.order ?? '')
+    const body = JSON.stringify({ answer: isRefusedOrder(order) ? 'no' : 'once' })
+    void failpoints.reached('approval-asked', slotOf(sent.mark) ?? 0)
+    const thinking = THINKING_MS[random.chance(0.5) ? 'short' : 'long']
+    await sleep(random.between(thinking[0], thinking[1]))
+    while (!this.#isTimedOut(FOLLOWED_MS)) {
+      const address = fleet.address(random)
+      if (address) {
+        void failpoints.reached('approval-sent', address.slot)
+        const answer = await this.#fetch(`${address.url}/api/runs/${sent.runId}/approvals/${id}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body,
+          signal: AbortSignal.timeout(POST_MS),
+        })
+        if (answer?.status === 204) {
+          this.approvals += 1
+          void failpoints.reached('approval-accepted', slotOf(sent.mark) ?? address.slot)
+        }
+        // 404: it was answered by a request whose acknowledgement was lost, or the run has ended.
+        if (answer?.status === 204 || answer?.status === 404) return
+      }
+      await sleep(random.between(50, 200))
+    }
   }
 
   /** `true` when the end of the run was read. */
-  async #followOnce({ runId, followed }: Sent, url: string): Promise<boolean> {
+  async #followOnce(
+    { runId, followed }: Sent,
+    url: string,
+    asked: (event: FollowedEvent) => void,
+  ): Promise<boolean> {
     const after = Math.max(0, ...followed.keys())
     try {
       const response = await fetch(`${url}/api/runs/${runId}/events?after=${after}`, {
         signal: AbortSignal.timeout(FOLLOW_MS),
       })
+      if (this.#isStranger(response)) {
+        await response.body?.cancel()
+        return false
+      }
       if (response.status === 204) return true
       if (response.status === 404)
         this.#options.wrong('not-found', 'events of an acknowledged run: 404', runId)
@@ -229,7 +309,7 @@ export class Clients {
         this.#note(response.status, await response.text())
         return false
       }
-      return await this.#readEvents(response.body, runId, followed)
+      return await this.#readEvents(response.body, { runId, followed, asked })
     } catch {
       return false
     }
@@ -237,8 +317,7 @@ export class Clients {
 
   async #readEvents(
     body: ReadableStream<Uint8Array>,
-    runId: string,
-    followed: Map<number, string>,
+    { runId, followed, asked }: Pick<Sent, 'runId' | 'followed'> & { asked(event: FollowedEvent): void },
   ): Promise<boolean> {
     const decoder = new TextDecoder()
     let rest = ''
@@ -247,18 +326,20 @@ export class Clients {
       const lines = rest.split('\n')
       rest = lines.pop() ?? ''
       for (const line of lines.filter(each => each.startsWith('data: {"'))) {
-        const { seq, type } = JSON.parse(line.slice('data: '.length)) as { seq: number; type: string }
+        const event = JSON.parse(line.slice('data: '.length)) as FollowedEvent
+        const { seq, type } = event
         const last = Math.max(0, ...followed.keys())
         if (seq !== last + 1) this.#options.wrong('followed', `event ${seq} came after event ${last}`, runId)
         followed.set(seq, type)
+        asked(event)
         if (type === 'run-finish') return true
       }
     }
     return false
   }
 
-  #isTimedOut(): boolean {
-    return Date.now() > this.#overAt + TIMEOUT_MS
+  #isTimedOut(ms: number): boolean {
+    return Date.now() > this.#overAt + ms
   }
 }
 

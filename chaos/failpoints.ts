@@ -21,6 +21,14 @@ export const FAILPOINTS = [
   'blind-before',
   'blind-after',
   'blind-answered',
+  'asked-before',
+  'asked-after',
+  'asked-answered',
+  /** A client read a request for approval: its run waits. */
+  'approval-asked',
+  /** An answer to it was sent, or was acknowledged. */
+  'approval-sent',
+  'approval-accepted',
 ] as const
 
 export type Failpoint = (typeof FAILPOINTS)[number]

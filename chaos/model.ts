@@ -56,6 +56,9 @@ export class Model {
   faults = 0
   /** No faults are injected while this is false. */
   isFaulty = true
+  /** The messages whose answers were disturbed, by their marks, and the process that asked last for each. */
+  readonly faulted = new Set<string>()
+  readonly #slots = new Map<string, number>()
   readonly #servers: Server[] = []
   readonly #random: Random
   readonly #failpoints: Failpoints
@@ -70,6 +73,11 @@ export class Model {
     const urls: Record<string, string> = {}
     for (const profile of MODEL_PROFILES) urls[profile] = await this.#startServer(profile)
     return urls
+  }
+
+  /** The process that executes the run of a message, as far as the model can tell. */
+  slotOf(mark: string): number | undefined {
+    return this.#slots.get(mark)
   }
 
   async close(): Promise<void> {
@@ -98,20 +106,33 @@ export class Model {
     const slot = Number(request.headers['x-chaos-slot'])
     this.requests += 1
     await this.#failpoints.reached('model-asked', slot)
-    if (this.isFaulty && this.#random.chance(FAULT_SHARE)) {
+    const index = strict.requests.length
+    const isFaulty = this.isFaulty && this.#random.chance(FAULT_SHARE)
+    if (isFaulty) {
       this.faults += 1
       const kind = this.#random.weighted(FAULTS as Record<FaultKind, number>)
-      faults.push({ kind, at: strict.requests.length, afterEvents: this.#random.between(0, 4) })
+      faults.push({ kind, at: index, afterEvents: this.#random.between(0, 4) })
     }
     const known = strict.violations.length
     await strict.handle(request, response)
     for (const violation of strict.violations.slice(known)) {
       this.refused.push({ profile, violation, body: strict.requests[violation.requestIndex]?.body })
     }
+    this.#note(strict.requests[index]?.body, slot, isFaulty)
     // The numbers of the requests stay.
     const old = strict.requests[strict.requests.length - 1 - KEPT_BODIES]
     if (old) strict.requests[strict.requests.length - 1 - KEPT_BODIES] = { ...old, body: undefined }
     await this.#failpoints.reached('model-answered', slot)
+  }
+
+  /** The process is wrong when two requests arrive at the same moment. */
+  #note(body: unknown, slot: number, isFaulty: boolean): void {
+    const mark = JSON.stringify(body ?? '')
+      .match(/\[message [\w-]+\]/g)
+      ?.at(-1)
+    if (mark === undefined) return
+    this.#slots.set(mark, slot)
+    if (isFaulty) this.faulted.add(mark)
   }
 
   async #answer(request: RequestSummary): Promise<ScriptStep> {

@@ -1,4 +1,5 @@
 /** One store under chaos: servers, clients, a model, a bank, disturbances, and the verdict. */
+import { randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +8,7 @@ import type { RunEvent } from '../src/run/run-event.js'
 import type { SessionStore } from '../src/session/session-store.js'
 import { openStore } from '../src/store/open-store.js'
 import { Bank } from './bank.js'
-import { check, collect, type Evidence, type Problem } from './check.js'
+import { check, collect, type Evidence, type FinalRun, type Problem } from './check.js'
 import { Clients, isAccepted, type Sent } from './clients.js'
 import { type ChaosDatabase, openDatabase } from './database.js'
 import { type ChaosEvent, type Disturbances, disturb } from './disturb.js'
@@ -32,6 +33,8 @@ export interface ChaosOptions {
   events?: readonly ChaosEvent[]
   /** Lets the servers make a mistake that the checks must find. */
   sabotage?: boolean
+  /** Whether runs of processes that are gone are continued, as is the default of Lango, or end as interrupted. */
+  resume?: boolean
   signal?: AbortSignal
   progress?(line: string): void
 }
@@ -51,8 +54,18 @@ export interface ChaosReport extends Disturbances {
   effects: number
   /** Tool calls whose outcome is unknown in the end. */
   unknowns: number
+  /** Runs that were continued, and how often, after the end of a process, a handover, or an answer. */
   resumed: number
+  afterCrash: number
+  afterHandover: number
+  afterAnswer: number
+  /** Model steps that were answered from the store. */
+  replayedSteps: number
+  /** Answers of people that were acknowledged. */
+  approvals: number
   interrupted: number
+  /** Answers from ports that belonged to other programs. */
+  strangers: number
   modelRequests: number
   modelFaults: number
   finishReasons: Record<string, number>
@@ -91,6 +104,7 @@ class Chaos {
   readonly #counts: Disturbances = { kills: 0, freezes: 0, terminations: 0, disconnects: 0, restarts: 0 }
   readonly #failpoints = new Failpoints()
   readonly #random: Random
+  readonly #token = randomUUID()
   readonly #bank: Bank
   readonly #model: Model
   #disturbedAt = 0
@@ -120,13 +134,15 @@ class Chaos {
   }
 
   async #startFleet(): Promise<Fleet> {
-    const { processes, sabotage = false } = this.#options
+    const { processes, sabotage = false, resume = true } = this.#options
     const settings = {
       store: this.#database.url,
       bankUrl: await this.#bank.start(),
       models: await this.#model.start(),
       defaultModel: modelOf(MODEL_PROFILES[0]),
       sabotage,
+      resume,
+      token: this.#token,
     }
     const fleet = new Fleet({
       processes,
@@ -145,6 +161,10 @@ class Chaos {
       failpoints: this.#failpoints,
       random: this.#random.stream('clients'),
       sessions: this.#options.sessions ?? 8,
+      // Without resuming, a run that waits ends with its process.
+      hasPeople: this.#options.resume ?? true,
+      token: this.#token,
+      slotOf: mark => this.#model.slotOf(mark),
       wrong: (kind, detail, runId) => this.#problems.push({ kind, detail, runId }),
     })
     clients.start()
@@ -186,7 +206,11 @@ class Chaos {
       await clients.finish()
       const last = await clients.sendLast()
       await this.#untilQuiet(store, last)
-      const evidence = await collect(store, clients.sent, this.#bank.effects())
+      await clients.finish()
+      const collected = await collect(store, clients.sent, this.#bank.effects())
+      const isDatabaseDisturbed = this.#counts.disconnects + this.#counts.restarts > 0
+      const ends = { faulted: this.#model.faulted, isDatabaseDisturbed }
+      const evidence = { ...collected, ...((this.#options.resume ?? true) ? { ends } : {}) }
       this.#problems.push(...check(evidence), ...checkLast(evidence, last), ...this.#illegal())
       if (this.#problems.length > 0) await this.#keepEvidence(evidence)
       return { evidence }
@@ -257,8 +281,10 @@ class Chaos {
       payments: this.#bank.requests.length,
       effects: [...effects.values()].flat().length,
       unknowns: runs.flatMap(({ calls }) => calls.filter(({ status }) => status === 'unknown')).length,
-      resumed: runs.filter(({ events }) => events.some(({ type }) => String(type) === 'run-resumed')).length,
+      ...countResumed(runs),
+      approvals: clients.approvals,
       interrupted: errors['run-interrupted'] ?? 0,
+      strangers: clients.strangers,
       modelRequests: this.#model.requests,
       modelFaults: this.#model.faults,
       finishReasons: countBy(known.map(({ finishReason = 'none' }) => finishReason)),
@@ -268,6 +294,27 @@ class Chaos {
       ...(this.#problems.length > 0 ? { folder: this.#folder } : {}),
     }
   }
+}
+
+function countResumed(runs: readonly FinalRun[]) {
+  const counts = { resumed: 0, afterCrash: 0, afterHandover: 0, afterAnswer: 0, replayedSteps: 0 }
+  for (const { events } of runs) {
+    const open = new Set<string>()
+    let isResumed = false
+    for (const event of events) {
+      if (event.type === 'approval-request') open.add(event.id)
+      if (event.type === 'approval-answer') open.delete(event.id)
+      if (event.type !== 'run-resumed') continue
+      isResumed = true
+      counts.replayedSteps += event.replayedSteps
+      // Only the end of a process counts as another attempt.
+      if (event.attempt > 1) counts.afterCrash += 1
+      else if (open.size > 0) counts.afterAnswer += 1
+      else counts.afterHandover += 1
+    }
+    counts.resumed += Number(isResumed)
+  }
+  return counts
 }
 
 /** The last message of each session was answered: its history is usable. */

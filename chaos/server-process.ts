@@ -1,9 +1,13 @@
 // server-process.ts <settings as JSON>: one server of the fleet. Prints its URL; SIGTERM shuts it down.
+import { subscribe } from 'node:diagnostics_channel'
+import type { ServerResponse } from 'node:http'
 import type { Logger } from '../src/logger.js'
 import type { ProviderOptions } from '../src/provider/provider-settings.js'
 import { createRuntime } from '../src/runtime/runtime.js'
 import { serve } from '../src/server/serve.js'
 import { defineTool, type OnUnknown, type Tool, type ToolContext } from '../src/tool.js'
+import type { Counter } from './bank.js'
+import { SERVER_HEADER } from './orders.js'
 
 export interface ServerSettings {
   slot: number
@@ -14,12 +18,16 @@ export interface ServerSettings {
   defaultModel: string
   /** Makes the counter without keys pay again when an outcome is unknown: a mistake that the checks must find. */
   sabotage: boolean
+  /** Whether runs of processes that are gone are continued. */
+  resume: boolean
+  /** Sent with every answer. The port of a killed server may belong to another program by now. */
+  token: string
 }
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as ServerSettings
-const { slot, store, bankUrl, models, defaultModel, sabotage } = settings
+const { slot, store, bankUrl, models, defaultModel, sabotage, resume, token } = settings
 
-function payTool(counter: 'keyed' | 'blind', onUnknown?: OnUnknown): Tool {
+function payTool(counter: Counter, onUnknown?: OnUnknown): Tool {
   return defineTool({
     name: `pay_${counter}`,
     description: 'Pays an order at the bank.',
@@ -29,6 +37,7 @@ function payTool(counter: 'keyed' | 'blind', onUnknown?: OnUnknown): Tool {
       required: ['order', 'amount'],
     },
     effect: 'once',
+    needsApproval: counter === 'asked',
     ...(onUnknown ? { onUnknown } : {}),
     execute: (args, context) => pay(counter, args, context),
   })
@@ -68,15 +77,25 @@ const log = (level: string) => (message: string, fields?: object) =>
   console.error(JSON.stringify({ at: new Date().toISOString(), slot, level, message, ...fields }))
 const logger: Logger = { debug: () => {}, info: () => {}, warn: log('warn'), error: log('error') }
 
+subscribe('http.server.request.start', message => {
+  const { response } = message as { response: ServerResponse }
+  response.setHeader(SERVER_HEADER, token)
+})
 const runtime = await createRuntime({
   store,
   logger,
+  runs: { resume },
   providers: Object.fromEntries(Object.entries(models).map(([name, url]) => [name, providerOf(name, url)])),
   agent: {
     name: 'clerk',
     model: defaultModel,
     instruction: 'Pay what the user orders.',
-    tools: [payTool('keyed', 'retry'), payTool('blind', sabotage ? 'retry' : undefined), balance],
+    tools: [
+      payTool('keyed', 'retry'),
+      payTool('blind', sabotage ? 'retry' : undefined),
+      payTool('asked'),
+      balance,
+    ],
   },
 })
 const server = await serve({

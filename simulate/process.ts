@@ -137,7 +137,7 @@ export class SimulatedProcess implements Owner {
     // A tool that fails after its effect has failed as far as anybody knows: that is the author's to avoid.
     const hasPaid = point.startsWith('tool:') && point.endsWith(':after')
     if (action === 'crash' || (action === 'fail' && hasPaid)) this.crash(ms)
-    else if (action === 'pause') this.pausedUntil = now + ms
+    else if (action === 'pause') this.pausedUntil = Math.max(this.pausedUntil, now + ms)
     else if (action === 'outage') this.#outageUntil = now + ms
     else if (action === 'close') this.close(ms)
     else if (point.startsWith('store:')) throw storeFailed(point)

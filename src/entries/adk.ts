@@ -22,5 +22,6 @@ export type { SessionServiceOptions } from '../adk/session/session-service-adapt
 export { SessionServiceAdapter } from '../adk/session/session-service-adapter.js'
 export type { AgentErrorCode, AgentErrorOptions } from '../errors.js'
 export { AgentError } from '../errors.js'
+export { isReplay } from '../run/run-scope.js'
 export type { Tool, ToolContext } from '../tool.js'
 export { defineTool } from '../tool.js'

@@ -17,6 +17,7 @@ import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import { type Message, type StoredMessage, toolCallKind } from '../session/message.js'
 import type {
+  JournalEntry,
   RunEventRecord,
   RunSummary,
   ToolCallChange,
@@ -144,14 +145,16 @@ export async function closeCalls(
   pending: PendingCalls,
   given: ClosingCalls | string,
   recorder: RunRecorder,
+  ending: JournalEntry | undefined,
 ): Promise<RunEvent[]> {
   const closing = typeof given === 'string' ? new ClosingCalls([], given) : given
   const answers = pending.close(call => closing.answerOf(call))
   const events = recorder.prepare(closing.reports)
+  const journal = ending ? { journal: [ending] } : {}
   for (const answer of answers) {
-    await recorder.append({ message: answerMessage(answer), calls: closing.changes.splice(0) })
+    await recorder.append({ message: answerMessage(answer), calls: closing.changes.splice(0), ...journal })
   }
-  if (closing.changes.length > 0) await recorder.append({ calls: closing.changes })
+  if (closing.changes.length > 0) await recorder.append({ calls: closing.changes, ...journal })
   return events
 }
 

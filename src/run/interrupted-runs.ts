@@ -2,7 +2,7 @@
  * A run whose process crashed has no end in the store. The next process that reads it writes one: when the
  * session's lease is free and the run has still not ended, no process works on it.
  */
-import { AgentError } from '../errors.js'
+import { AgentError, type AgentErrorJson } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { RunEventRecord, RunStore, RunSummary } from '../session/run-store.js'
 import { runEventPages } from '../session/session-pages.js'
@@ -12,6 +12,7 @@ import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
 import { settleInterrupted } from './close-calls.js'
 import { SaidInEvents } from './event-reader.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
+import type { RunEnding } from './run-journal.js'
 
 export interface Settling {
   /** Of the session of the run, when the caller holds it. */
@@ -21,13 +22,15 @@ export interface Settling {
   logger?: Logger | undefined
   /** Why the run is not continued, as far as it is not its process alone. */
   reason?: string | undefined
+  /** How the run was about to end. */
+  ending?: RunEnding | undefined
 }
 
 /** Ends a run as interrupted if its process is gone, and answers its open calls. Returns whether it did. */
 export async function markIfInterrupted(
   store: SessionStore,
   run: RunSummary,
-  { held, tools, logger, reason }: Settling = {},
+  { held, tools, logger, reason, ending }: Settling = {},
 ): Promise<boolean> {
   if (run.finished || run.state === 'queued') return false
   const lease = held ? undefined : await freeLease(store, run)
@@ -36,7 +39,7 @@ export async function markIfInterrupted(
     // It may have ended after `run` was read and before the lease was acquired.
     const now = await store.runs.findRun(run.runId)
     if (!now || now.finished) return false
-    const end = await endOf(store.runs, now, reason)
+    const end = await endOf(store.runs, now, { reason, ending })
     const owner = held ?? lease
     const isSettled =
       owner && (await settleInterrupted({ store, run: now, lease: owner, end, tools, logger }))
@@ -64,29 +67,32 @@ export async function freeLease(store: SessionStore, { key }: RunSummary) {
 }
 
 /** Runs of a session are sequential: when a later one is running, this one no longer holds the lease. */
-async function hasSuccessor(store: SessionStore, run: RunSummary): Promise<boolean> {
+export async function hasSuccessor(store: SessionStore, run: RunSummary): Promise<boolean> {
   const [newest] = await store.runs.listRuns(run.key, { limit: 1 })
   const isRunning = newest !== undefined && (newest.state === undefined || newest.state === 'running')
   return isRunning && newest.runId !== run.runId && newest.startedAt > run.startedAt
 }
 
-async function endOf(runs: RunStore, run: RunSummary, reason = ''): Promise<RunEventRecord[]> {
-  const identity = { sessionId: run.key.sessionId, runId: run.runId }
+async function endOf(
+  runs: RunStore,
+  run: RunSummary,
+  { reason, ending }: Pick<Settling, 'reason' | 'ending'>,
+): Promise<RunEventRecord[]> {
+  const { finishReason, error = interruption(reason) } = ending ?? { finishReason: 'error' as const }
+  const failure: RunEventBody[] = finishReason === 'error' ? [{ type: 'error', error }] : []
+  const finish: RunEventBody = { type: 'run-finish', finishReason, ...(await totalsOf(runs, run.runId)) }
+  return [...failure, finish].map((body, index) => ({
+    ...body,
+    sessionId: run.key.sessionId,
+    runId: run.runId,
+    seq: run.lastSeq + 1 + index,
+  }))
+}
+
+function interruption(reason: string | undefined): AgentErrorJson {
   const why = ['The process of this run ended before the run did.', ...(reason ? [reason] : [])]
   const message = `${why.join(' ')} Send a message to continue.`
-  const error: RunEventBody = {
-    type: 'error',
-    error: new AgentError('run-interrupted', message, { retryable: true }).toJSON(),
-  }
-  const finish: RunEventBody = {
-    type: 'run-finish',
-    finishReason: 'error',
-    ...(await totalsOf(runs, run.runId)),
-  }
-  return [
-    { ...error, ...identity, seq: run.lastSeq + 1 },
-    { ...finish, ...identity, seq: run.lastSeq + 2 },
-  ]
+  return new AgentError('run-interrupted', message, { retryable: true }).toJSON()
 }
 
 /** Text, turns and usage of the run, as far as its stored events contain them. */

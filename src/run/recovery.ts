@@ -11,7 +11,7 @@ import type { StoredNote } from './run-host.js'
  *
  * @spec RunAndCollect hallucination retry
  */
-export function agentNameCorrection(name: string, validNames: readonly string[]): string {
+function agentNameCorrection(name: string, validNames: readonly string[]): string {
   return (
     `[System: Agent "${name}" does not exist. Valid agents: ${validNames.join(', ')}. ` +
     'Please retry using one of the valid agent names listed above.]'
@@ -60,7 +60,7 @@ export class RunFailures {
 }
 
 /** A text by Lango as a message in the user's role. */
-export function asUser(text: string): Content {
+function asUser(text: string): Content {
   return { role: 'user', parts: [{ text }] }
 }
 

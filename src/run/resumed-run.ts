@@ -1,5 +1,6 @@
 /** What is loaded to continue a run whose process is gone, or that has waited for a person. */
 import type { Content, Event } from '../adk/sdk.js'
+import { ABORTED_MARKER } from '../base/markers.js'
 import { type StoredMessage, toolCallKind } from '../session/message.js'
 import type { JournalEntry, ResumableRun, RunSummary } from '../session/run-store.js'
 import { messagePages } from '../session/session-pages.js'
@@ -13,6 +14,7 @@ import type { RestoredCalls } from './ledger-entry.js'
 import { type RecordedEvent, Replay } from './replay.js'
 import type { RunEventBody } from './run-event.js'
 import type { RunHost, StoredOpening } from './run-host.js'
+import type { RunEnding } from './run-journal.js'
 import type { RunLimits } from './run-limits.js'
 
 /** A run as its earlier attempts left it. */
@@ -31,6 +33,10 @@ export interface ResumedRun {
   readonly progress: RunProgress
   /** How many model steps are answered from the store. */
   readonly replayedSteps: number
+  /** Why the run cannot be replayed, if it cannot. */
+  readonly obstacle?: string | undefined
+  /** The run had begun to end, or its messages are not recorded: it is not continued. */
+  readonly ending?: RunEnding | undefined
 }
 
 /** What the stored events of a run contain. */
@@ -58,7 +64,9 @@ export async function loadResumed(
   const messages = await messagesAfter(store, run.key, message.seq - 1)
   const nested = await nestedMessages(store, journal)
   const byId = new Map([...messages, ...nested].map(each => [each.id, each]))
-  const record = journal.map((entry): RecordedEvent => ({ entry, message: byId.get(entry.id) }))
+  const record = journal
+    .filter(({ kind }) => kind !== 'end')
+    .map((entry): RecordedEvent => ({ entry, message: byId.get(entry.id) }))
   const round = record.findLastIndex(({ entry, message: stored }) => isCorrection(entry, stored, message.id))
   const opening = record[round]?.message ?? message
   const own = new Map(
@@ -83,7 +91,28 @@ export async function loadResumed(
     earlier: record.slice(0, round + 1).flatMap(({ message: each }) => (each ? [host.eventOf(each)] : [])),
     progress,
     replayedSteps: replayed.filter(({ entry }) => entry.kind === 'model').length,
+    // ADK's graphs do not wait until an event is stored, and what their nodes do is not recorded.
+    obstacle: messages.some(({ extra }) => extra?.nodeInfo !== undefined)
+      ? 'It ran a workflow, and workflows cannot be resumed yet.'
+      : undefined,
+    ending: endingOf(
+      journal,
+      messages.filter(({ id }) => id !== message.id),
+    ),
   }
+}
+
+/** How a run ends that had begun to: it says so, or it has stored messages that no event of ADK's stands for. */
+function endingOf(
+  journal: readonly JournalEntry[],
+  messages: readonly StoredMessage[],
+): RunEnding | undefined {
+  const end = journal.find(({ kind }) => kind === 'end')?.delta
+  if (end) return end as unknown as RunEnding
+  const recorded = new Set(journal.map(({ id }) => id))
+  const other = messages.find(({ id }) => id === undefined || !recorded.has(id))
+  if (!other) return undefined
+  return { finishReason: other.content === ABORTED_MARKER ? 'aborted' : 'error' }
 }
 
 /** A message of the user's that is not the one that the run answers: the run has written it. */

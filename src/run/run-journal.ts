@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Event } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
+import type { AgentError, AgentErrorJson } from '../errors.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { JournalEntry, RunStep } from '../session/run-store.js'
 import type {
@@ -13,6 +14,7 @@ import type {
 } from '../session/session-journal.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Replay } from './replay.js'
+import type { RunFinishReason } from './run-event.js'
 
 /** The tool call, as the ledger names it, whose agents are at work. */
 export const callScope = new AsyncLocalStorage<string>()
@@ -42,6 +44,11 @@ export class RunJournal implements SessionJournal<Event> {
   /** Whether models are being asked. */
   get isAsking(): boolean {
     return this.#asking.size > 0
+  }
+
+  /** Whether code on a branch is driven through what earlier attempts did. */
+  isReplaying(branch: string): boolean {
+    return this.#parts.replay?.isReplaying(currentScope(), branch) ?? false
   }
 
   /** No model is asked from now on. */
@@ -106,6 +113,18 @@ export class RunJournal implements SessionJournal<Event> {
   #scopeOf({ appName }: SessionKey): string {
     return appName === this.#parts.key.appName ? '' : currentScope()
   }
+}
+
+/** How a run ends that has begun to answer its open calls. */
+export interface RunEnding {
+  finishReason: RunFinishReason
+  error?: AgentErrorJson
+}
+
+/** Stored with the first answer that ends a run: from then on it is not continued, but ended. */
+export function endEntry(finishReason: RunFinishReason, error: AgentError | undefined): JournalEntry {
+  const delta = { finishReason, ...(error ? { error: error.toJSON() } : {}) }
+  return { id: 'end', kind: 'end', scope: '', author: '', branch: '', delta: toJsonData(delta) as State }
 }
 
 /** The journal of a run. A run without a ledger cannot be resumed: nobody would know what its tools have done. */

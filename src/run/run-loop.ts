@@ -13,7 +13,7 @@ import { type ResumedRun, restoreCounts } from './resumed-run.js'
 import { RunQuestions } from './run-approvals.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { EventLists, LeftFor, RunHost, RunInput, RunOpened } from './run-host.js'
-import { openJournal, type RunJournal } from './run-journal.js'
+import { endEntry, openJournal, type RunJournal } from './run-journal.js'
 import { RunLimits, transferTarget } from './run-limits.js'
 import { RunOutput } from './run-output.js'
 import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
@@ -139,19 +139,23 @@ export class RunLoop {
       reader: this.#reader,
       resumed,
     })
-    this.#questions = new RunQuestions({
-      ...host,
-      identity: { sessionId: key.sessionId, runId },
-      earlier: resumed?.progress.approvals,
-      onApproval: input.onApproval,
+    this.#questions = this.#openQuestions()
+    if (resumed)
+      restoreCounts(resumed, { pending: this.#pending, reader: this.#reader, limits: this.#limits })
+  }
+
+  #openQuestions(): RunQuestions {
+    return new RunQuestions({
+      ...this.#host,
+      identity: { sessionId: this.#key.sessionId, runId: this.runId },
+      earlier: this.#resumed?.progress.approvals,
+      onApproval: this.#input.onApproval,
       ledger: this.#ledger,
       canLeave: this.isResumable,
       isBusy: () => this.#ledger?.isExecuting({ withReads: true }) || this.#journal?.isAsking || false,
       leave: () => this.leave('waiting'),
       emit: body => this.#outbox.put(body),
     })
-    if (resumed)
-      restoreCounts(resumed, { pending: this.#pending, reader: this.#reader, limits: this.#limits })
   }
 
   /** The events of the run, in lists: those that are stored in one write are handed out together. */
@@ -177,7 +181,8 @@ export class RunLoop {
       yield [...this.#output.upTo(last[0]?.seq ?? 0), ...last]
     } finally {
       this.#questions.close()
-      if (!this.#finished) await this.#leftEarly()
+      if (!this.#finished && !this.#failures.failure) this.#abort.abort()
+      if (!this.#finished) await this.#shutDown()
     }
   }
 
@@ -341,11 +346,6 @@ export class RunLoop {
     this.#failures.add(this.#resumed?.replay.divergence ?? error)
   }
 
-  async #leftEarly(): Promise<void> {
-    if (!this.#failures.failure) this.#abort.abort()
-    await this.#shutDown()
-  }
-
   /**
    * Ends the run: ADK stores nothing more, no call stays open, the last event is recorded, and the session is
    * released. An abort calls this at once, because the reader of the events may never ask for the next one.
@@ -398,7 +398,8 @@ export class RunLoop {
       const isUncertain = this.#gate.writes.haveFailed
       const pending = isUncertain ? await pendingInStore(this.#host.store, this.runId) : this.#pending
       const closing = this.#ledger?.close(reason) ?? reason
-      this.#output.add(await closeCalls(pending, closing, this.#recorder))
+      const ending = this.#journal && endEntry(this.#finishReason, this.#failures.failure)
+      this.#output.add(await closeCalls(pending, closing, this.#recorder, ending))
       if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
         this.#marked = true
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)

@@ -2,11 +2,12 @@
 import { messageOf } from '../errors.js'
 import type { RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
-import { freeLease, markIfInterrupted } from './interrupted-runs.js'
+import { freeLease, hasSuccessor, markIfInterrupted } from './interrupted-runs.js'
 import { loadResumed, type ResumedRun } from './resumed-run.js'
 import { type BegunRun, type Leave, once, type RunSlots } from './run-admission.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 import type { RunHost } from './run-host.js'
+import type { RunEnding } from './run-journal.js'
 import { type PreparedRun, preparedFrom } from './run-opening.js'
 
 /** A run that is to be continued. */
@@ -58,7 +59,8 @@ export class RunResumer {
       })
       if (lease) return await this.takeOver(run, { lease, leaveSlot: once(leaveSlot) })
       leaveSlot()
-      // Its process works on it, or it was left behind by the later run that is active.
+      // Its process works on it, another one looks after it, or it was left behind by the later run that is active.
+      if (!(await hasSuccessor(host.store, run))) return 'later'
       return (await this.#end(run)) ? 'ended' : 'later'
     } finally {
       this.#taking.delete(run.runId)
@@ -77,7 +79,7 @@ export class RunResumer {
       const run = await host.store.runs.findRun(given.runId)
       if (!run || run.finished) return 'ended'
       const prepared = await prepareResume(host, run)
-      if (typeof prepared === 'string') return (await this.#end(run, lease, prepared)) ? 'ended' : 'later'
+      if (!('resumed' in prepared)) return (await this.#end(run, lease, prepared)) ? 'ended' : 'later'
       const { key, runId } = run
       const events = prepared.first.map(event => ({ ...event }))
       const begun = await host.store.runs.resumeRun?.({ key, runId, fence: lease.fence, events })
@@ -95,9 +97,9 @@ export class RunResumer {
     return 'resumed'
   }
 
-  async #end(run: RunSummary, held?: Lease, reason?: string): Promise<boolean> {
+  async #end(run: RunSummary, held?: Lease, why: NotResumed = {}): Promise<boolean> {
     const { host } = this.#parts
-    const isEnded = await markIfInterrupted(host.store, run, { ...host, held, reason })
+    const isEnded = await markIfInterrupted(host.store, run, { ...host, held, ...why })
     if (isEnded)
       host.logger.warn('A run was marked as interrupted: its process is gone', {
         runId: run.runId,
@@ -107,23 +109,31 @@ export class RunResumer {
   }
 }
 
-/** What a run is continued with, or why it is not: the reason is empty when there is none but its process. */
+/** Why a run is ended instead of continued, as far as it is not its process alone. */
+interface NotResumed {
+  reason?: string
+  ending?: RunEnding
+}
+
+/** What a run is continued with, or why it is not. */
 async function prepareResume(
   host: RunHost,
   run: RunSummary,
-): Promise<Pick<Resumption, 'run' | 'resumed' | 'first'> | string> {
+): Promise<Pick<Resumption, 'run' | 'resumed' | 'first'> | NotResumed> {
   const { runs } = host.store
-  if (host.resume === false || !runs.resumeRun) return ''
+  if (host.resume === false || !runs.resumeRun) return {}
   const resumable = await runs.readResumable?.(run.runId)
-  if (!resumable) return ''
+  if (!resumable) return {}
   const isCrash = resumable.state === 'running'
   const { maxAttempts = MAX_ATTEMPTS } = host
   if (isCrash && resumable.attempt >= maxAttempts)
-    return `Its process ended ${resumable.attempt} times before the run stored anything more.`
+    return { reason: `Its process ended ${resumable.attempt} times before the run stored anything more.` }
   const { input, message } = resumable
   const queued = { key: run.key, runId: run.runId, message, input, queuedAt: run.startedAt }
-  const prepared = preparedFrom(host, queued, false)
   const resumed = await loadResumed(host, run, resumable)
+  if (resumed.ending) return { ending: resumed.ending }
+  if (resumed.obstacle) return { reason: resumed.obstacle }
+  const prepared = preparedFrom(host, queued, false)
   const attempt = isCrash ? resumable.attempt + 1 : resumable.attempt
   const first = firstEvents(run, resumed, attempt)
   return { run: { ...prepared, content: resumed.content }, resumed, first }

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Event } from '../adk/sdk.js'
+import type { Context, Event } from '../adk/sdk.js'
 import type { HistoryCut, Session } from '../session/message.js'
 import type { Observation } from '../session/session-store.js'
 import type { CallLedger } from '../session/tool-calls.js'
@@ -27,6 +27,8 @@ export interface RunScope {
   approve(call: PendingApproval, signal: AbortSignal): Promise<ApprovalOutcome>
   /** Records the run's tool calls, where the store can. */
   readonly ledger?: CallLedger | undefined
+  /** Whether what code on a branch does now was done before, by an earlier attempt of the run. */
+  isReplaying(branch: string): boolean
   /** Whether a request of ADK's belongs to the run itself; otherwise a nested agent made it. */
   isOwnRequest(request: object): boolean
   /** Keeps a request and returns its number within the run. */
@@ -49,6 +51,30 @@ export interface RunScope {
 
 /** The run that the current code belongs to. */
 export const runScope = new AsyncLocalStorage<RunScope>()
+
+/**
+ * Whether a callback or a plugin is called again because its run is resumed: the agent is driven through what it did
+ * before, and the answers of models and the results of tools come from the store. `false` where the record ends, in a
+ * first attempt, and outside a run of Lango's.
+ *
+ * ```ts
+ * import { LlmAgent } from '@google/adk'
+ * import { isReplay } from 'lango/adk'
+ *
+ * export const agent = new LlmAgent({
+ *   name: 'clerk',
+ *   model: 'gemini-3.5-flash',
+ *   beforeAgentCallback: context => {
+ *     if (!isReplay(context)) console.log('The clerk begins.')
+ *     return undefined
+ *   },
+ * })
+ * ```
+ */
+export function isReplay(context: Pick<Context, 'invocationContext'>): boolean {
+  const { branch = '' } = context.invocationContext
+  return runScope.getStore()?.isReplaying(branch) ?? false
+}
 
 /** Reports a loaded session to its run. Sessions that agents inside tools open are not the run's own. */
 export function reportLoaded({ key, messages, totalMessages, cut }: Session): void {
@@ -81,6 +107,7 @@ export function createScope({ plugin, recorder, reader, limits, emit, ...parts }
     model,
     approve,
     ledger,
+    isReplaying: branch => plugin.journal?.isReplaying(branch) ?? false,
     isOwnRequest: request => plugin.owns(request),
     requestSent: request => {
       observeRequest?.(recorder.runId, request)

@@ -115,8 +115,11 @@ export interface RunStep {
 export interface JournalEntry {
   /** The id of the event, and of its message if it has one. */
   id: string
-  /** `model`: the answer of a model step. `event`: any other. */
-  kind: 'model' | 'event'
+  /**
+   * `model`: the answer of a model step. `event`: any other. `end`: no event, but the run has begun to end; `delta` has
+   * its finish reason and its error.
+   */
+  kind: 'model' | 'event' | 'end'
   /** The tool call whose agent appended it, as the ledger names calls; empty for the run's own session. */
   scope: string
   author: string

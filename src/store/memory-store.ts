@@ -303,13 +303,12 @@ export class MemoryStore implements SessionStore {
   async #saveStep(step: RunStep): Promise<SavedStep> {
     this.#assertOpen()
     const { key, runId, fence, message, stateDelta, events, requests, calibration, at = key } = step
-    const isLeased = message || stateDelta || step.calls || step.journal || step.pause
-    const session = isLeased ? this.#writable(key, fence) : undefined
+    const session = this.#writable(key, fence)
     const inner = message || stateDelta ? this.#existing(at) : undefined
     const delta = splitDelta('stateDelta', stateDelta)
     const journal = journalRows(step)
     const isRepeated = this.#runs.isStored(step)
-    const { ledger, places: calls } = session && step.calls ? changeCalls(session, step, isRepeated) : {}
+    const { ledger, places: calls } = step.calls ? changeCalls(session, step, isRepeated) : {}
     if (events?.length) this.#runs.storeEvents(key, runId, events)
     const { seq } = inner ? storeIn(this.#state, inner, message, delta) : {}
     this.#runs.storeProgress(step, journal, message && seq)
@@ -317,7 +316,7 @@ export class MemoryStore implements SessionStore {
     for (const { model, bytes, tokens } of calibration ?? [])
       await this.calibration.record(model, bytes, tokens)
     const isEnd = events?.some(({ type }) => type === 'run-finish') ?? false
-    if (session && ledger) session.calls = isEnd ? settled(ledger, runId) : ledger
+    if (ledger) session.calls = isEnd ? settled(ledger, runId) : ledger
     if (step.release) await this.#tickets.giveBack(key, fence)
     return { ...(message && seq !== undefined ? { seq } : {}), ...defined({ calls }) }
   }

@@ -173,7 +173,8 @@ function* saveTask(parts: StepParts, step: RunStep, rows: StepRows): Task<SavedS
   let locked = rows.calls.length > 0 && !step.at ? yield* parts.append.lockTask(key, fence) : undefined
   if (row !== undefined) seq = yield* parts.append.appendTask({ ...append, row, locked })
   else if (changes.length > 0) yield* parts.append.updateStateTask(append)
-  else if ((step.journal || step.pause) && !locked) yield* checkTicketTask(parts.dialect, key, fence)
+  // Events alone need the lease as well: another attempt of the run may have gone on with their numbers.
+  else if (!locked) yield* checkTicketTask(parts.dialect, key, fence)
   if (rows.calls.length > 0) locked ??= yield* parts.append.lockTask(key, fence)
   const lastEvent = [runId, events.at(-1)?.seq ?? -1] as const
   const calls = locked

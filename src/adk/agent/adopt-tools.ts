@@ -103,12 +103,9 @@ function isRecording(tool: BaseTool): tool is RecordingTool {
   return 'useLedger' in tool && 'ledgerTool' in tool
 }
 
-/** ADK's mark of a tool that runs a node of a workflow. */
-const NODE_TOOL = Symbol.for('google.adk.workflow.nodeTool')
-
 function ledgerToolOf(tool: BaseTool): LedgerTool {
   if (isRecording(tool)) return tool.ledgerTool
-  if (isAgentTool(tool) || !isBaseTool(tool) || NODE_TOOL in tool) return { isContainer: true }
+  if (isAgentTool(tool) || !isBaseTool(tool)) return { isContainer: true }
   const { readOnlyHint, idempotentHint } = mcpHints(tool)
   return { effect: readOnlyHint ? 'read' : idempotentHint ? 'idempotent' : 'once' }
 }
