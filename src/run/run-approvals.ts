@@ -129,8 +129,7 @@ export class RunQuestions {
 
 const WAITING_GRACE_MS = 2000
 
-/** Whether an answer is about an unknown outcome. */
-export function isOutcome(answer: ApprovalAnswer | OutcomeAnswer): answer is OutcomeAnswer {
+function isOutcome(answer: ApprovalAnswer | OutcomeAnswer): answer is OutcomeAnswer {
   return answer === 'happened' || answer === 'run' || answer === 'leave'
 }
 

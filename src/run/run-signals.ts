@@ -6,8 +6,8 @@ import type { RunSignal, RunStore, RunSummary } from '../session/run-store.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { answerUnknown } from './close-calls.js'
-import { freeLease, storedEvents } from './interrupted-runs.js'
-import { askPerson, isOutcome, type OnApproval } from './run-approvals.js'
+import { storedEvents } from './interrupted-runs.js'
+import { askPerson, type OnApproval } from './run-approvals.js'
 import type { RunEvent } from './run-event.js'
 import { unknownRun } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
@@ -138,46 +138,16 @@ export async function answerStored(
   answer: ApprovalAnswer | OutcomeAnswer,
 ): Promise<void> {
   const { runs } = store
-  const request = await openRequest(runs, runId, callId)
-  const asked = request && (request.type === 'tool-unknown' ? 'outcome' : 'approval')
-  const run = await runs.findRun(runId)
-  if (!request && run?.finished && isOutcome(answer) && (await answerUnknown(store, run, callId, answer)))
-    return
-  if (!request || !asked) throw nothingWaits(runId, callId)
-  if ((asked === 'outcome') !== isOutcome(answer)) throw otherAnswer(callId, asked)
+  const asked = await openRequest(runs, runId, callId)
+  const isOutcome = answer === 'happened' || answer === 'run' || answer === 'leave'
+  const run = isOutcome && asked === undefined ? await runs.findRun(runId) : undefined
+  if (run?.finished && isOutcome && (await answerUnknown(store, run, callId, answer))) return
+  if (asked === undefined) throw nothingWaits(runId, callId)
+  if ((asked === 'outcome') !== isOutcome) throw otherAnswer(callId, asked)
   await runs.sendSignal(
     runId,
-    isOutcome(answer) ? { type: 'outcome', callId, answer } : { type: 'approval', callId, answer },
+    isOutcome ? { type: 'outcome', callId, answer } : { type: 'approval', callId, answer },
   )
-  if (run?.state === 'waiting') await keepAnswer(store, run, request, answer)
-}
-
-/**
- * Stores the answer to a run that waits as an event of the run: a process that takes the signal and ends must not take
- * the answer with it. When another process has the run already, that one stores it.
- */
-async function keepAnswer(
-  store: SessionStore,
-  run: RunSummary,
-  request: Question,
-  answer: ApprovalAnswer | OutcomeAnswer,
-): Promise<void> {
-  const { key, runId } = run
-  const lease = await freeLease(store, run)
-  if (!lease) return
-  try {
-    const now = await store.runs.findRun(runId)
-    if (now?.state !== 'waiting') return
-    const { id, name } = request
-    const { asks: _asks, ...unknown } = request.type === 'tool-unknown' ? request : { ...request, asks: true }
-    const body = isOutcome(answer)
-      ? { ...unknown, answer }
-      : { type: 'approval-answer', id, name, answer, sessionId: key.sessionId, runId }
-    const events = [{ ...body, seq: now.lastSeq + 1 }]
-    await store.runs.saveStep?.({ key, runId, fence: lease.fence, events })
-  } finally {
-    await lease.release().catch(() => {})
-  }
 }
 
 /** Asks for the approvals that a run of another process requests, and sends the answers there. */
@@ -197,18 +167,19 @@ export function answerElsewhere(
   }
 }
 
-/** A request to a person. */
-type Question = Extract<RunEvent, { type: 'approval-request' | 'tool-unknown' }>
-
 /** What a call of the run waits for: it was requested, and neither answered nor ended with the run. */
-async function openRequest(runs: RunStore, runId: string, callId: string): Promise<Question | undefined> {
-  let open: Question | undefined
+async function openRequest(
+  runs: RunStore,
+  runId: string,
+  callId: string,
+): Promise<'approval' | 'outcome' | undefined> {
+  let open: 'approval' | 'outcome' | undefined
   for await (const event of storedEvents(runs, runId)) {
     if (event.type === 'run-finish') return undefined
     if (!('id' in event) || event.id !== callId) continue
-    if (event.type === 'approval-request') open = event
+    if (event.type === 'approval-request') open = 'approval'
     if (event.type === 'approval-answer') open = undefined
-    if (event.type === 'tool-unknown') open = event.asks && event.answer === undefined ? event : undefined
+    if (event.type === 'tool-unknown') open = event.asks && event.answer === undefined ? 'outcome' : undefined
   }
   return open
 }

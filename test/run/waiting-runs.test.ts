@@ -115,22 +115,6 @@ test('an answer that was given survives the process that took it', async () => {
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
-test('an answer is kept when the process that was told it ends at once', async () => {
-  const store = await openStore('memory:')
-  const payments: string[] = []
-  const first = await office(store, payments)
-  const { runId } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
-  await first.runtime.answer(runId, 'c1', 'once').catch(() => {})
-  await first.runtime.close()
-  await store.runs.takeSignals(runId)
-  const second = await office(store, payments)
-  onTestFinished(() => second.runtime.close())
-  await second.runtime.resume(runId).catch(() => {})
-  const events = await eventsOf(second.runtime, runId)
-  expect(payments).toHaveLength(1)
-  expect(events.filter(({ type }) => type === 'approval-answer')).toHaveLength(1)
-})
-
 test('later messages wait behind a run that waits, and are answered after it', async () => {
   const store = await openStore('memory:')
   const payments: string[] = []
