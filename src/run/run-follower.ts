@@ -173,7 +173,8 @@ const PAGE = 500
 
 /**
  * A run of another process, read from the store. All followers in this process share one reader; it polls less
- * often while there are no new events, and stops when the last follower leaves.
+ * often while there are no new events, and stops when the last follower leaves. Its timer keeps the process alive:
+ * with SQLite nothing else may, and a caller that awaits the run would never get its end.
  */
 class WatchedRun {
   readonly feed: RunFeed
@@ -194,7 +195,7 @@ class WatchedRun {
       const found = await this.#read(signal)
       pauseMs = found ? SHORTEST_PAUSE_MS : Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)
       if (!found && !signal.aborted) await this.#checkLife()
-      if (!this.feed.ended) await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {})
+      if (!this.feed.ended) await sleep(pauseMs, undefined, { signal }).catch(() => {})
     }
   }
 

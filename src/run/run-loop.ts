@@ -94,15 +94,9 @@ export class RunLoop {
     setMaxListeners(0, this.#abort.signal)
     const names = new Set([host.rootAgent.name, ...subAgentNames(host.rootAgent)])
     this.#reader = new EventReader(names, reference => host.models.priceOf(reference))
-    this.#recorder = new RunRecorder({
-      store: host.store,
-      key,
-      runId: this.runId,
-      lease,
-      logger: host.logger,
-      observe: host.observe,
-      onStored: input.onStored,
-    })
+    const { store, logger, observe } = host
+    const { onStored } = input
+    this.#recorder = new RunRecorder({ store, key, runId, lease, logger, observe, onStored })
     this.#ledger = openLedger(host, {
       key,
       runId: this.runId,

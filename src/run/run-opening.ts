@@ -118,9 +118,19 @@ export async function* stoppedBeforeStart(host: RunHost, run: PreparedRun): Even
 }
 
 /** The end of a run that was stopped before it began. */
-export function abortedFinish(): RunEventBody {
+export function abortedFinish(finishReason: 'aborted' | 'error' = 'aborted'): RunEventBody {
   const nothing = { text: '', turns: 0, delegations: 0, usage: emptyUsage() }
-  return { type: 'run-finish', finishReason: 'aborted', ...nothing }
+  return { type: 'run-finish', finishReason, ...nothing }
+}
+
+/** The end of a run that was deleted with its session while it worked: nothing is left of it to be continued. */
+export function deletedRun(run: PreparedRun, lastSeq: number): RunEvent[] {
+  const message = `The run lost its session "${run.key.sessionId}": the session was deleted`
+  const error = new AgentError('lease-lost', message, { retryable: true })
+  return [
+    eventOf(run, lastSeq + 1, { type: 'error', error }),
+    eventOf(run, lastSeq + 2, abortedFinish('error')),
+  ]
 }
 
 function userMessage({ text, parts }: RunInput): Content {

@@ -17,7 +17,14 @@ import type { RunEvent } from './run-event.js'
 import { type FollowOptions, type RunFollower, unknownRun } from './run-follower.js'
 import type { EventLists, RunHost, RunInput } from './run-host.js'
 import { RunLoop } from './run-loop.js'
-import { type PreparedRun, preparedFrom, prepareRun, startEvent, stoppedBeforeStart } from './run-opening.js'
+import {
+  deletedRun,
+  type PreparedRun,
+  preparedFrom,
+  prepareRun,
+  startEvent,
+  stoppedBeforeStart,
+} from './run-opening.js'
 import { OwnQueue, type OwnRun, QueueWorkers } from './run-queue.js'
 import { type Held, quietly, RunResumer } from './run-resume.js'
 import {
@@ -134,6 +141,8 @@ export class Runs {
       afterSeq = events.at(-1)?.seq ?? afterSeq
       yield events
     }
+    const isLost = loop.leftFor === 'lost'
+    if (isLost && !(await this.#host.store.runs.findRun(run.runId))) return yield deletedRun(run, afterSeq)
     const isOver = loop.leftFor === undefined || (untilWaiting && loop.leftFor === 'waiting')
     if (!isOver && !this.#workers?.isClosing) yield* this.#followQueued(run, { afterSeq, untilWaiting })
   }

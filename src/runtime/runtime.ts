@@ -246,7 +246,7 @@ class LangoRuntime implements Runtime {
   }
 
   async runAndCollect(input: RunInput): Promise<RunResult> {
-    const { lists, done } = await this.#open(input, input.onApproval === undefined)
+    const { lists, done } = await this.#open(input, true)
     try {
       return await runAndCollect(lists)
     } finally {
@@ -316,9 +316,10 @@ class LangoRuntime implements Runtime {
     return this.#follower.watchedKeys()
   }
 
-  async #open(input: RunInput, untilWaiting = false): Promise<{ lists: EventLists; done: () => void }> {
+  async #open(input: RunInput, isCollected = false): Promise<{ lists: EventLists; done: () => void }> {
     const { host, accepted, done } = await this.#accept(input, false)
     try {
+      const untilWaiting = isCollected && accepted.onApproval === undefined
       return { lists: await host.runs.run(accepted, done, untilWaiting), done }
     } catch (error) {
       done()

@@ -410,7 +410,7 @@ const EVERYTHING = {
     observationalMemory: true,
     repair: 'strict',
   },
-  runs: { maxRunning: 1 },
+  runs: { maxRunning: 1, resume: false, maxAttempts: 1 },
   tools: {
     builtIn: ['read_file'],
     workspace: '.',

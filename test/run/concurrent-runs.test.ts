@@ -1,6 +1,8 @@
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createRuntime } from '../../src/runtime/runtime.js'
 import { openStore } from '../../src/store/open-store.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { runScript } from '../support/child.js'
 import { createDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -40,4 +42,31 @@ describe.each(DATABASES)('100 runs over 10 sessions in 2 processes on $name', ({
     await store.close()
     await database.drop()
   })
+})
+
+test('a process follows a run of another process to its end, although nothing else keeps it alive', async () => {
+  const store = `sqlite:${join(await temporaryFolder(), 'followed.db')}`
+  let answer = () => {}
+  const held = new Promise<void>(resolve => {
+    answer = resolve
+  })
+  const provider = new ScriptedProvider(
+    async () => {
+      await held
+      return { text: 'Found.' }
+    },
+    { id: 'play' },
+  )
+  const runtime = await createRuntime({
+    store,
+    providers: { play: provider },
+    agent: { name: 'root', model: 'play/m' },
+  })
+  onTestFinished(() => runtime.close())
+  const { runId } = await runtime.start({ sessionId: 's', text: 'Go.' })
+  const child = runScript('follow-run.ts', [store, runId])
+  await child.untilLines(1)
+  answer()
+  expect((await child.ended).code, child.errors()).toBe(0)
+  expect(child.lines.at(-1)).toBe('run-finish')
 })

@@ -1,6 +1,7 @@
-// A process is killed with SIGKILL while its tool pays. Whatever the model does afterwards, the bank pays once.
+// A process is killed with SIGKILL while its tool pays. Whether the run is continued or ended, and whatever the model
+// does afterwards, the bank pays once.
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import type { Tool } from '../../src/tool.js'
@@ -9,21 +10,22 @@ import { runScript } from '../support/child.js'
 import { expireLeases } from '../support/expire-leases.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
-/** The next turn after the kill: the model repeats the call. Returns what it was sent. */
-async function payAgain(bank: Bank, more: Partial<Tool>): Promise<string> {
+/** The next turn after the kill: the model repeats the call. Returns what it was sent in that turn. */
+async function payAgain(bank: Bank, resume: boolean, more: Partial<Tool>): Promise<string> {
   const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
   const child = runScript('pay-and-die.ts', [store, 's', bank.url])
   expect((await child.ended).signal, child.errors()).toBe('SIGKILL')
   expect(bank.requests).toHaveLength(1)
   expireLeases(store)
-  const provider = new ScriptedProvider(
-    [{ toolCalls: [{ id: 'c2', name: 'pay', args: { amount: 5 } }] }, { text: 'Done.' }],
-    { id: 'play' },
-  )
+  const again = [{ toolCalls: [{ id: 'c2', name: 'pay', args: { amount: 5 } }] }, { text: 'Done.' }]
+  const provider = new ScriptedProvider(resume ? [{ text: 'I was interrupted.' }, ...again] : again, {
+    id: 'play',
+  })
   const runtime = await createRuntime({
     store,
     providers: { play: provider },
     agent: { name: 'root', model: 'play/m', tools: [payment(bank.url, more)] },
+    runs: { resume },
   })
   onTestFinished(() => runtime.close())
   const { text } = await runtime.runAndCollect({ sessionId: 's', text: 'Did you pay?' })
@@ -37,23 +39,36 @@ async function bankOf(): Promise<Bank> {
   return bank
 }
 
-test('the call that the model repeats is not executed', async () => {
-  const bank = await bankOf()
-  const sent = await payAgain(bank, {})
-  expect(bank.requests).toHaveLength(1)
-  expect(sent).toContain('NOT known whether it took effect')
-  expect(sent).toContain('Not run again')
+describe.each([
+  ['ended', false],
+  ['continued', true],
+])('after the killed run was %s', (_title, resume) => {
+  test('the call that the model repeats is not executed', async () => {
+    const bank = await bankOf()
+    const sent = await payAgain(bank, resume, {})
+    expect(bank.requests).toHaveLength(1)
+    expect(sent).toContain('NOT known whether it took effect')
+    expect(sent).toContain('Not run again')
+  })
+
+  test('with verify the model reads the receipt of the first call', async () => {
+    const bank = await bankOf()
+    const sent = await payAgain(bank, resume, { verify: paidAt(bank.url), onUnknown: 'fail' })
+    expect(sent).toContain(`receipt of ${bank.requests[0]}`)
+  })
 })
 
-test('with retry it is executed with the same key, and the bank pays once', async () => {
+test('with retry, a call that the model repeats after the run was ended has the same key, and the bank pays once', async () => {
   const bank = await bankOf()
-  await payAgain(bank, { onUnknown: 'retry' })
+  await payAgain(bank, false, { onUnknown: 'retry' })
   expect(bank.requests).toHaveLength(2)
   expect(bank.payments).toBe(1)
 })
 
-test('with verify the model reads the receipt of the first call', async () => {
+test('with retry, the continued run pays with the same key, and a later equal call is another payment', async () => {
   const bank = await bankOf()
-  const sent = await payAgain(bank, { verify: paidAt(bank.url), onUnknown: 'fail' })
-  expect(sent).toContain(`receipt of ${bank.requests[0]}`)
+  await payAgain(bank, true, { onUnknown: 'retry' })
+  expect(bank.requests).toHaveLength(3)
+  expect(bank.requests[1]).toBe(bank.requests[0])
+  expect(bank.payments).toBe(2)
 })

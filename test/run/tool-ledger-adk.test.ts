@@ -135,23 +135,27 @@ function hanging() {
 test.each([
   ['once', undefined, 0, 'Not run again'],
   ['once, repeated on purpose', { charge: { onUnknown: 'retry' } } as const, 1, 'paid'],
-])('a function tool of a process that is gone: %s', async (_title, effects, executions, words) => {
-  const { begun, execute } = hanging()
-  const store = await crash(agentWith(functionTool('charge', execute)), begun, [call('charge')])
-  let executed = 0
-  const again = functionTool('charge', () => {
-    executed += 1
-    return 'paid'
-  })
-  const { runtime, provider } = await start(agentWith(again), [call('charge'), { text: 'Done.' }], {
-    store,
-    ...(effects ? { tools: { effects } } : {}),
-  })
-  onTestFinished(() => runtime.close())
-  await run(runtime)
-  expect(executed).toBe(executions)
-  expect(JSON.stringify(provider.requests.at(-1)?.messages.at(-1))).toContain(words)
-})
+])(
+  'a function tool of a run that was ended because its process is gone: %s',
+  async (_title, effects, executions, words) => {
+    const { begun, execute } = hanging()
+    const store = await crash(agentWith(functionTool('charge', execute)), begun, [call('charge')])
+    let executed = 0
+    const again = functionTool('charge', () => {
+      executed += 1
+      return 'paid'
+    })
+    const { runtime, provider } = await start(agentWith(again), [call('charge'), { text: 'Done.' }], {
+      store,
+      runs: { resume: false },
+      ...(effects ? { tools: { effects } } : {}),
+    })
+    onTestFinished(() => runtime.close())
+    await run(runtime)
+    expect(executed).toBe(executions)
+    expect(JSON.stringify(provider.requests.at(-1)?.messages.at(-1))).toContain(words)
+  },
+)
 
 test('a function tool asks for the idempotency key of its call', async () => {
   const seen: unknown[] = []
@@ -188,7 +192,8 @@ test('a tool inside a nested agent is not executed again by a repeated call of t
   const begin = async (store: SessionStore, execute: () => unknown) => {
     const provider = new ScriptedProvider(steps, { id: 'play' })
     const rootAgent = agentWith(new AgentTool({ agent: nestedAgent(execute) }))
-    const runtime = await createRuntime({ store, providers: { play: provider, nested }, rootAgent })
+    const providers = { play: provider, nested }
+    const runtime = await createRuntime({ store, providers, rootAgent, runs: { resume: false } })
     return { runtime, provider }
   }
   const shared = await openStore('memory:')

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { RunEventBody } from '../../src/run/run-event.js'
 import { emptyUsage } from '../../src/session/usage.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { eventually } from '../support/eventually.js'
 import { startServer, startServerProcess, type TestServer } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -181,7 +182,9 @@ test('ADK’s run that waits returns its events and says what it waits for', asy
 
 test('OpenAI’s stream ends with an error when the answer restarts, and the repeated request has it once', async () => {
   const store = await storeUrl()
-  const server = await startServer({ store })
+  // The model of the other process stops in the middle of the answer; this one completes it.
+  const provider = new ScriptedProvider([{ text: 'The answer.' }], { id: 'play' })
+  const server = await startServer({ store, provider })
   const other = await startServerProcess(store)
   const hang = { model: 'lango', messages: [{ role: 'user', content: 'hang' }], stream: true }
   const first = await post(other, '/v1/chat/completions', hang, inSession)
@@ -190,11 +193,8 @@ test('OpenAI’s stream ends with an error when the answer restarts, and the rep
   const live = await post(server, '/v1/chat/completions', hang, inSession)
   expect(live.headers.get('x-lango-run')).toBe(runId)
   await other.kill()
-  await continueRun(store, runId, [resumed, restart, say('The answer.'), used])
   expect(await live.text()).toMatch(/word1.*run was resumed by another process/s)
-  const repeated = post(server, '/v1/chat/completions', hang, inSession)
-  await continueRun(store, runId, [finish('The answer.')])
-  const chunks = await dataOf(await repeated)
+  const chunks = await dataOf(await post(server, '/v1/chat/completions', hang, inSession))
   const said = chunks.map(({ choices }) => (choices as { delta?: { content?: string } }[])[0]?.delta?.content)
   expect(said.join('')).toBe('The answer.')
 })

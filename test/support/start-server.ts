@@ -2,6 +2,7 @@ import { onTestFinished } from 'vitest'
 import type { LangoClient } from '../../src/client/client.js'
 import { createClient } from '../../src/client/create-client.js'
 import { type Logger, silentLogger } from '../../src/logger.js'
+import type { Provider } from '../../src/provider/provider.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { type RunningServer, type ServeOptions, serve } from '../../src/server/serve.js'
 import { type Child, runScript } from './child.js'
@@ -15,21 +16,27 @@ export interface TestServer extends RunningServer {
 
 export interface TestServerOptions extends Partial<Omit<ServeOptions, 'runtime'>> {
   store?: string
+  /** Instead of the model that follows the commands in its prompt; its id is `play`. */
+  provider?: Provider
 }
 
-export function createTestRuntime(store: string, logger: Logger = silentLogger): Promise<Runtime> {
+export function createTestRuntime(
+  store: string,
+  logger: Logger = silentLogger,
+  provider: Provider = obedientProvider,
+): Promise<Runtime> {
   return createRuntime({
     store,
     logger,
-    providers: { play: obedientProvider },
+    providers: { play: provider },
     agent: { name: 'root', model: 'play/model', tools: [searchTool, dangerTool] },
   })
 }
 
 /** A server in this process, with a model that follows the commands in its prompt. Closed when the test ends. */
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const { store = 'memory:', logger = silentLogger, ...rest } = options
-  const runtime = await createTestRuntime(store, logger)
+  const { store = 'memory:', logger = silentLogger, provider, ...rest } = options
+  const runtime = await createTestRuntime(store, logger, provider)
   const server = await serve({
     runtime,
     port: 0,
