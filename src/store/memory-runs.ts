@@ -20,12 +20,15 @@ import type { OpeningAttempt } from './hold-lease.js'
 import type { JournalRow } from './journal.js'
 import {
   clone,
+  countGone,
+  forgetResults,
   inputOf,
   isBegun,
   type MemoryRun,
   type MemorySession,
   newestOf,
   newRun,
+  pendingSignals,
   pruneRun,
   resumableOf,
   runSummary,
@@ -336,14 +339,14 @@ export class MemoryRuns implements RunStore {
 
   async readSignals(runId: string): Promise<PendingSignal[]> {
     this.#host.assertOpen()
-    const pending = this.#runs.get(runId)?.signals ?? []
-    return pending.map(({ id, json }) => ({ id, signal: JSON.parse(json) as RunSignal }))
+    return pendingSignals(this.#runs.get(runId))
   }
 
   async takeSignals(runId: string): Promise<RunSignal[]> {
     this.#host.assertOpen()
-    const waiting = this.#runs.get(runId)?.signals.splice(0) ?? []
-    return waiting.map(({ json }) => JSON.parse(json) as RunSignal)
+    const pending = pendingSignals(this.#runs.get(runId))
+    this.#runs.get(runId)?.signals.splice(0)
+    return pending.map(({ signal }) => signal)
   }
 
   async prune({ before }: { before: number }): ReturnType<RunStore['prune']> {
@@ -351,7 +354,7 @@ export class MemoryRuns implements RunStore {
     const pruned = { events: 0, requests: 0, signals: 0 }
     for (const [runId, run] of this.#runs) {
       if (!pruneRun(run, before, pruned)) continue
-      if (run.events.size === 0) this.#forgetResults(runId, run, before)
+      if (run.events.size === 0) forgetResults(run.key && this.#host.sessionOf(run.key), runId, before)
       if (run.events.size + run.requests.size + run.signals.length === 0) this.#runs.delete(runId)
     }
     return pruned
@@ -363,14 +366,10 @@ export class MemoryRuns implements RunStore {
     const gone = { runs: 0, events: 0, requests: 0, signals: 0, journal: 0 }
     for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
     for (const [runId, run] of this.#runs) {
-      const { key, events, requests, signals, journal } = run
+      const { key } = run
       if (key?.appName !== appName || key.userId !== userId) continue
       if (key.sessionId !== (sessionId ?? key.sessionId)) continue
-      gone.runs += 1
-      gone.events += events.size
-      gone.requests += requests.size
-      gone.signals += signals.length
-      gone.journal += journal.size
+      countGone(gone, run)
       this.#runs.delete(runId)
       this.#forgetUnfinished(runId, run)
       this.#deleted.set(runId, now)
@@ -381,16 +380,6 @@ export class MemoryRuns implements RunStore {
   /** The newest time before a moment at which an event was stored. */
   newestBefore(moment: number): number | undefined {
     return newestOf(this.#runs.values(), moment)
-  }
-
-  /** The rows stay: the ordinals of later calls depend on them. */
-  #forgetResults(runId: string, { key }: MemoryRun, before: number): void {
-    const calls = key ? (this.#host.sessionOf(key)?.calls ?? []) : []
-    for (const call of calls)
-      if (call.runId === runId && call.changedAt < before) {
-        delete call.result
-        delete call.actions
-      }
   }
 
   #summarize(runId: string, run: MemoryRun): RunSummary | undefined {
