@@ -158,8 +158,11 @@ function checkEvents({ sent, isKnown, isFinished, events }: FinalRun): Problem[]
   return problems
 }
 
-/** How often a run is begun or continued without storing anything more. */
-const MAX_ATTEMPTS = 3
+/**
+ * How often a run is begun or continued without storing anything more. More than by default: processes are killed every
+ * few seconds here, and runs are to be resumed, not given up.
+ */
+export const MAX_ATTEMPTS = 10
 
 function checkEnd({ sent, isFinished, events }: FinalRun, { ends }: Evidence): Problem[] {
   if (!ends || !isFinished) return []

@@ -8,7 +8,7 @@ import type { RunEvent } from '../src/run/run-event.js'
 import type { SessionStore } from '../src/session/session-store.js'
 import { openStore } from '../src/store/open-store.js'
 import { Bank } from './bank.js'
-import { check, collect, type Evidence, type FinalRun, type Problem } from './check.js'
+import { check, collect, type Evidence, type FinalRun, MAX_ATTEMPTS, type Problem } from './check.js'
 import { Clients, isAccepted, type Sent } from './clients.js'
 import { type ChaosDatabase, openDatabase } from './database.js'
 import { type ChaosEvent, type Disturbances, disturb } from './disturb.js'
@@ -142,6 +142,7 @@ class Chaos {
       defaultModel: modelOf(MODEL_PROFILES[0]),
       sabotage,
       resume,
+      maxAttempts: MAX_ATTEMPTS,
       token: this.#token,
     }
     const fleet = new Fleet({

@@ -20,12 +20,13 @@ export interface ServerSettings {
   sabotage: boolean
   /** Whether runs of processes that are gone are continued. */
   resume: boolean
+  maxAttempts: number
   /** Sent with every answer. The port of a killed server may belong to another program by now. */
   token: string
 }
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as ServerSettings
-const { slot, store, bankUrl, models, defaultModel, sabotage, resume, token } = settings
+const { slot, store, bankUrl, models, defaultModel, sabotage, resume, maxAttempts, token } = settings
 
 function payTool(counter: Counter, onUnknown?: OnUnknown): Tool {
   return defineTool({
@@ -84,7 +85,7 @@ subscribe('http.server.request.start', message => {
 const runtime = await createRuntime({
   store,
   logger,
-  runs: { resume },
+  runs: { resume, maxAttempts },
   providers: Object.fromEntries(Object.entries(models).map(([name, url]) => [name, providerOf(name, url)])),
   agent: {
     name: 'clerk',
