@@ -2,7 +2,7 @@
 // is paid twice. `npm run chaos` does the same for as long as one likes.
 import { describe, expect, test } from 'vitest'
 import type { PaymentRequest } from '../../chaos/bank.js'
-import { check, type Evidence, type FinalRun } from '../../chaos/check.js'
+import { check, type Evidence, type FinalRun, MAX_ATTEMPTS } from '../../chaos/check.js'
 import type { Sent } from '../../chaos/clients.js'
 import { answerTo } from '../../chaos/model.js'
 import { Random } from '../../chaos/random.js'
@@ -16,7 +16,7 @@ import { removeFolder } from '../support/temporary-folder.js'
 const SHORT = { processes: 2, sessions: 6, kills: 5, limitMs: 60_000 }
 
 describe.each(['sqlite', 'postgres'])('servers on %s', store => {
-  test('are killed at every kind of moment: nothing is lost, doubled, interleaved or stuck', {
+  test('are killed at every kind of moment: nothing is lost, doubled, interleaved, stuck or given up', {
     timeout: 420_000,
   }, async () => {
     const report = await runChaos({ ...SHORT, store, seed: 'a minute' })
@@ -25,6 +25,7 @@ describe.each(['sqlite', 'postgres'])('servers on %s', store => {
     expect(report.acknowledged).toBeGreaterThan(0)
     expect(report.stored + report.stopped).toBeGreaterThanOrEqual(report.acknowledged)
     expect(report.effects).toBeGreaterThan(0)
+    expect(report.resumed).toBeGreaterThan(0)
   })
 })
 
@@ -100,8 +101,24 @@ describe('the checks find', () => {
   }
   const renumbered = (...list: StoredMessage[]) => list.map((each, index) => ({ ...each, seq: index + 1 }))
 
+  const CALM = { faulted: new Set<string>(), isDatabaseDisturbed: false }
+  const failed = (code: string, attempt?: number) => {
+    const types = ['run-start', ...(attempt === undefined ? [] : ['run-resumed']), 'error', 'run-finish']
+    const details = { 'run-resumed': { attempt }, error: { error: { code, message: code } } }
+    const list = events(...types).map(event => ({ ...event, ...details[event.type as keyof typeof details] }))
+    return run(first, { events: list as RunEvent[] })
+  }
+
   test('nothing in a history that is right', () => {
     expect(kindsOf({})).toEqual([])
+  })
+
+  test('nothing in ends that are explained', () => {
+    const faulted = new Set([first.mark])
+    expect(kindsOf({ runs: [failed('provider-stream')], ends: { ...CALM, faulted } })).toEqual([])
+    expect(kindsOf({ runs: [failed('run-interrupted', MAX_ATTEMPTS)], ends: CALM })).toEqual([])
+    const ends = { ...CALM, isDatabaseDisturbed: true }
+    expect(kindsOf({ runs: [failed('store-unavailable')], ends })).toEqual([])
   })
 
   test.each<[string, string[], Parameters<typeof kindsOf>[0]]>([
@@ -147,6 +164,19 @@ describe('the checks find', () => {
         runs: [run(first)],
       },
     ],
+    [
+      'an order that was refused by a person and is paid',
+      ['false'],
+      { effects: new Map([['o-r', [{ ...payment, order: 'o-r' }]]]) },
+    ],
+    ['a run that was not continued', ['not-resumed'], { runs: [failed('run-interrupted', 2)], ends: CALM }],
+    [
+      'a run that was given up too early',
+      ['not-resumed'],
+      { runs: [failed('run-interrupted', 9)], ends: CALM },
+    ],
+    ['an error that nothing explains', ['unexplained'], { runs: [failed('provider-stream')], ends: CALM }],
+    ['an error of the store alone', ['unexplained'], { runs: [failed('store-unavailable')], ends: CALM }],
   ])('%s', (_name, kinds, changes) => {
     expect([...new Set(kindsOf(changes))]).toEqual(kinds)
   })
