@@ -22,7 +22,7 @@ import { interleaved, spread } from './support/interleaved.js'
 import { QUESTION } from './support/one-tool-agent.js'
 import { Report } from './support/report.js'
 
-const SIZES = (process.env.LANGO_BENCH_SIZES ?? '100,1000').split(',').map(Number)
+const SIZES = [100, 1000]
 /** What a resumed run of the largest size may take beyond ADK. */
 const MOST_MS = 1000
 const RUN = '00000000-0000-4000-8000-000000000001'
