@@ -20,6 +20,7 @@ import type { OpeningAttempt } from './hold-lease.js'
 import type { JournalRow } from './journal.js'
 import {
   clone,
+  forgetResults,
   inputOf,
   isBegun,
   type MemoryRun,
@@ -58,7 +59,6 @@ export class MemoryRuns implements RunStore {
   readonly #unfinished = new Map<string, Set<string>>()
   /** Runs whose session was deleted, and when: what they store afterwards is dropped. */
   readonly #deleted = new Map<string, number>()
-
   #lastPlace = 0
   #lastSignal = 0
 
@@ -325,8 +325,8 @@ export class MemoryRuns implements RunStore {
 
   async sendSignal(runId: string, signal: RunSignal): Promise<void> {
     this.#host.assertOpen()
-    const id = ++this.#lastSignal
-    this.#run(runId).signals.push({ id, json: storableJson('signal', signal), storedAt: Date.now() })
+    const kept = { id: ++this.#lastSignal, json: storableJson('signal', signal), storedAt: Date.now() }
+    this.#run(runId).signals.push(kept)
   }
 
   async signalled(runIds: readonly string[]): Promise<string[]> {
@@ -336,8 +336,8 @@ export class MemoryRuns implements RunStore {
 
   async readSignals(runId: string): Promise<PendingSignal[]> {
     this.#host.assertOpen()
-    const pending = this.#runs.get(runId)?.signals ?? []
-    return pending.map(({ id, json }) => ({ id, signal: JSON.parse(json) as RunSignal }))
+    const { signals = [] } = this.#runs.get(runId) ?? {}
+    return signals.map(({ id, json }) => ({ id, signal: JSON.parse(json) as RunSignal }))
   }
 
   async takeSignals(runId: string): Promise<RunSignal[]> {
@@ -351,7 +351,7 @@ export class MemoryRuns implements RunStore {
     const pruned = { events: 0, requests: 0, signals: 0 }
     for (const [runId, run] of this.#runs) {
       if (!pruneRun(run, before, pruned)) continue
-      if (run.events.size === 0) this.#forgetResults(runId, run, before)
+      if (run.events.size === 0) forgetResults(run.key && this.#host.sessionOf(run.key), runId, before)
       if (run.events.size + run.requests.size + run.signals.length === 0) this.#runs.delete(runId)
     }
     return pruned
@@ -381,16 +381,6 @@ export class MemoryRuns implements RunStore {
   /** The newest time before a moment at which an event was stored. */
   newestBefore(moment: number): number | undefined {
     return newestOf(this.#runs.values(), moment)
-  }
-
-  /** The rows stay: the ordinals of later calls depend on them. */
-  #forgetResults(runId: string, { key }: MemoryRun, before: number): void {
-    const calls = key ? (this.#host.sessionOf(key)?.calls ?? []) : []
-    for (const call of calls)
-      if (call.runId === runId && call.changedAt < before) {
-        delete call.result
-        delete call.actions
-      }
   }
 
   #summarize(runId: string, run: MemoryRun): RunSummary | undefined {

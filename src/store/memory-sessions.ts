@@ -361,3 +361,12 @@ export function newestOf(runs: Iterable<MemoryRun>, moment: number): number | un
       if (storedAt < moment && storedAt > (newest ?? -1)) newest = storedAt
   return newest
 }
+
+/** Forgets what the calls of a run returned. The rows stay: the ordinals of later calls depend on them. */
+export function forgetResults(session: MemorySession | undefined, runId: string, before: number): void {
+  for (const call of session?.calls ?? []) {
+    if (call.runId !== runId || call.changedAt >= before) continue
+    delete call.result
+    delete call.actions
+  }
+}
