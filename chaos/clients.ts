@@ -44,7 +44,7 @@ export interface ClientOptions {
   /** The process that executes the run of a message, as far as that is known. */
   slotOf(mark: string): number | undefined
   /** Reports an answer that no server may give. */
-  wrong(kind: 'not-found' | 'followed', detail: string, runId: string): void
+  wrong(kind: 'not-found' | 'followed' | 'lost', detail: string, runId: string): void
 }
 
 /** Two senders for each session, so that messages arrive at the same time through different processes. */
@@ -57,6 +57,8 @@ const TIMEOUT_MS = 45_000
 /** Followers answer what their runs wait for, so they stay until the runs have ended. */
 const FOLLOWED_MS = 170_000
 /** A person answers at once, or when the run was given up by its process; that takes 2 s. */
+/** An acknowledged answer takes effect within this time, also when the process that has it is killed or frozen. */
+const ANSWERED_MS = 40_000
 const THINKING_MS = { short: [0, 400], long: [2200, 5000] } as const
 
 export class Clients {
@@ -259,15 +261,22 @@ export class Clients {
   }
 
   /** A person's answer, sent through any process until one has acknowledged it. */
-  async #answer(sent: Sent, { id = '', args }: FollowedEvent, random: Random): Promise<void> {
+  async #answer(sent: Sent, { id = '', args, seq: asked }: FollowedEvent, random: Random): Promise<void> {
     const { fleet, failpoints, slotOf } = this.#options
     const order = String(args?.order ?? '')
     const body = JSON.stringify({ answer: isRefusedOrder(order) ? 'no' : 'once' })
     void failpoints.reached('approval-asked', slotOf(sent.mark) ?? 0)
     const thinking = THINKING_MS[random.chance(0.5) ? 'short' : 'long']
     await sleep(random.between(thinking[0], thinking[1]))
-    while (!this.#isTimedOut(FOLLOWED_MS)) {
-      const address = fleet.address(random)
+    let acknowledgedAt = Number.POSITIVE_INFINITY
+    const isOver = () =>
+      [...sent.followed].some(([seq, type]) => seq > asked && ENDS_OF_QUESTIONS.includes(type))
+    while (!this.#isTimedOut(FOLLOWED_MS) && !isOver()) {
+      const isLost = Date.now() > acknowledgedAt + ANSWERED_MS
+      if (isLost)
+        this.#options.wrong('lost', `the acknowledged answer to call ${id} had no effect`, sent.runId)
+      const address =
+        isLost || acknowledgedAt === Number.POSITIVE_INFINITY ? fleet.address(random) : undefined
       if (address) {
         void failpoints.reached('approval-sent', address.slot)
         const answer = await this.#fetch(`${address.url}/api/runs/${sent.runId}/approvals/${id}`, {
@@ -278,10 +287,11 @@ export class Clients {
         })
         if (answer?.status === 204) {
           this.approvals += 1
+          acknowledgedAt = Date.now()
           void failpoints.reached('approval-accepted', slotOf(sent.mark) ?? address.slot)
         }
         // 404: it was answered by a request whose acknowledgement was lost, or the run has ended.
-        if (answer?.status === 204 || answer?.status === 404) return
+        if (answer?.status === 404) return
       }
       await sleep(random.between(50, 200))
     }
@@ -342,6 +352,8 @@ export class Clients {
     return Date.now() > this.#overAt + ms
   }
 }
+
+const ENDS_OF_QUESTIONS = ['approval-answer', 'run-finish']
 
 /** Whether the client was promised that the message is kept. */
 export function isAccepted({ acknowledgedAtMs }: Sent): boolean {

@@ -201,7 +201,11 @@ function note(progress: RunProgress, event: RunEventBody): void {
       progress.approvals.set(event.id, { answer: event.answer })
       return
     case 'tool-unknown':
-      progress.outcomes.set(event.id, { asks: event.asks ?? false, answer: event.answer })
+      // An answer belongs to a question that was asked before it.
+      progress.outcomes.set(event.id, {
+        asks: event.asks ?? event.answer !== undefined,
+        answer: event.answer,
+      })
       return
     case 'run-queued':
     case 'run-start':

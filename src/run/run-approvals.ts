@@ -174,6 +174,7 @@ export class ApprovalDesk {
   readonly #options: ApprovalDeskOptions
   /** Answers that came before their calls asked. */
   readonly #early = new Map<string, ApprovalAnswer>()
+  readonly #answered = new Set<string>()
 
   constructor(options: ApprovalDeskOptions = {}) {
     this.#options = options
@@ -194,6 +195,7 @@ export class ApprovalDesk {
         if (!this.#waiting.delete(request.callId)) return
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
+        this.#answered.add(request.callId)
         this.#options.onOutcome?.(request, outcome)
         resolve(outcome)
       }
@@ -207,7 +209,7 @@ export class ApprovalDesk {
 
   /** Answers a call that waits, or that will ask. */
   expect(callId: string, answer: ApprovalAnswer): void {
-    if (!this.answer(callId, answer)) this.#early.set(callId, answer)
+    if (!this.answer(callId, answer) && !this.#answered.has(callId)) this.#early.set(callId, answer)
   }
 
   /** Answers a waiting call. False when no call with this id waits: it was answered or has ended. */

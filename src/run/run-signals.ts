@@ -76,6 +76,8 @@ export class SignalPoller {
   readonly #store: SessionStore
   readonly #logger: Logger
   readonly #receivers = new Map<string, (signal: RunSignal) => void>()
+  /** The signals that runs of this process have got and that are still in the store, by run. */
+  readonly #delivered = new Map<string, ReadonlySet<number>>()
   #timer: NodeJS.Timeout | undefined
 
   constructor({ store, logger }: Pick<RunHost, 'store' | 'logger'>) {
@@ -89,6 +91,7 @@ export class SignalPoller {
     this.#schedule()
     return () => {
       this.#receivers.delete(runId)
+      this.#delivered.delete(runId)
     }
   }
 
@@ -103,13 +106,23 @@ export class SignalPoller {
     try {
       const runIds = [...this.#receivers.keys()]
       for (const runId of (await runs.signalled?.(runIds)) ?? runIds) {
-        for (const signal of await runs.takeSignals(runId)) this.#receivers.get(runId)?.(signal)
+        for (const signal of await this.#new(runId)) this.#receivers.get(runId)?.(signal)
       }
     } catch (error) {
       this.#logger.debug('The signals of runs could not be read', { error: messageOf(error) })
     }
     this.#timer = undefined
     this.#schedule()
+  }
+
+  /** Signals that the run has not got yet. */
+  async #new(runId: string): Promise<readonly RunSignal[]> {
+    const { runs } = this.#store
+    if (!runs.readSignals) return runs.takeSignals(runId)
+    const pending = await runs.readSignals(runId)
+    const known = this.#delivered.get(runId)
+    if (this.#receivers.has(runId)) this.#delivered.set(runId, new Set(pending.map(({ id }) => id)))
+    return pending.flatMap(({ id, signal }) => (known?.has(id) ? [] : signal))
   }
 }
 

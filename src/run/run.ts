@@ -177,8 +177,16 @@ export class Runs {
 
   /** Answers a call that waits for a person, in any process. */
   async answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void> {
-    if (this.#executed.get(runId)?.loop?.answer(callId, answer)) return
-    await answerStored(this.#host.store, runId, callId, answer)
+    const { loop } = this.#executed.get(runId) ?? {}
+    try {
+      // Also for a run of this process, which may end before it has recorded the answer.
+      await answerStored(this.#host.store, runId, callId, answer)
+    } catch (error) {
+      // The question itself may not be stored yet.
+      if (!loop?.answer(callId, answer)) throw error
+      return
+    }
+    if (loop?.answer(callId, answer)) return
     const run = await this.#host.store.runs.findRun(runId)
     if (run) await quietly(this.#host, runId, () => this.checkLife(run))
   }

@@ -324,9 +324,9 @@ export class ToolLedger implements CallLedger {
   async #ask(entry: LedgerEntry, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
     const { callId } = entry.facts
     const reported = this.#run.restored?.outcomes.get(callId)
-    if (!reported?.asks) this.#report(entry, { asks: true })
     // The call was executed after that answer: it says nothing about the execution that was cut off.
     const isUsed = reported?.answer === 'run' && (entry.restored?.attempt ?? 0) > 1
+    if (!reported?.asks || isUsed) this.#report(entry, { asks: true })
     const given = isUsed ? undefined : reported?.answer
     const answer = given ?? (await this.#desk.request(callId, signal, this.#host.approvalTimeoutMs))
     if (!given && !this.#isSealed) this.#report(entry, { answer })

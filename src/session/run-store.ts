@@ -226,6 +226,12 @@ export type RunSignal =
   | { type: 'approval'; callId: string; answer: ApprovalAnswer }
   | { type: 'outcome'; callId: string; answer: OutcomeAnswer }
 
+/** A signal that nobody has taken, and its number. */
+export interface PendingSignal {
+  id: number
+  signal: RunSignal
+}
+
 /** Where a run is between its acceptance and its end. */
 export type RunState = 'queued' | 'running' | 'waiting' | 'finished'
 
@@ -318,6 +324,12 @@ export interface RunStore {
   sendSignal(runId: string, signal: RunSignal): Promise<void>
   /** Those of the runs that have pending signals. Without it, each run is asked by itself. */
   signalled?(runIds: readonly string[]): Promise<string[]>
+  /**
+   * The pending signals, oldest first. They stay: a person's answer is removed in the write that stores the event which
+   * records it (`approval-answer`, or `tool-unknown` with an answer), so that no process can end in between. Without it,
+   * signals are taken.
+   */
+  readSignals?(runId: string): Promise<PendingSignal[]>
   /** Takes the pending signals, each exactly once, oldest first. */
   takeSignals(runId: string): Promise<RunSignal[]>
   /**

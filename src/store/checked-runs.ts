@@ -1,6 +1,7 @@
 /** The part of `checked-store.ts` that concerns runs. */
 import type { SessionKey } from '../session/message.js'
 import type {
+  PendingSignal,
   QueuedRun,
   ResumableRun,
   RunEventRecord,
@@ -171,6 +172,13 @@ export class CheckedRuns implements RunStore {
       for (const runId of runIds) checkName('runIds', runId)
     }
     return checked(check, () => this.#runs.signalled(runIds))
+  }
+
+  readSignals(runId: string): Promise<PendingSignal[]> {
+    return checked(
+      () => checkName('runId', runId),
+      () => this.#runs.readSignals(runId),
+    )
   }
 
   takeSignals(runId: string): Promise<RunSignal[]> {

@@ -1,5 +1,6 @@
 import type { SessionKey } from '../session/message.js'
 import type {
+  PendingSignal,
   QueuedRun,
   ResumableRun,
   RunBegin,
@@ -33,7 +34,7 @@ import {
 } from './memory-sessions.js'
 import { keyText } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
-import { withPlace } from './sql-event-rows.js'
+import { answeredCall, answersOneOf, withPlace } from './sql-event-rows.js'
 import { runHasEnded, runOfAnotherSession } from './store-errors.js'
 
 /** What runs need of the store that holds them. */
@@ -59,6 +60,7 @@ export class MemoryRuns implements RunStore {
   readonly #deleted = new Map<string, number>()
 
   #lastPlace = 0
+  #lastSignal = 0
 
   constructor(host: RunHost) {
     this.#host = host
@@ -266,6 +268,8 @@ export class MemoryRuns implements RunStore {
       if (!run.events.has(seq)) run.events.set(seq, event)
       run.lastSeq = Math.max(run.lastSeq, seq)
     }
+    const answered = events.flatMap(event => answeredCall(event) ?? [])
+    run.signals = run.signals.filter(({ json }) => !answersOneOf(answered, json))
     if (kept.some(({ isEnd }) => isEnd)) this.#end(runId, run)
   }
 
@@ -321,12 +325,19 @@ export class MemoryRuns implements RunStore {
 
   async sendSignal(runId: string, signal: RunSignal): Promise<void> {
     this.#host.assertOpen()
-    this.#run(runId).signals.push({ json: storableJson('signal', signal), storedAt: Date.now() })
+    const id = ++this.#lastSignal
+    this.#run(runId).signals.push({ id, json: storableJson('signal', signal), storedAt: Date.now() })
   }
 
   async signalled(runIds: readonly string[]): Promise<string[]> {
     this.#host.assertOpen()
     return runIds.filter(runId => (this.#runs.get(runId)?.signals.length ?? 0) > 0)
+  }
+
+  async readSignals(runId: string): Promise<PendingSignal[]> {
+    this.#host.assertOpen()
+    const pending = this.#runs.get(runId)?.signals ?? []
+    return pending.map(({ id, json }) => ({ id, signal: JSON.parse(json) as RunSignal }))
   }
 
   async takeSignals(runId: string): Promise<RunSignal[]> {

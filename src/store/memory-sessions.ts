@@ -246,7 +246,7 @@ export interface MemoryRun {
   /** The highest number so far, pruned events included. */
   lastSeq: number
   requests: Map<number, Kept>
-  signals: Kept[]
+  signals: (Kept & { id: number })[]
 }
 
 export function newRun(): MemoryRun {

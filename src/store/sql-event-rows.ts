@@ -11,6 +11,7 @@ import { storableJson } from './check-input.js'
 import { indexedId } from './rows.js'
 import {
   type Dialect,
+  numberIn,
   type SqlDatabase,
   type SqlValue,
   type Statement,
@@ -25,6 +26,8 @@ export interface EventRow {
   json: string
   /** Whether it is the end of the run. */
   isEnd: boolean
+  /** The call whose question it answers: the signals with that answer are no longer needed. */
+  answered?: string | undefined
 }
 
 /** The events as rows; `message` is stored with them. */
@@ -33,7 +36,20 @@ export function eventRows(events: readonly RunEventRecord[], message?: Message):
     seq: event.seq,
     json: storableJson('events', message?.toolCalls ? withReference(event, message) : event),
     isEnd: event.type === 'run-finish',
+    answered: answeredCall(event),
   }))
+}
+
+/** The call whose question an event answers. A question that was aborted may be answered later. */
+export function answeredCall({ type, id, answer }: RunEventRecord): string | undefined {
+  const isAnswer = (type === 'approval-answer' && answer !== 'aborted') || type === 'tool-unknown'
+  return isAnswer && answer !== undefined && typeof id === 'string' ? id : undefined
+}
+
+/** Whether a stored signal is a person's answer to one of the calls. */
+export function answersOneOf(calls: readonly string[], json: string): boolean {
+  const signal: unknown = parseJson(json)
+  return isRecord(signal) && typeof signal.callId === 'string' && calls.includes(signal.callId)
 }
 
 /** An event that says where the run stands in the queue gets its place from the store. */
@@ -51,6 +67,12 @@ export function* insertEvents({ now }: Dialect, runId: string, rows: readonly Ev
         VALUES ${some.map(() => `(?, ?, ${now}, ?)`).join(', ')} ON CONFLICT (run_id, seq) DO NOTHING`,
       ...parameters,
     )
+  }
+  const answered = rows.flatMap(row => row.answered ?? [])
+  if (answered.length > 0) {
+    const pending = yield sql('SELECT id, signal FROM lango_run_signals WHERE run_id = ?', runId)
+    for (const row of pending.filter(each => answersOneOf(answered, textIn(each, 'signal'))))
+      yield sql('DELETE FROM lango_run_signals WHERE id = ?', numberIn(row, 'id'))
   }
   if (!rows.some(({ isEnd }) => isEnd)) return
   yield endedStatement(runId)

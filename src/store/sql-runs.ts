@@ -1,5 +1,6 @@
 import type { SessionKey } from '../session/message.js'
 import type {
+  PendingSignal,
   QueuedRun,
   ResumableRun,
   RunEventRecord,
@@ -144,6 +145,16 @@ export class SqlRuns implements RunStore {
       ),
     )
     return rows.map(row => textIn(row, 'run_id'))
+  }
+
+  async readSignals(runId: string): Promise<PendingSignal[]> {
+    const rows = await this.#database.run(
+      sql('SELECT id, signal FROM lango_run_signals WHERE run_id = ? ORDER BY id', runId),
+    )
+    return rows.map(row => ({
+      id: numberIn(row, 'id'),
+      signal: JSON.parse(textIn(row, 'signal')) as RunSignal,
+    }))
   }
 
   async takeSignals(runId: string): Promise<RunSignal[]> {

@@ -364,11 +364,12 @@ function addCalibration(query: Query, observations: readonly Observation[]): voi
  * Whether the step is one that a statement can store. Rows of state that other sessions share are locked in the order of
  * their keys, which a deletion of several does not keep.
  */
-export function fitsStatement({ changes, requests, calls }: StepRows): boolean {
+export function fitsStatement({ changes, requests, calls, events }: StepRows): boolean {
   const steps = new Set(requests.map(({ step }) => step))
   return (
     fitsOneStatement(calls) &&
     steps.size === requests.length &&
+    !events.some(({ answered }) => answered !== undefined) &&
     !changes.some(({ scope, json }) => isShared(scope) && json === undefined)
   )
 }

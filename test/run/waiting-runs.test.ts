@@ -115,6 +115,41 @@ test('an answer that was given survives the process that took it', async () => {
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
 
+test('an answer that a process has read and not recorded reaches the one that continues the run', async () => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const first = await office(store, payments)
+  const { runId } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  await first.runtime.close()
+  const process = crashable(store)
+  const { runs } = process.store
+  const ending = new Proxy(process.store, {
+    get: (target, name) => (name === 'runs' ? endingRuns : Reflect.get(target, name)),
+  })
+  const endingRuns = new Proxy(runs, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (name !== 'readSignals' && name !== 'takeSignals') return value
+      return async (...args: unknown[]) => {
+        await (value as (...given: unknown[]) => Promise<unknown>)(...args)
+        await process.crash()
+        return new Promise(() => {})
+      }
+    },
+  })
+  const second = await office(ending, payments)
+  await second.runtime.ready()
+  await second.runtime.answer(runId, 'c1', 'once')
+  await process.over
+  expect(payments).toEqual([])
+  const third = await office(store, payments)
+  onTestFinished(() => third.runtime.close())
+  await third.runtime.ready()
+  const events = await eventsOf(third.runtime, runId)
+  expect(payments).toHaveLength(1)
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
+})
+
 test('later messages wait behind a run that waits, and are answered after it', async () => {
   const store = await openStore('memory:')
   const payments: string[] = []
