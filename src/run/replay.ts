@@ -62,7 +62,7 @@ export class Replay {
     this.#eventOf = eventOf
     this.#collectAnswers(record)
     const replayed = record.filter(({ entry }) => !this.#isOver(entry.scope))
-    this.skipped = record.filter(recorded => !replayed.includes(recorded))
+    this.skipped = record.filter(({ entry }) => this.#isOver(entry.scope))
     for (const recorded of replayed) {
       const name = laneName(laneOf(recorded.entry))
       const lane = this.#lanes.get(name) ?? { events: [], next: 0 }

@@ -163,6 +163,31 @@ export async function answerStored(
   )
 }
 
+/**
+ * Answers a call of a run that this process may execute. The answer is stored first: the process may end before the run
+ * has recorded it. Returns whether the run got it here.
+ */
+export async function answerKept(
+  store: SessionStore,
+  loop: RunLoop | undefined,
+  { runId, callId, answer }: { runId: string; callId: string; answer: ApprovalAnswer | OutcomeAnswer },
+): Promise<boolean> {
+  try {
+    await answerStored(store, runId, callId, answer)
+  } catch (error) {
+    // The question itself may not be stored yet.
+    if (!loop?.answer(callId, answer)) throw error
+    return true
+  }
+  return loop?.answer(callId, answer) ?? false
+}
+
+/** Stops working on a run because the process ends. */
+export function giveBack(loop: RunLoop): void {
+  if (loop.isResumable) void loop.leave('handover')
+  else loop.stop(processEnds())
+}
+
 /** Asks for the approvals that a run of another process requests, and sends the answers there. */
 export function answerElsewhere(
   events: readonly RunEvent[],

@@ -29,10 +29,10 @@ import { OwnQueue, type OwnRun, QueueWorkers } from './run-queue.js'
 import { type Held, hasEnded, quietly, RunResumer } from './run-resume.js'
 import {
   answerElsewhere,
-  answerStored,
+  answerKept,
+  giveBack,
   HANDOVER_GRACE_MS,
   isInterruption,
-  processEnds,
   SignalPoller,
   stopStored,
   watchEnds,
@@ -178,15 +178,7 @@ export class Runs {
   /** Answers a call that waits for a person, in any process. */
   async answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void> {
     const { loop } = this.#executed.get(runId) ?? {}
-    try {
-      // Also for a run of this process, which may end before it has recorded the answer.
-      await answerStored(this.#host.store, runId, callId, answer)
-    } catch (error) {
-      // The question itself may not be stored yet.
-      if (!loop?.answer(callId, answer)) throw error
-      return
-    }
-    if (loop?.answer(callId, answer)) return
+    if (await answerKept(this.#host.store, loop, { runId, callId, answer })) return
     const run = await this.#host.store.runs.findRun(runId)
     if (run) await quietly(this.#host, runId, () => this.checkLife(run))
   }
@@ -243,7 +235,8 @@ export class Runs {
     for (const { loop } of others()) if (loop?.isResumable) void loop.handOver(HANDOVER_GRACE_MS)
     await within(FOREIGN_GRACE_MS, Promise.all(others().map(({ over }) => over)))
     const left = others()
-    for (const { loop } of left) loop?.stop(processEnds())
+    // One that was taken over meanwhile, or whose tool takes long, is given back as it is.
+    for (const { loop } of left) if (loop) giveBack(loop)
     await within(FOREIGN_STOP_MS, Promise.all(left.map(({ over }) => over)))
   }
 

@@ -20,6 +20,7 @@ import type { OpeningAttempt } from './hold-lease.js'
 import type { JournalRow } from './journal.js'
 import {
   clone,
+  countGone,
   forgetResults,
   inputOf,
   isBegun,
@@ -27,6 +28,7 @@ import {
   type MemorySession,
   newestOf,
   newRun,
+  pendingSignals,
   pruneRun,
   resumableOf,
   runSummary,
@@ -59,6 +61,7 @@ export class MemoryRuns implements RunStore {
   readonly #unfinished = new Map<string, Set<string>>()
   /** Runs whose session was deleted, and when: what they store afterwards is dropped. */
   readonly #deleted = new Map<string, number>()
+
   #lastPlace = 0
   #lastSignal = 0
 
@@ -325,8 +328,8 @@ export class MemoryRuns implements RunStore {
 
   async sendSignal(runId: string, signal: RunSignal): Promise<void> {
     this.#host.assertOpen()
-    const kept = { id: ++this.#lastSignal, json: storableJson('signal', signal), storedAt: Date.now() }
-    this.#run(runId).signals.push(kept)
+    const id = ++this.#lastSignal
+    this.#run(runId).signals.push({ id, json: storableJson('signal', signal), storedAt: Date.now() })
   }
 
   async signalled(runIds: readonly string[]): Promise<string[]> {
@@ -336,14 +339,14 @@ export class MemoryRuns implements RunStore {
 
   async readSignals(runId: string): Promise<PendingSignal[]> {
     this.#host.assertOpen()
-    const { signals = [] } = this.#runs.get(runId) ?? {}
-    return signals.map(({ id, json }) => ({ id, signal: JSON.parse(json) as RunSignal }))
+    return pendingSignals(this.#runs.get(runId))
   }
 
   async takeSignals(runId: string): Promise<RunSignal[]> {
     this.#host.assertOpen()
-    const waiting = this.#runs.get(runId)?.signals.splice(0) ?? []
-    return waiting.map(({ json }) => JSON.parse(json) as RunSignal)
+    const pending = pendingSignals(this.#runs.get(runId))
+    this.#runs.get(runId)?.signals.splice(0)
+    return pending.map(({ signal }) => signal)
   }
 
   async prune({ before }: { before: number }): ReturnType<RunStore['prune']> {
@@ -363,14 +366,10 @@ export class MemoryRuns implements RunStore {
     const gone = { runs: 0, events: 0, requests: 0, signals: 0, journal: 0 }
     for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
     for (const [runId, run] of this.#runs) {
-      const { key, events, requests, signals, journal } = run
+      const { key } = run
       if (key?.appName !== appName || key.userId !== userId) continue
       if (key.sessionId !== (sessionId ?? key.sessionId)) continue
-      gone.runs += 1
-      gone.events += events.size
-      gone.requests += requests.size
-      gone.signals += signals.length
-      gone.journal += journal.size
+      countGone(gone, run)
       this.#runs.delete(runId)
       this.#forgetUnfinished(runId, run)
       this.#deleted.set(runId, now)

@@ -3,8 +3,10 @@ import { copyJsonData } from '../base/json.js'
 import { tokenBudgetTruncate } from '../session/budget.js'
 import type { Message, Session, SessionKey, StoredMessage } from '../session/message.js'
 import type {
+  PendingSignal,
   ResumableRun,
   RunInputRecord,
+  RunSignal,
   RunState,
   RunStep,
   RunSummary,
@@ -272,6 +274,32 @@ export function inputOf({ input }: MemoryRun): KeptInput {
   return input === undefined ? {} : (JSON.parse(input) as KeptInput)
 }
 
+/** Deletes old results of a run. The rows stay: the ordinals of later calls depend on them. */
+export function forgetResults(session: MemorySession | undefined, runId: string, before: number): void {
+  for (const call of session?.calls ?? [])
+    if (call.runId === runId && call.changedAt < before) {
+      delete call.result
+      delete call.actions
+    }
+}
+
+/** Counts what is stored about a run. */
+export function countGone(
+  gone: { runs: number; events: number; requests: number; signals: number; journal: number },
+  { events, requests, signals, journal }: MemoryRun,
+): void {
+  gone.runs += 1
+  gone.events += events.size
+  gone.requests += requests.size
+  gone.signals += signals.length
+  gone.journal += journal.size
+}
+
+/** The signals of a run that nobody has taken. */
+export function pendingSignals(run: MemoryRun | undefined): PendingSignal[] {
+  return (run?.signals ?? []).map(({ id, json }) => ({ id, signal: JSON.parse(json) as RunSignal }))
+}
+
 function pruneMap(kept: Map<number, Kept>, before: number): number {
   const old = [...kept].filter(([, { storedAt }]) => storedAt < before)
   for (const [number] of old) kept.delete(number)
@@ -360,13 +388,4 @@ export function newestOf(runs: Iterable<MemoryRun>, moment: number): number | un
     for (const { storedAt } of events.values())
       if (storedAt < moment && storedAt > (newest ?? -1)) newest = storedAt
   return newest
-}
-
-/** Forgets what the calls of a run returned. The rows stay: the ordinals of later calls depend on them. */
-export function forgetResults(session: MemorySession | undefined, runId: string, before: number): void {
-  for (const call of session?.calls ?? []) {
-    if (call.runId !== runId || call.changedAt >= before) continue
-    delete call.result
-    delete call.actions
-  }
 }
