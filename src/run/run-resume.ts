@@ -1,5 +1,5 @@
 /** How a run is continued: what is loaded for it, what its next attempt begins with, and when it is given up. */
-import { messageOf } from '../errors.js'
+import { AgentError, messageOf } from '../errors.js'
 import type { RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
 import { freeLease, hasSuccessor, markIfInterrupted } from './interrupted-runs.js'
@@ -169,4 +169,12 @@ export async function quietly(
   } catch (error) {
     logger.warn('A run could not be continued', { runId, error: messageOf(error) })
   }
+}
+
+/** The run cannot be continued. */
+export function hasEnded(runId: string): AgentError {
+  return new AgentError(
+    'invalid-argument',
+    `Run "${runId}" has ended. Send a message to continue its session.`,
+  )
 }

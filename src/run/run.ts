@@ -26,7 +26,7 @@ import {
   stoppedBeforeStart,
 } from './run-opening.js'
 import { OwnQueue, type OwnRun, QueueWorkers } from './run-queue.js'
-import { type Held, quietly, RunResumer } from './run-resume.js'
+import { type Held, hasEnded, quietly, RunResumer } from './run-resume.js'
 import {
   answerElsewhere,
   answerKept,
@@ -398,13 +398,6 @@ const CHECKED_RUNS = 20
 const UNKNOWN_MODEL_MS = 600_000
 /** A queued run has one event when it begins. */
 const QUEUED_EVENTS = 1
-
-function hasEnded(runId: string): AgentError {
-  return new AgentError(
-    'invalid-argument',
-    `Run "${runId}" has ended. Send a message to continue its session.`,
-  )
-}
 
 function abortedBefore(): AgentError {
   return new AgentError('aborted', 'The signal was aborted before the run was accepted. Nothing was stored.')

@@ -72,7 +72,6 @@ export class MemoryStore implements SessionStore {
   readonly #state: MemoryState
   readonly #tickets: MemoryTickets
   readonly #leases: LeaseHolder
-  readonly #runs: MemoryRuns
   readonly runs: MemoryRuns
   readonly calibration: MemoryCalibration
   readonly #pk: { last: number }
@@ -88,8 +87,7 @@ export class MemoryStore implements SessionStore {
     this.#tickets = shares ? shares.#tickets : new MemoryTickets(now)
     this.#pk = shares ? shares.#pk : { last: 0 }
     this.#leases = new LeaseHolder(this.#tickets)
-    this.#runs = shares ? shares.#runs : this.#ownRuns()
-    this.runs = this.#runs
+    this.runs = shares?.runs ?? this.#ownRuns()
     this.calibration = shares?.calibration ?? new MemoryCalibration(() => this.#assertOpen())
   }
 
@@ -199,7 +197,7 @@ export class MemoryStore implements SessionStore {
       const isOurs = key.appName === appName || nestedIn === appName
       if (isOurs && key.userId === userId) for (const app of this.#remove(key, counts)) apps.add(app)
     }
-    add(counts, this.#runs.deleteRunsOf({ appName, userId }))
+    add(counts, this.runs.deleteRunsOf({ appName, userId }))
     for (const app of apps) {
       const own = [...this.#sessions.values()].some(({ key }) => key.appName === app && key.userId === userId)
       if (!own) counts.stateKeys += this.#state.deleteUser(app, userId)
@@ -213,18 +211,18 @@ export class MemoryStore implements SessionStore {
     const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, now }
     const own = [...this.#sessions.values()].filter(({ key }) => key.appName === appName)
     const times = own.map(({ updatedAt }) => updatedAt).filter(time => time < now - DAY_MS)
-    const newest = Math.max(-1, ...times, this.#runs.newestBefore(now - DAY_MS) ?? -1)
+    const newest = Math.max(-1, ...times, this.runs.newestBefore(now - DAY_MS) ?? -1)
     const aheadMs = clockAheadMs(now, newest < 0 ? undefined : newest)
     if (aheadMs !== undefined && trustClock !== true) return { ...nothing, clockAheadMs: aheadMs }
     const isIdle = ({ key, nestedIn, updatedAt }: MemorySession) =>
       nestedIn === undefined &&
       updatedAt < now - (sessionsMs ?? now) &&
       !this.#tickets.isTaken(key) &&
-      this.#runs.isQueueEmpty(key)
+      this.runs.isQueueEmpty(key)
     const idle = own.filter(isIdle)
     for (const { key } of idle) this.#remove(key, noCounts())
     const pruned =
-      runsMs === undefined ? nothing : await this.#runs.prune({ before: Math.max(0, now - runsMs) })
+      runsMs === undefined ? nothing : await this.runs.prune({ before: Math.max(0, now - runsMs) })
     return { ...nothing, ...pruned, sessions: idle.length }
   }
 
@@ -252,7 +250,7 @@ export class MemoryStore implements SessionStore {
 
   async queueRun(opening: RunOpening): Promise<QueuedPlace | { known: true }> {
     this.#assertOpen()
-    if (this.#runs.isKnown(opening.runId)) return { known: true }
+    if (this.runs.isKnown(opening.runId)) return { known: true }
     return { queued: this.#queue(opening) }
   }
 
@@ -260,14 +258,14 @@ export class MemoryStore implements SessionStore {
     this.#assertOpen()
     const { key, runId, message, fence } = begin
     this.#writable(key, fence)
-    if (!this.#runs.mayBegin(key, runId)) return undefined
-    this.#runs.begin({ ...begin, message: clone(message) })
+    if (!this.runs.mayBegin(key, runId)) return undefined
+    this.runs.begin({ ...begin, message: clone(message) })
     return this.#ask(begin, fence)
   }
 
   #answerTo(opening: RunOpening, isFree: boolean): OpeningAttempt | undefined {
     this.#assertOpen()
-    const answer = this.#runs.answerTo(opening, isFree)
+    const answer = this.runs.answerTo(opening, isFree)
     return answer === 'queue' ? { answer: { queued: this.#queue(opening) } } : answer
   }
 
@@ -276,7 +274,7 @@ export class MemoryStore implements SessionStore {
     try {
       const copy = clone(message)
       if (!this.#sessions.has(keyText(key))) this.#newSession(key, tidyTitle(title))
-      this.#runs.accept(opening, 'running')
+      this.runs.accept(opening, 'running')
       return { ticket, ...this.#ask({ ...opening, message: copy }, ticket) }
     } catch (error) {
       void this.#tickets.giveBack(key, ticket)
@@ -287,7 +285,7 @@ export class MemoryStore implements SessionStore {
   /** Stores the message that a run answers. */
   #ask({ key, runId, message }: RunBegin | RunOpening, fence: number): { seq: number } {
     const { seq } = this.#change(key, { message, delta: [], fence })
-    this.#runs.answers(runId, seq)
+    this.runs.answers(runId, seq)
     return { seq }
   }
 
@@ -296,7 +294,7 @@ export class MemoryStore implements SessionStore {
     clone(opening.message)
     const session = this.#sessions.get(keyText(key)) ?? this.#newSession(key, tidyTitle(title))
     session.updatedAt = Date.now()
-    return this.#runs.accept(opening, 'queued')
+    return this.runs.accept(opening, 'queued')
   }
 
   /** Everything that can refuse comes first. */
@@ -307,12 +305,12 @@ export class MemoryStore implements SessionStore {
     const inner = message || stateDelta ? this.#existing(at) : undefined
     const delta = splitDelta('stateDelta', stateDelta)
     const journal = journalRows(step)
-    const isRepeated = this.#runs.isStored(step)
+    const isRepeated = this.runs.isStored(step)
     const { ledger, places: calls } = step.calls ? changeCalls(session, step, isRepeated) : {}
-    if (events?.length) this.#runs.storeEvents(key, runId, events)
+    if (events?.length) this.runs.storeEvents(key, runId, events)
     const { seq } = inner ? storeIn(this.#state, inner, message, delta) : {}
-    this.#runs.storeProgress(step, journal, message && seq)
-    for (const request of requests ?? []) this.#runs.storeRequest(runId, request.step, request.record)
+    this.runs.storeProgress(step, journal, message && seq)
+    for (const request of requests ?? []) this.runs.storeRequest(runId, request.step, request.record)
     for (const { model, bytes, tokens } of calibration ?? [])
       await this.calibration.record(model, bytes, tokens)
     const isEnd = events?.some(({ type }) => type === 'run-finish') ?? false
@@ -336,7 +334,7 @@ export class MemoryStore implements SessionStore {
       if (isOurs && nestedIn === key.appName) apps.push(nested.appName, ...this.#remove(nested, counts))
     }
     counts.leases += this.#tickets.deleteAll(key)
-    add(counts, this.#runs.deleteRunsOf(key))
+    add(counts, this.runs.deleteRunsOf(key))
     if (!session) return apps
     this.#sessions.delete(keyText(key))
     const { messages, state, calls } = session

@@ -168,7 +168,7 @@ describe('the check of literals in two rooms', () => {
 /** Files that handle every run event; docs/architecture.md lists them, too. */
 const READERS = [
   'src/cli/chat/chat-state.ts',
-  'src/cli/run.ts',
+  'src/cli/run-printer.ts',
   'src/observe/log.ts',
   'src/observe/spans.ts',
   'src/run/run-limits.ts',

@@ -18,7 +18,7 @@ export interface WebServerOptions {
   /** The folder with the built page. Without one, it is built where its sources have changed. */
   webRoot?: string | undefined
   /** Takes the place of the model and the tools. */
-  runtime?: Pick<RuntimeOptions, 'agent' | 'providers'> | undefined
+  runtime?: Pick<RuntimeOptions, 'agent' | 'providers' | 'runs'> | undefined
 }
 
 export interface WebServer {

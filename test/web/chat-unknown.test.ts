@@ -24,8 +24,11 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-/** A server on the store of a process that was killed in the middle of a payment. Its model repeats the call. */
-async function afterTheKill(): Promise<{ server: WebServer; bank: Bank }> {
+/**
+ * A server on the store of a process that was killed in the middle of a payment. It ends the run, and its model repeats
+ * the call; or it continues the run.
+ */
+async function afterTheKill(resume = false): Promise<{ server: WebServer; bank: Bank }> {
   const bank = await openBank()
   onTestFinished(() => bank.close())
   const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
@@ -33,9 +36,10 @@ async function afterTheKill(): Promise<{ server: WebServer; bank: Bank }> {
   expect((await child.ended).signal, child.errors()).toBe('SIGKILL')
   expireLeases(store)
   const again = { toolCalls: [{ id: 'c2', name: 'pay', args: { amount: 5 } }] }
-  const play = new ScriptedProvider([again, { text: 'All is paid.' }], { id: 'play' })
+  const end = { text: 'All is paid.' }
+  const play = new ScriptedProvider(resume ? [end] : [again, end], { id: 'play' })
   const agent = { name: 'root', model: 'play/m', tools: [payment(bank.url, { onUnknown: 'ask' })] }
-  const server = await startWebServer({ store, runtime: { providers: { play }, agent } })
+  const server = await startWebServer({ store, runtime: { providers: { play }, agent, runs: { resume } } })
   onTestFinished(() => server.close())
   return { server, bank }
 }
@@ -102,6 +106,19 @@ test('a run asks about the repeated call, and runs it with the same key when a p
   await asked.getByRole('button', { name: 'It did not, run it' }).click()
   await page.locator('.thread').getByText('All is paid.').waitFor()
   await asked.getByText('Answered: it did not, run it.').waitFor()
+  expect(bank.requests).toHaveLength(2)
+  expect(bank.payments).toBe(1)
+})
+
+test('a run that is continued asks about the call that was interrupted, and runs it when a person says so', async () => {
+  const { server, bank } = await afterTheKill(true)
+  const page = await open(server)
+  await card(page).getByText('Did it take effect?', { exact: true }).waitFor()
+  await page.reload()
+  await card(page).getByRole('button', { name: 'It did not, run it' }).click()
+  await page.locator('.thread').getByText('All is paid.').waitFor()
+  await card(page).getByText('Answered: it did not, run it.').waitFor()
+  expect(await card(page).count()).toBe(1)
   expect(bank.requests).toHaveLength(2)
   expect(bank.payments).toBe(1)
 })
