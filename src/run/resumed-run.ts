@@ -2,16 +2,17 @@
 import type { Content, Event } from '../adk/sdk.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { type StoredMessage, toolCallKind } from '../session/message.js'
-import type { JournalEntry, ResumableRun, RunSummary } from '../session/run-store.js'
+import type { JournalEntry, ResumableRun, RunSummary, ToolCallRecord } from '../session/run-store.js'
 import { messagePages } from '../session/session-pages.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
-import type { ApprovalOutcome, OutcomeAnswer } from '../tool.js'
+import type { OutcomeAnswer } from '../tool.js'
 import { seenIn } from './close-calls.js'
 import type { EventReader, PendingCalls } from './event-reader.js'
 import { storedEvents } from './interrupted-runs.js'
 import type { RestoredCalls } from './ledger-entry.js'
 import { type RecordedEvent, Replay } from './replay.js'
+import type { EarlierApproval } from './run-approvals.js'
 import type { RunEventBody } from './run-event.js'
 import type { RunHost, StoredOpening } from './run-host.js'
 import type { RunEnding } from './run-journal.js'
@@ -48,7 +49,7 @@ export interface RunProgress {
   /** How many notices of each kind were emitted. */
   notices: { 'turn-warning': number; 'wrap-up': number }
   /** Requests for approval, and the answers to them. */
-  approvals: Map<string, { answer?: ApprovalOutcome | undefined }>
+  approvals: Map<string, EarlierApproval>
   outcomes: Map<string, { asks: boolean; answer?: OutcomeAnswer | undefined }>
   /** The text that each author has begun and not completed. */
   open: Map<string, string>
@@ -76,6 +77,7 @@ export async function loadResumed(
   const replay = new Replay(replayed, opening.id, each => host.eventOf(each))
   const rows = (await store.runs.readCalls?.(run.runId)) ?? []
   const progress = await readProgress(store, run.runId, messages)
+  forgetUsed(progress.approvals, rows)
   return {
     replay,
     calls: {
@@ -145,6 +147,15 @@ async function nestedMessages(
   return all
 }
 
+/** An approval of a call that has ended does not hold for another call of the same id, inside another tool. */
+function forgetUsed(approvals: Map<string, EarlierApproval>, rows: readonly ToolCallRecord[]): void {
+  for (const [id, approval] of approvals) {
+    const calls = rows.filter(({ callId, tool }) => callId === id && tool === approval.tool)
+    const areOver = calls.every(({ status }) => status === 'done' || status === 'failed')
+    if (calls.length > 0 && areOver) approvals.delete(id)
+  }
+}
+
 async function readProgress(
   store: SessionStore,
   runId: string,
@@ -166,7 +177,8 @@ async function readProgress(
   // A provider that reports no usage leaves no mark of the end of a step: its text does.
   for (const [author, text] of progress.open) {
     const last = messages.findLast(each => each.author === author && each.role === 'assistant')
-    if (text === '' || last?.content === text) progress.open.delete(author)
+    const isComplete = progress.usage.length === 0 && last?.content === text
+    if (text === '' || isComplete) progress.open.delete(author)
   }
   return progress
 }
@@ -186,6 +198,9 @@ function note(progress: RunProgress, event: RunEventBody): void {
     case 'tool-call':
     case 'tool-result':
       open.delete(event.author)
+      // Agents may use one id for several calls: what was said about an earlier one does not hold for the next.
+      progress.approvals.delete(event.id)
+      progress.outcomes.delete(event.id)
       return
     case 'step-restart':
       open.clear()
@@ -195,10 +210,10 @@ function note(progress: RunProgress, event: RunEventBody): void {
       progress.notices[event.type] += 1
       return
     case 'approval-request':
-      progress.approvals.set(event.id, {})
+      progress.approvals.set(event.id, { tool: event.name })
       return
     case 'approval-answer':
-      progress.approvals.set(event.id, { answer: event.answer })
+      progress.approvals.set(event.id, { tool: event.name, answer: event.answer })
       return
     case 'tool-unknown':
       // An answer belongs to a question that was asked before it.

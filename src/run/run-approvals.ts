@@ -18,9 +18,15 @@ export type OnApproval = (
   ask: ApprovalAsk,
 ) => ApprovalAnswer | boolean | Promise<ApprovalAnswer> | Promise<boolean> | Promise<ApprovalAnswer | boolean>
 
+/** A request of an earlier attempt of the run, and the answer to it. */
+export interface EarlierApproval {
+  readonly tool: string
+  readonly answer?: ApprovalOutcome | undefined
+}
+
 interface RunDeskOptions {
   /** Requests of earlier attempts of the run, and the answers to them. */
-  earlier?: ReadonlyMap<string, { answer?: ApprovalOutcome | undefined }> | undefined
+  earlier?: ReadonlyMap<string, EarlierApproval> | undefined
   timeoutMs: number | undefined
   identity: { sessionId: string; runId: string }
   onApproval: OnApproval | undefined
@@ -34,11 +40,13 @@ interface RunDeskOptions {
  */
 function openApprovalDesk(options: RunDeskOptions): ApprovalDesk {
   const { timeoutMs, identity, onApproval, earlier, emit } = options
+  const unanswered = new Map([...(earlier ?? [])].filter(([, { answer }]) => answer === undefined))
   const desk = new ApprovalDesk({
     timeoutMs,
     given: earlier,
     onRequest: ({ callId: id, tool: name, args }) => {
-      if (!earlier?.has(id)) emit({ type: 'approval-request', id, name, args: { ...args } })
+      const isEmitted = unanswered.get(id)?.tool === name && unanswered.delete(id)
+      if (!isEmitted) emit({ type: 'approval-request', id, name, args: { ...args } })
       if (!onApproval) return
       void askPerson(onApproval, { id, name, args, ...identity }).then(answer => desk.answer(id, answer))
     },
@@ -155,7 +163,7 @@ export interface ApprovalDeskOptions {
   /** How long a request waits for an answer. Default: without end. */
   timeoutMs?: number | undefined
   /** Answers that were given before the calls ask for them. */
-  given?: ReadonlyMap<string, { answer?: ApprovalOutcome | undefined }> | undefined
+  given?: ReadonlyMap<string, EarlierApproval> | undefined
   /** What an earlier instance for the session exported (`toJSON`). Anything else is ignored. */
   remembered?: unknown
   /** A call needs a person's approval. Not called for tools that are approved for the session. */
@@ -172,12 +180,14 @@ export class ApprovalDesk {
   readonly #waiting = new Map<string, { request: PendingApproval; end: (outcome: ApprovalOutcome) => void }>()
   readonly #always: Set<string>
   readonly #options: ApprovalDeskOptions
+  /** Requests of earlier attempts whose calls have not come again. Ids may repeat, so each counts once. */
+  readonly #given: Map<string, EarlierApproval>
   /** Answers that came before their calls asked. */
   readonly #early = new Map<string, ApprovalAnswer>()
-  readonly #answered = new Set<string>()
 
   constructor(options: ApprovalDeskOptions = {}) {
     this.#options = options
+    this.#given = new Map(options.given)
     this.#always = new Set(namesIn(options.remembered))
   }
 
@@ -186,7 +196,8 @@ export class ApprovalDesk {
     if (this.#always.has(request.tool)) return Promise.resolve('always')
     if (signal?.aborted) return Promise.resolve('aborted')
     if (this.#waiting.has(request.callId)) return Promise.reject(alreadyWaiting(request.callId))
-    const given = this.#options.given?.get(request.callId)?.answer
+    const given = this.#takeGiven(request)
+    if (given === 'always') this.#always.add(request.tool)
     if (given !== undefined && given !== 'aborted') return Promise.resolve(given)
     return new Promise(resolve => {
       const abort = () => end('aborted')
@@ -195,7 +206,6 @@ export class ApprovalDesk {
         if (!this.#waiting.delete(request.callId)) return
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
-        this.#answered.add(request.callId)
         this.#options.onOutcome?.(request, outcome)
         resolve(outcome)
       }
@@ -203,13 +213,15 @@ export class ApprovalDesk {
       this.#waiting.set(request.callId, { request, end })
       this.#options.onRequest?.(request)
       const early = this.#early.get(request.callId)
+      this.#early.delete(request.callId)
       if (early !== undefined) this.answer(request.callId, early)
     })
   }
 
-  /** Answers a call that waits, or that will ask. */
+  /** Answers a call that waits, or that has asked in an earlier attempt and will ask again. */
   expect(callId: string, answer: ApprovalAnswer): void {
-    if (!this.answer(callId, answer) && !this.#answered.has(callId)) this.#early.set(callId, answer)
+    const given = this.#given.get(callId)
+    if (!this.answer(callId, answer) && given && given.answer === undefined) this.#early.set(callId, answer)
   }
 
   /** Answers a waiting call. False when no call with this id waits: it was answered or has ended. */
@@ -237,6 +249,14 @@ export class ApprovalDesk {
     return [...this.#always].sort()
   }
 
+  /** The answer that an earlier attempt got for this call. */
+  #takeGiven({ callId, tool }: PendingApproval): ApprovalOutcome | undefined {
+    const given = this.#given.get(callId)
+    if (given?.tool !== tool) return undefined
+    this.#given.delete(callId)
+    return given.answer
+  }
+
   #approveForSession(tool: string): void {
     this.#always.add(tool)
     for (const { request, end } of [...this.#waiting.values()]) if (request.tool === tool) end('always')
@@ -260,6 +280,7 @@ export class OutcomeDesk {
   request(callId: string, signal: AbortSignal, timeoutMs?: number): Promise<OutcomeAnswer> {
     if (signal.aborted || this.#waiting.has(callId)) return Promise.resolve('leave')
     const early = this.#early.get(callId)
+    this.#early.delete(callId)
     if (early !== undefined) return Promise.resolve(early)
     return new Promise(resolve => {
       const leave = () => end('leave')

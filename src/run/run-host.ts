@@ -19,6 +19,7 @@ import type { LedgerTools } from '../session/tool-calls.js'
 import type { PriceOf } from '../session/usage.js'
 import type { OnApproval } from './run-approvals.js'
 import type { RunEvent, SentRequest } from './run-event.js'
+import type { JournalParts } from './run-journal.js'
 import type { TurnLimitOptions } from './run-limits.js'
 
 /** One message to an agent. */
@@ -81,6 +82,8 @@ export interface RunHost {
   openingMessage(content: Content): { message: Message; invocationId: string }
   /** A stored message as ADK gets it. */
   contentOf(message: Message): Content
+  /** Gives every call of a model's answer a tool to go to. */
+  answerUnknownTools: JournalParts['answerUnknownTools']
   /** The event that a message was stored for. */
   eventOf(message: Message): Event
   /** Called with every event of every run. */

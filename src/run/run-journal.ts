@@ -1,6 +1,6 @@
 /** What a run records of its events while it works, and what it is given again when it is resumed. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Context, Event } from '../adk/sdk.js'
+import type { Context, Event, LlmRequest, LlmResponse } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
 import type { AgentError, AgentErrorJson } from '../errors.js'
@@ -23,6 +23,8 @@ export interface JournalParts {
   key: SessionKey
   /** What earlier attempts of the run have recorded. */
   replay: Replay | undefined
+  /** Sees to it that every call of an answer has a tool to go to, as the model's adapter does for new answers. */
+  answerUnknownTools(request: LlmRequest, response: LlmResponse): unknown
   /** Stores a step. */
   write(step: Pick<RunStep, 'message' | 'stateDelta' | 'at' | 'journal'>): Promise<unknown>
 }
@@ -57,12 +59,16 @@ export class RunJournal implements SessionJournal<Event> {
   }
 
   /** Begins a model step. Returns the recorded answer, if there is one. */
-  async beginStep({ invocationContext, agentName, actions }: Context): Promise<Event | undefined> {
-    const { replay } = this.#parts
+  async beginStep(
+    { invocationContext, agentName, actions }: Context,
+    request: LlmRequest,
+  ): Promise<Event | undefined> {
+    const { replay, answerUnknownTools } = this.#parts
     const lane = { scope: currentScope(), author: agentName, branch: invocationContext.branch ?? '' }
     const answer = replay?.nextAnswer(lane)
     if (answer) {
       invocationContext.incrementLlmCallCount()
+      answerUnknownTools(request, answer)
       return answer
     }
     // The run is continued elsewhere.
@@ -100,7 +106,7 @@ export class RunJournal implements SessionJournal<Event> {
       ...(hasDelta ? { delta: toJsonData(delta) as State, before: toJsonData(before) as State } : {}),
     }
     // The opening of the run needs no entry of its own.
-    if (!message && !hasDelta) return
+    if (!message && !hasDelta) return void this.#asking.delete(step)
     await this.#parts.write({
       journal: [entry],
       ...defined({ message }),

@@ -124,6 +124,7 @@ export class RunLoop {
     this.#journal = openJournal(host.store, this.#ledger, {
       key,
       replay: resumed?.replay,
+      answerUnknownTools: host.answerUnknownTools,
       write: step => this.#gate.append(step),
     })
     this.#plugin.journal = this.#journal

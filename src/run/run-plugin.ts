@@ -80,7 +80,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
     this.#requests.add(llmRequest)
-    const recorded = await this.journal?.beginStep(callbackContext)
+    const recorded = await this.journal?.beginStep(callbackContext, llmRequest)
     if (recorded) {
       this.#warning = undefined
       this.#wrapUpStarted ||= this.#wrapUp !== undefined
@@ -161,10 +161,12 @@ class NestedPlugin extends BasePlugin {
 
   override async beforeModelCallback({
     callbackContext,
+    llmRequest,
   }: {
     callbackContext: Context
+    llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
-    const recorded = await this.#journal.beginStep(callbackContext)
+    const recorded = await this.#journal.beginStep(callbackContext, llmRequest)
     if (recorded) this.#onAnswer(recorded)
     return recorded
   }

@@ -2,6 +2,7 @@
 
 import { adoptTools } from '../adk/agent/adopt-tools.js'
 import { type AgentDefinition, buildAgent, resolveAgentModels } from '../adk/agent/build-agent.js'
+import { answerUnknownTools } from '../adk/model/model-adapter.js'
 import { type BaseAgent, isAgentTool, isLlmAgent, setLogger } from '../adk/sdk.js'
 import {
   contentOf,
@@ -92,6 +93,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     maxAttempts: options.runs?.maxAttempts,
     openingMessage,
     contentOf,
+    answerUnknownTools,
     eventOf: message => eventOf(message, rootAgent.name),
     sessionService: (gated, lease, hooks) =>
       new SessionServiceAdapter(gated, {

@@ -329,7 +329,7 @@ class UnknownTool extends BaseTool {
  * Sees to it that every call of an answer has a tool to go to, and returns the names that had none. A call
  * without a name gets one, because neither ADK nor a provider that sees it again accepts it.
  */
-function answerUnknownTools(llmRequest: LlmRequest, response: LlmResponse): string[] {
+export function answerUnknownTools(llmRequest: LlmRequest, response: LlmResponse): string[] {
   // ADK always sets it; a caller without ADK may not.
   llmRequest.toolsDict ??= {}
   const tools = withoutInheritedNames(llmRequest.toolsDict)

@@ -174,7 +174,9 @@ export class SessionServiceAdapter extends BaseSessionService {
     const message = eventToMessage(event)
     // When a plugin has changed the content, appending it replaces what is stored.
     const isStored = opening !== undefined && isDeepStrictEqual(message, opening)
-    const adopted = this.#options.journal?.adopt(key, event)
+    // An event that says nothing is not recorded, so the record has nothing in its place.
+    const isRecorded = message !== undefined || Object.keys(event.actions?.stateDelta ?? {}).length > 0
+    const adopted = isRecorded ? this.#options.journal?.adopt(key, event) : undefined
     await letOthersRun()
     if (!adopted) await this.#write(session, key, event, isStored ? undefined : message)
     const shown = withWriter(answersCalls(event) ? await this.#withItsCalls(session, event) : event)
@@ -183,8 +185,10 @@ export class SessionServiceAdapter extends BaseSessionService {
     const isMessage = adopted ? adopted.seq !== undefined || opening !== undefined : message !== undefined
     this.#remember(session, event)
     await super.appendEvent({ session: isMessage ? session : { ...session, events: [] }, event: shown })
+    // The message that opens the run is stored before all that is recorded.
+    const isStoredBefore = adopted !== undefined || opening !== undefined
     if (this.#options.journal)
-      this.#numbers.set(shown, adopted ? (adopted.seq ?? 0) : Number.MAX_SAFE_INTEGER)
+      this.#numbers.set(shown, isStoredBefore ? (adopted?.seq ?? 0) : Number.MAX_SAFE_INTEGER)
     if (adopted) keepOrder(session.events, each => this.#numbers.get(each))
     session.lastUpdateTime = event.timestamp
     return event
