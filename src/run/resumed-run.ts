@@ -53,6 +53,8 @@ export interface RunProgress {
   outcomes: Map<string, { asks: boolean; answer?: OutcomeAnswer | undefined }>
   /** The text that each author has begun and not completed. */
   open: Map<string, string>
+  /** Everything that each author has said, without what was taken back. */
+  said: Map<string, string>
 }
 
 export async function loadResumed(
@@ -169,15 +171,16 @@ async function readProgress(
     approvals: new Map(),
     outcomes: new Map(),
     open: new Map(),
+    said: new Map(),
   }
   for await (const event of storedEvents(store.runs, runId)) {
     progress.lastSeq = event.seq
     note(progress, event)
   }
-  // A provider that reports no usage leaves no mark of the end of a step: its text does.
+  // A step without usage or calls leaves no mark of its end, but what was said is then the text of the messages.
   for (const [author, text] of progress.open) {
-    const last = messages.findLast(each => each.author === author && each.role === 'assistant')
-    const isComplete = progress.usage.length === 0 && last?.content === text
+    const own = messages.filter(each => each.author === author && each.role === 'assistant')
+    const isComplete = progress.said.get(author) === own.map(({ content }) => content).join('')
     if (text === '' || isComplete) progress.open.delete(author)
   }
   return progress
@@ -188,7 +191,8 @@ function note(progress: RunProgress, event: RunEventBody): void {
   switch (event.type) {
     case 'text-delta':
     case 'reasoning-delta':
-      open.set(event.author, (open.get(event.author) ?? '') + (event.type === 'text-delta' ? event.text : ''))
+      append(open, event.author, event.type === 'text-delta' ? event.text : '')
+      if (event.type === 'text-delta') append(progress.said, event.author, event.text)
       return
     case 'usage':
       progress.usage.push(event.usage)
@@ -203,7 +207,7 @@ function note(progress: RunProgress, event: RunEventBody): void {
       progress.outcomes.delete(event.id)
       return
     case 'step-restart':
-      open.clear()
+      takeBack(progress, event.author)
       return
     case 'turn-warning':
     case 'wrap-up':
@@ -253,4 +257,17 @@ export function restoreCounts(
     if (calls.length > 0) limits.observeNested(calls)
   }
   reader.resume(progress.usage)
+}
+
+function append(texts: Map<string, string>, author: string, text: string): void {
+  texts.set(author, (texts.get(author) ?? '') + text)
+}
+
+/** The answer that an author, or everybody, had begun is void. */
+function takeBack({ open, said }: RunProgress, author: string | undefined): void {
+  for (const [name, text] of [...open]) {
+    if (author !== undefined && name !== author) continue
+    said.set(name, (said.get(name) ?? '').slice(0, -text.length || undefined))
+    open.delete(name)
+  }
 }
