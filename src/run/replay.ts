@@ -11,7 +11,7 @@
  */
 import type { Event } from '../adk/sdk.js'
 import { parseJson } from '../base/json.js'
-import { AgentError } from '../errors.js'
+import { AgentError, type AgentErrorJson } from '../errors.js'
 import { type Message, type StoredMessage, toolCallKind } from '../session/message.js'
 import type { JournalEntry } from '../session/run-store.js'
 import type { AdoptedEvent, SessionView } from '../session/session-journal.js'
@@ -48,6 +48,7 @@ export class Replay {
   readonly skipped: readonly RecordedEvent[]
   readonly #views = new Map<string, SessionView>()
   readonly #adopted = new WeakSet<Event>()
+  readonly #failures = new WeakMap<Event, AgentError>()
   readonly #openingId: string | undefined
   readonly #eventOf: (message: Message) => Event
   #divergence: AgentError | undefined
@@ -87,6 +88,11 @@ export class Replay {
   /** Whether the event was recorded by an earlier attempt. */
   has(event: Event): boolean {
     return this.#adopted.has(event)
+  }
+
+  /** The failure of a model that a recorded event reports. */
+  failureOf(event: Event): AgentError | undefined {
+    return this.#failures.get(event)
   }
 
   /** Whether there is something left that code on this branch will be given again. */
@@ -143,6 +149,7 @@ export class Replay {
     }
     this.#views.delete(scope)
     this.#adopted.add(event)
+    if (entry.error) this.#failures.set(event, storedError(entry.error))
     if (message) Object.assign(event, this.#restored(recorded, message))
     else Object.assign(event, { id: entry.id, actions: { ...event.actions, stateDelta: { ...entry.delta } } })
     return { seq: entry.seq }
@@ -256,4 +263,11 @@ function failureOf(message: Message | undefined): string | undefined {
   const { errorCode, errorMessage } = message?.extra ?? {}
   const failure = errorMessage ?? errorCode
   return failure === undefined ? undefined : String(failure)
+}
+
+/** An error as the journal keeps it. */
+function storedError(error: Readonly<Record<string, unknown>>): AgentError {
+  // The journal of a run wrote it; a store returns what it was given.
+  const { code, message, ...options } = error as unknown as AgentErrorJson
+  return new AgentError(code, message, options)
 }

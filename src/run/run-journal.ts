@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Event, LlmRequest, LlmResponse } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
-import type { AgentError, AgentErrorJson } from '../errors.js'
+import { AgentError, type AgentErrorJson } from '../errors.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { JournalEntry, RunStep } from '../session/run-store.js'
 import type {
@@ -25,6 +25,8 @@ export interface JournalParts {
   replay: Replay | undefined
   /** Sees to it that every call of an answer has a tool to go to, as the model's adapter does for new answers. */
   answerUnknownTools(request: LlmRequest, response: LlmResponse): unknown
+  /** The failure of a model that an event of ADK's reports. */
+  failureOf(event: Event): Error | undefined
   /** Stores a step. */
   write(step: Pick<RunStep, 'message' | 'stateDelta' | 'at' | 'journal'>): Promise<unknown>
 }
@@ -96,6 +98,7 @@ export class RunJournal implements SessionJournal<Event> {
     const step = event.actions.stateDelta
     const isAnswer = this.#steps.has(step) || this.#answers.delete(event.id)
     const hasDelta = Object.keys(delta).length > 0
+    const failure = this.#parts.failureOf(event)
     const entry: JournalEntry = {
       id: event.id,
       kind: isAnswer ? 'model' : 'event',
@@ -103,6 +106,7 @@ export class RunJournal implements SessionJournal<Event> {
       author: event.author ?? '',
       branch: event.branch ?? '',
       ...(isNested ? { at: key } : {}),
+      ...(failure instanceof AgentError ? { error: { ...failure.toJSON() } } : {}),
       ...(hasDelta ? { delta: toJsonData(delta) as State, before: toJsonData(before) as State } : {}),
     }
     // The opening of the run needs no entry of its own.

@@ -125,6 +125,7 @@ export class RunLoop {
       key,
       replay: resumed?.replay,
       answerUnknownTools: host.answerUnknownTools,
+      failureOf: event => (event.errorCode ? this.#plugin.modelError : undefined),
       write: step => this.#gate.append(step),
     })
     this.#plugin.journal = this.#journal
@@ -311,8 +312,8 @@ export class RunLoop {
   /** Applies failures and limits to an event of ADK's, and returns what else is to be emitted. */
   #judge(event: Event): readonly RunEventBody[] {
     if (event.errorCode || event.errorMessage) {
-      const isReplayed = this.#resumed?.replay.has(event)
-      const original = isReplayed ? undefined : this.#plugin.modelError
+      const { replay } = this.#resumed ?? {}
+      const original = replay?.has(event) ? replay.failureOf(event) : this.#plugin.modelError
       this.#failed(original ?? event.errorMessage ?? event.errorCode)
       return []
     }

@@ -1,5 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Event } from '../adk/sdk.js'
+import { isRecord } from '../base/is-record.js'
+import { checkArgument } from '../errors.js'
 import type { HistoryCut, Session } from '../session/message.js'
 import type { Observation } from '../session/session-store.js'
 import type { CallLedger } from '../session/tool-calls.js'
@@ -72,6 +74,7 @@ export const runScope = new AsyncLocalStorage<RunScope>()
  * ```
  */
 export function isReplay(context: Pick<Context, 'invocationContext'>): boolean {
+  checkArgument(isRecord(context?.invocationContext), 'isReplay', 'needs the context of a callback of ADK')
   const { branch = '' } = context.invocationContext
   return runScope.getStore()?.isReplaying(branch) ?? false
 }

@@ -132,6 +132,8 @@ export interface JournalEntry {
   delta?: State
   /** The values of the keys of `delta` before it, as far as there were any; JSON data. */
   before?: State
+  /** The failure of the model that the event reports, as JSON data: the event itself keeps only its words. */
+  error?: Readonly<Record<string, unknown>>
 }
 
 /** What a step has stored. */

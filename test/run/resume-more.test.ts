@@ -721,7 +721,7 @@ async function finishedIn(store: SessionStore): Promise<void> {
 
 function errorsOf(events: readonly RunEvent[]): unknown[] {
   return events.flatMap(event =>
-    event.type === 'error' ? [event.error.message.replace('The run failed inside ADK: ', '')] : [],
+    event.type === 'error' ? [[event.error.code, event.error.message, event.error.retryable]] : [],
   )
 }
 

@@ -218,7 +218,7 @@ test('an opening is nine statements, a load three, a step with a message, a call
     { message: { ...message, id: 'result' }, calls: [{ id: 'a', status: 'done', result: 1 }], statements: 6 },
     { message: { ...message, id: 'answer' }, calls: [], statements: 5 },
     { message: { ...message, id: 'noted' }, calls: [], journal: [entry], statements: 6 },
-    { events: [{ seq: 9, type: 'run-finish' }], release: true, statements: 6 },
+    { events: [{ seq: 9, type: 'run-finish' }], release: true, statements: 7 },
   ] as const
   for (const [index, { statements, ...step }] of steps.entries()) {
     const events = [{ seq: index + 2, type: 'usage' }]
