@@ -15,10 +15,9 @@ import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { EventLists, LeftFor, RunHost, RunInput, RunOpened } from './run-host.js'
 import { endEntry, openJournal, type RunJournal } from './run-journal.js'
 import { RunLimits, transferTarget } from './run-limits.js'
-import { RunOutput } from './run-output.js'
 import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
 import { type AppendGate, gateAppends, RunRecorder } from './run-recorder.js'
-import { AdkEvents, createScope, Outbox } from './run-scope.js'
+import { AdkEvents, createScope, Outbox, RunOutput } from './run-scope.js'
 import { openLedger, type ToolLedger } from './tool-ledger.js'
 
 export interface RunLoopParts {
@@ -68,7 +67,8 @@ export class RunLoop {
   /** Until the first round has begun. */
   #opening: RunOpened | undefined
   readonly #output: RunOutput
-  readonly #questions: RunQuestions
+  /** Opened by the first question. */
+  #opened: RunQuestions | undefined
   readonly #failures = new RunFailures()
   #stopped = false
   #finished = false
@@ -135,13 +135,12 @@ export class RunLoop {
       reader: this.#reader,
       resumed,
     })
-    this.#questions = this.#openQuestions()
     if (resumed)
       restoreCounts(resumed, { pending: this.#pending, reader: this.#reader, limits: this.#limits })
   }
 
-  #openQuestions(): RunQuestions {
-    return new RunQuestions({
+  get #questions(): RunQuestions {
+    this.#opened ??= new RunQuestions({
       ...this.#host,
       identity: { sessionId: this.#key.sessionId, runId: this.runId },
       earlier: this.#resumed?.progress.approvals,
@@ -152,6 +151,7 @@ export class RunLoop {
       leave: () => this.leave('waiting'),
       emit: body => this.#outbox.put(body),
     })
+    return this.#opened
   }
 
   /** The events of the run, in lists: those that are stored in one write are handed out together. */
@@ -176,7 +176,7 @@ export class RunLoop {
       this.#finished = true
       yield [...this.#output.upTo(last[0]?.seq ?? 0), ...last]
     } finally {
-      this.#questions.close()
+      this.#opened?.close()
       if (!this.#finished && !this.#failures.failure) this.#abort.abort()
       if (!this.#finished) await this.#shutDown()
     }
@@ -236,7 +236,7 @@ export class RunLoop {
 
   /** Answers a tool call that waits for a person; `false` when none waits under that id. */
   answer(callId: string, answer: ApprovalAnswer | OutcomeAnswer): boolean {
-    return this.#questions.answer(callId, answer)
+    return this.#opened?.answer(callId, answer) ?? false
   }
 
   /** One call of ADK's runner. Its events and the outbox are taken as they come, one at a time. */
@@ -347,7 +347,7 @@ export class RunLoop {
    * released. An abort calls this at once, because the reader of the events may never ask for the next one.
    */
   #shutDown(): Promise<RunEvent[]> {
-    this.#questions.stopWatching()
+    this.#opened?.stopWatching()
     const divergence = this.#resumed?.replay.divergence
     if (divergence) this.#failures.keep(divergence)
     this.#shutting ??= (async () => {

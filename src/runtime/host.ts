@@ -74,10 +74,10 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const observers = [
     ...(logger === silentLogger ? [] : [logRuns(logger)]),
     ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
-    (event: RunEvent) => {
-      for (const listener of parts.listeners) listener(event)
-    },
   ]
+  const tell = (event: RunEvent) => {
+    for (const listener of parts.listeners) listener(event)
+  }
   const runHost: RunHost = {
     appName,
     store,
@@ -104,7 +104,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
         onLoad: reportLoaded,
         ...hooks,
       }),
-    observe: joinObservers(observers, logger),
+    observe: observers.length > 0 ? joinObservers([...observers, tell], logger) : tell,
     ...(telemetry ? { observeRequest: (runId, request) => telemetry.observeRequest(runId, request) } : {}),
     appendNote: noteAppender(store),
   }
