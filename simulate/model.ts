@@ -88,7 +88,7 @@ function paidOrders(messages: readonly ProviderMessage[]): Set<string> {
       if (part.type === 'tool-call' && isRecord(part.args)) orders.set(part.id, String(part.args.order))
       if (part.type === 'tool-result' && textOf({ role: 'tool', parts: [part] }).includes(CONFIRMED))
         paid.add(orders.get(part.id) ?? '')
-      // What another agent did is told without the ids of its calls: any of them may be meant.
+      // What another agent did appears without the ids of its calls: any of them may be meant.
       if (part.type === 'text' && part.text.includes(CONFIRMED))
         for (const [, order = ''] of JSON.stringify(messages).matchAll(/order[\\"]+:[\\"]+([\w-]+)/g))
           paid.add(order)
@@ -113,7 +113,7 @@ function isAsk({ role, parts, writtenBy }: ProviderMessage): boolean {
   return parts.some(part => part.type === 'text' && part.text.startsWith('[message '))
 }
 
-/** Everything that a message says, as one text; what another agent called is told as text. */
+/** Everything that a message says, as one text; what another agent called appears as text. */
 function textOf(message: ProviderMessage | undefined): string {
   const texts = message?.parts.map(part => {
     if (part.type === 'text') return part.text

@@ -21,7 +21,7 @@ test.each([
   [1_000_000, '1M'],
   [1_048_576, '1M'],
   [1_050_000, '1.05M'],
-])('%i tokens are told as %s', (number, text) => {
+])('%i tokens are shown as %s', (number, text) => {
   expect(compact(number)).toBe(text)
 })
 
@@ -32,7 +32,7 @@ test.each([
   [7_200_000, '2 h ago'],
   [86_400_000 * 3, '3 d ago'],
   [-5000, 'just now'],
-])('%i ms are told as %s', (passed, text) => {
+])('%i ms are shown as %s', (passed, text) => {
   expect(ago(1_700_000_000_000 - passed, 1_700_000_000_000)).toBe(text)
 })
 

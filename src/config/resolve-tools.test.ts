@@ -43,6 +43,6 @@ test.each([
     { subAgents: [{ name: 'a', tools: ['git_*'] }] },
     '`agent.subAgents[0].tools[0]` is "git_*", but no such tool exists. Known tools: read_file, files_list, files_get.',
   ],
-])('a tool that does not exist is told: %j', (agent, message) => {
+])('a tool that does not exist is reported: %j', (agent, message) => {
   expect(() => resolveTools(agentOf(agent), AVAILABLE)).toThrow(message)
 })

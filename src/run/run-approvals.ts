@@ -137,7 +137,8 @@ export class RunQuestions {
 
 const WAITING_GRACE_MS = 2000
 
-function isOutcome(answer: ApprovalAnswer | OutcomeAnswer): answer is OutcomeAnswer {
+/** Whether an answer is about an unknown outcome. */
+export function isOutcome(answer: ApprovalAnswer | OutcomeAnswer): answer is OutcomeAnswer {
   return answer === 'happened' || answer === 'run' || answer === 'leave'
 }
 

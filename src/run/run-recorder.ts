@@ -149,7 +149,7 @@ export class RunRecorder {
     return events
   }
 
-  /** Stores what is waiting, and leaves the run to whoever continues it. `false` when that could not be stored. */
+  /** Stores what is waiting, and leaves the run to another attempt. `false` when that could not be stored. */
   async pause(pause: 'waiting' | 'handover'): Promise<boolean> {
     const { lease } = this.#parts
     const isStored = await this.#inTurn(() => this.#writeWaiting({ release: true, pause }))

@@ -7,7 +7,7 @@ import type { Lease, SessionStore } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { answerUnknown } from './close-calls.js'
 import { storedEvents } from './interrupted-runs.js'
-import { askPerson, type OnApproval } from './run-approvals.js'
+import { askPerson, isOutcome, type OnApproval } from './run-approvals.js'
 import type { RunEvent } from './run-event.js'
 import { unknownRun } from './run-follower.js'
 import type { RunHost, RunInput } from './run-host.js'
@@ -152,14 +152,13 @@ export async function answerStored(
 ): Promise<void> {
   const { runs } = store
   const asked = await openRequest(runs, runId, callId)
-  const isOutcome = answer === 'happened' || answer === 'run' || answer === 'leave'
-  const run = isOutcome && asked === undefined ? await runs.findRun(runId) : undefined
-  if (run?.finished && isOutcome && (await answerUnknown(store, run, callId, answer))) return
+  const run = isOutcome(answer) && asked === undefined ? await runs.findRun(runId) : undefined
+  if (run?.finished && isOutcome(answer) && (await answerUnknown(store, run, callId, answer))) return
   if (asked === undefined) throw nothingWaits(runId, callId)
-  if ((asked === 'outcome') !== isOutcome) throw otherAnswer(callId, asked)
+  if ((asked === 'outcome') !== isOutcome(answer)) throw otherAnswer(callId, asked)
   await runs.sendSignal(
     runId,
-    isOutcome ? { type: 'outcome', callId, answer } : { type: 'approval', callId, answer },
+    isOutcome(answer) ? { type: 'outcome', callId, answer } : { type: 'approval', callId, answer },
   )
 }
 

@@ -37,7 +37,7 @@ test.each([
     'fast',
     { keyPresent: true, keyVariable: 'GROQ_API_KEY' },
   ],
-])('with %j, the key of %s is told as %j', (options, name, key) => {
+])('with %j, the key of %s is shown as %j', (options, name, key) => {
   expect(listProviders(options).find(({ provider }) => provider === name)).toMatchObject(key)
 })
 

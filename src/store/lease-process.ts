@@ -6,7 +6,7 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** This process. `holder` and `machine` are empty where processes cannot be told apart. */
+/** This process. `holder` and `machine` are empty where processes cannot be distinguished. */
 export interface LeaseProcess {
   holder: string
   /** How the holders begin that can be looked up from here. */

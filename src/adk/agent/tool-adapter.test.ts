@@ -47,7 +47,7 @@ describe('parameters', () => {
     additionalProperties: false,
   }
 
-  test('a Zod schema is told to the model as what it accepts', () => {
+  test('a Zod schema is sent to the model as what it accepts', () => {
     const tool = defineTool({ name: 't', description: 'T', parameters: zod, execute: () => 1 })
     expect(new ToolAdapter(tool)._getDeclaration()).toEqual({
       name: 't',
@@ -63,7 +63,7 @@ describe('parameters', () => {
     })
   })
 
-  test('a JSON schema is told as it is', () => {
+  test('a JSON schema is sent as it is', () => {
     expect(
       new ToolAdapter(returning(1, { parameters: json }))._getDeclaration().parametersJsonSchema,
     ).toEqual(json)
@@ -158,7 +158,7 @@ describe('results', () => {
   test.each<[string, unknown, string]>([
     ['an error', new RangeError('too far'), 'too far'],
     ['anything else', 'plain words', 'plain words'],
-  ])('%s that is thrown is told to the model', async (_, thrown, message) => {
+  ])('%s that is thrown is reported to the model', async (_, thrown, message) => {
     const execute = () => {
       throw thrown
     }
@@ -209,7 +209,7 @@ describe('being stopped', () => {
       signal.addEventListener('abort', () => reject(new TypeError('heard it'))),
     )
 
-  test('a tool that takes too long is stopped and the model told', async () => {
+  test('a tool that takes too long is stopped, and the model gets an error', async () => {
     let heard = false
     const execute = (_: unknown, { signal }: ToolContext) =>
       new Promise(() => {
@@ -376,7 +376,7 @@ describe('approval', () => {
     expect(asked).toBe(2)
   })
 
-  test('silence is a refusal, and whoever asks is told to stop asking', async () => {
+  test('silence is a refusal, and the request for approval is aborted', async () => {
     let signal: AbortSignal | undefined
     const approve = (request: ApprovalRequest) => {
       signal = request.context.signal

@@ -41,7 +41,7 @@ const run: RunInspection = {
   total: { requests: 1, bytes: 2048, repairs: 1, usage },
 }
 
-test('a step is told from what was stored to what was sent', () => {
+test('a step is shown from what was stored to what was sent', () => {
   expect(inspectLines(run)).toEqual([
     'run r1 · root · stop',
     '',

@@ -128,7 +128,7 @@ test('tells what it repaired', async () => {
   expect(events[0]).toMatchObject({ type: 'request', repairs: [{ step: expect.any(String) }] })
 })
 
-test('stops when it is told to', async () => {
+test('stops when its signal is aborted', async () => {
   expect((await ask({ messages: [user('hi')] }, AbortSignal.abort())).at(-1)).toMatchObject({
     error: { code: 'aborted' },
   })
