@@ -27,13 +27,16 @@ function unpaired(messages: readonly StoredMessage[]): string[] {
   return wrong
 }
 
-/** The last messages are answered; with `resume`, so is every message, unless a fault that no run survives hit it. */
-export function checkEnds({ runs }: Evidence, plan: Plan, resume: boolean): Problem[] {
+/**
+ * The last messages are answered. Where interrupted runs are resumed (`maxAttempts` is not 0), so is every message, unless a
+ * fault that no run survives hit it.
+ */
+export function checkEnds({ runs }: Evidence, plan: Plan, maxAttempts: number): Problem[] {
   const planned = new Set(plan.messages.map(({ runId }) => runId))
   return runs.flatMap(run => {
     const isLast = !planned.has(run.sent.runId)
     if (run.finishReason === 'stop' || !run.isFinished || failsByPolicy(run)) return []
-    if (!isLast && !(resume && mustEndWell(run, plan))) return []
+    if (!isLast && !mustEndWell(run, plan, maxAttempts)) return []
     const { sessionId, runId, mark } = run.sent
     const errors = run.events.flatMap(event => (event.type === 'error' ? event.error.message : []))
     const detail = `the run of ${mark} ended with ${run.finishReason}: ${errors.join(', ')}`
@@ -47,10 +50,7 @@ function failsByPolicy({ events }: FinalRun): boolean {
 }
 
 /** A model that fails and a store that is down may end a run, and so may a stop. */
-function mustEndWell({ sent }: FinalRun, { faults }: Plan): boolean {
+function mustEndWell({ sent }: FinalRun, { faults }: Plan, maxAttempts: number): boolean {
   const isFailed = faults.some(({ action }) => action === 'fail' || action === 'outage')
-  return !sent.isStopRequested && !isFailed && faults.length < MAX_ATTEMPTS
+  return !sent.isStopRequested && !isFailed && faults.length < maxAttempts
 }
-
-/** As `runs.maxAttempts` is by default. */
-const MAX_ATTEMPTS = 3

@@ -48,7 +48,15 @@ export interface Plan {
   faults: readonly PlannedFault[]
 }
 
-export function makePlan(seed: string): Plan {
+/** How faults are drawn. */
+export interface FaultOptions {
+  /** The most faults of one simulation. Default 4. */
+  mostFaults?: number | undefined
+  /** Which kinds of faults. Default: all. */
+  actions?: readonly Action[] | undefined
+}
+
+export function makePlan(seed: string, { mostFaults = MOST_FAULTS, actions }: FaultOptions = {}): Plan {
   const random = new Random(seed).stream('plan')
   const sessions = random.chance(0.3) ? 2 : 1
   const count = random.between(1, 3)
@@ -57,7 +65,7 @@ export function makePlan(seed: string): Plan {
     processes: random.chance(0.25) ? 3 : 2,
     maxRunning: random.pick([1, 2, 8]) ?? 8,
     messages: Array.from({ length: count }, (_, index) => makeMessage(random, `m${index + 1}`, sessions)),
-    faults: Array.from({ length: random.between(1, 4) }, () => makeFault(random)),
+    faults: Array.from({ length: random.between(1, mostFaults) }, () => makeFault(random, actions)),
   }
 }
 
@@ -148,12 +156,17 @@ const POINTS = {
   timer: { weight: 2, most: 50 },
 } as const
 
-const ACTIONS: Readonly<Record<Action, number>> = { crash: 8, pause: 4, fail: 4, outage: 1, close: 1 }
+/** How many faults a simulation has at most, unless more are wanted. */
+export const MOST_FAULTS = 4
 
-function makeFault(random: Random): PlannedFault {
+const WEIGHTS: Readonly<Record<Action, number>> = { crash: 8, pause: 4, fail: 4, outage: 1, close: 1 }
+
+export const ACTIONS = Object.keys(WEIGHTS) as readonly Action[]
+
+function makeFault(random: Random, actions = ACTIONS): PlannedFault {
   const weights = Object.fromEntries(Object.entries(POINTS).map(([name, { weight }]) => [name, weight]))
   const point = random.weighted(weights) as keyof typeof POINTS
-  const action = random.weighted(ACTIONS)
+  const action = random.weighted(Object.fromEntries(actions.map(name => [name, WEIGHTS[name]]))) as Action
   const ms = action === 'pause' ? random.between(11_000, 40_000) : random.between(50, 15_000)
   return { point, nth: random.between(1, POINTS[point].most), action, ms }
 }

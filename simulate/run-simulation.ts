@@ -10,10 +10,17 @@ import { Clients } from './clients.js'
 import { Clock, installVirtualTime, type Owner, ownerScope, useClock } from './clock.js'
 import { ROOT, SimulatedModel } from './model.js'
 import { type Mutation, mutationOf } from './mutations.js'
-import { lastMessage, makePlan, type Plan, type PlannedFault } from './plan.js'
+import {
+  type FaultOptions,
+  lastMessage,
+  MOST_FAULTS,
+  makePlan,
+  type Plan,
+  type PlannedFault,
+} from './plan.js'
 import { SimulatedProcess, type Surroundings } from './process.js'
 
-export interface SimulationOptions {
+export interface SimulationOptions extends FaultOptions {
   /** Whether interrupted runs are continued. Default `true`, as for runtimes. */
   resume?: boolean | undefined
   /** A mistake that the checks must find. */
@@ -30,6 +37,9 @@ export interface SimulationReport {
   virtualMs: number
   /** Faults that hit. */
   faults: number
+  /** Of these, processes that ended without a word, and processes that stopped for longer than their lease. */
+  crashes: number
+  pauses: number
   runs: number
   effects: number
   /** Runs that another process ended as interrupted. */
@@ -77,13 +87,13 @@ class Simulation implements Surroundings {
   #left: (PlannedFault & { left: number })[]
   /** Slots whose process is to be started. */
   #boots: { slot: number; generation: number }[] = []
-  #faults = 0
+  readonly #hits: PlannedFault[] = []
   #isOver = false
   #mutate: ReturnType<typeof mutationOf>
 
   constructor(seed: string, options: SimulationOptions) {
     this.#options = options
-    this.#plan = makePlan(seed)
+    this.#plan = makePlan(seed, options)
     this.#random = new Random(seed).stream('run')
     this.#left = this.#plan.faults.map(fault => ({ ...fault, left: fault.nth }))
     this.#mutate = mutationOf(options.mutation, this.#store)
@@ -133,7 +143,7 @@ class Simulation implements Surroundings {
     }
     if (!found) return undefined
     this.#left = this.#left.filter(({ left }) => left > 0)
-    this.#faults += 1
+    this.#hits.push(found)
     return found
   }
 
@@ -183,6 +193,12 @@ class Simulation implements Surroundings {
     }
   }
 
+  /** The default, unless more faults than usual are wanted: then as many as no run needs. */
+  get #maxAttempts(): number {
+    const { mostFaults = MOST_FAULTS } = this.#options
+    return mostFaults > MOST_FAULTS ? 2 * mostFaults : DEFAULT_ATTEMPTS
+  }
+
   /** Whether a tool of the plan asks a person. */
   get #hasQuestions(): boolean {
     return this.#plan.messages.some(({ text }) => text.includes('pay_asked') || text.includes('pay_approved'))
@@ -208,7 +224,7 @@ class Simulation implements Surroundings {
     await process.boot({
       store: process.store(checkedStore(memory), this.#mutate),
       providers: { play: model },
-      runs: { maxRunning: this.#plan.maxRunning, resume },
+      runs: { maxRunning: this.#plan.maxRunning, resume, maxAttempts: this.#maxAttempts },
       ...(resume ? {} : { tools: { approvalTimeoutMs: APPROVAL_MS } }),
       agent: {
         name: 'clerk',
@@ -225,7 +241,7 @@ class Simulation implements Surroundings {
     this.#problems.push(
       ...check(evidence),
       ...checkCalls(evidence),
-      ...checkEnds(evidence, this.#plan, this.#options.resume !== false),
+      ...checkEnds(evidence, this.#plan, this.#options.resume === false ? 0 : this.#maxAttempts),
     )
     for (const process of this.#processes)
       if (!this.#isOver && process.isUp && process.active().length > 0)
@@ -254,7 +270,9 @@ class Simulation implements Surroundings {
       problems: this.#problems,
       trace: this.#trace,
       virtualMs: this.clock.now,
-      faults: this.#faults,
+      faults: this.#hits.length,
+      crashes: this.#hits.filter(({ action }) => action === 'crash').length,
+      pauses: this.#hits.filter(({ action }) => action === 'pause').length,
       effects: this.#bank.effects.length,
       ...this.#counts,
     }
@@ -262,3 +280,5 @@ class Simulation implements Surroundings {
 }
 
 const APPROVAL_MS = 20_000
+/** As `runs.maxAttempts` is by default. */
+const DEFAULT_ATTEMPTS = 3

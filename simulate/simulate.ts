@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import { messageOf } from '../src/errors.js'
 import { MUTATIONS, type Mutation } from './mutations.js'
+import { ACTIONS, type Action, MOST_FAULTS } from './plan.js'
 import { type SimulationReport, simulate } from './run-simulation.js'
 
 const HELP = `npm run simulate -- [options]
@@ -14,6 +15,8 @@ process crashes, pauses for longer than its lease, or gets an error. The same se
   --count N        how many simulations (default 1000)
   --seed S         the seed of the first one, a whole number; the others count up from it (default 1)
   --resume on|off  whether interrupted runs are continued (default on)
+  --faults N       the most faults of one simulation (default 4)
+  --actions A,B    which faults: crash, pause, fail, outage, close (default: all)
   --mutation M     make a mistake on purpose: ${MUTATIONS.join(', ')}
   --trace          print everything that happened, of every simulation
   --json           print the result as JSON
@@ -23,6 +26,8 @@ const ARGUMENTS = {
   count: { type: 'string', default: '1000' },
   seed: { type: 'string', default: '1' },
   resume: { type: 'string', default: 'on' },
+  faults: { type: 'string', default: String(MOST_FAULTS) },
+  actions: { type: 'string', default: ACTIONS.join(',') },
   mutation: { type: 'string' },
   trace: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
@@ -51,6 +56,8 @@ async function main(): Promise<number> {
     simulations: 0,
     runs: 0,
     faults: 0,
+    crashes: 0,
+    pauses: 0,
     effects: 0,
     interrupted: 0,
     resumed: 0,
@@ -61,7 +68,7 @@ async function main(): Promise<number> {
   await simulate(seedsFrom(values.seed, values.count), values, report => {
     totals.simulations += 1
     totals.virtualSeconds += Math.round(report.virtualMs / 1000)
-    for (const name of ['runs', 'faults', 'effects', 'interrupted', 'resumed'] as const)
+    for (const name of ['runs', 'faults', 'crashes', 'pauses', 'effects', 'interrupted', 'resumed'] as const)
       totals[name] += report[name]
     if (values.trace) console.error(report.trace.join('\n'))
     if (report.problems.length === 0) return true
@@ -80,9 +87,12 @@ function* seedsFrom(first: number, count: number): Generator<string> {
   for (let seed = first; seed < first + count; seed++) yield String(seed)
 }
 
-function printFailure({ seed, plan, problems, trace }: SimulationReport, { resume, mutation }: Chosen): void {
+function printFailure({ seed, plan, problems, trace }: SimulationReport, chosen: Chosen): void {
+  const { resume, mutation, mostFaults, actions } = chosen
   const options = [
     ...(resume ? [] : ['--resume off']),
+    ...(mostFaults === MOST_FAULTS ? [] : [`--faults ${mostFaults}`]),
+    ...(actions.length === ACTIONS.length ? [] : [`--actions ${actions.join(',')}`]),
     ...(mutation === undefined ? [] : [`--mutation ${mutation}`]),
   ]
   const command = ['npm run simulate -- --count 1 --seed', seed, ...options, '--trace'].join(' ')
@@ -113,6 +123,8 @@ function readArguments() {
     count: wholeOf('count', values.count),
     seed: wholeOf('seed', values.seed),
     resume: isOn(values.resume),
+    mostFaults: wholeOf('faults', values.faults),
+    actions: actionsNamed(values.actions),
     mutation: values.mutation === undefined ? undefined : mutationNamed(values.mutation),
   }
 }
@@ -126,6 +138,14 @@ function wholeOf(name: string, text: string): number {
 function isOn(text: string): boolean {
   if (text === 'on' || text === 'off') return text === 'on'
   throw new RangeError(`--resume must be on or off, not "${text}".`)
+}
+
+function actionsNamed(text: string): Action[] {
+  return text.split(',').map(name => {
+    const found = ACTIONS.find(action => action === name.trim())
+    if (found) return found
+    throw new RangeError(`--actions knows no "${name}". Choose among: ${ACTIONS.join(', ')}.`)
+  })
 }
 
 function mutationNamed(text: string): Mutation {
