@@ -31,7 +31,15 @@ export interface RestoredCalls {
   /** The response to a call that is part of the history. */
   answerOf(id: string): { response: unknown } | undefined
   /** Unknown outcomes that were reported, and what a person has said about them, by the id of the call. */
-  readonly outcomes: ReadonlyMap<string, { asks: boolean; answer?: OutcomeAnswer | undefined }>
+  readonly outcomes: ReadonlyMap<string, ReportedOutcome>
+}
+
+/** What was reported about an unknown outcome. */
+export interface ReportedOutcome {
+  asks: boolean
+  answer?: OutcomeAnswer | undefined
+  /** How often the call had been executed by then. */
+  executions: number
 }
 
 /** One call of the run. */

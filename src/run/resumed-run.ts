@@ -6,11 +6,10 @@ import type { JournalEntry, ResumableRun, RunSummary, ToolCallRecord } from '../
 import { messagePages } from '../session/session-pages.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
-import type { OutcomeAnswer } from '../tool.js'
 import { seenIn } from './close-calls.js'
 import type { EventReader, PendingCalls } from './event-reader.js'
 import { storedEvents } from './interrupted-runs.js'
-import type { RestoredCalls } from './ledger-entry.js'
+import type { ReportedOutcome, RestoredCalls } from './ledger-entry.js'
 import { type RecordedEvent, Replay } from './replay.js'
 import type { EarlierApproval } from './run-approvals.js'
 import type { RunEventBody } from './run-event.js'
@@ -50,7 +49,7 @@ export interface RunProgress {
   notices: { 'turn-warning': number; 'wrap-up': number }
   /** Requests for approval, and the answers to them. */
   approvals: Map<string, EarlierApproval>
-  outcomes: Map<string, { asks: boolean; answer?: OutcomeAnswer | undefined }>
+  outcomes: Map<string, ReportedOutcome>
   /** The text that each author has begun and not completed. */
   open: Map<string, string>
   /** Everything that each author has said, without what was taken back. */
@@ -224,6 +223,7 @@ function note(progress: RunProgress, event: RunEventBody): void {
       progress.outcomes.set(event.id, {
         asks: event.asks ?? event.answer !== undefined,
         answer: event.answer,
+        executions: event.executions ?? 0,
       })
       return
     case 'run-queued':

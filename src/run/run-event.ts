@@ -100,6 +100,8 @@ export type RunEventBody =
       policy: OnUnknown
       asks?: boolean
       answer?: OutcomeAnswer
+      /** With `asks` or `answer`: how often this call had been executed by then. An answer says nothing about later ones. */
+      executions?: number
     }
   /** `step` is the number of the request in `store.runs`. */
   | { type: 'usage'; author: string; model: string; usage: RunUsage; step?: number }

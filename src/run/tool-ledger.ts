@@ -176,7 +176,9 @@ export class ToolLedger implements CallLedger {
     entry.ordinal = entry.twins[0]?.ordinal ?? entry.place?.ordinal ?? 0
     const answer = entry.twins.length > 0 ? await this.#decide(entry, call) : undefined
     if (answer) return { answer }
-    if (entry.status !== 'started' || interrupted) await this.#write([changeOf(entry, 'started')])
+    // Counted again where a person was asked: the answer holds for this execution alone.
+    const isCounted = entry.status === 'started' && !interrupted && !entry.twinsFailed
+    if (!isCounted) await this.#write([changeOf(entry, 'started')])
     return this.#begun(entry, 1 + attemptsOf(entry.twins))
   }
 
@@ -327,7 +329,7 @@ export class ToolLedger implements CallLedger {
     const { callId } = entry.facts
     const reported = this.#run.restored?.outcomes.get(callId)
     // The call was executed after that answer: it says nothing about the execution that was cut off.
-    const isUsed = reported?.answer === 'run' && (entry.restored?.attempt ?? 0) > 1
+    const isUsed = reported?.answer === 'run' && executionsOf(entry) > reported.executions
     if (!reported?.asks || isUsed) this.#report(entry, { asks: true })
     const given = isUsed ? undefined : reported?.answer
     const answer = given ?? (await this.#desk.request(callId, signal, this.#host.approvalTimeoutMs))
@@ -365,7 +367,9 @@ export class ToolLedger implements CallLedger {
     const { author, policy } = entry
     const idempotencyKey = this.#keyOf(entry)
     const facts = { author, id, name, args: { ...args }, idempotencyKey, policy: policy.onUnknown }
-    this.#run.emit({ type: 'tool-unknown', ...facts, ...more })
+    const isQuestion = more.asks === true || more.answer !== undefined
+    const executions = isQuestion ? { executions: executionsOf(entry) } : {}
+    this.#run.emit({ type: 'tool-unknown', ...facts, ...more, ...executions })
   }
 
   /**
@@ -407,6 +411,11 @@ export class ToolLedger implements CallLedger {
   async #write(changes: readonly ToolCallChange[]): Promise<void> {
     this.stored(changes, await this.#run.recorder.change(changes))
   }
+}
+
+/** How often a call has been executed, its present execution included. */
+function executionsOf({ place, restored }: LedgerEntry): number {
+  return place?.attempt ?? restored?.attempt ?? 0
 }
 
 const SETTLED_POLL_MS = 20

@@ -51,6 +51,16 @@ test.each([
   },
 )
 
+test("processes that crash again and again: a person's word about one execution does not hold for the next", {
+  timeout: 900_000,
+}, async () => {
+  // The first two pay twice where an answer about a call of another run is used for every execution of its repetition.
+  const seeds = ['100411', '100675', ...seedsFrom(200_000, 60)]
+  const reports = await reportsOf(seeds, { mostFaults: 40, actions: ['crash', 'pause', 'close'] })
+  expect(reports.flatMap(({ seed, problems }) => problems.map(problem => ({ seed, problem })))).toEqual([])
+  expect(reports.reduce((all, { crashes }) => all + crashes, 0)).toBeGreaterThan(seeds.length)
+})
+
 test('equal seeds give equal simulations, in any order', async () => {
   const seeds = ['3', '10', '1357', '64']
   const once = await reportsOf(seeds)
