@@ -150,6 +150,16 @@ export function recordedEnd({ restored, ended }: LedgerEntry): RecordedEnd | und
   }
 }
 
+/**
+ * What the end of an execution says about its call. One that fails says nothing about an earlier execution that was cut
+ * off: the call stays unknown, so that a repetition has the same key.
+ */
+export function endStatus({ policy, twins, twinsFailed, id }: LedgerEntry, given: CallEnd): CallEnd {
+  if (given === 'unknown' && policy.effect === 'read') return 'failed'
+  const isUncertain = !twinsFailed && twins.some(twin => twin.id === id)
+  return given === 'failed' && isUncertain ? 'unknown' : given
+}
+
 /** A change of a call in the store. */
 export function changeOf(entry: LedgerEntry, status: ToolCallRecord['status']): ToolCallChange {
   const { id, facts, place, ordinal } = entry

@@ -42,6 +42,7 @@ import {
   attemptsOf,
   CONFIRMED,
   changeOf,
+  endStatus,
   interruptedCall,
   type LedgerEntry,
   type LedgerRun,
@@ -271,7 +272,7 @@ export class ToolLedger implements CallLedger {
   async #end(entry: LedgerEntry, given: CallEnd, result: unknown, actions: Actions): Promise<void> {
     if (this.#isSealed) return
     const { effect } = entry.policy
-    const status = given === 'unknown' && effect === 'read' ? 'failed' : given
+    const status = endStatus(entry, given)
     entry.ended = { status, result, actions }
     // Stored with the answer of its message, which follows at once.
     const isNext =

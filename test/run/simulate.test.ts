@@ -61,6 +61,15 @@ test("processes that crash again and again: a person's word about one execution 
   expect(reports.reduce((all, { crashes }) => all + crashes, 0)).toBeGreaterThan(seeds.length)
 })
 
+test('processes that crash, fail and pause again and again: a failed retry leaves the outcome unknown', {
+  timeout: 900_000,
+}, async () => {
+  // The first three pay twice where a repeated execution that fails ends a call that was cut off before.
+  const seeds = ['5024', '5090', '5186', ...seedsFrom(300_000, 30)]
+  const reports = await reportsOf(seeds, { mostFaults: 40 })
+  expect(reports.flatMap(({ seed, problems }) => problems.map(problem => ({ seed, problem })))).toEqual([])
+})
+
 test('equal seeds give equal simulations, in any order', async () => {
   const seeds = ['3', '10', '1357', '64']
   const once = await reportsOf(seeds)

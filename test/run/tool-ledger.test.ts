@@ -221,6 +221,31 @@ test('a second crash keeps the key and counts the attempt', async () => {
   expect(new Set(keys.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
 })
 
+test('a repeated execution that fails says nothing about the one that was cut off: the next equal call has its key', async () => {
+  const { store, seen, runId } = await crashedDuringPay({ onUnknown: 'retry' })
+  const keys: Seen[] = []
+  const { tool } = payTool({
+    onUnknown: 'retry',
+    execute: (_args, { idempotencyKey, attempt }) => {
+      keys.push({ idempotencyKey, attempt })
+      if (keys.length === 1) throw new RangeError('The bank is closed.')
+      return { paid: true }
+    },
+  })
+  const steps = [calling({ id: 'c2', ...PAY }), { text: 'Paid.' }]
+  const { runtime, provider } = await start({ store, steps, tools: [tool], runs: { resume: true } })
+  await runtime.resume(runId)
+  const events: RunEvent[] = []
+  for await (const event of runtime.follow(runId)) events.push(event)
+  expect(told(provider.requests[0] as GenerateRequest)).toContain('The bank is closed.')
+  expect(keys).toEqual([
+    { idempotencyKey: seen.idempotencyKey, attempt: 2 },
+    { idempotencyKey: seen.idempotencyKey, attempt: 3 },
+  ])
+  expect(unknowns(events)).toMatchObject([{ id: 'c1', idempotencyKey: seen.idempotencyKey }])
+  expect((await rowsOf(store, events)).map(({ status }) => status)).toEqual(['failed', 'done'])
+})
+
 test('verify: a call that took effect is answered with its result, when its run is settled', async () => {
   const asked: unknown[] = []
   const verify = (args: unknown, { idempotencyKey }: { idempotencyKey: string }) => {
