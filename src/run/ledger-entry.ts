@@ -5,6 +5,7 @@ import type { SessionKey } from '../session/message.js'
 import type { ToolCallChange, ToolCallFacts, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
 import type { CallEnd, CallPolicy, RecordedEnd } from '../session/tool-calls.js'
 import type { OutcomeAnswer } from '../tool.js'
+import type { ClosableCall } from './close-calls.js'
 import type { RunEventBody } from './run-event.js'
 import type { RunRecorder } from './run-recorder.js'
 
@@ -158,6 +159,28 @@ export function endStatus({ policy, twins, twinsFailed, id }: LedgerEntry, given
   if (given === 'unknown' && policy.effect === 'read') return 'failed'
   const isUncertain = !twinsFailed && twins.some(twin => twin.id === id)
   return given === 'failed' && isUncertain ? 'unknown' : given
+}
+
+/** How often a call has been executed, its present execution included. */
+export function executionsOf({ place, restored }: LedgerEntry): number {
+  return place?.attempt ?? restored?.attempt ?? 0
+}
+
+/** A call as it is closed at the end of the run. */
+export function closableOf(entry: LedgerEntry, idempotencyKey: string): ClosableCall {
+  const { id, facts, author, ended, status, branch, hasBegun, policy } = entry
+  return {
+    ...facts,
+    id,
+    author,
+    status: ended?.status ?? status,
+    isUnsaved: ended !== undefined && ended.status !== status,
+    isNested: branch === NESTED,
+    mayHaveRun: hasBegun,
+    idempotencyKey,
+    policy: policy.onUnknown,
+    ...(ended ? { result: ended.result } : {}),
+  }
 }
 
 /** A change of a call in the store. */

@@ -42,7 +42,9 @@ import {
   attemptsOf,
   CONFIRMED,
   changeOf,
+  closableOf,
   endStatus,
+  executionsOf,
   interruptedCall,
   type LedgerEntry,
   type LedgerRun,
@@ -196,18 +198,7 @@ export class ToolLedger implements CallLedger {
 
   /** The calls that have no answer at the end of the run, once. */
   close(reason: string): ClosingCalls {
-    const rows = [...this.#entries.values()].map(entry => ({
-      ...entry.facts,
-      id: entry.id,
-      author: entry.author,
-      status: entry.ended?.status ?? entry.status,
-      isUnsaved: entry.ended !== undefined && entry.ended.status !== entry.status,
-      isNested: entry.branch === NESTED,
-      mayHaveRun: entry.hasBegun,
-      idempotencyKey: this.#keyOf(entry),
-      policy: entry.policy.onUnknown,
-      ...(entry.ended ? { result: entry.ended.result } : {}),
-    }))
+    const rows = [...this.#entries.values()].map(entry => closableOf(entry, this.#keyOf(entry)))
     this.#entries.clear()
     return new ClosingCalls(rows, reason)
   }
@@ -412,11 +403,6 @@ export class ToolLedger implements CallLedger {
   async #write(changes: readonly ToolCallChange[]): Promise<void> {
     this.stored(changes, await this.#run.recorder.change(changes))
   }
-}
-
-/** How often a call has been executed, its present execution included. */
-function executionsOf({ place, restored }: LedgerEntry): number {
-  return place?.attempt ?? restored?.attempt ?? 0
 }
 
 const SETTLED_POLL_MS = 20
