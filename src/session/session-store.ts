@@ -1,5 +1,6 @@
 import type { Message, Session, SessionKey, State, StoredMessage } from './message.js'
 import type { Lease, OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from './run-store.js'
+import type { SessionMemory } from './session-memory.js'
 
 export type { Lease, Observation } from './run-store.js'
 
@@ -69,6 +70,8 @@ export interface SessionStore {
   backup?(path: string, options?: BackupOptions): Promise<BackupReceipt>
   readonly runs: RunStore
   readonly calibration: CalibrationStore
+  /** Observations and the index of words. A store of one's own may leave it out: it then has no memory. */
+  readonly memory?: SessionMemory
   /** Fails with `store-unavailable` when the store does not answer, or its file was deleted, replaced or truncated. */
   check?(): Promise<void>
   /** Releases leases, connections and timers; afterwards the process can exit by itself. */
@@ -116,6 +119,9 @@ export interface EraseCounts {
   journal: number
   /** Rows of the ledger of tool calls. */
   toolCalls: number
+  observations: number
+  /** Messages and observations in the index of memory, and the words of the index. */
+  indexed: number
   leases: number
   /** Keys of session state and of `user:` state. */
   stateKeys: number

@@ -146,7 +146,11 @@ export function checkInteger(field: string, value: unknown, least: number): asse
   }
 }
 
-function invalid(field: string, rule: string, value: unknown): AgentError {
+export function checkNumber(field: string, value: unknown): asserts value is number {
+  if (!Number.isFinite(value)) throw invalid(field, 'must be a number', value)
+}
+
+export function invalid(field: string, rule: string, value: unknown): AgentError {
   const found = value === undefined ? '' : `, not ${describe(value)}`
   return new AgentError('invalid-argument', `${field} ${rule}${found}`, { details: { field } })
 }

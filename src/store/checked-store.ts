@@ -5,6 +5,7 @@
  */
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type { OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from '../session/run-store.js'
+import type { SessionMemory } from '../session/session-memory.js'
 import type {
   AppendOptions,
   BackupOptions,
@@ -42,12 +43,14 @@ import {
   checkState,
   checkTitle,
 } from './check-input.js'
+import { CheckedMemory } from './checked-memory.js'
 import { CheckedCalibration, CheckedRuns, checked } from './checked-runs.js'
 import { unsupported } from './store-errors.js'
 
 /** A driver: its input is trusted, and it leaves out nothing of the contract. */
 export interface DriverStore extends SessionStore {
   readonly runs: Required<RunStore>
+  readonly memory: SessionMemory
   openRun: NonNullable<SessionStore['openRun']>
   queueRun: NonNullable<SessionStore['queueRun']>
   beginRun: NonNullable<SessionStore['beginRun']>
@@ -61,12 +64,14 @@ export function checkedStore(store: DriverStore): SessionStore {
 class CheckedStore implements SessionStore {
   readonly runs: RunStore
   readonly calibration: CalibrationStore
+  readonly memory: SessionMemory
   readonly #store: DriverStore
 
   constructor(store: DriverStore) {
     this.#store = store
     this.runs = new CheckedRuns(store.runs)
     this.calibration = new CheckedCalibration(store.calibration)
+    this.memory = new CheckedMemory(store.memory)
   }
 
   createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {

@@ -18,10 +18,10 @@ import type { EraseCounts, UserKey } from '../session/session-store.js'
 import { storableJson } from './check-input.js'
 import type { OpeningAttempt } from './hold-lease.js'
 import type { JournalRow } from './journal.js'
+import { forgetResults, settled } from './memory-calls.js'
 import {
   clone,
   countGone,
-  forgetResults,
   inputOf,
   isBegun,
   type MemoryRun,
@@ -32,7 +32,6 @@ import {
   pruneRun,
   resumableOf,
   runSummary,
-  settled,
   storeProgress,
 } from './memory-sessions.js'
 import { keyText } from './memory-tickets.js'

@@ -10,20 +10,16 @@ import type {
   RunState,
   RunStep,
   RunSummary,
-  ToolCallChange,
-  ToolCallPlace,
   ToolCallRecord,
-  ToolCallStatus,
 } from '../session/run-store.js'
 import type { CalibrationStore, EraseCounts, LoadOptions, SessionSummary } from '../session/session-store.js'
 import { countMessageTokens } from '../session/tokens.js'
 import { storableJson } from './check-input.js'
 import { type JournalRow, readEntry } from './journal.js'
 import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
-import { hasResult } from './sql-calls.js'
+import { indexAgain, type KeptMemory } from './memory-observations.js'
 import { finishOf } from './sql-runs.js'
 import { joinState, type StateChange, type StateScope } from './state-scopes.js'
-import { callWithoutFacts } from './store-errors.js'
 
 /** A session in memory. */
 export interface MemorySession {
@@ -37,8 +33,25 @@ export interface MemorySession {
   seqById: Map<string, number>
   /** The ledger of tool calls, oldest first. */
   calls: ToolCallRecord[]
+  memory?: KeptMemory
   createdAt: number
   updatedAt: number
+}
+
+export function emptySession(key: SessionKey, pk: number, title: string | undefined): MemorySession {
+  const now = Date.now()
+  const { appName, userId, sessionId } = key
+  return {
+    key: { appName, userId, sessionId },
+    pk,
+    state: new Map(),
+    messages: [],
+    seqById: new Map(),
+    calls: [],
+    title,
+    createdAt: now,
+    updatedAt: now,
+  }
 }
 
 function titled({ title }: MemorySession): { title?: string } {
@@ -56,6 +69,18 @@ export function summarize(session: MemorySession): SessionSummary {
     updatedAt,
     ...titled(session),
     ...(last === undefined ? {} : { preview: previewOf(last.content) }),
+  }
+}
+
+/** What is deleted with a session. */
+export function countsOf({ messages, state, calls, memory }: MemorySession): Partial<EraseCounts> {
+  return {
+    sessions: 1,
+    messages: messages.length,
+    stateKeys: state.size,
+    toolCalls: calls.length,
+    observations: memory?.observations.length ?? 0,
+    indexed: (memory?.messages.size ?? 0) + (memory?.observed.size ?? 0),
   }
 }
 
@@ -148,75 +173,6 @@ export class MemoryCalibration implements CalibrationStore {
   }
 }
 
-/** The ledger after the changes of a step, and the places of the changed calls. A step that is stored again counts no attempt. */
-export function changeCalls(
-  session: MemorySession,
-  { runId, calls = [] }: RunStep,
-  isRepeated: boolean,
-): { ledger: ToolCallRecord[]; places: ToolCallPlace[] } {
-  const ledger = [...session.calls]
-  const changed = calls.map(change => {
-    // A call is added to the run of the step only.
-    const own = { ...change, runId: change.runId ?? runId }
-    if (own.runId !== runId) delete own.call
-    const at = ledger.findIndex(row => row.id === own.id && row.runId === own.runId)
-    const row = changedCall(own, ledger[at], ledger)
-    if (isRepeated && ledger[at]) row.attempt = ledger[at].attempt
-    ledger[at < 0 ? ledger.length : at] = row
-    return row
-  })
-  return { ledger, places: changed.map(({ id, runId: owner }) => placeOf(ledger, id, owner)) }
-}
-
-function changedCall(
-  change: ToolCallChange & { runId: string },
-  stored: ToolCallRecord | undefined,
-  ledger: readonly ToolCallRecord[],
-): ToolCallRecord {
-  const { id, runId, status, answer } = change
-  // The model's request for a call that is in progress, or over, changes nothing.
-  if (stored !== undefined && status === 'intent') return stored
-  const facts = stored ?? change.call
-  if (facts === undefined) throw callWithoutFacts(runId, id)
-  const { callId, tool, effect, digest, args } = facts
-  const isCounted = (row: ToolCallRecord) => row.digest === digest && row.status !== 'unknown'
-  const result = change.result === undefined ? stored?.result : clone(change.result)
-  const actions = change.actions === undefined ? stored?.actions : clone(change.actions)
-  return {
-    ...{ callId, tool, effect, digest, args: clone(args), id, runId, status },
-    ordinal: change.ordinal ?? stored?.ordinal ?? ledger.filter(isCounted).length,
-    attempt: (stored?.attempt ?? 0) + (status === 'started' ? 1 : 0),
-    ...(hasResult(status) ? defined({ result, actions }) : {}),
-    ...defined({ answer: answer ?? stored?.answer }),
-    changedAt: Date.now(),
-  }
-}
-
-function placeOf(ledger: readonly ToolCallRecord[], id: string, runId: string): ToolCallPlace {
-  const own = ledger.find(row => row.id === id && row.runId === runId)
-  const twin = ledger.findLast(row => row !== own && row.digest === own?.digest && row.status === 'unknown')
-  return {
-    id,
-    ordinal: own?.ordinal ?? 0,
-    attempt: own?.attempt ?? 0,
-    ...(twin ? { unknownTwin: twinOf(twin) } : {}),
-  }
-}
-
-function twinOf({ runId, id, attempt, answer }: ToolCallRecord): NonNullable<ToolCallPlace['unknownTwin']> {
-  return { runId, id, attempt, ...defined({ answer }) }
-}
-
-/** A run that ends with a call that was started has not settled it: nobody knows whether it took effect. */
-export function settled<Call extends { runId: string; status: ToolCallStatus }>(
-  calls: readonly Call[],
-  runId: string,
-): Call[] {
-  return calls.map(call =>
-    call.runId === runId && call.status === 'started' ? { ...call, status: 'unknown' } : call,
-  )
-}
-
 /** JSON text with the time at which it was stored. */
 interface Kept {
   json: string
@@ -272,15 +228,6 @@ interface KeptInput {
 
 export function inputOf({ input }: MemoryRun): KeptInput {
   return input === undefined ? {} : (JSON.parse(input) as KeptInput)
-}
-
-/** Deletes old results of a run. The rows stay: the ordinals of later calls depend on them. */
-export function forgetResults(session: MemorySession | undefined, runId: string, before: number): void {
-  for (const call of session?.calls ?? [])
-    if (call.runId === runId && call.changedAt < before) {
-      delete call.result
-      delete call.actions
-    }
 }
 
 /** Counts what is stored about a run. */
@@ -371,6 +318,7 @@ export function storeIn(
   const seq = copy ? (same ?? session.messages.length + 1) : session.messages.length
   if (copy) session.messages[seq - 1] = Object.assign(copy, { seq, tokens: countMessageTokens(copy) })
   if (copy?.id !== undefined) session.seqById.set(copy.id, seq)
+  if (same !== undefined) indexAgain(session.memory, same)
   state.apply(session, delta)
   session.updatedAt = Date.now()
   return { seq }

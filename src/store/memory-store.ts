@@ -33,16 +33,18 @@ import type {
 import { LeaseHolder, type OpeningAttempt } from './hold-lease.js'
 import { journalRows } from './journal.js'
 import { isFound, readCursor, tidyTitle, writeCursor } from './listing.js'
+import { changeCalls, settled } from './memory-calls.js'
+import { copyMemory, MemoryObservations } from './memory-observations.js'
 import { MemoryRuns } from './memory-runs.js'
 import {
   add,
-  changeCalls,
   clone,
+  countsOf,
+  emptySession,
   MemoryCalibration,
   type MemorySession,
   MemoryState,
   newestFirst,
-  settled,
   storeIn,
   summarize,
   viewOf,
@@ -74,6 +76,7 @@ export class MemoryStore implements SessionStore {
   readonly #leases: LeaseHolder
   readonly runs: MemoryRuns
   readonly calibration: MemoryCalibration
+  readonly memory: MemoryObservations
   readonly #pk: { last: number }
   #closed = false
 
@@ -89,6 +92,7 @@ export class MemoryStore implements SessionStore {
     this.#leases = new LeaseHolder(this.#tickets)
     this.runs = shares?.runs ?? this.#ownRuns()
     this.calibration = shares?.calibration ?? new MemoryCalibration(() => this.#assertOpen())
+    this.memory = shares?.memory ?? new MemoryObservations(this.#places())
   }
 
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
@@ -149,6 +153,7 @@ export class MemoryStore implements SessionStore {
     fork.state = new Map(source.state)
     fork.messages = source.messages.slice(0, throughSeq)
     fork.seqById = new Map([...source.seqById].filter(([, seq]) => seq <= fork.messages.length))
+    if (source.memory) fork.memory = copyMemory(source.memory, newSessionId, fork.messages.length)
     return viewOf(this.#state, fork, {})
   }
 
@@ -337,13 +342,7 @@ export class MemoryStore implements SessionStore {
     add(counts, this.runs.deleteRunsOf(key))
     if (!session) return apps
     this.#sessions.delete(keyText(key))
-    const { messages, state, calls } = session
-    add(counts, {
-      sessions: 1,
-      messages: messages.length,
-      stateKeys: state.size,
-      toolCalls: calls.length,
-    })
+    add(counts, countsOf(session))
     return apps
   }
 
@@ -355,13 +354,21 @@ export class MemoryStore implements SessionStore {
 
   #ownRuns(): MemoryRuns {
     return new MemoryRuns({
-      assertOpen: () => this.#assertOpen(),
-      sessionOf: key => this.#sessions.get(keyText(key)),
-      sessions: () => this.#sessions.values(),
+      ...this.#places(),
       isLeased: key => this.#tickets.isValid(key),
       checkLease: (key, fence) => void this.#writable(key, fence),
       saveStep: step => this.#saveStep(step),
     })
+  }
+
+  #places() {
+    return {
+      assertOpen: () => this.#assertOpen(),
+      sessionOf: (key: SessionKey) => this.#sessions.get(keyText(key)),
+      sessions: () => this.#sessions.values(),
+      writable: (key: SessionKey, fence: number | undefined) =>
+        fence === undefined ? this.#existing(key) : this.#writable(key, fence),
+    }
   }
 
   #assertOpen(): void {
@@ -369,19 +376,7 @@ export class MemoryStore implements SessionStore {
   }
 
   #newSession(key: SessionKey, title?: string): MemorySession {
-    const now = Date.now()
-    const { appName, userId, sessionId } = key
-    const session: MemorySession = {
-      key: { appName, userId, sessionId },
-      pk: ++this.#pk.last,
-      state: new Map(),
-      messages: [],
-      seqById: new Map(),
-      calls: [],
-      title,
-      createdAt: now,
-      updatedAt: now,
-    }
+    const session = emptySession(key, ++this.#pk.last, title)
     this.#sessions.set(keyText(key), session)
     return session
   }

@@ -56,6 +56,7 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   leaseTimes,
   queuedRunsAndCalls,
   resumableRuns,
+  memory,
 ]
 
 /** The newest schema version that this release supports. */
@@ -249,5 +250,56 @@ function resumableRuns({ identity, integer }: Dialect): readonly string[] {
     `ALTER TABLE lango_runs ADD COLUMN attempt ${integer}`,
     'ALTER TABLE lango_tool_calls ADD COLUMN actions TEXT',
     'ALTER TABLE lango_leases ADD COLUMN holder TEXT',
+  ]
+}
+
+/**
+ * Memory: observations, the index of words, and how far both have got. SQLite overwrites what it deletes, in the
+ * full-text table too.
+ */
+function memory(dialect: Dialect): readonly string[] {
+  const { identity, integer, real, roomForUpdates } = dialect
+  const isSqlite = dialect.name === 'sqlite'
+  return [
+    `CREATE TABLE lango_memory (
+      session_pk ${integer} PRIMARY KEY,
+      version ${integer} NOT NULL DEFAULT 0,
+      indexed_seq ${integer} NOT NULL DEFAULT 0,
+      documents ${integer} NOT NULL DEFAULT 0,
+      terms ${integer} NOT NULL DEFAULT 0,
+      observed_seq ${integer} NOT NULL DEFAULT 0,
+      observations ${integer} NOT NULL DEFAULT 0,
+      log TEXT
+    )${roomForUpdates}`,
+    `CREATE TABLE lango_observations (
+      session_pk ${integer} NOT NULL,
+      number ${integer} NOT NULL,
+      kind TEXT NOT NULL,
+      priority ${integer} NOT NULL,
+      text TEXT NOT NULL,
+      time ${real} NOT NULL,
+      from_seq ${integer} NOT NULL,
+      to_seq ${integer} NOT NULL,
+      superseded_by ${integer},
+      origin TEXT NOT NULL,
+      created_at ${integer} NOT NULL,
+      PRIMARY KEY (session_pk, number)
+    )`,
+    `CREATE TABLE lango_memory_documents (
+      id ${identity}, session_pk ${integer} NOT NULL, seq ${integer} NOT NULL, number ${integer} NOT NULL,
+      at ${real} NOT NULL${isSqlite ? '' : ', terms TEXT NOT NULL, words TSVECTOR NOT NULL'}
+    )`,
+    'CREATE UNIQUE INDEX lango_memory_documents_place ON lango_memory_documents (session_pk, number, seq)',
+    'CREATE INDEX lango_memory_documents_time ON lango_memory_documents (session_pk, at)',
+    `CREATE TABLE lango_memory_terms (
+      session_pk ${integer} NOT NULL, term TEXT ${isSqlite ? '' : 'COLLATE "C"'} NOT NULL, documents ${integer} NOT NULL,
+      PRIMARY KEY (session_pk, term)
+    )${roomForUpdates}`,
+    ...(isSqlite
+      ? [
+          'CREATE VIRTUAL TABLE lango_memory_search USING fts5(scope, terms, tokenize = ascii, detail = none)',
+          `INSERT INTO lango_memory_search (lango_memory_search, rank) VALUES ('secure-delete', 1)`,
+        ]
+      : ['CREATE INDEX lango_memory_documents_words ON lango_memory_documents USING gin (words)']),
   ]
 }

@@ -117,6 +117,7 @@ function* replaceTask(texts: AppendTexts, pk: number, row: MessageRow): Task<num
   const seq = numberIn(same, 'seq')
   yield sql(texts.replace, ...row.values, pk, seq)
   yield sql(texts.recount, row.tokens - numberIn(same, 'tokens'), pk, pk)
+  yield sql(texts.indexAgain, seq - 1, pk, seq)
   return seq
 }
 
@@ -211,6 +212,8 @@ function appendTexts(dialect: Dialect) {
     recount: `UPDATE lango_sessions SET token_total = token_total + ?, ${touch},
       turn_seq = COALESCE((SELECT max(seq) FROM lango_messages WHERE session_pk = ? AND flags & ${STARTS_TURN} <> 0), 0)
       WHERE pk = ?`,
+    // Memory reads the message again.
+    indexAgain: 'UPDATE lango_memory SET indexed_seq = ? WHERE session_pk = ? AND indexed_seq >= ?',
     touch: `UPDATE lango_sessions SET ${touch} WHERE pk = ?`,
     ...oneStatementTexts(dialect),
   }

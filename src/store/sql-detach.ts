@@ -19,6 +19,10 @@ export const PERSONAL_TABLES: readonly PersonalTable[] = [
   { kind: 'messages', table: 'lango_messages', belongsTo: 'session' },
   { kind: 'stateKeys', table: 'lango_session_state', belongsTo: 'session' },
   { kind: 'toolCalls', table: 'lango_tool_calls', belongsTo: 'session' },
+  { kind: 'observations', table: 'lango_observations', belongsTo: 'session' },
+  { kind: 'indexed', table: 'lango_memory_documents', belongsTo: 'session', search: 'lango_memory_search' },
+  { kind: 'indexed', table: 'lango_memory_terms', belongsTo: 'session' },
+  { kind: 'indexed', table: 'lango_memory', belongsTo: 'session' },
   { kind: 'events', table: 'lango_run_events', belongsTo: 'run' },
   { kind: 'requests', table: 'lango_run_requests', belongsTo: 'run' },
   { kind: 'requestParts', table: 'lango_run_parts', belongsTo: 'run' },
@@ -32,6 +36,8 @@ interface PersonalTable {
   kind: keyof EraseCounts
   table: string
   belongsTo: keyof typeof OWNER
+  /** In SQLite, the full-text table that has a row of the same id for each row. */
+  search?: string
 }
 
 /** The columns that name the owner of a row. */

@@ -94,6 +94,8 @@ export function noCounts(): EraseCounts {
     signals: 0,
     journal: 0,
     toolCalls: 0,
+    observations: 0,
+    indexed: 0,
     leases: 0,
     stateKeys: 0,
   }
@@ -264,14 +266,31 @@ class Eraser {
     for (const { pk, runIds, leases } of detached) {
       counts.leases += leases
       counts.runs += runIds.length
-      for (const { kind, table, belongsTo } of PERSONAL_TABLES) {
-        if (belongsTo === 'session' && pk > 0) counts[kind] += await this.#deleteRows(table, belongsTo, pk)
+      for (const { kind, table, belongsTo, search } of PERSONAL_TABLES) {
+        if (belongsTo === 'session' && pk > 0) {
+          if (search !== undefined && this.#database.dialect.name === 'sqlite')
+            await this.#deleteWords(search, table, pk)
+          counts[kind] += await this.#deleteRows(table, belongsTo, pk)
+        }
         if (belongsTo !== 'run') continue
         for (const runId of runIds) counts[kind] += await this.#deleteRows(table, belongsTo, runId)
       }
       if (pk === 0) continue
       await this.#database.run(sql('DELETE FROM lango_sessions WHERE pk = ?', pk))
       counts.sessions += 1
+    }
+  }
+
+  /** The words of a session's documents. The documents themselves are deleted afterwards: they are how the words are found. */
+  async #deleteWords(search: string, table: string, pk: number): Promise<void> {
+    for (let after = 0; ; ) {
+      const some = `SELECT id FROM ${table} WHERE session_pk = ? AND id > ? ORDER BY id LIMIT ${WORDS_AT_ONCE}`
+      const rows = await this.#database.run(sql(some, pk, after))
+      const last = rows.at(-1)
+      if (last === undefined) return
+      await this.#database.run(sql(`DELETE FROM ${search} WHERE rowid IN (${some})`, pk, after))
+      after = numberIn(last, 'id')
+      await yieldToEventLoop()
     }
   }
 
@@ -306,6 +325,7 @@ class Eraser {
 const SLICE_MS = 10
 const LEAST_ROWS = 4
 const MOST_ROWS = 1000
+const WORDS_AT_ONCE = 100
 
 const OWN_SESSION =
   'SELECT pk FROM lango_sessions WHERE app_name = ? AND user_id = ? AND nested_in IS NULL LIMIT 1'

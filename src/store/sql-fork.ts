@@ -97,10 +97,33 @@ function* refuseExisting(key: SessionKey): Task<void> {
   if (found.length > 0) throw sessionExists(key)
 }
 
-function* completeTask({ newKey }: Fork, fromPk: number, pk: number): Task<Session> {
+function* completeTask({ newKey, throughSeq }: Fork, fromPk: number, pk: number): Task<Session> {
   yield* copySessionState(fromPk, pk)
+  yield* copyObservations(fromPk, pk, throughSeq)
   yield sql(COUNT_COPIED, pk, pk, pk, pk)
   return yield* viewSession(newKey, yield* findSession(newKey), {})
+}
+
+/**
+ * What is known of the copied messages. An observation that was superseded by one of later messages is current again. The
+ * index is built when it is needed.
+ */
+function* copyObservations(fromPk: number, pk: number, throughSeq: number | undefined): Task<void> {
+  const last = throughSeq ?? Number.MAX_SAFE_INTEGER
+  yield sql(
+    `INSERT INTO lango_memory (session_pk, observed_seq, observations)
+      SELECT CAST(? AS BIGINT), CASE WHEN observed_seq < ? THEN observed_seq ELSE CAST(? AS BIGINT) END, observations
+      FROM lango_memory WHERE session_pk = ?`,
+    ...[pk, last, last, fromPk],
+  )
+  yield sql(
+    `INSERT INTO lango_observations (session_pk, number, kind, priority, text, time, from_seq, to_seq, superseded_by, origin, created_at)
+      SELECT CAST(? AS BIGINT), number, kind, priority, text, time, from_seq, to_seq,
+        (SELECT n.number FROM lango_observations n
+          WHERE n.session_pk = o.session_pk AND n.number = o.superseded_by AND n.to_seq <= ?), origin, created_at
+      FROM lango_observations o WHERE session_pk = ? AND to_seq <= ?`,
+    ...[pk, last, fromPk, last],
+  )
 }
 
 function copyStatement(fromPk: number, pk: number, after: number, through: number): Statement {

@@ -26,6 +26,7 @@ import { type MessageRow, messageToRow } from './rows.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
 import { numberIn, type SqlDatabase, type Task } from './sql-database.js'
 import { loadStatement, loadTask, readLoaded } from './sql-load.js'
+import { SqlMemory } from './sql-memory.js'
 import type { RunWriter } from './sql-run-steps.js'
 import { SqlCalibration, SqlRuns } from './sql-runs.js'
 import {
@@ -55,6 +56,7 @@ export async function openSqlStore(database: SqlDatabase): Promise<DriverStore> 
 class SqlStore implements DriverStore {
   readonly runs: SqlRuns
   readonly calibration: SqlCalibration
+  readonly memory: SqlMemory
   readonly #database: SqlDatabase
   readonly #append: AppendSql
   readonly #tickets: SqlTickets
@@ -72,6 +74,7 @@ class SqlStore implements DriverStore {
       resumeRun: async resume => (await this.#runWriter()).resume(resume),
     })
     this.calibration = new SqlCalibration(database)
+    this.memory = new SqlMemory(database)
   }
 
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {

@@ -91,6 +91,8 @@ export const EraseReceipt = z
     signals: count,
     journal: count,
     toolCalls: count,
+    observations: count,
+    indexed: count,
     leases: count,
     stateKeys: count,
     at: count,

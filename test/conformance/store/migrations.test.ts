@@ -61,6 +61,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 6 },
       { version: 7 },
       { version: 8 },
+      { version: 9 },
     ])
     await database.close()
     await started.stop()
@@ -237,6 +238,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 6 },
       { version: 7 },
       { version: 8 },
+      { version: 9 },
     ])
     await database.close()
     await started.stop()

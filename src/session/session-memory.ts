@@ -1,0 +1,154 @@
+/**
+ * What a store keeps for memory: observations about a session, and an index of its words. Both are views of the messages,
+ * which they never change; both can be built again, and are deleted with their session.
+ */
+import type { SessionKey } from './message.js'
+
+export interface SessionMemory {
+  /** How far memory has got in a session; zeros where it was never on. `undefined` when there is no such session. */
+  progress(key: SessionKey): Promise<MemoryProgress | undefined>
+  /**
+   * Adds the words of messages to the index, in one transaction. `false` when another writer has indexed since
+   * `afterSeq` was read: nothing is added, read the progress again.
+   */
+  index(key: SessionKey, step: IndexStep): Promise<boolean>
+  /**
+   * Adds observations, and marks those that they supersede, in one transaction. `undefined` when another writer has
+   * observed the messages, or superseded an observation, since they were read: nothing is added then. With a fence only
+   * while that lease is held: `lease-lost` otherwise.
+   */
+  observe(key: SessionKey, step: ObservationStep): Promise<StoredObservation[] | undefined>
+  /** Observations of a session, oldest first. */
+  readObservations(key: SessionKey, options?: ObservationQuery): Promise<StoredObservation[]>
+  /**
+   * Deletes the texts of observations, and of those that they superseded; returns how many. Numbers and sources remain,
+   * marked `forgotten`.
+   */
+  forget(key: SessionKey, numbers: readonly number[]): Promise<number>
+  /** Deletes the index of a session, its observations, or both, and starts again from the first message. */
+  reset(key: SessionKey, what: { index?: boolean; observations?: boolean }): Promise<void>
+  /**
+   * Keeps which observations stand in requests that begin after a message. The first writer decides: returns what is
+   * kept for that message.
+   */
+  keepLog(key: SessionKey, log: ObservationLog): Promise<ObservationLog>
+  /** In how many documents each term occurs; terms that occur nowhere are left out. */
+  countTerms(scope: MemoryScope, terms: readonly string[]): Promise<Map<string, number>>
+  /** Indexed terms that begin so, most frequent first. */
+  similarTerms(scope: MemoryScope, prefix: string, limit: number): Promise<string[]>
+  /** Documents that hold any of the terms, or, without terms, all of the time range; newest first. */
+  findDocuments(scope: MemoryScope, query: DocumentQuery): Promise<FoundDocument[]>
+}
+
+/** One session, or all sessions of a user. Never more than one user. */
+export interface MemoryScope {
+  appName: string
+  userId: string
+  sessionId?: string
+}
+
+export interface MemoryProgress {
+  totalMessages: number
+  /** The rules by which the terms of the index were made; 0 without an index. */
+  version: number
+  indexedSeq: number
+  observedSeq: number
+  /** Documents in the index, and their length in terms all together. */
+  documents: number
+  terms: number
+  /** How many observations were ever added; the number of the newest. */
+  observations: number
+  log?: ObservationLog
+}
+
+/** The observations that stand in requests whose messages begin after `throughSeq`. */
+export interface ObservationLog {
+  throughSeq: number
+  numbers: number[]
+}
+
+export interface IndexStep {
+  version: number
+  /** The last message that was indexed before; those that were indexed after it are replaced. */
+  afterSeq: number
+  throughSeq: number
+  documents: readonly IndexedDocument[]
+}
+
+export interface IndexedDocument {
+  seq: number
+  at: number
+  /** Without spaces within a term, repeated as often as they occur. */
+  terms: readonly string[]
+}
+
+export interface ObservationStep {
+  /** The messages that were observed: from the one after `afterSeq` to `throughSeq`. */
+  observed?: { afterSeq: number; throughSeq: number }
+  /** Numbers of observations that the new ones replace. The first new one is named as their successor. */
+  supersedes?: readonly number[]
+  observations: readonly Observed[]
+  fence?: number
+}
+
+/** What an observer says about some messages. */
+export interface Observed {
+  text: string
+  kind: ObservationKind
+  /** 1 is the most important, 3 the least. */
+  priority: 1 | 2 | 3
+  /** When it was said or happened, in milliseconds since 1970. */
+  time: number
+  fromSeq: number
+  toSeq: number
+  /** `digest` for the rules, `person` for an edit, otherwise the model. */
+  origin: string
+  /** As in `IndexedDocument`. */
+  terms?: readonly string[]
+}
+
+export type ObservationKind =
+  | 'fact'
+  | 'preference'
+  | 'decision'
+  | 'event'
+  | 'task'
+  | 'tool-result'
+  | 'reflection'
+  | 'forgotten'
+
+export interface StoredObservation extends Omit<Observed, 'terms'> {
+  sessionId: string
+  /** 1, 2, 3 … without gaps within a session. */
+  number: number
+  /** The observation that replaced this one. Its own number when it was forgotten. */
+  supersededBy?: number
+  createdAt: number
+}
+
+export interface ObservationQuery {
+  numbers?: readonly number[]
+  /** Leaves out those that were superseded or forgotten. */
+  current?: boolean
+  afterNumber?: number
+  /** Default 1000. */
+  limit?: number
+}
+
+export interface DocumentQuery {
+  terms: readonly string[]
+  /** Milliseconds since 1970; `before` is exclusive. */
+  after?: number
+  before?: number
+  limit: number
+}
+
+export interface FoundDocument {
+  sessionId: string
+  /** Of a message, or the first one of an observation. */
+  seq: number
+  /** Set for an observation. */
+  observation?: number
+  at: number
+  terms: string[]
+}

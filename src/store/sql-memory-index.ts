@@ -1,0 +1,259 @@
+/**
+ * The index of words. SQLite keeps the terms in a full-text table whose rows have the ids of `lango_memory_documents`;
+ * PostgreSQL keeps them in a `tsvector` with a GIN index. Each document also carries a token of its session and one of its
+ * user, so that the engine itself leaves out everybody else's documents. `lango_memory_terms` counts the documents of each
+ * term: a search begins with rare terms, and a misspelt one is compared with those that exist.
+ */
+import type { SessionKey } from '../session/message.js'
+import type {
+  DocumentQuery,
+  FoundDocument,
+  IndexedDocument,
+  IndexStep,
+  MemoryScope,
+} from '../session/session-memory.js'
+import { type Dialect, numberIn, type Row, type Statement, sql, type Task, textIn } from './sql-database.js'
+
+/** Whose documents are written. */
+interface Place {
+  pk: number
+  owner: string
+}
+
+interface Document extends IndexedDocument {
+  observation?: number
+}
+
+/** A token that all documents of a user have. Terms are letters and digits: no term equals it. */
+export function ownerToken({ appName, userId }: Pick<SessionKey, 'appName' | 'userId'>): string {
+  const { createHash } = process.getBuiltinModule('node:crypto')
+  const digest = createHash('sha256')
+    .update(JSON.stringify([appName, userId]))
+    .digest('hex')
+  return `§u${digest.slice(0, 20)}`
+}
+
+function sessionToken(pk: number | string): string {
+  return `§s${pk}`
+}
+
+/** Replaces what is indexed after `afterSeq`. */
+export function* indexTask(dialect: Dialect, place: Place, step: IndexStep): Task<void> {
+  const { version, afterSeq, throughSeq, documents } = step
+  yield* removeDocumentsTask(dialect, place.pk, { messages: { afterSeq, throughSeq } })
+  yield* addDocumentsTask(dialect, place, documents)
+  yield sql(
+    'UPDATE lango_memory SET version = ?, indexed_seq = ? WHERE session_pk = ?',
+    version,
+    throughSeq,
+    place.pk,
+  )
+}
+
+export function* addDocumentsTask(
+  dialect: Dialect,
+  { pk, owner }: Place,
+  documents: readonly Document[],
+): Task<void> {
+  const indexed = documents.filter(({ terms }) => terms.length > 0)
+  if (indexed.length === 0) return
+  const rows = indexed.map(({ seq, at, terms, observation = 0 }) => {
+    return { seq, at, number: observation, terms: terms.join(' ') }
+  })
+  const scope = `${sessionToken(pk)} ${owner}`
+  if (dialect.name === 'postgres') yield sql(ADD_TO_POSTGRES, pk, scope, JSON.stringify(rows))
+  else {
+    const added = yield sql(ADD_TO_SQLITE, pk, JSON.stringify(rows))
+    const texts = added.map((row, index) => [numberIn(row, 'id'), rows[index]?.terms ?? ''])
+    yield sql(ADD_WORDS, scope, JSON.stringify(texts))
+  }
+  yield* countTask(
+    dialect,
+    pk,
+    indexed.map(({ terms }) => terms),
+    1,
+  )
+}
+
+const ADD_TO_SQLITE = `INSERT INTO lango_memory_documents (session_pk, seq, number, at)
+  SELECT ?, value ->> 'seq', value ->> 'number', value ->> 'at' FROM json_each(?) ORDER BY key RETURNING id`
+
+const ADD_WORDS = `INSERT INTO lango_memory_search (rowid, scope, terms)
+  SELECT each.value ->> 0, own.scope, each.value ->> 1
+  FROM (SELECT ? AS scope) AS own, json_each(?) AS each`
+
+const ADD_TO_POSTGRES = `INSERT INTO lango_memory_documents (session_pk, seq, number, at, terms, words)
+  SELECT CAST(? AS BIGINT), d.seq, d.number, d.at, d.terms,
+    array_to_tsvector(string_to_array(CAST(? AS TEXT) || ' ' || d.terms, ' '))
+  FROM json_to_recordset(CAST(? AS json)) AS d (seq BIGINT, number BIGINT, at DOUBLE PRECISION, terms TEXT)`
+
+/** Adds documents to the counts, or takes them away. */
+function* countTask(
+  dialect: Dialect,
+  pk: number,
+  documents: readonly (readonly string[])[],
+  sign: 1 | -1,
+): Task<void> {
+  const counts = new Map<string, number>()
+  for (const terms of documents)
+    for (const term of new Set(terms)) counts.set(term, (counts.get(term) ?? 0) + sign)
+  // In one order, as every writer of the same rows must lock them.
+  const sorted = Object.fromEntries([...counts].sort(([one], [other]) => (one < other ? -1 : 1)))
+  yield sql(
+    `INSERT INTO lango_memory_terms (session_pk, term, documents)
+      SELECT CAST(? AS BIGINT), key, CAST(value AS BIGINT) FROM ${dialect.name === 'postgres' ? 'json_each_text(CAST(? AS json))' : 'json_each(?)'}
+      WHERE true ON CONFLICT (session_pk, term)
+      DO UPDATE SET documents = lango_memory_terms.documents + excluded.documents`,
+    pk,
+    JSON.stringify(sorted),
+  )
+  if (sign < 0) yield sql('DELETE FROM lango_memory_terms WHERE session_pk = ? AND documents <= 0', pk)
+  const length = documents.reduce((all, terms) => all + terms.length, 0)
+  yield sql(
+    'UPDATE lango_memory SET documents = documents + ?, terms = terms + ? WHERE session_pk = ?',
+    sign * documents.length,
+    sign * length,
+    pk,
+  )
+}
+
+interface Removal {
+  messages?: { afterSeq: number; throughSeq?: number }
+  observations?: readonly number[] | 'all'
+  limit?: number
+}
+
+/** Removes documents of messages, or of observations, and returns how many. */
+export function* removeDocumentsTask(dialect: Dialect, pk: number, removal: Removal): Task<number> {
+  const { messages, observations, limit = -1 } = removal
+  const isSqlite = dialect.name === 'sqlite'
+  const words = isSqlite
+    ? 'lango_memory_documents d JOIN lango_memory_search w ON w.rowid = d.id'
+    : 'lango_memory_documents d'
+  const [condition, parameters] = messages
+    ? ['d.number = 0 AND d.seq > ? AND d.seq <= ?', [messages.afterSeq, messages.throughSeq ?? 2 ** 50]]
+    : observations === 'all'
+      ? ['d.number > 0', []]
+      : [
+          `d.number > 0 AND d.number IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})`,
+          [JSON.stringify(observations ?? [])],
+        ]
+  const rows = yield sql(
+    `SELECT d.id, ${isSqlite ? 'w' : 'd'}.terms FROM ${words} WHERE d.session_pk = ? AND ${condition}
+      ${limit > 0 ? `LIMIT ${limit}` : ''}`,
+    pk,
+    ...parameters,
+  )
+  if (rows.length === 0) return 0
+  const ids = JSON.stringify(rows.map(row => numberIn(row, 'id')))
+  const these = `(SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})`
+  if (isSqlite) yield sql(`DELETE FROM lango_memory_search WHERE rowid IN ${these}`, ids)
+  yield sql(`DELETE FROM lango_memory_documents WHERE id IN ${these}`, ids)
+  yield* countTask(dialect, pk, rows.map(termsIn), -1)
+  return rows.length
+}
+
+function termsIn(row: Row): string[] {
+  return textIn(row, 'terms').split(' ')
+}
+
+function ownerOf({ appName, userId, sessionId }: MemoryScope): { condition: string; names: string[] } {
+  if (sessionId === undefined)
+    return { condition: 's.app_name = ? AND s.user_id = ?', names: [appName, userId] }
+  return {
+    condition: 's.app_name = ? AND s.user_id = ? AND s.session_id = ?',
+    names: [appName, userId, sessionId],
+  }
+}
+
+export function countTermsStatement(
+  { eachValue }: Dialect,
+  scope: MemoryScope,
+  terms: readonly string[],
+): Statement {
+  const { condition, names } = ownerOf(scope)
+  return sql(
+    `SELECT t.term, sum(t.documents) AS documents FROM lango_sessions s
+      JOIN lango_memory_terms t ON t.session_pk = s.pk AND t.term IN (SELECT value FROM ${eachValue})
+      WHERE ${condition} GROUP BY t.term`,
+    JSON.stringify(terms),
+    ...names,
+  )
+}
+
+export function similarTermsStatement(scope: MemoryScope, prefix: string, limit: number): Statement {
+  const { condition, names } = ownerOf(scope)
+  return sql(
+    `SELECT t.term, sum(t.documents) AS documents FROM lango_sessions s
+      JOIN lango_memory_terms t ON t.session_pk = s.pk AND t.term >= ? AND t.term < ?
+      WHERE ${condition} GROUP BY t.term ORDER BY documents DESC, t.term LIMIT ?`,
+    prefix,
+    `${prefix}\u{10ffff}`,
+    ...names,
+    limit,
+  )
+}
+
+/** Terms hold neither quotes nor spaces; only documents of the scope are compared. */
+export function findStatement(dialect: Dialect, scope: MemoryScope, query: DocumentQuery): Statement {
+  const { condition, names } = ownerOf(scope)
+  const { terms, after = -1e15, before = 1e15, limit } = query
+  const range = [after, before]
+  if (terms.length === 0) {
+    const words = dialect.name === 'sqlite' ? 'w.terms' : 'd.terms'
+    const join = dialect.name === 'sqlite' ? 'JOIN lango_memory_search w ON w.rowid = d.id' : ''
+    return sql(
+      `SELECT s.session_id, d.seq, d.number, d.at, ${words} AS terms FROM lango_sessions s
+        JOIN lango_memory_documents d ON d.session_pk = s.pk ${join}
+        WHERE ${condition} AND d.at >= ? AND d.at < ? ORDER BY d.at DESC, d.seq DESC LIMIT ?`,
+      ...[...names, ...range, limit],
+    )
+  }
+  const isSqlite = dialect.name === 'sqlite'
+  const anyTerm = isSqlite ? anyInSqlite(terms) : anyInPostgres(terms)
+  const token = scope.sessionId === undefined ? '?' : SESSION_TOKEN
+  const tokenOf = scope.sessionId === undefined ? [ownerToken(scope)] : names
+  return sql(
+    isSqlite ? findInSqlite(token, condition) : findInPostgres(token, condition),
+    ...[...tokenOf, anyTerm, ...names, ...range, limit],
+  )
+}
+
+const SESSION_TOKEN = `COALESCE((SELECT '§s' || pk FROM lango_sessions
+      WHERE app_name = ? AND user_id = ? AND session_id = ?), '§')`
+
+/** The full-text table first: SQLite would otherwise begin with the sessions of the user. */
+function findInSqlite(token: string, condition: string): string {
+  return `SELECT s.session_id, d.seq, d.number, d.at, w.terms FROM lango_memory_search w
+    CROSS JOIN lango_memory_documents d ON d.id = w.rowid CROSS JOIN lango_sessions s ON s.pk = d.session_pk
+    WHERE lango_memory_search MATCH '"' || ${token} || '" AND ' || ?
+      AND ${condition} AND d.at >= ? AND d.at < ? ORDER BY w.rowid DESC LIMIT ?`
+}
+
+function findInPostgres(token: string, condition: string): string {
+  return `SELECT s.session_id, d.seq, d.number, d.at, d.terms FROM lango_memory_documents d
+    JOIN lango_sessions s ON s.pk = d.session_pk
+    WHERE d.words @@ CAST('''' || ${token} || ''' & ' || ? AS tsquery)
+      AND ${condition} AND d.at >= ? AND d.at < ? ORDER BY d.id DESC LIMIT ?`
+}
+
+function anyInSqlite(terms: readonly string[]): string {
+  return `(${terms.map(term => `"${term}"`).join(' OR ')})`
+}
+
+function anyInPostgres(terms: readonly string[]): string {
+  return `(${terms.map(term => `'${term}'`).join(' | ')})`
+}
+
+export function readFound(rows: readonly Row[]): FoundDocument[] {
+  return rows.map(row => {
+    const number = numberIn(row, 'number')
+    return {
+      sessionId: textIn(row, 'session_id'),
+      seq: numberIn(row, 'seq'),
+      ...(number > 0 ? { observation: number } : {}),
+      at: numberIn(row, 'at'),
+      terms: termsIn(row),
+    }
+  })
+}

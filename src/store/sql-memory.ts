@@ -1,0 +1,298 @@
+/**
+ * Observations and how far memory has got, in SQL. The row of `lango_memory` is locked by every write to the memory of
+ * a session; what a writer has read before is compared under that lock, so that of two writers one adds nothing.
+ */
+import type { SessionKey } from '../session/message.js'
+import type {
+  DocumentQuery,
+  FoundDocument,
+  IndexStep,
+  MemoryProgress,
+  MemoryScope,
+  ObservationKind,
+  ObservationLog,
+  ObservationQuery,
+  ObservationStep,
+  Observed,
+  SessionMemory,
+  StoredObservation,
+} from '../session/session-memory.js'
+import {
+  type Dialect,
+  numberIn,
+  type Row,
+  type SqlDatabase,
+  type SqlValue,
+  sql,
+  type Task,
+  textIn,
+} from './sql-database.js'
+import {
+  addDocumentsTask,
+  countTermsStatement,
+  findStatement,
+  indexTask,
+  ownerToken,
+  readFound,
+  removeDocumentsTask,
+  similarTermsStatement,
+} from './sql-memory-index.js'
+import { restoreText, storableText } from './storable-text.js'
+import { leaseLost, sessionNotFound } from './store-errors.js'
+
+export class SqlMemory implements SessionMemory {
+  readonly #database: SqlDatabase
+
+  constructor(database: SqlDatabase) {
+    this.#database = database
+  }
+
+  async progress(key: SessionKey): Promise<MemoryProgress | undefined> {
+    const [row] = await this.#database.run(sql(READ_PROGRESS, ...namesOf(key)))
+    return row && toProgress(row)
+  }
+
+  async index(key: SessionKey, step: IndexStep): Promise<boolean> {
+    const { dialect } = this.#database
+    return this.#database.write(function* () {
+      const memory = yield* lockTask(dialect, key)
+      if (numberIn(memory, 'indexed_seq') !== step.afterSeq) return false
+      yield* indexTask(dialect, { pk: numberIn(memory, 'session_pk'), owner: ownerToken(key) }, step)
+      return true
+    })
+  }
+
+  async observe(key: SessionKey, step: ObservationStep): Promise<StoredObservation[] | undefined> {
+    const { dialect } = this.#database
+    return this.#database.write(() => observeTask(dialect, key, step))
+  }
+
+  async readObservations(key: SessionKey, query: ObservationQuery = {}): Promise<StoredObservation[]> {
+    const { numbers, current = false, afterNumber = 0, limit = 1000 } = query
+    const { eachValue } = this.#database.dialect
+    const wanted =
+      numbers === undefined ? '' : `AND o.number IN (SELECT CAST(value AS BIGINT) FROM ${eachValue})`
+    const text = `SELECT o.*, s.session_id FROM lango_observations o JOIN lango_sessions s ON s.pk = o.session_pk
+      WHERE ${SESSION_KEY} AND o.number > ? ${current ? 'AND o.superseded_by IS NULL' : ''} ${wanted}
+      ORDER BY o.number LIMIT ?`
+    const chosen = numbers === undefined ? [] : [JSON.stringify(numbers)]
+    const rows = await this.#database.run(sql(text, ...namesOf(key), afterNumber, ...chosen, limit))
+    return rows.map(toObservation)
+  }
+
+  async forget(key: SessionKey, numbers: readonly number[]): Promise<number> {
+    const { dialect } = this.#database
+    return this.#database.write(function* () {
+      const pk = numberIn(yield* lockTask(dialect, key), 'session_pk')
+      const all = yield* withPredecessors(dialect, pk, numbers)
+      yield* removeDocumentsTask(dialect, pk, { observations: all })
+      const forgotten = yield sql(
+        `UPDATE lango_observations SET text = '', kind = 'forgotten', superseded_by = number
+          WHERE session_pk = ? AND kind <> 'forgotten'
+            AND number IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue}) RETURNING number`,
+        pk,
+        JSON.stringify(all),
+      )
+      return forgotten.length
+    })
+  }
+
+  async reset(key: SessionKey, what: { index?: boolean; observations?: boolean }): Promise<void> {
+    const { dialect } = this.#database
+    for (let left = true; left; ) left = await this.#database.write(() => resetTask(dialect, key, what))
+  }
+
+  async keepLog(key: SessionKey, log: ObservationLog): Promise<ObservationLog> {
+    const { dialect } = this.#database
+    return this.#database.write(function* () {
+      const memory = yield* lockTask(dialect, key)
+      const kept = readLog(memory)
+      if (kept?.throughSeq === log.throughSeq) return kept
+      const pk = numberIn(memory, 'session_pk')
+      yield sql('UPDATE lango_memory SET log = ? WHERE session_pk = ?', JSON.stringify(log), pk)
+      return log
+    })
+  }
+
+  async countTerms(scope: MemoryScope, terms: readonly string[]): Promise<Map<string, number>> {
+    const rows = await this.#database.run(countTermsStatement(this.#database.dialect, scope, terms))
+    return new Map(rows.map(row => [textIn(row, 'term'), numberIn(row, 'documents')]))
+  }
+
+  async similarTerms(scope: MemoryScope, prefix: string, limit: number): Promise<string[]> {
+    const rows = await this.#database.run(similarTermsStatement(scope, prefix, limit))
+    return rows.map(row => textIn(row, 'term'))
+  }
+
+  async findDocuments(scope: MemoryScope, query: DocumentQuery): Promise<FoundDocument[]> {
+    return readFound(await this.#database.run(findStatement(this.#database.dialect, scope, query)))
+  }
+}
+
+const SESSION_KEY = 's.app_name = ? AND s.user_id = ? AND s.session_id = ?'
+
+const READ_PROGRESS = `SELECT s.message_count, m.* FROM lango_sessions s
+  LEFT JOIN lango_memory m ON m.session_pk = s.pk WHERE ${SESSION_KEY}`
+
+function namesOf({ appName, userId, sessionId }: SessionKey): string[] {
+  return [appName, userId, sessionId]
+}
+
+function toProgress(row: Row): MemoryProgress {
+  const log = readLog(row)
+  return {
+    totalMessages: numberIn(row, 'message_count'),
+    version: numberIn(row, 'version'),
+    indexedSeq: numberIn(row, 'indexed_seq'),
+    observedSeq: numberIn(row, 'observed_seq'),
+    documents: numberIn(row, 'documents'),
+    terms: numberIn(row, 'terms'),
+    observations: numberIn(row, 'observations'),
+    ...(log ? { log } : {}),
+  }
+}
+
+function readLog(row: Row | undefined): ObservationLog | undefined {
+  const log = row?.log
+  return typeof log === 'string' ? (JSON.parse(log) as ObservationLog) : undefined
+}
+
+/**
+ * Locks the memory of a session, which is created on first use. The session cannot be deleted meanwhile. The ticket comes
+ * first, as in an append.
+ */
+function* lockTask(dialect: Dialect, key: SessionKey, fence?: number): Task<Row> {
+  const { forKeyShare, forUpdate } = dialect
+  const ticket =
+    fence === undefined
+      ? []
+      : yield sql(
+          `SELECT s.id FROM lango_leases s WHERE s.id = ? AND ${SESSION_KEY}${forKeyShare}`,
+          fence,
+          ...namesOf(key),
+        )
+  const [session] = yield sql(
+    `SELECT s.pk FROM lango_sessions s WHERE ${SESSION_KEY}${forKeyShare}`,
+    ...namesOf(key),
+  )
+  if (session === undefined) throw sessionNotFound(key)
+  if (fence !== undefined && ticket.length === 0) throw leaseLost(key, fence)
+  const pk = numberIn(session, 'pk')
+  const read = `SELECT * FROM lango_memory WHERE session_pk = ?${forUpdate}`
+  const [memory] = yield sql(read, pk)
+  if (memory !== undefined) return memory
+  yield sql('INSERT INTO lango_memory (session_pk) VALUES (?) ON CONFLICT (session_pk) DO NOTHING', pk)
+  const [added] = yield sql(read, pk)
+  return added ?? {}
+}
+
+function* observeTask(
+  dialect: Dialect,
+  key: SessionKey,
+  { observed, supersedes = [], observations, fence }: ObservationStep,
+): Task<StoredObservation[] | undefined> {
+  const memory = yield* lockTask(dialect, key, fence)
+  const pk = numberIn(memory, 'session_pk')
+  if (observed && numberIn(memory, 'observed_seq') !== observed.afterSeq) return undefined
+  if (!(yield* areCurrent(dialect, pk, supersedes))) return undefined
+  const before = numberIn(memory, 'observations')
+  const added: StoredObservation[] = []
+  for (const [index, observation] of observations.entries()) {
+    const number = before + 1 + index
+    const [row] = yield sql(
+      `INSERT INTO lango_observations (session_pk, number, kind, priority, text, time, from_seq, to_seq, origin, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ${dialect.now}) RETURNING *`,
+      ...[pk, number, ...observationValues(observation)],
+    )
+    added.push(toObservation({ ...row, session_id: key.sessionId }))
+  }
+  if (supersedes.length > 0) {
+    yield sql(
+      `UPDATE lango_observations SET superseded_by = ? WHERE session_pk = ?
+        AND number IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})`,
+      ...[before + 1, pk, JSON.stringify(supersedes)],
+    )
+    yield* removeDocumentsTask(dialect, pk, { observations: supersedes })
+  }
+  const documents = observations.map(({ fromSeq, time, terms = [] }, index) => {
+    return { seq: fromSeq, at: time, terms, observation: before + 1 + index }
+  })
+  yield* addDocumentsTask(dialect, { pk, owner: ownerToken(key) }, documents)
+  yield sql(
+    'UPDATE lango_memory SET observations = ?, observed_seq = ? WHERE session_pk = ?',
+    ...[before + observations.length, observed?.throughSeq ?? numberIn(memory, 'observed_seq'), pk],
+  )
+  return added
+}
+
+function* areCurrent(dialect: Dialect, pk: number, numbers: readonly number[]): Task<boolean> {
+  if (numbers.length === 0) return true
+  const [found] = yield sql(
+    `SELECT count(*) AS current FROM lango_observations WHERE session_pk = ? AND superseded_by IS NULL
+      AND number IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})`,
+    pk,
+    JSON.stringify(numbers),
+  )
+  return numberIn(found, 'current') === new Set(numbers).size
+}
+
+/** A forgotten text must not be found in what it was made of either. */
+function* withPredecessors(dialect: Dialect, pk: number, numbers: readonly number[]): Task<number[]> {
+  const all = new Set(numbers)
+  for (let newest = [...numbers]; newest.length > 0; ) {
+    const rows = yield sql(
+      `SELECT number FROM lango_observations WHERE session_pk = ?
+        AND superseded_by IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})`,
+      pk,
+      JSON.stringify(newest),
+    )
+    newest = rows.map(row => numberIn(row, 'number')).filter(number => !all.has(number))
+    for (const number of newest) all.add(number)
+  }
+  return [...all]
+}
+
+/** Deletes a slice. `true` when there is more. */
+function* resetTask(
+  dialect: Dialect,
+  key: SessionKey,
+  { index, observations }: { index?: boolean; observations?: boolean },
+): Task<boolean> {
+  const pk = numberIn(yield* lockTask(dialect, key), 'session_pk')
+  if (index === true) {
+    const gone = yield* removeDocumentsTask(dialect, pk, { messages: { afterSeq: 0 }, limit: RESET_SLICE })
+    if (gone === RESET_SLICE) return true
+    yield sql('UPDATE lango_memory SET version = 0, indexed_seq = 0 WHERE session_pk = ?', pk)
+  }
+  if (observations === true) {
+    yield* removeDocumentsTask(dialect, pk, { observations: 'all' })
+    // What a person has forgotten stays forgotten.
+    yield sql(`DELETE FROM lango_observations WHERE session_pk = ? AND kind <> 'forgotten'`, pk)
+    yield sql('UPDATE lango_memory SET observed_seq = 0, log = NULL WHERE session_pk = ?', pk)
+  }
+  return false
+}
+
+const RESET_SLICE = 500
+
+function observationValues(observation: Observed): SqlValue[] {
+  const { kind, priority, text, time, fromSeq, toSeq, origin } = observation
+  return [kind, priority, storableText(text), time, fromSeq, toSeq, storableText(origin)]
+}
+
+function toObservation(row: Row): StoredObservation {
+  const supersededBy = row.superseded_by
+  return {
+    sessionId: textIn(row, 'session_id'),
+    number: numberIn(row, 'number'),
+    text: restoreText(textIn(row, 'text')),
+    kind: textIn(row, 'kind') as ObservationKind,
+    priority: numberIn(row, 'priority') as Observed['priority'],
+    time: numberIn(row, 'time'),
+    fromSeq: numberIn(row, 'from_seq'),
+    toSeq: numberIn(row, 'to_seq'),
+    origin: restoreText(textIn(row, 'origin')),
+    ...(supersededBy === null || supersededBy === undefined ? {} : { supersededBy: Number(supersededBy) }),
+    createdAt: numberIn(row, 'created_at'),
+  }
+}
