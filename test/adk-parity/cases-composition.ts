@@ -16,7 +16,7 @@ import {
 import { calls, type Kit, type ParityCase } from './parity.js'
 
 /** An agent in code: what it does is a generator. */
-export class CodeAgent extends BaseAgent {
+class CodeAgent extends BaseAgent {
   readonly #act: (context: InvocationContext) => AsyncGenerator<Event, void, void>
 
   constructor(

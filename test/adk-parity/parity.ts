@@ -26,7 +26,7 @@ import { openStore } from '../../src/store/open-store.js'
 import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import type { RequestSummary, ScriptStep } from '../../src/testing/strict/script.js'
 
-export const MODEL = 'gemini-2.5-flash'
+const MODEL = 'gemini-2.5-flash'
 
 export type Scripts = Readonly<Record<string, readonly ScriptStep[]>>
 
