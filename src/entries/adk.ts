@@ -7,13 +7,10 @@ export type { HistoryGuardOptions, HistoryGuardReport } from '../adk/history-gua
 export { historyGuard } from '../adk/history-guard.js'
 export { messagesToProvider } from '../adk/messages-to-provider.js'
 export { convertMessages } from '../adk/model/convert-messages.js'
-export type {
-  Calibration,
-  ModelAdapterOptions,
-  ModelReport,
-  ModelReportListener,
-} from '../adk/model/model-adapter.js'
-export { ModelAdapter, onModelRequest } from '../adk/model/model-adapter.js'
+export type { Calibration, ModelAdapterOptions } from '../adk/model/model-adapter.js'
+export { ModelAdapter } from '../adk/model/model-adapter.js'
+export type { ModelReport, ModelReportListener } from '../adk/model/model-reports.js'
+export { onModelRequest } from '../adk/model/model-reports.js'
 export { eventToMessage } from '../adk/session/event-to-message.js'
 export type { RestoreOptions } from '../adk/session/messages-to-events.js'
 export { messagesToEvents } from '../adk/session/messages-to-events.js'

@@ -20,7 +20,9 @@ export interface DescribeOptions {
 }
 
 /** A correction to the catalogue. `profile` is the name of a repair profile. */
-export type ModelOverride = Partial<Omit<ModelInfo, 'id' | 'name' | 'known'>>
+export type ModelOverride = Partial<
+  Omit<ModelInfo, 'id' | 'name' | 'known' | 'takesLaterSystem' | 'bindsReasoning'>
+>
 
 /**
  * Describes a model. `type` is a provider's type or the name of a compatible server.

@@ -6,9 +6,9 @@
 import { isRecord } from '../base/is-record.js'
 import { checkArgument } from '../errors.js'
 import type { ModelPrice } from '../session/usage.js'
-import type { Origin, Repair, StreamEvent, Vendor } from './stream-event.js'
+import type { Origin, PrefixBreakReason, Repair, StreamEvent, Vendor } from './stream-event.js'
 
-export type { Origin, Repair, Vendor }
+export type { Origin, PrefixBreakReason, Repair, Vendor }
 
 export interface Provider {
   /** The key under which the provider is configured: the part before `/` in `openai/gpt-5.2`. */
@@ -94,6 +94,12 @@ export interface ReasoningPart {
   origin?: Origin
   /** The vendor withheld the text; `signature` holds its opaque data. */
   redacted?: boolean
+  /**
+   * Something before this part is not as it was when the model made it: instructions, tools or an earlier message.
+   * Vendors that bind reasoning to its prefix refuse it then, so it is left out of their requests. Set by whoever
+   * knows the earlier requests (see `breakReasoning`); never sent.
+   */
+  prefixBroken?: true
 }
 
 export interface ToolCallPart {
@@ -148,6 +154,10 @@ export interface ModelInfo {
   profile: string
   /** False when the figures are a guess for an unknown model. */
   known: boolean
+  /** A system message may follow the newest message: a changed instruction is appended there. */
+  takesLaterSystem?: boolean
+  /** Reasoning is bound to everything before it, and refused where that has changed. */
+  bindsReasoning?: boolean
 }
 
 /** A URL that carries or names the media. */

@@ -2,12 +2,13 @@
  * What every provider with an SDK does alike: find the key, load the SDK at the first request, make one client per
  * key, describe models, and stream an answer. A vendor's folder adds its client, its wire and its list of models.
  */
+import { own } from '../base/own.js'
 import { AgentError, messageOf } from '../errors.js'
 import { type DescribeOptions, describeModel } from './model-catalog.js'
 import type { GenerateRequest, ModelInfo, Provider } from './provider.js'
 import { missingKeyError, toProviderError } from './provider-error.js'
 import type { ProviderSettings } from './provider-settings.js'
-import { type Profile, resolveProfile } from './repair/profile.js'
+import { PROFILES, type Profile, resolveProfile } from './repair/profile.js'
 import { streamAnswer, type Wire } from './stream-answer.js'
 import type { StreamEvent } from './stream-event.js'
 import { readVariable, type VendorRow, vendorRow } from './vendors.js'
@@ -38,11 +39,18 @@ export abstract class SdkProvider<Client> implements Provider {
 
   describeModel(model: string): ModelInfo {
     const { models, profile } = this.settings
-    return describeModel(this.#vendor, model, {
+    const info = describeModel(this.#vendor, model, {
       models,
       ...this.describeOptions(model),
       ...(profile ? { profile: profile.name } : {}),
     })
+    // A configured name that no profile has is refused when a request is made.
+    const { system, reasoning } = profile ?? own(PROFILES, info.profile) ?? {}
+    return {
+      ...info,
+      ...(system === 'anywhere' || system === 'after-user' ? { takesLaterSystem: true } : {}),
+      ...(reasoning?.bound ? { bindsReasoning: true } : {}),
+    }
   }
 
   /** Without a key no request can be sent, so there is nothing to load. */

@@ -65,4 +65,14 @@ export interface Repair {
   at: number
   /** A sentence for people. */
   detail: string
+  /** Of a `prefix-break`: why the request does not extend the one before it. */
+  reason?: PrefixBreakReason
+  /** Of a `prefix-break`: how many tokens of the request before cannot be read from a cache any more. */
+  tokens?: number
 }
+
+/**
+ * Why a request does not extend the one before it. `budget`: older messages were left out or shortened; `repair`: a
+ * message that was sent before is sent differently, such as a call that has its result now.
+ */
+export type PrefixBreakReason = 'budget' | 'instruction' | 'tools' | 'model' | 'repair'

@@ -15,6 +15,17 @@ export interface RunRepair {
   kind: string
   at: number
   detail: string
+  /** Of a `prefix-break`: why the request does not extend the one before it, and how many tokens lose their cache. */
+  reason?: string
+  tokens?: number
+}
+
+/** Who made a request: requests of one agent on one branch extend each other. */
+export interface RequestPlace {
+  /** The app of the session; that of an agent inside a tool is its own. */
+  app: string
+  agent: string
+  branch: string
 }
 
 /** Messages and their estimated tokens. */
@@ -36,6 +47,10 @@ export interface SentRequest {
   stored?: Counted
   /** The history that ADK handed over, before it was fitted. */
   history?: Counted
+  /** Who made it; absent when an agent made it that the run does not know. */
+  place?: RequestPlace
+  /** What the next request of the same agent, branch and model keeps of it; JSON data. */
+  decided?: object
 }
 
 /**

@@ -106,7 +106,7 @@ export class RunLoop {
         if (body.type === 'tool-unknown' && body.asks) this.#questions.watch()
       },
       fail: error => this.stop(error),
-      enterAgent: invocation => enterAgent(invocation, this.#journal, this.#limits),
+      enterAgent: invocation => enterAgent(invocation, this.#plugin, this.#limits),
       restored: resumed?.calls,
     })
     this.#plugin.onTool = tool => host.tools.adopt(tool)
@@ -296,7 +296,8 @@ export class RunLoop {
     const { models, observeRequest } = this.#host
     return createScope({
       models,
-      sessionId: this.#key.sessionId,
+      key: this.#key,
+      isResumed: this.#resumed !== undefined,
       model: this.#input.model,
       plugin: this.#plugin,
       recorder: this.#recorder,

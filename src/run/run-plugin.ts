@@ -17,6 +17,7 @@ import {
 import { defined } from '../base/defined.js'
 import { RUN_PLUGIN } from '../base/names.js'
 import type { SessionKey, State } from '../session/message.js'
+import type { RequestPlace } from './run-event.js'
 import type { RunHost } from './run-host.js'
 import type { RunJournal } from './run-journal.js'
 import type { RequestNotices, RunLimits, WrapUp } from './run-limits.js'
@@ -39,6 +40,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   #nestedFailure: Error | undefined
   #invocationId: string | undefined
   readonly #requests = new WeakSet<object>()
+  readonly #places = new WeakMap<object, RequestPlace>()
 
   constructor() {
     super(RUN_PLUGIN)
@@ -47,6 +49,18 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   /** Whether a request went through this plugin: nested runners have no plugins. */
   owns(request: object): boolean {
     return this.#requests.has(request)
+  }
+
+  /** The agent and the branch that a request was made by. */
+  placeOf(request: object): RequestPlace | undefined {
+    return this.#places.get(request)
+  }
+
+  /** Notes who makes a request. */
+  place({ invocationContext, agentName }: Context, request: object): void {
+    const { branch = '', isolationScope, session } = invocationContext
+    const scoped = isolationScope === undefined ? branch : `${branch}#${isolationScope}`
+    this.#places.set(request, { app: session.appName, agent: agentName, branch: scoped })
   }
 
   /** The id of the next invocation: its message is stored under it already. */
@@ -80,6 +94,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
     this.#requests.add(llmRequest)
+    this.place(callbackContext, llmRequest)
     const recorded = await this.journal?.beginStep(callbackContext, llmRequest)
     if (recorded) {
       this.#warning = undefined
@@ -150,11 +165,13 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
 
 /** The plugin of agents inside tools, whose runners have none. */
 class NestedPlugin extends BasePlugin {
+  readonly #outer: RunPlugin
   readonly #journal: RunJournal
   readonly #onAnswer: (event: Event) => void
 
-  constructor(journal: RunJournal, onAnswer: (event: Event) => void) {
+  constructor(outer: RunPlugin, journal: RunJournal, onAnswer: (event: Event) => void) {
     super(RUN_PLUGIN)
+    this.#outer = outer
     this.#journal = journal
     this.#onAnswer = onAnswer
   }
@@ -166,6 +183,7 @@ class NestedPlugin extends BasePlugin {
     callbackContext: Context
     llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
+    this.#outer.place(callbackContext, llmRequest)
     const recorded = await this.#journal.beginStep(callbackContext, llmRequest)
     if (recorded) this.#onAnswer(recorded)
     return recorded
@@ -173,10 +191,11 @@ class NestedPlugin extends BasePlugin {
 }
 
 /** Lets the steps of an agent inside a tool be recorded. The calls of recorded answers count as those of new ones do. */
-export function enterAgent(invocation: object, journal: RunJournal | undefined, limits: RunLimits): void {
+export function enterAgent(invocation: object, outer: RunPlugin, limits: RunLimits): void {
+  const { journal } = outer
   if (!journal) return
   const context = invocation as { -readonly [Key in keyof InvocationContext]: InvocationContext[Key] }
-  const plugin = new NestedPlugin(journal, event => {
+  const plugin = new NestedPlugin(outer, journal, event => {
     const calls = (event.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
     if (calls.length > 0) limits.observeNested(calls)
   })

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Event } from '../adk/sdk.js'
 import { isRecord } from '../base/is-record.js'
 import { checkArgument } from '../errors.js'
-import type { HistoryCut, Session } from '../session/message.js'
+import type { HistoryCut, Session, SessionKey } from '../session/message.js'
 import type { Observation } from '../session/session-store.js'
 import type { CallLedger } from '../session/tool-calls.js'
 import type { RunUsage } from '../session/usage.js'
@@ -10,7 +10,14 @@ import type { ApprovalOutcome } from '../tool.js'
 import type { EventReader } from './event-reader.js'
 import type { ResumedRun } from './resumed-run.js'
 import type { PendingApproval } from './run-approvals.js'
-import type { Counted, RunEvent, RunEventBody, RunFinishReason, SentRequest } from './run-event.js'
+import type {
+  Counted,
+  RequestPlace,
+  RunEvent,
+  RunEventBody,
+  RunFinishReason,
+  SentRequest,
+} from './run-event.js'
 import type { RunLimits } from './run-limits.js'
 import type { RunPlugin } from './run-plugin.js'
 import type { RunRecorder } from './run-recorder.js'
@@ -24,6 +31,9 @@ export interface RunScope {
   readonly models: object
   readonly runId: string
   readonly sessionId: string
+  readonly key: SessionKey
+  /** Whether an earlier attempt of the run may have sent requests. */
+  readonly isResumed: boolean
   /** The model reference that this run uses instead of the agents' own. */
   readonly model?: string | undefined
   /** Requests a person's approval of a tool call. */
@@ -34,6 +44,8 @@ export interface RunScope {
   isReplaying(branch: string): boolean
   /** Whether a request of ADK's belongs to the run itself; otherwise a nested agent made it. */
   isOwnRequest(request: object): boolean
+  /** Who made a request; `undefined` for an agent inside a tool of a run that is not recorded. */
+  placeOf(request: object): RequestPlace | undefined
   /** Keeps a request and returns its number within the run. */
   requestSent(request: SentRequest): number
   /** What the provider reports that a request has used. */
@@ -90,7 +102,8 @@ export function reportLoaded({ key, messages, totalMessages, cut }: Session): vo
 }
 
 /** The parts of a run that its scope reports to. */
-export interface ScopeParts extends Pick<RunScope, 'models' | 'sessionId' | 'model' | 'approve' | 'ledger'> {
+export interface ScopeParts
+  extends Pick<RunScope, 'models' | 'key' | 'isResumed' | 'model' | 'approve' | 'ledger'> {
   plugin: RunPlugin
   recorder: RunRecorder
   reader: EventReader
@@ -103,16 +116,19 @@ export interface ScopeParts extends Pick<RunScope, 'models' | 'sessionId' | 'mod
 /** The scope of one run: turns what the model layer reports into events and records of the run. */
 export function createScope({ plugin, recorder, reader, limits, emit, ...parts }: ScopeParts): RunScope {
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
-  const { models, sessionId, model, approve, ledger, observeRequest } = parts
+  const { models, key, isResumed, model, approve, ledger, observeRequest } = parts
   return {
     models,
     runId: recorder.runId,
-    sessionId,
+    sessionId: key.sessionId,
+    key,
+    isResumed,
     model,
     approve,
     ledger,
     isReplaying: branch => plugin.journal?.isReplaying(branch) ?? false,
     isOwnRequest: request => plugin.owns(request),
+    placeOf: request => plugin.placeOf(request),
     requestSent: request => {
       observeRequest?.(recorder.runId, request)
       const { model, profile, repairs } = request

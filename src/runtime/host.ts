@@ -2,7 +2,7 @@
 
 import { adoptTools } from '../adk/agent/adopt-tools.js'
 import { type AgentDefinition, buildAgent, resolveAgentModels } from '../adk/agent/build-agent.js'
-import { answerUnknownTools } from '../adk/model/model-adapter.js'
+import { answerUnknownTools } from '../adk/model/unknown-tools.js'
 import { type BaseAgent, isAgentTool, isLlmAgent, setLogger } from '../adk/sdk.js'
 import {
   contentOf,
@@ -61,7 +61,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const budgetTokens = budgetOf(options)
   const models = new ModelRoutes({
     registry: parts.registry,
-    calibration: store.calibration,
+    store,
     logger,
     budgetTokens,
     repairMode: options.history?.repair,

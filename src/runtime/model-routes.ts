@@ -1,11 +1,7 @@
 /** Model references to models: which adapter serves a request, what the request reports to its run, and what is learnt from it. */
 
-import {
-  type Calibration,
-  ModelAdapter,
-  type ModelReport,
-  onModelRequest,
-} from '../adk/model/model-adapter.js'
+import { type Calibration, ModelAdapter } from '../adk/model/model-adapter.js'
+import { keepSteady, type ModelReport, onModelRequest } from '../adk/model/model-reports.js'
 import {
   type BaseAgent,
   BaseLlm,
@@ -21,12 +17,13 @@ import type { RepairMode } from '../provider/provider.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { RunModels } from '../run/run-host.js'
 import { type RunScope, runScope } from '../run/run-scope.js'
-import type { CalibrationStore } from '../session/session-store.js'
+import type { CalibrationStore, SessionStore } from '../session/session-store.js'
 import { completeUsage, type ModelPrice } from '../session/usage.js'
+import { RequestLanes } from './request-lanes.js'
 
 export interface ModelRoutesOptions {
   registry: ProviderRegistry
-  calibration: CalibrationStore
+  store: Pick<SessionStore, 'calibration' | 'runs'>
   logger: Logger
   /** As in `ModelAdapterOptions`. */
   budgetTokens: number | 'off'
@@ -42,10 +39,13 @@ export class ModelRoutes implements RunModels {
   readonly #adapters = new Map<string, BaseLlm>()
   readonly #references = new Set<string>()
   readonly #calibration: CalibratedTokens
+  readonly #lanes: RequestLanes
 
   constructor(options: ModelRoutesOptions) {
+    const { store, logger } = options
     this.#options = options
-    this.#calibration = new CalibratedTokens(options.calibration, options.logger)
+    this.#calibration = new CalibratedTokens(store.calibration, logger)
+    this.#lanes = new RequestLanes(store.runs, logger)
   }
 
   /** A model for an agent that names its model by a reference. */
@@ -85,12 +85,14 @@ export class ModelRoutes implements RunModels {
     return models instanceof ModelRoutes ? models : this
   }
 
-  #route(reference: string, request: LlmRequest): ModelRoute {
+  async #route(reference: string, request: LlmRequest): Promise<ModelRoute> {
     const scope = runScope.getStore()
     const chosen = scope?.model && reference === this.rootReference ? scope.model : reference
     const model = this.#adapter(chosen)
     if (!scope) return { model }
-    reportTo(scope, request, chosen, this.#options.logger)
+    this.#reportTo(scope, request, chosen)
+    const place = scope.placeOf(request)
+    if (place) keepSteady(request, await this.#lanes.find(scope, place, chosen))
     if (scope.isOwnRequest(request)) return { model }
     if (scope.wrapUpGranted) return { model: new SpentModel() }
     return {
@@ -120,6 +122,37 @@ export class ModelRoutes implements RunModels {
     this.#adapters.set(reference, adapter)
     return adapter
   }
+
+  /** Passes the reports of the model layer to the run. */
+  #reportTo(scope: RunScope, request: LlmRequest, reference: string): void {
+    const { logger } = this.#options
+    let step = 0
+    const listener = (message: ModelReport) => {
+      if (message.type === 'cut') scope.historyCut(message.cut)
+      if (message.type === 'request') step = this.#requestSent(scope, request, reference, message)
+      if (message.type === 'answer-cut')
+        logger.warn('An answer was ended at its longest length', { model: reference, length: message.length })
+      if (message.type === 'error' && !scope.isOwnRequest(request)) scope.nestedFailed(message.error)
+      if (message.type === 'usage') scope.modelUsed(request, step, reference, completeUsage(message.usage))
+    }
+    // Within one run a cut is reported once per change, whatever the number of requests.
+    onModelRequest(request, listener, scope)
+  }
+
+  /** Passes a request to the run, and keeps what the next one extends. */
+  #requestSent(
+    scope: RunScope,
+    request: LlmRequest,
+    model: string,
+    message: Extract<ModelReport, { type: 'request' }>,
+  ): number {
+    const { type: _type, ...body } = message.request
+    const { history, cut, sent } = message
+    const place = scope.placeOf(request)
+    if (place && sent) this.#lanes.sent(scope, place, model, sent)
+    const kept = place && sent ? { place, decided: sent.decided } : {}
+    return scope.requestSent({ ...body, model, history, cuts: cut ? [cut] : [], ...kept })
+  }
 }
 
 /** The reference of a model that `routed` made. */
@@ -138,25 +171,6 @@ export function firstReference(agent: BaseAgent): string {
   return ''
 }
 
-/** Passes the reports of the model layer to the run. */
-function reportTo(scope: RunScope, request: LlmRequest, reference: string, logger: Logger): void {
-  let step = 0
-  const listener = (message: ModelReport) => {
-    if (message.type === 'cut') scope.historyCut(message.cut)
-    if (message.type === 'request') {
-      const { type: _type, ...sent } = message.request
-      const { history, cut } = message
-      step = scope.requestSent({ ...sent, model: reference, history, cuts: cut ? [cut] : [] })
-    }
-    if (message.type === 'answer-cut')
-      logger.warn('An answer was ended at its longest length', { model: reference, length: message.length })
-    if (message.type === 'error' && !scope.isOwnRequest(request)) scope.nestedFailed(message.error)
-    if (message.type === 'usage') scope.modelUsed(request, step, reference, completeUsage(message.usage))
-  }
-  // Within one run a cut is reported once per change, whatever the number of requests.
-  onModelRequest(request, listener, scope)
-}
-
 /** How one request of ADK's is served. */
 interface ModelRoute {
   model: BaseLlm
@@ -169,9 +183,9 @@ interface ModelRoute {
  * runs share agents.
  */
 class RoutedModel extends BaseLlm {
-  readonly #route: (request: LlmRequest) => ModelRoute
+  readonly #route: (request: LlmRequest) => Promise<ModelRoute>
 
-  constructor(reference: string, route: (request: LlmRequest) => ModelRoute) {
+  constructor(reference: string, route: (request: LlmRequest) => Promise<ModelRoute>) {
     super({ model: reference })
     this.#route = route
   }
@@ -181,15 +195,16 @@ class RoutedModel extends BaseLlm {
     stream?: boolean,
     signal?: AbortSignal,
   ): AsyncGenerator<LlmResponse, void> {
-    const { model, observe } = this.#route(request)
+    const { model, observe } = await this.#route(request)
     for await (const response of model.generateContentAsync(request, stream, signal)) {
       observe?.(response)
       yield response
     }
   }
 
-  override connect(request: LlmRequest): Promise<BaseLlmConnection> {
-    return this.#route(request).model.connect(request)
+  override async connect(request: LlmRequest): Promise<BaseLlmConnection> {
+    const { model } = await this.#route(request)
+    return model.connect(request)
   }
 }
 

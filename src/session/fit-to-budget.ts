@@ -29,6 +29,11 @@ export interface FitOptions {
   maxMessages?: number | undefined
   /** The cut moves in steps of a quarter of the budget instead of with every item, so that prompt caches hold. */
   steady?: boolean | undefined
+  /**
+   * The first item of the request before. The cut stays there while the rest fits; then it moves so far that three
+   * quarters of the budget are used. Takes precedence over `steady`.
+   */
+  hold?: number | undefined
   /** Leave out the oldest groups of the current turn if shortening was not enough. */
   dropWithinTurn?: boolean | undefined
   /** What lies before the first item and was never handed over. It counts as cut. */
@@ -38,13 +43,15 @@ export interface FitOptions {
 export interface Fit<T> {
   items: T[]
   cut?: HistoryCut
+  /** The index of the first item that is kept. */
+  start: number
   /** Whether a kept item answers a call that is not among the items: a caller who has older ones may add them. */
   missesCall: boolean
 }
 
 export function fitToBudget<T>(items: readonly T[], options: FitOptions, lens: BudgetLens<T>): Fit<T> {
   const history = new History(items, options, lens)
-  if (history.fitsWhole()) return { items: [...items], missesCall: false }
+  if (history.fitsWhole()) return { items: [...items], start: 0, missesCall: false }
   const choice = history.choose()
   history.cleanHead(choice)
   const condensed = options.dropWithinTurn === true ? history.condenseTurn(choice) : []
@@ -86,19 +93,23 @@ class History<T> {
   }
 
   fitsWhole(): boolean {
-    const messages = this.#items.length + (this.#options.preceding?.messages ?? 0)
-    return this.#totalTokens() <= this.#options.budgetTokens && messages <= this.#maxMessages()
+    if ((this.#options.hold ?? 0) > 0) return false
+    return (
+      this.#totalTokens() <= this.#options.budgetTokens &&
+      this.#totalMessages() <= (this.#options.maxMessages ?? Number.POSITIVE_INFINITY)
+    )
   }
 
   /** From the newest to the oldest, group by group, until the next one does not fit. */
   choose(): Choice {
     const budget = this.#target()
+    const most = this.#maxMessages()
     const choice = this.#pinned()
     let index = choice.start - 1
-    for (; index >= 0; index--) {
+    for (; index >= (this.#options.hold ?? 0); index--) {
       if (choice.kept[index] === 1) continue
       const cost = this.#costOf(choice, index)
-      if (choice.count + cost.count > this.#maxMessages()) {
+      if (choice.count + cost.count > most) {
         choice.reason = 'message-limit'
         break
       }
@@ -168,7 +179,8 @@ class History<T> {
       shortened,
     }
     const isCut = cut.messages > 0 || shortened.length > 0
-    return { items, missesCall: choice.missesCall, ...(isCut ? { cut } : {}) }
+    const start = Math.max(0, choice.kept.indexOf(1))
+    return { items, start, missesCall: choice.missesCall, ...(isCut ? { cut } : {}) }
   }
 
   #shortenItem(choice: Choice, index: number, limit: number): readonly ShortenedOutput[] {
@@ -273,23 +285,32 @@ class History<T> {
 
   /** How many tokens to keep when something has to go. */
   #target(): number {
-    const { budgetTokens, steady } = this.#options
-    return steady === true ? steadyTokens(this.#totalTokens(), budgetTokens) : budgetTokens
+    const { budgetTokens, steady, hold } = this.#options
+    if (hold !== undefined)
+      return sum(this.#tokens.slice(hold)) <= budgetTokens ? budgetTokens : budgetTokens * REFILL
+    return steady === true ? inSteps(this.#totalTokens(), budgetTokens) : budgetTokens
   }
 
+  /** How many messages to keep when something has to go. */
   #maxMessages(): number {
-    return this.#options.maxMessages ?? Number.POSITIVE_INFINITY
+    const { maxMessages, steady } = this.#options
+    if (maxMessages === undefined) return Number.POSITIVE_INFINITY
+    return steady === true ? inSteps(this.#totalMessages(), maxMessages) : maxMessages
+  }
+
+  #totalMessages(): number {
+    return this.#items.length + (this.#options.preceding?.messages ?? 0)
   }
 }
 
 /**
- * How much to keep of so many tokens: what is left out grows in steps of a quarter of the budget, so the cut stays
- * where it is while the history grows by less.
+ * How much to keep of a total: what is left out grows in steps of a quarter of the limit, so the cut stays where it is
+ * while the history grows by less.
  */
-function steadyTokens(total: number, budgetTokens: number): number {
-  if (total <= budgetTokens) return total
-  const step = budgetTokens / 4
-  return total - Math.ceil((total - budgetTokens) / step) * step
+function inSteps(total: number, limit: number): number {
+  if (total <= limit) return total
+  const step = limit / 4
+  return total - Math.ceil((total - limit) / step) * step
 }
 
 /** No output is shortened below this: a shorter beginning and end would be useless. */

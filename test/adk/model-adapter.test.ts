@@ -7,9 +7,8 @@ import {
   type Calibration,
   ModelAdapter,
   type ModelAdapterOptions,
-  type ModelReport,
-  onModelRequest,
 } from '../../src/adk/model/model-adapter.js'
+import { type ModelReport, onModelRequest } from '../../src/adk/model/model-reports.js'
 
 import { SessionServiceAdapter } from '../../src/adk/session/session-service-adapter.js'
 import { AgentError } from '../../src/errors.js'

@@ -31,10 +31,18 @@ export interface RequestBudget {
   model: ModelInfo
   /** How many real tokens an estimated one was, learnt from reported usage. 1 until something is known. */
   scale: number
+  /** The history is that of a session which was opened by estimated tokens: there is not more of it. */
+  isStored?: boolean | undefined
 }
 
 export interface FittedRequest {
   messages: ProviderMessage[]
+  /** The index of the first message that is sent. */
+  start: number
+  /** By call: the limits that its output was shortened to, in order. */
+  shortened: ReadonlyMap<string, readonly number[]>
+  /** The calls that were left out after the beginning. */
+  omitted: string[]
   cut?: HistoryCut
   /** The history before it was fitted. */
   given: { messages: number; tokens: number }
@@ -44,24 +52,25 @@ export interface FittedRequest {
 }
 
 /**
- * Fits a request's history to its budget: pairs stay whole and the current question stays in, whatever the
- * run has called since. ADK loads a session once per run, so this happens before every model call. The cut
- * depends on the history's length in steps of a quarter budget: during a run it stays unchanged, and
- * a provider's cache still matches the beginning.
+ * Fits to that many estimated tokens of history: pairs stay whole and the current question stays in, whatever the run
+ * has called since. ADK loads a session once per run, so this happens before every model call. `hold` is the index of
+ * the message that the request before began with; without one, the cut moves in steps of a quarter of the budget.
  */
-export function fitRequest(request: RequestParts, budget: RequestBudget): FittedRequest {
-  const limit = historyBudget(request, budget)
-  return fitTo(request, limit)
-}
-
-/** Fits to that many estimated tokens of history. */
-export function fitTo(request: RequestParts, budgetTokens: number): FittedRequest {
+export function fitTo(request: RequestParts, budgetTokens: number, hold?: number): FittedRequest {
   const { messages } = request
   const tokens = countAll(messages)
-  const fit = fitToBudget(messages, { budgetTokens, steady: true, dropWithinTurn: true }, lensFor(messages))
+  const shortened = new Map<string, readonly number[]>()
+  const lens: BudgetLens<ProviderMessage> = {
+    ...lensFor(messages),
+    shorten: (message, limitTokens) => shorten(message, limitTokens, shortened),
+  }
+  const fit = fitToBudget(messages, { budgetTokens, steady: true, hold, dropWithinTurn: true }, lens)
   const historyTokens = countAll(fit.items)
   return {
     messages: fit.items,
+    start: fit.start,
+    shortened,
+    omitted: omittedCalls(messages.slice(fit.start), fit.items),
     given: { messages: messages.length, tokens },
     ...(fit.cut ? { cut: fit.cut } : {}),
     historyTokens,
@@ -69,8 +78,17 @@ export function fitTo(request: RequestParts, budgetTokens: number): FittedReques
   }
 }
 
+function omittedCalls(given: readonly ProviderMessage[], kept: readonly ProviderMessage[]): string[] {
+  if (given.length === kept.length) return []
+  const callsOf = ({ parts }: ProviderMessage) =>
+    parts.flatMap(part => (part.type === 'tool-call' ? [part.id] : []))
+  const left = new Set(kept.flatMap(callsOf))
+  return given.flatMap(callsOf).filter(id => !left.has(id))
+}
+
 /** The budget, but never more than the window has room for next to answer, instruction and tools. */
-function historyBudget(request: RequestParts, { budgetTokens, model, scale }: RequestBudget): number {
+export function historyBudget(request: RequestParts, budget: RequestBudget): number {
+  const { budgetTokens, model, scale, isStored = false } = budget
   const wanted = effectiveLimits(budgetTokens, undefined).budgetTokens
   const answer = Math.min(
     request.maxOutputTokens ?? model.outputLimit,
@@ -78,7 +96,7 @@ function historyBudget(request: RequestParts, { budgetTokens, model, scale }: Re
     model.contextWindow / 2,
   )
   const room = (model.contextWindow - answer) / scale - overheadTokens(request)
-  return Math.max(1, Math.floor(Math.min(wanted / scale, room)))
+  return Math.max(1, Math.floor(Math.min(wanted / (isStored ? Math.max(1, scale) : scale), room)))
 }
 
 function overheadTokens({ system, tools }: RequestParts): number {
@@ -173,16 +191,24 @@ function jsonOf(part: ToolResultPart): string {
 function shorten(
   message: ProviderMessage,
   limitTokens: number,
+  limits = new Map<string, readonly number[]>(),
 ): { item: ProviderMessage; shortened: ShortenedOutput[] } {
   const shortened: ShortenedOutput[] = []
   const parts = message.parts.map(part => {
     if (part.type !== 'tool-result') return part
-    const before = jsonOf(part)
-    const after = shortenOutput(before, limitTokens - CALL_TOKENS)
-    if (after === before) return part
-    const [fromTokens, toTokens] = [countTextTokens(before), countTextTokens(after)]
+    const shorter = shortenResult(part, limitTokens)
+    if (shorter === part) return part
+    const [fromTokens, toTokens] = [countTextTokens(jsonOf(part)), countTextTokens(jsonOf(shorter))]
     shortened.push({ callId: part.id, name: part.name, fromTokens, toTokens })
-    return { ...part, result: JSON.parse(after) as unknown }
+    limits.set(part.id, [...(limits.get(part.id) ?? []), limitTokens])
+    return shorter
   })
   return { item: { ...message, parts }, shortened }
+}
+
+/** A result that costs at most so many tokens; the same one when it does already. */
+export function shortenResult(part: ToolResultPart, limitTokens: number): ToolResultPart {
+  const before = jsonOf(part)
+  const after = shortenOutput(before, limitTokens - CALL_TOKENS)
+  return after === before ? part : { ...part, result: JSON.parse(after) as unknown }
 }

@@ -1,4 +1,3 @@
-import { isRecord } from '../../base/is-record.js'
 import { letOthersRun } from '../../base/pause.js'
 import { AgentError, checkArgument, messageOf } from '../../errors.js'
 import type {
@@ -8,22 +7,30 @@ import type {
   ProviderMessage,
   RepairMode,
 } from '../../provider/provider.js'
-import type { RequestEvent, StreamEvent } from '../../provider/stream-event.js'
-import type { HistoryCut } from '../../session/message.js'
+import type { StreamEvent } from '../../provider/stream-event.js'
 import type { Usage } from '../../session/usage.js'
-import { acceptsSilence, withoutInheritedNames } from '../adk-quirks.js'
+import { acceptsSilence } from '../adk-quirks.js'
 import {
   BaseLlm,
   type BaseLlmConnection,
-  BaseTool,
   type GenerateContentConfig,
   type LlmRequest,
   type LlmResponse,
   type Part,
 } from '../sdk.js'
 import { convertMessages, convertToolChoice, convertTools, toJsonSchema } from './convert-messages.js'
-import { type FittedRequest, fitRequest, fitTo, type RequestParts } from './fit-request.js'
+import type { RequestParts } from './fit-request.js'
+import { laneOf, type ModelReport, report, reportRequest, subscriptionsOf } from './model-reports.js'
 import { MALFORMED_CALL, noAnswer, ResponseAccumulator } from './response-accumulator.js'
+import { findBreak, prefixOf, wireItems } from './sent-prefix.js'
+import {
+  brokenReasoning,
+  markBroken,
+  type PlannedRequest,
+  planRequest,
+  type RequestLane,
+} from './steady-request.js'
+import { answerUnknownTools } from './unknown-tools.js'
 
 export interface ModelAdapterOptions {
   provider: Provider
@@ -101,20 +108,21 @@ export class ModelAdapter extends BaseLlm {
     await letOthersRun()
     const request = this.#requestParts(llmRequest)
     await letOthersRun()
-    let fitted = this.#fit(request)
+    let planned = this.#plan(llmRequest, request)
     await letOthersRun()
     let spent: Usage | undefined
     for (let attempt = 1; ; attempt += 1) {
-      this.#reportCut(llmRequest, fitted)
+      this.#reportCut(llmRequest, planned)
       const answer = new ResponseAccumulator(callIdsOf(request.messages), spent)
       try {
-        yield* this.#stream(llmRequest, request, fitted, answer, stream, abortSignal)
+        yield* this.#stream(llmRequest, planned, answer, stream, abortSignal)
         if (attempt > 1 || !answer.isEmpty || acceptsSilence(llmRequest) || abortSignal?.aborted) {
           yield await this.#complete(llmRequest, answer)
           return
         }
         spent = answer.usage
         report(llmRequest, { type: 'resend', reason: 'empty-answer' })
+        planned = this.#plan(llmRequest, request)
       } catch (error) {
         const failure = toAgentError(error)
         const again = attempt === 1 && !answer.hasOutput ? resendReason(failure) : undefined
@@ -123,7 +131,9 @@ export class ModelAdapter extends BaseLlm {
           throw failure
         }
         report(llmRequest, { type: 'resend', reason: again, error: failure })
-        if (again === 'context-overflow') fitted = fitTo(request, fitted.historyTokens * OVERFLOW_SHARE)
+        const historyTokens =
+          again === 'context-overflow' ? planned.fitted.historyTokens * OVERFLOW_SHARE : undefined
+        planned = this.#plan(llmRequest, request, historyTokens)
       }
     }
   }
@@ -136,19 +146,14 @@ export class ModelAdapter extends BaseLlm {
   /** Gathers one answer of the provider, and yields its parts if they are wanted. */
   async *#stream(
     llmRequest: LlmRequest,
-    request: RequestParts,
-    fitted: FittedRequest,
+    planned: PlannedRequest,
     answer: ResponseAccumulator,
     stream: boolean,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<LlmResponse, void> {
-    for await (const event of this.provider.generate(this.#toSend(llmRequest, request, fitted), signal)) {
+    for await (const event of this.#events(llmRequest, planned, signal)) {
       if (event.type === 'error') throw event.error
-      if (event.type === 'request') {
-        const { given: history, cut } = fitted
-        report(llmRequest, { type: 'request', request: event, history, ...(cut ? { cut } : {}) })
-      }
-      if (event.type === 'usage') this.#observe(llmRequest, event.usage, fitted)
+      if (event.type === 'usage') this.#observe(llmRequest, event.usage, planned)
       const bounded = this.#bounded(event, answer)
       const partial = answer.add(bounded)
       if (stream && partial) yield partial
@@ -159,6 +164,52 @@ export class ModelAdapter extends BaseLlm {
       }
       if (event.type === 'done') break
     }
+  }
+
+  /**
+   * The events of one model call. Before anything is sent, its body is compared with that of the request before in the
+   * same lane: reasoning that is bound to what has changed is left out, and the break is reported.
+   */
+  async *#events(
+    llmRequest: LlmRequest,
+    planned: PlannedRequest,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<StreamEvent, void> {
+    const lane = laneOf(llmRequest)
+    let broken = new Set(planned.decided.broken)
+    for (let isChecked = false; ; isChecked = true) {
+      const messages = markBroken(planned.messages, broken)
+      let isAgain = false
+      for await (const event of this.provider.generate(this.#toSend(llmRequest, planned, messages), signal)) {
+        if (event.type === 'request') {
+          const fresh = isChecked ? [] : this.#newlyBroken(lane, messages, event.body, broken)
+          isAgain = fresh.length > 0
+          broken = new Set([...broken, ...fresh])
+          // Nothing is sent before the next event is requested.
+          if (isAgain) break
+          reportRequest(llmRequest, event, {
+            ...planned,
+            decided: { ...planned.decided, broken: [...broken] },
+          })
+        }
+        yield event
+      }
+      if (!isAgain) return
+    }
+  }
+
+  /** The reasoning that the model would refuse, because something before it is sent differently now. */
+  #newlyBroken(
+    lane: RequestLane | undefined,
+    messages: readonly ProviderMessage[],
+    body: unknown,
+    broken: ReadonlySet<string>,
+  ): string[] {
+    if (!lane?.last || !this.provider.describeModel(this.model).bindsReasoning) return []
+    const prefix = prefixOf(body)
+    const found = prefix && findBreak(lane.last.prefix, prefix)
+    if (!found) return []
+    return brokenReasoning(messages, wireItems(body).slice(0, found.at)).filter(id => !broken.has(id))
   }
 
   async #complete(llmRequest: LlmRequest, answer: ResponseAccumulator): Promise<LlmResponse> {
@@ -188,25 +239,35 @@ export class ModelAdapter extends BaseLlm {
     }
   }
 
-  #fit(request: RequestParts): FittedRequest {
+  #plan(llmRequest: LlmRequest, request: RequestParts, historyTokens?: number): PlannedRequest {
     const { budgetTokens, calibration, model } = this.#options
-    const scale = calibration?.scale(model) ?? 1
-    return fitRequest(request, { budgetTokens, model: this.provider.describeModel(model), scale })
+    const lane = laneOf(llmRequest)
+    return planRequest(request, lane?.last?.decided, {
+      budgetTokens,
+      model: this.provider.describeModel(model),
+      scale: calibration?.scale(model) ?? 1,
+      isStored: lane !== undefined,
+      historyTokens,
+    })
   }
 
-  #toSend(llmRequest: LlmRequest, request: RequestParts, fitted: FittedRequest): GenerateRequest {
+  #toSend(
+    llmRequest: LlmRequest,
+    { system, tools }: PlannedRequest,
+    messages: readonly ProviderMessage[],
+  ): GenerateRequest {
     const { repairMode, model } = this.#options
     const options = generationOptions(llmRequest.config)
     return {
       model,
-      messages: request.system ? [request.system, ...fitted.messages] : fitted.messages,
-      ...(request.tools.length > 0 ? { tools: request.tools } : {}),
+      messages: system ? [system, ...messages] : messages,
+      ...(tools.length > 0 ? { tools } : {}),
       ...(Object.keys(options).length > 0 ? { options } : {}),
       ...(repairMode === undefined ? {} : { repairMode }),
     }
   }
 
-  #reportCut(llmRequest: LlmRequest, { cut }: FittedRequest): void {
+  #reportCut(llmRequest: LlmRequest, { fitted: { cut } }: PlannedRequest): void {
     const reported = JSON.stringify([cut?.messages ?? 0, cut?.shortened ?? []])
     for (const { listener, scope } of subscriptionsOf(llmRequest)) {
       const changed = this.#reportedCuts.get(scope) !== reported
@@ -218,7 +279,7 @@ export class ModelAdapter extends BaseLlm {
   #observe(
     llmRequest: LlmRequest,
     usage: Extract<ModelReport, { type: 'usage' }>['usage'],
-    fitted: FittedRequest,
+    { fitted }: PlannedRequest,
   ): void {
     const estimatedTokens = fitted.requestTokens
     this.#options.calibration?.observe(this.model, estimatedTokens, usage.inputTokens)
@@ -231,10 +292,6 @@ const MOST_CHARACTERS = 4 * 1024 * 1024
 
 /** After an overflow the estimate was wrong by an unknown amount; this share of it is tried once. */
 const OVERFLOW_SHARE = 0.7
-
-function report(llmRequest: LlmRequest, message: ModelReport): void {
-  for (const { listener } of subscriptionsOf(llmRequest)) listener(message)
-}
 
 function callIdsOf(messages: readonly ProviderMessage[]): string[] {
   return messages.flatMap(message =>
@@ -302,130 +359,4 @@ function textsOf(instruction: GenerateContentConfig['systemInstruction']): strin
   if ('parts' in instruction) return (instruction.parts ?? []).flatMap(part => textsOf(part))
   const { text } = instruction as Part
   return text ? [text] : []
-}
-
-/**
- * Answers a call to a tool that does not exist with the names of those that do. ADK would end the step with an
- * error, leave every call of the batch unanswered and ask the model again without telling it anything.
- */
-class UnknownTool extends BaseTool {
-  readonly #problem: string
-  readonly #known: readonly string[]
-
-  constructor(name: string, problem: string, known: readonly string[]) {
-    super({ name, description: '' })
-    this.#problem = problem
-    this.#known = known
-  }
-
-  override async runAsync(): Promise<unknown> {
-    const list =
-      this.#known.length > 0 ? `Available tools: ${this.#known.join(', ')}.` : 'There are no tools.'
-    return { error: `${this.#problem} ${list}` }
-  }
-}
-
-/**
- * Sees to it that every call of an answer has a tool to go to, and returns the names that had none. A call
- * without a name gets one, because neither ADK nor a provider that sees it again accepts it.
- */
-export function answerUnknownTools(llmRequest: LlmRequest, response: LlmResponse): string[] {
-  // ADK always sets it; a caller without ADK may not.
-  llmRequest.toolsDict ??= {}
-  const tools = withoutInheritedNames(llmRequest.toolsDict)
-  const known = Object.keys(tools)
-  const calls = (response.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
-  const standIn = freeName(tools)
-  const unknown = new Set<string>()
-  for (const call of calls) {
-    const isNameless = !call.name
-    const name = call.name || standIn
-    call.name = name
-    if (Object.hasOwn(tools, name)) continue
-    const problem = isNameless ? 'The call names no tool.' : `Tool "${name}" does not exist.`
-    tools[name] = new UnknownTool(name, problem, known)
-    unknown.add(name)
-  }
-  return [...unknown]
-}
-
-/** A name that no tool has: a call to nothing must not reach something. */
-function freeName(tools: LlmRequest['toolsDict']): string {
-  let name = 'unknown_tool'
-  for (let number = 2; Object.hasOwn(tools, name); number += 1) name = `unknown_tool_${number}`
-  return name
-}
-
-/**
- * A report about one request. ADK itself passes none of this on. An ADK plugin's `beforeModelCallback` gets the
- * same request object that the model gets later, so the object links a report to a run.
- */
-export type ModelReport =
-  /** The history was cut to fit. Reported to a listener only when the cut has changed. */
-  | { type: 'cut'; cut: HistoryCut }
-  /** What is sent: receipts of the repair, mapped ids, the body. Again for a resend. */
-  | {
-      type: 'request'
-      request: RequestEvent
-      history: { messages: number; tokens: number }
-      cut?: HistoryCut
-    }
-  /** The answer was longer than allowed and ends with so many characters. */
-  | { type: 'answer-cut'; length: number }
-  /** The call is made once more: before anything of the answer was seen, or because the answer was empty. */
-  | {
-      type: 'resend'
-      reason: 'context-overflow' | 'malformed-call' | 'empty-answer'
-      error?: AgentError
-    }
-  /** `estimatedTokens` is the estimate for the whole request. */
-  | { type: 'usage'; usage: Usage; estimatedTokens: number }
-  /** The model named tools that do not exist; they will answer with the list of those that do. */
-  | { type: 'unknown-tools'; names: readonly string[] }
-  /** The error as the provider made it, before ADK reduces it to a text. */
-  | { type: 'error'; error: AgentError }
-
-export type ModelReportListener = (report: ModelReport) => void
-
-/** A listener and its scope: within a scope a cut is reported once per change. */
-interface ModelReportSubscription {
-  readonly listener: ModelReportListener
-  readonly scope: object
-}
-
-const subscriptions = new WeakMap<LlmRequest, ModelReportSubscription[]>()
-
-/**
- * Listens to the reports of a request. Call it from a plugin's `beforeModelCallback`. Requests that belong
- * together (those of a run) share a `scope`; by default that is the listener itself.
- *
- * ```ts
- * import { BasePlugin, type LlmRequest } from '@google/adk'
- * import { onModelRequest } from 'lango/adk'
- *
- * export class RepairLog extends BasePlugin {
- *   constructor() {
- *     super('repair-log')
- *   }
- *
- *   override async beforeModelCallback({ llmRequest }: { llmRequest: LlmRequest }): Promise<undefined> {
- *     onModelRequest(llmRequest, report => {
- *       if (report.type === 'request') console.log(report.request.repairs)
- *     })
- *   }
- * }
- * ```
- */
-export function onModelRequest(
-  llmRequest: LlmRequest,
-  listener: ModelReportListener,
-  scope: object = listener,
-): void {
-  checkArgument(isRecord(llmRequest), 'onModelRequest', 'needs a request of ADK')
-  subscriptions.set(llmRequest, [...subscriptionsOf(llmRequest), { listener, scope }])
-}
-
-/** The listeners of a request. */
-function subscriptionsOf(llmRequest: LlmRequest): readonly ModelReportSubscription[] {
-  return subscriptions.get(llmRequest) ?? []
 }

@@ -21,8 +21,11 @@ export interface Profile {
   readonly last: 'any' | 'trimmed' | 'user-or-tool'
   /** Neighbours of one role must be one message. Tool results are a role of their own here. */
   readonly alternation: boolean
-  /** Where system messages may stand. `open`: anywhere but after an assistant or a tool. */
-  readonly system: 'anywhere' | 'open' | 'leading' | 'one-leading'
+  /**
+   * Where system messages may stand. `open`: anywhere but after an assistant or a tool. `after-user`: also one
+   * alone between a user (or results) and an assistant (or the end).
+   */
+  readonly system: 'anywhere' | 'open' | 'after-user' | 'leading' | 'one-leading'
   /** Where a call's result must be: directly after it, anywhere later, or nowhere in particular. */
   readonly pairing: 'next' | 'later' | 'none'
   readonly results: ResultRules
@@ -68,6 +71,8 @@ export interface ReasoningRules {
   readonly needs: 'nothing' | 'company' | 'follower'
   /** A message with calls must carry reasoning, be it empty. */
   readonly requiredWithCalls: boolean
+  /** Each piece is bound to everything before it: where that has changed, it is left out. */
+  readonly bound?: true
 }
 
 export interface MediaRules {
