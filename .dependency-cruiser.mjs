@@ -17,6 +17,7 @@ const ROOMS = {
   testing: ['^src/session/(message|usage)[.]ts$', '^src/provider/(provider|stream-event)[.]ts$'],
   adk: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$', '^src/provider/repair/'],
   run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/adk-quirks[.]ts$'],
+  memory: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$'],
   config: [
     VENDORS,
     '^src/server/security/(client-address|server-token)[.]ts$',

@@ -51,6 +51,32 @@ export class Report {
     )
   }
 
+  /** A share in percent that must be at least `least`. */
+  share(name: string, percent: number, least?: number): void {
+    const goal = least === undefined ? '' : `≥ ${least} %`
+    const row = {
+      bench: this.bench,
+      name,
+      unit: '%',
+      ours: round(percent),
+      peer: 100,
+      ratio: round(percent / 100),
+    }
+    this.rows.push({ ...row, goal, met: least === undefined ? null : percent >= least })
+  }
+
+  /** A figure that may be at most `limit`, in its own unit. */
+  figure(name: string, unit: string, ours: number, limit?: number): void {
+    const goal = limit === undefined ? '' : `≤ ${limit} ${unit}`
+    const row = { bench: this.bench, name, unit, ours: round(ours), peer: round(limit ?? ours) }
+    this.rows.push({
+      ...row,
+      ratio: round(ours / (limit ?? ours)),
+      goal,
+      met: limit === undefined ? null : ours <= limit,
+    })
+  }
+
   /** Prints everything; the exit code says whether all goals were met. */
   finish(): void {
     if (this.json) console.log(JSON.stringify(this.rows, null, 2))

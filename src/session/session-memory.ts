@@ -2,7 +2,7 @@
  * What a store keeps for memory: observations about a session, and an index of its words. Both are views of the messages,
  * which they never change; both can be built again, and are deleted with their session.
  */
-import type { SessionKey } from './message.js'
+import type { SessionKey, StoredMessage } from './message.js'
 
 export interface SessionMemory {
   /** How far memory has got in a session; zeros where it was never on. `undefined` when there is no such session. */
@@ -32,12 +32,21 @@ export interface SessionMemory {
    * kept for that message.
    */
   keepLog(key: SessionKey, log: ObservationLog): Promise<ObservationLog>
-  /** In how many documents each term occurs; terms that occur nowhere are left out. */
-  countTerms(scope: MemoryScope, terms: readonly string[]): Promise<Map<string, number>>
+  /** The size of an index, and in how many documents each term occurs; terms that occur nowhere are left out. */
+  countTerms(scope: MemoryScope, terms: readonly string[]): Promise<TermCounts>
   /** Indexed terms that begin so, most frequent first. */
   similarTerms(scope: MemoryScope, prefix: string, limit: number): Promise<string[]>
   /** Documents that hold any of the terms, or, without terms, all of the time range; newest first. */
   findDocuments(scope: MemoryScope, query: DocumentQuery): Promise<FoundDocument[]>
+  /** The messages with these numbers, in order. */
+  readMessages(key: SessionKey, seqs: readonly number[]): Promise<StoredMessage[]>
+}
+
+export interface TermCounts {
+  documents: number
+  /** The length of all documents together. */
+  terms: number
+  counts: Map<string, number>
 }
 
 /** One session, or all sessions of a user. Never more than one user. */

@@ -1,5 +1,5 @@
 /** The part of `checked-store.ts` that concerns memory. */
-import type { SessionKey } from '../session/message.js'
+import type { SessionKey, StoredMessage } from '../session/message.js'
 import type {
   DocumentQuery,
   FoundDocument,
@@ -11,6 +11,7 @@ import type {
   ObservationStep,
   SessionMemory,
   StoredObservation,
+  TermCounts,
 } from '../session/session-memory.js'
 import {
   checkFence,
@@ -111,7 +112,7 @@ export class CheckedMemory implements SessionMemory {
     return checked(check, () => this.#memory.keepLog(key, log))
   }
 
-  countTerms(scope: MemoryScope, terms: readonly string[]): Promise<Map<string, number>> {
+  countTerms(scope: MemoryScope, terms: readonly string[]): Promise<TermCounts> {
     const check = () => {
       checkScope(scope)
       checkTerms('terms', terms)
@@ -137,6 +138,14 @@ export class CheckedMemory implements SessionMemory {
       if (query.before !== undefined) checkNumber('before', query.before)
     }
     return checked(check, () => this.#memory.findDocuments(scope, query))
+  }
+
+  readMessages(key: SessionKey, seqs: readonly number[]): Promise<StoredMessage[]> {
+    const check = () => {
+      checkKey(key)
+      checkNumbers('seqs', seqs)
+    }
+    return checked(check, () => this.#memory.readMessages(key, seqs))
   }
 }
 

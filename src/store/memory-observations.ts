@@ -1,5 +1,5 @@
 /** Observations and the index of words of sessions in memory. A search compares every document of its scope. */
-import type { SessionKey } from '../session/message.js'
+import type { SessionKey, StoredMessage } from '../session/message.js'
 import type {
   DocumentQuery,
   FoundDocument,
@@ -11,6 +11,7 @@ import type {
   ObservationStep,
   SessionMemory,
   StoredObservation,
+  TermCounts,
 } from '../session/session-memory.js'
 
 /** What memory keeps of one session. */
@@ -35,7 +36,7 @@ interface Document {
 
 interface KeptSession {
   key: SessionKey
-  messages: readonly unknown[]
+  messages: readonly StoredMessage[]
   memory?: KeptMemory
 }
 
@@ -152,13 +153,16 @@ export class MemoryObservations implements SessionMemory {
     return structuredClone(memory.log ?? log)
   }
 
-  async countTerms(scope: MemoryScope, terms: readonly string[]): Promise<Map<string, number>> {
+  async countTerms(scope: MemoryScope, terms: readonly string[]): Promise<TermCounts> {
     const wanted = new Set(terms)
-    const counts = new Map<string, number>()
-    for (const { document } of this.#documents(scope))
+    const all = { documents: 0, terms: 0, counts: new Map<string, number>() }
+    for (const { document } of this.#documents(scope)) {
+      all.documents += 1
+      all.terms += document.terms.length
       for (const term of new Set(document.terms))
-        if (wanted.has(term)) counts.set(term, (counts.get(term) ?? 0) + 1)
-    return counts
+        if (wanted.has(term)) all.counts.set(term, (all.counts.get(term) ?? 0) + 1)
+    }
+    return all
   }
 
   async similarTerms(scope: MemoryScope, prefix: string, limit: number): Promise<string[]> {
@@ -182,6 +186,13 @@ export class MemoryObservations implements SessionMemory {
       found.push({ sessionId, seq, ...number, at, terms: [...document.terms] })
     }
     return found.sort((one, other) => other.at - one.at || other.seq - one.seq).slice(0, limit)
+  }
+
+  async readMessages(key: SessionKey, seqs: readonly number[]): Promise<StoredMessage[]> {
+    this.#places.assertOpen()
+    const messages = this.#places.sessionOf(key)?.messages ?? []
+    const wanted = [...new Set(seqs)].sort((one, other) => one - other)
+    return structuredClone(wanted.flatMap(seq => messages[seq - 1] ?? []))
   }
 
   *#documents({ appName, userId, sessionId }: MemoryScope) {

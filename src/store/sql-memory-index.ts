@@ -24,6 +24,12 @@ interface Document extends IndexedDocument {
   observation?: number
 }
 
+/** Compares a column with the values of a JSON array, by its index. PostgreSQL would read a joined table whole. */
+export function among({ name, eachValue }: Dialect, type: 'BIGINT' | 'TEXT'): string {
+  const values = `SELECT CAST(value AS ${type}) FROM ${eachValue}`
+  return name === 'postgres' ? `= ANY (ARRAY(${values}))` : `IN (${values})`
+}
+
 /** A token that all documents of a user have. Terms are letters and digits: no term equals it. */
 export function ownerToken({ appName, userId }: Pick<SessionKey, 'appName' | 'userId'>): string {
   const { createHash } = process.getBuiltinModule('node:crypto')
@@ -41,22 +47,20 @@ function sessionToken(pk: number | string): string {
 export function* indexTask(dialect: Dialect, place: Place, step: IndexStep): Task<void> {
   const { version, afterSeq, throughSeq, documents } = step
   yield* removeDocumentsTask(dialect, place.pk, { messages: { afterSeq, throughSeq } })
-  yield* addDocumentsTask(dialect, place, documents)
-  yield sql(
-    'UPDATE lango_memory SET version = ?, indexed_seq = ? WHERE session_pk = ?',
-    version,
-    throughSeq,
-    place.pk,
-  )
+  yield* addDocumentsTask(dialect, place, documents, { version, throughSeq })
 }
 
 export function* addDocumentsTask(
   dialect: Dialect,
   { pk, owner }: Place,
   documents: readonly Document[],
+  indexedTo?: IndexedTo,
 ): Task<void> {
   const indexed = documents.filter(({ terms }) => terms.length > 0)
-  if (indexed.length === 0) return
+  if (indexed.length === 0) {
+    yield* countTask(dialect, { pk, sign: 1, indexedTo }, [])
+    return
+  }
   const rows = indexed.map(({ seq, at, terms, observation = 0 }) => {
     return { seq, at, number: observation, terms: terms.join(' ') }
   })
@@ -69,9 +73,8 @@ export function* addDocumentsTask(
   }
   yield* countTask(
     dialect,
-    pk,
+    { pk, sign: 1, indexedTo },
     indexed.map(({ terms }) => terms),
-    1,
   )
 }
 
@@ -87,34 +90,46 @@ const ADD_TO_POSTGRES = `INSERT INTO lango_memory_documents (session_pk, seq, nu
     array_to_tsvector(string_to_array(CAST(? AS TEXT) || ' ' || d.terms, ' '))
   FROM json_to_recordset(CAST(? AS json)) AS d (seq BIGINT, number BIGINT, at DOUBLE PRECISION, terms TEXT)`
 
+/** How far the index has got, when messages were added. */
+type IndexedTo = Pick<IndexStep, 'version' | 'throughSeq'>
+
+interface Count {
+  pk: number
+  sign: 1 | -1
+  indexedTo?: IndexedTo | undefined
+}
+
 /** Adds documents to the counts, or takes them away. */
 function* countTask(
   dialect: Dialect,
-  pk: number,
+  { pk, sign, indexedTo }: Count,
   documents: readonly (readonly string[])[],
-  sign: 1 | -1,
 ): Task<void> {
   const counts = new Map<string, number>()
   for (const terms of documents)
     for (const term of new Set(terms)) counts.set(term, (counts.get(term) ?? 0) + sign)
-  // In one order, as every writer of the same rows must lock them.
-  const sorted = Object.fromEntries([...counts].sort(([one], [other]) => (one < other ? -1 : 1)))
-  yield sql(
-    `INSERT INTO lango_memory_terms (session_pk, term, documents)
-      SELECT CAST(? AS BIGINT), key, CAST(value AS BIGINT) FROM ${dialect.name === 'postgres' ? 'json_each_text(CAST(? AS json))' : 'json_each(?)'}
-      WHERE true ON CONFLICT (session_pk, term)
-      DO UPDATE SET documents = lango_memory_terms.documents + excluded.documents`,
-    pk,
-    JSON.stringify(sorted),
-  )
+  if (counts.size > 0) yield sql(ADD_COUNTS[dialect.name], pk, JSON.stringify(Object.fromEntries(counts)))
   if (sign < 0) yield sql('DELETE FROM lango_memory_terms WHERE session_pk = ? AND documents <= 0', pk)
   const length = documents.reduce((all, terms) => all + terms.length, 0)
+  const { version = null, throughSeq = null } = indexedTo ?? {}
   yield sql(
-    'UPDATE lango_memory SET documents = documents + ?, terms = terms + ? WHERE session_pk = ?',
-    sign * documents.length,
-    sign * length,
-    pk,
+    `UPDATE lango_memory SET documents = documents + ?, terms = terms + ?,
+      version = COALESCE(CAST(? AS BIGINT), version), indexed_seq = COALESCE(CAST(? AS BIGINT), indexed_seq)
+      WHERE session_pk = ?`,
+    ...[sign * documents.length, sign * length, version, throughSeq, pk],
   )
+}
+
+const ADD_COUNTS = {
+  sqlite: addCounts('json_each(?)'),
+  postgres: addCounts('json_each_text(CAST(? AS json))'),
+}
+
+/** The row of `lango_memory` is locked, so that no two writers add to the counts of a session. */
+function addCounts(each: string): string {
+  return `INSERT INTO lango_memory_terms (session_pk, term, documents)
+    SELECT CAST(? AS BIGINT), key, CAST(value AS BIGINT) FROM ${each} WHERE true
+    ON CONFLICT (session_pk, term) DO UPDATE SET documents = lango_memory_terms.documents + excluded.documents`
 }
 
 interface Removal {
@@ -134,10 +149,7 @@ export function* removeDocumentsTask(dialect: Dialect, pk: number, removal: Remo
     ? ['d.number = 0 AND d.seq > ? AND d.seq <= ?', [messages.afterSeq, messages.throughSeq ?? 2 ** 50]]
     : observations === 'all'
       ? ['d.number > 0', []]
-      : [
-          `d.number > 0 AND d.number IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})`,
-          [JSON.stringify(observations ?? [])],
-        ]
+      : [`d.number > 0 AND d.number ${among(dialect, 'BIGINT')}`, [JSON.stringify(observations ?? [])]]
   const rows = yield sql(
     `SELECT d.id, ${isSqlite ? 'w' : 'd'}.terms FROM ${words} WHERE d.session_pk = ? AND ${condition}
       ${limit > 0 ? `LIMIT ${limit}` : ''}`,
@@ -146,10 +158,10 @@ export function* removeDocumentsTask(dialect: Dialect, pk: number, removal: Remo
   )
   if (rows.length === 0) return 0
   const ids = JSON.stringify(rows.map(row => numberIn(row, 'id')))
-  const these = `(SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})`
-  if (isSqlite) yield sql(`DELETE FROM lango_memory_search WHERE rowid IN ${these}`, ids)
-  yield sql(`DELETE FROM lango_memory_documents WHERE id IN ${these}`, ids)
-  yield* countTask(dialect, pk, rows.map(termsIn), -1)
+  const these = among(dialect, 'BIGINT')
+  if (isSqlite) yield sql(`DELETE FROM lango_memory_search WHERE rowid ${these}`, ids)
+  yield sql(`DELETE FROM lango_memory_documents WHERE id ${these}`, ids)
+  yield* countTask(dialect, { pk, sign: -1 }, rows.map(termsIn))
   return rows.length
 }
 
@@ -166,16 +178,20 @@ function ownerOf({ appName, userId, sessionId }: MemoryScope): { condition: stri
   }
 }
 
+/** A row for each term, and one without a term for the index as a whole. */
 export function countTermsStatement(
-  { eachValue }: Dialect,
+  dialect: Dialect,
   scope: MemoryScope,
   terms: readonly string[],
 ): Statement {
   const { condition, names } = ownerOf(scope)
   return sql(
-    `SELECT t.term, sum(t.documents) AS documents FROM lango_sessions s
-      JOIN lango_memory_terms t ON t.session_pk = s.pk AND t.term IN (SELECT value FROM ${eachValue})
+    `SELECT '' AS term, sum(m.documents) AS documents, sum(m.terms) AS terms FROM lango_sessions s
+      JOIN lango_memory m ON m.session_pk = s.pk WHERE ${condition}
+    UNION ALL SELECT t.term, sum(t.documents), 0 FROM lango_sessions s
+      JOIN lango_memory_terms t ON t.session_pk = s.pk AND t.term ${among(dialect, 'TEXT')}
       WHERE ${condition} GROUP BY t.term`,
+    ...names,
     JSON.stringify(terms),
     ...names,
   )
@@ -230,11 +246,13 @@ function findInSqlite(token: string, condition: string): string {
       AND ${condition} AND d.at >= ? AND d.at < ? ORDER BY w.rowid DESC LIMIT ?`
 }
 
+/** The index of words first, also before the server has statistics that say so. */
 function findInPostgres(token: string, condition: string): string {
-  return `SELECT s.session_id, d.seq, d.number, d.at, d.terms FROM lango_memory_documents d
-    JOIN lango_sessions s ON s.pk = d.session_pk
-    WHERE d.words @@ CAST('''' || ${token} || ''' & ' || ? AS tsquery)
-      AND ${condition} AND d.at >= ? AND d.at < ? ORDER BY d.id DESC LIMIT ?`
+  return `SELECT s.session_id, d.seq, d.number, d.at, d.terms FROM (
+      SELECT id, session_pk, seq, number, at, terms FROM lango_memory_documents
+      WHERE words @@ CAST('''' || ${token} || ''' & ' || ? AS tsquery) OFFSET 0
+    ) AS d JOIN lango_sessions s ON s.pk = d.session_pk
+    WHERE ${condition} AND d.at >= ? AND d.at < ? ORDER BY d.id DESC LIMIT ?`
 }
 
 function anyInSqlite(terms: readonly string[]): string {

@@ -2,7 +2,7 @@
  * Observations and how far memory has got, in SQL. The row of `lango_memory` is locked by every write to the memory of
  * a session; what a writer has read before is compared under that lock, so that of two writers one adds nothing.
  */
-import type { SessionKey } from '../session/message.js'
+import type { SessionKey, StoredMessage } from '../session/message.js'
 import type {
   DocumentQuery,
   FoundDocument,
@@ -16,7 +16,9 @@ import type {
   Observed,
   SessionMemory,
   StoredObservation,
+  TermCounts,
 } from '../session/session-memory.js'
+import { MESSAGE_COLUMNS, rowToMessage } from './rows.js'
 import {
   type Dialect,
   numberIn,
@@ -29,6 +31,7 @@ import {
 } from './sql-database.js'
 import {
   addDocumentsTask,
+  among,
   countTermsStatement,
   findStatement,
   indexTask,
@@ -69,9 +72,7 @@ export class SqlMemory implements SessionMemory {
 
   async readObservations(key: SessionKey, query: ObservationQuery = {}): Promise<StoredObservation[]> {
     const { numbers, current = false, afterNumber = 0, limit = 1000 } = query
-    const { eachValue } = this.#database.dialect
-    const wanted =
-      numbers === undefined ? '' : `AND o.number IN (SELECT CAST(value AS BIGINT) FROM ${eachValue})`
+    const wanted = numbers === undefined ? '' : `AND o.number ${among(this.#database.dialect, 'BIGINT')}`
     const text = `SELECT o.*, s.session_id FROM lango_observations o JOIN lango_sessions s ON s.pk = o.session_pk
       WHERE ${SESSION_KEY} AND o.number > ? ${current ? 'AND o.superseded_by IS NULL' : ''} ${wanted}
       ORDER BY o.number LIMIT ?`
@@ -89,7 +90,7 @@ export class SqlMemory implements SessionMemory {
       const forgotten = yield sql(
         `UPDATE lango_observations SET text = '', kind = 'forgotten', superseded_by = number
           WHERE session_pk = ? AND kind <> 'forgotten'
-            AND number IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue}) RETURNING number`,
+            AND number ${among(dialect, 'BIGINT')} RETURNING number`,
         pk,
         JSON.stringify(all),
       )
@@ -114,9 +115,11 @@ export class SqlMemory implements SessionMemory {
     })
   }
 
-  async countTerms(scope: MemoryScope, terms: readonly string[]): Promise<Map<string, number>> {
-    const rows = await this.#database.run(countTermsStatement(this.#database.dialect, scope, terms))
-    return new Map(rows.map(row => [textIn(row, 'term'), numberIn(row, 'documents')]))
+  async countTerms(scope: MemoryScope, terms: readonly string[]): Promise<TermCounts> {
+    const statement = countTermsStatement(this.#database.dialect, scope, terms)
+    const [size, ...rows] = await this.#database.run(statement)
+    const counts = new Map(rows.map(row => [textIn(row, 'term'), numberIn(row, 'documents')]))
+    return { documents: numberIn(size, 'documents'), terms: numberIn(size, 'terms'), counts }
   }
 
   async similarTerms(scope: MemoryScope, prefix: string, limit: number): Promise<string[]> {
@@ -126,6 +129,15 @@ export class SqlMemory implements SessionMemory {
 
   async findDocuments(scope: MemoryScope, query: DocumentQuery): Promise<FoundDocument[]> {
     return readFound(await this.#database.run(findStatement(this.#database.dialect, scope, query)))
+  }
+
+  async readMessages(key: SessionKey, seqs: readonly number[]): Promise<StoredMessage[]> {
+    const text = `SELECT m.seq, ${MESSAGE_COLUMNS.map(column => `m.${column}`).join(', ')}
+      FROM lango_sessions s JOIN lango_messages m ON m.session_pk = s.pk
+        AND m.seq ${among(this.#database.dialect, 'BIGINT')}
+      WHERE ${SESSION_KEY} ORDER BY m.seq`
+    const rows = await this.#database.run(sql(text, JSON.stringify(seqs), ...namesOf(key)))
+    return rows.map(rowToMessage)
   }
 }
 
@@ -209,7 +221,7 @@ function* observeTask(
   if (supersedes.length > 0) {
     yield sql(
       `UPDATE lango_observations SET superseded_by = ? WHERE session_pk = ?
-        AND number IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})`,
+        AND number ${among(dialect, 'BIGINT')}`,
       ...[before + 1, pk, JSON.stringify(supersedes)],
     )
     yield* removeDocumentsTask(dialect, pk, { observations: supersedes })
@@ -229,7 +241,7 @@ function* areCurrent(dialect: Dialect, pk: number, numbers: readonly number[]): 
   if (numbers.length === 0) return true
   const [found] = yield sql(
     `SELECT count(*) AS current FROM lango_observations WHERE session_pk = ? AND superseded_by IS NULL
-      AND number IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})`,
+      AND number ${among(dialect, 'BIGINT')}`,
     pk,
     JSON.stringify(numbers),
   )
@@ -242,7 +254,7 @@ function* withPredecessors(dialect: Dialect, pk: number, numbers: readonly numbe
   for (let newest = [...numbers]; newest.length > 0; ) {
     const rows = yield sql(
       `SELECT number FROM lango_observations WHERE session_pk = ?
-        AND superseded_by IN (SELECT CAST(value AS BIGINT) FROM ${dialect.eachValue})`,
+        AND superseded_by ${among(dialect, 'BIGINT')}`,
       pk,
       JSON.stringify(newest),
     )

@@ -62,7 +62,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
     const key = await indexed()
     expect(await found(key, 'apple')).toEqual([4, 2, 1])
     expect(await found(key, 'sea', 'red')).toEqual([3, 1])
-    expect(await memoryOf().countTerms(key, ['apple', 'sea', 'nothing'])).toEqual(
+    expect((await memoryOf().countTerms(key, ['apple', 'sea', 'nothing'])).counts).toEqual(
       new Map([
         ['apple', 3],
         ['sea', 1],
@@ -71,6 +71,12 @@ describe.each(DRIVERS)('memory in $name', driver => {
     const [newest] = await memoryOf().findDocuments(key, { terms: ['apple'], limit: 1 })
     expect(newest).toEqual({ sessionId: 'one', seq: 4, at: 4000, terms: ['apple', 'apple', 'pie'] })
     expect(await memoryOf().progress(key)).toMatchObject({ indexedSeq: 4, documents: 4, terms: 9 })
+    expect(await memoryOf().countTerms(key, [])).toEqual({ documents: 4, terms: 9, counts: new Map() })
+    const messages = await memoryOf().readMessages(key, [3, 1, 3, 9])
+    expect(messages.map(({ seq, content }) => [seq, content])).toEqual([
+      [1, 'red apple'],
+      [3, 'blue sea'],
+    ])
   })
 
   test('a range of time leaves out the rest, with terms and without', async () => {
@@ -108,7 +114,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
     const step = { version: 1, afterSeq: 4, throughSeq: 5, documents }
     const added = await Promise.all([memoryOf().index(key, step), memoryOf().index(key, step)])
     expect(added.sort()).toEqual([false, true])
-    expect(await memoryOf().countTerms(key, ['late'])).toEqual(new Map([['late', 1]]))
+    expect((await memoryOf().countTerms(key, ['late'])).counts).toEqual(new Map([['late', 1]]))
   })
 
   test('a message that is replaced is indexed again, and its old words are gone', async () => {
@@ -122,7 +128,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
     expect(await memoryOf().index(key, { version: 1, afterSeq: 1, throughSeq: 4, documents })).toBe(true)
     expect(await found(key, 'green')).toEqual([])
     expect(await found(key, 'plum')).toEqual([2])
-    expect(await memoryOf().countTerms(key, ['apple', 'green', 'sea'])).toEqual(
+    expect((await memoryOf().countTerms(key, ['apple', 'green', 'sea'])).counts).toEqual(
       new Map([
         ['apple', 2],
         ['sea', 1],
@@ -143,7 +149,9 @@ describe.each(DRIVERS)('memory in $name', driver => {
       ['one', 3],
       ['two', 3],
     ])
-    expect(await memoryOf().countTerms({ appName, userId: 'ann' }, ['sea'])).toEqual(new Map([['sea', 2]]))
+    expect((await memoryOf().countTerms({ appName, userId: 'ann' }, ['sea'])).counts).toEqual(
+      new Map([['sea', 2]]),
+    )
     expect(await found(second, 'sea')).toEqual([3])
     expect(await found({ appName, userId: 'nobody' }, 'sea')).toEqual([])
   })
@@ -221,7 +229,7 @@ describe.each(DRIVERS)('memory in $name', driver => {
       ['', 'forgotten'],
     ])
     expect(await found(key, 'secret')).toEqual([])
-    expect(await memoryOf().countTerms(key, ['secret'])).toEqual(new Map())
+    expect((await memoryOf().countTerms(key, ['secret'])).counts).toEqual(new Map())
   })
 
   test('a reset deletes index or observations, and what was forgotten stays forgotten', async () => {
