@@ -32,6 +32,7 @@ export interface Flags {
   js?: boolean
   provider?: string
   profile?: string
+  format?: string
   port?: string
   host?: string
   lenient?: boolean

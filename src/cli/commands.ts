@@ -96,16 +96,18 @@ const CARE: readonly CommandSpec[] = [
     name: 'lint',
     summary: 'check a history against the rules of every provider',
     description:
-      'Reports which providers would reject a history, and why. Reads a Lango export, an ADK session, or a request\nbody for Gemini, OpenAI or Anthropic; "-" reads standard input.',
+      'Reports which providers would reject a history, and why. Reads a Lango export, an ADK session, a request body for\nGemini, OpenAI or Anthropic, or messages of the AI SDK, OpenAI Agents, LangChain, Mastra, Claude Code, Codex or pi,\nand recognizes which it is; "-" reads standard input.',
     arguments: [{ name: '[file]', description: 'the history file; not with --session' }],
     options: [
       { flags: '-s, --session <id>', description: 'a stored session instead of a file' },
       { flags: '--profile <name>', description: 'the profile to check, or "all"; default: all that apply' },
+      { flags: '--format <name>', description: 'the format of the file; default: recognized by its content' },
       JSON_OPTION,
     ],
     shared: ['config', 'trust', 'store', 'user', 'app'],
     examples: [
       ['lango lint request.json', 'check a request body that was rejected'],
+      ['lango lint transcript.jsonl --profile gemini-3', 'check another agent’s transcript against Gemini 3'],
       ['lango lint --session s1 --profile gemini-3', 'check a stored session against Gemini 3'],
     ],
     exitCodes: [

@@ -4,9 +4,10 @@ import {
   type FileHistory,
   FORMAT_NAMES,
   type HistoryFile,
+  orList,
   readHistoryFile,
 } from '../formats/history-files.js'
-import type { WireMessage } from '../formats/wire-messages.js'
+import type { WireMessage } from '../formats/wire-parts.js'
 import { lintHistory } from '../provider/repair/lint-history.js'
 import { PROFILES, type Profile, resolveProfile } from '../provider/repair/profile.js'
 import type { ProfileLint, SessionFinding } from '../runtime/info.js'
@@ -36,6 +37,8 @@ interface Judged {
   name: string
   messages: number
   profiles: ProfileLint[]
+  /** What of the file is not among the messages. */
+  notes: readonly string[]
   /** Older messages that were not checked. */
   skipped?: number
   whereOf: (finding: SessionFinding) => string
@@ -51,6 +54,7 @@ async function lintStored(session: string, flags: Flags): Promise<number> {
     name: session,
     messages: result.messages,
     profiles: result.profiles,
+    notes: [],
     ...(result.truncated ? { skipped: result.truncated.skipped } : {}),
     whereOf: inSession,
   }
@@ -61,15 +65,18 @@ async function lintStored(session: string, flags: Flags): Promise<number> {
 
 async function lintFile(file: string, flags: Flags): Promise<number> {
   const chosen = chosenProfiles(flags.profile)
-  const read = await readHistoryFile(file)
+  const read = await readHistoryFile(file, flags.format)
   const judged = read.histories.map(history => judge(history, chosen ?? read.profiles, read.profiles))
   if (flags.json) {
-    const histories = judged.map(({ name, messages, profiles }) => ({
+    const histories = judged.map(({ name, messages, profiles, notes }) => ({
       ...(name ? { name } : {}),
       messages,
+      ...(notes.length > 0 ? { notes } : {}),
       profiles,
     }))
-    await printJson({ file, format: read.format, histories })
+    const format = read.format ?? 'not sure'
+    const candidates = read.format === undefined ? { candidates: read.candidates } : {}
+    await printJson({ file, format, ...candidates, histories })
   } else {
     const reports = judged.map((each, index) => report(headingOf(file, read, index), each))
     await print(reports.join('\n'))
@@ -87,15 +94,18 @@ function judge(history: FileHistory, profiles: readonly string[], own: readonly 
   const { name } = history
   if (history.kind === 'session') {
     const { messages } = history
-    return { name, messages: messages.length, profiles: lintMessages(messages, profiles), whereOf: inSession }
+    const judged = lintMessages(messages, profiles)
+    return { name, messages: messages.length, notes: [], profiles: judged, whereOf: inSession }
   }
-  const { messages } = history
+  const { messages, notes, kind } = history
   return {
     name,
     messages: messages.length,
+    notes,
     profiles: profiles.map(profile => {
-      const { name: profileName } = resolveProfile(profile)
-      return judgeRequest(messages, resolveProfile(profile), own.includes(profileName))
+      const resolved = resolveProfile(profile)
+      if (kind === 'transcript') return summarize(resolved.name, lintHistory(messages, resolved))
+      return judgeRequest(messages, resolved, own.includes(resolved.name))
     }),
     whereOf: ({ at }) => messages[at]?.place ?? `message ${at + 1}`,
   }
@@ -143,19 +153,23 @@ function inSession({ seq, at }: SessionFinding): string {
   return `Message ${seq ?? at + 1}`
 }
 
-function headingOf(file: string, { format, histories }: HistoryFile, index: number): string {
+function headingOf(file: string, { format, candidates, histories }: HistoryFile, index: number): string {
   const history = histories[index]
   const source = file === '-' ? 'Standard input' : file
   const which = histories.length > 1 ? `, session ${history?.name}` : ''
-  return `${source} is ${FORMAT_NAMES[format]}${which}: ${count(history?.messages.length ?? 0, 'message')}.`
+  const what = format
+    ? `is ${FORMAT_NAMES[format]}`
+    : `: not sure, it could be ${orList(candidates.map(name => FORMAT_NAMES[name]))}`
+  return `${source}${format ? ' ' : ''}${what}${which}: ${count(history?.messages.length ?? 0, 'message')}.`
 }
 
-function report(heading: string, { profiles, skipped = 0, whereOf }: Judged): string {
+function report(heading: string, { profiles, skipped = 0, notes, whereOf }: Judged): string {
   const styles = stylesOf(process.stdout)
   const problems = problemsOf(profiles, whereOf)
   const mapped = mappedLine(profiles)
   const lines = [
     heading,
+    ...notes,
     ...(skipped > 0 ? [`Not checked: the ${count(skipped, 'oldest message')}.`] : []),
     '',
     ...verdictLines(profiles, styles),

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { addAbortSignal } from 'node:stream'
 import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
@@ -11,7 +12,6 @@ import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
 import { type CommandStore, withStore } from './open-command-store.js'
 import { note, Progress, print, printJson } from './output.js'
-
 import { count } from './wording.js'
 
 /** A session of a file. Its messages are read while they are stored. */
@@ -44,7 +44,7 @@ async function importInto(
   const imported: ImportedSession[] = []
   let messages = 0
   try {
-    for await (const session of readSessions(file, signal)) {
+    for await (const session of readSessions(file, signal, { app, flags })) {
       signal.throwIfAborted()
       if (flags.as !== undefined && imported.length > 0) {
         throw new AgentError(
@@ -78,21 +78,52 @@ async function checkFile(file: string): Promise<void> {
   const why = found ? 'is not a file' : 'does not exist'
   throw new AgentError(
     'invalid-argument',
-    `${file} ${why}. Pass a Lango export, an ADK database or an ADK session.`,
+    `${file} ${why}. Pass a Lango export, an ADK database, or a session or transcript of another program.`,
   )
 }
 
-async function* readSessions(file: string, signal: AbortSignal): AsyncGenerator<ReadSession> {
+async function* readSessions(
+  file: string,
+  signal: AbortSignal,
+  into: { app: string; flags: Flags },
+): AsyncGenerator<ReadSession> {
   if (file !== '-') {
-    const { isForeignFile, readForeignSessions } = await import('../formats/adk-sessions.js')
+    const { isForeignFile, isLangoExport, readForeignSessions } = await import('../formats/adk-sessions.js')
     if (await isForeignFile(file)) {
       yield* readForeignSessions(file)
+      return
+    }
+    if (!(await isLangoExport(file))) {
+      yield* readTranscripts(file, into)
       return
     }
   }
   const input = file === '-' ? process.stdin : createReadStream(file)
   // Aborted with the signal: an input that stays open would block an interrupted import.
   yield* readOurs(addAbortSignal(signal, input), file === '-' ? 'standard input' : file)
+}
+
+/** Transcripts and request bodies of other programs, each as one session. */
+async function* readTranscripts(
+  file: string,
+  { app, flags }: { app: string; flags: Flags },
+): AsyncGenerator<ReadSession> {
+  const { readHistoryFile } = await import('../formats/history-files.js')
+  const { neutralToMessages } = await import('../formats/neutral-to-messages.js')
+  const { histories } = await readHistoryFile(file, flags.format)
+  for (const [index, history] of histories.entries()) {
+    const fallback = basename(file).replace(/\.\w+$/, '')
+    const name = history.name || (histories.length > 1 ? `${fallback}-${index + 1}` : fallback)
+    if (history.kind !== 'session') for (const line of history.notes) note(`${name}: ${line}`)
+    yield {
+      key: { appName: app, userId: 'user', sessionId: name },
+      state: {},
+      messages:
+        history.kind === 'session'
+          ? history.messages
+          : neutralToMessages(history.messages, { author: flags.agent, now: Date.now() }),
+    }
+  }
 }
 
 /** Sessions follow each other in one stream of lines; each is read completely before the next. */

@@ -7,8 +7,7 @@
 import { eventToMessage } from '../adk/session/event-to-message.js'
 import { isRecord } from '../base/is-record.js'
 import type { Message } from '../session/message.js'
-
-export type Fields = Record<string, unknown>
+import type { Fields } from './wire-parts.js'
 
 /** The messages of a session's events, in order. Events that only set state have none, as at run time. */
 export function eventsToMessages(events: readonly unknown[]): Message[] {

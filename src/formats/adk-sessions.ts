@@ -9,7 +9,8 @@ import { parseJson, withoutBom } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { ForeignDatabase } from '../store/open-store.js'
-import { eventsToMessages, type Fields } from './adk-events.js'
+import { eventsToMessages } from './adk-events.js'
+import type { Fields } from './wire-parts.js'
 
 /** A session of another program, converted to Lango's types. */
 export interface ForeignSession {
@@ -170,8 +171,12 @@ function text(value: unknown): string {
 }
 
 /** A Lango export may be larger than memory, so it is recognized by its beginning. */
+export async function isLangoExport(file: string): Promise<boolean> {
+  return /^\uFEFF?\s*\{"lango":/.test(await beginningOf(file, 100))
+}
+
 async function readJson(file: string): Promise<unknown> {
-  if (/^\uFEFF?\s*\{"lango":/.test(await beginningOf(file, 100))) return undefined
+  if (await isLangoExport(file)) return undefined
   return parseJson(withoutBom(await readFile(file, 'utf8')))
 }
 

@@ -3,26 +3,44 @@
 import { readFile, stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { isRecord } from '../base/is-record.js'
-import { withoutBom } from '../base/json.js'
+import { parseJson, withoutBom } from '../base/json.js'
+import { stableJson } from '../base/stable-json.js'
+import { suggest } from '../base/suggest.js'
 import { AgentError, messageOf } from '../errors.js'
 import { PROFILES } from '../provider/repair/profile.js'
 import { profileForModel } from '../provider/repair/profile-for-model.js'
 import type { Message } from '../session/message.js'
-import type { Fields } from './adk-events.js'
 import { isAdkSession, readAdkSession, readForeignSessions } from './adk-sessions.js'
+import { readClaudeCode, readCodex, readPi, type Transcript } from './agent-transcripts.js'
+import { readMastraMessages, readModelMessages, readUiMessages } from './ai-sdk-messages.js'
+import { readLangChain } from './langchain-messages.js'
+import { readAgentsItems } from './openai-agents-items.js'
+import {
+  type DataFormat,
+  type FoundRows,
+  formatsOf,
+  type HistoryFormat,
+  type LinesFormat,
+  linesFormatsOf,
+  rowsOf,
+} from './recognize.js'
 import { readSessionLines } from './session-lines.js'
-import { readAnthropic, readChat, readGemini, readResponses, type WireMessage } from './wire-messages.js'
+import { readAnthropic, readChat, readGemini, readResponses } from './wire-messages.js'
+import type { Fields, WireMessage } from './wire-parts.js'
 
-/** What a file holds. */
-export type HistoryFormat = 'lango' | 'adk' | 'gemini' | 'openai-chat' | 'openai-responses' | 'anthropic'
-
-/** A stored session, or the body of a request. */
+/**
+ * A stored session; the body of a request, which is checked as it is; or a transcript of another framework, which is
+ * checked as if a user message followed.
+ */
 export type FileHistory =
   | { kind: 'session'; name: string; messages: Message[] }
-  | { kind: 'request'; name: string; messages: WireMessage[] }
+  | { kind: 'request' | 'transcript'; name: string; messages: WireMessage[]; notes: readonly string[] }
 
 export interface HistoryFile {
-  format: HistoryFormat
+  /** Absent when the file fits several formats, which all read the same in it. */
+  format?: HistoryFormat
+  /** All formats that the file fits. */
+  candidates: readonly HistoryFormat[]
   histories: FileHistory[]
   /** The profiles that its requests are for; all, for sessions. */
   profiles: readonly string[]
@@ -36,17 +54,26 @@ export const FORMAT_NAMES: Readonly<Record<HistoryFormat, string>> = {
   'openai-chat': 'an OpenAI Chat Completions request',
   'openai-responses': 'an OpenAI Responses request',
   anthropic: 'an Anthropic request',
+  'ai-sdk-ui': 'AI SDK UI messages',
+  'ai-sdk-model': 'AI SDK model messages',
+  'openai-agents': 'OpenAI Agents SDK items',
+  langchain: 'LangChain messages',
+  mastra: 'Mastra messages',
+  'claude-code': 'a Claude Code transcript',
+  codex: 'a Codex transcript',
+  pi: 'a pi transcript',
 }
 
 const MOST_BYTES = 256 * 1024 * 1024
 
 /** Reads a file, or standard input for `-`, and returns its format and histories. Throws `invalid-argument`. */
-export async function readHistoryFile(file: string): Promise<HistoryFile> {
-  if (file === '-') return readText(await readInput(), 'standard input')
+export async function readHistoryFile(file: string, format?: string): Promise<HistoryFile> {
+  const chosen = chosenFormat(format)
+  if (file === '-') return readText(await readInput(), 'standard input', chosen)
   const found = await stat(file).catch(() => undefined)
   if (!found?.isFile()) {
     const why = found ? 'is not a file' : 'does not exist'
-    throw invalid(`${file} ${why}. Pass a Lango export, an ADK session or a request body.`)
+    throw invalid(`${file} ${why}. Pass a Lango export, a transcript or a request body.`)
   }
   if (found.size > MOST_BYTES) {
     throw invalid(
@@ -55,7 +82,7 @@ export async function readHistoryFile(file: string): Promise<HistoryFile> {
   }
   const data = await readFile(file)
   if (data.subarray(0, 15).toString('latin1') === 'SQLite format 3') return readDatabase(file)
-  return readText(data.toString('utf8'), file)
+  return readText(data.toString('utf8'), file, chosen)
 }
 
 async function readInput(): Promise<string> {
@@ -74,10 +101,22 @@ async function readDatabase(file: string): Promise<HistoryFile> {
   for await (const { key, messages } of readForeignSessions(file)) {
     histories.push({ kind: 'session', name: key.sessionId, messages })
   }
-  return { format: 'adk', histories, profiles: Object.keys(PROFILES) }
+  return { format: 'adk', candidates: ['adk'], histories, profiles: Object.keys(PROFILES) }
 }
 
-async function readText(written: string, source: string): Promise<HistoryFile> {
+function chosenFormat(format: string | undefined): HistoryFormat | undefined {
+  if (format === undefined || Object.hasOwn(FORMAT_NAMES, format)) return format as HistoryFormat | undefined
+  const names = Object.keys(FORMAT_NAMES)
+  const meant = suggest(format, names)
+  const advice = meant === undefined ? `Formats: ${names.join(', ')}.` : `Did you mean ${meant}?`
+  throw invalid(`There is no format "${format}". ${advice}`)
+}
+
+async function readText(
+  written: string,
+  source: string,
+  chosen: HistoryFormat | undefined,
+): Promise<HistoryFile> {
   const text = withoutBom(written).trim()
   if (text === '') throw invalid(`${source} is empty.`)
   if (/^\{"lango":/.test(text)) return readExport(text, source)
@@ -85,9 +124,79 @@ async function readText(written: string, source: string): Promise<HistoryFile> {
   try {
     data = JSON.parse(text)
   } catch (error) {
-    throw invalid(`${source} is not JSON: ${messageOf(error).slice(0, 200)}`)
+    const lines = parseLines(text)
+    if (lines) return readLines(lines, source, chosen)
+    throw invalid(`${source} is not JSON, nor JSON lines: ${messageOf(error).slice(0, 200)}`)
   }
-  return readData(data, source)
+  return readData(data, source, chosen)
+}
+
+interface ParsedLines {
+  lines: Fields[]
+  notes: string[]
+}
+
+/** The records of JSON lines. A last line that was cut off by a crash is reported; any other bad line makes it no such file. */
+function parseLines(text: string): ParsedLines | undefined {
+  const written = text.split('\n').filter(line => line.trim() !== '')
+  const lines: Fields[] = []
+  for (const [index, line] of written.entries()) {
+    const value = parseJson(line)
+    if (isRecord(value)) lines.push(value)
+    else if (index > 0 && index === written.length - 1)
+      return { lines, notes: [`Line ${index + 1}, the last one, is incomplete and is not read.`] }
+    else return undefined
+  }
+  return lines.length > 1 ? { lines, notes: [] } : undefined
+}
+
+function readLines(
+  { lines, notes }: ParsedLines,
+  source: string,
+  chosen: HistoryFormat | undefined,
+): HistoryFile {
+  if (lines[0] && 'seq' in lines[0] && 'tokens' in lines[0]) {
+    throw invalid(
+      `Line 1 of ${source} is not a session header: the file is a Lango export whose beginning is missing.`,
+    )
+  }
+  const candidates = chosen ? [chosen] : linesFormatsOf(lines)
+  const [format, ...others] = candidates
+  if (others.length > 0) throw notSure(source, candidates)
+  if (format === undefined || !Object.hasOwn(LINES_READERS, format)) return readRows(lines, source, chosen)
+  const histories = LINES_READERS[format as LinesFormat](lines).map(
+    (transcript): FileHistory => ({
+      kind: 'transcript',
+      ...transcript,
+      notes: [...transcript.notes, ...notes],
+    }),
+  )
+  return { format, candidates, histories, profiles: Object.keys(PROFILES) }
+}
+
+/** Lines that are requests, one each, or the messages of one. */
+function readRows(lines: readonly Fields[], source: string, chosen: HistoryFormat | undefined): HistoryFile {
+  if (!lines.every(line => Array.isArray(line.messages) || Array.isArray(line.contents)))
+    return readData(lines, source, chosen)
+  const read = lines.map(line => readData(line, source, chosen))
+  const [first] = read
+  const candidates = [...new Set(read.flatMap(each => each.candidates))]
+  const histories = read.flatMap(each => each.histories)
+  const named = histories.map((history, index) => ({ ...history, name: `line ${index + 1}` }))
+  const profiles = [...new Set(read.flatMap(each => each.profiles))]
+  const isOne = read.every(({ format }) => format !== undefined && format === first?.format)
+  return {
+    ...(isOne && first?.format ? { format: first.format } : {}),
+    candidates,
+    histories: named,
+    profiles,
+  }
+}
+
+const LINES_READERS: Readonly<Record<LinesFormat, (lines: readonly Fields[]) => Transcript[]>> = {
+  'claude-code': readClaudeCode,
+  codex: readCodex,
+  pi: readPi,
 }
 
 async function readExport(text: string, source: string): Promise<HistoryFile> {
@@ -97,76 +206,92 @@ async function readExport(text: string, source: string): Promise<HistoryFile> {
       histories.push({ kind: 'session', name: line.header.key.sessionId, messages: [] })
     } else histories.at(-1)?.messages.push(line.message)
   }
-  return { format: 'lango', histories, profiles: Object.keys(PROFILES) }
+  return { format: 'lango', candidates: ['lango'], histories, profiles: Object.keys(PROFILES) }
 }
 
-function readData(data: unknown, source: string): HistoryFile {
+function readData(data: unknown, source: string, chosen: HistoryFormat | undefined): HistoryFile {
   const sessions = Array.isArray(data) ? data : [data]
   if (sessions.length > 0 && sessions.every(isAdkSession)) {
     const histories = sessions.map((session): FileHistory => {
       const { key, messages } = readAdkSession(session)
       return { kind: 'session', name: key.sessionId, messages }
     })
-    return { format: 'adk', histories, profiles: Object.keys(PROFILES) }
+    return { format: 'adk', candidates: ['adk'], histories, profiles: Object.keys(PROFILES) }
   }
-  const body = bodyOf(data)
-  const format = body && formatOf(body)
-  if (!body || !format) {
+  const found = rowsOf(data)
+  const candidates = found ? (chosen ? [chosen as DataFormat] : formatsOf(found)) : []
+  const [format, ...others] = candidates
+  if (!found || !format || !Object.hasOwn(READERS, format)) {
     throw invalid(
-      `${source} has an unknown format. Expected a Lango export, an ADK session (with "events"), or a request body for ` +
-        'Gemini ("contents"), OpenAI ("messages" or "input") or Anthropic ("messages").',
+      `${source} has an unknown format. Expected a Lango export, an ADK session (with "events"), a request body for ` +
+        'Gemini ("contents"), OpenAI ("messages" or "input") or Anthropic ("messages"), or messages of the AI SDK, ' +
+        'OpenAI Agents, LangChain, Mastra, Claude Code, Codex or pi.',
     )
   }
-  const messages = READERS[format](body)
-  return { format, histories: [{ kind: 'request', name: '', messages }], profiles: profilesFor(format, body) }
+  const histories = READERS[format](found)
+  if (others.some(other => !isSame(READERS[other](found), histories))) throw notSure(source, candidates)
+  const profiles = [...new Set(candidates.flatMap(each => profilesFor(each, found.body)))]
+  return {
+    ...(others.length === 0 ? { format } : {}),
+    candidates,
+    histories: [{ ...histories, name: '', notes: [] }],
+    profiles,
+  }
 }
 
-type RequestFormat = Exclude<HistoryFormat, 'lango' | 'adk'>
-
-const READERS: Readonly<Record<RequestFormat, (body: Fields) => WireMessage[]>> = {
-  gemini: readGemini,
-  'openai-chat': readChat,
-  'openai-responses': readResponses,
-  anthropic: readAnthropic,
+interface Read {
+  kind: 'request' | 'transcript'
+  messages: WireMessage[]
 }
 
-/** A bare list of messages or contents counts as the body that holds it. */
-function bodyOf(data: unknown): Fields | undefined {
-  if (isRecord(data)) return data
-  if (!Array.isArray(data)) return undefined
-  const [first] = data
-  if (!isRecord(first)) return undefined
-  if ('parts' in first) return { contents: data }
-  return 'content' in first || 'tool_calls' in first ? { messages: data } : undefined
+const READERS: Readonly<Record<DataFormat, (found: FoundRows) => Read>> = {
+  gemini: ({ body, rows }) => request(readGemini({ ...body, contents: rows })),
+  'openai-chat': ({ body, rows }) => request(readChat({ ...body, messages: rows })),
+  'openai-responses': ({ body, rows }) =>
+    request(readResponses({ ...body, input: typeof body.input === 'string' ? body.input : rows })),
+  anthropic: ({ body, rows }) => request(readAnthropic({ ...body, messages: rows })),
+  'ai-sdk-ui': ({ rows }) => transcript(readUiMessages(rows)),
+  'ai-sdk-model': ({ rows }) => transcript(readModelMessages(rows)),
+  'openai-agents': ({ rows }) => transcript(readAgentsItems(rows)),
+  langchain: ({ rows }) => transcript(readLangChain(rows)),
+  mastra: ({ rows }) => transcript(readMastraMessages(rows)),
 }
 
-function formatOf(body: Fields): RequestFormat | undefined {
-  if (Array.isArray(body.contents)) return 'gemini'
-  if (Array.isArray(body.messages)) return isAnthropic(body, body.messages) ? 'anthropic' : 'openai-chat'
-  return Array.isArray(body.input) || typeof body.input === 'string' ? 'openai-responses' : undefined
+function request(messages: WireMessage[]): Read {
+  return { kind: 'request', messages }
 }
 
-const CHAT_ROLES = new Set(['tool', 'function', 'developer'])
-const CLAUDE_BLOCKS = new Set(['tool_use', 'tool_result', 'thinking', 'redacted_thinking', 'document'])
+function transcript(messages: WireMessage[]): Read {
+  return { kind: 'transcript', messages }
+}
 
-function isAnthropic(body: Fields, messages: readonly unknown[]): boolean {
-  const rows = messages.filter(isRecord)
-  const blocks = rows.flatMap(({ content }) => (Array.isArray(content) ? content.filter(isRecord) : []))
-  if (blocks.some(({ type }) => CLAUDE_BLOCKS.has(String(type)))) return true
-  if (rows.some(row => Array.isArray(row.tool_calls) || CHAT_ROLES.has(String(row.role)))) return false
-  if (body.system !== undefined || body.anthropic_version !== undefined) return true
-  const tools = Array.isArray(body.tools) ? body.tools.filter(isRecord) : []
-  return tools.some(tool => 'input_schema' in tool) || /claude/i.test(String(body.model ?? ''))
+/** Whether two readers found the same, wherever they say it is. */
+function isSame(one: Read, other: Read): boolean {
+  const bare = ({ messages }: Read) => stableJson(messages.map(({ role, parts }) => ({ role, parts })))
+  return bare(one) === bare(other)
+}
+
+function notSure(source: string, candidates: readonly HistoryFormat[]): AgentError {
+  return invalid(
+    `${source}: not sure, it could be ${orList(candidates.map(format => FORMAT_NAMES[format]))}. ` +
+      `Choose with --format ${candidates.join(' or --format ')}.`,
+  )
+}
+
+/** `a, b or c`. */
+export function orList(names: readonly string[]): string {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
 }
 
 /** The profile that the model's name implies; without a model all of its family. */
-function profilesFor(format: RequestFormat, body: Fields): readonly string[] {
+function profilesFor(format: DataFormat, body: Fields): readonly string[] {
   const model = typeof body.model === 'string' ? body.model.replace(/^.*\//, '') : ''
   if (format === 'openai-chat') {
     const isOpenai = model === '' || /^(gpt|o\d|chatgpt|ft:)/.test(model)
     return [isOpenai ? 'openai-chat' : profileForModel('openai-compatible', model)]
   }
   if (format === 'openai-responses') return ['openai-responses']
+  if (format !== 'gemini' && format !== 'anthropic') return Object.keys(PROFILES)
   if (model !== '') return [profileForModel(format, model)]
   return Object.values(PROFILES).flatMap(({ name, vendor }) => (vendor === format ? [name] : []))
 }

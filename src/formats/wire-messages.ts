@@ -4,16 +4,18 @@
  */
 
 import { isRecord } from '../base/is-record.js'
-import { parseJson } from '../base/json.js'
-import type { ProviderMessage, ProviderPart } from '../provider/provider.js'
-import type { Fields } from './adk-events.js'
-
-/** A neutral message, and where it stands in the body. */
-export interface WireMessage extends ProviderMessage {
-  place: string
-  /** Set when the wire has no such role: what it should have said. */
-  wrongRole?: { role: string; right: string }
-}
+import type { ProviderPart, ToolCallPart } from '../provider/provider.js'
+import {
+  argumentsOf,
+  type Fields,
+  listOf,
+  mediaFrom,
+  reasoningPart,
+  text,
+  textOr,
+  toolResult,
+  type WireMessage,
+} from './wire-parts.js'
 
 /** Reads the contents of a Gemini request. */
 export function readGemini(body: Fields): WireMessage[] {
@@ -42,13 +44,7 @@ export function readChat(body: Fields): WireMessage[] {
     const role = String(fields.role ?? '')
     if (role === 'tool' || role === 'function') {
       const id = text(fields.tool_call_id)
-      const result: ProviderPart = {
-        type: 'tool-result',
-        id,
-        name: text(fields.name),
-        result: plainText(fields.content),
-      }
-      return { role: 'tool', parts: [result], place }
+      return { role: 'tool', parts: [toolResult(id, text(fields.name), fields.content, chatPart)], place }
     }
     const thought = text(fields.reasoning_content ?? fields.reasoning)
     const reasoning: ProviderPart[] = thought === '' ? [] : [reasoningPart(thought, undefined, 'deepseek')]
@@ -59,37 +55,54 @@ export function readChat(body: Fields): WireMessage[] {
   return named(messages)
 }
 
-/** Reads the input of an OpenAI Responses request: items of one side that follow each other are one message. */
+/** Reads the input of an OpenAI Responses request. */
 export function readResponses(body: Fields): WireMessage[] {
-  const read: WireMessage[] = [
-    ...leadingSystem(
-      body.instructions,
-      'instructions',
-      wireParts(body.instructions, () => undefined),
+  const { instructions, input } = body
+  const items = typeof input === 'string' ? [{ role: 'user', content: input }] : listOf(input)
+  const system = wireParts(instructions, () => undefined)
+  return named([
+    ...leadingSystem(instructions, 'instructions', system),
+    ...joinItems(
+      items.map(item => (isRecord(item) ? item : {})),
+      responsesItem,
+      index => `input[${index}]`,
     ),
-  ]
-  const items = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : listOf(body.input)
+  ])
+}
+
+/** Items as messages: those of one answer that follow each other are one message. */
+export function joinItems(
+  items: readonly Fields[],
+  readItem: (item: Fields) => ReadItem,
+  placeOf: (index: number) => string,
+): WireMessage[] {
+  const read: WireMessage[] = []
   let growing: { role: string; parts: ProviderPart[] } | undefined
   for (const [index, item] of items.entries()) {
-    const { role, parts, joins } = responsesItem(isRecord(item) ? item : {})
+    const { role, parts, joins } = readItem(item)
     if (joins && growing?.role === role) {
       growing.parts.push(...parts)
       continue
     }
-    const message = { role, parts, place: `input[${index}]` }
+    const message = { role, parts, place: placeOf(index) }
     growing = joins ? message : undefined
     read.push(message)
   }
-  return named(read)
+  return read
+}
+
+/** The content of an Anthropic message. */
+export function anthropicParts(content: unknown): ProviderPart[] {
+  return wireParts(content, anthropicPart)
 }
 
 /** Reads the messages of an Anthropic request. */
 export function readAnthropic(body: Fields): WireMessage[] {
-  const system = leadingSystem(body.system, 'system', wireParts(body.system, anthropicPart))
+  const system = leadingSystem(body.system, 'system', anthropicParts(body.system))
   const messages = listOf(body.messages).map((message, index): WireMessage => {
     const fields = isRecord(message) ? message : {}
     const role = String(fields.role ?? '')
-    const read = { role, parts: wireParts(fields.content, anthropicPart), place: `messages[${index}]` }
+    const read = { role, parts: anthropicParts(fields.content), place: `messages[${index}]` }
     const wrong = role === 'tool' || role === 'system'
     return wrong ? { ...read, role: 'user', wrongRole: { role, right: 'user' } } : read
   })
@@ -105,7 +118,7 @@ function partsOf(content: unknown): ProviderPart[] {
   return isRecord(content) ? listOf(content.parts).map(geminiPart) : []
 }
 
-function geminiPart(part: unknown): ProviderPart {
+export function geminiPart(part: unknown): ProviderPart {
   const fields = isRecord(part) ? part : {}
   const signature = fields.thoughtSignature ?? fields.thought_signature
   const signed = typeof signature === 'string' ? { signature, origin: { vendor: 'gemini' } } : {}
@@ -141,7 +154,7 @@ function geminiPart(part: unknown): ProviderPart {
   return { type: 'vendor', vendor: 'gemini', value: fields, text: JSON.stringify(fields) }
 }
 
-function chatCall(call: unknown): ProviderPart {
+export function chatCall(call: unknown): ToolCallPart {
   const fields = isRecord(call) ? call : {}
   const called = isRecord(fields.function) ? fields.function : {}
   return {
@@ -152,12 +165,7 @@ function chatCall(call: unknown): ProviderPart {
   }
 }
 
-/** Arguments travel as text here: what is not the text of an object is judged as it is. */
-function argumentsOf(written: unknown): unknown {
-  return typeof written === 'string' ? parseJson(written) : written
-}
-
-function chatPart(part: Fields): ProviderPart | undefined {
+export function chatPart(part: Fields): ProviderPart | undefined {
   if (part.type === 'refusal') return { type: 'text', text: text(part.refusal) }
   if (part.type === 'image_url' || part.type === 'input_image') {
     const image = part.image_url
@@ -174,28 +182,29 @@ function chatPart(part: Fields): ProviderPart | undefined {
   return undefined
 }
 
-interface ResponsesItem {
+interface ReadItem {
   role: string
   parts: ProviderPart[]
   /** Belongs to the same answer as adjacent items of its role. */
   joins: boolean
 }
 
-function responsesItem(item: Fields): ResponsesItem {
+function responsesItem(item: Fields): ReadItem {
   switch (item.type) {
-    case 'function_call': {
+    case 'function_call':
+    case 'custom_tool_call': {
       const { call_id: id, name } = item
-      const args = argumentsOf(item.arguments)
+      const args = item.type === 'function_call' ? argumentsOf(item.arguments) : { input: item.input }
       return {
         role: 'assistant',
         parts: [{ type: 'tool-call', id: text(id), name: text(name), args }],
         joins: true,
       }
     }
+    case 'custom_tool_call_output':
     case 'function_call_output': {
       const { call_id: id, output } = item
-      const part: ProviderPart = { type: 'tool-result', id: text(id), name: '', result: plainText(output) }
-      return { role: 'tool', parts: [part], joins: true }
+      return { role: 'tool', parts: [toolResult(text(id), '', output, chatPart)], joins: true }
     }
     case 'reasoning': {
       const summary = listOf(item.summary).map(entry => (isRecord(entry) ? text(entry.text) : ''))
@@ -219,14 +228,13 @@ function responsesItem(item: Fields): ResponsesItem {
   }
 }
 
-function anthropicPart(block: Fields): ProviderPart | undefined {
+export function anthropicPart(block: Fields): ProviderPart | undefined {
   switch (block.type) {
     case 'tool_use':
       return { type: 'tool-call', id: text(block.id), name: text(block.name), args: block.input }
     case 'tool_result': {
       const failed = block.is_error === true ? { isError: true } : {}
-      const result = plainText(block.content)
-      return { type: 'tool-result', id: text(block.tool_use_id), name: '', result, ...failed }
+      return { ...toolResult(text(block.tool_use_id), '', block.content, anthropicPart), ...failed }
     }
     case 'thinking':
       return reasoningPart(text(block.thinking), textOr(block.signature), 'anthropic')
@@ -256,27 +264,8 @@ function wireParts(content: unknown, read: (part: Fields) => ProviderPart | unde
   })
 }
 
-function reasoningPart(words: string, signature: string | undefined, vendor: string): ProviderPart {
-  const signed = signature === undefined ? {} : { signature }
-  return { type: 'reasoning', text: words, ...signed, origin: { vendor } }
-}
-
-function mediaFrom(address: string, fallback: string): ProviderPart {
-  const inline = /^data:([^;,]+)[^,]*,(.*)$/s.exec(address)
-  if (inline) return { type: 'media', mimeType: inline[1] ?? fallback, data: inline[2] ?? '' }
-  return { type: 'media', mimeType: fallback, url: address }
-}
-
-/** What a tool said: a text, or the texts of its parts. */
-function plainText(content: unknown): unknown {
-  if (!Array.isArray(content)) return content ?? ''
-  return content
-    .flatMap(part => (isRecord(part) && typeof part.text === 'string' ? [part.text] : []))
-    .join('\n')
-}
-
 /** Results on wires that do not name their tool get the name of their call. */
-function named(messages: WireMessage[]): WireMessage[] {
+export function named(messages: WireMessage[]): WireMessage[] {
   const names = new Map<string, string>()
   for (const { parts } of messages) {
     for (const part of parts) if (part.type === 'tool-call') names.set(part.id, part.name)
@@ -289,16 +278,4 @@ function named(messages: WireMessage[]): WireMessage[] {
         : part,
     ),
   }))
-}
-
-function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : []
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
-function textOr(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
 }

@@ -157,7 +157,7 @@ describe('export and import', () => {
       'newer.jsonl': /has version 2, but this version of Lango reads version 1\. Update Lango\./,
       'wrong.jsonl': /message\.role must be a string, not 5\. Session/,
       'twice.jsonl': /Message 2 has the id of message 1 \("e1"\): the file was modified\. Session/,
-      'text.jsonl': /^lango: Line 1 of text\.jsonl is not JSON [^\p{Cc}]*\n$/u,
+      'text.jsonl': /^lango: text\.jsonl is not JSON[^\p{Cc}]*\n$/u,
       'empty.jsonl': /empty\.jsonl is empty\./,
       'absent.jsonl': /absent\.jsonl does not exist\./,
     }

@@ -1,0 +1,148 @@
+/**
+ * Messages of LangChain and LangGraph as neutral messages. Three forms hold the same fields: serialized objects
+ * (`lc`, `id`, `kwargs`), stored messages (`type`, `data`), and plain objects with a `type`.
+ */
+
+import { isRecord } from '../base/is-record.js'
+import type { ProviderPart } from '../provider/provider.js'
+import { anthropicPart, chatCall, chatPart, geminiPart } from './wire-messages.js'
+import {
+  argumentsOf,
+  type Fields,
+  foreignPart,
+  listOf,
+  reasoningPart,
+  recordsOf,
+  text,
+  textOr,
+  toolResult,
+  type WireMessage,
+} from './wire-parts.js'
+
+const ROLES: Readonly<Record<string, string>> = {
+  human: 'user',
+  ai: 'assistant',
+  tool: 'tool',
+  function: 'tool',
+  system: 'system',
+  developer: 'system',
+  user: 'user',
+  assistant: 'assistant',
+}
+
+/** Whether a value is a message of LangChain. */
+export function isLangChainMessage(value: unknown): value is Fields {
+  if (!isRecord(value)) return false
+  if (value.lc === 1 && Array.isArray(value.id) && isRecord(value.kwargs))
+    return /Message/.test(className(value))
+  const type = text(value.type)
+  if (isRecord(value.data) && 'content' in value.data)
+    return type in ROLES || type === 'chat' || type === 'remove'
+  return (
+    /^(human|ai|tool|system|function|remove|chat)$/.test(type) && 'content' in value && !('role' in value)
+  )
+}
+
+/** Reads messages of any of the three forms. */
+export function readLangChain(messages: readonly Fields[]): WireMessage[] {
+  return messages.map((message, index): WireMessage => {
+    const { type, fields } = opened(message)
+    const place = `messages[${index}]`
+    const role = ROLES[type] ?? (text(fields.role) || type)
+    if (role === 'tool') {
+      const failed = fields.status === 'error' ? { isError: true } : {}
+      const result = toolResult(text(fields.tool_call_id), text(fields.name), fields.content, contentPart)
+      return { role, parts: [{ ...result, ...failed }], place }
+    }
+    return { role, parts: role === 'assistant' ? answerParts(fields) : contentParts(fields.content), place }
+  })
+}
+
+function className(message: Fields): string {
+  return text(listOf(message.id).at(-1))
+}
+
+function opened(message: Fields): { type: string; fields: Fields } {
+  if (isRecord(message.kwargs)) {
+    const name = className(message)
+      .replace(/Message(Chunk)?$/, '')
+      .toLowerCase()
+    return { type: name, fields: message.kwargs }
+  }
+  return { type: text(message.type), fields: isRecord(message.data) ? message.data : message }
+}
+
+/** The content and the calls of an answer; providers' own blocks of calls repeat `tool_calls`. */
+function answerParts(fields: Fields): ProviderPart[] {
+  const more = isRecord(fields.additional_kwargs) ? fields.additional_kwargs : {}
+  const said = contentParts(fields.content)
+  const calls = callsOf(fields, more)
+  const ids = new Set(calls.map(call => call.id))
+  const words = said.filter(part => part.type !== 'tool-call' || !(ids.has(part.id) || part.id === ''))
+  const kept = calls.length > 0 ? words : said
+  const thought = text(more.reasoning_content)
+  const reasoning = thought === '' ? [] : [reasoningPart(thought, undefined, 'deepseek')]
+  return [...reasoning, ...kept, ...calls]
+}
+
+type CallPart = Extract<ProviderPart, { type: 'tool-call' }>
+
+function callsOf(fields: Fields, more: Fields): CallPart[] {
+  const sound = recordsOf(fields.tool_calls).map(call => toCall(call, call.args))
+  const broken = recordsOf(fields.invalid_tool_calls).map(call => toCall(call, argumentsOf(call.args)))
+  if (sound.length + broken.length > 0) return [...sound, ...broken]
+  return recordsOf(more.tool_calls).map(call => chatCall(call))
+}
+
+function toCall(call: Fields, args: unknown): CallPart {
+  return { type: 'tool-call', id: text(call.id), name: text(call.name), args }
+}
+
+function contentParts(content: unknown): ProviderPart[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
+  return listOf(content).flatMap((block): ProviderPart[] => {
+    if (typeof block === 'string') return [{ type: 'text', text: block }]
+    return isRecord(block) ? [contentPart(block)] : []
+  })
+}
+
+/** Content blocks are the provider's own, or LangChain's standard ones. */
+function contentPart(block: Fields): ProviderPart {
+  switch (block.type) {
+    case 'text':
+    case 'input_text':
+    case 'output_text':
+      return { type: 'text', text: text(block.text) }
+    case 'reasoning':
+      return reasoningPart(text(block.reasoning ?? block.text), textOr(block.signature), 'unknown')
+    case 'tool_call':
+    case 'tool_call_chunk':
+      return toCall(block, argumentsOf(block.args))
+    case 'image':
+    case 'audio':
+    case 'video':
+    case 'file':
+      return standardMedia(block)
+    case 'image_url':
+    case 'input_image':
+    case 'input_audio':
+      return chatPart(block) ?? foreignPart('langchain', block)
+    case 'tool_use':
+    case 'thinking':
+    case 'redacted_thinking':
+    case 'document':
+      return anthropicPart(block) ?? foreignPart('langchain', block)
+    default:
+      return 'functionCall' in block || 'inlineData' in block
+        ? geminiPart(block)
+        : foreignPart('langchain', block)
+  }
+}
+
+function standardMedia(block: Fields): ProviderPart {
+  const mimeType = text(block.mimeType ?? block.mime_type) || 'application/octet-stream'
+  if (isRecord(block.source)) return anthropicPart(block) ?? foreignPart('langchain', block)
+  if (typeof block.url === 'string') return { type: 'media', mimeType, url: block.url }
+  if (typeof block.data === 'string') return { type: 'media', mimeType, data: block.data }
+  return chatPart(block) ?? foreignPart('langchain', block)
+}

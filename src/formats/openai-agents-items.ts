@@ -1,0 +1,109 @@
+/**
+ * Items of the OpenAI Agents SDK (`result.history`, its sessions) as neutral messages. They are Responses items in
+ * camel case, with results that name their tool.
+ */
+
+import { isRecord } from '../base/is-record.js'
+import type { ProviderPart } from '../provider/provider.js'
+import { joinItems } from './wire-messages.js'
+import {
+  argumentsOf,
+  type Fields,
+  foreignPart,
+  listOf,
+  mediaFrom,
+  reasoningPart,
+  recordsOf,
+  text,
+  textOr,
+  toolResult,
+  type WireMessage,
+} from './wire-parts.js'
+
+/** Whether an item is one of the Agents SDK and not of the Responses API. */
+export function isAgentsItem(item: Fields): boolean {
+  if (item.type === 'function_call_result' || item.type === 'hosted_tool_call') return true
+  return typeof item.callId === 'string' && typeof item.type === 'string'
+}
+
+export function readAgentsItems(items: readonly Fields[]): WireMessage[] {
+  return joinItems(items, readItem, index => `[${index}]`)
+}
+
+function readItem(item: Fields): { role: string; parts: ProviderPart[]; joins: boolean } {
+  switch (item.type) {
+    case 'function_call': {
+      const args = argumentsOf(item.arguments)
+      const call: ProviderPart = { type: 'tool-call', id: text(item.callId), name: text(item.name), args }
+      return { role: 'assistant', parts: [call], joins: true }
+    }
+    case 'function_call_result': {
+      const { output } = item
+      const content = isRecord(output) ? [output] : output
+      const result = toolResult(text(item.callId), text(item.name), content, contentPart)
+      return { role: 'tool', parts: [result], joins: true }
+    }
+    case 'reasoning': {
+      const words = recordsOf(item.rawContent ?? item.content).map(({ text: written }) => text(written))
+      const more = isRecord(item.providerData) ? item.providerData : {}
+      const sealed = textOr(more.encrypted_content ?? more.encryptedContent)
+      return { role: 'assistant', parts: [reasoningPart(words.join('\n'), sealed, 'openai')], joins: true }
+    }
+    case undefined:
+    case 'message': {
+      const role = text(item.role)
+      return { role, parts: contentParts(item.content), joins: role === 'assistant' }
+    }
+    default:
+      return {
+        role: 'assistant',
+        parts: [foreignPart('openai', item, `[${text(item.type)}]`)],
+        joins: true,
+      }
+  }
+}
+
+function contentParts(content: unknown): ProviderPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return listOf(content).flatMap(part => (isRecord(part) ? [contentPart(part)] : []))
+}
+
+function contentPart(part: Fields): ProviderPart {
+  switch (part.type) {
+    case 'text':
+    case 'input_text':
+    case 'output_text':
+      return { type: 'text', text: text(part.text) }
+    case 'refusal':
+      return { type: 'text', text: text(part.refusal) }
+    case 'image':
+    case 'input_image':
+      return imageOf(part)
+    case 'input_file':
+      return fileOf(part)
+    case 'audio':
+    case 'input_audio': {
+      const { audio } = part
+      const data = isRecord(audio) ? text(audio.data) : text(audio)
+      return { type: 'media', mimeType: `audio/${text(part.format) || 'wav'}`, data }
+    }
+    default:
+      return foreignPart('openai', part)
+  }
+}
+
+function imageOf(part: Fields): ProviderPart {
+  const { image = part.imageUrl ?? part.image_url } = part
+  if (typeof image === 'string') return mediaFrom(image, 'image/png')
+  if (!isRecord(image)) return foreignPart('openai', part)
+  if (typeof image.url === 'string') return mediaFrom(image.url, 'image/png')
+  if (typeof image.data === 'string')
+    return { type: 'media', mimeType: text(image.mediaType) || 'image/png', data: image.data }
+  return foreignPart('openai', part)
+}
+
+function fileOf(part: Fields): ProviderPart {
+  const { file } = part
+  const address = typeof file === 'string' ? file : isRecord(file) ? text(file.url ?? file.data) : ''
+  return address === '' ? foreignPart('openai', part) : mediaFrom(address, 'application/pdf')
+}

@@ -1,0 +1,107 @@
+/** What the readers of foreign formats have in common: neutral messages with their place, and parts of several wires. */
+
+import { isRecord } from '../base/is-record.js'
+import { parseJson } from '../base/json.js'
+import type {
+  MediaPart,
+  Origin,
+  ProviderMessage,
+  ProviderPart,
+  ReasoningPart,
+  ToolResultPart,
+} from '../provider/provider.js'
+
+export type Fields = Record<string, unknown>
+
+/** A neutral message, and where it is in the file. */
+export interface WireMessage extends ProviderMessage {
+  place: string
+  /** Set when the wire has no such role: what it should have said. */
+  wrongRole?: { role: string; right: string }
+  /** When it was written, in milliseconds, where the file says so. */
+  timestamp?: number
+}
+
+/** Arguments are a text on some wires: what is not the text of an object is judged as it is. */
+export function argumentsOf(written: unknown): unknown {
+  return typeof written === 'string' ? parseJson(written) : written
+}
+
+export function reasoningPart(words: string, signature: string | undefined, vendor: string): ReasoningPart {
+  return reasoningFrom(words, signature, { vendor })
+}
+
+export function reasoningFrom(
+  words: string,
+  signature: string | undefined,
+  origin: Origin | undefined,
+): ReasoningPart {
+  return {
+    type: 'reasoning',
+    text: words,
+    ...(signature === undefined ? {} : { signature }),
+    ...(origin === undefined ? {} : { origin }),
+  }
+}
+
+/** An address or a data URL. */
+export function mediaFrom(address: string, fallback: string): MediaPart {
+  const inline = /^data:([^;,]+)[^,]*,/.exec(address)
+  if (inline) return { type: 'media', mimeType: inline[1] ?? fallback, data: address.slice(inline[0].length) }
+  return { type: 'media', mimeType: fallback, url: address }
+}
+
+/** A result: a text, or the texts of its parts, with its images and files. Parts that are neither are kept as JSON. */
+export function toolResult(
+  id: string,
+  name: string,
+  content: unknown,
+  readPart: (part: Fields) => ProviderPart | undefined,
+): ToolResultPart {
+  if (!Array.isArray(content)) return { type: 'tool-result', id, name, result: content ?? '' }
+  const texts: string[] = []
+  const media: MediaPart[] = []
+  for (const part of content) {
+    if (!isRecord(part)) texts.push(typeof part === 'string' ? part : JSON.stringify(part))
+    else if (typeof part.text === 'string') texts.push(part.text)
+    else {
+      const read = readPart(part)
+      if (read?.type === 'media') media.push(read)
+      else texts.push(read?.type === 'text' ? read.text : JSON.stringify(part))
+    }
+  }
+  return {
+    type: 'tool-result',
+    id,
+    name,
+    result: texts.join('\n'),
+    ...(media.length > 0 ? { media } : {}),
+  }
+}
+
+/** A part of a framework's own that no other program reads. */
+export function foreignPart(vendor: string, value: unknown, words?: string): ProviderPart {
+  return { type: 'vendor', vendor, value, text: words ?? JSON.stringify(value) }
+}
+
+/** Milliseconds of a number or of a date as text. */
+export function timeOf(value: unknown): { timestamp?: number } {
+  const time = typeof value === 'string' ? Date.parse(value) : value
+  return typeof time === 'number' && Number.isFinite(time) && time > 0 ? { timestamp: time } : {}
+}
+
+export function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+export function recordsOf(value: unknown): Fields[] {
+  return listOf(value).filter(isRecord)
+}
+
+export function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+export function textOr(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
