@@ -46,8 +46,8 @@ export function reasoningFrom(
 
 /** An address or a data URL. */
 export function mediaFrom(address: string, fallback: string): MediaPart {
-  const inline = /^data:([^;,]+)[^,]*,/.exec(address)
-  if (inline) return { type: 'media', mimeType: inline[1] ?? fallback, data: address.slice(inline[0].length) }
+  const inline = /^data:([^;,]*)[^,]*,/.exec(address)
+  if (inline) return { type: 'media', mimeType: inline[1] || fallback, data: address.slice(inline[0].length) }
   return { type: 'media', mimeType: fallback, url: address }
 }
 
