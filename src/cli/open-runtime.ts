@@ -6,7 +6,7 @@ import { defined } from '../base/defined.js'
 import type { LangoConfig, LangoConfigInput } from '../config/config.js'
 import type { LoadedConfig } from '../config/load-config.js'
 import { AgentError } from '../errors.js'
-import type { Logger } from '../logger.js'
+import { type Logger, silentLogger } from '../logger.js'
 import type { RuntimeOptions } from '../runtime/options.js'
 import type { Runtime } from '../runtime/runtime.js'
 import type { TrustOptions } from './settle-trust.js'
@@ -82,7 +82,12 @@ export async function runtimeOptions(loaded: LoadedConfig, logger?: Logger): Pro
   const { server: _server, log: _log, $schema: _schema, ...config } = loaded.config
   const options: RuntimeOptions = { ...(config as RuntimeOptions), ...defined({ logger }) }
   if (loaded.agentFile !== undefined) {
-    const { loadRootAgent } = await import('../config/load-config.js')
+    const [{ loadRootAgent }, { joinLoggers }] = await Promise.all([
+      import('../config/load-config.js'),
+      import('../runtime/host.js'),
+    ])
+    // ADK writes warnings to stdout when an agent is made, which belongs to the answer.
+    joinLoggers(logger ?? silentLogger)
     // What the file exports is checked by `createRuntime`.
     options.rootAgent = (await loadRootAgent(loaded.agentFile)) as NonNullable<RuntimeOptions['rootAgent']>
   } else if (loaded.file === undefined && config.tools.builtIn.length === 0) {

@@ -322,7 +322,9 @@ export const sharedKeys = {
     )
     .default({})
     .describe('Providers by name, as in `name/model`. Providers with default settings need no entry.'),
-  rootAgent: adkAgent.optional().describe('In a program, instead of `agent`: an ADK agent, used unchanged.'),
+  rootAgent: adkAgent
+    .optional()
+    .describe('In a program, instead of `agent`: an agent or a workflow of ADK, used unchanged.'),
   history: historySchema
     .prefault({})
     .describe('How much of a session is sent to a model, and how it is repaired.'),

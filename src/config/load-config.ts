@@ -120,7 +120,7 @@ export async function loadRootAgent(agentFile: string): Promise<object> {
   for (const names of exported) {
     for (const holder of [names, names.app, names.rootApp]) {
       const agent = isObject(holder) ? holder.rootAgent : undefined
-      if (isObject(agent)) return agent
+      if (isObject(agent) || typeof agent === 'function') return agent
     }
   }
   throw new AgentError(

@@ -93,9 +93,14 @@ export function made<Value extends object>(methods: readonly string[], error: st
 export const anyFunction = <Value extends (...args: never[]) => unknown>() =>
   z.custom<Value>(value => typeof value === 'function', { error: 'must be a function' })
 
+/** What ADK's runner takes: an agent, a workflow, and a node, a tool or a function as a workflow of one. */
 export const adkAgent = z.custom<object>(
-  value => hasMethods(value, ['runAsync']) && Array.isArray(Reflect.get(value as object, 'subAgents')),
-  { error: 'must be an ADK agent' },
+  value =>
+    typeof value === 'function' ||
+    (hasMethods(value, ['runAsync']) && Array.isArray(Reflect.get(value as object, 'subAgents'))) ||
+    hasMethods(value, ['run', 'runImpl']) ||
+    hasMethods(value, ['runAsync', '_getDeclaration']),
+  { error: 'must be an agent or a workflow of ADK' },
 )
 
 /** Environment variables. The object itself is kept: it is read later, and its owner may change it. */

@@ -1,5 +1,4 @@
 import type {
-  BaseAgent,
   BaseArtifactService,
   BaseCredentialService,
   BaseMemoryService,
@@ -10,6 +9,7 @@ import type {
   Event,
   Part,
   RunConfig,
+  RunnableRoot,
 } from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey, State } from '../session/message.js'
@@ -61,7 +61,9 @@ export interface RunHost {
   readonly appName: string
   readonly store: SessionStore
   readonly logger: Logger
-  readonly rootAgent: BaseAgent
+  readonly rootAgent: RunnableRoot
+  /** The names of all agents that are known before a run. */
+  readonly agentNames: ReadonlySet<string>
   readonly limits: TurnLimitOptions
   readonly models: RunModels
   readonly adk: AdkOptions

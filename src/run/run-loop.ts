@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import type { Content, Event } from '../adk/sdk.js'
+import { type Content, type Event, isBaseAgent } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
 import { createPause } from '../base/pause.js'
 import { type AgentError, messageOf } from '../errors.js'
@@ -7,7 +7,7 @@ import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { closeCalls, pendingInStore, seenIn } from './close-calls.js'
-import { EventReader, PendingCalls, subAgentNames } from './event-reader.js'
+import { EventReader, PendingCalls } from './event-reader.js'
 import { abortMarker, agentNotFound, RunFailures } from './recovery.js'
 import { type ResumedRun, restoreCounts } from './resumed-run.js'
 import { RunQuestions } from './run-approvals.js'
@@ -92,8 +92,7 @@ export class RunLoop {
     this.#end = end
     // Each running tool and model call has one listener; their number is not a leak.
     setMaxListeners(0, this.#abort.signal)
-    const names = new Set([host.rootAgent.name, ...subAgentNames(host.rootAgent)])
-    this.#reader = new EventReader(names, reference => host.models.priceOf(reference))
+    this.#reader = new EventReader(host.agentNames, reference => host.models.priceOf(reference))
     const { store, logger, observe } = host
     const { onStored } = input
     this.#recorder = new RunRecorder({ store, key, runId, lease, logger, observe, onStored })
@@ -319,7 +318,8 @@ export class RunLoop {
       return []
     }
     if (event.author && event.author !== 'user') this.#lastAuthor = event.author
-    const alone = this.#host.rootAgent.subAgents.length === 0
+    const { rootAgent } = this.#host
+    const alone = isBaseAgent(rootAgent) && rootAgent.subAgents.length === 0
     const missing = alone ? transferTarget(event) : undefined
     if (missing !== undefined) {
       this.#stopped = true

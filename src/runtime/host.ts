@@ -1,9 +1,10 @@
 /** The half of the runtime that needs ADK: joins agents, models, tools, sessions and observers for its runs. */
 
 import { adoptTools } from '../adk/agent/adopt-tools.js'
+import { agentsOf, nodesOf, toolsOf } from '../adk/agent/agent-tree.js'
 import { type AgentDefinition, buildAgent, resolveAgentModels } from '../adk/agent/build-agent.js'
 import { answerUnknownTools } from '../adk/model/unknown-tools.js'
-import { type BaseAgent, isAgentTool, isLlmAgent, setLogger } from '../adk/sdk.js'
+import { asRunnableRoot, isAgentTool, isBaseAgent, type RunnableRoot, setLogger } from '../adk/sdk.js'
 import {
   contentOf,
   eventOf,
@@ -71,6 +72,13 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   if (!store.runs.saveStep || !store.runs.readCalls || !store.runs.listUnknownCalls)
     logger.warn('The store keeps no ledger of tool calls: a call of a process that ends may be repeated')
   const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger)
+  const known = new WeakSet<object>(nodesOf(rootAgent))
+  const onNode = (node: object) => {
+    if (known.has(node)) return
+    known.add(node)
+    resolveAgentModels(node, reference => models.routed(reference), referenceOf)
+    adopted.adoptTree(node)
+  }
   const observers = [
     ...(logger === silentLogger ? [] : [logRuns(logger)]),
     ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
@@ -83,8 +91,9 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     store,
     logger,
     rootAgent,
+    agentNames: new Set([rootAgent.name, ...agentsOf(rootAgent).map(({ name }) => name)]),
     models,
-    limits: options.agent ?? { multiAgent: rootAgent.subAgents.length > 0 },
+    limits: options.agent ?? { multiAgent: hasSeveralAgents(rootAgent) },
     adk: options.adk ?? {},
     maxRunning: options.runs?.maxRunning,
     approvalTimeoutMs: options.tools?.approvalTimeoutMs,
@@ -102,6 +111,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
         maxMessages: options.history?.maxMessages,
         fence: lease,
         onLoad: reportLoaded,
+        onNode,
         ...hooks,
       }),
     observe: observers.length > 0 ? joinObservers([...observers, tell], logger) : tell,
@@ -120,9 +130,13 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   }
 }
 
-function makeRootAgent(options: RuntimeOptions, models: ModelRoutes, tools: RuntimeTools): BaseAgent {
+function makeRootAgent(options: RuntimeOptions, models: ModelRoutes, tools: RuntimeTools): RunnableRoot {
   if (options.rootAgent) {
-    const root = resolveAgentModels(options.rootAgent, reference => models.routed(reference), referenceOf)
+    const root = resolveAgentModels(
+      asRunnableRoot(options.rootAgent),
+      reference => models.routed(reference),
+      referenceOf,
+    )
     refuseNameOfApp(root, options.app ?? 'lango')
     models.rootReference = firstReference(root)
     return root
@@ -137,8 +151,13 @@ function makeRootAgent(options: RuntimeOptions, models: ModelRoutes, tools: Runt
   })
 }
 
+/** Whether agents may hand over to each other, or take turns in a workflow. */
+function hasSeveralAgents(root: RunnableRoot): boolean {
+  return isBaseAgent(root) ? root.subAgents.length > 0 : agentsOf(root).length > 1
+}
+
 /** ADK logs to the console by default, prompts included at its lowest level; here it logs to Lango's logger. */
-function joinLoggers(logger: Logger): void {
+export function joinLoggers(logger: Logger): void {
   const words = (values: readonly unknown[]) =>
     `ADK: ${values.filter(value => typeof value === 'string').join(' ')}`
   setLogger({
@@ -158,9 +177,8 @@ function budgetOf({ history }: RuntimeOptions): number | 'off' {
 }
 
 /** An agent inside a tool keeps its session under its own name: with the app's name it would write into the run's. */
-function refuseNameOfApp(agent: BaseAgent, appName: string): void {
-  const tools = isLlmAgent(agent) ? agent.tools.filter(isAgentTool) : []
-  for (const { name } of tools) {
+function refuseNameOfApp(root: object, appName: string): void {
+  for (const { name } of nodesOf(root).flatMap(toolsOf).filter(isAgentTool)) {
     if (name === appName) {
       throw new AgentError(
         'invalid-config',
@@ -168,5 +186,4 @@ function refuseNameOfApp(agent: BaseAgent, appName: string): void {
       )
     }
   }
-  for (const child of agent.subAgents) refuseNameOfApp(child, appName)
 }

@@ -1,15 +1,9 @@
 /** Model references to models: which adapter serves a request, what the request reports to its run, and what is learnt from it. */
 
+import { agentsOf } from '../adk/agent/agent-tree.js'
 import { type Calibration, ModelAdapter } from '../adk/model/model-adapter.js'
 import { keepSteady, type ModelReport, onModelRequest } from '../adk/model/model-reports.js'
-import {
-  type BaseAgent,
-  BaseLlm,
-  type BaseLlmConnection,
-  isLlmAgent,
-  type LlmRequest,
-  type LlmResponse,
-} from '../adk/sdk.js'
+import { BaseLlm, type BaseLlmConnection, isLlmAgent, type LlmRequest, type LlmResponse } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
@@ -161,12 +155,10 @@ export function referenceOf(model: BaseLlm): string | undefined {
 }
 
 /** The reference of the first agent of a tree that has one: the model that a run's own choice replaces. */
-export function firstReference(agent: BaseAgent): string {
-  const own = isLlmAgent(agent) && typeof agent.model === 'object' ? referenceOf(agent.model) : undefined
-  if (own !== undefined) return own
-  for (const child of agent.subAgents) {
-    const found = firstReference(child)
-    if (found !== '') return found
+export function firstReference(root: object): string {
+  for (const agent of agentsOf(root)) {
+    const own = isLlmAgent(agent) && typeof agent.model === 'object' ? referenceOf(agent.model) : undefined
+    if (own !== undefined) return own
   }
   return ''
 }

@@ -1,5 +1,5 @@
 import type { AgentDefinition } from '../adk/agent/build-agent.js'
-import type { BaseAgent } from '../adk/sdk.js'
+import type { RunnableNode } from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
 import type { TelemetryOptions } from '../observe/telemetry.js'
 import type { RepairMode } from '../provider/provider.js'
@@ -21,8 +21,8 @@ export interface RuntimeOptions {
   providers?: ProvidersConfig | undefined
   /** The agent as data, or … */
   agent?: (AgentDefinition & TurnLimitOptions) | undefined
-  /** … an ADK agent that you already have, unchanged. */
-  rootAgent?: BaseAgent | undefined
+  /** … an agent or a workflow of ADK that you already have, unchanged. A node, a tool or a function is a workflow of one. */
+  rootAgent?: RunnableNode | undefined
   /** A model reference that runs use instead of the root agent's own, unless they name another. */
   model?: string | undefined
   history?: HistoryOptions | undefined

@@ -193,6 +193,19 @@ export const rootAgent = new LlmAgent({ name: 'echo', model: 'gemini-2.5-flash',
   expect(await readFile(join(cwd, 'lango.db'))).toBeInstanceOf(Buffer)
 })
 
+test('a workflow from a file runs as an agent does, its agents on the model that is named', async () => {
+  const cwd = await temporaryFolder()
+  const source = `import { LlmAgent, Workflow } from '${BUILT_ADK}'
+const echo = new LlmAgent({ name: 'echo', model: 'gemini-2.5-flash', instruction: 'Echo.' })
+const frame = (_context, text) => '<' + text + '>'
+export const rootAgent = new Workflow({ name: 'framed', edges: [['START', echo, frame]] })\n`
+  await writeFile(join(cwd, 'framed.mjs'), source)
+  const answered = await lango(['run', '--agent', 'framed.mjs', '--model', 'demo/demo', '--quiet', 'hi'], {
+    cwd,
+  })
+  expect(answered).toMatchObject({ code: 0, stdout: expect.stringMatching(/^<[\s\S]*hi[\s\S]*>\n$/) })
+})
+
 test('a pipe gets the answer without control sequences, and with --raw as it is', async () => {
   const colored = 'a\\u001b[31mred\\u001b[0m\\u001b]0;title\\u0007\\tb\\r\\nc\\u0008'
   const pieces = colored.match(/\\u....|\\.|./g) ?? []

@@ -69,7 +69,7 @@ const WRONG: [input: unknown, message: string][] = [
     { agent: { name: 'a', subAgents: [{ name: 'b' }, { name: 'b' }] } },
     '`agent.subAgents[1].name` is "b", but must be another name: `agent.subAgents[0].name` already has it.',
   ],
-  [{ rootAgent: {} }, '`rootAgent` is an object, but must be an ADK agent.'],
+  [{ rootAgent: {} }, '`rootAgent` is an object, but must be an agent or a workflow of ADK.'],
   [
     { agent: {}, rootAgent: { runAsync() {}, subAgents: [] } },
     '`rootAgent` is an object, but cannot be combined with `agent`: keep one of them.',

@@ -13,8 +13,11 @@ import {
   LlmAgent,
   type LlmRequest,
   type LlmResponse,
+  type NodeContext,
+  node,
   Runner,
   StreamingMode,
+  Workflow,
 } from '@google/adk'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -371,5 +374,55 @@ describe('models', () => {
     await runTurn({ agent: new LlmAgent({ name: 'agent', model }), sessions, message: 'hi' })
     expect(model.last[0]?.parts).toEqual(withoutText)
     expect(model.last).toHaveLength(2)
+  })
+})
+
+describe('workflows', () => {
+  const oneNode = (act: (context: NodeContext) => unknown) =>
+    new Workflow({ name: 'flow', edges: [['START', node(act, { name: 'one' })]] })
+
+  test('a reader that waits stands in `resolvers` of the queue of a node', async () => {
+    const waiting: unknown[] = []
+    const agent = oneNode(async ({ channel }) => {
+      await new Promise(resolve => setImmediate(resolve))
+      waiting.push(Reflect.get(channel, 'resolvers'))
+      return 'done'
+    })
+    await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
+    expect(waiting).toEqual([expect.any(Array)])
+  })
+
+  test('a node that fails as aborted is not run again', async () => {
+    let runs = 0
+    const abort = node(
+      () => {
+        runs += 1
+        throw Object.assign(new TypeError('left'), { name: 'InvocationAbortedError' })
+      },
+      { name: 'abort', retryConfig: { maxAttempts: 3, initialDelay: 0 } },
+    )
+    const agent = new Workflow({ name: 'flow', edges: [['START', abort]] })
+    const run = runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
+    await expect(run).rejects.toThrow('left')
+    expect(runs).toBe(1)
+  })
+
+  test('a tool that a node calls has no agent, and its call is in no event', async () => {
+    const seen: unknown[] = []
+    const tool = new FunctionTool({
+      name: 'probe',
+      description: 'Looks around',
+      execute: async (_args, context) => {
+        seen.push(context?.invocationContext.agent, context?.functionCallId)
+        expect(() => context?.agentName).toThrow('InvocationContext.agent is not set')
+        return {}
+      },
+    })
+    const agent = new Workflow({
+      name: 'flow',
+      edges: [['START', node(() => ({}), { name: 'begin' }), tool]],
+    })
+    await runTurn({ agent, sessions: new InMemorySessionService(), message: 'hi' })
+    expect(seen).toEqual([undefined, 'flow.probe:1'])
   })
 })

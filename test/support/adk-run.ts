@@ -1,4 +1,4 @@
-import { type BaseAgent, type BasePlugin, type BaseSessionService, type Event, Runner } from '@google/adk'
+import { type BasePlugin, type BaseSessionService, type Event, type RunnableNode, Runner } from '@google/adk'
 import type { Part } from '@google/genai'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
@@ -7,7 +7,7 @@ import { temporaryFolder } from './temporary-folder.js'
 export const KEY = { appName: 'app', userId: 'ann', sessionId: 's1' } as const
 
 export interface TurnOptions {
-  agent: BaseAgent
+  agent: RunnableNode
   sessions: BaseSessionService
   message: string | Part[]
   plugins?: BasePlugin[]

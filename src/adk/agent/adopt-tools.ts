@@ -20,10 +20,10 @@ import {
   isAgentTool,
   isBaseTool,
   isBaseToolset,
-  isLlmAgent,
   type RunAsyncToolRequest,
 } from '../sdk.js'
-import { findCallEvent, isAwaited } from './tool-approval.js'
+import { innerOf, nodesOf, toolsOf } from './agent-tree.js'
+import { callerOf, findCallEvent, isAwaited } from './tool-approval.js'
 
 /** The ledger of the run that the current code belongs to. */
 export type LedgerOf = () => CallLedger | undefined
@@ -38,37 +38,35 @@ interface RecordingTool extends BaseTool {
 export interface AdoptedTools {
   /** Adopts a tool that was not part of the tree. */
   adopt(tool: BaseTool): void
+  /** Adopts the tools of an agent or a node that was not part of the tree. */
+  adoptTree(root: object): void
   /** A tool of an agent by its name, as far as it is known. */
   find(agentName: string, tool: string): LedgerTool
 }
 
-/** Adopts every tool of a tree of agents, those of nested agents and of toolsets included. */
-export function adoptTools(root: BaseAgent, ledgerOf: LedgerOf): AdoptedTools {
-  const agents = new Map<string, ToolUnion[]>()
+/** Adopts every tool of a tree of agents, those of nested agents, workflows and toolsets included. */
+export function adoptTools(root: object, ledgerOf: LedgerOf): AdoptedTools {
+  const tools = new Map<string, readonly ToolUnion[]>()
   const adopt = (tool: BaseTool) => adoptTool(tool, ledgerOf)
-  const visited = new Set<BaseAgent>()
-  const visit = (agent: BaseAgent): void => {
-    if (visited.has(agent)) return
-    visited.add(agent)
-    if (isLlmAgent(agent)) {
-      const tools = agent.tools as ToolUnion[]
-      agents.set(agent.name, tools)
-      for (const tool of tools) {
+  const adoptTree = (tree: object): void => {
+    for (const node of nodesOf(tree)) {
+      const own = toolsOf(node)
+      if (own.length > 0) tools.set(node.name, own)
+      for (const tool of own) {
         if (isBaseToolset(tool)) adoptToolset(tool, ledgerOf)
         else if (isBaseTool(tool)) adopt(tool)
-        if (isAgentTool(tool)) visit((tool as unknown as { agent: BaseAgent }).agent)
       }
     }
-    for (const child of agent.subAgents) visit(child)
   }
-  visit(root)
+  adoptTree(root)
   return {
     adopt,
+    adoptTree,
     find: (agentName, name) => {
-      const tools = (agents.get(agentName) ?? []).flatMap(tool =>
+      const known = (tools.get(agentName) ?? []).flatMap(tool =>
         isBaseToolset(tool) ? (offered.get(tool) ?? []) : [tool],
       )
-      const tool = tools.find(each => each.name === name)
+      const tool = known.find(each => each.name === name)
       return tool ? ledgerToolOf(tool) : {}
     },
   }
@@ -105,7 +103,7 @@ function isRecording(tool: BaseTool): tool is RecordingTool {
 
 function ledgerToolOf(tool: BaseTool): LedgerTool {
   if (isRecording(tool)) return tool.ledgerTool
-  if (isAgentTool(tool) || !isBaseTool(tool)) return { isContainer: true }
+  if (innerOf(tool) !== undefined || !isBaseTool(tool)) return { isContainer: true }
   const { readOnlyHint, idempotentHint } = mcpHints(tool)
   return { effect: readOnlyHint ? 'read' : idempotentHint ? 'idempotent' : 'once' }
 }
@@ -120,7 +118,7 @@ function mcpHints(tool: BaseTool): { readOnlyHint?: unknown; idempotentHint?: un
 function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
   const runAsync = tool.runAsync.bind(tool)
   const own = ledgerToolOf(tool)
-  if (isAgentTool(tool)) wrapAgent((tool as unknown as { agent: BaseAgent }).agent, ledgerOf)
+  if (isAgentTool(tool)) wrapAgent(innerOf(tool) as BaseAgent, ledgerOf)
   tool.runAsync = async request => {
     const ledger = ledgerOf()
     if (!ledger) return runAsync(request)
@@ -131,7 +129,7 @@ function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
     if (recorded) return recordedResult(recorded, toolContext)
     if (await asksFirst(tool, request)) return runAsync(request)
     const signal = toolContext.abortSignal ?? new AbortController().signal
-    const author = toolContext.agentName
+    const author = callerOf(toolContext)
     const begun = await beginCall(
       ledger,
       { id, callId, tool: tool.name, args, author, own, signal },

@@ -2,15 +2,8 @@ import { DEFAULT_AGENT_NAME, isAgentName } from '../../base/names.js'
 import { AgentError } from '../../errors.js'
 import type { Tool } from '../../tool.js'
 import { takeAnyToolName } from '../adk-quirks.js'
-import {
-  type BaseAgent,
-  type BaseLlm,
-  type BaseTool,
-  type BaseToolset,
-  isAgentTool,
-  isLlmAgent,
-  LlmAgent,
-} from '../sdk.js'
+import { type BaseLlm, type BaseTool, type BaseToolset, isLlmAgent, LlmAgent } from '../sdk.js'
+import { agentsOf } from './agent-tree.js'
 import { ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
 
 /** An agent as plain data: what `createRuntime` takes. */
@@ -71,36 +64,22 @@ function asAdkTool(tool: AgentTool | string, options: ToolAdapterOptions = {}): 
 
 /**
  * Gives every agent of a tree that names its model by a string a model of ours, in place, and lets it take
- * tools of any name: nothing else of a user's agent is touched. Agents inside `AgentTool`s belong to the tree too.
+ * tools of any name: nothing else of a user's agent is touched. Agents inside tools and workflows belong to the tree too.
  */
-export function resolveAgentModels(
-  root: BaseAgent,
+export function resolveAgentModels<Root extends object>(
+  root: Root,
   resolve: (reference: string) => BaseLlm,
   /** The reference of a model that was put there before, by another runtime or this one. */
   referenceOf: (model: BaseLlm) => string | undefined = () => undefined,
-): BaseAgent {
-  const visited = new Set<BaseAgent>()
-  const visit = (agent: BaseAgent): void => {
-    if (visited.has(agent)) return
-    visited.add(agent)
-    if (isLlmAgent(agent)) {
-      takeAnyToolName(agent)
-      const { model } = agent
-      const reference = typeof model === 'string' ? model : model && referenceOf(model)
-      if (reference) agent.model = resolve(reference)
-      for (const tool of agent.tools) {
-        if (isAgentTool(tool)) visit(innerAgent(tool))
-      }
-    }
-    for (const child of agent.subAgents) visit(child)
+): Root {
+  for (const agent of agentsOf(root)) {
+    if (!isLlmAgent(agent)) continue
+    takeAnyToolName(agent)
+    const { model } = agent
+    const reference = typeof model === 'string' ? model : model && referenceOf(model)
+    if (reference) agent.model = resolve(reference)
   }
-  visit(root)
   return root
-}
-
-/** ADK declares the field private, but an agent inside a tool needs its model as much as any other. */
-function innerAgent(tool: object): BaseAgent {
-  return (tool as { agent: BaseAgent }).agent
 }
 
 /** An agent as far as its name and place go. */

@@ -18,6 +18,7 @@ import { beginCall, type LedgerOf, ledgerId } from './adopt-tools.js'
 import {
   type Approve,
   type CallContext,
+  callerOf,
   checkTimeLimit,
   type EarlyResult,
   refusalOf,
@@ -341,7 +342,7 @@ function contextOf(context: Context): UnsignalledContext {
     callId: context.functionCallId ?? '',
     sessionId: context.sessionId,
     userId: context.userId,
-    agentName: context.agentName,
+    agentName: callerOf(context),
     state: {
       get: key => context.state.get(key),
       set: (key, value) => context.state.set(key, value),

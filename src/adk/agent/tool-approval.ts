@@ -160,13 +160,19 @@ export function runInBatch(
   return batch.get(callId)
 }
 
+/** The agent that calls a tool. A node of a workflow that calls one has no agent, and ADK throws when it is asked for. */
+export function callerOf(context: Context): string {
+  return context.invocationContext && !context.invocationContext.agent ? '' : context.agentName
+}
+
 /** The event that holds a call, as its agent sees it. */
 export function findCallEvent(context: Context, callId: string): Event | undefined {
   // Outside a runner (a test, another host) there may be no invocation to look into.
   const invocation = context.invocationContext
   // Parallel agents share the session and do not see each other's ids, so they may use the same ones.
+  const caller = callerOf(context)
   const isOwn = (event: Event) =>
-    event.author === context.agentName && (event.branch ?? '') === (invocation.branch ?? '')
+    event.author === caller && (event.branch ?? '') === (invocation.branch ?? '')
   return invocation?.session?.events.findLast(
     event => isOwn(event) && callsOf(event).some(call => call.id === callId),
   )

@@ -110,7 +110,8 @@ function resultEvents(
     if (group === ORPHANS) return { ...base, content: { role: 'user', parts: parts.map(orphanAsText) } }
     const author = calls.get(parts[0]?.functionResponse?.id ?? '')?.author
     const shown = { ...base, content: { ...base.content, role: 'user', parts } }
-    if (author !== undefined) shown.author = author
+    // A person's answer stays the person's: workflows look for it there.
+    if (author !== undefined && !parts.some(asksPerson)) shown.author = author
     return shown
   })
 }

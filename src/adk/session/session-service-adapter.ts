@@ -16,6 +16,7 @@ import { withoutInheritedNames } from '../adk-quirks.js'
 import {
   type AdkSession,
   type AppendEventRequest,
+  type BaseNode,
   BaseSessionService,
   type Content,
   type CreateSessionRequest,
@@ -25,6 +26,7 @@ import {
   type ListSessionsRequest,
   type ListSessionsResponse,
 } from '../sdk.js'
+import { appendsOfNodes, type NodeAppends } from '../workflow-nodes.js'
 import { adkView, withWriter } from './adk-view.js'
 import { eventToMessage, persistentStateDelta } from './event-to-message.js'
 import { messagesToEvents } from './messages-to-events.js'
@@ -48,6 +50,8 @@ export interface SessionServiceOptions {
   onCut?: ((cut: HistoryCut, key: SessionKey) => void) | undefined
   /** Called with an event of the session that the fence belongs to, in the same tick as its append. */
   onAppend?: ((event: Event) => void) | undefined
+  /** Called with each node of a workflow before it begins: code may make nodes while it runs. */
+  onNode?: ((node: BaseNode) => void) | undefined
   /** The message of the run, which is stored already: ADK loads the session without it and appends it itself. */
   opening?: StoredOpening | undefined
   /** Records what is appended to the session of the fence and to nested ones, so that a run can be resumed. */
@@ -89,6 +93,7 @@ export class SessionServiceAdapter extends BaseSessionService {
   readonly #stored = new WeakMap<AdkSession, State>()
   /** The numbers of recorded events. Parallel agents may be replayed in another order than they were recorded in. */
   readonly #numbers = new WeakMap<Event, number>()
+  readonly #nodes: NodeAppends
 
   constructor(store: SessionStore, options: SessionServiceOptions = {}) {
     super()
@@ -97,6 +102,7 @@ export class SessionServiceAdapter extends BaseSessionService {
     this.#options = options
     this.#fence = new SessionFence(store, options.fence)
     this.#opening = options.opening
+    this.#nodes = appendsOfNodes(this, options.onNode)
   }
 
   override async createSession(request: CreateSessionRequest): Promise<AdkSession> {
@@ -191,6 +197,7 @@ export class SessionServiceAdapter extends BaseSessionService {
       this.#numbers.set(shown, isStoredBefore ? (adopted?.seq ?? 0) : Number.MAX_SAFE_INTEGER)
     if (adopted) keepOrder(session.events, each => this.#numbers.get(each))
     session.lastUpdateTime = event.timestamp
+    this.#nodes.stored(event)
     return event
   }
 

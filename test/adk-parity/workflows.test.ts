@@ -1,0 +1,49 @@
+// ADK's workflows behave as on bare ADK: the same requests, effects, events, state and failures, also on a slow store.
+import { LogLevel, setLogLevel } from '@google/adk'
+import { describe, expect, test } from 'vitest'
+import { WORKFLOW_CASES, type WorkflowCase } from './workflow-cases.js'
+import { type Observation, observe, WAYS } from './workflow-ways.js'
+
+setLogLevel(LogLevel.ERROR)
+
+describe.each(Object.keys(WORKFLOW_CASES))('%s', name => {
+  const given = WORKFLOW_CASES[name]
+  if (!given) throw new TypeError(name)
+  const bare = observe('bare', given)
+
+  test.each(WAYS)('%s', async way => {
+    const seen = await observe(way, given)
+    expect(comparable(seen, given)).toEqual(comparable(expected(await bare, given), given))
+  })
+})
+
+const DIFFERENT = Object.entries(WORKFLOW_CASES).flatMap(([name, { differs }]) =>
+  differs ? [{ name, ...differs }] : [],
+)
+
+test.each(DIFFERENT)(
+  'ADK itself has the lines that Lango changes on purpose: $name',
+  async ({ name, lines }) => {
+    const given = WORKFLOW_CASES[name]
+    const bare = given && (await observe('bare', given))
+    expect([...(bare?.requests ?? []), ...(bare?.events ?? [])]).toEqual(
+      expect.arrayContaining(Object.keys(lines)),
+    )
+  },
+)
+
+/** What Lango does, by what ADK does. */
+function expected(bare: Observation, { differs }: WorkflowCase): Observation {
+  const change = (line: string) => differs?.lines[line] ?? line
+  return { ...bare, requests: bare.requests.map(change), events: bare.events.map(change) }
+}
+
+function comparable(seen: Observation, { isUnordered = false }: WorkflowCase): Observation {
+  const order = (lines: string[]) => (isUnordered ? [...lines].sort() : lines)
+  return {
+    ...seen,
+    requests: order(seen.requests),
+    effects: order(seen.effects),
+    events: order(seen.events),
+  }
+}
