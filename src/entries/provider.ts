@@ -25,7 +25,7 @@ export type {
   Vendor,
   VendorPart,
 } from '../provider/provider.js'
-export { openSignature, sealSignature } from '../provider/provider.js'
+export { breakReasoning, openSignature, sealSignature } from '../provider/provider.js'
 export type {
   ModelReference,
   ProviderRegistry,

@@ -19,6 +19,8 @@ export interface AnswerContext extends ErrorContext {
   origin: Origin
   /** Tool names as the wire knows them → as the caller declared them, where they differ. */
   mappedNames?: Readonly<Record<string, string>>
+  /** By message of the body after its leading system messages: its index in the history that was given. */
+  places?: readonly number[]
 }
 
 /** A piece of a call, as chat-style servers send it. Every field may be missing. */

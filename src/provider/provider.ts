@@ -160,6 +160,34 @@ export interface ModelInfo {
   bindsReasoning?: boolean
 }
 
+/**
+ * The same messages with the reasoning of some of them marked as bound to an earlier form of the history. A change
+ * invalidates what follows it and existed then; reasoning that the model makes after the change is bound to the
+ * changed history, so the mark stays with the messages that got it.
+ *
+ * ```ts
+ * import { breakReasoning, type ProviderMessage } from 'lango/provider'
+ *
+ * declare const messages: ProviderMessage[]
+ * const changedAt = 4
+ * const marked = breakReasoning(messages, (_, index) => index >= changedAt)
+ * ```
+ */
+export function breakReasoning(
+  messages: readonly ProviderMessage[],
+  isBroken: (message: ProviderMessage, index: number) => boolean,
+): ProviderMessage[] {
+  checkArgument(Array.isArray(messages), 'breakReasoning', 'needs a list of messages')
+  checkArgument(typeof isBroken === 'function', 'breakReasoning', 'needs a function as its second argument')
+  return messages.map((message, index) => {
+    if (!message?.parts?.some(part => part.type === 'reasoning') || !isBroken(message, index)) return message
+    const parts = message.parts.map(part =>
+      part.type === 'reasoning' ? { ...part, prefixBroken: true as const } : part,
+    )
+    return { ...message, parts }
+  })
+}
+
 /** A URL that carries or names the media. */
 export function mediaUrl(media: MediaPart): string {
   return media.data === undefined ? (media.url ?? '') : `data:${media.mimeType};base64,${media.data}`

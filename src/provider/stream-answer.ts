@@ -16,7 +16,7 @@ import type {
 import { abortedError, type ErrorContext, silentStreamError, toProviderError } from './provider-error.js'
 import { toWireName } from './repair/map-names.js'
 import type { Profile } from './repair/profile.js'
-import { repairHistory } from './repair/repair-history.js'
+import { refuseBroken, repairHistory } from './repair/repair-history.js'
 import { type RetryPolicy, retryStream } from './retry.js'
 import type { StreamEvent } from './stream-event.js'
 
@@ -40,6 +40,8 @@ export interface PreparedRequest {
   options: GenerationOptions
   profile: Profile
   info: ModelInfo
+  /** Reports an option that the model does not take: it was left out, or replaced by the nearest that it takes. */
+  report(kind: 'leave-out' | 'replace', detail: string): void
 }
 
 export interface AnswerSettings {
@@ -66,7 +68,7 @@ export async function* streamAnswer<Body, Chunk>(
   try {
     if (signal?.aborted) throw abortedError(context)
     const wire = connect()
-    const { body, event, mappedNames } = prepare(wire, request)
+    const { body, event, mappedNames, places } = prepare(wire, request)
     await letOthersRun()
     yield event
     await letOthersRun()
@@ -74,6 +76,7 @@ export async function* streamAnswer<Body, Chunk>(
       ...context,
       origin: { vendor: wire.vendor, model: request.model },
       mappedNames,
+      places,
     }
     yield* retryStream({
       policy: settings.retry,
@@ -93,6 +96,8 @@ function prepare<Body, Chunk>(wire: Wire<Body, Chunk>, request: GenerateRequest)
   const repaired = repairHistory(request.messages, profile, { mode, toolNames: tools.map(tool => tool.name) })
   // In `explain` mode the history is sent as given, names included.
   const wireName = mode === 'explain' ? (name: string) => name : (name: string) => toWireName(name, profile)
+  const repairs = [...repaired.repairs]
+  const lastPlace = Math.max(request.messages.length - 1, 0)
   const body = wire.toBody({
     model: request.model,
     messages: repaired.messages,
@@ -100,16 +105,19 @@ function prepare<Body, Chunk>(wire: Wire<Body, Chunk>, request: GenerateRequest)
     options: withToolChoice(request.options ?? {}, wireName),
     profile,
     info,
+    report: (kind, detail) => repairs.push({ step: 'options', kind, at: lastPlace, detail }),
   })
+  if (mode === 'strict') refuseBroken(repairs, profile)
+  const head = repaired.messages.findIndex(message => message?.role !== 'system')
   const event: StreamEvent = {
     type: 'request',
     model: request.model,
     profile: profile.name,
-    repairs: repaired.repairs,
+    repairs,
     mappedIds: repaired.mappedIds,
     body,
   }
-  return { body, event, mappedNames: repaired.mappedNames }
+  return { body, event, mappedNames: repaired.mappedNames, places: repaired.places.slice(Math.max(head, 0)) }
 }
 
 function withToolChoice(options: GenerationOptions, wireName: (name: string) => string): GenerationOptions {

@@ -27,6 +27,8 @@ export type StreamEvent =
     }
   | { type: 'media'; mimeType: string; data: string; signature?: string; origin?: Origin }
   | { type: 'vendor'; vendor: Vendor; value: unknown; text: string; signature?: string; origin?: Origin }
+  /** What the provider itself changed in the request, as it reports it with the answer. */
+  | { type: 'receipts'; repairs: readonly Repair[] }
   | { type: 'usage'; usage: Usage }
   | { type: 'done'; finishReason: FinishReason; message?: string }
   | { type: 'error'; error: AgentError }

@@ -48,6 +48,8 @@ export interface RunScope {
   placeOf(request: object): RequestPlace | undefined
   /** Keeps a request and returns its number within the run. */
   requestSent(request: SentRequest): number
+  /** The provider reported changes of its own with the answer. */
+  repaired(repair: Pick<SentRequest, 'model' | 'profile' | 'repairs'>): void
   /** What the provider reports that a request has used. */
   modelUsed(request: object, step: number, model: string, usage: RunUsage): void
   /** The tokens that a request was counted as: stored with the end of the run. */
@@ -137,6 +139,9 @@ export function createScope({ plugin, recorder, reader, limits, emit, ...parts }
       const step = recorder.saveRequest({ ...request, ...(opened ? { stored: opened.stored } : {}), cuts })
       reader.modelCalled(model, step)
       return step
+    },
+    repaired: repair => {
+      if (repair.repairs.length > 0) emit({ type: 'repair', ...repair })
     },
     modelUsed: (request, step, model, usage) => {
       // The run's own requests report their usage with ADK's event.

@@ -121,9 +121,14 @@ export class ModelRoutes implements RunModels {
   #reportTo(scope: RunScope, request: LlmRequest, reference: string): void {
     const { logger } = this.#options
     let step = 0
+    let profile = ''
     const listener = (message: ModelReport) => {
       if (message.type === 'cut') scope.historyCut(message.cut)
-      if (message.type === 'request') step = this.#requestSent(scope, request, reference, message)
+      if (message.type === 'request') {
+        profile = message.request.profile
+        step = this.#requestSent(scope, request, reference, message)
+      }
+      if (message.type === 'receipts') scope.repaired({ model: reference, profile, repairs: message.repairs })
       if (message.type === 'answer-cut')
         logger.warn('An answer was ended at its longest length', { model: reference, length: message.length })
       if (message.type === 'error' && !scope.isOwnRequest(request)) scope.nestedFailed(message.error)

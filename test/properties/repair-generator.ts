@@ -49,7 +49,11 @@ const NAMES = ['search', 'fetch', 'read.file', 'ns:tool', '', '9lives', 'n'.repe
 const ROLES = ['user', 'assistant', 'tool', 'system', 'model', 'function', 'developer', 'critic', '', 'USER']
 const TYPES = ['image/png', 'image/tiff', 'application/pdf', 'audio/wav', 'video/mp4', 'text/plain']
 
-const BLOCK = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }
+const BLOCKS = [
+  { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} },
+  { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [] },
+  { type: 'server_tool_use', id: 'call_1', name: 'web_search', input: {} },
+]
 
 class Builder {
   private tokens = 0
@@ -212,7 +216,8 @@ class Builder {
 
   private vendorPart(): ProviderPart {
     const vendor = this.pick(VENDORS)
-    const value = vendor === 'gemini' ? { executableCode: { language: 'PYTHON', code: 'print(1)' } } : BLOCK
+    const code = { executableCode: { language: 'PYTHON', code: 'print(1)' } }
+    const value = vendor === 'gemini' ? code : this.pick(BLOCKS)
     return { type: 'vendor', vendor, value, text: this.pick(['', this.token('v')]), ...this.signed() }
   }
 

@@ -21,7 +21,7 @@ export function strictJudge(messages: readonly ProviderMessage[], profile: Profi
 export function wireBody(messages: readonly ProviderMessage[], name: ProfileName): unknown {
   const model = MODELS[name]
   const info = { id: model, contextWindow: 1_000_000, outputLimit: 8192, profile: name, known: true }
-  const request = { model, messages, tools: [], options: {}, profile: PROFILES[name], info }
+  const request = { model, messages, tools: [], options: {}, profile: PROFILES[name], info, report: () => {} }
   if (name.startsWith('gemini')) return toGeminiRequest(request)
   if (name.startsWith('anthropic')) return toAnthropicRequest(request)
   if (name === 'openai-responses') return toResponsesRequest(request)
@@ -36,6 +36,7 @@ const MODELS: Readonly<Record<ProfileName, string>> = {
   'openai-responses': 'gpt-5.2',
   'anthropic-4.5': 'claude-sonnet-4-5',
   'anthropic-4.6': 'claude-opus-4-6',
+  'anthropic-5.1': 'claude-opus-5-5',
   mistral: 'mistral-large-latest',
   'deepseek-thinking': 'deepseek-reasoner',
   groq: 'llama-3.3-70b-versatile',

@@ -29,7 +29,7 @@ interface Rules {
   userFirst: boolean
   needsTurn?: boolean
   /** System messages are allowed only here. */
-  system: 'anywhere' | 'leading' | 'single' | 'mistral'
+  system: 'anywhere' | 'leading' | 'single' | 'mistral' | 'between user and assistant'
   lastMayBeAssistant: boolean
   lastUntrimmedRefused?: boolean
   noRepeatedRoles?: boolean
@@ -44,6 +44,8 @@ interface Rules {
   reasoning: 'refused' | 'own' | 'own and signed'
   reasoningNeedsFollower?: boolean
   reasoningNeedsCompany?: boolean
+  /** Reasoning whose prefix has changed is refused. */
+  boundReasoning?: boolean
   reasoningBesideCalls?: boolean
   signsCalls?: boolean
   checksSignatures?: boolean
@@ -130,6 +132,7 @@ const RULES: Record<string, Rules> = {
   },
   'anthropic-4.5': { ...claude, lastMayBeAssistant: true, lastUntrimmedRefused: true },
   'anthropic-4.6': claude,
+  'anthropic-5.1': { ...claude, system: 'between user and assistant', boundReasoning: true },
   mistral: {
     ...chat,
     vendor: 'mistral',
@@ -181,6 +184,7 @@ function checkMessage(message: ProviderMessage, index: number, rules: Rules, fou
     return
   }
   for (const part of parts) checkPart(part, role, rules, say)
+  if (rules.vendorParts) checkServerTools(parts, say)
   const kinds = parts.map(part => part.type)
   const results = kinds.filter(kind => kind === 'tool-result').length
   if (results > 0 && role === 'user') {
@@ -195,6 +199,22 @@ function checkMessage(message: ProviderMessage, index: number, rules: Rules, fou
   if (rules.reasoningBesideCalls && call !== -1 && !kinds.includes('reasoning'))
     say('no reasoning beside a call')
   if (rules.reasoningNeedsCompany && kinds.every(kind => kind === 'reasoning')) say('reasoning alone')
+}
+
+/** A server tool's question is followed by its answer, and every answer has its question before it. */
+function checkServerTools(parts: readonly ProviderPart[], say: (what: string) => void): void {
+  const values = parts.map(part => (part.type === 'vendor' ? (part.value as Record<string, unknown>) : {}))
+  values.forEach((value, at) => {
+    const is = (one: Record<string, unknown>, type: RegExp) => type.test(String(one?.type))
+    if (is(value, /^(server|mcp)_tool_use$/)) {
+      if (!/^(srv|mcp)toolu_\w+$/.test(String(value.id))) say('server tool id')
+      const found = values.slice(at).some(one => is(one, /_tool_result$/) && one.tool_use_id === value.id)
+      if (!found) say('server tool without result')
+    } else if (is(value, /_tool_result$/)) {
+      const asked = values.slice(0, at).some(one => is(one, /_tool_use$/) && one.id === value.tool_use_id)
+      if (!asked) say('server result without tool')
+    }
+  })
 }
 
 const PARTS_OF_ROLE: Record<string, string[]> = {
@@ -259,9 +279,11 @@ function checkReasoning(
     say('reasoning')
     return
   }
+  if (rules.boundReasoning && part.prefixBroken) say('reasoning of another history')
   const maker = part.origin?.vendor ?? (part.signature ? 'gemini' : undefined)
   if (rules.reasoning === 'own and signed') {
-    if (part.origin?.vendor !== rules.vendor || !part.signature) say('reasoning not own and signed')
+    const isBase64 = /^[\w+/-]+={0,2}$/.test(part.signature ?? '')
+    if (part.origin?.vendor !== rules.vendor || !isBase64) say('reasoning not own and signed')
   } else if (maker !== undefined && maker !== rules.vendor) say('reasoning not own')
 }
 
@@ -308,7 +330,8 @@ function checkOrder(messages: readonly ProviderMessage[], rules: Rules, found: s
   if (rules.system === 'mistral' && messages[0]?.role === 'assistant') found.push('assistant first')
   if (rules.system === 'single' && leading > 1) found.push('several system messages')
   const last = messages.at(-1)
-  if (!rules.lastMayBeAssistant && (last?.role === 'assistant' || last?.role === 'system')) {
+  const endsWithSystem = last?.role === 'system' && rules.system !== 'between user and assistant'
+  if (!rules.lastMayBeAssistant && (last?.role === 'assistant' || endsWithSystem)) {
     found.push(`ends with ${last.role}`)
   }
   const end = last?.parts?.at(-1)
@@ -322,7 +345,11 @@ function checkOrder(messages: readonly ProviderMessage[], rules: Rules, found: s
   }
   for (const [index, message] of messages.entries()) {
     const before = messages[index - 1]
-    if (message.role === 'system' && index >= leading && rules.system !== 'anywhere') {
+    if (message.role === 'system' && index >= leading && rules.system === 'between user and assistant') {
+      const next = messages[index + 1]?.role ?? 'assistant'
+      if (!['user', 'tool'].includes(before?.role ?? '') || next !== 'assistant')
+        found.push(`${index}: system not between user and assistant`)
+    } else if (message.role === 'system' && index >= leading && rules.system !== 'anywhere') {
       if (rules.system !== 'mistral' || !['user', 'system'].includes(before?.role ?? '')) {
         found.push(`${index}: system inside`)
       }

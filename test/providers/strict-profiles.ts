@@ -12,6 +12,7 @@ export const STRICT_TARGETS: Readonly<Record<StrictProfile, { options: ProviderO
   'openai-responses': { options: { type: 'openai' }, model: 'gpt-5.6' },
   'anthropic-4.5': { options: { type: 'anthropic' }, model: 'claude-sonnet-4-5' },
   'anthropic-4.6': { options: { type: 'anthropic' }, model: 'claude-sonnet-4-6' },
+  'anthropic-5.1': { options: { type: 'anthropic' }, model: 'claude-opus-5-5' },
   mistral: { options: { type: 'openai-compatible', preset: 'mistral' }, model: 'mistral-large-latest' },
   'deepseek-thinking': {
     options: { type: 'openai-compatible', preset: 'deepseek' },

@@ -24,6 +24,8 @@ export type ModelReport =
       /** What the next request of the lane is compared with, where `keepSteady` was called. */
       sent?: LastSent
     }
+  /** What the provider itself changed in the request that was sent last. */
+  | { type: 'receipts'; repairs: RequestEvent['repairs'] }
   /** The answer was longer than allowed and ends with so many characters. */
   | { type: 'answer-cut'; length: number }
   /** The call is made once more: before anything of the answer was seen, or because the answer was empty. */

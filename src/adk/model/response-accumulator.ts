@@ -90,6 +90,7 @@ export class ResponseAccumulator {
         this.#finishMessage = event.message
         return undefined
       case 'request':
+      case 'receipts':
       case 'error':
         return undefined
       default:

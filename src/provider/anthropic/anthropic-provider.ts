@@ -7,6 +7,7 @@ import type { ProviderSettings } from '../provider-settings.js'
 import { loadSdk, SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
 import { readVariable } from '../vendors.js'
+import { continuePaused } from './continue-paused.js'
 import { type AnthropicEventWire, fromAnthropicStream } from './from-anthropic-stream.js'
 import { type AnthropicRequestWire, toAnthropicRequest } from './to-anthropic-request.js'
 
@@ -30,9 +31,15 @@ export class AnthropicProvider extends SdkProvider<Anthropic> {
 
   async #open(body: AnthropicRequestWire, signal: AbortSignal): Promise<AsyncIterable<AnthropicEventWire>> {
     const sdk = await this.connect(body.model)
-    // Not `messages.create`, which also prints warnings about old models to the console.
-    const stream = await sdk.post('/v1/messages', { body, stream: true, signal, headers: versionFor(body) })
-    return stream as AsyncIterable<AnthropicEventWire>
+    const headers = this.#headersFor(body)
+    const send = async (content: AnthropicRequestWire) => {
+      // Not `messages.create`, which also prints warnings about old models to the console.
+      const stream = await sdk.post('/v1/messages', { body: content, stream: true, signal, headers })
+      return stream as AsyncIterable<AnthropicEventWire>
+    }
+    // The first request is sent here, so that its refusal is one of the request and not of a stream.
+    const first = await send(body)
+    return continuePaused(body, content => (content === body ? Promise.resolve(first) : send(content)))
   }
 
   protected async *servedModels(sdk: Anthropic, signal: AbortSignal | undefined): AsyncGenerator<ModelInfo> {
@@ -62,10 +69,26 @@ export class AnthropicProvider extends SdkProvider<Anthropic> {
       fetch: providerFetch,
     })
   }
+
+  /**
+   * The API's version of October 2026 refuses sampling settings; a request that has them names the version before.
+   * What a request says about bound thinking is a beta; betas of the configuration stay beside it.
+   */
+  #headersFor(body: AnthropicRequestWire): Record<string, string> {
+    const samples = body.temperature !== undefined || body.top_p !== undefined || body.top_k !== undefined
+    const configured = Object.entries(this.settings.headers).find(
+      ([name]) => name.toLowerCase() === BETA_HEADER,
+    )
+    const betas = [
+      ...(configured?.[1].split(/\s*,\s*/) ?? []),
+      ...(body.thinking?.block_binding ? [BINDING_BETA] : []),
+    ]
+    return {
+      ...(samples ? { 'anthropic-version': '2023-06-01' } : {}),
+      ...(betas.length > 0 ? { [BETA_HEADER]: [...new Set(betas)].join(',') } : {}),
+    }
+  }
 }
 
-/** The API's version of October 2026 refuses sampling settings; a request that has them names the version before. */
-function versionFor(body: AnthropicRequestWire): Record<string, string> {
-  const samples = body.temperature !== undefined || body.top_p !== undefined || body.top_k !== undefined
-  return samples ? { 'anthropic-version': '2023-06-01' } : {}
-}
+const BETA_HEADER = 'anthropic-beta'
+const BINDING_BETA = 'thinking-binding-controls-2026-08-01'

@@ -11,10 +11,18 @@ import type { FinishReason, StreamEvent } from '../stream-event.js'
 export interface AnthropicEventWire {
   type: string
   index?: number
-  message?: { usage?: AnthropicUsageWire }
+  message?: { usage?: AnthropicUsageWire; input_transformations?: readonly TransformationWire[] | null }
+  input_transformations?: readonly TransformationWire[] | null
   content_block?: AnthropicAnswerBlockWire
   delta?: AnthropicDeltaWire
   usage?: AnthropicUsageWire
+}
+
+/** One thinking block that the API dropped from the request, or that failed its check and was kept. */
+interface TransformationWire {
+  type?: string
+  path?: string
+  reason?: string
 }
 
 interface AnthropicAnswerBlockWire {
@@ -38,7 +46,7 @@ interface AnthropicDeltaWire {
   stop_details?: { explanation?: string | null } | null
 }
 
-interface AnthropicUsageWire {
+export interface AnthropicUsageWire {
   input_tokens?: number | null
   output_tokens?: number | null
   cache_read_input_tokens?: number | null
@@ -70,7 +78,7 @@ function fromEvent(event: AnthropicEventWire, state: ReadState, context: AnswerC
   switch (event.type) {
     case 'message_start':
       takeUsage(event.message?.usage, state)
-      return []
+      return receiptsOf(event.message?.input_transformations, context)
     case 'content_block_start':
       return event.content_block ? openBlock(event.content_block, index, state) : []
     case 'content_block_delta':
@@ -81,13 +89,36 @@ function fromEvent(event: AnthropicEventWire, state: ReadState, context: AnswerC
       takeUsage(event.usage, state)
       if (event.delta?.stop_reason) state.stopReason = event.delta.stop_reason
       if (event.delta?.stop_details?.explanation) state.stopMessage = event.delta.stop_details.explanation
-      return []
+      return receiptsOf(event.input_transformations, context)
     case 'message_stop':
       finish(state, context)
       return []
     default:
       return []
   }
+}
+
+/** What the API did to the request's thinking, in the words of our own receipts. */
+function receiptsOf(
+  transformations: readonly TransformationWire[] | null | undefined,
+  context: AnswerContext,
+): StreamEvent[] {
+  const repairs = (transformations ?? []).flatMap(({ type, path, reason }) => {
+    const known = own(TRANSFORMATIONS, type ?? '')
+    const [, index = '0'] = /^messages\.(\d+)/.exec(path ?? '') ?? []
+    const at = context.places?.[Number(index)] ?? Number(index)
+    const detail = `${known?.what}${reason === undefined ? '' : ` (${reason})`}: ${path ?? 'no path was given'}.`
+    return known ? [{ step: 'input-transformations', kind: known.kind, at, detail }] : []
+  })
+  return repairs.length > 0 ? [{ type: 'receipts', repairs }] : []
+}
+
+const TRANSFORMATIONS: Readonly<Record<string, { kind: string; what: string }>> = {
+  thinking_dropped: { kind: 'leave-out', what: 'The API left a thinking block out of the request' },
+  thinking_mismatch_allowed: {
+    kind: 'allow',
+    what: 'The API accepted a thinking block that is bound to another conversation',
+  },
 }
 
 function openBlock(block: AnthropicAnswerBlockWire, index: number, state: ReadState): StreamEvent[] {

@@ -12,7 +12,7 @@ function write(
 ) {
   const info = describeModel('anthropic', model)
   const profile = PROFILES[info.profile as 'anthropic-4.5']
-  return toAnthropicRequest({ model, messages, tools, options, profile, info })
+  return toAnthropicRequest({ model, messages, tools, options, profile, info, report: () => {} })
 }
 
 const text = (words: string): ProviderPart => ({ type: 'text', text: words })

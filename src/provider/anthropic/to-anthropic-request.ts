@@ -4,6 +4,7 @@
  * history speaks of them.
  */
 
+import { AgentError } from '../../errors.js'
 import {
   type GenerationOptions,
   type MediaPart,
@@ -35,7 +36,7 @@ export interface AnthropicRequestWire {
 }
 
 export interface AnthropicMessageWire {
-  role: 'user' | 'assistant'
+  role: 'user' | 'assistant' | 'system'
   content: AnthropicBlockWire[]
 }
 
@@ -56,6 +57,7 @@ export function toAnthropicRequest(request: PreparedRequest): AnthropicRequestWi
   const rest = head < 0 ? [] : messages.slice(head)
   const system = leading.flatMap(message => message.parts).flatMap(toSystemBlock)
   const { thinking, effort } = toThinking(request)
+  reportOptions(request, thinking)
   const outputConfig = { ...(effort === undefined ? {} : { effort }), ...toFormat(options) }
   return {
     model: request.model,
@@ -77,9 +79,14 @@ function toSystemBlock(part: ProviderPart): AnthropicBlockWire[] {
 
 function toMessage(message: ProviderMessage): AnthropicMessageWire {
   return {
-    role: message.role === 'assistant' ? 'assistant' : 'user',
+    role: toRole(message.role),
     content: message.parts.map(toBlock),
   }
+}
+
+/** A system message after the leading ones is there because the profile takes it. */
+function toRole(role: string): AnthropicMessageWire['role'] {
+  return role === 'assistant' || role === 'system' ? role : 'user'
 }
 
 function toBlock(part: ProviderPart): AnthropicBlockWire {
@@ -156,7 +163,7 @@ function toTools(
   messages: readonly ProviderMessage[],
 ): Pick<AnthropicRequestWire, 'tools' | 'tool_choice'> {
   if (request.tools.length > 0) {
-    return { tools: withCacheMark(request.tools.map(toTool)), ...toToolChoice(request.options) }
+    return { tools: withCacheMark(request.tools.map(toTool)), ...toToolChoice(request) }
   }
   const stubs = toolNamesIn(messages).map(name => ({
     name,
@@ -178,9 +185,22 @@ function toolNamesIn(messages: readonly ProviderMessage[]): string[] {
   return [...names]
 }
 
-function toToolChoice(options: GenerationOptions): Pick<AnthropicRequestWire, 'tool_choice'> {
+/** Models that always think refuse to be forced: "some tool" becomes "perhaps a tool", one tool is an error. */
+function toToolChoice(request: PreparedRequest): Pick<AnthropicRequestWire, 'tool_choice'> {
+  const { model, options } = request
   const { toolChoice } = options
   if (toolChoice === undefined) return {}
+  if (isBound(request) && typeof toolChoice === 'object') {
+    throw new AgentError(
+      'invalid-argument',
+      `${model} cannot be forced to call "${toolChoice.name}". Use toolChoice "auto" and ask for the call in the instruction, or a responseSchema.`,
+      { details: { model, toolChoice } },
+    )
+  }
+  if (isBound(request) && toolChoice === 'required') {
+    request.report('replace', `${model} cannot be forced to call a tool; toolChoice "auto" was sent.`)
+    return { tool_choice: { type: 'auto' } }
+  }
   if (typeof toolChoice === 'object') return { tool_choice: { type: 'tool', name: toolChoice.name } }
   return { tool_choice: { type: toolChoice === 'required' ? 'any' : toolChoice } }
 }
@@ -224,13 +244,15 @@ function closed(schema: unknown): unknown {
 }
 
 /**
- * When Claude may be asked to think, and how. Up to 4.5 a budget of tokens is given and the turn
- * being continued must begin with thinking; from 4.6 on the model decides and takes an effort.
+ * When Claude may be asked to think, and how. Up to 4.5 a budget of tokens is given and the turn being continued
+ * must begin with thinking; from 4.6 on the model decides and takes an effort; from 5.1 on it always thinks, and
+ * its thinking is bound to what stands before it.
  */
 interface AnthropicThinkingWire {
   type: 'enabled' | 'adaptive'
   budget_tokens?: number
   display?: 'summarized' | 'omitted'
+  block_binding?: { prefix_mismatch_behavior: 'drop_block' }
 }
 
 interface ThinkingOptions {
@@ -240,19 +262,48 @@ interface ThinkingOptions {
 
 /** The wire's fields for the requested thinking, or nothing where it would be refused. */
 function toThinking(request: PreparedRequest): ThinkingOptions {
+  const { report, model } = request
   const wanted = request.options.thinking
+  if (isBound(request)) return boundThinking(request)
   if (wanted === undefined || wanted.budgetTokens === 0) return {}
-  if (isAdaptive(request)) {
-    const effort = effortOf(wanted)
-    return {
-      thinking: { type: 'adaptive', ...(wanted.includeThoughts ? { display: 'summarized' } : {}) },
-      ...(effort === undefined ? {} : { effort }),
-    }
+  if (isForced(request.options)) {
+    report('leave-out', `${model} does not think when a tool call is forced; thinking was left out.`)
+    return {}
   }
-  // Forced tools and thinking exclude each other, and so does a turn that was begun without thinking.
-  if (isForced(request.options) || isTurnWithoutThinking(request.messages)) return {}
+  if (isAdaptive(request)) return adaptiveThinking(wanted)
+  if (isTurnWithoutThinking(request.messages)) {
+    report('leave-out', `The turn was begun without thinking; ${model} continues it without.`)
+    return {}
+  }
   const budget = Math.max(1024, wanted.budgetTokens ?? BUDGETS[wanted.effort ?? 'medium'])
   return { thinking: { type: 'enabled', budget_tokens: Math.min(budget, request.info.outputLimit - 1024) } }
+}
+
+function adaptiveThinking(wanted: NonNullable<GenerationOptions['thinking']>): ThinkingOptions {
+  const effort = effortOf(wanted)
+  return {
+    thinking: { type: 'adaptive', ...(wanted.includeThoughts ? { display: 'summarized' } : {}) },
+    ...(effort === undefined ? {} : { effort }),
+  }
+}
+
+/**
+ * Sent with every request, because the API keeps no setting between two of them. Should something before a thinking
+ * block have changed without our knowledge, the API drops the block and says so, instead of refusing the request.
+ */
+function boundThinking({ options, model, report }: PreparedRequest): ThinkingOptions {
+  const { thinking, effort } = adaptiveThinking(options.thinking ?? {})
+  if (options.thinking?.budgetTokens === 0) {
+    report('replace', `${model} always thinks; the lowest effort was requested instead of none.`)
+  }
+  return {
+    thinking: {
+      type: 'adaptive',
+      ...thinking,
+      block_binding: { prefix_mismatch_behavior: 'drop_block' },
+    },
+    ...(effort === undefined ? {} : { effort }),
+  }
 }
 
 /** Sampling settings are refused together with thinking, and by 4.7 and later altogether. */
@@ -265,18 +316,39 @@ function refusesSampling(model: string): boolean {
   return version === undefined ? /mythos|fable/.test(model) : version >= 407
 }
 
+/** Reports the options that the API does not have, or that this model does not take. */
+function reportOptions(request: PreparedRequest, thinking: AnthropicThinkingWire | undefined): void {
+  const { temperature, topP, topK, seed } = request.options
+  const samples = takesSampling(request, thinking)
+  const refused = {
+    temperature: samples ? undefined : temperature,
+    topP: samples && temperature === undefined ? undefined : topP,
+    topK: samples ? undefined : topK,
+    seed,
+  }
+  for (const [name, value] of Object.entries(refused)) {
+    if (value !== undefined)
+      request.report('leave-out', `${request.model} does not take ${name}; it was left out.`)
+  }
+}
+
 function isAdaptive(request: PreparedRequest): boolean {
   return request.profile.name !== 'anthropic-4.5'
+}
+
+function isBound({ profile }: PreparedRequest): boolean {
+  return profile.reasoning.bound === true
 }
 
 function isForced(options: GenerationOptions): boolean {
   return options.toolChoice === 'required' || typeof options.toolChoice === 'object'
 }
 
-/** True while results are being handed to a turn whose last answer did not begin with thinking. */
+/** True while a turn is continued whose last answer did not begin with thinking: by results, or by its own text. */
 function isTurnWithoutThinking(messages: readonly ProviderMessage[]): boolean {
   const last = messages.findLast(message => message.role === 'assistant')
   const tail = messages.at(-1)
+  if (tail === last && tail !== undefined) return true
   const continues = tail?.parts.some(part => part.type === 'tool-result') === true
   return continues && last?.parts[0]?.type !== 'reasoning'
 }

@@ -10,7 +10,15 @@ function write(
   { model = 'gemini-3.5-flash', profile = 'gemini-3' as ProfileName, tools = [] as ToolDeclaration[] } = {},
 ) {
   const info = describeModel('gemini', model)
-  return toGeminiRequest({ model, messages, tools, options, profile: PROFILES[profile], info })
+  return toGeminiRequest({
+    model,
+    messages,
+    tools,
+    options,
+    profile: PROFILES[profile],
+    info,
+    report: () => {},
+  })
 }
 
 const text = (words: string): ProviderPart => ({ type: 'text', text: words })

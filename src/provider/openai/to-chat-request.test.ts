@@ -16,7 +16,7 @@ function write(
 ) {
   const info = describeModel('openai', model)
   return toChatRequest(
-    { model, messages, tools, options, profile: PROFILES[profile], info },
+    { model, messages, tools, options, profile: PROFILES[profile], info, report: () => {} },
     chatQuirks(profile, preset),
   )
 }

@@ -12,7 +12,15 @@ function write(
   tools: ToolDeclaration[] = [],
 ) {
   const info = describeModel('openai', model)
-  return toResponsesRequest({ model, messages, tools, options, profile: PROFILES['openai-responses'], info })
+  return toResponsesRequest({
+    model,
+    messages,
+    tools,
+    options,
+    profile: PROFILES['openai-responses'],
+    info,
+    report: () => {},
+  })
 }
 
 const text = (words: string): ProviderPart => ({ type: 'text', text: words })

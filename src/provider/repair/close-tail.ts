@@ -11,6 +11,7 @@ export function closeTail(entries: readonly Entry[], context: StepContext): read
   if (!last || next === 'user' || profile.last === 'any') return entries
   if (profile.last === 'trimmed') return trimTail(entries, last, context)
   if (last.message.role === 'user' || last.message.role === 'tool') return entries
+  if (last.message.role === 'system' && profile.system === 'after-user' && entries.length > 1) return entries
   const detail = `The user turn "${CONTINUE_TEXT}" was added at the end.`
   context.report({ step: STEP, kind: 'append', at: last.at, detail })
   return [...entries, madeEntry('user', [{ type: 'text', text: CONTINUE_TEXT }], last.at)]

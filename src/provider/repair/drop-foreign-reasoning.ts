@@ -5,14 +5,24 @@
 import type { ReasoningPart } from '../provider.js'
 import type { Profile } from './profile.js'
 import { type Entry, orNothing, type ReplacePart, replaceAllParts, type StepContext } from './receipt.js'
+import { isSignature } from './strip-signatures.js'
 
-/** Leaves out reasoning that the profile's model did not make or cannot verify. */
+const STEP = 'drop-foreign-reasoning'
+
+/** Leaves out reasoning that the profile's model did not make, cannot verify, or that is bound to another prefix. */
 export function dropForeignReasoning(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { profile, report } = context
   const keep: ReplacePart = part => (part.type !== 'reasoning' || isWelcome(part, profile) ? part : undefined)
-  return replaceAllParts(entries, keep, entry => {
+  const own = replaceAllParts(entries, keep, entry => {
     const detail = `Reasoning that ${profile.vendor} cannot take back was left out of the request.`
-    report({ step: 'drop-foreign-reasoning', kind: 'leave-out', at: entry.at, detail })
+    report({ step: STEP, kind: 'leave-out', at: entry.at, detail })
+    return orNothing(entry)
+  })
+  if (!profile.reasoning.bound) return own
+  const bound: ReplacePart = part => (part.type === 'reasoning' && part.prefixBroken ? undefined : part)
+  return replaceAllParts(own, bound, entry => {
+    const detail = 'Reasoning that is bound to an earlier form of the history was left out of the request.'
+    report({ step: STEP, kind: 'prefix-broken', at: entry.at, detail })
     return orNothing(entry)
   })
 }
@@ -20,6 +30,7 @@ export function dropForeignReasoning(entries: readonly Entry[], context: StepCon
 function isWelcome(part: ReasoningPart, { reasoning, vendor }: Profile): boolean {
   if (reasoning.keep === 'none') return false
   const signed = part.signature !== undefined && part.signature !== ''
+  if (signed && reasoning.keep === 'own-signed' && !isSignature(part.signature)) return false
   if (part.origin !== undefined) {
     return part.origin.vendor === vendor && (signed || reasoning.keep === 'own')
   }

@@ -29,7 +29,15 @@ const CODES = {
   'misplaced-part': { severity: 'breaks', text: 'Parts of different roles stand in one message.' },
   'ill-formed-text': { severity: 'breaks', text: 'Text holds half a surrogate pair.' },
   'foreign-reasoning': { severity: 'mapped', text: 'Reasoning is not this vendor’s or cannot be verified.' },
+  'unbound-reasoning': {
+    severity: 'mapped',
+    text: 'Reasoning is bound to a history that has changed since.',
+  },
   'foreign-part': { severity: 'mapped', text: 'A part means something to another vendor only.' },
+  'unpaired-part': {
+    severity: 'breaks',
+    text: 'A server tool’s question or what it found stands alone.',
+  },
   'foreign-signature': { severity: 'mapped', text: 'A signature was made by another vendor.' },
   'missing-signature': { severity: 'mapped', text: 'A call of the current turn is not signed.' },
   'missing-reasoning': { severity: 'mapped', text: 'A call comes without reasoning.' },
@@ -64,6 +72,7 @@ const CODES = {
   'name-form': { severity: 'mapped', text: 'A tool name has a form that this model refuses.' },
   'assistant-last': { severity: 'breaks', text: 'The history ends with the assistant.' },
   'trailing-space': { severity: 'breaks', text: 'The last text ends in white space.' },
+  'unsupported-option': { severity: 'breaks', text: 'The model does not take an option of the request.' },
 } as const satisfies Record<string, { severity: 'breaks' | 'mapped'; text: string }>
 
 const CODE_OF_RECEIPT: Readonly<Record<string, FindingCode>> = {
@@ -76,8 +85,10 @@ const CODE_OF_RECEIPT: Readonly<Record<string, FindingCode>> = {
   'separate-parts/split': 'misplaced-part',
   'well-formed-text/replace-characters': 'ill-formed-text',
   'drop-foreign-reasoning/leave-out': 'foreign-reasoning',
+  'drop-foreign-reasoning/prefix-broken': 'unbound-reasoning',
   'translate-vendor-parts/leave-out': 'foreign-part',
   'translate-vendor-parts/translate': 'foreign-part',
+  'translate-vendor-parts/unpaired': 'unpaired-part',
   'strip-signatures/leave-out': 'foreign-signature',
   'drop-empties/drop-part': 'empty-part',
   'drop-empties/drop-message': 'empty-message',
@@ -110,6 +121,8 @@ const CODE_OF_RECEIPT: Readonly<Record<string, FindingCode>> = {
   'close-tail/append': 'assistant-last',
   'close-tail/trim': 'trailing-space',
   'sign-calls/stand-in': 'missing-signature',
+  'options/leave-out': 'unsupported-option',
+  'options/replace': 'unsupported-option',
 }
 
 /** What the receipts of a repair say about the history that was given. */

@@ -48,9 +48,12 @@ function geminiProfile(name: string): ProfileName {
 
 function claudeProfile(name: string): ProfileName {
   const version = claudeVersion(name)
-  if (version === undefined)
-    return name.includes('claude-instant') ? 'anthropic-4.5' : VENDORS.anthropic.profile
-  return version < 406 ? 'anthropic-4.5' : 'anthropic-4.6'
+  if (version === undefined) {
+    if (name.includes('claude-instant')) return 'anthropic-4.5'
+    return /claude-(fable|mythos)(?!-preview)/.test(name) ? 'anthropic-5.1' : VENDORS.anthropic.profile
+  }
+  if (version < 406) return 'anthropic-4.5'
+  return version <= 500 ? 'anthropic-4.6' : 'anthropic-5.1'
 }
 
 /** The version in a Claude model's name, as a number that can be compared: 405 for `claude-haiku-4-5`. */

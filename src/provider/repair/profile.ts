@@ -69,8 +69,14 @@ export interface ReasoningRules {
   readonly keep: 'none' | 'own' | 'own-signed'
   /** What must stand with reasoning: nothing, something in the same message, or something after it. */
   readonly needs: 'nothing' | 'company' | 'follower'
-  /** A message with calls must carry reasoning, be it empty. */
+  /** A message with calls must carry reasoning, be it a stand-in. */
   readonly requiredWithCalls: boolean
+  /** A message of the assistant without calls must carry reasoning as well. */
+  readonly requiredAlways?: true
+  /** The stand-in's text. Default: empty. */
+  readonly standIn?: string
+  /** A message sends back all of its reasoning or none. */
+  readonly whole?: true
   /** Each piece is bound to everything before it: where that has changed, it is left out. */
   readonly bound?: true
 }
@@ -90,6 +96,7 @@ export type ProfileName =
   | 'openai-responses'
   | 'anthropic-4.5'
   | 'anthropic-4.6'
+  | 'anthropic-5.1'
   | 'mistral'
   | 'deepseek-thinking'
   | 'groq'
@@ -161,7 +168,7 @@ const CLAUDE_4_6: Profile = {
   results: { inUser: 'first', grouped: true, inCallOrder: false, object: false, named: false, empty: true },
   callsLast: true,
   dropText: 'blank',
-  reasoning: { keep: 'own-signed', needs: 'follower', requiredWithCalls: false },
+  reasoning: { keep: 'own-signed', needs: 'follower', requiredWithCalls: false, whole: true },
   signatures: 'ignored',
   media: { types: CLAUDE_MEDIA, inResult: true, inAssistant: false, remote: true },
   vendorParts: true,
@@ -194,6 +201,12 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   },
   'anthropic-4.5': { ...CLAUDE_4_6, name: 'anthropic-4.5', last: 'trimmed' },
   'anthropic-4.6': CLAUDE_4_6,
+  'anthropic-5.1': {
+    ...CLAUDE_4_6,
+    name: 'anthropic-5.1',
+    system: 'after-user',
+    reasoning: { ...CLAUDE_4_6.reasoning, bound: true },
+  },
   mistral: {
     ...OPENAI_CHAT,
     name: 'mistral',

@@ -94,6 +94,8 @@ export const REFUSALS: Readonly<Record<string, Readonly<Record<string, string>>>
     'trailing-space': 'A9: “final assistant content cannot end with trailing whitespace”',
     'reasoning-without-follower': 'A10: “The final block in an assistant message cannot be `thinking`.”',
     'foreign-reasoning': 'A11: “Invalid `signature` in `thinking` block”',
+    'unbound-reasoning': 'A25: “The block is bound to a different conversation.”',
+    'unpaired-part': 'A27: “tool use was found without a corresponding tool_result block”',
     'misplaced-system': 'A14: “Unexpected role "system".”',
     'unknown-role': 'A14: “Unexpected role.”',
     'no-user-first': 'A17: “first message must use the "user" role”',

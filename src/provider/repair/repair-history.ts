@@ -26,7 +26,7 @@ import { moveMedia } from './move-media.js'
 import { normalizeRoles } from './normalize-roles.js'
 import { orderParts } from './order-parts.js'
 import { pairCalls } from './pair-calls.js'
-import { placeSystem } from './place-system.js'
+import { placeSystem, settleSystem } from './place-system.js'
 import { prependUser } from './prepend-user.js'
 import { type Profile, resolveProfile } from './profile.js'
 import type { Entry, Step, StepContext } from './receipt.js'
@@ -53,6 +53,8 @@ export interface RepairOptions {
 export interface RepairedHistory {
   /** The very list that was given when nothing had to be changed. */
   messages: ProviderMessage[]
+  /** By message of `messages`: the index of the given message that it comes from. */
+  readonly places: readonly number[]
   repairs: Repair[]
   /** Stored call id → id on the wire, only where they differ. */
   readonly mappedIds: Readonly<Record<string, string>>
@@ -83,6 +85,7 @@ const AFTER: readonly Step[] = [
   requireReasoning,
   mapIds,
   mapNames,
+  settleSystem,
   closeTail,
   signCalls,
 ]
@@ -121,10 +124,17 @@ export function repairHistory(
   for (const step of STEPS) entries = step(entries, context)
   const { mappedIds, mappedNames } = context
   if (options.mode === 'explain')
-    return { messages: asGiven(messages), repairs, mappedIds: {}, mappedNames: {} }
+    return {
+      messages: asGiven(messages),
+      places: messages.map((_, at) => at),
+      repairs,
+      mappedIds: {},
+      mappedNames: {},
+    }
   if (options.mode === 'strict') refuseBroken(repairs, context.profile)
   return {
     messages: sameOrNew(messages, entries),
+    places: entries.map(({ at }) => at),
     repairs,
     mappedIds: { ...mappedIds },
     mappedNames: { ...mappedNames },
@@ -137,7 +147,7 @@ function noteName(name: string, context: StepContext): void {
 }
 
 /** Ids, names, signatures and media are rewritten on every send; only what is broken is refused. */
-function refuseBroken(repairs: readonly Repair[], profile: Profile): void {
+export function refuseBroken(repairs: readonly Repair[], profile: Profile): void {
   const findings = findingsOf(repairs, profile).filter(finding => finding.severity === 'breaks')
   const first = findings[0]
   if (!first) return

@@ -13,7 +13,7 @@ export function stripSignatures(entries: readonly Entry[], context: StepContext)
     entries,
     part => strip(part, profile),
     entry => {
-      const detail = `Signatures that ${profile.vendor} did not make were left out.`
+      const detail = `Signatures that ${profile.vendor} did not make or cannot read were left out.`
       report({ step: 'strip-signatures', kind: 'leave-out', at: entry.at, detail })
       return orNothing(entry)
     },
@@ -34,8 +34,14 @@ function strip(part: ProviderPart, { vendor, signatures, dropText }: Profile): P
 type Signed = Exclude<ProviderPart, ToolResultPart>
 
 function isForeign(part: Signed, vendor: string): boolean {
+  if (part.signature === undefined) return false
   // Without an origin a signature is Gemini's: only Gemini's are stored bare.
-  return part.signature !== undefined && (part.origin?.vendor ?? 'gemini') !== vendor
+  return (part.origin?.vendor ?? 'gemini') !== vendor || !isSignature(part.signature)
+}
+
+/** Whether a text can be a signature at all: every vendor's is base64, of either alphabet. */
+export function isSignature(text: string | undefined): boolean {
+  return text !== undefined && /^[A-Za-z0-9+/_-]+={0,2}$/.test(text)
 }
 
 function unsigned<Part extends Signed>(part: Part): Part {

@@ -53,6 +53,9 @@ export interface AnswerPlan {
   readonly deltas: readonly string[]
   readonly thinking: string
   readonly redactedThinking: boolean
+  readonly afterthought: string
+  readonly serverTool: ScriptStep['serverTool'] | undefined
+  readonly phase: ScriptStep['phase'] | undefined
   readonly toolCalls: readonly {
     readonly name: string
     readonly args: Readonly<Record<string, unknown>>
@@ -86,6 +89,9 @@ export function planAnswer(step: ScriptStep, inputTokens: number): AnswerPlan {
     deltas: step.deltas ?? splitText(text),
     thinking: step.thinking ?? '',
     redactedThinking: step.redactedThinking ?? false,
+    afterthought: step.afterthought ?? '',
+    serverTool: step.serverTool,
+    phase: step.phase,
     toolCalls,
     finish: step.finish ?? (toolCalls.length > 0 ? 'tool-calls' : 'stop'),
     usage: {

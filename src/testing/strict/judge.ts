@@ -1,4 +1,5 @@
 import { checkArgument } from '../../errors.js'
+import { BINDING_BETA } from './anthropic/binding.js'
 import { familyOf } from './families.js'
 import { isObject } from './json.js'
 import { PROFILE_FACTS, type Reading, STRICT_PROFILES, type StrictProfile } from './profile.js'
@@ -17,8 +18,8 @@ export interface JudgeOptions {
   readonly stored?: StoredResponses
 }
 
-/** What Anthropic's SDK 1.x sends; a body alone does not say which version it is meant for. */
-const CURRENT_HEADERS = { 'anthropic-version': '2026-10-21' }
+/** What Anthropic's SDK 1.x sends, and the beta without which a body cannot say what becomes of bound thinking. */
+const CURRENT_HEADERS = { 'anthropic-version': '2026-10-21', 'anthropic-beta': BINDING_BETA }
 
 /**
  * Every rule of a profile that a request body breaks, in the order in which the vendor would notice; empty

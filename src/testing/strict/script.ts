@@ -9,7 +9,13 @@ export interface ScriptStep {
   readonly thinking?: string
   /** Adds reasoning that the vendor withholds (Anthropic). */
   readonly redactedThinking?: boolean
+  /** Reasoning after the text, as an answer has it that is cut off while the model thinks again (Anthropic). */
+  readonly afterthought?: string
+  /** A tool that the vendor runs itself, before the text (Anthropic). Without `result` the question stays open. */
+  readonly serverTool?: { readonly name: string; readonly input?: unknown; readonly result?: unknown }
   readonly toolCalls?: readonly ScriptedCall[]
+  /** OpenAI's mark on its own messages: is this text on the way, or the answer? */
+  readonly phase?: 'commentary' | 'final_answer'
   /** Default: `tool-calls` when there are calls, otherwise `stop`. */
   readonly finish?: ScriptFinish
   readonly usage?: ScriptUsage
@@ -23,7 +29,8 @@ export interface ScriptedCall {
   readonly id?: string
 }
 
-export type ScriptFinish = 'stop' | 'tool-calls' | 'length' | 'blocked' | 'malformed-call'
+/** `paused`: the vendor wants the answer back, to continue it (Anthropic). */
+export type ScriptFinish = 'stop' | 'tool-calls' | 'length' | 'blocked' | 'malformed-call' | 'paused'
 
 export interface ScriptUsage {
   readonly input?: number

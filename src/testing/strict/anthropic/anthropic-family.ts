@@ -12,6 +12,7 @@ import { estimateTokens, isObject, type JsonObject, listOf, objectOf, textOf } f
 import type { Fault, RequestSummary, SummaryMessage } from '../script.js'
 import { freshNonce, freshToken } from '../seal.js'
 import { applyRules, type Rule, type Violation } from '../violation.js'
+import { alwaysThinks, checkThinking, hasBindingBeta, type PrefixDigest, thinkingBound } from './binding.js'
 import {
   cacheMarks,
   callIdsUnique,
@@ -22,6 +23,7 @@ import {
   promptTooLong,
   resultsHaveCalls,
   resultsSingle,
+  serverToolsPaired,
   startsWithUser,
   textNotBlank,
   thinkingGenuine,
@@ -42,7 +44,7 @@ import {
   rolesKnown,
   toolsKnown,
 } from './shape-rules.js'
-import { mintRedactedData, mintThinkingSignature } from './signature.js'
+import { mintRedactedData, mintThinkingSignature, type ThinkingPlace } from './signature.js'
 
 /** The order in which Anthropic checks: fields, blocks, options, shape of the conversation, thinking, size. */
 const RULES: readonly Rule[] = [
@@ -56,6 +58,7 @@ const RULES: readonly Rule[] = [
   toolsKnown,
   newVersionBlocks,
   cacheMarks,
+  alwaysThinks,
   thinkingOptions,
   startsWithUser,
   messagesNotEmpty,
@@ -65,14 +68,16 @@ const RULES: readonly Rule[] = [
   resultsSingle,
   callsAnswered,
   resultsHaveCalls,
+  serverToolsPaired,
   thinkingGenuine,
   thinkingUnmodified,
+  thinkingBound,
   thinkingLeads,
   toolsDefined,
   fitsWindow,
 ]
 
-/** Anthropic's Messages API, before and after prefill was taken away. */
+/** Anthropic's Messages API: with prefill, without it, and with thinking that is bound to its prefix. */
 export const anthropicFamily: Family = {
   baseUrl: origin => origin,
   route: routeAnthropic,
@@ -218,9 +223,17 @@ interface Block {
 }
 
 function renderAnthropic(request: AnswerRequest): Answer {
-  const { plan, summary } = request
-  const blocks = plan.finish === 'blocked' ? [] : blocksOf(plan)
-  const head = { id: `msg_01${freshToken(22)}`, type: 'message', role: 'assistant', model: summary.model }
+  const { plan, summary, body, context } = request
+  const { transformations, prefix } = checkThinking(body, context)
+  const binds = context.profile === 'anthropic-5.1'
+  const blocks = plan.finish === 'blocked' ? [] : blocksOf(plan, summary.model, binds ? prefix : undefined)
+  const head = {
+    id: `msg_01${freshToken(22)}`,
+    type: 'message',
+    role: 'assistant',
+    model: summary.model,
+    ...(binds && hasBindingBeta(context) ? { input_transformations: transformations } : {}),
+  }
   const whole = {
     ...head,
     content: blocks.map(block => block.whole),
@@ -234,22 +247,42 @@ function renderAnthropic(request: AnswerRequest): Answer {
   }
 }
 
-function blocksOf(plan: AnswerPlan): Block[] {
+function blocksOf(plan: AnswerPlan, model: string, prefix: PrefixDigest | undefined): Block[] {
   const turn = freshNonce()
-  const count = (plan.thinking === '' ? 0 : 1) + (plan.redactedThinking ? 1 : 0)
+  const count = [plan.thinking !== '', plan.redactedThinking, plan.afterthought !== ''].filter(Boolean).length
   const blocks: Block[] = []
-  if (plan.thinking !== '') blocks.push(thinkingBlock(plan.thinking, { turn, index: 0, count }))
-  if (plan.redactedThinking) {
-    const data = mintRedactedData({ turn, index: blocks.length, count })
-    const whole = { type: 'redacted_thinking', data }
-    blocks.push({ whole, start: whole, deltas: [] })
+  let index = 0
+  const push = (block: Block) => {
+    blocks.push(block)
+    prefix?.add('assistant', block.whole)
   }
-  if (plan.text !== '') blocks.push(textBlock(plan))
-  for (const call of plan.toolCalls) blocks.push(callBlock(call, plan.finish === 'malformed-call'))
+  const place = () => ({ turn, index: index++, count, ...(prefix ? { model, prefix: prefix.now() } : {}) })
+  if (plan.thinking !== '') push(thinkingBlock(plan.thinking, place()))
+  if (plan.redactedThinking) push(wholeBlock({ type: 'redacted_thinking', data: mintRedactedData(place()) }))
+  for (const block of serverBlocks(plan)) push(block)
+  if (plan.text !== '') push(textBlock(plan))
+  if (plan.afterthought !== '') push(thinkingBlock(plan.afterthought, place()))
+  for (const call of plan.toolCalls) push(callBlock(call, plan.finish === 'malformed-call'))
   return blocks
 }
 
-function thinkingBlock(thinking: string, place: { turn: string; index: number; count: number }): Block {
+function wholeBlock(whole: JsonObject): Block {
+  return { whole, start: whole, deltas: [] }
+}
+
+/** What a server tool was asked, and what it found. */
+function serverBlocks({ serverTool }: AnswerPlan): Block[] {
+  if (serverTool === undefined) return []
+  const id = `srvtoolu_01${freshToken(22)}`
+  const { name, input = {}, result } = serverTool
+  const asked = { type: 'server_tool_use', id, name }
+  const deltas = ['', JSON.stringify(input)].map(partial_json => ({ type: 'input_json_delta', partial_json }))
+  const question: Block = { whole: { ...asked, input }, start: { ...asked, input: {} }, deltas }
+  if (result === undefined) return [question]
+  return [question, wholeBlock({ type: `${name}_tool_result`, tool_use_id: id, content: result })]
+}
+
+function thinkingBlock(thinking: string, place: ThinkingPlace): Block {
   const signature = mintThinkingSignature(thinking, place)
   return {
     whole: { type: 'thinking', thinking, signature },
@@ -289,6 +322,8 @@ function stopReason(plan: AnswerPlan): string {
       return 'tool_use'
     case 'blocked':
       return 'refusal'
+    case 'paused':
+      return 'pause_turn'
     default:
       return 'max_tokens'
   }

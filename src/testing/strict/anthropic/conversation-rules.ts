@@ -157,13 +157,15 @@ export const endsWell: Rule = (body, context) => {
   const last = readMessages(body).at(-1)
   if (last?.role !== 'assistant' || context.countOnly) return undefined
   const block = last.blocks.at(-1)
+  // A turn that the API itself paused comes back as it was.
+  if (last.blocks.some(isServerBlock)) return undefined
   if (block !== undefined && isThinking(block)) {
     return refuse(
       'A10',
       `messages.${last.index}: The final block in an assistant message cannot be \`thinking\`.`,
     )
   }
-  if (context.profile === 'anthropic-4.6') {
+  if (context.profile !== 'anthropic-4.5') {
     return refuse(
       'A8',
       'This model does not support assistant message prefill. The conversation must end with a user message.',
@@ -171,6 +173,39 @@ export const endsWell: Rule = (body, context) => {
   }
   if (block?.type !== 'text' || !/\s$/.test(textOf(block.text))) return undefined
   return refuse('A9', 'messages: final assistant content cannot end with trailing whitespace')
+}
+
+function isServerBlock(block: JsonObject): boolean {
+  return block.type === 'server_tool_use' || isServerResult(block)
+}
+
+function isServerResult(block: JsonObject): boolean {
+  return block.type !== 'tool_result' && /_tool_result$/.test(textOf(block.type))
+}
+
+/** A27: what a server tool was asked and what it found stand in one message; only a paused turn may end with a question. */
+export const serverToolsPaired: Rule = body => {
+  const messages = readMessages(body)
+  return firstOf(messages, message => {
+    const asked = message.blocks.filter(block => block.type === 'server_tool_use')
+    const found = message.blocks.filter(isServerResult)
+    const orphan = found.find(block => !asked.some(({ id }) => id === block.tool_use_id))
+    if (orphan !== undefined) {
+      const type = textOf(orphan.type)
+      return refuse(
+        'A27',
+        `messages.${message.index}: unexpected \`tool_use_id\` found in \`${type}\` blocks: ${textOf(orphan.tool_use_id)}. Each \`${type}\` block must have a corresponding \`server_tool_use\` block before it.`,
+      )
+    }
+    const open = asked.find(block => !found.some(({ tool_use_id: id }) => id === block.id))
+    const paused = message === messages.at(-1) && open === message.blocks.at(-1)
+    if (open === undefined || paused) return undefined
+    const name = textOf(open.name)
+    return refuse(
+      'A27',
+      `messages.${message.index}: \`${name}\` tool use with id \`${textOf(open.id)}\` was found without a corresponding \`${name}_tool_result\` block`,
+    )
+  })
 }
 
 /** A16, and marks on blank text. */
@@ -228,6 +263,13 @@ export const thinkingOptions: Rule = (body, context) => {
   const thinking = objectOf(body.thinking)
   const type = textOf(thinking.type)
   if (body.thinking === undefined || body.thinking === null || type === 'disabled') return undefined
+  const last = readMessages(body).at(-1)
+  if (type === 'enabled' && last?.role === 'assistant') {
+    return refuse(
+      'A13',
+      'messages: prefilling the assistant message is not supported when `thinking` is enabled.',
+    )
+  }
   if (type === 'adaptive' && context.profile === 'anthropic-4.5') {
     return refuse('A-schema', 'adaptive thinking is not supported on this model')
   }

@@ -87,10 +87,19 @@ export const numbersInBounds: Rule = body => {
   return undefined
 }
 
-/** A14 and other roles. */
-export const rolesKnown: Rule = body =>
-  firstOf(readMessages(body), message => {
+/** A14 and other roles. From 5.1 on one system message may stand between a user and an assistant. */
+export const rolesKnown: Rule = (body, context) =>
+  firstOf(readMessages(body), (message, index) => {
     if (message.role === 'user' || message.role === 'assistant') return undefined
+    if (message.role === 'system' && context.profile === 'anthropic-5.1') {
+      const messages = readMessages(body)
+      const after = messages[index + 1]?.role ?? 'assistant'
+      if (messages[index - 1]?.role === 'user' && after === 'assistant') return undefined
+      return refuse(
+        'A14',
+        `messages.${message.index}: a "system" message must directly follow a "user" message and precede an "assistant" message or end the list.`,
+      )
+    }
     if (message.role === 'system') {
       return refuse(
         'A14',

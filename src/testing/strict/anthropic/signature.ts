@@ -4,24 +4,32 @@
  * is distinguished from one that Claude never issued.
  */
 import { type JsonObject, textOf } from '../json.js'
-import { freshNonce, mintSeal, openSeal, sealCovers } from '../seal.js'
+import { freshNonce, mintSeal, openSeal, type SealClaims, sealCovers } from '../seal.js'
 
 export interface ThinkingPlace {
   /** The same for all blocks of one answer. */
   readonly turn: string
   readonly index: number
   readonly count: number
+  /** The model that made it, and what it is bound to, from Claude 5.1 on. */
+  readonly model?: string
+  readonly prefix?: { readonly full: string; readonly bare: string }
 }
 
 export function mintThinkingSignature(
   thinking: string,
   place: ThinkingPlace = { turn: freshNonce(), index: 0, count: 1 },
 ): string {
-  return mintSeal('anthropic', { use: 'thinking', ...place }, thinking)
+  return mintSeal('anthropic', { use: 'thinking', ...claimsOf(place) }, thinking)
 }
 
 export function mintRedactedData(place: ThinkingPlace = { turn: freshNonce(), index: 0, count: 1 }): string {
-  return mintSeal('anthropic', { use: 'redacted', ...place }, '')
+  return mintSeal('anthropic', { use: 'redacted', ...claimsOf(place) }, '')
+}
+
+function claimsOf({ turn, index, count, model, prefix }: ThinkingPlace): SealClaims {
+  const bound = prefix === undefined ? {} : { full: prefix.full, bare: prefix.bare }
+  return { turn, index, count, ...(model === undefined ? {} : { model }), ...bound }
 }
 
 export interface OpenedThinking extends ThinkingPlace {
@@ -38,6 +46,10 @@ export function openThinking(block: JsonObject): OpenedThinking | undefined {
     turn: String(claims.turn),
     index: Number(claims.index),
     count: Number(claims.count),
+    ...(claims.model === undefined ? {} : { model: String(claims.model) }),
+    ...(claims.full === undefined
+      ? {}
+      : { prefix: { full: String(claims.full), bare: String(claims.bare) } }),
     unmodified: redacted || sealCovers('anthropic', claims, textOf(block.thinking)),
   }
 }

@@ -221,6 +221,8 @@ function finishReason({ plan, summary, context }: AnswerRequest): string {
       return plan.toolCalls.length > 0 ? 'tool_calls' : 'stop'
     case 'blocked':
       return 'content_filter'
+    case 'paused':
+      return 'stop'
     default:
       return plan.finish
   }
