@@ -177,7 +177,7 @@ export function breakReasoning(
   messages: readonly ProviderMessage[],
   isBroken: (message: ProviderMessage, index: number) => boolean,
 ): ProviderMessage[] {
-  checkArgument(Array.isArray(messages), 'breakReasoning', 'needs a list of messages')
+  checkArgument(Array.isArray(messages), 'breakReasoning', 'needs messages as its first argument')
   checkArgument(typeof isBroken === 'function', 'breakReasoning', 'needs a function as its second argument')
   return messages.map((message, index) => {
     if (!message?.parts?.some(part => part.type === 'reasoning') || !isBroken(message, index)) return message
