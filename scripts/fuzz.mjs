@@ -1,9 +1,9 @@
-// npm run fuzz [-- restore|repair] [--count N] [--seed S]: the property tests with many more cases. Without a name, all of them.
+// npm run fuzz [-- restore|repair|steady] [--count N] [--seed S]: the property tests with many more cases. Without a name, all of them.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const DEFAULTS = { restore: 100_000, repair: 1_000_000 }
+const DEFAULTS = { restore: 100_000, repair: 1_000_000, steady: 100_000 }
 
 const args = process.argv.slice(2)
 const named = args[0] && !args[0].startsWith('--') ? args.shift() : undefined

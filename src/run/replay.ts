@@ -110,6 +110,11 @@ export class Replay {
     return this.#views.get(scope)
   }
 
+  /** Whether the next record of a lane is the answer of a model step. */
+  hasAnswer(lane: Lane): boolean {
+    return this.#next(lane)?.entry.kind === 'model'
+  }
+
   /** The recorded answer of the next model step of a lane; `undefined` when the model is to be asked. */
   nextAnswer(lane: Lane): Event | undefined {
     const recorded = this.#next(lane)

@@ -13,7 +13,7 @@ import type {
   SessionView,
 } from '../session/session-journal.js'
 import type { SessionStore } from '../session/session-store.js'
-import type { Replay } from './replay.js'
+import type { Lane, Replay } from './replay.js'
 import type { RunFinishReason } from './run-event.js'
 
 /** The tool call, as the ledger names it, whose agents are at work. */
@@ -60,14 +60,18 @@ export class RunJournal implements SessionJournal<Event> {
     this.#isHeld = true
   }
 
+  /** Whether the next thing that the record has of an agent is an answer of its model. */
+  hasAnswer({ invocationContext, agentName }: Context): boolean {
+    return this.#parts.replay?.hasAnswer(laneOf(invocationContext.branch, agentName)) ?? false
+  }
+
   /** Begins a model step. Returns the recorded answer, if there is one. */
   async beginStep(
     { invocationContext, agentName, actions }: Context,
     request: LlmRequest,
   ): Promise<Event | undefined> {
     const { replay, answerUnknownTools } = this.#parts
-    const lane = { scope: currentScope(), author: agentName, branch: invocationContext.branch ?? '' }
-    const answer = replay?.nextAnswer(lane)
+    const answer = replay?.nextAnswer(laneOf(invocationContext.branch, agentName))
     if (answer) {
       invocationContext.incrementLlmCallCount()
       answerUnknownTools(request, answer)
@@ -144,6 +148,10 @@ export function openJournal(
   parts: JournalParts,
 ): RunJournal | undefined {
   return ledger && runs.readResumable && runs.resumeRun ? new RunJournal(parts) : undefined
+}
+
+function laneOf(branch: string | undefined, author: string): Lane {
+  return { scope: currentScope(), author, branch: branch ?? '' }
 }
 
 function currentScope(): string {

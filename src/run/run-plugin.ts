@@ -1,10 +1,11 @@
-import { acceptSilence } from '../adk/adk-quirks.js'
+import { acceptSilence, markWrittenBy } from '../adk/adk-quirks.js'
 import {
   BasePlugin,
   type BaseSessionService,
   type BaseTool,
   type Content,
   type Context,
+  createEvent,
   type Event,
   type InvocationContext,
   type LlmRequest,
@@ -23,9 +24,9 @@ import type { RunJournal } from './run-journal.js'
 import type { RequestNotices, RunLimits, WrapUp } from './run-limits.js'
 
 /**
- * The run's plugin inside ADK. It keeps the original error of a failed model call, adds the run's notices to
- * requests, and makes sure that a last turn ends with text. Notices are part of the request only; they are not
- * stored.
+ * The run's plugin inside ADK. It keeps the original error of a failed model call, adds the run's notices to the
+ * history, and makes sure that a last turn ends with text. Notices are stored where they were added, so that later
+ * requests extend those that had them.
  */
 export class RunPlugin extends BasePlugin implements RequestNotices {
   /** The error that ADK reduces to a text. */
@@ -95,22 +96,45 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   }): Promise<LlmResponse | undefined> {
     this.#requests.add(llmRequest)
     this.place(callbackContext, llmRequest)
+    const isLast = this.#wrapUp !== undefined && !this.#wrapUpStarted
+    const notices = [
+      ...(this.#warning ? [this.#warning] : []),
+      ...(isLast ? [this.#wrapUp?.notice ?? ''] : []),
+    ]
+    this.#warning = undefined
+    // The last turn has a text of its own, and a loop that was left needs none.
+    const maySayNothing = this.#wrapUp !== undefined || hasEscalated(callbackContext)
+    for (const notice of notices) await this.#addNotice(callbackContext, llmRequest, notice)
     const recorded = await this.journal?.beginStep(callbackContext, llmRequest)
     if (recorded) {
-      this.#warning = undefined
       this.#wrapUpStarted ||= this.#wrapUp !== undefined
       return recorded
     }
-    // The last turn has a text of its own, and a loop that was left needs none.
-    if (this.#wrapUp || hasEscalated(callbackContext)) acceptSilence(llmRequest)
-    if (this.#warning) addNotice(llmRequest, this.#warning)
-    this.#warning = undefined
+    if (maySayNothing) acceptSilence(llmRequest)
     if (!this.#wrapUp) return undefined
     if (this.#wrapUpStarted) return spoken(this.#wrapUp.fallback)
     this.#wrapUpStarted = true
-    addNotice(llmRequest, this.#wrapUp.notice)
     forbidTools(llmRequest)
     return undefined
+  }
+
+  /**
+   * Adds a notice at the end of the history. Its author is the agent, because ADK takes the user's newest message for the
+   * beginning of the turn.
+   */
+  async #addNotice(context: Context, llmRequest: LlmRequest, notice: string): Promise<void> {
+    const { invocationContext, agentName: author } = context
+    const { invocationId, branch, isolationScope, session, sessionService } = invocationContext
+    const content: Content = { role: 'user', parts: [{ text: notice }] }
+    llmRequest.contents.push(markWrittenBy(content, 'program'))
+    // Runs of releases that did not store notices have none in their record.
+    if (this.journal?.hasAnswer(context)) return
+    const customMetadata = { lango: { synthetic: true } }
+    const event = createEvent({
+      ...{ author, invocationId, content, customMetadata },
+      ...defined({ branch, isolationScope }),
+    })
+    await sessionService?.appendEvent({ session, event })
   }
 
   override async afterModelCallback({
@@ -222,21 +246,6 @@ function hasText(part: Part): boolean {
 
 function spoken(text: string): LlmResponse {
   return { content: { role: 'model', parts: [{ text }] }, turnComplete: true, partial: false }
-}
-
-/** Appended to the system instruction: a further user turn would change which turn is the current one. */
-function addNotice(request: LlmRequest, notice: string): void {
-  request.config ??= {}
-  const before = request.config.systemInstruction
-  if (before === undefined || before === '') request.config.systemInstruction = notice
-  else if (typeof before === 'string') request.config.systemInstruction = `${before}\n\n${notice}`
-  else request.config.systemInstruction = [...systemParts(before), { text: notice }]
-}
-
-function systemParts(instruction: object): Part[] {
-  if (Array.isArray(instruction))
-    return instruction.map(part => (typeof part === 'string' ? { text: part } : part))
-  return 'parts' in instruction ? (instruction.parts as Part[]) : [instruction as Part]
 }
 
 /** The tools stay declared, because the history refers to them; the mode forbids calls. */

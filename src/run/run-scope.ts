@@ -5,6 +5,7 @@ import { checkArgument } from '../errors.js'
 import type { HistoryCut, Session, SessionKey } from '../session/message.js'
 import type { Observation } from '../session/session-store.js'
 import type { CallLedger } from '../session/tool-calls.js'
+import { isSyntheticMetadata } from '../session/turn.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome } from '../tool.js'
 import type { EventReader } from './event-reader.js'
@@ -264,7 +265,7 @@ export class RunOutput {
 
   /** Prepares the events of the run that report an event of ADK's: they are stored in one write with its message. */
   appending(event: Event): void {
-    if (event.author === 'user') return
+    if (event.author === 'user' || isSyntheticMetadata(event.customMetadata)) return
     const { recorder, outbox, reader } = this.#parts
     const events = recorder.prepare([...outbox.take(), ...reader.read(event)])
     this.#ready.push(...events)

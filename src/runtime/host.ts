@@ -24,7 +24,7 @@ import type { RunEvent } from '../run/run-event.js'
 import type { RunFollower } from '../run/run-follower.js'
 import type { RunHost } from '../run/run-host.js'
 import { reportLoaded, runScope } from '../run/run-scope.js'
-import { OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
+import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionStore } from '../session/session-store.js'
 import { firstReference, ModelRoutes, referenceOf } from './model-routes.js'
 import type { RuntimeOptions } from './options.js'
@@ -107,7 +107,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     sessionService: (gated, lease, hooks) =>
       new SessionServiceAdapter(gated, {
         rootAgentName: rootAgent.name,
-        budgetTokens,
+        budgetTokens: openingBudget(budgetTokens),
         maxMessages: options.history?.maxMessages,
         fence: lease,
         onLoad: reportLoaded,
@@ -174,6 +174,14 @@ function budgetOf({ history }: RuntimeOptions): number | 'off' {
   const budget = history?.maxMessageTokenBudget
   if (budget) return budget
   return history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : 0
+}
+
+/**
+ * How much of a session is opened: more than a request may hold, so that only the requests decide where their history
+ * begins, and begin where the one before began. Every agent and model has a beginning of its own.
+ */
+function openingBudget(budgetTokens: number | 'off'): number | 'off' {
+  return budgetTokens === 'off' ? budgetTokens : (budgetTokens || DEFAULT_BUDGET_TOKENS) * 1.5
 }
 
 /** An agent inside a tool keeps its session under its own name: with the app's name it would write into the run's. */

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
+import { playSession } from './steady-sessions.js'
+
+/** `npm run fuzz -- steady` plays many more. */
+const SESSIONS = 3
+
+test.each(Object.keys(PROFILES) as ProfileName[])(
+  'each request of a session to %s extends the one before it, or one receipt says why not',
+  async profile => {
+    let pairs = 0
+    for (let seed = 1; seed <= SESSIONS; seed++) {
+      const report = await playSession(profile, seed)
+      expect(report.broken).toEqual([])
+      pairs += report.pairs
+    }
+    expect(pairs).toBeGreaterThan(20)
+  },
+  120_000,
+)
