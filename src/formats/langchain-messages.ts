@@ -10,6 +10,7 @@ import {
   argumentsOf,
   type Fields,
   foreignPart,
+  isTextPart,
   listOf,
   reasoningPart,
   recordsOf,
@@ -108,11 +109,9 @@ function contentParts(content: unknown): ProviderPart[] {
 
 /** Content blocks are the provider's own, or LangChain's standard ones. */
 function contentPart(block: Fields): ProviderPart {
+  if (!('type' in block)) return geminiPart(block)
+  if (isTextPart(block)) return { type: 'text', text: text(block.text) }
   switch (block.type) {
-    case 'text':
-    case 'input_text':
-    case 'output_text':
-      return { type: 'text', text: text(block.text) }
     case 'reasoning':
       return reasoningPart(text(block.reasoning ?? block.text), textOr(block.signature), 'unknown')
     case 'tool_call':
@@ -133,9 +132,7 @@ function contentPart(block: Fields): ProviderPart {
     case 'document':
       return anthropicPart(block) ?? foreignPart('langchain', block)
     default:
-      return 'functionCall' in block || 'inlineData' in block
-        ? geminiPart(block)
-        : foreignPart('langchain', block)
+      return foreignPart('langchain', block)
   }
 }
 

@@ -61,7 +61,8 @@ function toPart(part: ProviderPart): Fields {
       if (part.vendor === 'gemini' && isRecord(part.value)) return { ...part.value, ...signed }
       return { text: part.text, partMetadata: { lango: { vendor: part.vendor, value: part.value } } }
     default:
-      // A part of no kind: what it holds is kept as text.
+      // A part of no kind, from a malformed file: what it holds is kept as text.
+      part satisfies never
       return { text: JSON.stringify(part) }
   }
 }

@@ -10,6 +10,7 @@ import {
   argumentsOf,
   type Fields,
   foreignPart,
+  isTextPart,
   listOf,
   mediaFrom,
   reasoningPart,
@@ -69,11 +70,8 @@ function contentParts(content: unknown): ProviderPart[] {
 }
 
 function contentPart(part: Fields): ProviderPart {
+  if (isTextPart(part)) return { type: 'text', text: text(part.text) }
   switch (part.type) {
-    case 'text':
-    case 'input_text':
-    case 'output_text':
-      return { type: 'text', text: text(part.text) }
     case 'refusal':
       return { type: 'text', text: text(part.refusal) }
     case 'image':

@@ -8,6 +8,7 @@ import type { ProviderPart, ToolCallPart } from '../provider/provider.js'
 import {
   argumentsOf,
   type Fields,
+  isTextPart,
   listOf,
   mediaFrom,
   reasoningPart,
@@ -257,9 +258,7 @@ function wireParts(content: unknown, read: (part: Fields) => ProviderPart | unde
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   return listOf(content).map(part => {
     const fields = isRecord(part) ? part : {}
-    const isText =
-      typeof fields.text === 'string' && /^(text|input_text|output_text|undefined)$/.test(String(fields.type))
-    if (isText) return { type: 'text', text: text(fields.text) }
+    if (isTextPart(fields)) return { type: 'text', text: text(fields.text) }
     return read(fields) ?? ({} as ProviderPart)
   })
 }

@@ -79,6 +79,11 @@ export function toolResult(
   }
 }
 
+/** Whether a part is a text: the wires differ only in what they call it. */
+export function isTextPart(part: Fields): boolean {
+  return typeof part.text === 'string' && /^(text|input_text|output_text|undefined)$/.test(String(part.type))
+}
+
 /** A part of a framework's own that no other program reads. */
 export function foreignPart(vendor: string, value: unknown, words?: string): ProviderPart {
   return { type: 'vendor', vendor, value, text: words ?? JSON.stringify(value) }
