@@ -12,7 +12,7 @@ import { newCallId } from '../session/pair-calls.js'
 import type { Usage } from '../session/usage.js'
 import type { Origin } from './provider.js'
 import { cutStreamError, type ErrorContext } from './provider-error.js'
-import type { FinishReason, StreamEvent } from './stream-event.js'
+import type { AnswerMetadata, FinishReason, StreamEvent } from './stream-event.js'
 
 export interface AnswerContext extends ErrorContext {
   /** Whose signatures these are. */
@@ -65,6 +65,7 @@ export class AnswerAssembly {
   readonly #usedIds = new Set<string>()
   #block = { number: -1, kind: '', key: undefined as string | number | undefined }
   #tokens: Partial<Usage> = {}
+  #metadata: AnswerMetadata = {}
   #finishReason: FinishReason | undefined
   #finishMessage: string | undefined
   #malformed: string | undefined
@@ -138,6 +139,11 @@ export class AnswerAssembly {
     return [{ type: 'vendor', vendor: origin.vendor, value, text, ...signed, origin }]
   }
 
+  /** What the vendor says about its answer; later words replace earlier ones of the same name. */
+  metadata(metadata: AnswerMetadata): void {
+    this.#metadata = { ...this.#metadata, ...metadata }
+  }
+
   /** Later figures replace earlier ones: every provider's counts are cumulative. */
   usage(usage: Partial<Usage>): void {
     this.#tokens = { ...this.#tokens, ...usage }
@@ -155,7 +161,9 @@ export class AnswerAssembly {
     const calls = this.#openCalls.flatMap(call =>
       this.call({ id: call.id, name: call.name, args: call.argsText, signature: call.signature }),
     )
-    return [...calls, ...this.#usageEvents(), this.#doneEvent(this.#finishReason)]
+    const isKnown = Object.keys(this.#metadata).length > 0
+    const metadata: StreamEvent[] = isKnown ? [{ type: 'metadata', metadata: this.#metadata }] : []
+    return [...calls, ...metadata, ...this.#usageEvents(), this.#doneEvent(this.#finishReason)]
   }
 
   #doneEvent(reason: FinishReason): StreamEvent {

@@ -32,6 +32,8 @@ export interface GenerateRequest {
   /** System messages first, if any. */
   messages: readonly ProviderMessage[]
   tools?: readonly ToolDeclaration[]
+  /** Tools that the vendor's own servers run. A provider that has no such tool refuses the request. */
+  serverTools?: readonly ServerTool[]
   options?: GenerationOptions
   /** What to do with a history that the model would refuse. Default `repair`. */
   repairMode?: RepairMode
@@ -46,14 +48,27 @@ export interface GenerationOptions {
   seed?: number
   maxOutputTokens?: number
   stopSequences?: readonly string[]
+  presencePenalty?: number
+  frequencyPenalty?: number
+  /** Log probabilities of the answer: how many alternatives to each token, 0 for the tokens alone. */
+  logprobs?: number
   /** A JSON schema that the answer must satisfy. */
   responseSchema?: Readonly<Record<string, unknown>>
-  toolChoice?: 'auto' | 'none' | 'required' | { name: string }
+  /** The answer must be JSON, of any form. */
+  responseFormat?: 'json'
+  /** `{ names }`: one of these tools must be called. */
+  toolChoice?: 'auto' | 'none' | 'required' | { name: string } | { names: readonly string[] }
   thinking?: {
+    /** -1: the model decides. */
     budgetTokens?: number
     effort?: 'minimal' | 'low' | 'medium' | 'high'
     includeThoughts?: boolean
   }
+  /**
+   * Options as `@google/genai` names and spells them: those that only Gemini has, and the exact form of those whose
+   * neutral form above says less. Gemini gets them as they are; other providers report or refuse them.
+   */
+  gemini?: Readonly<Record<string, unknown>>
 }
 
 /** A tool as a model sees it: `parameters` is a JSON schema with lower-case types. */
@@ -61,6 +76,16 @@ export interface ToolDeclaration {
   name: string
   description: string
   parameters: Readonly<Record<string, unknown>>
+  /** The declaration as ADK wrote it, in Gemini's dialect: Gemini gets this one. */
+  gemini?: Readonly<Record<string, unknown>>
+}
+
+/** A tool that the vendor's servers run. Its name and configuration are Gemini's: `googleSearch`, `codeExecution`, … */
+export interface ServerTool {
+  name: string
+  config: Readonly<Record<string, unknown>>
+  /** It was declared before the functions. Gemini gets its tools in the order in which they were declared. */
+  beforeFunctions?: true
 }
 
 /** Roles after conversion; a history from elsewhere may hold any string, which repair makes legal. */
@@ -129,6 +154,8 @@ export interface MediaPart {
   data?: string
   url?: string
   name?: string
+  /** Further fields of Gemini's part: how a video is sampled, how closely an image is looked at. */
+  gemini?: Readonly<Record<string, unknown>>
   signature?: string
   origin?: Origin
 }

@@ -10,6 +10,7 @@ import type {
   GenerationOptions,
   ModelInfo,
   ProviderMessage,
+  ServerTool,
   ToolDeclaration,
   Vendor,
 } from './provider.js'
@@ -17,6 +18,7 @@ import { abortedError, type ErrorContext, silentStreamError, toProviderError } f
 import { toWireName } from './repair/map-names.js'
 import type { Profile } from './repair/profile.js'
 import { refuseBroken, repairHistory } from './repair/repair-history.js'
+import { type Abilities, reviewRequest } from './request-options.js'
 import { type RetryPolicy, retryStream } from './retry.js'
 import type { StreamEvent } from './stream-event.js'
 
@@ -26,6 +28,8 @@ export interface Wire<Body, Chunk> {
   vendor: Vendor
   profile: Profile
   info: ModelInfo
+  /** Which options and server tools of this request the body can hold. */
+  abilities(prepared: PreparedRequest): Abilities
   toBody(prepared: PreparedRequest): Body
   /** Sends the body. Rejects with whatever the SDK throws. */
   open(body: Body, signal: AbortSignal): Promise<AsyncIterable<Chunk>>
@@ -37,6 +41,7 @@ export interface PreparedRequest {
   model: string
   messages: readonly ProviderMessage[]
   tools: readonly ToolDeclaration[]
+  serverTools?: readonly ServerTool[]
   options: GenerationOptions
   profile: Profile
   info: ModelInfo
@@ -68,7 +73,7 @@ export async function* streamAnswer<Body, Chunk>(
   try {
     if (signal?.aborted) throw abortedError(context)
     const wire = connect()
-    const { body, event, mappedNames, places } = prepare(wire, request)
+    const { body, event, mappedNames, places } = prepare(wire, request, settings.providerId)
     await letOthersRun()
     yield event
     await letOthersRun()
@@ -89,7 +94,7 @@ export async function* streamAnswer<Body, Chunk>(
   }
 }
 
-function prepare<Body, Chunk>(wire: Wire<Body, Chunk>, request: GenerateRequest) {
+function prepare<Body, Chunk>(wire: Wire<Body, Chunk>, request: GenerateRequest, providerId: string) {
   const { profile, info } = wire
   const mode = request.repairMode ?? 'repair'
   const tools = request.tools ?? []
@@ -98,15 +103,19 @@ function prepare<Body, Chunk>(wire: Wire<Body, Chunk>, request: GenerateRequest)
   const wireName = mode === 'explain' ? (name: string) => name : (name: string) => toWireName(name, profile)
   const repairs = [...repaired.repairs]
   const lastPlace = Math.max(request.messages.length - 1, 0)
-  const body = wire.toBody({
+  const prepared: PreparedRequest = {
     model: request.model,
     messages: repaired.messages,
     tools: tools.map(tool => ({ ...tool, name: wireName(tool.name) })),
-    options: withToolChoice(request.options ?? {}, wireName),
+    serverTools: request.serverTools ?? [],
+    options: withToolNames(request.options ?? {}, wireName),
     profile,
     info,
     report: (kind, detail) => repairs.push({ step: 'options', kind, at: lastPlace, detail }),
-  })
+  }
+  const to = { model: `${providerId}/${request.model}` }
+  repairs.push(...reviewRequest(prepared, wire.abilities(prepared), to, mode))
+  const body = wire.toBody(prepared)
   if (mode === 'strict') refuseBroken(repairs, profile)
   const head = repaired.messages.findIndex(message => message?.role !== 'system')
   const event: StreamEvent = {
@@ -120,11 +129,20 @@ function prepare<Body, Chunk>(wire: Wire<Body, Chunk>, request: GenerateRequest)
   return { body, event, mappedNames: repaired.mappedNames, places: repaired.places.slice(Math.max(head, 0)) }
 }
 
-function withToolChoice(options: GenerationOptions, wireName: (name: string) => string): GenerationOptions {
-  const { toolChoice } = options
-  return typeof toolChoice === 'object'
-    ? { ...options, toolChoice: { name: wireName(toolChoice.name) } }
-    : options
+/** The names of tools that must or may be called, as the wire knows them. */
+function withToolNames(options: GenerationOptions, wireName: (name: string) => string): GenerationOptions {
+  const { toolChoice, gemini } = options
+  if (typeof toolChoice !== 'object') return options
+  const choice =
+    'name' in toolChoice ? { name: wireName(toolChoice.name) } : { names: toolChoice.names.map(wireName) }
+  const exact = gemini?.toolConfig as
+    | { functionCallingConfig?: { allowedFunctionNames?: string[] } }
+    | undefined
+  const names = exact?.functionCallingConfig?.allowedFunctionNames
+  if (gemini === undefined || names === undefined) return { ...options, toolChoice: choice }
+  const calling = { ...exact?.functionCallingConfig, allowedFunctionNames: names.map(wireName) }
+  const toolConfig = { ...exact, functionCallingConfig: calling }
+  return { ...options, toolChoice: choice, gemini: { ...gemini, toolConfig } }
 }
 
 /** Sends once and reads to the end. Leaving early, for any reason, closes the connection. */

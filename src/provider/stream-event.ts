@@ -3,7 +3,7 @@ import type { Usage } from '../session/usage.js'
 
 /**
  * What a provider yields while it answers. Order: `request` first, always; then deltas and calls as they
- * come; then `usage` (at most once) and `done`, or `error`. Calls come whole, never in pieces.
+ * come; then `metadata` and `usage` (each at most once) and `done`, or `error`. Calls come whole, never in pieces.
  */
 export type StreamEvent =
   | RequestEvent
@@ -29,9 +29,23 @@ export type StreamEvent =
   | { type: 'vendor'; vendor: Vendor; value: unknown; text: string; signature?: string; origin?: Origin }
   /** What the provider itself changed in the request, as it reports it with the answer. */
   | { type: 'receipts'; repairs: readonly Repair[] }
+  | { type: 'metadata'; metadata: AnswerMetadata }
   | { type: 'usage'; usage: Usage }
   | { type: 'done'; finishReason: FinishReason; message?: string }
   | { type: 'error'; error: AgentError }
+
+/** What a vendor says about its answer. The forms are Gemini's, whoever answers. */
+export interface AnswerMetadata {
+  /** Sources, and which text they support. */
+  groundingMetadata?: Readonly<Record<string, unknown>>
+  /** Works that the answer quotes. */
+  citationMetadata?: Readonly<Record<string, unknown>>
+  /** Pages that were fetched. */
+  urlContextMetadata?: Readonly<Record<string, unknown>>
+  logprobsResult?: Readonly<Record<string, unknown>>
+  avgLogprobs?: number
+  safetyRatings?: readonly unknown[]
+}
 
 /** What is about to be sent: the receipts of the repair, ids as the wire sees them, and the body. */
 export interface RequestEvent {
@@ -71,6 +85,8 @@ export interface Repair {
   reason?: PrefixBreakReason
   /** Of a `prefix-break`: how many tokens of the request before cannot be read from a cache any more. */
   tokens?: number
+  /** What it is about, where that has names: the options that were left out. */
+  names?: readonly string[]
 }
 
 /**

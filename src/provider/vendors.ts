@@ -65,6 +65,11 @@ export interface ChatQuirks {
   thinkingField?: 'reasoning_effort' | 'reasoning' | 'thinking'
   takesTopK: boolean
   takesSeed: boolean
+  takesPenalties: boolean
+  takesLogprobs: boolean
+  takesServiceTier: boolean
+  /** Whether the server can be asked to call one of several tools. */
+  takesAllowedTools: boolean
 }
 
 /** Every vendor by the name that references use. */

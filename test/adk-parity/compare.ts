@@ -2,7 +2,7 @@
 // keys, token counts (the servers estimate them from the bodies), the form of a call id, and a schema in Gemini's dialect
 // against the same schema in JSON. Everything else counts, and `expected-differences.ts` says which names may occur.
 import type { Event } from '@google/adk'
-import { toJsonSchema } from '../../src/adk/model/convert-messages.js'
+import { toJsonSchema } from '../../src/adk/model/convert-config.js'
 import { toJsonData } from '../../src/base/json.js'
 import type { Observation, ParityCase } from './parity.js'
 

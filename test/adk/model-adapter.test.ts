@@ -251,7 +251,11 @@ describe('what is sent', () => {
     }
     const config = { tools: [{ functionDeclarations: [gemini, plain, { name: 'c' }] }, { googleSearch: {} }] }
     const { provider } = await ask([{ text: 'x' }], { llmRequest: request([user('hi')], { config }) })
-    expect(provider.requests[0]?.tools).toEqual([
+    expect(provider.requests[0]?.serverTools).toEqual([{ name: 'googleSearch', config: {} }])
+    const declared = provider.requests[0]?.tools ?? []
+    // Gemini gets what ADK wrote, unless it says the same.
+    expect(declared.map(tool => tool.gemini)).toEqual([gemini, undefined, { name: 'c' }])
+    expect(declared.map(({ gemini: _own, ...tool }) => tool)).toEqual([
       {
         name: 'a',
         description: 'A',

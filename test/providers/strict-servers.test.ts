@@ -161,7 +161,7 @@ describe.each(ALL_PROFILES)('%s', profile => {
     expect(server.violations).toEqual([])
     // Ollama ignores the choice; Claude 5.1 does not take it, and another answer is not what was asked for.
     if (profile === 'anthropic-5.1')
-      expect(events.at(-1)).toMatchObject({ type: 'error', error: { code: 'invalid-argument' } })
+      expect(events.at(-1)).toMatchObject({ type: 'error', error: { code: 'invalid-config' } })
     else if (profile !== 'ollama')
       expect(toMessage(events).parts[0]).toMatchObject({ type: 'tool-call', name: 'clock', args: {} })
   })

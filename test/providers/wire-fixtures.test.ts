@@ -217,7 +217,7 @@ const TABLE: [family: string, file: string, expected: unknown[]][] = [
     ],
   ],
   ['anthropic', 'error-in-stream', [['error', 'provider-overloaded']]],
-  ['anthropic', 'server-tool', [['vendor', '[the model used web_search]'], HELLO, STOP]],
+  ['anthropic', 'server-tool', [['vendor', 'The model searched the web for: x'], HELLO, STOP]],
 ]
 
 describe('a recorded stream becomes events', () => {

@@ -68,6 +68,7 @@ export class WireProvider implements Provider {
       vendor: profile.vendor,
       profile,
       info,
+      abilities: () => ({ option: () => 'sent', hasServerTool: () => true }),
       toBody: prepared => this.#toBody(prepared),
       open: async body => {
         this.bodies.push(body)

@@ -1,24 +1,15 @@
 import { checkArgument } from '../../errors.js'
 import {
-  type GenerationOptions,
   type MediaPart,
   openSignature,
   type ProviderMessage,
   type ProviderPart,
-  type ToolDeclaration,
 } from '../../provider/provider.js'
 import { isToolError } from '../../session/message.js'
 import { type CallItem, type Identified, identifyCalls } from '../../session/pair-calls.js'
 import { isTurnStart } from '../../session/turn.js'
 import { isAccountByAdk, writtenBy } from '../adk-quirks.js'
-import type {
-  Content,
-  FunctionCall,
-  FunctionDeclaration,
-  FunctionResponse,
-  GenerateContentConfig,
-  Part,
-} from '../sdk.js'
+import type { Content, FunctionCall, FunctionResponse, Part } from '../sdk.js'
 
 /**
  * ADK's contents as neutral messages. Nothing is repaired here: what goes in malformed comes out malformed,
@@ -121,19 +112,28 @@ function convertPart(part: Part, identified: PartId): ProviderPart[] {
   if (functionResponse) return [toResult(functionResponse, identified)]
   const orphan = orphanOf(part)
   if (orphan) return [toResult(orphan, identified)]
-  if (part.thought) return [{ type: 'reasoning', text: part.text ?? '', ...signed, ...redactedOf(part) }]
   const foreign = vendorOf(part)
   if (foreign) return [{ type: 'vendor', ...foreign, text: part.text ?? '', ...signed }]
-  if (inlineData || fileData) return toMedia(part).map(media => ({ ...media, ...signed }))
-  if (executableCode || codeExecutionResult) {
-    const { thoughtSignature: _signature, ...value } = part
+  if (part.thought) return [{ type: 'reasoning', text: part.text ?? '', ...signed, ...redactedOf(part) }]
+  if (inlineData || fileData)
+    return toMedia(part).map(media => ({ ...media, ...furtherFields(part), ...signed }))
+  const { thoughtSignature: _signature, ...value } = part
+  if (executableCode || codeExecutionResult)
     return [{ type: 'vendor', vendor: 'gemini', value, text: codeAsText(part), ...signed }]
-  }
-  if (typeof part.text === 'string' || part.thoughtSignature) {
+  if (typeof part.text === 'string' || (part.thoughtSignature && isBare(value)))
     return [{ type: 'text', text: part.text ?? '', ...signed }]
-  }
-  if (Object.values(part).every(value => value === undefined)) return []
-  return [{ type: 'vendor', vendor: 'gemini', value: part, text: JSON.stringify(part) }]
+  if (isBare(value)) return []
+  return [{ type: 'vendor', vendor: 'gemini', value, text: JSON.stringify(value), ...signed }]
+}
+
+function isBare(fields: object): boolean {
+  return Object.values(fields).every(value => value === undefined)
+}
+
+/** What Gemini's part says of its media besides the media. */
+function furtherFields(part: Part): Pick<MediaPart, 'gemini'> {
+  const { inlineData: _inline, fileData: _file, thoughtSignature: _signature, text: _text, ...rest } = part
+  return isBare(rest) ? {} : { gemini: rest as Record<string, unknown> }
 }
 
 /** What another vendor than Gemini made travels through ADK as metadata of a text. */
@@ -198,83 +198,4 @@ function codeAsText({ executableCode, codeExecutionResult }: Part): string {
     return `\`\`\`${language}\n${executableCode.code ?? ''}\n\`\`\``
   }
   return `[${codeExecutionResult?.outcome ?? 'OUTCOME_UNKNOWN'}]\n${codeExecutionResult?.output ?? ''}`
-}
-
-/**
- * The functions that a request declares. ADK writes Gemini's schema dialect (upper-case types, numbers as
- * texts, `nullable`) unless the tool brought a JSON schema; models get JSON schema either way. Tools that
- * only Gemini's servers run (search, code execution) have no neutral form and are left out.
- */
-export function convertTools(config: GenerateContentConfig | undefined): ToolDeclaration[] {
-  return (config?.tools ?? []).flatMap(tool => {
-    const declarations = 'functionDeclarations' in tool ? (tool.functionDeclarations ?? []) : []
-    return declarations.map(declaration => ({
-      name: declaration.name ?? '',
-      description: declaration.description ?? '',
-      parameters: parametersOf(declaration),
-    }))
-  })
-}
-
-/** Whether and which tool the model must call. */
-export function convertToolChoice(
-  config: GenerateContentConfig | undefined,
-): Pick<GenerationOptions, 'toolChoice'> {
-  const calling = config?.toolConfig?.functionCallingConfig
-  const [only, ...others] = calling?.allowedFunctionNames ?? []
-  switch (calling?.mode as string | undefined) {
-    case 'NONE':
-      return { toolChoice: 'none' }
-    case 'ANY':
-      return { toolChoice: only !== undefined && others.length === 0 ? { name: only } : 'required' }
-    case 'AUTO':
-      return { toolChoice: 'auto' }
-    default:
-      return {}
-  }
-}
-
-function parametersOf(declaration: FunctionDeclaration): Record<string, unknown> {
-  const schema = declaration.parametersJsonSchema ?? toJsonSchema(declaration.parameters)
-  return isObject(schema) ? withoutDialect(schema) : { type: 'object', properties: {} }
-}
-
-/** Providers refuse or ignore the dialect's name. */
-function withoutDialect(schema: Record<string, unknown>): Record<string, unknown> {
-  const { $schema: _dialect, ...rest } = schema
-  return rest
-}
-
-/** Gemini's schema as JSON schema. A JSON schema passes unchanged. */
-export function toJsonSchema(schema: unknown): unknown {
-  if (!isObject(schema)) return schema
-  const entries = Object.entries(schema).flatMap(([key, value]): [string, unknown][] => {
-    if (value === undefined || DROPPED.has(key)) return []
-    if (key === 'type') return [[key, toType(value, schema.nullable === true)]]
-    if (key === 'properties' || key === '$defs') return [[key, mapValues(value)]]
-    if (key === 'format' && (value === 'enum' || value === '')) return []
-    if (LISTS.has(key) && Array.isArray(value)) return [[key, value.map(toJsonSchema)]]
-    if (key === 'items' || key === 'additionalProperties') return [[key, toJsonSchema(value)]]
-    return [[key, COUNTS.has(key) ? Number(value) : value]]
-  })
-  return Object.fromEntries(entries)
-}
-
-const DROPPED = new Set(['nullable', 'propertyOrdering'])
-const LISTS = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems'])
-const COUNTS = new Set(['minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties'])
-
-function toType(type: unknown, nullable: boolean): unknown {
-  if (typeof type !== 'string') return type
-  const name = type.toLowerCase()
-  return nullable ? [name, 'null'] : name
-}
-
-function mapValues(value: unknown): unknown {
-  if (!isObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, toJsonSchema(schema)]))
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

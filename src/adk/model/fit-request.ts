@@ -155,7 +155,8 @@ function countProviderTokens(message: ProviderMessage): number {
 
 /** What the declarations of tools will roughly cost. */
 function countToolTokens(tools: readonly ToolDeclaration[]): number {
-  return tools.reduce((all, tool) => all + CALL_TOKENS + countTextTokens(JSON.stringify(tool)), 0)
+  const costOf = ({ gemini: _twin, ...tool }: ToolDeclaration) => countTextTokens(JSON.stringify(tool))
+  return tools.reduce((all, tool) => all + CALL_TOKENS + costOf(tool), 0)
 }
 
 function partBytes(part: ProviderPart): number {

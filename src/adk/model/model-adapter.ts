@@ -1,12 +1,6 @@
 import { letOthersRun } from '../../base/pause.js'
 import { AgentError, checkArgument, messageOf } from '../../errors.js'
-import type {
-  GenerateRequest,
-  GenerationOptions,
-  Provider,
-  ProviderMessage,
-  RepairMode,
-} from '../../provider/provider.js'
+import type { GenerateRequest, Provider, ProviderMessage, RepairMode } from '../../provider/provider.js'
 import type { StreamEvent } from '../../provider/stream-event.js'
 import type { Usage } from '../../session/usage.js'
 import { acceptsSilence } from '../adk-quirks.js'
@@ -18,7 +12,8 @@ import {
   type LlmResponse,
   type Part,
 } from '../sdk.js'
-import { convertMessages, convertToolChoice, convertTools, toJsonSchema } from './convert-messages.js'
+import { convertOptions, convertServerTools, convertTools } from './convert-config.js'
+import { convertMessages } from './convert-messages.js'
 import type { RequestParts } from './fit-request.js'
 import { laneOf, type ModelReport, report, reportRequest, subscriptionsOf } from './model-reports.js'
 import { MALFORMED_CALL, noAnswer, ResponseAccumulator } from './response-accumulator.js'
@@ -258,11 +253,13 @@ export class ModelAdapter extends BaseLlm {
     messages: readonly ProviderMessage[],
   ): GenerateRequest {
     const { repairMode, model } = this.#options
-    const options = generationOptions(llmRequest.config)
+    const options = convertOptions(llmRequest.config)
+    const serverTools = convertServerTools(llmRequest.config)
     return {
       model,
       messages: system ? [system, ...messages] : messages,
       ...(tools.length > 0 ? { tools } : {}),
+      ...(serverTools.length > 0 ? { serverTools } : {}),
       ...(Object.keys(options).length > 0 ? { options } : {}),
       ...(repairMode === undefined ? {} : { repairMode }),
     }
@@ -309,41 +306,6 @@ function toAgentError(error: unknown): AgentError {
   if (error instanceof AgentError) return error
   return new AgentError('internal', `The provider failed: ${messageOf(error)}`, { cause: error })
 }
-
-/** The options of ADK's configuration that every provider may get. */
-function generationOptions(config: GenerateContentConfig | undefined): GenerationOptions {
-  if (!config) return {}
-  const { temperature, topP, topK, seed, maxOutputTokens, stopSequences } = config
-  const schema = config.responseJsonSchema ?? toJsonSchema(config.responseSchema)
-  const thinking = thinkingOptions(config)
-  return {
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(topP === undefined ? {} : { topP }),
-    ...(topK === undefined ? {} : { topK }),
-    ...(seed === undefined ? {} : { seed }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    ...(stopSequences?.length ? { stopSequences } : {}),
-    ...(typeof schema === 'object' && schema !== null
-      ? { responseSchema: schema as Record<string, unknown> }
-      : {}),
-    ...convertToolChoice(config),
-    ...(thinking ? { thinking } : {}),
-  }
-}
-
-function thinkingOptions(config: GenerateContentConfig): GenerationOptions['thinking'] {
-  const { thinkingBudget, thinkingLevel, includeThoughts } = config.thinkingConfig ?? {}
-  const effort = EFFORTS.find(name => name === String(thinkingLevel).toLowerCase())
-  const thinking = {
-    // A negative budget leaves the choice to the model, which is what saying nothing does.
-    ...(thinkingBudget === undefined || thinkingBudget < 0 ? {} : { budgetTokens: thinkingBudget }),
-    ...(effort === undefined ? {} : { effort }),
-    ...(includeThoughts === undefined ? {} : { includeThoughts }),
-  }
-  return Object.keys(thinking).length > 0 ? thinking : undefined
-}
-
-const EFFORTS = ['minimal', 'low', 'medium', 'high'] as const
 
 /** The system instruction as one message: its texts joined by newlines. `undefined` when there is none. */
 function systemMessage(config: GenerateContentConfig | undefined): ProviderMessage | undefined {

@@ -9,7 +9,7 @@
  */
 import { AgentError, type AgentErrorOptions } from '../../errors.js'
 import { sealSignature } from '../../provider/provider.js'
-import type { FinishReason, Origin, StreamEvent } from '../../provider/stream-event.js'
+import type { AnswerMetadata, FinishReason, Origin, StreamEvent } from '../../provider/stream-event.js'
 import { firstFreeId, newCallId } from '../../session/pair-calls.js'
 import { completeUsage, sumUsage, toUsageMetadata, type Usage } from '../../session/usage.js'
 import type { AdkFinishReason, LlmResponse, Part } from '../sdk.js'
@@ -18,6 +18,7 @@ export class ResponseAccumulator {
   readonly #parts: OpenPart[] = []
   readonly #takenIds: Set<string>
   #length = 0
+  #metadata: AnswerMetadata = {}
   #usage: Usage | undefined
   readonly #spent: Usage | undefined
   #finishReason: FinishReason | undefined
@@ -82,6 +83,9 @@ export class ResponseAccumulator {
       case 'vendor':
         this.#parts.push({ kind: 'whole', part: { ...vendorPart(event), ...signed(event) } })
         return undefined
+      case 'metadata':
+        this.#metadata = event.metadata
+        return undefined
       case 'usage':
         this.#usage = this.#spent ? sumUsage([this.#spent, event.usage].map(completeUsage)) : event.usage
         return undefined
@@ -108,6 +112,8 @@ export class ResponseAccumulator {
       turnComplete: true,
       finishReason: FINISH_REASONS[this.#finishReason ?? 'other'] as AdkFinishReason,
       ...(this.#usage ? { usageMetadata: toUsageMetadata(this.#usage) } : {}),
+      // ADK's type names two of them; an event keeps the others under Gemini's names.
+      ...structuredClone(this.#metadata),
     }
   }
 
@@ -163,10 +169,13 @@ function partial(text: string, fields: Part): LlmResponse | undefined {
   return { content: { role: 'model', parts: [{ text, ...fields }] }, partial: true }
 }
 
-/** Gemini's own parts are ADK's; parts of other vendors are kept as metadata of their text. */
+/**
+ * Gemini's own parts are ADK's; parts of other vendors are kept as metadata of a text that describes them. It is a
+ * thought to ADK: what a server tool did is no part of the answer, and does not go into an agent's `outputKey`.
+ */
 function vendorPart({ vendor, value, text }: Extract<StreamEvent, { type: 'vendor' }>): Part {
   if (vendor === 'gemini') return { ...(value as Part) }
-  return { text: text || `[${vendor}]`, partMetadata: { lango: { vendor, value } } }
+  return { text: text || `[${vendor}]`, thought: true, partMetadata: { lango: { vendor, value } } }
 }
 
 function withoutText(part: Part): Part {

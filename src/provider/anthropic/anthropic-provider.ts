@@ -9,7 +9,7 @@ import type { Wire } from '../stream-answer.js'
 import { readVariable } from '../vendors.js'
 import { continuePaused } from './continue-paused.js'
 import { type AnthropicEventWire, fromAnthropicStream } from './from-anthropic-stream.js'
-import { type AnthropicRequestWire, toAnthropicRequest } from './to-anthropic-request.js'
+import { type AnthropicRequestWire, abilities, toAnthropicRequest } from './to-anthropic-request.js'
 
 /** Sends requests to Anthropic's Messages API. */
 export class AnthropicProvider extends SdkProvider<Anthropic> {
@@ -23,6 +23,7 @@ export class AnthropicProvider extends SdkProvider<Anthropic> {
       vendor: 'anthropic',
       profile: this.profileOf(info),
       info,
+      abilities,
       toBody: toAnthropicRequest,
       open: (body, signal) => this.#open(body, signal),
       read: fromAnthropicStream,

@@ -5,8 +5,10 @@
 import { own } from '../../base/own.js'
 import { AgentError } from '../../errors.js'
 import type { Usage } from '../../session/usage.js'
+import { AnswerSources } from '../answer-sources.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import type { FinishReason, StreamEvent } from '../stream-event.js'
+import { readServerTool, serverToolText } from './server-tool-blocks.js'
 
 export interface AnthropicEventWire {
   type: string
@@ -34,6 +36,8 @@ interface AnthropicAnswerBlockWire {
   thinking?: string
   signature?: string
   data?: string
+  tool_use_id?: string
+  content?: unknown
 }
 
 interface AnthropicDeltaWire {
@@ -42,6 +46,7 @@ interface AnthropicDeltaWire {
   thinking?: string
   signature?: string
   partial_json?: string
+  citation?: { url?: string; title?: string | null; cited_text?: string }
   stop_reason?: string | null
   stop_details?: { explanation?: string | null } | null
 }
@@ -59,6 +64,9 @@ interface ReadState {
   /** Blocks that are emitted when they close: calls and the vendor's own. */
   open: Map<number, { block: AnthropicAnswerBlockWire; json: string }>
   usage: AnthropicUsageWire
+  sources: AnswerSources
+  /** The text of the block that is open, and the pages that it cites. */
+  cited: { text: string; pages: { url: string; title?: string | null | undefined }[] }
   stopReason?: string
   stopMessage?: string
 }
@@ -68,7 +76,13 @@ export async function* fromAnthropicStream(
   events: AsyncIterable<AnthropicEventWire>,
   context: AnswerContext,
 ): AsyncGenerator<StreamEvent> {
-  const state: ReadState = { answer: new AnswerAssembly(context), open: new Map(), usage: {} }
+  const state: ReadState = {
+    answer: new AnswerAssembly(context),
+    open: new Map(),
+    usage: {},
+    sources: new AnswerSources(),
+    cited: { text: '', pages: [] },
+  }
   for await (const event of events) yield* fromEvent(event, state, context)
   yield* state.answer.end()
 }
@@ -125,6 +139,7 @@ function openBlock(block: AnthropicAnswerBlockWire, index: number, state: ReadSt
   const { answer } = state
   switch (block.type) {
     case 'text':
+      state.cited = { text: block.text ?? '', pages: [] }
       return answer.text(block.text ?? '', { key: index })
     case 'thinking':
       return answer.reasoning(block.thinking ?? '', { key: index, signature: block.signature || undefined })
@@ -140,11 +155,17 @@ function fromDelta(delta: AnthropicDeltaWire, index: number, state: ReadState): 
   const { answer } = state
   switch (delta.type) {
     case 'text_delta':
+      state.cited.text += delta.text ?? ''
       return answer.text(delta.text ?? '', { key: index })
     case 'thinking_delta':
       return answer.reasoning(delta.thinking ?? '', { key: index })
     case 'signature_delta':
       return answer.reasoning('', { key: index, signature: delta.signature })
+    case 'citations_delta': {
+      const { url, title } = delta.citation ?? {}
+      if (url) state.cited.pages.push({ url, title })
+      return []
+    }
     case 'input_json_delta': {
       const open = state.open.get(index)
       if (open) open.json += delta.partial_json ?? ''
@@ -157,7 +178,11 @@ function fromDelta(delta: AnthropicDeltaWire, index: number, state: ReadState): 
 
 function closeBlock(index: number, state: ReadState): StreamEvent[] {
   const open = state.open.get(index)
-  if (open === undefined) return []
+  if (open === undefined) {
+    for (const page of state.cited.pages) state.sources.cite(page, state.cited.text)
+    state.cited = { text: '', pages: [] }
+    return []
+  }
   state.open.delete(index)
   const { block, json } = open
   if (block.type === 'tool_use') {
@@ -165,7 +190,8 @@ function closeBlock(index: number, state: ReadState): StreamEvent[] {
     return state.answer.call({ id: block.id, name: block.name, args: json === '' ? block.input : json })
   }
   const value = json === '' ? block : { ...block, input: parseOrKeep(json) }
-  return state.answer.vendor(value, `[the model used ${block.name ?? block.type}]`)
+  readServerTool(value, state.sources)
+  return state.answer.vendor(value, serverToolText(value))
 }
 
 function parseOrKeep(json: string): unknown {
@@ -178,6 +204,7 @@ function parseOrKeep(json: string): unknown {
 
 function finish(state: ReadState, context: AnswerContext): void {
   state.answer.usage(toUsage(state.usage))
+  state.answer.metadata(state.sources.metadata)
   const reason = state.stopReason ?? 'end_turn'
   if (reason === 'model_context_window_exceeded') {
     throw new AgentError(

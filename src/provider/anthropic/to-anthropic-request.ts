@@ -4,7 +4,6 @@
  * history speaks of them.
  */
 
-import { AgentError } from '../../errors.js'
 import {
   type GenerationOptions,
   type MediaPart,
@@ -17,7 +16,9 @@ import {
   type ToolResultPart,
 } from '../provider.js'
 import { claudeVersion } from '../repair/profile-for-model.js'
+import { type Abilities, JSON_IN_WORDS } from '../request-options.js'
 import type { PreparedRequest } from '../stream-answer.js'
+import { anthropicAbilities, serviceTier, toServerTools } from './anthropic-tools.js'
 
 export interface AnthropicRequestWire {
   model: string
@@ -32,6 +33,7 @@ export interface AnthropicRequestWire {
   temperature?: number
   top_p?: number
   top_k?: number
+  service_tier?: string
   stream: true
 }
 
@@ -42,12 +44,14 @@ export interface AnthropicMessageWire {
 
 export type AnthropicBlockWire = { type: string; [field: string]: unknown }
 
-interface AnthropicToolWire {
-  name: string
-  description: string
-  input_schema: Record<string, unknown>
-  cache_control?: { type: 'ephemeral' }
-}
+type AnthropicToolWire =
+  | {
+      name: string
+      description: string
+      input_schema: Record<string, unknown>
+      cache_control?: { type: 'ephemeral' }
+    }
+  | { name: string; type: string; [field: string]: unknown }
 
 /** Writes the body. */
 export function toAnthropicRequest(request: PreparedRequest): AnthropicRequestWire {
@@ -55,9 +59,12 @@ export function toAnthropicRequest(request: PreparedRequest): AnthropicRequestWi
   const head = messages.findIndex(message => message.role !== 'system')
   const leading = head < 0 ? messages : messages.slice(0, head)
   const rest = head < 0 ? [] : messages.slice(head)
-  const system = leading.flatMap(message => message.parts).flatMap(toSystemBlock)
+  const system = [
+    ...leading.flatMap(message => message.parts).flatMap(toSystemBlock),
+    ...(options.responseFormat === 'json' ? [{ type: 'text', text: JSON_IN_WORDS }] : []),
+  ]
+  const tier = serviceTier(options)
   const { thinking, effort } = toThinking(request)
-  reportOptions(request, thinking)
   const outputConfig = { ...(effort === undefined ? {} : { effort }), ...toFormat(options) }
   return {
     model: request.model,
@@ -69,8 +76,16 @@ export function toAnthropicRequest(request: PreparedRequest): AnthropicRequestWi
     ...(Object.keys(outputConfig).length > 0 ? { output_config: outputConfig } : {}),
     ...(options.stopSequences?.length ? { stop_sequences: [...options.stopSequences] } : {}),
     ...(takesSampling(request, thinking) ? toSampling(options) : {}),
+    ...(tier === undefined ? {} : { service_tier: tier }),
     stream: true,
   }
+}
+
+/** What this request's body can hold. What becomes of thinking is reported where it is decided. */
+export function abilities(request: PreparedRequest): Abilities {
+  const { thinking } = toThinking({ ...request, report: () => {} })
+  const isForcible = !isBound(request)
+  return anthropicAbilities(request.options, { samples: takesSampling(request, thinking), isForcible })
 }
 
 function toSystemBlock(part: ProviderPart): AnthropicBlockWire[] {
@@ -162,15 +177,21 @@ function toTools(
   request: PreparedRequest,
   messages: readonly ProviderMessage[],
 ): Pick<AnthropicRequestWire, 'tools' | 'tool_choice'> {
-  if (request.tools.length > 0) {
-    return { tools: withCacheMark(request.tools.map(toTool)), ...toToolChoice(request) }
-  }
+  const tools = [...toServerTools(request.serverTools), ...allowedTools(request).map(toTool)]
+  if (tools.length > 0) return { tools: withCacheMark(tools), ...toToolChoice(request.options) }
   const stubs = toolNamesIn(messages).map(name => ({
     name,
     description: 'No longer available. It is declared because the conversation mentions it.',
     input_schema: { type: 'object', properties: {} },
   }))
   return stubs.length > 0 ? { tools: stubs, tool_choice: { type: 'none' } } : {}
+}
+
+/** The API forces one tool or any of them: to force one of several, only these are declared. */
+function allowedTools({ tools, options }: PreparedRequest): readonly ToolDeclaration[] {
+  const { toolChoice } = options
+  if (typeof toolChoice !== 'object' || !('names' in toolChoice)) return tools
+  return tools.filter(({ name }) => toolChoice.names.includes(name))
 }
 
 function toTool(tool: ToolDeclaration): AnthropicToolWire {
@@ -185,24 +206,11 @@ function toolNamesIn(messages: readonly ProviderMessage[]): string[] {
   return [...names]
 }
 
-/** Models that always think refuse to be forced: "some tool" becomes "perhaps a tool", one tool is an error. */
-function toToolChoice(request: PreparedRequest): Pick<AnthropicRequestWire, 'tool_choice'> {
-  const { model, options } = request
-  const { toolChoice } = options
+function toToolChoice({ toolChoice }: GenerationOptions): Pick<AnthropicRequestWire, 'tool_choice'> {
   if (toolChoice === undefined) return {}
-  if (isBound(request) && typeof toolChoice === 'object') {
-    throw new AgentError(
-      'invalid-argument',
-      `${model} cannot be forced to call "${toolChoice.name}". Use toolChoice "auto" and ask for the call in the instruction, or a responseSchema.`,
-      { details: { model, toolChoice } },
-    )
-  }
-  if (isBound(request) && toolChoice === 'required') {
-    request.report('replace', `${model} cannot be forced to call a tool; toolChoice "auto" was sent.`)
-    return { tool_choice: { type: 'auto' } }
-  }
-  if (typeof toolChoice === 'object') return { tool_choice: { type: 'tool', name: toolChoice.name } }
-  return { tool_choice: { type: toolChoice === 'required' ? 'any' : toolChoice } }
+  if (typeof toolChoice !== 'object')
+    return { tool_choice: { type: toolChoice === 'required' ? 'any' : toolChoice } }
+  return { tool_choice: 'name' in toolChoice ? { type: 'tool', name: toolChoice.name } : { type: 'any' } }
 }
 
 /** `max_tokens` includes thinking, so it must exceed the thinking budget. */
@@ -275,7 +283,8 @@ function toThinking(request: PreparedRequest): ThinkingOptions {
     report('leave-out', `The turn was begun without thinking; ${model} continues it without.`)
     return {}
   }
-  const budget = Math.max(1024, wanted.budgetTokens ?? BUDGETS[wanted.effort ?? 'medium'])
+  const requested = wanted.budgetTokens === -1 ? undefined : wanted.budgetTokens
+  const budget = Math.max(1024, requested ?? BUDGETS[wanted.effort ?? 'medium'])
   return { thinking: { type: 'enabled', budget_tokens: Math.min(budget, request.info.outputLimit - 1024) } }
 }
 
@@ -316,22 +325,6 @@ function refusesSampling(model: string): boolean {
   return version === undefined ? /mythos|fable/.test(model) : version >= 407
 }
 
-/** Reports the options that the API does not have, or that this model does not take. */
-function reportOptions(request: PreparedRequest, thinking: AnthropicThinkingWire | undefined): void {
-  const { temperature, topP, topK, seed } = request.options
-  const samples = takesSampling(request, thinking)
-  const refused = {
-    temperature: samples ? undefined : temperature,
-    topP: samples && temperature === undefined ? undefined : topP,
-    topK: samples ? undefined : topK,
-    seed,
-  }
-  for (const [name, value] of Object.entries(refused)) {
-    if (value !== undefined)
-      request.report('leave-out', `${request.model} does not take ${name}; it was left out.`)
-  }
-}
-
 function isAdaptive(request: PreparedRequest): boolean {
   return request.profile.name !== 'anthropic-4.5'
 }
@@ -357,7 +350,7 @@ const BUDGETS = { minimal: 1024, low: 2048, medium: 8192, high: 24_576 } as cons
 
 function effortOf(wanted: NonNullable<GenerationOptions['thinking']>): ThinkingOptions['effort'] {
   if (wanted.effort !== undefined) return wanted.effort === 'minimal' ? 'low' : wanted.effort
-  if (wanted.budgetTokens === undefined) return undefined
+  if (wanted.budgetTokens === undefined || wanted.budgetTokens < 0) return undefined
   if (wanted.budgetTokens <= 4096) return 'low'
   return wanted.budgetTokens <= 16_384 ? 'medium' : 'high'
 }

@@ -117,11 +117,12 @@ function nextTool(request: GenerateRequest, turn: Turn) {
   const choice = options?.toolChoice
   if (choice === 'none') return undefined
   if (typeof choice === 'object') {
-    const named = tools.find(tool => tool.name === choice.name)
+    const names = 'name' in choice ? [choice.name] : choice.names
+    const named = tools.find(tool => names.includes(tool.name))
     if (!named)
       throw new AgentError(
         'provider-rejected',
-        `The demo model was asked to call ${choice.name}, which is not declared.`,
+        `The demo model was asked to call ${names.join(' or ')}, which is not declared.`,
       )
     return named
   }

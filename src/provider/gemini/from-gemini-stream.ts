@@ -7,7 +7,7 @@ import { own } from '../../base/own.js'
 import type { Usage } from '../../session/usage.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import { blockedError } from '../provider-error.js'
-import type { FinishReason, StreamEvent } from '../stream-event.js'
+import type { AnswerMetadata, FinishReason, StreamEvent } from '../stream-event.js'
 
 export interface GeminiChunkWire {
   candidates?: readonly GeminiCandidateWire[]
@@ -22,7 +22,9 @@ export interface GeminiChunkWire {
   }
 }
 
-interface GeminiCandidateWire {
+interface GeminiCandidateWire extends AnswerMetadata {
+  /** The API leaves a zero out. */
+  index?: number
   content?: { parts?: readonly GeminiAnswerPartWire[] }
   finishReason?: string
   finishMessage?: string
@@ -36,6 +38,7 @@ interface GeminiAnswerPartWire {
   inlineData?: { mimeType?: string; data?: string }
   executableCode?: { code?: string; language?: string }
   codeExecutionResult?: { outcome?: string; output?: string }
+  [field: string]: unknown
 }
 
 interface GeminiCallWire {
@@ -59,7 +62,9 @@ export async function* fromGeminiStream(
       throw blockedError(context, blockReason, chunk.promptFeedback?.blockReasonMessage ?? blockReason)
     }
     if (chunk.usageMetadata) answer.usage(toUsage(chunk.usageMetadata))
-    const candidate = chunk.candidates?.[0]
+    // ADK uses the first of several candidates; in a stream each comes in chunks of its own.
+    const candidate = chunk.candidates?.find(({ index = 0 }) => index === 0)
+    if (candidate) answer.metadata(metadataOf(candidate))
     for (const part of candidate?.content?.parts ?? []) yield* fromPart(part, answer, streamed)
     if (candidate?.finishReason) {
       yield* streamed.close()
@@ -79,18 +84,37 @@ function fromPart(part: GeminiAnswerPartWire, answer: AnswerAssembly, streamed: 
       signature,
     )
   }
+  const { thoughtSignature: _signature, ...value } = part
   if (part.executableCode) {
     const { code = '', language = '' } = part.executableCode
     const text = `The model ran this code:\n\`\`\`${language.toLowerCase()}\n${code}\n\`\`\``
-    return answer.vendor({ executableCode: part.executableCode }, text, signature)
+    return answer.vendor(value, text, signature)
   }
   if (part.codeExecutionResult) {
     const text = `The code answered: ${part.codeExecutionResult.output ?? part.codeExecutionResult.outcome ?? ''}`
-    return answer.vendor({ codeExecutionResult: part.codeExecutionResult }, text, signature)
+    return answer.vendor(value, text, signature)
   }
+  // Files, calls that Google's servers have made, and whatever comes next: kept, and sent back as it came.
+  const isOther =
+    part.text === undefined && !part.thought && Object.values(value).some(field => field !== undefined)
+  if (isOther) return answer.vendor(value, JSON.stringify(value), signature)
   return part.thought
     ? answer.reasoning(part.text ?? '', { signature })
     : answer.text(part.text ?? '', { signature })
+}
+
+const METADATA = [
+  'groundingMetadata',
+  'citationMetadata',
+  'urlContextMetadata',
+  'logprobsResult',
+  'avgLogprobs',
+  'safetyRatings',
+] as const satisfies readonly (keyof AnswerMetadata)[]
+
+function metadataOf(candidate: GeminiCandidateWire): AnswerMetadata {
+  const found = METADATA.filter(name => candidate[name] !== undefined && candidate[name] !== null)
+  return Object.fromEntries(found.map(name => [name, candidate[name]]))
 }
 
 /** A call comes whole, or, on Vertex, as a name and then values at paths until `willContinue` is gone. */

@@ -8,6 +8,7 @@ import { loadSdk, SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
 import { readVariable, usesVertex } from '../vendors.js'
 import { fromGeminiStream, type GeminiChunkWire } from './from-gemini-stream.js'
+import { clientOptions, geminiAbilities, sdkNames } from './gemini-options.js'
 import { type GeminiRequestWire, toGeminiRequest } from './to-gemini-request.js'
 
 /** Sends requests to the Gemini API, or to Vertex AI. */
@@ -18,12 +19,18 @@ export class GeminiProvider extends SdkProvider<GoogleGenAI> {
 
   protected wire(model: string): Wire<GeminiRequestWire, GeminiChunkWire> {
     const info = this.describeModel(model)
+    const isVertex = usesVertex(this.settings, this.settings.env)
+    let client: Record<string, unknown> = {}
     return {
       vendor: 'gemini',
       profile: this.profileOf(info),
       info,
-      toBody: toGeminiRequest,
-      open: (body, signal) => this.#open(model, body, signal),
+      abilities: () => geminiAbilities(isVertex),
+      toBody: prepared => {
+        client = clientOptions(prepared.options)
+        return toGeminiRequest(prepared, isVertex)
+      },
+      open: (body, signal) => this.#open(model, body, { ...client, abortSignal: signal }),
       read: fromGeminiStream,
     }
   }
@@ -32,11 +39,12 @@ export class GeminiProvider extends SdkProvider<GoogleGenAI> {
   async #open(
     model: string,
     body: GeminiRequestWire,
-    signal: AbortSignal,
+    client: Record<string, unknown>,
   ): Promise<AsyncIterable<GeminiChunkWire>> {
     const sdk = await this.connect(model)
     const { contents, generationConfig, ...rest } = body
-    const config = { ...generationConfig, ...rest, abortSignal: signal }
+    // The SDK writes into the tools that it gets.
+    const config = { ...sdkNames({ ...generationConfig, ...structuredClone(rest) }), ...client }
     const parameters = { model, contents, config } as Parameters<typeof sdk.models.generateContentStream>[0]
     return (await sdk.models.generateContentStream(parameters)) as AsyncIterable<GeminiChunkWire>
   }

@@ -9,18 +9,23 @@ import type {
   MediaPart,
   ProviderMessage,
   ProviderPart,
+  ServerTool,
   ToolDeclaration,
 } from '../provider.js'
 import { mediaNote } from '../provider.js'
 import type { Profile } from '../repair/profile.js'
 import type { PreparedRequest } from '../stream-answer.js'
+import { toOptions } from './gemini-options.js'
 
 export interface GeminiRequestWire {
   contents: GeminiContentWire[]
   systemInstruction?: GeminiContentWire
-  tools?: { functionDeclarations: GeminiFunctionWire[] }[]
-  toolConfig?: { functionCallingConfig: { mode: string; allowedFunctionNames?: string[] } }
+  /** Functions, and the tools that Google's servers run. */
+  tools?: Record<string, unknown>[]
+  toolConfig?: Record<string, unknown>
   generationConfig?: Record<string, unknown>
+  /** `safetySettings`, `cachedContent` and the other options that have their place beside the generation's. */
+  [option: string]: unknown
 }
 
 export interface GeminiContentWire {
@@ -32,25 +37,26 @@ export type GeminiPartWire = Record<string, unknown>
 
 interface GeminiFunctionWire {
   name: string
-  description: string
-  parametersJsonSchema?: Record<string, unknown>
+  [field: string]: unknown
 }
 
 /** Writes the body. */
-export function toGeminiRequest(request: PreparedRequest): GeminiRequestWire {
-  const { messages, tools, options, profile } = request
+export function toGeminiRequest(request: PreparedRequest, isVertex = false): GeminiRequestWire {
+  const { messages, options, profile } = request
   const head = messages.findIndex(message => message.role !== 'system')
   const leading = head < 0 ? messages : messages.slice(0, head)
   const rest = head < 0 ? [] : messages.slice(head)
   const system = leading.flatMap(message => message.parts).flatMap(part => toPart(part, profile))
-  const generationConfig = toGenerationConfig(options, request.model)
+  const tools = toTools(request)
+  const { generationConfig, beside } = toOptions(options, request.model, isVertex)
   return {
     contents: rest.map(message => toContent(message, profile)),
     // The SDK adds this role anyway; written here so that the reported body is the body sent.
     ...(system.length > 0 ? { systemInstruction: { role: 'user', parts: system } } : {}),
-    ...(tools.length > 0 ? { tools: [{ functionDeclarations: tools.map(toFunction) }] } : {}),
-    ...(tools.length > 0 ? toToolConfig(options) : {}),
+    ...(tools.length > 0 ? { tools } : {}),
+    ...(request.tools.length > 0 ? toToolConfig(options) : {}),
     ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
+    ...beside,
   }
 }
 
@@ -76,7 +82,7 @@ function toPart(part: ProviderPart, profile: Profile): GeminiPartWire[] {
     case 'tool-result':
       return toResultParts(part, profile)
     case 'media':
-      return [{ ...toMedia(part), ...signature }]
+      return [{ ...toMedia(part), ...part.gemini, ...signature }]
     case 'vendor':
       return part.vendor === 'gemini' && isRecord(part.value)
         ? [{ ...part.value, ...signature }]
@@ -107,63 +113,34 @@ function toMedia(media: MediaPart): GeminiPartWire {
   return { text: mediaNote(media) }
 }
 
-function toFunction(tool: ToolDeclaration): GeminiFunctionWire {
-  const properties = tool.parameters.properties
-  const takesNothing = !isRecord(properties) || Object.keys(properties).length === 0
-  return {
-    name: tool.name,
-    description: tool.description,
-    // An object without properties is refused by some endpoints; a function may simply declare none.
-    ...(takesNothing ? {} : { parametersJsonSchema: { ...tool.parameters } }),
-  }
+/** All functions are one tool, as ADK declares them; the others keep their side of it. */
+function toTools({ tools, serverTools = [] }: PreparedRequest): Record<string, unknown>[] {
+  const toEntry = ({ name, config }: ServerTool) => ({ [name]: config })
+  return [
+    ...serverTools.filter(tool => tool.beforeFunctions).map(toEntry),
+    ...(tools.length > 0 ? [{ functionDeclarations: tools.map(toFunction) }] : []),
+    ...serverTools.filter(tool => !tool.beforeFunctions).map(toEntry),
+  ]
 }
 
-function toToolConfig(options: GenerationOptions): Pick<GeminiRequestWire, 'toolConfig'> {
-  const { toolChoice } = options
-  if (toolChoice === undefined) return {}
+function toFunction(tool: ToolDeclaration): GeminiFunctionWire {
+  const { name, description } = tool
+  const properties = tool.parameters.properties
+  const takesNothing = !isRecord(properties) || Object.keys(properties).length === 0
+  // An object without properties is refused by some endpoints; a function may simply declare none.
+  const { parameters, parametersJsonSchema, ...rest } = tool.gemini ?? { description }
+  if (takesNothing) return { ...rest, name }
+  if (parameters !== undefined && parametersJsonSchema === undefined) return { ...rest, name, parameters }
+  return { ...rest, name, parametersJsonSchema: { ...tool.parameters } }
+}
+
+/** The configuration as it was given says more than a choice; with neither, nothing is sent. */
+function toToolConfig({ toolChoice, gemini }: GenerationOptions): Pick<GeminiRequestWire, 'toolConfig'> {
+  if (toolChoice === undefined || gemini?.toolConfig !== undefined) return {}
   if (typeof toolChoice === 'object') {
-    return { toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: [toolChoice.name] } } }
+    const allowedFunctionNames = 'name' in toolChoice ? [toolChoice.name] : [...toolChoice.names]
+    return { toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames } } }
   }
   const mode = { auto: 'AUTO', none: 'NONE', required: 'ANY' }[toolChoice]
   return { toolConfig: { functionCallingConfig: { mode } } }
 }
-
-function toGenerationConfig(options: GenerationOptions, model: string): Record<string, unknown> {
-  const { responseSchema, thinking } = options
-  return {
-    ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
-    ...(options.topP === undefined ? {} : { topP: options.topP }),
-    ...(options.topK === undefined ? {} : { topK: options.topK }),
-    ...(options.seed === undefined ? {} : { seed: options.seed }),
-    ...(options.maxOutputTokens === undefined ? {} : { maxOutputTokens: options.maxOutputTokens }),
-    ...(options.stopSequences?.length ? { stopSequences: [...options.stopSequences] } : {}),
-    ...(responseSchema ? { responseMimeType: 'application/json', responseJsonSchema: responseSchema } : {}),
-    ...(thinking ? { thinkingConfig: toThinkingConfig(thinking, model) } : {}),
-  }
-}
-
-/** Gemini 3 takes a level, Gemini 2.5 a number of tokens; both accept a number. */
-function toThinkingConfig(
-  thinking: NonNullable<GenerationOptions['thinking']>,
-  model: string,
-): Record<string, unknown> {
-  const { budgetTokens, effort, includeThoughts } = thinking
-  return {
-    ...(includeThoughts === undefined ? {} : { includeThoughts }),
-    ...(budgetTokens === undefined ? {} : { thinkingBudget: budgetTokens }),
-    ...(budgetTokens === undefined && effort !== undefined
-      ? /gemini-2/.test(model)
-        ? { thinkingBudget: THINKING_BUDGETS[effort] }
-        : { thinkingLevel: thinkingLevel(effort, model) }
-      : {}),
-  }
-}
-
-/** The least is known only to some Flash models, and the first Pro knows no middle. */
-function thinkingLevel(effort: keyof typeof THINKING_BUDGETS, model: string): string {
-  if (effort === 'minimal' && !/gemini-3(\.[0-5])?-flash/.test(model)) return 'LOW'
-  if (effort === 'medium' && /gemini-3-pro/.test(model)) return 'HIGH'
-  return effort.toUpperCase()
-}
-
-const THINKING_BUDGETS = { minimal: 512, low: 1024, medium: 8192, high: 24_576 } as const

@@ -6,6 +6,7 @@
 import { own } from '../../base/own.js'
 import { AgentError } from '../../errors.js'
 import type { Usage } from '../../session/usage.js'
+import { Logprobs } from '../answer-sources.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import type { FinishReason, StreamEvent } from '../stream-event.js'
 
@@ -20,6 +21,7 @@ interface ChatChoiceWire {
   delta?: ChatDeltaWire | null
   message?: ChatDeltaWire | null
   finish_reason?: string | null
+  logprobs?: { content?: unknown } | null
 }
 
 interface ChatDeltaWire {
@@ -57,6 +59,7 @@ export async function* fromChatStream(
   context: AnswerContext,
 ): AsyncGenerator<StreamEvent> {
   const answer = new AnswerAssembly(context)
+  const logprobs = new Logprobs()
   let refusal = ''
   for await (const chunk of chunks) {
     const usage = chunk.usage ?? chunk.x_groq?.usage
@@ -67,11 +70,13 @@ export async function* fromChatStream(
       yield* fromDelta(delta, answer)
       refusal += delta.refusal ?? ''
     }
+    logprobs.add(choice?.logprobs?.content)
     if (choice?.finish_reason) {
       if (refusal === '') answer.finish(toFinishReason(choice.finish_reason, context))
       else answer.finish('blocked', refusal)
     }
   }
+  answer.metadata(logprobs.metadata)
   yield* answer.end()
 }
 

@@ -4,6 +4,7 @@
  */
 import { own } from '../../base/own.js'
 import type { Usage } from '../../session/usage.js'
+import { AnswerSources, Logprobs } from '../answer-sources.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import { toProviderError } from '../provider-error.js'
 import type { FinishReason, StreamEvent } from '../stream-event.js'
@@ -15,6 +16,7 @@ export interface ResponsesEventWire {
   content_index?: number
   summary_index?: number
   item?: ResponsesOutputWire
+  logprobs?: unknown
   response?: ResponsesAnswerWire
   code?: string | null
   message?: string
@@ -28,6 +30,21 @@ interface ResponsesOutputWire {
   arguments?: string
   encrypted_content?: string | null
   summary?: readonly { text?: string }[]
+  /** Of a message: its texts. */
+  content?: readonly { text?: string; annotations?: readonly AnnotationWire[] }[]
+  /** Of a search. */
+  action?: { query?: string; url?: string; sources?: readonly { url?: string }[] | null }
+  /** Of code that was run. */
+  code?: string | null
+  outputs?: readonly { logs?: string }[] | null
+}
+
+interface AnnotationWire {
+  type?: string
+  url?: string
+  title?: string
+  start_index?: number
+  end_index?: number
 }
 
 interface ResponsesAnswerWire {
@@ -52,6 +69,8 @@ export async function* fromResponsesStream(
 ): AsyncGenerator<StreamEvent> {
   const state = {
     answer: new AnswerAssembly(context),
+    sources: new AnswerSources(),
+    logprobs: new Logprobs(),
     refusal: '',
     done: new Set<number>(),
     summarized: new Set<number>(),
@@ -62,6 +81,8 @@ export async function* fromResponsesStream(
 
 interface ReadState {
   answer: AnswerAssembly
+  sources: AnswerSources
+  logprobs: Logprobs
   refusal: string
   /** Items that are complete. */
   done: Set<number>
@@ -74,6 +95,7 @@ function fromEvent(event: ResponsesEventWire, state: ReadState, context: AnswerC
   const { answer } = state
   switch (event.type) {
     case 'response.output_text.delta':
+      state.logprobs.add(event.logprobs)
       return answer.text(event.delta ?? '', { key: `${item}:${event.content_index ?? 0}` })
     case 'response.refusal.delta':
       state.refusal += event.delta ?? ''
@@ -105,8 +127,29 @@ function fromItem(item: ResponsesOutputWire | undefined, index: number, state: R
     return state.answer.call({ id: item.call_id, name: item.name, args: item.arguments })
   }
   if (item.type === 'reasoning') return fromReasoning(item, index, state)
+  readSources(item, state.sources)
   if (item.type === 'message') return []
-  return state.answer.vendor(item, `[the model used ${item.type}]`)
+  return state.answer.vendor(item, serverToolText(item))
+}
+
+function readSources({ content, action }: ResponsesOutputWire, sources: AnswerSources): void {
+  for (const { text = '', annotations = [] } of content ?? []) {
+    for (const { url, title, start_index, end_index } of annotations)
+      if (url) sources.cite({ url, title }, text.slice(start_index, end_index))
+  }
+  sources.searched(action?.query)
+  for (const { url } of action?.sources ?? []) if (url) sources.find({ url })
+}
+
+/** An item of a server tool in words. */
+function serverToolText({ type, action, code, outputs }: ResponsesOutputWire): string {
+  if (code) {
+    const logs = (outputs ?? []).map(output => output.logs ?? '').join('')
+    const answer = logs === '' ? '' : `\nThe code answered: ${logs}`
+    return `The model ran this code:\n\`\`\`python\n${code}\n\`\`\`${answer}`
+  }
+  if (action?.query) return `The model searched the web for: ${action.query}`
+  return action?.url ? `The model opened ${action.url}` : `[the model used ${type}]`
 }
 
 function fromReasoning(item: ResponsesOutputWire, index: number, state: ReadState): StreamEvent[] {
@@ -119,6 +162,7 @@ function fromReasoning(item: ResponsesOutputWire, index: number, state: ReadStat
 function finish(response: ResponsesAnswerWire, type: string, state: ReadState): StreamEvent[] {
   const missed = (response.output ?? []).flatMap((item, index) => fromItem(item, index, state))
   if (response.usage) state.answer.usage(toUsage(response.usage))
+  state.answer.metadata({ ...state.sources.metadata, ...state.logprobs.metadata })
   const reason = response.incomplete_details?.reason
   if (state.refusal !== '') state.answer.finish('blocked', state.refusal)
   else if (type === 'response.completed') state.answer.finish('stop')

@@ -2,6 +2,7 @@
  * A repaired history → the body of a Chat Completions request, for OpenAI and for every server that speaks
  * the same language. Contents are strings wherever they can be: some servers lose what is in arrays.
  */
+import { defined } from '../../base/defined.js'
 import { own } from '../../base/own.js'
 import {
   type GenerationOptions,
@@ -14,9 +15,10 @@ import {
   resultText,
   type ToolDeclaration,
 } from '../provider.js'
+import { type Abilities, abilitiesOf, JSON_IN_WORDS } from '../request-options.js'
 import type { PreparedRequest } from '../stream-answer.js'
 import { type ChatQuirks, vendorRow } from '../vendors.js'
-import { effortFor, isReasoningModel } from './to-responses-request.js'
+import { effortFor, isReasoningModel, sentByBoth, serviceTier } from './to-responses-request.js'
 
 export interface ChatRequestWire {
   model: string
@@ -42,7 +44,9 @@ type ChatContentWire = Record<string, unknown>
 
 /** Writes the body. */
 export function toChatRequest(request: PreparedRequest, quirks: ChatQuirks): ChatRequestWire {
-  const { tools, options } = request
+  const { options } = request
+  const allowed = allowedNames(options, quirks)
+  const tools = allowed ? request.tools.filter(({ name }) => allowed.includes(name)) : request.tools
   const messages = request.messages.flatMap(message => toMessages(message, quirks, request.profile.name))
   return {
     model: request.model,
@@ -156,16 +160,26 @@ function toTool(tool: ToolDeclaration): NonNullable<ChatRequestWire['tools']>[nu
 function toToolChoice(options: GenerationOptions, quirks: ChatQuirks): { tool_choice?: unknown } {
   const { toolChoice } = options
   if (toolChoice === undefined) return {}
-  if (typeof toolChoice === 'object') {
-    return { tool_choice: { type: 'function', function: { name: toolChoice.name } } }
-  }
-  return { tool_choice: toolChoice === 'required' ? quirks.requiredToolChoice : toolChoice }
+  if (typeof toolChoice !== 'object')
+    return { tool_choice: toolChoice === 'required' ? quirks.requiredToolChoice : toolChoice }
+  const choose = (name: string) => ({ type: 'function', function: { name } })
+  if ('name' in toolChoice) return { tool_choice: choose(toolChoice.name) }
+  if (allowedNames(options, quirks)) return { tool_choice: quirks.requiredToolChoice }
+  const allowed_tools = { mode: 'required', tools: toolChoice.names.map(choose) }
+  return { tool_choice: { type: 'allowed_tools', allowed_tools } }
+}
+
+/** Where a server cannot be asked for one of several tools, only these are declared. */
+function allowedNames({ toolChoice }: GenerationOptions, quirks: ChatQuirks): readonly string[] | undefined {
+  if (typeof toolChoice !== 'object' || !('names' in toolChoice)) return undefined
+  return quirks.takesAllowedTools ? undefined : toolChoice.names
 }
 
 function toSettings(options: GenerationOptions, quirks: ChatQuirks, model: string): Record<string, unknown> {
   // Models that think refuse sampling settings outright; leaving them out is the only way to be answered.
   const samples = !isReasoningModel(model)
   const effort = effortFor(model, options.thinking)
+  const tier = serviceTier(options)
   return {
     ...(samples && options.temperature !== undefined ? { temperature: options.temperature } : {}),
     ...(samples && options.topP !== undefined ? { top_p: options.topP } : {}),
@@ -173,8 +187,22 @@ function toSettings(options: GenerationOptions, quirks: ChatQuirks, model: strin
     ...(quirks.takesSeed && options.seed !== undefined ? { [quirks.seedField]: options.seed } : {}),
     ...(options.maxOutputTokens === undefined ? {} : { [quirks.maxTokensField]: options.maxOutputTokens }),
     ...(samples && options.stopSequences?.length ? { stop: [...options.stopSequences] } : {}),
+    ...(samples ? toTokenSettings(options, quirks) : {}),
+    ...(quirks.takesServiceTier && tier !== undefined ? { service_tier: tier } : {}),
     ...toResponseFormat(options, quirks),
     ...(effort === undefined ? {} : toThinking(effort, options.thinking?.budgetTokens, quirks)),
+  }
+}
+
+function toTokenSettings(options: GenerationOptions, quirks: ChatQuirks): Record<string, unknown> {
+  const { presencePenalty, frequencyPenalty, logprobs } = options
+  return {
+    ...(quirks.takesPenalties
+      ? defined({ presence_penalty: presencePenalty, frequency_penalty: frequencyPenalty })
+      : {}),
+    ...(quirks.takesLogprobs && logprobs !== undefined
+      ? { logprobs: true, ...(logprobs > 0 ? { top_logprobs: logprobs } : {}) }
+      : {}),
   }
 }
 
@@ -191,8 +219,9 @@ function toThinking(
 
 function toResponseFormat(options: GenerationOptions, quirks: ChatQuirks): Record<string, unknown> {
   const schema = options.responseSchema
-  if (schema === undefined) return {}
-  if (quirks.responseFormat === 'json_object') return { response_format: { type: 'json_object' } }
+  if (schema === undefined && options.responseFormat !== 'json') return {}
+  if (schema === undefined || quirks.responseFormat === 'json_object')
+    return { response_format: { type: 'json_object' } }
   return { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } } }
 }
 
@@ -202,8 +231,13 @@ function withSchemaInWords(
   options: GenerationOptions,
   quirks: ChatQuirks,
 ): ChatMessageWire[] {
-  if (options.responseSchema === undefined || quirks.responseFormat !== 'json_object') return messages
-  const words = `Answer with JSON that satisfies this schema: ${JSON.stringify(options.responseSchema)}`
+  const { responseSchema: schema } = options
+  if (schema === undefined && options.responseFormat !== 'json') return messages
+  if (schema !== undefined && quirks.responseFormat !== 'json_object') return messages
+  const words =
+    schema === undefined
+      ? JSON_IN_WORDS
+      : `Answer with JSON that satisfies this schema: ${JSON.stringify(schema)}`
   const [first, ...rest] = messages
   if (first?.role !== 'system') return [{ role: 'system', content: words }, ...messages]
   return [{ ...first, content: `${first.content}\n${words}` }, ...rest]
@@ -217,11 +251,21 @@ const STANDARD: ChatQuirks = {
   responseFormat: 'json_schema',
   takesTopK: false,
   takesSeed: true,
+  takesPenalties: true,
+  takesLogprobs: false,
+  takesServiceTier: false,
+  takesAllowedTools: false,
 }
 
 // By profile, because a server may be given by its address and profile alone.
 const QUIRKS_BY_PROFILE: Readonly<Record<string, Partial<ChatQuirks>>> = {
-  'openai-chat': { maxTokensField: 'max_completion_tokens', thinkingField: 'reasoning_effort' },
+  'openai-chat': {
+    maxTokensField: 'max_completion_tokens',
+    thinkingField: 'reasoning_effort',
+    takesLogprobs: true,
+    takesServiceTier: true,
+    takesAllowedTools: true,
+  },
   mistral: { asksForUsage: false, seedField: 'random_seed', requiredToolChoice: 'any' },
   'deepseek-thinking': {
     reasoningField: 'reasoning_content',
@@ -230,8 +274,8 @@ const QUIRKS_BY_PROFILE: Readonly<Record<string, Partial<ChatQuirks>>> = {
     thinkingField: 'thinking',
     takesSeed: false,
   },
-  groq: { maxTokensField: 'max_completion_tokens', thinkingField: 'reasoning_effort' },
-  vllm: { reasoningField: 'reasoning', takesTopK: true },
+  groq: { maxTokensField: 'max_completion_tokens', thinkingField: 'reasoning_effort', takesPenalties: false },
+  vllm: { reasoningField: 'reasoning', takesTopK: true, takesLogprobs: true },
   ollama: { reasoningField: 'reasoning', thinkingField: 'reasoning_effort' },
 }
 
@@ -239,4 +283,21 @@ const QUIRKS_BY_PROFILE: Readonly<Record<string, Partial<ChatQuirks>>> = {
 export function chatQuirks(profileName: string, preset?: string): ChatQuirks {
   const ofServer = preset === undefined ? undefined : vendorRow(preset)?.quirks
   return { ...STANDARD, ...own(QUIRKS_BY_PROFILE, profileName), ...ofServer }
+}
+
+/** What a server takes. `samples`: the model takes sampling settings. */
+export function chatAbilities(options: GenerationOptions, quirks: ChatQuirks, samples: boolean): Abilities {
+  const penalties = samples && quirks.takesPenalties
+  return abilitiesOf(options, {
+    ...sentByBoth(options, samples),
+    maxOutputTokens: true,
+    stopSequences: samples,
+    topK: quirks.takesTopK,
+    seed: quirks.takesSeed,
+    thinkingConfig: quirks.thinkingField !== undefined || options.thinking?.budgetTokens === -1,
+    presencePenalty: penalties,
+    frequencyPenalty: penalties,
+    logprobs: samples && quirks.takesLogprobs,
+    serviceTier: quirks.takesServiceTier && serviceTier(options) !== undefined,
+  })
 }

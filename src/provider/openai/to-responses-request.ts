@@ -12,9 +12,11 @@ import {
   type ProviderPart,
   type ReasoningPart,
   resultText,
+  type ServerTool,
   type ToolDeclaration,
   type ToolResultPart,
 } from '../provider.js'
+import { type Abilities, abilitiesOf, JSON_IN_WORDS } from '../request-options.js'
 import type { PreparedRequest } from '../stream-answer.js'
 
 export interface ResponsesRequestWire {
@@ -38,18 +40,32 @@ export function toResponsesRequest(request: PreparedRequest): ResponsesRequestWi
   const leading = head < 0 ? messages : messages.slice(0, head)
   const rest = head < 0 ? [] : messages.slice(head)
   const instructions = leading.map(message => textOf(message.parts)).join('\n')
-  const reasons = isReasoningModel(model) || options.thinking !== undefined
+  // A model that decides by itself is not asked for anything.
+  const reasons = isReasoningModel(model) || (options.thinking?.budgetTokens ?? -1) >= 0
+  const server = toServerTools(request.serverTools)
+  const declared = [...server.tools, ...tools.map(toTool)]
+  const asksForLogprobs = options.logprobs !== undefined && !isReasoningModel(model)
+  const include = [
+    // Models that do not think refuse to be asked for their encrypted thoughts.
+    ...(reasons ? ['reasoning.encrypted_content'] : []),
+    ...(asksForLogprobs ? ['message.output_text.logprobs'] : []),
+    ...server.include,
+  ]
   return {
     model,
     ...(instructions === '' ? {} : { instructions }),
-    input: rest.flatMap(toItems),
-    ...(tools.length > 0 ? { tools: tools.map(toTool), ...toToolChoice(options) } : {}),
+    input: [...jsonWords(options), ...rest.flatMap(toItems)],
+    ...(declared.length > 0 ? { tools: declared, ...toToolChoice(options) } : {}),
     ...toSettings(options, model),
     store: false,
-    // Models that do not think refuse to be asked for their encrypted thoughts.
-    ...(reasons ? { include: ['reasoning.encrypted_content'] } : {}),
+    ...(include.length > 0 ? { include } : {}),
     stream: true,
   }
+}
+
+/** JSON of any form is given only when a message of the input asks for it too; instructions do not count. */
+function jsonWords({ responseFormat }: GenerationOptions): ResponsesItemWire[] {
+  return responseFormat === 'json' ? [{ role: 'developer', content: JSON_IN_WORDS }] : []
 }
 
 function toItems(message: ProviderMessage): ResponsesItemWire[] {
@@ -134,9 +150,10 @@ function toTool(tool: ToolDeclaration): Record<string, unknown> {
 function toToolChoice(options: GenerationOptions): { tool_choice?: unknown } {
   const { toolChoice } = options
   if (toolChoice === undefined) return {}
-  return {
-    tool_choice: typeof toolChoice === 'object' ? { type: 'function', name: toolChoice.name } : toolChoice,
-  }
+  if (typeof toolChoice !== 'object') return { tool_choice: toolChoice }
+  const choose = (name: string) => ({ type: 'function', name })
+  if ('name' in toolChoice) return { tool_choice: choose(toolChoice.name) }
+  return { tool_choice: { type: 'allowed_tools', mode: 'required', tools: toolChoice.names.map(choose) } }
 }
 
 /** The API knows neither stop sequences, nor a seed, nor top-k; models that think refuse sampling settings too. */
@@ -146,12 +163,16 @@ function toSettings(options: GenerationOptions, model: string): Record<string, u
   const summary = options.thinking?.includeThoughts ? { summary: 'auto' } : {}
   const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary }
   const schema = options.responseSchema
+  const tier = serviceTier(options)
   return {
     ...(samples && options.temperature !== undefined ? { temperature: options.temperature } : {}),
     ...(samples && options.topP !== undefined ? { top_p: options.topP } : {}),
     ...(options.maxOutputTokens === undefined ? {} : { max_output_tokens: options.maxOutputTokens }),
     ...(Object.keys(reasoning).length > 0 ? { reasoning } : {}),
+    ...(samples && options.logprobs ? { top_logprobs: options.logprobs } : {}),
     ...(schema ? { text: { format: { type: 'json_schema', name: 'answer', schema, strict: false } } } : {}),
+    ...(options.responseFormat === 'json' ? { text: { format: { type: 'json_object' } } } : {}),
+    ...(tier === undefined ? {} : { service_tier: tier }),
   }
 }
 
@@ -165,8 +186,8 @@ type Thinking = NonNullable<GenerationOptions['thinking']>
 /** OpenAI takes an effort, not a number of tokens, and not every model accepts every effort. */
 export function effortFor(model: string, thinking: Thinking | undefined): string | undefined {
   if (thinking === undefined) return undefined
-  const effort =
-    thinking.effort ?? (thinking.budgetTokens === undefined ? undefined : effortOf(thinking.budgetTokens))
+  const { budgetTokens = -1 } = thinking
+  const effort = thinking.effort ?? (budgetTokens < 0 ? undefined : effortOf(budgetTokens))
   if (effort !== 'minimal' || /^gpt-5(-|$)/.test(model)) return effort
   return thinking.budgetTokens === 0 && /^gpt-(5\.|[6-9])/.test(model) ? 'none' : 'low'
 }
@@ -175,4 +196,52 @@ function effortOf(budgetTokens: number): NonNullable<Thinking['effort']> {
   if (budgetTokens <= 1024) return 'minimal'
   if (budgetTokens <= 4096) return 'low'
   return budgetTokens <= 16_384 ? 'medium' : 'high'
+}
+
+/** `samples`: the model takes sampling settings. Those that reason refuse them. */
+export function responsesAbilities(options: GenerationOptions, samples: boolean): Abilities {
+  const sent = {
+    ...sentByBoth(options, samples),
+    maxOutputTokens: true,
+    thinkingConfig: true,
+    logprobs: samples,
+  }
+  return abilitiesOf(options, sent, SERVER_TOOLS)
+}
+
+export function sentByBoth(options: GenerationOptions, samples: boolean): Record<string, boolean> {
+  return {
+    temperature: samples,
+    topP: samples,
+    responseSchema: true,
+    responseMimeType: isJson(options),
+    toolConfig: true,
+    serviceTier: serviceTier(options) !== undefined,
+  }
+}
+
+/** Other forms, such as one word of an enumeration, are Gemini's alone. */
+function isJson({ responseFormat }: GenerationOptions): boolean {
+  return responseFormat === 'json'
+}
+
+const TIERS: Readonly<Record<string, string>> = { standard: 'default', flex: 'flex', priority: 'priority' }
+
+export function serviceTier({ gemini }: GenerationOptions): string | undefined {
+  return TIERS[String(gemini?.serviceTier).toLowerCase()]
+}
+
+/** The Responses API's counterparts of Gemini's tools, and what they add to the answer on request. */
+const SERVER_TOOLS: Readonly<Record<string, { tool: Record<string, unknown>; include: string }>> = {
+  googleSearch: { tool: { type: 'web_search' }, include: 'web_search_call.action.sources' },
+  googleSearchRetrieval: { tool: { type: 'web_search' }, include: 'web_search_call.action.sources' },
+  codeExecution: {
+    tool: { type: 'code_interpreter', container: { type: 'auto' } },
+    include: 'code_interpreter_call.outputs',
+  },
+}
+
+function toServerTools(tools: readonly ServerTool[] = []) {
+  const known = tools.flatMap(({ name }) => SERVER_TOOLS[name] ?? [])
+  return { tools: known.map(({ tool }) => tool), include: [...new Set(known.map(({ include }) => include))] }
 }
