@@ -13,6 +13,8 @@
  *   the user's, unless it has the whole shape of ADK's account of another agent's event.
  */
 
+import { own } from '../base/own.js'
+import type { ServerTool } from '../provider/provider.js'
 import type { Content, LlmAgent, Part } from './sdk.js'
 
 /** `program`: a correction by Lango, an account by ADK. */
@@ -92,6 +94,81 @@ const PLAIN_TOOL_TABLE: RequestProcessor = {
     withoutInheritedNames(llmRequest.toolsDict)
   },
 }
+
+/**
+ * ADK's own tools for what Gemini's servers do refuse models whose names do not begin with `gemini-`. Whether a model
+ * has such a tool, or one like it, is for its provider to say: here such a tool sees a name that it accepts, while it
+ * adds itself to a request for a model of Lango's.
+ */
+export function takeServerTools(agent: LlmAgent, reference: string | undefined): void {
+  if (reference) references.add(reference)
+  for (const tool of agent.tools as unknown as Declaring[]) if (isServerTool(tool)) showGeminiName(tool)
+  if (isBuiltInExecutor(agent.codeExecutor)) showGeminiName(agent.codeExecutor)
+}
+
+/** The tools that an agent asks the servers of its model for, as far as ADK's own tools do. */
+export function serverToolsOf(agent: LlmAgent): ServerTool[] {
+  const names = (agent.tools as unknown as Declaring[]).flatMap(tool =>
+    isServerTool(tool) ? [own(SERVER_TOOLS, tool.name ?? '') as string] : [],
+  )
+  if (isBuiltInExecutor(agent.codeExecutor)) names.push('codeExecution')
+  return names.map(name => ({ name, config: {} }))
+}
+
+const references = new Set<string>()
+const shown = new WeakSet<object>()
+
+/** By the name of ADK's tool, the name of Gemini's. */
+const SERVER_TOOLS: Readonly<Record<string, string>> = {
+  enterprise_web_search: 'enterpriseWebSearch',
+  google_maps: 'googleMaps',
+  google_search: 'googleSearch',
+  url_context: 'urlContext',
+  vertex_ai_search: 'retrieval',
+  vertex_rag_retrieval: 'retrieval',
+}
+
+/** Something that adds itself to requests: a tool takes the request within an object, a code executor as it is. */
+interface Declaring {
+  name?: string
+  _getDeclaration?(): unknown
+  processLlmRequest(request: { model?: string; llmRequest?: { model?: string } }): unknown
+}
+
+/** A tool of that name which declares a function is somebody else's. */
+function isServerTool(tool: Declaring): boolean {
+  return own(SERVER_TOOLS, tool.name ?? '') !== undefined && tool._getDeclaration?.() === undefined
+}
+
+const BUILT_IN_EXECUTOR = Symbol.for('google.adk.builtInCodeExecutor')
+
+function isBuiltInExecutor(executor: unknown): executor is Declaring {
+  return (
+    typeof executor === 'object' && executor !== null && Reflect.get(executor, BUILT_IN_EXECUTOR) === true
+  )
+}
+
+function showGeminiName(tool: Declaring): void {
+  if (shown.has(tool)) return
+  shown.add(tool)
+  const process = tool.processLlmRequest.bind(tool)
+  tool.processLlmRequest = request => {
+    const llmRequest = request.llmRequest ?? request
+    const { model } = llmRequest
+    if (model === undefined || !references.has(model)) return process(request)
+    llmRequest.model = /(?:^|\/)(gemini-[^/]*)$/.exec(model)?.[1] ?? ANY_GEMINI
+    const restore = () => {
+      llmRequest.model = model
+    }
+    const done = process(request)
+    if (done instanceof Promise) return done.finally(restore)
+    restore()
+    return done
+  }
+}
+
+/** Any name of the second generation or later. */
+const ANY_GEMINI = 'gemini-2.5-flash'
 
 /**
  * ADK reports what went wrong inside a run as words. This file is the only one that reads them; a contract

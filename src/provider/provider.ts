@@ -20,6 +20,11 @@ export interface Provider {
   generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<StreamEvent>
   /** What is known of a model: from the catalogue, the configuration, or a sane guess. Never a network call. */
   describeModel(model: string): ModelInfo
+  /** Throws when a request with these options and server tools is refused, whatever its history is. */
+  check?(
+    request: Pick<GenerateRequest, 'model' | 'options' | 'serverTools' | 'repairMode'>,
+    agent?: string,
+  ): void
   /** Loads what the first request would load, such as a vendor's SDK. Requests nothing. */
   load?(): Promise<void>
   /** Asks the provider which models it serves. */

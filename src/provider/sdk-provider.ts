@@ -9,11 +9,14 @@ import type { GenerateRequest, ModelInfo, Provider } from './provider.js'
 import { missingKeyError, toProviderError } from './provider-error.js'
 import type { ProviderSettings } from './provider-settings.js'
 import { PROFILES, type Profile, resolveProfile } from './repair/profile.js'
+import { reviewRequest } from './request-options.js'
 import { streamAnswer, type Wire } from './stream-answer.js'
 import type { StreamEvent } from './stream-event.js'
 import { readVariable, type VendorRow, vendorRow } from './vendors.js'
 
 const MOST_MODELS = 1000
+
+type CheckedRequest = Parameters<NonNullable<Provider['check']>>[0]
 
 export abstract class SdkProvider<Client> implements Provider {
   readonly id: string
@@ -51,6 +54,14 @@ export abstract class SdkProvider<Client> implements Provider {
       ...(system === 'anywhere' || system === 'after-user' ? { takesLaterSystem: true } : {}),
       ...(reasoning?.bound ? { bindsReasoning: true } : {}),
     }
+  }
+
+  check({ model, options = {}, serverTools = [], repairMode }: CheckedRequest, agent?: string): void {
+    const { abilities, profile, info } = this.wire(model)
+    const nothing = { messages: [], tools: [], report: () => {} }
+    const prepared = { model, ...nothing, serverTools, options, profile, info }
+    const to = { model: `${this.id}/${model}`, agent }
+    reviewRequest(prepared, abilities(prepared), to, repairMode ?? 'repair')
   }
 
   /** Without a key no request can be sent, so there is nothing to load. */

@@ -122,6 +122,8 @@ export interface RunModels {
   readonly rootReference: string
   /** Throws when a reference names no configured provider. */
   check(reference: string): void
+  /** Throws when an agent asks its model for what the model does not have. `model`: the run's own choice. */
+  checkAgents(model?: string): void
   readonly priceOf: PriceOf
 }
 

@@ -25,6 +25,7 @@ export interface PreparedRun {
 export function prepareRun(host: RunHost, input: RunInput): PreparedRun {
   const content = userMessage(input)
   if (input.model !== undefined) host.models.check(input.model)
+  host.models.checkAgents(input.model)
   const key: SessionKey = {
     appName: host.appName,
     userId: input.userId ?? 'user',

@@ -69,6 +69,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     maxAnswerLength: options.history?.maxAnswerLength,
   })
   const rootAgent = makeRootAgent(options, models, tools)
+  models.rootAgent = rootAgent
   if (!store.runs.saveStep || !store.runs.readCalls || !store.runs.listUnknownCalls)
     logger.warn('The store keeps no ledger of tool calls: a call of a process that ends may be repeated')
   const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger)

@@ -1,9 +1,18 @@
 /** Model references to models: which adapter serves a request, what the request reports to its run, and what is learnt from it. */
 
+import { serverToolsOf } from '../adk/adk-quirks.js'
 import { agentsOf } from '../adk/agent/agent-tree.js'
+import { convertOptions } from '../adk/model/convert-config.js'
 import { type Calibration, ModelAdapter } from '../adk/model/model-adapter.js'
 import { keepSteady, type ModelReport, onModelRequest } from '../adk/model/model-reports.js'
-import { BaseLlm, type BaseLlmConnection, isLlmAgent, type LlmRequest, type LlmResponse } from '../adk/sdk.js'
+import {
+  type BaseAgent,
+  BaseLlm,
+  type BaseLlmConnection,
+  isLlmAgent,
+  type LlmRequest,
+  type LlmResponse,
+} from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
@@ -29,6 +38,8 @@ export interface ModelRoutesOptions {
 export class ModelRoutes implements RunModels {
   /** The reference of the root agent's model, which a run's own choice replaces. */
   rootReference = ''
+  /** The agents that may run are those below it, those inside tools included. */
+  rootAgent: object | undefined
   readonly #options: ModelRoutesOptions
   readonly #adapters = new Map<string, BaseLlm>()
   readonly #references = new Set<string>()
@@ -64,6 +75,25 @@ export class ModelRoutes implements RunModels {
   /** Throws when a reference names no configured provider. */
   check(reference: string): void {
     this.#options.registry.resolve(reference)
+  }
+
+  checkAgents(model?: string): void {
+    const { registry, repairMode } = this.#options
+    for (const agent of this.rootAgent ? agentsOf(this.rootAgent) : []) {
+      if (!isLlmAgent(agent)) continue
+      const own = inheritedReference(agent)
+      const serverTools = serverToolsOf(agent)
+      const config = agent.generateContentConfig ?? {}
+      if (own === undefined || (serverTools.length === 0 && Object.keys(config).length === 0)) continue
+      const { provider, model: name } = registry.resolve(own === this.rootReference ? (model ?? own) : own)
+      const request = {
+        model: name,
+        options: convertOptions(config),
+        serverTools,
+        ...defined({ repairMode }),
+      }
+      provider.check?.(request, agent.name)
+    }
   }
 
   priceOf(reference: string): ModelPrice | undefined {
@@ -157,6 +187,13 @@ export class ModelRoutes implements RunModels {
 /** The reference of a model that `routed` made. */
 export function referenceOf(model: BaseLlm): string | undefined {
   return model instanceof RoutedModel ? model.model : undefined
+}
+
+/** The reference of an agent's model, or of the nearest agent's above it. */
+function inheritedReference(agent: BaseAgent): string | undefined {
+  const model = isLlmAgent(agent) ? agent.model : undefined
+  if (model !== undefined) return typeof model === 'object' ? referenceOf(model) : undefined
+  return agent.parentAgent && inheritedReference(agent.parentAgent)
 }
 
 /** The reference of the first agent of a tree that has one: the model that a run's own choice replaces. */

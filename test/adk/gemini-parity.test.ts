@@ -4,6 +4,7 @@
  */
 import {
   type BaseAgent,
+  type BaseSessionService,
   BuiltInCodeExecutor,
   FunctionTool,
   GOOGLE_MAPS_GROUNDING,
@@ -18,13 +19,16 @@ import {
 import type { GenerateContentConfig } from '@google/genai'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
+import { SessionServiceAdapter } from '../../src/adk/session/session-service-adapter.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { openStore } from '../../src/store/open-store.js'
 import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import type { ScriptStep } from '../../src/testing/strict/script.js'
 import { OPTION_EXAMPLES } from '../support/gemini-options.js'
 
 let server: StrictProvider
-const script: readonly ScriptStep[] = []
+let script: readonly ScriptStep[] = []
 let answered = 0
 
 beforeAll(async () => {
@@ -42,22 +46,30 @@ afterAll(async () => {
   await server.close()
 })
 
-async function inBareAdk(agent: BaseAgent, texts: readonly string[]): Promise<unknown[]> {
-  const sessionService = new InMemorySessionService()
-  const session = { appName: 'app', userId: 'user', sessionId: 's' }
-  await sessionService.createSession(session)
+const SESSION = { appName: 'app', userId: 'user', sessionId: 's' }
+
+async function inBareAdk(
+  agent: BaseAgent,
+  texts: readonly string[],
+  sessionService: BaseSessionService = new InMemorySessionService(),
+): Promise<unknown[]> {
+  await sessionService.createSession(SESSION)
   const runner = new Runner({ appName: 'app', agent, sessionService })
   return bodiesOf(async () => {
     for (const text of texts) {
       const newMessage = { role: 'user', parts: [{ text }] }
-      for await (const event of runner.runAsync({ ...session, newMessage }))
+      for await (const event of runner.runAsync({ ...SESSION, newMessage }))
         if (event.errorMessage) throw new Error(event.errorMessage)
     }
   })
 }
 
-async function inLango(rootAgent: BaseAgent, texts: readonly string[]): Promise<unknown[]> {
-  const runtime = await createRuntime({ store: 'memory:', rootAgent })
+async function inLango(
+  rootAgent: BaseAgent,
+  texts: readonly string[],
+  store: 'memory:' | SessionStore = 'memory:',
+): Promise<unknown[]> {
+  const runtime = await createRuntime({ store, rootAgent })
   try {
     return await bodiesOf(async () => {
       for (const text of texts) await runtime.runAndCollect({ sessionId: 's', text })
@@ -124,6 +136,83 @@ describe('tools that Google’s servers run', () => {
       'functionDeclarations',
       'urlContext',
     ])
+  })
+})
+
+const SOURCES = [
+  { url: 'https://example.com/a', title: 'Page A', text: 'The sky' },
+  { url: 'https://example.com/b', title: 'Page B' },
+]
+const CODE = { code: 'print(6 * 7)', output: '42\n' }
+
+describe('what Google’s servers answer', () => {
+  test('grounding, citations and fetched pages are those of bare ADK, in the events and after a restart', async () => {
+    const urlContextMetadata = {
+      urlMetadata: [
+        { retrievedUrl: 'https://example.com/a', urlRetrievalStatus: 'URL_RETRIEVAL_STATUS_SUCCESS' },
+      ],
+    }
+    const citationMetadata = { citations: [{ startIndex: 0, endIndex: 7, uri: 'https://example.com/book' }] }
+    script = [
+      { text: 'The sky is blue.', sources: SOURCES, metadata: { urlContextMetadata, citationMetadata } },
+    ]
+    const agent = () => new LlmAgent({ name: 'root', model: 'gemini-2.5-flash', tools: [GOOGLE_SEARCH] })
+    const sessionService = new InMemorySessionService()
+    await inBareAdk(agent(), ['Why?'], sessionService)
+    const bare = (await sessionService.getSession(SESSION))?.events.at(-1)
+    expect(bare?.groundingMetadata?.groundingChunks).toHaveLength(2)
+    const store = await openStore('memory:')
+    await inLango(agent(), ['Why?'], store)
+    const restored = await new SessionServiceAdapter(store).getSession({ ...SESSION, appName: 'lango' })
+    await store.close()
+    const stored = restored?.events.at(-1)
+    expect(stored?.groundingMetadata).toEqual(bare?.groundingMetadata)
+    // The SDK renames a field of it.
+    expect(stored?.citationMetadata).toEqual(bare?.citationMetadata)
+    expect(stored).toMatchObject({ urlContextMetadata })
+    script = []
+  })
+
+  test('code that ran, and its output, go back with the next message as bare ADK sends them', async () => {
+    script = [{ text: 'It is 42.', code: CODE }]
+    const bodies = await sameBodies({ codeExecutor: new BuiltInCodeExecutor() }, ['What is 6 * 7?', 'Sure?'])
+    script = []
+    expect(bodies[1]).toMatchObject({
+      contents: [
+        { role: 'user' },
+        {
+          role: 'model',
+          parts: [
+            { executableCode: { code: 'print(6 * 7)' } },
+            { codeExecutionResult: { output: '42\n' } },
+            { text: 'It is 42.' },
+          ],
+        },
+        { role: 'user' },
+      ],
+    })
+  })
+
+  test('Gemini 3 gets its signed code back where it was', async () => {
+    const strict = await startStrictProvider({
+      profile: 'gemini-3-strict',
+      script: [{ text: 'It is 42.', code: CODE }, { text: 'Yes.' }],
+    })
+    const rootAgent = new LlmAgent({
+      name: 'root',
+      model: 'gemini/gemini-3.6-pro',
+      codeExecutor: new BuiltInCodeExecutor(),
+    })
+    const providers = { gemini: { type: 'gemini', apiKey: 'k', baseUrl: strict.baseUrl } } as const
+    const runtime = await createRuntime({ store: 'memory:', rootAgent, providers })
+    for (const text of ['What is 6 * 7?', 'Sure?']) await runtime.runAndCollect({ sessionId: 's', text })
+    await runtime.close()
+    await strict.close()
+    expect(strict.violations).toEqual([])
+    const code = { executableCode: { code: CODE.code }, thoughtSignature: expect.any(String) }
+    expect(strict.requests[1]?.body).toMatchObject({
+      contents: [{}, { parts: [code, { codeExecutionResult: {} }, {}, {}] }, {}],
+    })
   })
 })
 

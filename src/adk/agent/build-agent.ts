@@ -1,7 +1,7 @@
 import { DEFAULT_AGENT_NAME, isAgentName } from '../../base/names.js'
 import { AgentError } from '../../errors.js'
 import type { Tool } from '../../tool.js'
-import { takeAnyToolName } from '../adk-quirks.js'
+import { takeAnyToolName, takeServerTools } from '../adk-quirks.js'
 import { type BaseLlm, type BaseTool, type BaseToolset, isLlmAgent, LlmAgent } from '../sdk.js'
 import { agentsOf } from './agent-tree.js'
 import { ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
@@ -48,6 +48,7 @@ function build(definition: AgentDefinition, isRoot: boolean, parts: AgentParts):
     tools: (definition.tools ?? []).map(tool => asAdkTool(tool, parts.toolOptions)),
     subAgents: (definition.subAgents ?? []).map(child => build(child, false, parts)),
   })
+  takeServerTools(agent, model === undefined ? undefined : agent.canonicalModel.model)
   return takeAnyToolName(agent)
 }
 
@@ -78,6 +79,7 @@ export function resolveAgentModels<Root extends object>(
     const { model } = agent
     const reference = typeof model === 'string' ? model : model && referenceOf(model)
     if (reference) agent.model = resolve(reference)
+    takeServerTools(agent, reference)
   }
   return root
 }

@@ -1,5 +1,14 @@
 import type { JsonObject } from './json.js'
-import type { Fault, Quirk, RequestSummary, ScriptFinish, ScriptStep, ScriptUsage } from './script.js'
+import type {
+  Fault,
+  Quirk,
+  RequestSummary,
+  ScriptedCode,
+  ScriptedSource,
+  ScriptFinish,
+  ScriptStep,
+  ScriptUsage,
+} from './script.js'
 import type { JudgeContext, Violation } from './violation.js'
 
 /** One vendor's wire: its routes, its rules, its words and its frames. */
@@ -61,6 +70,9 @@ export interface AnswerPlan {
     readonly args: Readonly<Record<string, unknown>>
     readonly id?: string
   }[]
+  readonly sources: readonly ScriptedSource[]
+  readonly code: ScriptedCode | undefined
+  readonly metadata: Readonly<Record<string, unknown>>
   readonly finish: ScriptFinish
   readonly usage: Required<ScriptUsage>
 }
@@ -93,6 +105,9 @@ export function planAnswer(step: ScriptStep, inputTokens: number): AnswerPlan {
     serverTool: step.serverTool,
     phase: step.phase,
     toolCalls,
+    sources: step.sources ?? [],
+    code: step.code,
+    metadata: step.metadata ?? {},
     finish: step.finish ?? (toolCalls.length > 0 ? 'tool-calls' : 'stop'),
     usage: {
       input: step.usage?.input ?? inputTokens,

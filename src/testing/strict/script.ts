@@ -16,6 +16,12 @@ export interface ScriptStep {
   readonly toolCalls?: readonly ScriptedCall[]
   /** OpenAI's mark on its own messages: is this text on the way, or the answer? */
   readonly phase?: 'commentary' | 'final_answer'
+  /** Pages that a server tool finds and the text cites. Only for requests that declare a tool which finds some. */
+  readonly sources?: readonly ScriptedSource[]
+  /** Code that a server tool runs before the text. Only for requests that declare a tool which runs code. */
+  readonly code?: ScriptedCode
+  /** Fields of Gemini's candidate: `citationMetadata`, `urlContextMetadata`, `logprobsResult`, … */
+  readonly metadata?: Readonly<Record<string, unknown>>
   /** Default: `tool-calls` when there are calls, otherwise `stop`. */
   readonly finish?: ScriptFinish
   readonly usage?: ScriptUsage
@@ -27,6 +33,18 @@ export interface ScriptedCall {
   readonly args?: Readonly<Record<string, unknown>>
   /** Default: an id in the form that the vendor mints. */
   readonly id?: string
+}
+
+export interface ScriptedSource {
+  readonly url: string
+  readonly title: string
+  /** The text that the page supports. Default: the whole answer. */
+  readonly text?: string
+}
+
+export interface ScriptedCode {
+  readonly code: string
+  readonly output: string
 }
 
 /** `paused`: the vendor wants the answer back, to continue it (Anthropic). */

@@ -33,6 +33,7 @@ import {
   toolsDefined,
 } from './conversation-rules.js'
 import { type ReadMessage, readMessages } from './messages.js'
+import { type Block, searches, serverBlocks } from './server-blocks.js'
 import {
   blocksKnown,
   hasFields,
@@ -216,17 +217,12 @@ function toolChoiceOf(choice: unknown): RequestSummary['toolChoice'] {
 }
 
 /** A message: whole, and as named events. */
-interface Block {
-  readonly whole: JsonObject
-  readonly start: JsonObject
-  readonly deltas: readonly JsonObject[]
-}
 
 function renderAnthropic(request: AnswerRequest): Answer {
   const { plan, summary, body, context } = request
   const { transformations, prefix } = checkThinking(body, context)
   const binds = context.profile === 'anthropic-5.1'
-  const blocks = plan.finish === 'blocked' ? [] : blocksOf(plan, summary.model, binds ? prefix : undefined)
+  const blocks = plan.finish === 'blocked' ? [] : blocksOf(request, binds ? prefix : undefined)
   const head = {
     id: `msg_01${freshToken(22)}`,
     type: 'message',
@@ -247,7 +243,9 @@ function renderAnthropic(request: AnswerRequest): Answer {
   }
 }
 
-function blocksOf(plan: AnswerPlan, model: string, prefix: PrefixDigest | undefined): Block[] {
+function blocksOf(request: AnswerRequest, prefix: PrefixDigest | undefined): Block[] {
+  const { plan } = request
+  const { model } = request.summary
   const turn = freshNonce()
   const count = [plan.thinking !== '', plan.redactedThinking, plan.afterthought !== ''].filter(Boolean).length
   const blocks: Block[] = []
@@ -259,8 +257,8 @@ function blocksOf(plan: AnswerPlan, model: string, prefix: PrefixDigest | undefi
   const place = () => ({ turn, index: index++, count, ...(prefix ? { model, prefix: prefix.now() } : {}) })
   if (plan.thinking !== '') push(thinkingBlock(plan.thinking, place()))
   if (plan.redactedThinking) push(wholeBlock({ type: 'redacted_thinking', data: mintRedactedData(place()) }))
-  for (const block of serverBlocks(plan)) push(block)
-  if (plan.text !== '') push(textBlock(plan))
+  for (const block of serverBlocks(request)) push(block)
+  if (plan.text !== '') push(textBlock(plan, searches(request)))
   if (plan.afterthought !== '') push(thinkingBlock(plan.afterthought, place()))
   for (const call of plan.toolCalls) push(callBlock(call, plan.finish === 'malformed-call'))
   return blocks
@@ -268,18 +266,6 @@ function blocksOf(plan: AnswerPlan, model: string, prefix: PrefixDigest | undefi
 
 function wholeBlock(whole: JsonObject): Block {
   return { whole, start: whole, deltas: [] }
-}
-
-/** What a server tool was asked, and what it found. */
-function serverBlocks({ serverTool }: AnswerPlan): Block[] {
-  if (serverTool === undefined) return []
-  const id = `srvtoolu_01${freshToken(22)}`
-  const { name, input = {}, result } = serverTool
-  const asked = { type: 'server_tool_use', id, name }
-  const deltas = ['', JSON.stringify(input)].map(partial_json => ({ type: 'input_json_delta', partial_json }))
-  const question: Block = { whole: { ...asked, input }, start: { ...asked, input: {} }, deltas }
-  if (result === undefined) return [question]
-  return [question, wholeBlock({ type: `${name}_tool_result`, tool_use_id: id, content: result })]
 }
 
 function thinkingBlock(thinking: string, place: ThinkingPlace): Block {
@@ -294,11 +280,23 @@ function thinkingBlock(thinking: string, place: ThinkingPlace): Block {
   }
 }
 
-function textBlock(plan: AnswerPlan): Block {
+function textBlock(plan: AnswerPlan, cites: boolean): Block {
+  const citations = cites
+    ? plan.sources.map(({ url, title, text = plan.text }) => ({
+        type: 'web_search_result_location',
+        url,
+        title,
+        cited_text: text,
+        encrypted_index: freshToken(16),
+      }))
+    : []
   return {
-    whole: { type: 'text', text: plan.text },
-    start: { type: 'text', text: '' },
-    deltas: plan.deltas.map(text => ({ type: 'text_delta', text })),
+    whole: { type: 'text', text: plan.text, ...(cites ? { citations } : {}) },
+    start: { type: 'text', text: '', ...(cites ? { citations: [] } : {}) },
+    deltas: [
+      ...citations.map(citation => ({ type: 'citations_delta', citation })),
+      ...plan.deltas.map(text => ({ type: 'text_delta', text })),
+    ],
   }
 }
 

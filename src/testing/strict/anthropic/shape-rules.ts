@@ -224,7 +224,8 @@ export const toolsKnown: Rule = body => {
   const names = new Set<unknown>()
   const fault = firstOf(listOf(body.tools), (value, index) => {
     const tool = objectOf(value)
-    if (tool.type !== undefined && tool.type !== null && tool.type !== 'custom') return undefined
+    if (tool.type !== undefined && tool.type !== null && tool.type !== 'custom')
+      return serverToolFault(tool, `tools.${index}`)
     const at = `tools.${index}.custom`
     if (tool.name === undefined) return refuse('A-schema', `${at}.name: Field required`)
     if (!/^[a-zA-Z0-9_-]{1,128}$/.test(textOf(tool.name))) {
@@ -240,6 +241,33 @@ export const toolsKnown: Rule = body => {
   })
   return fault ?? toolChoiceFault(body, names)
 }
+
+/** Tools of Anthropic's own have a type with a date, and one name that belongs to it. */
+function serverToolFault(tool: JsonObject, path: string): Violation | undefined {
+  const type = textOf(tool.type)
+  const name = /^(.+?)_\d{8}$/.exec(type)?.[1]
+  if (name === undefined || !SERVER_TOOLS.includes(name)) {
+    const expected = [...SERVER_TOOLS, 'custom'].map(tag => `'${tag}'`).join(', ')
+    return refuse(
+      'A-schema',
+      `${path}: Input tag '${type}' found using 'type' does not match any of the expected tags: ${expected}`,
+    )
+  }
+  if (!SEARCHES.includes(name) || tool.name === name) return undefined
+  return refuse('A-schema', `${path}.${type}.name: Input should be '${name}'`)
+}
+
+const SEARCHES = ['web_search', 'web_fetch', 'code_execution']
+const SERVER_TOOLS = [
+  ...SEARCHES,
+  'bash',
+  'browser_toolset',
+  'computer_toolset',
+  'memory',
+  'text_editor',
+  'tool_search_tool_bm25',
+  'tool_search_tool_regex',
+]
 
 function toolChoiceFault(body: JsonObject, names: ReadonlySet<unknown>): Violation | undefined {
   const choice = body.tool_choice

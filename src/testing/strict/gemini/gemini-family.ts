@@ -239,9 +239,10 @@ function renderGemini(request: AnswerRequest): Answer {
   const calls = callParts(request)
   const { body: pieces, last } = streamedParts(request, calls)
   const finishReason = request.plan.finish === 'length' ? 'MAX_TOKENS' : 'STOP'
+  const metadata = metadataOf(request)
   const frames = pieces.map(part => frame({ candidates: [candidate([part])], ...envelope }, false))
-  frames.push(frame({ candidates: [{ ...candidate([last]), finishReason }], ...envelope }, true))
-  const whole = candidate(wholeParts(request, calls))
+  frames.push(frame({ candidates: [{ ...candidate([last]), finishReason, ...metadata }], ...envelope }, true))
+  const whole = { ...candidate(wholeParts(request, calls)), ...metadata }
   return {
     json: { candidates: [{ ...whole, finishReason }], ...envelope },
     unfinished: { candidates: [whole], ...envelope },
@@ -282,7 +283,7 @@ function callParts({ plan, context }: AnswerRequest): Part[] {
 function wholeParts(request: AnswerRequest, calls: readonly Part[]): Part[] {
   const { plan } = request
   const text = plan.text === '' ? [] : [{ text: plan.text, ...textSignature(request) }]
-  const parts = [...thoughtParts(request), ...text, ...calls]
+  const parts = [...thoughtParts(request), ...codeParts(request), ...text, ...calls]
   return parts.length > 0 ? parts : [{ text: '', ...textSignature(request) }]
 }
 
@@ -290,7 +291,7 @@ function streamedParts(request: AnswerRequest, calls: readonly Part[]): { body: 
   const streamed = request.quirks.has('partial-args') ? calls.flatMap(inPartialArgs) : calls
   const text = request.plan.deltas.map(delta => ({ text: delta }))
   return {
-    body: [...thoughtParts(request), ...text, ...streamed],
+    body: [...thoughtParts(request), ...codeParts(request), ...text, ...streamed],
     last: { text: '', ...textSignature(request) },
   }
 }
@@ -305,6 +306,43 @@ function thoughtParts({ plan, body }: AnswerRequest): Part[] {
   const config = objectOf(field(objectOf(field(body, 'generationConfig')), 'thinkingConfig'))
   if (plan.thinking === '' || field(config, 'includeThoughts') !== true) return []
   return [{ text: plan.thinking, thought: true }]
+}
+
+/** Code that the server ran, with its output. Gemini 3 signs it. */
+function codeParts({ plan, body, context }: AnswerRequest): Part[] {
+  if (plan.code === undefined || !declares(body, ['codeExecution'])) return []
+  const { code, output } = plan.code
+  const signature = context.profile === 'gemini-2' ? {} : { thoughtSignature: mintTextSignature() }
+  return [
+    { executableCode: { language: 'PYTHON', code }, ...signature },
+    { codeExecutionResult: { outcome: 'OUTCOME_OK', output } },
+  ]
+}
+
+const FINDERS = [
+  'googleSearch',
+  'googleSearchRetrieval',
+  'enterpriseWebSearch',
+  'googleMaps',
+  'urlContext',
+  'fileSearch',
+  'retrieval',
+]
+
+function declares(body: JsonObject, names: readonly string[]): boolean {
+  return listOf(body.tools).some(tool => names.some(name => field(objectOf(tool), name) !== undefined))
+}
+
+function metadataOf({ plan, body, summary }: AnswerRequest): JsonObject {
+  if (plan.sources.length === 0 || !declares(body, FINDERS)) return { ...plan.metadata }
+  const groundingChunks = plan.sources.map(({ url, title }) => ({ web: { uri: url, title } }))
+  const groundingSupports = plan.sources.map(({ text = plan.text }, index) => {
+    const startIndex = Buffer.byteLength(plan.text.slice(0, Math.max(0, plan.text.indexOf(text))))
+    const segment = { startIndex, endIndex: startIndex + Buffer.byteLength(text), text }
+    return { segment, groundingChunkIndices: [index] }
+  })
+  const webSearchQueries = [summary.lastUserText]
+  return { groundingMetadata: { webSearchQueries, groundingChunks, groundingSupports }, ...plan.metadata }
 }
 
 /** Vertex streams arguments by path; the name comes first and alone, an empty call comes last. */

@@ -283,14 +283,11 @@ const functionDeclaration: ProtoMessage = message('FunctionDeclaration', {
 
 const tool: ProtoMessage = message('Tool', {
   function_declarations: many(functionDeclaration),
-  google_search: one('struct'),
-  google_search_retrieval: one('struct'),
-  code_execution: one('struct'),
-  url_context: one('struct'),
-  computer_use: one('struct'),
-  file_search: one('struct'),
-  google_maps: one('struct'),
+  ...structs('google_search', 'google_search_retrieval', 'code_execution', 'url_context'),
+  ...structs('computer_use', 'file_search', 'google_maps'),
   mcp_servers: many('struct'),
+  // Vertex AI.
+  ...structs('retrieval', 'enterprise_web_search', 'exa_ai_search', 'parallel_ai_search'),
 })
 
 const toolConfig: ProtoMessage = message('ToolConfig', {
@@ -298,6 +295,7 @@ const toolConfig: ProtoMessage = message('ToolConfig', {
     message('FunctionCallingConfig', {
       mode: oneOf('MODE_UNSPECIFIED', 'AUTO', 'ANY', 'NONE', 'VALIDATED'),
       allowed_function_names: many('string'),
+      stream_function_call_arguments: one('bool'),
     }),
   ),
   retrieval_config: one('struct'),
@@ -325,6 +323,10 @@ const generationConfig: ProtoMessage = message('GenerationConfig', {
   speech_config: one('struct'),
   image_config: one('struct'),
   audio_transcription_config: one('struct'),
+  // Vertex AI.
+  audio_timestamp: one('bool'),
+  model_config: one('struct'),
+  routing_config: one('struct'),
 })
 
 const generateContentRequest: ProtoMessage = message('GenerateContentRequest', {
@@ -333,7 +335,22 @@ const generateContentRequest: ProtoMessage = message('GenerateContentRequest', {
   system_instruction: one(content),
   tools: many(tool),
   tool_config: one(toolConfig),
-  safety_settings: many('struct'),
+  safety_settings: many(
+    message('SafetySetting', {
+      category: one('string'),
+      method: one('string'),
+      threshold: oneOf(
+        'HARM_BLOCK_THRESHOLD_UNSPECIFIED',
+        'BLOCK_LOW_AND_ABOVE',
+        'BLOCK_MEDIUM_AND_ABOVE',
+        'BLOCK_ONLY_HIGH',
+        'BLOCK_NONE',
+        'OFF',
+      ),
+    }),
+  ),
+  model_armor_config: one('struct'),
+  output_config: one('struct'),
   generation_config: one(generationConfig),
   cached_content: one('string'),
   continuation_token: one('string'),
@@ -369,6 +386,10 @@ function oneOf(...values: string[]): ProtoField {
 
 function strings(...names: string[]): Record<string, ProtoField> {
   return Object.fromEntries(names.map(name => [name, one('string')]))
+}
+
+function structs(...names: string[]): Record<string, ProtoField> {
+  return Object.fromEntries(names.map(name => [name, one('struct')]))
 }
 
 function numbers(...names: string[]): Record<string, ProtoField> {

@@ -199,6 +199,10 @@ function toolChoiceFault(body: JsonObject): Violation | undefined {
     const values = ['none', 'auto', 'required']
     return values.includes(choice) ? undefined : unsupported('C-schema', 'tool_choice', choice, values)
   }
+  if (objectOf(choice).type === 'allowed_tools') {
+    const allowed = listOf(objectOf(objectOf(choice).allowed_tools).tools)
+    return firstOf(allowed, tool => toolChoiceFault({ ...body, tool_choice: tool }))
+  }
   const name = textOf(objectOf(objectOf(choice).function).name)
   if (objectOf(choice).type !== 'function') return undefined
   const declared = listOf(body.tools).some(tool => objectOf(objectOf(tool).function).name === name)

@@ -207,6 +207,7 @@ function itemsOf(request: AnswerRequest): Writing[] {
   const identity = { group: freshNonce(20), stored: body.store !== false, reasoned }
   const writings: Writing[] = []
   if (reasoned) writings.push(reasoning(request, mintItemId({ ...identity, prefix: 'rs', index: 0 })))
+  writings.push(...serverTools(request))
   if (plan.text !== '' || plan.toolCalls.length === 0) {
     writings.push(message(request, mintItemId({ ...identity, prefix: 'msg', index: writings.length })))
   }
@@ -245,9 +246,43 @@ function reasoning({ plan, body }: AnswerRequest, id: string): Writing {
   }
 }
 
-function message({ plan }: AnswerRequest, id: string): Writing {
+/** Searches and code that ran on the server. */
+function serverTools({ plan, summary, body }: AnswerRequest): Writing[] {
+  const includes = (name: string) => listOf(body.include).includes(name)
+  const writings: Writing[] = []
+  if (plan.sources.length > 0 && declares(body, 'web_search')) {
+    const found = plan.sources.map(({ url }) => ({ type: 'url', url }))
+    const sources = includes('web_search_call.action.sources') ? { sources: found } : {}
+    const action = { type: 'search', query: summary.lastUserText, ...sources }
+    writings.push(serverTool({ id: `ws_${freshNonce(48)}`, type: 'web_search_call', action }))
+  }
+  if (plan.code !== undefined && declares(body, 'code_interpreter')) {
+    const logs = [{ type: 'logs', logs: plan.code.output }]
+    const outputs = includes('code_interpreter_call.outputs') ? logs : null
+    const container_id = `cntr_${freshNonce(48)}`
+    const item = { id: `ci_${freshNonce(48)}`, type: 'code_interpreter_call', container_id }
+    writings.push(serverTool({ ...item, code: plan.code.code, outputs }))
+  }
+  return writings
+}
+
+function serverTool(item: JsonObject): Writing {
+  return { opened: { ...item, status: 'in_progress' }, events: [], done: { ...item, status: 'completed' } }
+}
+
+function declares(body: JsonObject, type: string): boolean {
+  return listOf(body.tools).some(tool => objectOf(tool).type === type)
+}
+
+function message({ plan, body }: AnswerRequest, id: string): Writing {
   const item = { id, type: 'message', role: 'assistant' }
-  const part = { type: 'output_text', annotations: [], logprobs: [], text: plan.text }
+  const annotations = declares(body, 'web_search')
+    ? plan.sources.map(({ url, title, text = plan.text }) => {
+        const start_index = Math.max(0, plan.text.indexOf(text))
+        return { type: 'url_citation', url, title, start_index, end_index: start_index + text.length }
+      })
+    : []
+  const part = { type: 'output_text', annotations, logprobs: [], text: plan.text }
   const place = { item_id: id, content_index: 0 }
   return {
     opened: { ...item, status: 'in_progress', content: [] },

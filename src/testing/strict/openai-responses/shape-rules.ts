@@ -52,6 +52,10 @@ const INCLUDABLE = `file_search_call.results web_search_call.results web_search_
   message.input_image.image_url computer_call_output.output.image_url code_interpreter_call.outputs
   reasoning.encrypted_content message.output_text.logprobs`.split(/\s+/)
 
+const TOOL_TYPES = `function file_search computer computer_use_preview web_search web_search_2025_08_26 mcp
+  code_interpreter programmatic_tool_calling image_generation local_shell shell custom namespace tool_search
+  web_search_preview web_search_preview_2025_03_11 apply_patch`.split(/\s+/)
+
 const INPUT_PARTS = ['input_text', 'input_image', 'input_file', 'input_audio']
 const OUTPUT_PARTS = ['output_text', 'refusal']
 
@@ -217,6 +221,10 @@ export const toolTypes: Rule = body => {
 
 function toolFault(tool: JsonObject, path: string): Violation | undefined {
   if (tool.type === undefined) return missing('R-schema', `${path}.type`)
+  if (!TOOL_TYPES.includes(textOf(tool.type)))
+    return unsupported('R-schema', `${path}.type`, tool.type, TOOL_TYPES)
+  if (tool.type === 'code_interpreter' && tool.container === undefined)
+    return missing('R-schema', `${path}.container`)
   if (tool.type !== 'function') return undefined
   // The nested form belongs to Chat Completions.
   if (tool.function !== undefined && tool.name === undefined) return missing('R-schema', `${path}.name`)
@@ -240,7 +248,10 @@ function choice(body: JsonObject): Violation | undefined {
       'tool_choice',
     )
   }
-  const { type, name } = objectOf(chosen)
+  const { type, name, tools: allowed } = objectOf(chosen)
+  if (type === 'allowed_tools') {
+    return firstOf(listOf(allowed), tool => choice({ ...body, tool_choice: tool }))
+  }
   if (type !== 'function') return undefined
   if (listOf(body.tools).some(tool => objectOf(tool).name === name)) return undefined
   return refuse('R-schema', `Tool choice 'function' not found in 'tools' parameter.`, 'tool_choice')
