@@ -16,6 +16,7 @@ import {
   isBaseToolset,
   isLlmAgent,
   isWorkflow,
+  LLMRegistry,
   LlmAgent,
   PluginManager,
   Runner,
@@ -24,9 +25,11 @@ import {
 } from '@google/adk'
 
 export type {
+  App,
   AppendEventRequest,
   BaseAgent,
   BaseArtifactService,
+  BaseContextCompactor,
   BaseCredentialService,
   BaseLlmConnection,
   BaseMemoryService,
@@ -42,6 +45,7 @@ export type {
   LlmRequest,
   LlmResponse,
   NodeContext,
+  ResumabilityConfig,
   RunAsyncToolRequest,
   RunConfig,
   RunnableNode,
@@ -73,6 +77,7 @@ export {
   isBaseToolset,
   isLlmAgent,
   isWorkflow,
+  LLMRegistry,
   LlmAgent,
   PluginManager,
   Runner,

@@ -84,9 +84,8 @@ async function checkRuntime(loaded: LoadedSettings): Promise<void> {
     import('../runtime/check-options.js'),
     import('../provider/provider-registry.js'),
   ])
-  checkOptions(options)
   const registry = createRegistry(options.providers ?? {})
-  checkModels(options, registry)
+  checkModels(checkOptions(options), registry)
   if (loaded.model !== undefined) registry.resolve(loaded.model)
 }
 

@@ -8,10 +8,9 @@ import { AGENT_NAME_PATTERN, DEFAULT_AGENT_NAME } from '../base/names.js'
 import { PROVIDER_TYPES } from '../provider/vendors.js'
 import type { Tool } from '../tool.js'
 import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from '../tools/tool-names.js'
+import { adkAgent, adkSchema, limitsSchema, refuseContradictions } from './adk-config.js'
 import { DEFAULT_STORE } from './find-config.js'
 import {
-  adkAgent,
-  adkSchema,
   amount,
   anyFunction,
   anyText,
@@ -96,13 +95,11 @@ export function agentSchemaWith<Model extends string | object>(model: z.ZodType<
     name: agentName.default(DEFAULT_AGENT_NAME).describe('The agent’s name.'),
     ...fields,
     subAgents: list(subAgentSchema).optional().describe('Agents that the root can transfer to.'),
-    multiAgent: flag.optional().describe('Raises the default of `maxTurns` to 50. Default false.'),
-    maxTurns: wholeNumber(1)
-      .optional()
-      .describe('Maximum number of turns with tool calls in one run. Default 25, or 50 with `multiAgent`.'),
+    multiAgent: flag.optional().describe('Raises the default of `limits.maxTurns` to 50. Default false.'),
+    maxTurns: wholeNumber(1).optional().describe('Same as `limits.maxTurns`, which overrides it.'),
     maxDelegations: wholeNumber(1)
       .optional()
-      .describe('Maximum number of transfers between agents in one run. Default 32.'),
+      .describe('Same as `limits.maxDelegations`, which overrides it.'),
   })
 }
 
@@ -324,7 +321,8 @@ export const sharedKeys = {
     .describe('Providers by name, as in `name/model`. Providers with default settings need no entry.'),
   rootAgent: adkAgent
     .optional()
-    .describe('In a program, instead of `agent`: an agent or a workflow of ADK, used unchanged.'),
+    .describe('In a program, instead of `agent`: an agent, a workflow or an app of ADK, used unchanged.'),
+  limits: limitsSchema.prefault({}).describe('How far a run may go.'),
   history: historySchema
     .prefault({})
     .describe('How much of a session is sent to a model, and how it is repaired.'),
@@ -347,7 +345,7 @@ export const sharedKeys = {
   adk: adkSchema.optional().describe('Passed to ADK unchanged.'),
 }
 
-const { app, providers, ...furtherKeys } = sharedKeys
+const { app, providers, limits, ...furtherKeys } = sharedKeys
 
 /** The whole configuration. */
 export const configSchema = group({
@@ -357,26 +355,14 @@ export const configSchema = group({
     .default(DEFAULT_STORE)
     .describe('Where sessions are stored: `sqlite:…`, `postgres://…` or `memory:`.'),
   providers,
+  limits,
   agent: agentSchemaWith(modelName)
     .optional()
     .describe('The agent as data. Absent: `agent.ts` next to the configuration, or a default agent.'),
   ...furtherKeys,
   server: serverSchema.prefault({}).describe('The server with the web chat.'),
   log: logSchema.prefault({}).describe('The log.'),
-}).superRefine(refuseTwoAgents)
-
-/** `agent` and `rootAgent` exclude each other. */
-export function refuseTwoAgents(
-  config: { agent?: unknown; rootAgent?: unknown },
-  context: z.RefinementCtx,
-): void {
-  if (!config.agent || !config.rootAgent) return
-  context.addIssue({
-    code: 'custom',
-    path: ['rootAgent'],
-    message: 'cannot be combined with `agent`: keep one of them',
-  })
-}
+}).superRefine(refuseContradictions)
 
 /** The JSON schema of configuration files, for editors, without what only a program can set. */
 export function configJsonSchema(): Record<string, unknown> {

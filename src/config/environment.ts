@@ -25,7 +25,7 @@ export const ENVIRONMENT_VARIABLES: readonly EnvironmentVariable[] = [
   },
   {
     name: 'LANGO_MAX_TURNS',
-    path: ['agent', 'maxTurns'],
+    path: ['limits', 'maxTurns'],
     description: 'Maximum number of turns with tool calls in one run.',
   },
   {

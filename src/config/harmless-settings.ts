@@ -127,6 +127,7 @@ const SETTINGS: Allowed = {
         repair: any,
       },
     },
+    limits: { keys: { maxTurns: any, maxDelegations: any, loop: any } },
     runs: { keys: { maxRunning: any, resume: any, maxAttempts: any } },
     tools: {
       keys: {

@@ -104,7 +104,8 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
 }
 
 /**
- * The agent that a file exports, as ADK's own loader expects: `rootAgent`, or `rootAgent` of `app` or `rootApp`.
+ * What a file exports, as ADK's own loader expects: an `App` as `app` or `rootApp`, whose plugins and settings count, or
+ * an agent as `rootAgent`.
  *
  * ```ts no-run: imports a file that does not exist
  * import { createRuntime, loadRootAgent, type RuntimeOptions } from 'lango'
@@ -117,7 +118,10 @@ export async function loadRootAgent(agentFile: string): Promise<object> {
   checkArgument(typeof agentFile === 'string', 'loadRootAgent', 'needs the path of a file')
   const module = await importModule(agentFile)
   const exported = isObject(module.default) ? [module, module.default] : [module]
+  const { isAdkApp } = await import('./adk-config.js')
   for (const names of exported) {
+    const app = [names.app, names.rootApp].find(isAdkApp)
+    if (app) return app
     for (const holder of [names, names.app, names.rootApp]) {
       const agent = isObject(holder) ? holder.rootAgent : undefined
       if (isObject(agent) || typeof agent === 'function') return agent

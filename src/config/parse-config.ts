@@ -2,7 +2,8 @@
 
 import { z } from 'zod'
 import { PROVIDER_TYPES } from '../provider/vendors.js'
-import { agentSchemaWith, configSchema, type LangoConfig, refuseTwoAgents, sharedKeys } from './config.js'
+import { adkApp, refuseContradictions } from './adk-config.js'
+import { agentSchemaWith, configSchema, type LangoConfig, sharedKeys } from './config.js'
 import { type ConfigProblem, invalidConfig, pathText, readData } from './read-data.js'
 import { group, live, logger, made, storeAddress, text } from './schema-parts.js'
 
@@ -130,13 +131,16 @@ const store = z.union(
   { error: STORE_ERROR },
 )
 
+const APP_ERROR = 'must be a non-empty text, or an ADK app'
+
 export const optionsSchema = group({
   ...sharedKeys,
+  app: z.union([text(), adkApp], { error: APP_ERROR }).optional(),
   store: store.optional(),
   agent: agentSchemaWith(agentModel).optional(),
   model: text('must be a model such as "openai/gpt-5.2"').optional(),
   logger: logger.optional(),
-}).superRefine(refuseTwoAgents)
+}).superRefine(refuseContradictions)
 
 /** Options as the schema sees them; `RuntimeOptions` says more of what is made in code. */
 export type OptionsInput = z.input<typeof optionsSchema>

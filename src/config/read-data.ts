@@ -114,11 +114,21 @@ function unknownKey(issue: z.core.$ZodIssueUnrecognizedKeys, key: string, readin
   const near = suggest(key, known)
   const elsewhere = near === undefined ? placesOf(schema, key)[0] : undefined
   const meant = near === undefined ? elsewhere : pathText([...path, near])
-  const note = path.length === 0 ? notes.get(key) : undefined
+  const note = notes.get(pathText(full)) ?? ADK_NOTES.get(pathText(full))
   const fix = note ?? (meant ? `Did you mean \`${meant}\`?` : `Known keys here: ${known.join(', ')}.`)
   const message = `\`${pathText(full)}\` (${valueText(valueAt(given, full), full)}) is not a known key. ${fix}`
   return { path: pathText(full), message }
 }
+
+/** Settings that other releases of ADK have. */
+const ADK_NOTES = new Map(
+  ['eventsCompactionConfig', 'contextCacheConfig', 'contextCompactionConfig'].map(key => [
+    `adk.${key}`,
+    key === 'contextCacheConfig'
+      ? 'This release of ADK has no such setting. Providers cache prompts by themselves.'
+      : 'This release of ADK has no such setting. It compacts by `contextCompactors`.',
+  ]),
+)
 
 /** The branch of a union that the value was meant for: the one that accepts its type. */
 function nearestBranch(issue: z.core.$ZodIssueInvalidUnion): readonly z.core.$ZodIssue[] | undefined {

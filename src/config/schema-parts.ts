@@ -93,16 +93,6 @@ export function made<Value extends object>(methods: readonly string[], error: st
 export const anyFunction = <Value extends (...args: never[]) => unknown>() =>
   z.custom<Value>(value => typeof value === 'function', { error: 'must be a function' })
 
-/** What ADK's runner takes: an agent, a workflow, and a node, a tool or a function as a workflow of one. */
-export const adkAgent = z.custom<object>(
-  value =>
-    typeof value === 'function' ||
-    (hasMethods(value, ['runAsync']) && Array.isArray(Reflect.get(value as object, 'subAgents'))) ||
-    hasMethods(value, ['run', 'runImpl']) ||
-    hasMethods(value, ['runAsync', '_getDeclaration']),
-  { error: 'must be an agent or a workflow of ADK' },
-)
-
 /** Environment variables. The object itself is kept: it is read later, and its owner may change it. */
 export const environment = z.custom<Readonly<Record<string, string | undefined>>>(
   value =>
@@ -130,54 +120,7 @@ export const profileSchema = z.union(
   { error: PROFILE_ERROR },
 )
 
-/** An object that is passed to ADK. */
-const adkObject = z.custom<object>(isRecord, { error: 'must be an object' })
-
-/** ADK's settings of a run. Only their types are checked. */
-const runConfigSchema = group({
-  speechConfig: adkObject.optional().describe('For live agents.'),
-  responseModalities: list(anyText).optional().describe('For live agents.'),
-  saveInputBlobsAsArtifacts: flag.optional().describe('Store files of a message in the artifact service.'),
-  supportCfc: flag.optional().describe('Compositional function calling; experimental in ADK.'),
-  streamingMode: oneOf(['sse', 'none']).optional().describe('Default `sse`.'),
-  outputAudioTranscription: adkObject.optional().describe('For live agents.'),
-  inputAudioTranscription: adkObject.optional().describe('For live agents.'),
-  enableAffectiveDialog: flag.optional().describe('For live agents.'),
-  proactivity: adkObject.optional().describe('For live agents.'),
-  realtimeInputConfig: adkObject.optional().describe('For live agents.'),
-  contextWindowCompression: adkObject.optional().describe('For live agents.'),
-  maxLlmCalls: z
-    .int({ error: 'must be a whole number' })
-    .optional()
-    .describe(
-      'Maximum number of model calls in one run; 0 or less for no limit. Default: 500 and the limits of the agent.',
-    ),
-  pauseOnToolCalls: flag.optional().describe('End the run at every tool call.'),
-  plainTextToolConfirmation: flag
-    .optional()
-    .describe('Accept "yes" or "no" as the answer to an ADK confirmation.'),
-  allowRemoteToolConfirmation: flag.optional().describe('Accept answers to confirmations from an A2A peer.'),
-  remoteDelivered: flag.optional().describe('Set by ADK’s A2A executor.'),
-})
-
-/** Options of ADK's runner. */
-export const adkSchema = group({
-  plugins: list(live<object>('beforeRunCallback', 'must be an ADK plugin'))
-    .optional()
-    .describe('Plugins, called after Lango’s own.'),
-  artifactService: made<object>(['saveArtifact', 'loadArtifact'], 'must be an ADK artifact service')
-    .optional()
-    .describe('Stores files.'),
-  memoryService: made<object>(['addSessionToMemory', 'searchMemory'], 'must be an ADK memory service')
-    .optional()
-    .describe('Memory of agents across sessions.'),
-  credentialService: made<object>(['loadCredential', 'saveCredential'], 'must be an ADK credential service')
-    .optional()
-    .describe('Stores credentials of tools.'),
-  runConfig: runConfigSchema.optional().describe('ADK’s settings of a run.'),
-})
-
-function hasMethods(value: unknown, methods: readonly string[]): boolean {
+export function hasMethods(value: unknown, methods: readonly string[]): boolean {
   return isRecord(value) && methods.every(method => typeof Reflect.get(value, method) === 'function')
 }
 

@@ -1,4 +1,5 @@
 import type {
+  App,
   BaseArtifactService,
   BaseCredentialService,
   BaseMemoryService,
@@ -8,6 +9,7 @@ import type {
   Content,
   Event,
   Part,
+  ResumabilityConfig,
   RunConfig,
   RunnableRoot,
 } from '../adk/sdk.js'
@@ -20,7 +22,7 @@ import type { PriceOf } from '../session/usage.js'
 import type { OnApproval } from './run-approvals.js'
 import type { RunEvent, SentRequest } from './run-event.js'
 import type { JournalParts } from './run-journal.js'
-import type { TurnLimitOptions } from './run-limits.js'
+import type { RunLimitOptions } from './run-limits.js'
 
 /** One message to an agent. */
 export interface RunInput {
@@ -53,6 +55,8 @@ export interface AdkOptions {
   artifactService?: BaseArtifactService | undefined
   memoryService?: BaseMemoryService | undefined
   credentialService?: BaseCredentialService | undefined
+  /** Lets a person's answer go to the agent that made the call. */
+  resumabilityConfig?: ResumabilityConfig | undefined
   runConfig?: Partial<RunConfig> | undefined
 }
 
@@ -64,9 +68,11 @@ export interface RunHost {
   readonly rootAgent: RunnableRoot
   /** The names of all agents that are known before a run. */
   readonly agentNames: ReadonlySet<string>
-  readonly limits: TurnLimitOptions
+  readonly limits: RunLimitOptions
   readonly models: RunModels
   readonly adk: AdkOptions
+  /** The ADK app that the root agent belongs to, if there is one. */
+  readonly app?: App | undefined
   /** How many runs may work at once. Default: by cores and memory. */
   readonly maxRunning?: number | undefined
   /** Whether runs of processes that are gone are continued. Default true. */

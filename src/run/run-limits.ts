@@ -1,6 +1,14 @@
 import type { Event } from '../adk/sdk.js'
 import { TRANSFER_TOOL } from '../base/names.js'
-import { stableJson } from '../base/stable-json.js'
+import {
+  type CountedCall,
+  type Lane,
+  LoopGuard,
+  type LoopLimit,
+  loopWarning,
+  type Repetition,
+  repetitionText,
+} from './loop-guard.js'
 import type { RunEventBody, RunFinishReason, WrapUpReason } from './run-event.js'
 
 /** The last model call of a run. */
@@ -18,6 +26,8 @@ export interface RequestNotices {
   warn(notice: string): void
   /** Makes the next model call the last one. Granted once. */
   grantWrapUp(wrapUp: WrapUp): void
+  /** Set by the limits. Called with the agent and its execution before each request; see `LoopGuard.beginStep`. */
+  onStep: (lane: Lane, execution: object) => void
 }
 
 /** What the loop must do, and the events to emit. */
@@ -30,13 +40,17 @@ export interface LimitVerdict {
 export class RunLimits {
   readonly #limit: TurnLimit
   readonly #notices: RequestNotices
-  readonly #loops = new LoopGuard()
+  readonly #loops: LoopGuard
   readonly #toolNames: string[] = []
   #wrapUpReason: WrapUpReason | undefined
+  /** What the run repeated when it was stopped as a loop. */
+  #repeated: Repetition | undefined
 
-  constructor(options: TurnLimitOptions, notices: RequestNotices) {
+  constructor(options: RunLimitOptions, notices: RequestNotices) {
     this.#limit = new TurnLimit(options)
+    this.#loops = new LoopGuard(options.loop)
     this.#notices = notices
+    notices.onStep = (lane, execution) => this.#loops.beginStep(lane, execution)
   }
 
   get turns(): number {
@@ -57,15 +71,15 @@ export class RunLimits {
   }
 
   observe(event: Event): LimitVerdict {
-    const names = event.partial ? [] : callNames(event)
-    if (names.length === 0) return { verdict: 'continue', bodies: [] }
+    if (event.partial) return CONTINUE
+    const names = callNames(event)
+    if (names.length === 0) return this.#watchLoop(event)
+    this.#loops.called(event, callsOf(event))
     this.#toolNames.push(...names.filter(name => name !== TRANSFER_TOOL))
     const verdict = this.#limit.observe(event)
     if (verdict === 'stop') return { verdict, bodies: [] }
     if (verdict === 'wrap-up') return this.#wrapUp(this.#reasonOfCount())
-    const bodies: RunEventBody[] =
-      verdict === 'warn' ? [{ type: 'turn-warning', turns: this.turns, maxTurns: this.#limit.maxTurns }] : []
-    return this.#watchLoop(event, bodies)
+    return verdict === 'warn' ? { verdict: 'continue', bodies: [this.#turnWarning()] } : CONTINUE
   }
 
   /** A nested agent's calls count too; false when there are none left to give. */
@@ -73,18 +87,23 @@ export class RunLimits {
     const parts = calls.map(call => ({ functionCall: { name: call.name } }))
     const verdict = this.#limit.observe({ content: { parts } })
     if (verdict === 'wrap-up') return this.#wrapUp(this.#reasonOfCount()).bodies
-    return verdict === 'warn'
-      ? [{ type: 'turn-warning', turns: this.turns, maxTurns: this.#limit.maxTurns }]
-      : []
+    return verdict === 'warn' ? [this.#turnWarning()] : []
   }
 
-  #watchLoop(event: Event, bodies: RunEventBody[]): LimitVerdict {
-    const calls = (event.content?.parts ?? []).flatMap(part => (part.functionCall ? [part.functionCall] : []))
-    const repeated = this.#loops.observe(calls)
-    if (repeated === 'warn') this.#notices.warn(loopWarning(this.#loops.count))
-    if (repeated !== 'stop') return { verdict: 'continue', bodies }
+  /** Results complete a repetition: the same calls with other results are progress. */
+  #watchLoop(event: Event): LimitVerdict {
+    const results = (event.content?.parts ?? []).flatMap(part => part.functionResponse ?? [])
+    if (results.length === 0 || this.#limit.wrapUpGranted) return CONTINUE
+    const { verdict, repetition } = this.#loops.answered(event, results)
+    if (verdict === 'warn') this.#notices.warn(loopWarning(repetition))
+    if (verdict !== 'stop') return CONTINUE
+    this.#repeated = repetition
     this.#limit.grantWrapUp()
     return this.#wrapUp('loop')
+  }
+
+  #turnWarning(): RunEventBody {
+    return { type: 'turn-warning', turns: this.turns, maxTurns: this.#limit.maxTurns }
   }
 
   #reasonOfCount(): WrapUpReason {
@@ -94,39 +113,18 @@ export class RunLimits {
   #wrapUp(reason: WrapUpReason): LimitVerdict {
     const { turns, maxTurns, delegations, maxDelegations } = this.#limit
     this.#wrapUpReason = reason
-    this.#notices.grantWrapUp(
-      wrapUpFor(reason, { turns, maxTurns, delegations, maxDelegations, toolNames: this.#toolNames }),
-    )
+    const tally = { turns, maxTurns, delegations, maxDelegations, toolNames: this.#toolNames }
+    this.#notices.grantWrapUp(wrapUpFor(reason, { ...tally, repeated: this.#repeated }))
     return { verdict: 'continue', bodies: [{ type: 'wrap-up', reason, turns, maxTurns }] }
   }
 }
 
-type LoopVerdict = 'continue' | 'warn' | 'stop'
+const CONTINUE: LimitVerdict = { verdict: 'continue', bodies: [] }
 
-const WARN_AT = 3
-const STOP_AT = 5
-
-/**
- * Detects a model that repeats itself: the same calls with the same arguments, turn after turn. Ids and the
- * order of keys do not matter. Any other call resets the count.
- */
-export class LoopGuard {
-  #last = ''
-  #repeats = 0
-
-  observe(calls: readonly CountedCall[]): LoopVerdict {
-    if (calls.length === 0) return 'continue'
-    const signature = calls.map(call => `${call.name ?? ''}(${stableJson(call.args ?? {})})`).join('\n')
-    this.#repeats = signature === this.#last ? this.#repeats + 1 : 1
-    this.#last = signature
-    if (this.#repeats >= STOP_AT) return 'stop'
-    return this.#repeats === WARN_AT ? 'warn' : 'continue'
-  }
-
-  /** How often the last calls were made in a row. */
-  get count(): number {
-    return this.#repeats
-  }
+/** The limits of a run. */
+export interface RunLimitOptions extends TurnLimitOptions {
+  /** When equal calls with equal results count as a loop. `false`: never. */
+  loop?: LoopLimit | false | undefined
 }
 
 /** What the loop must do after an event. `wrap-up`: the next model call is the last one. */
@@ -186,11 +184,6 @@ export class TurnLimit {
   }
 }
 
-interface CountedCall {
-  name?: string | undefined
-  args?: Readonly<Record<string, unknown>> | undefined
-}
-
 /** The fields of an ADK event that limits are counted by. */
 interface CountedEvent {
   partial?: boolean | undefined
@@ -219,9 +212,11 @@ export function transferTarget(event: CountedEvent): string | undefined {
 
 /** The names of the tools that an event calls, in order. */
 function callNames(event: CountedEvent): string[] {
-  return (event.content?.parts ?? []).flatMap(part =>
-    part.functionCall ? [part.functionCall.name ?? ''] : [],
-  )
+  return callsOf(event).map(call => call.name ?? '')
+}
+
+function callsOf(event: CountedEvent): CountedCall[] {
+  return (event.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
 }
 
 /** What a run has done so far. */
@@ -232,6 +227,7 @@ interface RunTally {
   maxDelegations: number
   /** Names of the tools that were called, in order. */
   toolNames: readonly string[]
+  repeated: Repetition | undefined
 }
 
 /** The texts of the last turn: for the model, and for the user if the model does not answer. */
@@ -239,7 +235,7 @@ function wrapUpFor(reason: WrapUpReason, tally: RunTally): WrapUp {
   const why = {
     'turn-limit': `the limit of ${tally.maxTurns} tool turns is reached`,
     'delegation-limit': `the limit of ${tally.maxDelegations} transfers between agents is reached`,
-    loop: 'the same tool call was repeated again and again with the same arguments',
+    loop: tally.repeated ? repetitionText(tally.repeated) : 'the same tool call was repeated',
   }[reason]
   return {
     reason,
@@ -248,14 +244,6 @@ function wrapUpFor(reason: WrapUpReason, tally: RunTally): WrapUp {
       'Answer the user now: say what was done, what was found, and what is still missing.]',
     fallback: `I had to stop here, because ${why}. ${doneSoFar(tally)} Send another message to continue.`,
   }
-}
-
-/** Added to the request after a call was repeated. */
-function loopWarning(times: number): string {
-  return (
-    `[System: The same tool call with the same arguments was made ${times} times in a row and gives the same result. ` +
-    'Do something else, or answer with what you have.]'
-  )
 }
 
 function doneSoFar({ toolNames, delegations }: RunTally): string {

@@ -89,7 +89,7 @@ export function openingOf(host: RunHost, run: PreparedRun, orQueue: boolean): Ru
   return {
     key,
     runId,
-    title: (input.text ?? '').slice(0, TITLE_LENGTH),
+    title: titleOf(input.text),
     message,
     events: [{ ...startEvent(host, run, 1) }],
     input: storedInput(run),
@@ -156,7 +156,7 @@ export async function openInSteps(
       await lease.release()
       return { known: true }
     }
-    await ensureSession(store, key, lease.fence, (input.text ?? '').slice(0, TITLE_LENGTH))
+    await ensureSession(store, key, lease.fence, titleOf(input.text))
     await store.runs.appendEvents(key, runId, [{ ...startEvent(host, run, 1) }])
     return { lease }
   } catch (error) {
@@ -177,6 +177,11 @@ async function ensureSession(
   } catch (error) {
     if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
   }
+}
+
+/** The title of a session that a message opens. */
+export function titleOf(text = ''): string {
+  return text.slice(0, TITLE_LENGTH)
 }
 
 const TITLE_LENGTH = 80

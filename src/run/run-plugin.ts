@@ -1,5 +1,6 @@
 import { acceptSilence, markWrittenBy } from '../adk/adk-quirks.js'
 import {
+  type App,
   BasePlugin,
   type BaseSessionService,
   type BaseTool,
@@ -35,6 +36,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   journal: RunJournal | undefined
   /** Called with each tool before it runs, so that its calls are recorded. */
   onTool: (tool: BaseTool) => void = () => {}
+  onStep: RequestNotices['onStep'] = () => {}
   #wrapUp: WrapUp | undefined
   #wrapUpStarted = false
   #warning: string | undefined
@@ -96,6 +98,11 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   }): Promise<LlmResponse | undefined> {
     this.#requests.add(llmRequest)
     this.place(callbackContext, llmRequest)
+    const { invocationContext } = callbackContext
+    this.onStep(
+      { author: invocationContext.agent?.name, branch: invocationContext.branch },
+      invocationContext,
+    )
     const isLast = this.#wrapUp !== undefined && !this.#wrapUpStarted
     const notices = [
       ...(this.#warning ? [this.#warning] : []),
@@ -268,19 +275,21 @@ export interface AdkStart {
 
 /** Starts ADK's runner on one message. */
 export function startAdk(
-  { rootAgent, adk, limits }: RunHost,
+  { rootAgent, adk, app, limits }: RunHost,
   start: AdkStart,
 ): AsyncGenerator<Event, void, undefined> {
+  const { appName } = start.key
+  const { plugins = [], runConfig, ...services } = adk
   const runner = new Runner({
-    appName: start.key.appName,
-    agent: rootAgent,
+    // The run's own plugin is the first one: it ties the message to the run, whatever the others make of it.
+    ...(app
+      ? {
+          app: ofRun(app, { name: appName, rootAgent, plugins: [start.plugin, ...app.plugins] }),
+          plugins: [...plugins],
+        }
+      : { appName, agent: rootAgent, plugins: [start.plugin, ...plugins] }),
     sessionService: start.sessions,
-    plugins: [start.plugin, ...(adk.plugins ?? [])],
-    ...defined({
-      artifactService: adk.artifactService,
-      memoryService: adk.memoryService,
-      credentialService: adk.credentialService,
-    }),
+    ...defined(services),
   })
   return runner.runAsync({
     userId: start.key.userId,
@@ -293,7 +302,12 @@ export function startAdk(
       streamingMode: StreamingMode.SSE,
       // Lango's own limits end a run; ADK's limit is the last resort and must not be reached first.
       maxLlmCalls: 500 + (limits.maxTurns ?? 0) + (limits.maxDelegations ?? 0),
-      ...adk.runConfig,
+      ...runConfig,
     },
   })
+}
+
+/** A copy of an ADK app: whatever settings ADK's runner reads from an app are there. */
+function ofRun(app: App, changed: Pick<App, 'name' | 'rootAgent' | 'plugins'>): App {
+  return Object.assign(Object.create(Object.getPrototypeOf(app)) as App, app, changed)
 }

@@ -3,23 +3,32 @@
  * configuration files have. It needs Zod, so `createRuntime` imports this file when it is called.
  */
 
+import type { App, RunnableNode } from '../adk/sdk.js'
+import { isAdkApp } from '../config/adk-config.js'
 import { furtherProblems, optionsSchema } from '../config/parse-config.js'
-
 import { type ConfigProblem, invalidConfig, readData } from '../config/read-data.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
-import type { RuntimeOptions } from './options.js'
+import type { CheckedOptions, RuntimeOptions } from './options.js'
 
 /** Throws `invalid-config` with all that is wrong. Returns the options without keys set to `undefined`. */
-export function checkOptions(options: RuntimeOptions): RuntimeOptions {
+export function checkOptions(options: RuntimeOptions): CheckedOptions {
   const { given, data, problems } = readData(optionsSchema, options, NOTES)
   const found = data ? [...furtherProblems(data), ...missingAgent(data)] : problems
   if (found.length > 0) throw invalidConfig('The argument of createRuntime', found)
   // The schema has accepted it, and what was made in code is still itself.
-  return given as RuntimeOptions
+  return withoutApp(given as RuntimeOptions)
+}
+
+/** An ADK app in `app` or `rootAgent`, taken apart: its agent, and its name where the options say none. */
+function withoutApp({ app: given, rootAgent: root, ...options }: RuntimeOptions): CheckedOptions {
+  const adkApp = [given, root].find(value => isAdkApp(value)) as App | undefined
+  const app = typeof given === 'string' ? given : (adkApp?.name ?? 'lango')
+  if (adkApp) return { ...options, app, rootAgent: adkApp.rootAgent, adkApp }
+  return { ...options, app, ...(root ? { rootAgent: root as RunnableNode } : {}) }
 }
 
 /** Every model that the agents name has a provider. */
-export function checkModels({ agent, model }: RuntimeOptions, registry: ProviderRegistry): void {
+export function checkModels({ agent, model }: CheckedOptions, registry: ProviderRegistry): void {
   if (model !== undefined) registry.resolve(model)
   const visit = (definition: AgentLike): void => {
     if (typeof definition.model === 'string') registry.resolve(definition.model)
@@ -44,14 +53,17 @@ const NOTES = new Map([
 /** A file may leave the agent and its model to defaults; a program may not. */
 function missingAgent({
   agent,
+  app,
   rootAgent,
 }: {
   agent?: AgentLike | undefined
+  app?: unknown
   rootAgent?: unknown
 }): ConfigProblem[] {
-  if (rootAgent) return []
+  if (rootAgent || isAdkApp(app)) return []
   if (!agent) {
-    const message = 'An agent is missing: give `agent: { model: "provider/model", … }` or `rootAgent`.'
+    const message =
+      'An agent is missing: give `agent: { model: "provider/model", … }`, `rootAgent`, or an ADK app as `app`.'
     return [{ path: 'agent', message }]
   }
   if (agent.model !== undefined) return []

@@ -2,7 +2,12 @@
 
 import { adoptTools } from '../adk/agent/adopt-tools.js'
 import { agentsOf, nodesOf, toolsOf } from '../adk/agent/agent-tree.js'
-import { type AgentDefinition, buildAgent, resolveAgentModels } from '../adk/agent/build-agent.js'
+import {
+  type AgentDefinition,
+  answerForRegistry,
+  buildAgent,
+  resolveAgentModels,
+} from '../adk/agent/build-agent.js'
 import { answerUnknownTools } from '../adk/model/unknown-tools.js'
 import { asRunnableRoot, isAgentTool, isBaseAgent, type RunnableRoot, setLogger } from '../adk/sdk.js'
 import {
@@ -11,7 +16,9 @@ import {
   noteAppender,
   openingMessage,
   SessionServiceAdapter,
+  type SessionServiceOptions,
 } from '../adk/session/session-service-adapter.js'
+import { defined } from '../base/defined.js'
 import type { AgentConfig } from '../config/config.js'
 import { resolveTools } from '../config/resolve-tools.js'
 import { AgentError } from '../errors.js'
@@ -22,12 +29,14 @@ import type { ProviderRegistry } from '../provider/provider-registry.js'
 import { Runs } from '../run/run.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { RunFollower } from '../run/run-follower.js'
-import type { RunHost } from '../run/run-host.js'
+import type { AdkOptions, RunHost } from '../run/run-host.js'
+import type { RunLimitOptions } from '../run/run-limits.js'
+import { titleOf } from '../run/run-opening.js'
 import { reportLoaded, runScope } from '../run/run-scope.js'
 import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionStore } from '../session/session-store.js'
-import { firstReference, ModelRoutes, referenceOf } from './model-routes.js'
-import type { RuntimeOptions } from './options.js'
+import { firstReference, ModelRoutes, modelInRun, referenceOf } from './model-routes.js'
+import type { CheckedOptions } from './options.js'
 import { gatherTools, type RuntimeTools } from './tools.js'
 
 export interface RuntimeHost {
@@ -42,7 +51,7 @@ export interface RuntimeHost {
 }
 
 export interface HostParts {
-  options: RuntimeOptions
+  options: CheckedOptions
   registry: ProviderRegistry
   store: SessionStore
   logger: Logger
@@ -56,20 +65,13 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const { options, store, logger } = parts
   joinLoggers(logger)
   if (!options.telemetry?.content) hideContentFromAdkSpans()
-  const appName = options.app ?? 'lango'
+  const { app: appName } = options
   const tools = await gatherTools(options, store, appName, logger)
   const telemetry = await createTelemetry({ logger, ...options.telemetry })
-  const budgetTokens = budgetOf(options)
-  const models = new ModelRoutes({
-    registry: parts.registry,
-    store,
-    logger,
-    budgetTokens,
-    repairMode: options.history?.repair,
-    maxAnswerLength: options.history?.maxAnswerLength,
-  })
+  const models = makeModels(parts)
   const rootAgent = makeRootAgent(options, models, tools)
   models.rootAgent = rootAgent
+  answerForRegistry(modelInRun)
   if (!store.runs.saveStep || !store.runs.readCalls || !store.runs.listUnknownCalls)
     logger.warn('The store keeps no ledger of tool calls: a call of a process that ends may be repeated')
   const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger)
@@ -77,7 +79,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const onNode = (node: object) => {
     if (known.has(node)) return
     known.add(node)
-    resolveAgentModels(node, reference => models.routed(reference), referenceOf)
+    resolveAgentModels(node, name => models.forAgent(name), referenceOf)
     adopted.adoptTree(node)
   }
   const observers = [
@@ -94,8 +96,9 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     rootAgent,
     agentNames: new Set([rootAgent.name, ...agentsOf(rootAgent).map(({ name }) => name)]),
     models,
-    limits: options.agent ?? { multiAgent: hasSeveralAgents(rootAgent) },
-    adk: options.adk ?? {},
+    limits: limitsOf(options, rootAgent),
+    adk: adkOptions(options),
+    app: options.adkApp,
     maxRunning: options.runs?.maxRunning,
     approvalTimeoutMs: options.tools?.approvalTimeoutMs,
     tools: { ...adopted, effects: options.tools?.effects },
@@ -107,11 +110,9 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     eventOf: message => eventOf(message, rootAgent.name),
     sessionService: (gated, lease, hooks) =>
       new SessionServiceAdapter(gated, {
+        ...sessionOptions(options, store),
         rootAgentName: rootAgent.name,
-        budgetTokens: openingBudget(budgetTokens),
-        maxMessages: options.history?.maxMessages,
         fence: lease,
-        onLoad: reportLoaded,
         onNode,
         ...hooks,
       }),
@@ -131,14 +132,32 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   }
 }
 
-function makeRootAgent(options: RuntimeOptions, models: ModelRoutes, tools: RuntimeTools): RunnableRoot {
+function makeModels({ options, registry, store, logger }: HostParts): ModelRoutes {
+  const { repair: repairMode, maxAnswerLength } = options.history ?? {}
+  const budgetTokens = budgetOf(options)
+  return new ModelRoutes({ registry, store, logger, budgetTokens, repairMode, maxAnswerLength })
+}
+
+function sessionOptions(options: CheckedOptions, store: SessionStore): SessionServiceOptions {
+  return {
+    budgetTokens: openingBudget(budgetOf(options)),
+    maxMessages: options.history?.maxMessages,
+    onLoad: reportLoaded,
+    // A plugin that removes a secret from the message removes it from the title that was made of the message.
+    onOpeningChanged: async (key, { message, seq }) => {
+      if (seq === 1) await store.renameSession(key, titleOf(message.content))
+    },
+  }
+}
+
+function makeRootAgent(options: CheckedOptions, models: ModelRoutes, tools: RuntimeTools): RunnableRoot {
   if (options.rootAgent) {
     const root = resolveAgentModels(
       asRunnableRoot(options.rootAgent),
-      reference => models.routed(reference),
+      name => models.forAgent(name),
       referenceOf,
     )
-    refuseNameOfApp(root, options.app ?? 'lango')
+    refuseNameOfApp(root, options.app)
     models.rootReference = firstReference(root)
     return root
   }
@@ -149,6 +168,7 @@ function makeRootAgent(options: RuntimeOptions, models: ModelRoutes, tools: Runt
   return buildAgent(resolved, {
     resolveModel: model => (typeof model === 'string' ? models.routed(model) : model),
     toolOptions: tools.adapterOptions,
+    contextCompactors: options.adk?.contextCompactors,
   })
 }
 
@@ -171,7 +191,19 @@ export function joinLoggers(logger: Logger): void {
   })
 }
 
-function budgetOf({ history }: RuntimeOptions): number | 'off' {
+function adkOptions({ adk = {} }: CheckedOptions): AdkOptions {
+  const { contextCompactors: _ofAgents, ...ofRunner } = adk
+  return ofRunner
+}
+
+/** The limits of the top level come before those of the agent. */
+function limitsOf({ limits = {}, agent }: CheckedOptions, root: RunnableRoot): RunLimitOptions {
+  const ofAgent = agent ?? { multiAgent: hasSeveralAgents(root) }
+  const { multiAgent, maxTurns, maxDelegations } = ofAgent
+  return { multiAgent, ...defined({ maxTurns, maxDelegations }), ...defined({ ...limits }) }
+}
+
+function budgetOf({ history }: CheckedOptions): number | 'off' {
   const budget = history?.maxMessageTokenBudget
   if (budget) return budget
   return history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : 0

@@ -5,7 +5,7 @@ import type { RepairMode } from '../provider/provider.js'
 import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionKey } from '../session/message.js'
 import type { ModelPrice } from '../session/usage.js'
-import type { RuntimeOptions } from './options.js'
+import type { CheckedOptions } from './options.js'
 
 export interface RuntimeInfo {
   app: string
@@ -73,13 +73,13 @@ export interface SessionFinding {
 }
 
 /** What the options say; `agent` and `model` as found when an agent was made in code. */
-export function describeRuntime(options: RuntimeOptions, agent?: string, found?: string): RuntimeInfo {
+export function describeRuntime(options: CheckedOptions, agent?: string, found?: string): RuntimeInfo {
   const { history } = options
   const configured = typeof options.agent?.model === 'string' ? options.agent.model : ''
   const model = options.model ?? found ?? configured
   const byDefault = history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : DEFAULT_BUDGET_TOKENS
   return {
-    app: options.app ?? 'lango',
+    app: options.app,
     agent: agent ?? options.agent?.name ?? DEFAULT_AGENT_NAME,
     model,
     demo: model === 'demo' || model.startsWith('demo/'),
@@ -89,7 +89,7 @@ export function describeRuntime(options: RuntimeOptions, agent?: string, found?:
   }
 }
 
-function storeKind(store: NonNullable<RuntimeOptions['store']>): RuntimeInfo['store'] {
+function storeKind(store: NonNullable<CheckedOptions['store']>): RuntimeInfo['store'] {
   if (typeof store !== 'string') return 'custom'
   if (/^postgres/i.test(store)) return 'postgres'
   return /^memory:/i.test(store) ? 'memory' : 'sqlite'

@@ -2,6 +2,7 @@
 
 import { serverToolsOf } from '../adk/adk-quirks.js'
 import { agentsOf } from '../adk/agent/agent-tree.js'
+import { isKnownToAdk } from '../adk/agent/build-agent.js'
 import { convertOptions } from '../adk/model/convert-config.js'
 import { type Calibration, ModelAdapter } from '../adk/model/model-adapter.js'
 import { keepSteady, type ModelReport, onModelRequest } from '../adk/model/model-reports.js'
@@ -43,6 +44,7 @@ export class ModelRoutes implements RunModels {
   readonly #options: ModelRoutesOptions
   readonly #adapters = new Map<string, BaseLlm>()
   readonly #references = new Set<string>()
+  readonly #foreign = new Set<string>()
   readonly #calibration: CalibratedTokens
   readonly #lanes: RequestLanes
 
@@ -58,6 +60,28 @@ export class ModelRoutes implements RunModels {
     this.check(reference)
     this.#references.add(reference)
     return new RoutedModel(reference, request => this.#ofRun().#route(reference, request))
+  }
+
+  /** A model for an agent that was made in code; `undefined` when only ADK knows the name. */
+  forAgent(name: string): BaseLlm | undefined {
+    if (this.#isForeign(name)) return undefined
+    return this.routed(name)
+  }
+
+  /** Whether the name is no reference of Lango's, but a class of ADK's or of the application has registered for it. */
+  #isForeign(name: string): boolean {
+    if (this.#foreign.has(name)) return true
+    try {
+      this.check(name)
+      return false
+    } catch {
+      if (!isKnownToAdk(name)) return false
+    }
+    this.#foreign.add(name)
+    this.#options.logger.warn('A model is served by a class that is registered in ADK, without repair', {
+      model: name,
+    })
+    return true
   }
 
   /** Loads the SDKs of the agents' models. One that cannot be loaded is reported by the run that needs it. */
@@ -182,6 +206,12 @@ export class ModelRoutes implements RunModels {
     const kept = place && sent ? { place, decided: sent.decided } : {}
     return scope.requestSent({ ...body, model, history, cuts: cut ? [cut] : [], ...kept })
   }
+}
+
+/** The model for an agent that the current run executes and whose name no walk has resolved. */
+export function modelInRun(name: string): BaseLlm | undefined {
+  const models = runScope.getStore()?.models
+  return models instanceof ModelRoutes ? models.forAgent(name) : undefined
 }
 
 /** The reference of a model that `routed` made. */

@@ -1,9 +1,10 @@
 import type { AgentDefinition } from '../adk/agent/build-agent.js'
-import type { RunnableNode } from '../adk/sdk.js'
+import type { App, BaseContextCompactor, RunnableNode } from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
 import type { TelemetryOptions } from '../observe/telemetry.js'
 import type { RepairMode } from '../provider/provider.js'
 import type { ProvidersConfig } from '../provider/provider-registry.js'
+import type { LoopLimit } from '../run/loop-guard.js'
 import type { AdkOptions } from '../run/run-host.js'
 import type { TurnLimitOptions } from '../run/run-limits.js'
 import type { SessionStore } from '../session/session-store.js'
@@ -13,18 +14,26 @@ import type { McpServerConfig } from '../tools/mcp.js'
 
 /** What `createRuntime` takes. */
 export interface RuntimeOptions {
-  /** The name under which sessions are kept. Default `lango`. */
-  app?: string | undefined
+  /**
+   * The name under which sessions are kept. Default `lango`, or the name of the ADK app. Or an ADK `App`: its root agent
+   * runs, its plugins are called, and its other settings count.
+   */
+  app?: string | App | undefined
   /** `sqlite:./lango.db` (the default), `memory:`, `postgres://…`, or a store, which its owner closes. */
   store?: string | SessionStore | undefined
   /** By name, as in `name/model`. Keys default to the usual environment variables. */
   providers?: ProvidersConfig | undefined
   /** The agent as data, or … */
   agent?: (AgentDefinition & TurnLimitOptions) | undefined
-  /** … an agent or a workflow of ADK that you already have, unchanged. A node, a tool or a function is a workflow of one. */
-  rootAgent?: RunnableNode | undefined
+  /**
+   * … an agent or a workflow of ADK that you already have, unchanged. A node, a tool or a function is a workflow of one.
+   * Or an `App` whose sessions are kept under the name in `app`.
+   */
+  rootAgent?: RunnableNode | App | undefined
   /** A model reference that runs use instead of the root agent's own, unless they name another. */
   model?: string | undefined
+  /** How far a run may go, for both kinds of agent. Before what `agent` says. */
+  limits?: LimitOptions | undefined
   history?: HistoryOptions | undefined
   /** How the runs of this process are limited. */
   runs?: RunsOptions | undefined
@@ -37,8 +46,44 @@ export interface RuntimeOptions {
   /** Spans for a collector. Default: none. */
   telemetry?: TelemetryOptions | undefined
   /** Handed to ADK as they are. */
-  adk?: AdkOptions | undefined
+  adk?: (AdkOptions & AgentAdkOptions) | undefined
   logger?: Logger | undefined
+}
+
+/** The options after their check: what an ADK app says is in its own places. */
+export interface CheckedOptions extends Omit<RuntimeOptions, 'app' | 'rootAgent'> {
+  app: string
+  rootAgent?: RunnableNode | undefined
+  /** The ADK app that `rootAgent` belongs to. */
+  adkApp?: App | undefined
+}
+
+/** What ADK takes for agents and not for the runner. */
+export interface AgentAdkOptions {
+  /** ADK's compaction of long histories, for the agents of `agent`; an agent made in code has its own. */
+  contextCompactors?: readonly BaseContextCompactor[] | undefined
+}
+
+/**
+ * The limits of a run.
+ *
+ * ```ts
+ * import { createRuntime } from 'lango'
+ *
+ * const runtime = await createRuntime({
+ *   agent: { model: 'demo/demo' },
+ *   limits: { maxTurns: 40, maxDelegations: 8, loop: { warnAfter: 5, stopAfter: 20 } },
+ * })
+ * await runtime.close()
+ * ```
+ */
+export interface LimitOptions {
+  /** Turns with tool calls. Default 25, or 50 with several agents. */
+  maxTurns?: number | undefined
+  /** Transfers between agents. Default 32. */
+  maxDelegations?: number | undefined
+  /** When equal calls with equal results count as a loop. `false`: never. Default: a warning after 3, the end after 5. */
+  loop?: LoopLimit | false | undefined
 }
 
 export interface HistoryOptions {

@@ -332,7 +332,7 @@ class LangoRuntime implements Runtime {
     input: RunInput,
     isDetached: boolean,
   ): Promise<{ host: RuntimeHost; accepted: RunInput; done: () => void }> {
-    checkRunInput(input, this.#parts.options.app ?? 'lango')
+    checkRunInput(input, this.#parts.options.app)
     if (this.#isClosing) throw closed()
     const { abort, done } = this.#register(input.userId ?? 'user', isDetached)
     try {
@@ -411,7 +411,7 @@ class LangoRuntime implements Runtime {
     for (const { abort } of own) abort.abort(erasedDuringRun())
     // A run that does not end in time is refused by the store.
     await within(STOP_MS, Promise.all(own.map(({ ended }) => ended)))
-    return this.store.erase({ appName: this.#parts.options.app ?? 'lango', userId }, options)
+    return this.store.erase({ appName: this.#parts.options.app, userId }, options)
   }
 
   async close(): Promise<void> {
@@ -482,7 +482,7 @@ function retain({ options, store, logger }: HostParts): () => Promise<void> {
   if (sessionsDays === undefined && runsDays === undefined) return async () => {}
   return startRetention({
     store,
-    appName: options.app ?? 'lango',
+    appName: options.app,
     sessionsMs: sessionsDays === undefined ? undefined : sessionsDays * DAY_MS,
     runsMs: runsDays === undefined ? undefined : runsDays * DAY_MS,
     logger,

@@ -9,7 +9,7 @@ import { runScope } from '../run/run-scope.js'
 import type { SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Tool } from '../tool.js'
-import type { RuntimeOptions } from './options.js'
+import type { CheckedOptions } from './options.js'
 
 export interface RuntimeTools {
   /** What agents may name. */
@@ -20,7 +20,7 @@ export interface RuntimeTools {
 }
 
 export async function gatherTools(
-  options: RuntimeOptions,
+  options: CheckedOptions,
   store: SessionStore,
   appName: string,
   logger: Logger,

@@ -251,7 +251,7 @@ async function inBareAdk({ build, scripts }: Pattern): Promise<string[]> {
   return journal.lines
 }
 
-async function inLango({ build, scripts }: Pattern): Promise<{ lines: string[]; text: string }> {
+async function inLango({ build, scripts }: Pattern) {
   const journal = new Journal()
   const provider = new ScriptedProvider(
     (request: GenerateRequest) => {
@@ -264,8 +264,8 @@ async function inLango({ build, scripts }: Pattern): Promise<{ lines: string[]; 
   const rootAgent = build(kitOf(journal, 'play/m'))
   const runtime = await createRuntime({ store: 'memory:', providers: { play: provider }, rootAgent })
   try {
-    const { text } = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
-    return { lines: journal.lines, text }
+    const { text, lastText } = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+    return { lines: journal.lines, text, lastText }
   } finally {
     await runtime.close()
   }
@@ -274,5 +274,6 @@ async function inLango({ build, scripts }: Pattern): Promise<{ lines: string[]; 
 test.each(Object.entries(PATTERNS))('%s: as many calls as in bare ADK', async (_name, pattern) => {
   const bare = await inBareAdk(pattern)
   expect(bare.filter(line => line.startsWith('model')).length).toBeGreaterThan(0)
-  expect(await inLango(pattern)).toEqual({ lines: bare, text: pattern.text })
+  const lastText = pattern.text.split('\n\n').at(-1)
+  expect(await inLango(pattern)).toEqual({ lines: bare, text: pattern.text, lastText })
 })

@@ -83,7 +83,7 @@ test('lango config shows what holds and where it comes from, and hides every key
   ])
   for (const { stdout } of [plain, json, check, checkJson]) expect(stdout).not.toMatch(/secret-of|pass-word/)
   expect(plain.stdout).toMatch(/^app +shop +lango\.config\.json$/m)
-  expect(plain.stdout).toMatch(/^agent\.maxTurns +7 +the environment variable LANGO_MAX_TURNS$/m)
+  expect(plain.stdout).toMatch(/^limits\.maxTurns +7 +the environment variable LANGO_MAX_TURNS$/m)
   expect(plain.stdout).toMatch(/^agent\.model +openai\/gpt-5\.2 +default: providers\.openai has a key$/m)
   expect(JSON.parse(json.stdout)).toMatchObject({
     config: { app: 'shop', providers: { openai: { apiKey: '[hidden]' } } },

@@ -28,9 +28,10 @@ const ONE_SERVER = 'must have either `command` (a program to start) or `url` (a 
 
 const WRONG: [input: unknown, message: string][] = [
   [7, 'It is 7, but must be an object.'],
+  [{ app: 3 }, '`app` is 3, but must be a non-empty text.'],
   [null, 'It is null, but must be an object.'],
   [{ agnet: 'x' }, '`agnet` ("x") is not a known key. Did you mean `agent`?'],
-  [{ maxTurns: 3 }, '`maxTurns` (3) is not a known key. Did you mean `agent.maxTurns`?'],
+  [{ maxTurns: 3 }, '`maxTurns` (3) is not a known key. Did you mean `limits.maxTurns`?'],
   [
     { log: { zzzzzz: true } },
     '`log.zzzzzz` (true) is not a known key. Known keys here: level, content, file, pretty.',
@@ -63,13 +64,13 @@ const WRONG: [input: unknown, message: string][] = [
   [{ agent: { subAgents: [{}] } }, '`agent.subAgents[0].name` is missing: it must be a name.'],
   [
     { agent: { subAgents: [{ name: 'a', subAgents: [{ name: 'b', maxTurns: 4 }] }] } },
-    '`agent.subAgents[0].subAgents[0].maxTurns` (4) is not a known key. Did you mean `agent.maxTurns`?',
+    '`agent.subAgents[0].subAgents[0].maxTurns` (4) is not a known key. Did you mean `limits.maxTurns`?',
   ],
   [
     { agent: { name: 'a', subAgents: [{ name: 'b' }, { name: 'b' }] } },
     '`agent.subAgents[1].name` is "b", but must be another name: `agent.subAgents[0].name` already has it.',
   ],
-  [{ rootAgent: {} }, '`rootAgent` is an object, but must be an agent or a workflow of ADK.'],
+  [{ rootAgent: {} }, '`rootAgent` is an object, but must be an agent, a workflow or an app of ADK.'],
   [
     { agent: {}, rootAgent: { runAsync() {}, subAgents: [] } },
     '`rootAgent` is an object, but cannot be combined with `agent`: keep one of them.',

@@ -126,7 +126,7 @@ describe('precedence', () => {
     ['LANGO_MODEL', 'openai/gpt-5.2', { agent: { model: 'openai/gpt-5.2' } }],
     ['LANGO_STORE', 'memory:', { store: 'memory:' }],
     ['DATABASE_URL', 'postgres://h/d', { store: 'postgres://h/d' }],
-    ['LANGO_MAX_TURNS', '7', { agent: { maxTurns: 7 } }],
+    ['LANGO_MAX_TURNS', '7', { limits: { maxTurns: 7 } }],
     ['LANGO_TOKEN_BUDGET', '9000', { history: { maxMessageTokenBudget: 9000 } }],
     ['LANGO_TOKEN_BUDGET', 'off', { history: { maxMessageTokenBudget: 'off' } }],
     ['LANGO_WORKSPACE', '/somewhere', { tools: { workspace: '/somewhere' } }],

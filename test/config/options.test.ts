@@ -68,7 +68,13 @@ const unknown = (path: string, value: string, meant: string) =>
 
 const TYPOS: [input: Nested, message: string][] = [
   [at('stor', 'memory:'), unknown('stor', '"memory:"', 'store')],
-  [at('maxTurns', 3), unknown('maxTurns', '3', 'agent.maxTurns')],
+  [at('maxTurns', 3), unknown('maxTurns', '3', 'limits.maxTurns')],
+  [at('limits', { maxTurn: 3 }), unknown('limits.maxTurn', '3', 'limits.maxTurns')],
+  [at('adk', { plugin: [] }), unknown('adk.plugin', 'a list', 'adk.plugins')],
+  [
+    at('adk', { resumabilityConf: {} }),
+    unknown('adk.resumabilityConf', 'an object', 'adk.resumabilityConfig'),
+  ],
   [agent({ maxTurn: 3 }), unknown('agent.maxTurn', '3', 'agent.maxTurns')],
   [agent({ instructions: 'x' }), unknown('agent.instructions', '"x"', 'agent.instruction')],
   [
@@ -143,7 +149,10 @@ const WRONG: [input: Nested, message: string][] = [
     agent({ tools: [{ ...tool, effect: 'raed' }] }),
     '`agent.tools[0].effect` is "raed", but must be one of: read, idempotent, once.',
   ],
-  [at('app', 3), '`app` is 3, but must be a non-empty text.'],
+  [
+    at('adk', { eventsCompactionConfig: {} }),
+    '`adk.eventsCompactionConfig` (an object) is not a known key. This release of ADK has no such setting. It compacts by `contextCompactors`.',
+  ],
   [at('history', { maxMessages: 0 }), `\`history.maxMessages\` is 0, but ${WHOLE}.`],
   [
     at('history', { maxMessageTokenBudget: 10.5 }),
@@ -250,7 +259,11 @@ describe.each([
 
 const CODE_ONLY: [input: unknown, message: string][] = [
   [undefined, 'It is undefined, but must be an object.'],
-  [{ store: 'memory:' }, 'An agent is missing: give `agent: { model: "provider/model", … }` or `rootAgent`.'],
+  [at('app', 3), '`app` is 3, but must be a non-empty text, or an ADK app.'],
+  [
+    { store: 'memory:' },
+    'An agent is missing: give `agent: { model: "provider/model", … }`, `rootAgent`, or an ADK app as `app`.',
+  ],
   [
     { agent: {} },
     '`agent.model` is missing. Name one as `provider/model`, for example `openai/gpt-5.2`, or `demo/demo` to try without a key.',
@@ -445,8 +458,11 @@ const EVERYTHING = {
     tracerProvider: trace.getTracerProvider(),
     logger: silentLogger,
   },
+  limits: { maxTurns: 3, maxDelegations: 3, loop: { warnAfter: 3, stopAfter: 5 } },
   adk: {
     plugins: [],
+    resumabilityConfig: { isResumable: true },
+    contextCompactors: [],
     artifactService: new InMemoryArtifactService(),
     memoryService: new InMemoryMemoryService(),
     credentialService: { loadCredential: async () => undefined, saveCredential: async () => {} },

@@ -2,7 +2,15 @@ import { DEFAULT_AGENT_NAME, isAgentName } from '../../base/names.js'
 import { AgentError } from '../../errors.js'
 import type { Tool } from '../../tool.js'
 import { takeAnyToolName, takeServerTools } from '../adk-quirks.js'
-import { type BaseLlm, type BaseTool, type BaseToolset, isLlmAgent, LlmAgent } from '../sdk.js'
+import {
+  type BaseContextCompactor,
+  type BaseLlm,
+  type BaseTool,
+  type BaseToolset,
+  isLlmAgent,
+  LLMRegistry,
+  LlmAgent,
+} from '../sdk.js'
 import { agentsOf } from './agent-tree.js'
 import { ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
 
@@ -35,6 +43,8 @@ export interface AgentParts {
   resolveModel(model: string | BaseLlm): BaseLlm
   /** How our own tools are run. */
   toolOptions?: ToolAdapterOptions
+  /** ADK's compaction, for every agent. */
+  contextCompactors?: readonly BaseContextCompactor[] | undefined
 }
 
 function build(definition: AgentDefinition, isRoot: boolean, parts: AgentParts): LlmAgent {
@@ -47,6 +57,7 @@ function build(definition: AgentDefinition, isRoot: boolean, parts: AgentParts):
     instruction: definition.templating ? instruction : () => instruction,
     tools: (definition.tools ?? []).map(tool => asAdkTool(tool, parts.toolOptions)),
     subAgents: (definition.subAgents ?? []).map(child => build(child, false, parts)),
+    ...(parts.contextCompactors ? { contextCompactors: [...parts.contextCompactors] } : {}),
   })
   takeServerTools(agent, model === undefined ? undefined : agent.canonicalModel.model)
   return takeAnyToolName(agent)
@@ -69,7 +80,8 @@ function asAdkTool(tool: AgentTool | string, options: ToolAdapterOptions = {}): 
  */
 export function resolveAgentModels<Root extends object>(
   root: Root,
-  resolve: (reference: string) => BaseLlm,
+  /** `undefined`: ADK resolves the name. */
+  resolve: (reference: string) => BaseLlm | undefined,
   /** The reference of a model that was put there before, by another runtime or this one. */
   referenceOf: (model: BaseLlm) => string | undefined = () => undefined,
 ): Root {
@@ -78,10 +90,37 @@ export function resolveAgentModels<Root extends object>(
     takeAnyToolName(agent)
     const { model } = agent
     const reference = typeof model === 'string' ? model : model && referenceOf(model)
-    if (reference) agent.model = resolve(reference)
+    const resolved = reference && resolve(reference)
+    if (resolved) agent.model = resolved
     takeServerTools(agent, reference)
   }
   return root
+}
+
+type FindModel = (name: string) => BaseLlm | undefined
+
+let findModel: FindModel | undefined
+
+/**
+ * Lets `find` answer first when an agent asks ADK's registry for the model that it names. The walk over the tree does not
+ * see every agent: toolsets make agents, custom agents hold them in fields, workflows contain them, and callbacks add
+ * or clone them during a run. All of them ask the registry. Where `find` returns nothing, ADK answers as always.
+ */
+export function answerForRegistry(find: FindModel): void {
+  if (findModel === undefined) {
+    const newLlm = LLMRegistry.newLlm.bind(LLMRegistry)
+    LLMRegistry.newLlm = name => findModel?.(name) ?? newLlm(name)
+  }
+  findModel = find
+}
+
+/** Whether ADK has a class for models of that name. */
+export function isKnownToAdk(name: string): boolean {
+  try {
+    return LLMRegistry.resolve(name) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** An agent as far as its name and place go. */

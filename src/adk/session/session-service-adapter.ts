@@ -54,6 +54,8 @@ export interface SessionServiceOptions {
   onNode?: ((node: BaseNode) => void) | undefined
   /** The message of the run, which is stored already: ADK loads the session without it and appends it itself. */
   opening?: StoredOpening | undefined
+  /** Called after a plugin has changed that message, with what is stored instead. */
+  onOpeningChanged?: ((key: SessionKey, changed: StoredOpening) => Promise<void>) | undefined
   /** Records what is appended to the session of the fence and to nested ones, so that a run can be resumed. */
   journal?: SessionJournal<Event> | undefined
 }
@@ -179,12 +181,14 @@ export class SessionServiceAdapter extends BaseSessionService {
     const opening = this.#adopt(key, event)
     const message = eventToMessage(event)
     // When a plugin has changed the content, appending it replaces what is stored.
-    const isStored = opening !== undefined && isDeepStrictEqual(message, opening)
+    const isStored = opening !== undefined && isDeepStrictEqual(message, opening.message)
     // An event that says nothing is not recorded, so the record has nothing in its place.
     const isRecorded = message !== undefined || Object.keys(event.actions?.stateDelta ?? {}).length > 0
     const adopted = isRecorded ? this.#options.journal?.adopt(key, event) : undefined
     await letOthersRun()
     if (!adopted) await this.#write(session, key, event, isStored ? undefined : message)
+    if (opening && message && !isStored && !adopted)
+      await this.#options.onOpeningChanged?.(key, { message, seq: opening.seq })
     const shown = withWriter(answersCalls(event) ? await this.#withItsCalls(session, event) : event)
     keepTemporaryState(session, event)
     // Without a message the event changes the state and is not part of the history.
@@ -233,13 +237,13 @@ export class SessionServiceAdapter extends BaseSessionService {
   }
 
   /** The stored message that its run was opened with, if the event is that message: it takes the id and the time. */
-  #adopt(key: SessionKey, event: Event): Message | undefined {
+  #adopt(key: SessionKey, event: Event): StoredOpening | undefined {
     const opening = this.#opening
     if (!opening || event.author !== 'user' || !this.#fence.owns(key)) return undefined
     this.#opening = undefined
     event.id = opening.message.id ?? event.id
     event.timestamp = opening.message.timestamp
-    return opening.message
+    return opening
   }
 
   /**

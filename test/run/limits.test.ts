@@ -1,0 +1,131 @@
+// Limits of a run: turns, transfers and repetitions, for agents as data and for agents of ADK.
+import { FunctionTool, LlmAgent, LoopAgent } from '@google/adk'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import type { RuntimeOptions } from '../../src/runtime/options.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
+import { type Script, ScriptedProvider } from '../../src/testing/scripted-provider.js'
+
+const call = (name: string, args = {}) => ({ toolCalls: [{ name, args }] })
+
+/** A tool of ADK's that returns what the list says, the last item again and again. */
+function tool(name: string, results: readonly unknown[]) {
+  let count = 0
+  const made = new FunctionTool({
+    name,
+    description: name,
+    parameters: z.object({}),
+    execute: () => ({ progress: results[Math.min(count++, results.length - 1)] }),
+  })
+  return { made, calls: () => count }
+}
+
+async function play(script: Script, options: Omit<RuntimeOptions, 'providers' | 'store'>) {
+  const provider = new ScriptedProvider(script, { id: 'play' })
+  const runtime = await createRuntime({ ...options, store: 'memory:', providers: { play: provider } })
+  try {
+    const result = await runtime.runAndCollect({ sessionId: 's', text: 'go' })
+    return { ...result, requests: provider.requests.map(request => JSON.stringify(request)) }
+  } finally {
+    await runtime.close()
+  }
+}
+
+const agentWith = (made: FunctionTool) =>
+  new LlmAgent({ name: 'root', model: 'play/m', instruction: 'Work.', tools: [made] })
+
+test('polling a job until it is at 100 percent is not a loop', async () => {
+  const job = tool('job_status', [10, 25, 40, 55, 70, 85, 100])
+  const { text, finishReason, requests } = await play(
+    (_request, index) => (index < 7 ? call('job_status') : { text: 'Done.' }),
+    { rootAgent: agentWith(job.made) },
+  )
+  expect([text, finishReason, job.calls()]).toEqual(['Done.', 'stop', 7])
+  expect(requests.some(request => request.includes('[System'))).toBe(false)
+})
+
+test('a job that does not move is a loop, and the model reads what happened', async () => {
+  const job = tool('job_status', [10])
+  const { text, finishReason, requests } = await play(
+    (request, index) => (index < 5 ? call('job_status') : { text: `Last of ${request.tools?.length ?? 0}.` }),
+    { rootAgent: agentWith(job.made) },
+  )
+  expect([text, finishReason, job.calls()]).toEqual(['Last of 1.', 'loop', 5])
+  const notices = requests.map(request => [...request.matchAll(/\[System: ([^\]]*)/g)].at(-1)?.[1] ?? '')
+  expect(notices.slice(0, 3)).toEqual(['', '', ''])
+  expect(notices[3]).toContain('job_status({}) was called 3 times in a row with the same arguments')
+  expect(notices[3]).toContain('returned the same result each time')
+  expect(notices[5]).toContain('This is your last turn')
+  expect(notices[5]).toContain('job_status({}) was called 5 times in a row')
+})
+
+test('iterations of a loop agent that call the same tool with the same result are not a repetition', async () => {
+  const check = tool('check', ['bad'])
+  const critic = new LlmAgent({
+    name: 'critic',
+    model: 'play/m',
+    instruction: 'Check.',
+    tools: [check.made],
+  })
+  const rootAgent = new LoopAgent({ name: 'loop', subAgents: [critic], maxIterations: 8 })
+  const { finishReason, requests } = await play(
+    (_request, index) => (index % 2 === 0 ? call('check') : { text: 'Not yet.' }),
+    { rootAgent },
+  )
+  expect([finishReason, check.calls(), requests.length]).toEqual(['stop', 8, 16])
+  expect(requests.some(request => request.includes('[System'))).toBe(false)
+})
+
+test.each([
+  ['false', { loop: false, maxTurns: 9 }, 9, 'turn-limit'],
+  ['another number', { loop: { warnAfter: 4, stopAfter: 7 } }, 7, 'loop'],
+] as const)('the loop limit can be set to %s', async (_name, limits, times, reason) => {
+  const job = tool('job_status', [10])
+  const { finishReason } = await play(
+    (_request, index) => (index < times ? call('job_status') : { text: 'End.' }),
+    { rootAgent: agentWith(job.made), limits },
+  )
+  expect([finishReason, job.calls()]).toEqual([reason, times])
+})
+
+test.each([
+  ['an ADK agent', { limits: { maxTurns: 3 } }],
+  ['an agent as data', { limits: { maxTurns: 3 } }],
+  ['an agent as data with a limit of its own', { limits: { maxTurns: 3 }, own: 9 }],
+  ['an agent as data, in the old place', { own: 3 }],
+])('the turns of %s are limited', async (name, { limits, own }: { limits?: object; own?: number }) => {
+  const job = tool('job_status', [1, 2, 3, 4, 5, 6])
+  const agent = { model: 'play/m', tools: [job.made], ...(own === undefined ? {} : { maxTurns: own }) }
+  const { finishReason, turns } = await play(
+    (_request, index) => (index < 3 ? call('job_status') : { text: 'End.' }),
+    {
+      ...(name === 'an ADK agent' ? { rootAgent: agentWith(job.made) } : { agent }),
+      ...(limits ? { limits } : {}),
+    },
+  )
+  expect([finishReason, turns]).toEqual(['turn-limit', 3])
+})
+
+test('the transfers of an ADK agent are limited', async () => {
+  const child = new LlmAgent({ name: 'child', model: 'play/m', description: 'Helps.' })
+  const rootAgent = new LlmAgent({ name: 'root', model: 'play/m', subAgents: [child] })
+  let asked = 0
+  const { finishReason, delegations } = await play(
+    () =>
+      asked++ < 4
+        ? call('transfer_to_agent', { agentName: asked % 2 === 1 ? 'child' : 'root' })
+        : { text: 'End.' },
+    { rootAgent, limits: { maxDelegations: 4 } },
+  )
+  expect([finishReason, delegations]).toEqual(['turn-limit', 4])
+})
+
+test.each([
+  [{ loop: { warnAfter: 5, stopAfter: 5 } }, '`limits.loop.warnAfter` is 5, but must be less than'],
+  [{ loop: { stopAfter: 1 } }, '`limits.loop.stopAfter` is 1, but must be a whole number of at least 2'],
+  [{ loop: true }, '`limits.loop` is true, but must be false, or an object'],
+  [{ maxTurn: 3 }, 'Did you mean `limits.maxTurns`?'],
+])('refuses %j', async (limits, message) => {
+  const options = { store: 'memory:', agent: { model: 'demo/demo' }, limits } as RuntimeOptions
+  await expect(createRuntime(options)).rejects.toThrow(message)
+})
