@@ -34,6 +34,19 @@ export function writtenBy(content: Content): WrittenBy {
   return hasShapeOfAccount(content) ? 'program' : 'user'
 }
 
+const NUMBER = Symbol.for('lango.message-number')
+
+/** A copy of the content with the number of its stored message. ADK's copies keep it, like the mark above. */
+export function markNumber(content: Content, seq: number): Content {
+  return Object.assign({ ...content }, { [NUMBER]: seq })
+}
+
+/** The number of the stored message that a content comes from, where it is known. */
+export function numberOf(content: Content): number | undefined {
+  const number: unknown = Reflect.get(content, NUMBER)
+  return typeof number === 'number' ? number : undefined
+}
+
 /** Whether a content is ADK's account of another agent's event. */
 export function isAccountByAdk(content: Content): boolean {
   return Reflect.get(content, MARK) === undefined && hasShapeOfAccount(content)

@@ -21,6 +21,8 @@ import {
   list,
   live,
   logger,
+  memorySchema,
+  modelName,
   oneOf,
   profileSchema,
   storeAddress,
@@ -184,7 +186,14 @@ const historySchema = group({
     .describe(
       'Maximum number of characters in one answer of a model. A longer answer ends there, with the finish reason `length`. Default 4194304.',
     ),
-  observationalMemory: flag.optional().describe('Changes the default budget to 8000. Default false.'),
+  observationalMemory: flag
+    .optional()
+    .describe('Memory with its defaults, and a default budget of 8000 tokens. Default false.'),
+  memory: memorySchema
+    .optional()
+    .describe(
+      'What was said stays known: notes about messages that are no longer sent, and the tool `recall`. See memory.md.',
+    ),
   repair: oneOf(['repair', 'strict', 'explain'])
     .optional()
     .describe(
@@ -303,8 +312,6 @@ const retentionSchema = group({
       'Delete run events and sent requests older than this many days. Default: never; the server uses `server.keepRunsDays`.',
     ),
 })
-
-const modelName = text('must be a model such as "openai/gpt-5.2"')
 
 /** Keys that a configuration file and `createRuntime` share. */
 export const sharedKeys = {

@@ -124,6 +124,8 @@ const SETTINGS: Allowed = {
         maxMessages: any,
         maxAnswerLength: any,
         observationalMemory: any,
+        // All sessions of a user are more than the folder's.
+        memory: { keys: { observer: any, recall: any, scope: oneOf('session') } },
         repair: any,
       },
     },

@@ -147,3 +147,16 @@ export const effectsSchema = z
   .describe(
     'What calls of tools change, by the name of the tool: `read`, `idempotent` or `once`, or an object. Default: what the tool or its MCP server says, otherwise `once`. See tools.md.',
   )
+
+export const modelName = text('must be a model such as "openai/gpt-5.2"')
+
+/** The options of memory. */
+export const memorySchema = group({
+  observer: modelName
+    .optional()
+    .describe('The model that takes notes. Default: none; notes are quotations chosen by rules.'),
+  recall: flag.optional().describe('Give agents the tool `recall`. Default true.'),
+  scope: oneOf(['session', 'user'])
+    .optional()
+    .describe('What `recall` searches: the session, or all sessions of its user. Default `session`.'),
+})

@@ -10,6 +10,9 @@ import { joinOutputs } from '../session/tokens.js'
 import { isSynthetic } from '../session/turn.js'
 import { TERMS_VERSION, termsOf } from './terms.js'
 
+/** The tool by which models search. */
+export const RECALL_TOOL = 'recall'
+
 /** A store that keeps memory. */
 export type MemoryCapableStore = SessionStore & { readonly memory: SessionMemory }
 
@@ -60,9 +63,17 @@ export async function indexSession(
 /** What Lango itself says to a model is not part of the conversation. */
 function documentOf(message: StoredMessage): IndexedDocument[] {
   if (isSynthetic(message)) return []
+  // What was recalled was said elsewhere.
+  if (message.toolCalls?.some(({ name }) => name === RECALL_TOOL)) return []
   const { seq, timestamp, author = '' } = message
   const terms = termsOf(`${author} ${readableText(message)} ${dateWords(timestamp)}`)
   return [{ seq, at: timestamp, terms }]
+}
+
+/** The number of the message that began the current turn. */
+export async function turnStart(store: MemoryCapableStore, key: SessionKey): Promise<number> {
+  const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
+  return session?.messages[0]?.seq ?? 1
 }
 
 /** The text of a message with the names, inputs and outputs of its tool calls. */

@@ -26,6 +26,8 @@ export interface RecallQuery {
   /** Milliseconds since 1970; `before` is exclusive. */
   after?: number | undefined
   before?: number | undefined
+  /** Leaves out messages of a session from a number on: those that the model has before it. */
+  shown?: { sessionId: string; fromSeq: number } | undefined
   /** What the result may cost. Default 2,000 tokens. */
   budgetTokens?: number | undefined
   /** The part of the budget that observations may take. Default 0.4; 1 for observations alone. */
@@ -53,13 +55,18 @@ export async function recall(
   scope: MemoryScope,
   query: RecallQuery,
 ): Promise<Recalled> {
-  const { words = '', after, before, budgetTokens = DEFAULT_BUDGET, observationShare = 0.4 } = query
+  const { words = '', after, before, shown, budgetTokens = DEFAULT_BUDGET, observationShare = 0.4 } = query
   const range = { ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) }
   const question = await weigh(memory, scope, words)
   const terms = rarest(question)
   const isEmpty = terms.length === 0 && (termsOf(words).length > 0 || Object.keys(range).length === 0)
   const found = isEmpty ? [] : await memory.findDocuments(scope, { terms, ...range, limit: MOST_CANDIDATES })
-  const ranked = rank(found, question)
+  const isShown = ({ sessionId, seq, observation }: FoundDocument) =>
+    observation === undefined && sessionId === shown?.sessionId && seq >= shown.fromSeq
+  const ranked = rank(
+    found.filter(document => !isShown(document)),
+    question,
+  )
   const observations = await readBest(memory, scope, ranked.observations, budgetTokens * observationShare)
   const spent = observations.reduce((all, observation) => all + observationTokens(observation), 0)
   const scores = spread(ranked.messages, observations, ranked.observations)

@@ -28,8 +28,9 @@ function withoutApp({ app: given, rootAgent: root, ...options }: RuntimeOptions)
 }
 
 /** Every model that the agents name has a provider. */
-export function checkModels({ agent, model }: CheckedOptions, registry: ProviderRegistry): void {
+export function checkModels({ agent, model, history }: CheckedOptions, registry: ProviderRegistry): void {
   if (model !== undefined) registry.resolve(model)
+  if (history?.memory?.observer !== undefined) registry.resolve(history.memory.observer)
   const visit = (definition: AgentLike): void => {
     if (typeof definition.model === 'string') registry.resolve(definition.model)
     for (const child of definition.subAgents ?? []) visit(child)

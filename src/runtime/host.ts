@@ -33,8 +33,10 @@ import type { AdkOptions, RunHost } from '../run/run-host.js'
 import type { RunLimitOptions } from '../run/run-limits.js'
 import { titleOf } from '../run/run-opening.js'
 import { reportLoaded, runScope } from '../run/run-scope.js'
-import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
+import { DEFAULT_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionStore } from '../session/session-store.js'
+import type { Tool } from '../tool.js'
+import { budgetOf, createMemory, type RuntimeMemory } from './memory.js'
 import { firstReference, ModelRoutes, modelInRun, referenceOf } from './model-routes.js'
 import type { CheckedOptions } from './options.js'
 import { gatherTools, type RuntimeTools } from './tools.js'
@@ -68,8 +70,9 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const { app: appName } = options
   const tools = await gatherTools(options, store, appName, logger)
   const telemetry = await createTelemetry({ logger, ...options.telemetry })
-  const models = makeModels(parts)
-  const rootAgent = makeRootAgent(options, models, tools)
+  const memory = createMemory(parts)
+  const models = makeModels(parts, memory)
+  const rootAgent = makeRootAgent(options, models, tools, memory?.tool)
   models.rootAgent = rootAgent
   answerForRegistry(modelInRun)
   if (!store.runs.saveStep || !store.runs.readCalls || !store.runs.listUnknownCalls)
@@ -81,13 +84,6 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     known.add(node)
     resolveAgentModels(node, name => models.forAgent(name), referenceOf)
     adopted.adoptTree(node)
-  }
-  const observers = [
-    ...(logger === silentLogger ? [] : [logRuns(logger)]),
-    ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
-  ]
-  const tell = (event: RunEvent) => {
-    for (const listener of parts.listeners) listener(event)
   }
   const runHost: RunHost = {
     appName,
@@ -113,10 +109,15 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
         ...sessionOptions(options, store),
         rootAgentName: rootAgent.name,
         fence: lease,
+        onLoad: session => {
+          reportLoaded(session)
+          memory?.onLoad(session)
+        },
         onNode,
+        isNumbered: memory !== undefined,
         ...hooks,
       }),
-    observe: observers.length > 0 ? joinObservers([...observers, tell], logger) : tell,
+    observe: watchRuns(parts, telemetry, memory),
     ...(telemetry ? { observeRequest: (runId, request) => telemetry.observeRequest(runId, request) } : {}),
     appendNote: noteAppender(store),
   }
@@ -126,23 +127,27 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     runs: new Runs(runHost, parts.follower),
     load: () => models.load(),
     close: async () => {
+      await memory?.keeper.close()
       await tools.close()
       await telemetry?.shutdown()
     },
   }
 }
 
-function makeModels({ options, registry, store, logger }: HostParts): ModelRoutes {
+function makeModels(parts: HostParts, memory: RuntimeMemory | undefined): ModelRoutes {
+  const { options, registry, store, logger } = parts
   const { repair: repairMode, maxAnswerLength } = options.history ?? {}
   const budgetTokens = budgetOf(options)
-  return new ModelRoutes({ registry, store, logger, budgetTokens, repairMode, maxAnswerLength })
+  return new ModelRoutes({
+    ...{ registry, store, logger, budgetTokens, repairMode, maxAnswerLength },
+    memory: memory && ((key, throughSeq) => memory.keeper.logFor(key, throughSeq)),
+  })
 }
 
 function sessionOptions(options: CheckedOptions, store: SessionStore): SessionServiceOptions {
   return {
     budgetTokens: openingBudget(budgetOf(options)),
     maxMessages: options.history?.maxMessages,
-    onLoad: reportLoaded,
     // A plugin that removes a secret from the message removes it from the title that was made of the message.
     onOpeningChanged: async (key, { message, seq }) => {
       if (seq === 1) await store.renameSession(key, titleOf(message.content))
@@ -150,7 +155,29 @@ function sessionOptions(options: CheckedOptions, store: SessionStore): SessionSe
   }
 }
 
-function makeRootAgent(options: CheckedOptions, models: ModelRoutes, tools: RuntimeTools): RunnableRoot {
+/** Passes the events of runs to the log, the spans, the listeners and memory. */
+function watchRuns(
+  { logger, listeners }: HostParts,
+  telemetry: Awaited<ReturnType<typeof createTelemetry>>,
+  memory: RuntimeMemory | undefined,
+): (event: RunEvent) => void {
+  const observers = [
+    ...(logger === silentLogger ? [] : [logRuns(logger)]),
+    ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
+  ]
+  const tell = (event: RunEvent) => {
+    for (const listener of listeners) listener(event)
+    memory?.onEvent(event)
+  }
+  return observers.length > 0 ? joinObservers([...observers, tell], logger) : tell
+}
+
+function makeRootAgent(
+  options: CheckedOptions,
+  models: ModelRoutes,
+  tools: RuntimeTools,
+  recall: Tool | undefined,
+): RunnableRoot {
   if (options.rootAgent) {
     const root = resolveAgentModels(
       asRunnableRoot(options.rootAgent),
@@ -165,7 +192,7 @@ function makeRootAgent(options: CheckedOptions, models: ModelRoutes, tools: Runt
   models.rootReference = typeof agent.model === 'string' ? agent.model : ''
   // A root agent that names no tools gets all configured ones; sub-agents get the tools that they name.
   const resolved = resolveTools(agent as AgentConfig, tools.available) as AgentDefinition
-  return buildAgent(resolved, {
+  return buildAgent(recall ? withTool(resolved, recall) : resolved, {
     resolveModel: model => (typeof model === 'string' ? models.routed(model) : model),
     toolOptions: tools.adapterOptions,
     contextCompactors: options.adk?.contextCompactors,
@@ -175,6 +202,17 @@ function makeRootAgent(options: CheckedOptions, models: ModelRoutes, tools: Runt
 /** Whether agents may hand over to each other, or take turns in a workflow. */
 function hasSeveralAgents(root: RunnableRoot): boolean {
   return isBaseAgent(root) ? root.subAgents.length > 0 : agentsOf(root).length > 1
+}
+
+/** The agent and those below it with one tool more, unless they have one of its name. */
+function withTool(agent: AgentDefinition, tool: Tool): AgentDefinition {
+  const { tools = [], subAgents } = agent
+  const isThere = tools.some(own => typeof own === 'object' && 'name' in own && own.name === tool.name)
+  return {
+    ...agent,
+    tools: isThere ? tools : [...tools, tool],
+    ...(subAgents ? { subAgents: subAgents.map(child => withTool(child, tool)) } : {}),
+  }
 }
 
 /** ADK logs to the console by default, prompts included at its lowest level; here it logs to Lango's logger. */
@@ -201,12 +239,6 @@ function limitsOf({ limits = {}, agent }: CheckedOptions, root: RunnableRoot): R
   const ofAgent = agent ?? { multiAgent: hasSeveralAgents(root) }
   const { multiAgent, maxTurns, maxDelegations } = ofAgent
   return { multiAgent, ...defined({ maxTurns, maxDelegations }), ...defined({ ...limits }) }
-}
-
-function budgetOf({ history }: CheckedOptions): number | 'off' {
-  const budget = history?.maxMessageTokenBudget
-  if (budget) return budget
-  return history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : 0
 }
 
 /**

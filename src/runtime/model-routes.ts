@@ -6,6 +6,7 @@ import { isKnownToAdk } from '../adk/agent/build-agent.js'
 import { convertOptions } from '../adk/model/convert-config.js'
 import { type Calibration, ModelAdapter } from '../adk/model/model-adapter.js'
 import { keepSteady, type ModelReport, onModelRequest } from '../adk/model/model-reports.js'
+import type { RequestLane } from '../adk/model/steady-request.js'
 import {
   type BaseAgent,
   BaseLlm,
@@ -19,8 +20,10 @@ import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { RepairMode } from '../provider/provider.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
+import type { RequestPlace } from '../run/run-event.js'
 import type { RunModels } from '../run/run-host.js'
 import { type RunScope, runScope } from '../run/run-scope.js'
+import type { SessionKey } from '../session/message.js'
 import type { CalibrationStore, SessionStore } from '../session/session-store.js'
 import { completeUsage, type ModelPrice } from '../session/usage.js'
 import { RequestLanes } from './request-lanes.js'
@@ -33,6 +36,8 @@ export interface ModelRoutesOptions {
   budgetTokens: number | 'off'
   repairMode: RepairMode | undefined
   maxAnswerLength?: number | undefined
+  /** Notes about the stored messages of a session up to a number. */
+  memory?: ((key: SessionKey, throughSeq: number) => Promise<string | undefined>) | undefined
 }
 
 /** The models of one runtime. Agents hold routed models, because a run may choose another one. */
@@ -140,7 +145,7 @@ export class ModelRoutes implements RunModels {
     if (!scope) return { model }
     this.#reportTo(scope, request, chosen)
     const place = scope.placeOf(request)
-    if (place) keepSteady(request, await this.#lanes.find(scope, place, chosen))
+    if (place) keepSteady(request, await this.#lane(scope, place, chosen))
     if (scope.isOwnRequest(request)) return { model }
     if (scope.wrapUpGranted) return { model: new SpentModel() }
     return {
@@ -152,6 +157,14 @@ export class ModelRoutes implements RunModels {
         if (calls.length > 0) scope.nestedCalls(calls)
       },
     }
+  }
+
+  /** What was sent before, and notes for what is left out. Agents inside tools have sessions without notes. */
+  async #lane(scope: RunScope, place: RequestPlace, model: string): Promise<RequestLane> {
+    const lane = await this.#lanes.find(scope, place, model)
+    const { memory } = this.#options
+    if (!memory || place.app !== scope.key.appName) return lane
+    return { ...lane, memory: throughSeq => memory(scope.key, throughSeq) }
   }
 
   #adapter(reference: string): BaseLlm {

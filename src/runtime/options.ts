@@ -93,10 +93,21 @@ export interface HistoryOptions {
   maxMessages?: number | undefined
   /** The most characters of one answer; a longer one ends there with the finish reason `length`. Default 4,194,304. */
   maxAnswerLength?: number | undefined
-  /** Makes 8,000 the default budget. */
+  /** Memory with its defaults, and 8,000 as the default budget. */
   observationalMemory?: boolean | undefined
+  /** What was said stays known, also what is no longer sent: notes about it, and the tool `recall`. Default: off. */
+  memory?: MemoryOptions | undefined
   /** What to do with a history that a model would refuse. Default `repair`. */
   repair?: RepairMode | undefined
+}
+
+export interface MemoryOptions {
+  /** The model that takes notes, as `provider/model`. Default: none, notes are quotations chosen by rules. */
+  observer?: string | undefined
+  /** Whether agents get the tool `recall`. Default true. */
+  recall?: boolean | undefined
+  /** What `recall` searches: the session, or all sessions of its user. Default `session`. */
+  scope?: 'session' | 'user' | undefined
 }
 
 export interface RunsOptions {

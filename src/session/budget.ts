@@ -18,6 +18,8 @@ import { startsTurn } from './turn.js'
 export const DEFAULT_BUDGET_TOKENS = 32_000
 /** The default with observational memory, which keeps the older history itself. */
 export const OBSERVATIONAL_BUDGET_TOKENS = 8_000
+/** The part of the budget that notes about older messages may take. */
+export const MEMORY_SHARE = 0.25
 /** The limit that applies when token budgeting is `'off'`. */
 export const DEFAULT_MAX_MESSAGES = 100
 

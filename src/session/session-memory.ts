@@ -68,6 +68,16 @@ export interface MemoryProgress {
   /** How many observations were ever added; the number of the newest. */
   observations: number
   log?: ObservationLog
+  /** What observers have used, by model. */
+  usage?: ObserverUsage[]
+}
+
+export interface ObserverUsage {
+  /** `provider/model` */
+  model: string
+  calls: number
+  inputTokens: number
+  outputTokens: number
 }
 
 /** The observations that stand in requests whose messages begin after `throughSeq`. */
@@ -98,6 +108,21 @@ export interface ObservationStep {
   supersedes?: readonly number[]
   observations: readonly Observed[]
   fence?: number
+  /** Added to what observers have used in this session. */
+  usage?: ObserverUsage
+}
+
+/** The usage of a session with that of one more step. */
+export function joinUsage(all: readonly ObserverUsage[], more: ObserverUsage | undefined): ObserverUsage[] {
+  if (!more) return [...all]
+  const known = all.find(({ model }) => model === more.model)
+  const sum = {
+    model: more.model,
+    calls: (known?.calls ?? 0) + more.calls,
+    inputTokens: (known?.inputTokens ?? 0) + more.inputTokens,
+    outputTokens: (known?.outputTokens ?? 0) + more.outputTokens,
+  }
+  return [...all.filter(({ model }) => model !== more.model), sum]
 }
 
 /** What an observer says about some messages. */

@@ -9,10 +9,12 @@ import type {
   ObservationLog,
   ObservationQuery,
   ObservationStep,
+  ObserverUsage,
   SessionMemory,
   StoredObservation,
   TermCounts,
 } from '../session/session-memory.js'
+import { joinUsage } from '../session/session-memory.js'
 
 /** What memory keeps of one session. */
 export interface KeptMemory {
@@ -26,6 +28,7 @@ export interface KeptMemory {
   observations: StoredObservation[]
   added: number
   log?: ObservationLog
+  usage?: ObserverUsage[]
 }
 
 interface Document {
@@ -59,7 +62,8 @@ export class MemoryObservations implements SessionMemory {
     this.#places.assertOpen()
     const session = this.#places.sessionOf(key)
     if (!session) return undefined
-    const { version, indexedSeq, observedSeq, messages, observed, added, log } = session.memory ?? empty()
+    const { version, indexedSeq, observedSeq, messages, observed, added, log, usage } =
+      session.memory ?? empty()
     const documents = [...messages.values(), ...observed.values()]
     return {
       totalMessages: session.messages.length,
@@ -68,6 +72,7 @@ export class MemoryObservations implements SessionMemory {
       terms: documents.reduce((all, { terms }) => all + terms.length, 0),
       observations: added,
       ...(log ? { log: structuredClone(log) } : {}),
+      ...(usage ? { usage: structuredClone(usage) } : {}),
     }
   }
 
@@ -103,6 +108,7 @@ export class MemoryObservations implements SessionMemory {
     memory.observations.push(...added)
     memory.added += added.length
     memory.observedSeq = observed?.throughSeq ?? memory.observedSeq
+    if (step.usage) memory.usage = joinUsage(memory.usage ?? [], step.usage)
     return structuredClone(added)
   }
 

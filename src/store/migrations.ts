@@ -269,7 +269,8 @@ function memory(dialect: Dialect): readonly string[] {
       terms ${integer} NOT NULL DEFAULT 0,
       observed_seq ${integer} NOT NULL DEFAULT 0,
       observations ${integer} NOT NULL DEFAULT 0,
-      log TEXT
+      log TEXT,
+      usage TEXT
     )${roomForUpdates}`,
     `CREATE TABLE lango_observations (
       session_pk ${integer} NOT NULL,

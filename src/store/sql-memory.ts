@@ -14,10 +14,12 @@ import type {
   ObservationQuery,
   ObservationStep,
   Observed,
+  ObserverUsage,
   SessionMemory,
   StoredObservation,
   TermCounts,
 } from '../session/session-memory.js'
+import { joinUsage } from '../session/session-memory.js'
 import { MESSAGE_COLUMNS, rowToMessage } from './rows.js'
 import {
   type Dialect,
@@ -161,7 +163,12 @@ function toProgress(row: Row): MemoryProgress {
     terms: numberIn(row, 'terms'),
     observations: numberIn(row, 'observations'),
     ...(log ? { log } : {}),
+    ...(typeof row.usage === 'string' ? { usage: readUsage(row) } : {}),
   }
+}
+
+function readUsage(row: Row): ObserverUsage[] {
+  return typeof row.usage === 'string' ? (JSON.parse(row.usage) as ObserverUsage[]) : []
 }
 
 function readLog(row: Row | undefined): ObservationLog | undefined {
@@ -201,7 +208,7 @@ function* lockTask(dialect: Dialect, key: SessionKey, fence?: number): Task<Row>
 function* observeTask(
   dialect: Dialect,
   key: SessionKey,
-  { observed, supersedes = [], observations, fence }: ObservationStep,
+  { observed, supersedes = [], observations, fence, usage }: ObservationStep,
 ): Task<StoredObservation[] | undefined> {
   const memory = yield* lockTask(dialect, key, fence)
   const pk = numberIn(memory, 'session_pk')
@@ -231,8 +238,11 @@ function* observeTask(
   })
   yield* addDocumentsTask(dialect, { pk, owner: ownerToken(key) }, documents)
   yield sql(
-    'UPDATE lango_memory SET observations = ?, observed_seq = ? WHERE session_pk = ?',
-    ...[before + observations.length, observed?.throughSeq ?? numberIn(memory, 'observed_seq'), pk],
+    'UPDATE lango_memory SET observations = ?, observed_seq = ?, usage = ? WHERE session_pk = ?',
+    before + observations.length,
+    observed?.throughSeq ?? numberIn(memory, 'observed_seq'),
+    usage ? JSON.stringify(joinUsage(readUsage(memory), usage)) : (memory.usage ?? null),
+    pk,
   )
   return added
 }

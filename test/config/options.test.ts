@@ -204,7 +204,7 @@ const WRONG: [input: Nested, message: string][] = [
   ],
   [
     JSON.parse('{ "store": "memory:", "agent": { "model": "demo/demo" }, "history": { "__proto__": 1 } }'),
-    '`history.__proto__` (1) is not a known key. Known keys here: maxMessageTokenBudget, maxMessages, maxAnswerLength, observationalMemory, repair.',
+    '`history.__proto__` (1) is not a known key. Known keys here: maxMessageTokenBudget, maxMessages, maxAnswerLength, observationalMemory, memory, repair.',
   ],
   [
     at('telemetry', { constructor: 1 }),

@@ -8,7 +8,7 @@ import {
 import { isToolError } from '../../session/message.js'
 import { type CallItem, type Identified, identifyCalls } from '../../session/pair-calls.js'
 import { isTurnStart } from '../../session/turn.js'
-import { isAccountByAdk, writtenBy } from '../adk-quirks.js'
+import { isAccountByAdk, numberOf, writtenBy } from '../adk-quirks.js'
 import type { Content, FunctionCall, FunctionResponse, Part } from '../sdk.js'
 
 /**
@@ -45,12 +45,22 @@ export function convertContents(
       if (account && (part.thought || onlySigned(part))) return []
       return convertPart(part, ids[index]?.[place])
     })
-    const messages = toMessages(parts, role)
-    if (role !== 'user' || writtenBy(content) === 'user') return messages
-    return messages.map(message =>
-      message.role === 'user' ? { ...message, writtenBy: 'program' as const } : message,
+    const messages = toMessages(parts, role).map(message =>
+      role === 'user' && message.role === 'user' && writtenBy(content) === 'program'
+        ? { ...message, writtenBy: 'program' as const }
+        : message,
     )
+    const number = numberOf(content)
+    if (number !== undefined) for (const message of messages) numbers.set(message, number)
+    return messages
   })
+}
+
+const numbers = new WeakMap<ProviderMessage, number>()
+
+/** The number of the stored message that a converted one comes from, where it is known. */
+export function storedNumber(message: ProviderMessage): number | undefined {
+  return numbers.get(message)
 }
 
 type PartId = Identified<CallItem> | undefined

@@ -24,6 +24,7 @@ import {
   type PlannedRequest,
   planRequest,
   type RequestLane,
+  withMemory,
 } from './steady-request.js'
 import { answerUnknownTools } from './unknown-tools.js'
 
@@ -103,7 +104,7 @@ export class ModelAdapter extends BaseLlm {
     await letOthersRun()
     const request = this.#requestParts(llmRequest)
     await letOthersRun()
-    let planned = this.#plan(llmRequest, request)
+    let planned = await this.#plan(llmRequest, request)
     await letOthersRun()
     let spent: Usage | undefined
     for (let attempt = 1; ; attempt += 1) {
@@ -117,7 +118,7 @@ export class ModelAdapter extends BaseLlm {
         }
         spent = answer.usage
         report(llmRequest, { type: 'resend', reason: 'empty-answer' })
-        planned = this.#plan(llmRequest, request)
+        planned = await this.#plan(llmRequest, request)
       } catch (error) {
         const failure = toAgentError(error)
         const again = attempt === 1 && !answer.hasOutput ? resendReason(failure) : undefined
@@ -128,7 +129,7 @@ export class ModelAdapter extends BaseLlm {
         report(llmRequest, { type: 'resend', reason: again, error: failure })
         const historyTokens =
           again === 'context-overflow' ? planned.fitted.historyTokens * OVERFLOW_SHARE : undefined
-        planned = this.#plan(llmRequest, request, historyTokens)
+        planned = await this.#plan(llmRequest, request, historyTokens)
       }
     }
   }
@@ -235,16 +236,24 @@ export class ModelAdapter extends BaseLlm {
     }
   }
 
-  #plan(llmRequest: LlmRequest, request: RequestParts, historyTokens?: number): PlannedRequest {
+  async #plan(
+    llmRequest: LlmRequest,
+    request: RequestParts,
+    historyTokens?: number,
+  ): Promise<PlannedRequest> {
     const { budgetTokens, calibration, model } = this.#options
     const lane = laneOf(llmRequest)
-    return planRequest(request, lane?.last?.decided, {
+    const planned = planRequest(request, lane?.last?.decided, {
       budgetTokens,
       model: this.provider.describeModel(model),
       scale: calibration?.scale(model) ?? 1,
       isStored: lane !== undefined,
       historyTokens,
+      hasMemory: lane?.memory !== undefined,
     })
+    const { leftOutSeq } = planned
+    const notes = leftOutSeq === undefined ? undefined : await lane?.memory?.(leftOutSeq)
+    return notes === undefined ? planned : withMemory(planned, notes)
   }
 
   #toSend(

@@ -114,7 +114,7 @@ export function reportRequest(
   const prefix = lane && prefixOf(event.body)
   const receipt = prefix && receiptOf(lane, prefix, reason)
   const request = receipt ? { ...event, repairs: [...event.repairs, receipt] } : event
-  if (prefix) lanes.set(llmRequest, { last: { decided, prefix } })
+  if (prefix) lanes.set(llmRequest, { memory: lane.memory, last: { decided, prefix } })
   report(llmRequest, {
     type: 'request',
     request,

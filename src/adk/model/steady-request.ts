@@ -4,6 +4,7 @@
  * - instruction and tools are sent as they were sent first; a changed instruction is appended, where the model takes a
  *   system message there, and stays where it was appended;
  * - the history begins where the request before began, until the budget is exceeded;
+ * - notes about the messages before that beginning are those that it was decided with;
  * - an output that was shortened, and a call that was left out of a long turn, stay so in later turns.
  *
  * When the beginning moves, all of it is lost to caches anyway: then instruction and tools are those of now.
@@ -16,7 +17,9 @@ import type {
   ProviderPart,
   ToolDeclaration,
 } from '../../provider/provider.js'
-import { countTextTokens } from '../../session/tokens.js'
+import { MEMORY_SHARE } from '../../session/budget.js'
+import { countTextTokens, MESSAGE_TOKENS } from '../../session/tokens.js'
+import { storedNumber } from './convert-messages.js'
 import {
   type FittedRequest,
   fitTo,
@@ -34,6 +37,8 @@ export interface RequestLane {
   readonly last?: LastSent | undefined
   /** The last request of the same agent and branch to another model, if that is the newest one. */
   readonly otherModel?: SentPrefix | undefined
+  /** Notes about the stored messages up to a number, for requests that leave them out. */
+  readonly memory?: ((throughSeq: number) => Promise<string | undefined>) | undefined
 }
 
 /** What the next request of a lane extends. */
@@ -48,6 +53,8 @@ export interface Decided {
   readonly tools: readonly ToolDeclaration[]
   /** Changes of the instruction, and the number of messages that come before each. */
   readonly notes: readonly { readonly at: number; readonly text: string }[]
+  /** The notes that stand before the history. */
+  readonly memory?: string | undefined
   /** How many messages were left out at the beginning, and digests of the first ones that were sent. */
   readonly dropped: number
   readonly head: readonly string[]
@@ -68,11 +75,15 @@ export interface PlannedRequest {
   decided: Decided
   /** Why the request may not extend the one before it. */
   reason?: PrefixBreakReason | undefined
+  /** Set when the beginning was decided anew: stored messages up to this number are left out. */
+  leftOutSeq?: number | undefined
 }
 
 export interface PlanOptions extends RequestBudget {
   /** Instead of the budget: so many estimated tokens of history. */
   historyTokens?: number | undefined
+  /** Keeps a part of the budget for notes about messages that are left out. */
+  hasMemory?: boolean | undefined
 }
 
 /** Fits a request to its budget. `last`: what the lane has decided so far. */
@@ -88,10 +99,12 @@ export function planRequest(
   const noted = last ? sum(last.notes.map(note => countTextTokens(note.text))) : 0
   const limit = options.historyTokens ?? Math.max(1, historyBudget(fixed, options) - noted)
   const hold = last ? holdOf(shorter.messages, last) : undefined
-  const fitted = fitTo({ ...fixed, messages: shorter.messages }, limit, hold)
+  const given = { ...fixed, messages: shorter.messages }
+  const held = fitTo(given, Math.max(1, limit - memoryTokens(last?.memory)), hold)
   const hasMoved =
-    last !== undefined &&
-    (hold === undefined || fitted.start !== hold || !isHead(shorter.messages, last, hold))
+    last !== undefined && (hold === undefined || held.start !== hold || !isHead(shorter.messages, last, hold))
+  const isDecidedAnew = hasMoved || last === undefined
+  const fitted = isDecidedAnew && options.hasMemory ? fitBeside(given, limit) : held
   const told = hasMoved || !last ? undefined : tell(current, last, fitted, { options, limit })
   const kept: Pick<Decided, 'instruction' | 'tools' | 'notes'> = told ?? {
     instruction: textOf(current.system),
@@ -101,6 +114,7 @@ export function planRequest(
   const { shortened, omitted } = mergeShortened(shorter, fitted, last)
   const decided: Decided = {
     ...kept,
+    ...(isDecidedAnew || last.memory === undefined ? {} : { memory: last.memory }),
     dropped: fitted.start,
     head: headOf(shorter.messages, fitted.start),
     shortened,
@@ -110,7 +124,7 @@ export function planRequest(
   const isShorter =
     last !== undefined &&
     (!isDeepStrictEqual(shortened, last.shortened) || !isDeepStrictEqual(omitted, last.omitted))
-  return {
+  const planned: PlannedRequest = {
     system: told ? fixed.system : current.system,
     tools: told ? fixed.tools : current.tools,
     messages: withNotes(fitted.messages, kept.notes),
@@ -118,6 +132,43 @@ export function planRequest(
     decided,
     reason: hasMoved || isShorter ? 'budget' : undefined,
   }
+  if (!isDecidedAnew) return last.memory === undefined ? planned : withMemory(planned, last.memory)
+  return options.hasMemory ? { ...planned, leftOutSeq: leftOut(shorter.messages, fitted.start) } : planned
+}
+
+/** A history that does not fit whole leaves room for notes about what is left out. */
+function fitBeside(request: RequestParts, limit: number): FittedRequest {
+  const whole = fitTo(request, limit)
+  const isWhole = whole.start === 0 && leftOut(request.messages, 0) === undefined
+  return isWhole ? whole : fitTo(request, Math.max(1, Math.floor(limit * (1 - MEMORY_SHARE))))
+}
+
+/** The number of the last stored message before the beginning; `undefined` when there is none. */
+function leftOut(messages: readonly ProviderMessage[], start: number): number | undefined {
+  const first = messages.slice(start).find(message => storedNumber(message) !== undefined)
+  const number = first && storedNumber(first)
+  return number === undefined || number <= 1 ? undefined : number - 1
+}
+
+/** The request with notes before its history. */
+export function withMemory(planned: PlannedRequest, text: string): PlannedRequest {
+  const { fitted, decided, messages } = planned
+  const note: ProviderMessage = { role: 'user', parts: [{ type: 'text', text }], writtenBy: 'program' }
+  const tokens = memoryTokens(text)
+  return {
+    ...planned,
+    messages: [note, ...messages],
+    fitted: {
+      ...fitted,
+      historyTokens: fitted.historyTokens + tokens,
+      requestTokens: fitted.requestTokens + tokens,
+    },
+    decided: { ...decided, memory: text },
+  }
+}
+
+function memoryTokens(text: string | undefined): number {
+  return text === undefined ? 0 : MESSAGE_TOKENS + countTextTokens(text)
 }
 
 const HEAD = 4

@@ -11,8 +11,9 @@
  * - a content without role: dropped → the author's role; without parts: sent empty → not sent.
  */
 import { isRequestTool } from '../../base/names.js'
+import type { StoredMessage } from '../../session/message.js'
 import { isSyntheticMetadata } from '../../session/turn.js'
-import { markWrittenBy } from '../adk-quirks.js'
+import { markNumber, markWrittenBy } from '../adk-quirks.js'
 import type { Content, Event, Part } from '../sdk.js'
 
 export interface ViewOptions {
@@ -36,6 +37,16 @@ export function adkView(events: readonly Event[], options: ViewOptions = {}): Ev
     }
   }
   return shown
+}
+
+/** The events with the numbers of the messages that they come from. */
+export function withNumbers(events: readonly Event[], messages: readonly StoredMessage[]): Event[] {
+  const numbers = new Map(messages.map(({ id, seq }) => [id, seq]))
+  return events.map(event => {
+    const number = numbers.get(event.id)
+    const { content } = event
+    return content && number !== undefined ? { ...event, content: markNumber(content, number) } : event
+  })
 }
 
 /** The event with a mark that says who wrote it, where its content has the user's role and is no tool's result. */

@@ -27,7 +27,7 @@ import {
   type ListSessionsResponse,
 } from '../sdk.js'
 import { appendsOfNodes, type NodeAppends } from '../workflow-nodes.js'
-import { adkView, withWriter } from './adk-view.js'
+import { adkView, withNumbers, withWriter } from './adk-view.js'
 import { eventToMessage, persistentStateDelta } from './event-to-message.js'
 import { messagesToEvents } from './messages-to-events.js'
 import { type Fence, SessionFence } from './session-fence.js'
@@ -44,6 +44,8 @@ export interface SessionServiceOptions {
    * written under leases of their own.
    */
   fence?: Fence | undefined
+  /** Marks the messages that are handed out with their numbers, for notes about those that are not sent. */
+  isNumbered?: boolean | undefined
   /** Called with a session that was loaded. */
   onLoad?: ((session: Session) => void) | undefined
   /** Called with what a loaded history left out. */
@@ -286,7 +288,9 @@ export class SessionServiceAdapter extends BaseSessionService {
 
   #toAdk(appName: string, session: Session, config?: GetSessionRequest['config']): AdkSession {
     const { rootAgentName } = this.#options
-    const events = recentEvents(messagesToEvents(session.messages, { rootAgentName }), config)
+    const stored = messagesToEvents(session.messages, { rootAgentName })
+    const known = this.#options.isNumbered ? withNumbers(stored, session.messages) : stored
+    const events = recentEvents(known, config)
     const restored: AdkSession = {
       id: session.key.sessionId,
       appName,

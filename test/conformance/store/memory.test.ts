@@ -203,6 +203,18 @@ describe.each(DRIVERS)('memory in $name', driver => {
     expect(await found(key, 'a', 'b', 'ab')).toEqual([4])
   })
 
+  test('what observers used is added up by model', async () => {
+    const key = await indexed()
+    const usage = { model: 'a/b', calls: 1, inputTokens: 10, outputTokens: 2 }
+    await memoryOf().observe(key, { observations: [], usage })
+    await memoryOf().observe(key, { observations: [about('x', 1)], usage: { ...usage, model: 'c/d' } })
+    await memoryOf().observe(key, { observations: [], usage })
+    expect((await memoryOf().progress(key))?.usage).toEqual([
+      { ...usage, model: 'c/d' },
+      { model: 'a/b', calls: 2, inputTokens: 20, outputTokens: 4 },
+    ])
+  })
+
   test('an observation under a lease that was lost is refused; one without a fence is not in the way of a run', async () => {
     const key = await indexed()
     const lease = await place.store.acquireLease(key)

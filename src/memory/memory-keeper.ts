@@ -1,0 +1,255 @@
+/**
+ * Keeps the memory of sessions beside their runs.
+ *
+ * - Nothing here blocks or fails a run: work is started when a session is loaded and when its run has ended, and what
+ *   fails is logged and tried again later. After three failures a range is observed by rules.
+ * - Each step (an index of 128 messages, one observation, one reflection) is one transaction that compares what it was
+ *   made from, so a killed process leaves no half step and two processes add nothing twice.
+ * - The current turn and calls that wait for an answer are not observed.
+ */
+import { within } from '../base/pause.js'
+import { messageOf } from '../errors.js'
+import type { Logger } from '../logger.js'
+import { MEMORY_SHARE } from '../session/budget.js'
+import { type SessionKey, type StoredMessage, toolCallKind } from '../session/message.js'
+import type { StoredObservation } from '../session/session-memory.js'
+import { countTextTokens } from '../session/tokens.js'
+import { type IndexProgress, indexSession, type MemoryCapableStore, turnStart } from './index-session.js'
+import { chooseLog, logText } from './memory-log.js'
+import { digestObserver, type Observation, type Observer, withTerms } from './observer.js'
+
+export interface MemoryKeeperOptions {
+  store: MemoryCapableStore
+  logger: Logger
+  /** Default: the rules of the digest. */
+  observer?: Observer | undefined
+  /** Tokens of history in a request. */
+  budgetTokens: number
+  /** Whether models have the tool `recall`. */
+  canRecall: boolean
+  /** How long one call of the observer may take. Default 60,000. */
+  timeoutMs?: number | undefined
+}
+
+export interface AttendOptions {
+  /** Also observes what would be left for later because it is short. */
+  all?: boolean
+  onProgress?: (progress: MemoryWork) => void
+}
+
+export interface MemoryWork extends IndexProgress {
+  observed: number
+}
+
+export class MemoryKeeper {
+  readonly #options: MemoryKeeperOptions
+  readonly #abort = new AbortController()
+  /** One job for each session; a second request is done by one more job after it. */
+  readonly #jobs = new Map<string, { ended: Promise<void>; again: boolean }>()
+  readonly #failures = new Map<string, number>()
+
+  constructor(options: MemoryKeeperOptions) {
+    this.#options = options
+  }
+
+  /** Does what there is to do for a session, in the background. */
+  attend(key: SessionKey): void {
+    const name = JSON.stringify([key.appName, key.userId, key.sessionId])
+    const running = this.#jobs.get(name)
+    if (running) running.again = true
+    if (running || this.#abort.signal.aborted) return
+    const job = { ended: Promise.resolve(), again: false }
+    this.#jobs.set(name, job)
+    job.ended = this.work(key)
+      .catch(error => this.#options.logger.warn('Memory was not updated', { error: messageOf(error) }))
+      .then(() => {
+        this.#jobs.delete(name)
+        if (job.again) this.attend(key)
+      })
+  }
+
+  /** Indexes, observes and reflects until nothing is left to do. */
+  async work(key: SessionKey, { all = false, onProgress }: AttendOptions = {}): Promise<void> {
+    const { store } = this.#options
+    const { signal } = this.#abort
+    const progress = await store.memory.progress(key)
+    if (!progress) return
+    let observed = progress.observedSeq
+    const isDue = progress.totalMessages - progress.indexedSeq >= INDEXED_TOGETHER
+    const report = (index: IndexProgress) => onProgress?.({ ...index, observed })
+    if (all || isDue) await indexSession(store, key, { signal, onProgress: report })
+    const total = progress.totalMessages
+    for (
+      let next = await this.#observeNext(key, all);
+      next !== undefined;
+      next = await this.#observeNext(key, all)
+    ) {
+      observed = next
+      onProgress?.({ indexed: total, total, observed })
+      await new Promise(resume => setImmediate(resume))
+    }
+    for (let round = 0; round < MOST_ROUNDS && (await this.#reflect(key)); round++)
+      await new Promise(resume => setImmediate(resume))
+  }
+
+  /** Waits until nothing is under way. */
+  async settled(): Promise<void> {
+    while (this.#jobs.size > 0) await Promise.all(Array.from(this.#jobs.values(), ({ ended }) => ended))
+  }
+
+  /**
+   * The text that stands in a request whose messages begin after `throughSeq`. It is decided once for each place of the
+   * cut: what is observed later enters when the cut moves. A failure leaves the request without it.
+   */
+  async logFor(key: SessionKey, throughSeq: number): Promise<string | undefined> {
+    const { store, budgetTokens, canRecall, logger } = this.#options
+    try {
+      const { memory } = store
+      const progress = await memory.progress(key)
+      if (!progress) return undefined
+      const { numbers } =
+        progress.log?.throughSeq === throughSeq
+          ? progress.log
+          : await memory.keepLog(key, {
+              throughSeq,
+              numbers: chooseLog(
+                (await this.#current(key, progress.observations)).filter(({ toSeq }) => toSeq <= throughSeq),
+                budgetTokens * MEMORY_SHARE,
+              ),
+            })
+      const observations =
+        numbers.length === 0 ? [] : await memory.readObservations(key, { numbers, limit: numbers.length })
+      const kept = observations.filter(({ kind }) => kind !== 'forgotten')
+      return logText({ throughSeq, observations: kept, canRecall })
+    } catch (error) {
+      logger.warn('The observations of a session could not be read', { error: messageOf(error) })
+      return undefined
+    }
+  }
+
+  /** Lets short work end, and stops the rest: the next run of the session continues it. */
+  async close(): Promise<void> {
+    await within(CLOSE_MS, this.settled())
+    this.#abort.abort()
+    await within(CLOSE_MS, this.settled())
+  }
+
+  /** Observes one range. Returns its end, or `undefined` when there is nothing to observe. */
+  async #observeNext(key: SessionKey, all: boolean): Promise<number | undefined> {
+    const { store, logger } = this.#options
+    if (this.#abort.signal.aborted) return undefined
+    const progress = await store.memory.progress(key)
+    if (!progress) return undefined
+    const afterSeq = progress.observedSeq
+    const messages = await this.#range(key, afterSeq, all)
+    const last = messages.at(-1)
+    if (!last) return undefined
+    const { lines, refused, usage } = await this.#ask(key, messages)
+    if (refused > 0) logger.warn('Notes of the observer were refused', { refused, sessionId: key.sessionId })
+    const added = await store.memory.observe(key, {
+      observed: { afterSeq, throughSeq: last.seq },
+      observations: lines.map(withTerms),
+      ...(usage ? { usage } : {}),
+    })
+    // Another process was faster.
+    if (!added) return (await store.memory.progress(key))?.observedSeq
+    return last.seq
+  }
+
+  async #ask(key: SessionKey, messages: readonly StoredMessage[]): Promise<Observation> {
+    const { observer = digestObserver, logger } = this.#options
+    const place = JSON.stringify([key, messages[0]?.seq])
+    try {
+      const observation = await observer.observe(messages, this.#signal())
+      this.#failures.delete(place)
+      return observation
+    } catch (error) {
+      const failures = (this.#failures.get(place) ?? 0) + 1
+      if (this.#abort.signal.aborted || failures < MOST_FAILURES) {
+        this.#failures.set(place, failures)
+        throw error
+      }
+      this.#failures.delete(place)
+      logger.warn('The observer failed again: messages are noted by rules', { error: messageOf(error) })
+      return digestObserver.observe(messages, this.#abort.signal)
+    }
+  }
+
+  #signal(): AbortSignal {
+    return AbortSignal.any([this.#abort.signal, AbortSignal.timeout(this.#options.timeoutMs ?? 60_000)])
+  }
+
+  /** The next messages to observe: about a quarter of the budget, before the current turn. */
+  async #range(key: SessionKey, afterSeq: number, all: boolean): Promise<StoredMessage[]> {
+    const { store, budgetTokens } = this.#options
+    const end = await turnStart(store, key)
+    const messages = await store.readMessages(key, { afterSeq, beforeSeq: end, limit: MOST_MESSAGES })
+    const range: StoredMessage[] = []
+    const open = new Set<string>()
+    let tokens = 0
+    let closed = 0
+    for (const message of messages) {
+      range.push(message)
+      tokens += message.tokens
+      for (const call of message.toolCalls ?? [])
+        if (toolCallKind(call, message.role) === 'call') open.add(call.id)
+        else open.delete(call.id)
+      if (open.size === 0) closed = range.length
+      if (closed === range.length && tokens >= budgetTokens * MEMORY_SHARE) return range
+    }
+    const isMore = messages.length === MOST_MESSAGES
+    // A call without an answer is left for later, unless its session has moved far beyond it.
+    if (isMore) return closed > 0 ? range.slice(0, closed) : range
+    return all ? range.slice(0, closed) : []
+  }
+
+  /** Joins the older half of the observations when there are more than requests have room for. */
+  async #reflect(key: SessionKey): Promise<boolean> {
+    const { store, observer, budgetTokens, logger } = this.#options
+    if (!observer?.reflect || this.#abort.signal.aborted) return false
+    const progress = await store.memory.progress(key)
+    const current = (await this.#current(key, progress?.observations ?? 0)).sort(bySource)
+    if (current.length < 2 || tokensOf(current) <= budgetTokens * MEMORY_SHARE) return false
+    const older = current.slice(0, Math.max(2, Math.floor(current.length / 2))).slice(0, MOST_REFLECTED)
+    const { lines, usage } = await observer.reflect(older, this.#signal())
+    const isShorter =
+      lines.length > 0 && lines.reduce((all, { text }) => all + countTextTokens(text), 0) < tokensOf(older)
+    if (!isShorter) {
+      logger.warn('A reflection was refused: it is not shorter', { sessionId: key.sessionId })
+      return false
+    }
+    const added = await store.memory.observe(key, {
+      supersedes: older.map(({ number }) => number),
+      observations: lines.map(withTerms),
+      ...(usage ? { usage } : {}),
+    })
+    return added !== undefined
+  }
+
+  /** The newest current observations. */
+  async #current(key: SessionKey, added: number): Promise<StoredObservation[]> {
+    const { memory } = this.#options.store
+    return memory.readObservations(key, {
+      ...{ current: true, limit: MOST_CURRENT },
+      afterNumber: Math.max(0, added - MOST_CURRENT),
+    })
+  }
+}
+
+/** Messages that wait before they are indexed together. */
+const INDEXED_TOGETHER = 128
+const MOST_FAILURES = 3
+const MOST_MESSAGES = 200
+const MOST_CURRENT = 1000
+const MOST_REFLECTED = 200
+const MOST_ROUNDS = 20
+const CLOSE_MS = 1500
+
+/** Oldest sources first: a reflection is newer than what it stands for. */
+function bySource(one: StoredObservation, other: StoredObservation): number {
+  return one.fromSeq - other.fromSeq || one.number - other.number
+}
+
+function tokensOf(observations: readonly { text: string }[]): number {
+  return observations.reduce((all, { text }) => all + countTextTokens(text) + 12, 0)
+}

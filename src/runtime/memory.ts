@@ -1,0 +1,75 @@
+/** Memory of a runtime: what keeps it beside the runs, the tool `recall`, and ADK's memory service over it. */
+
+import type { MemoryCapableStore } from '../memory/index-session.js'
+import { MemoryKeeper } from '../memory/memory-keeper.js'
+import { modelObserver, type Observer } from '../memory/observer.js'
+import { recallTool } from '../memory/recall-tool.js'
+import type { RunEvent } from '../run/run-event.js'
+import { runScope } from '../run/run-scope.js'
+import { effectiveLimits, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
+import type { Session, SessionKey } from '../session/message.js'
+import type { Tool } from '../tool.js'
+import type { HostParts } from './host.js'
+import type { CheckedOptions, MemoryOptions } from './options.js'
+
+export interface RuntimeMemory {
+  keeper: MemoryKeeper
+  /** Absent when agents have no recall. */
+  tool: Tool | undefined
+  /** A session was loaded for a run. */
+  onLoad(session: Session): void
+  onEvent(event: RunEvent): void
+}
+
+/** The options of memory, or `undefined` when it is off. */
+export function memoryOptions({ history }: CheckedOptions): MemoryOptions | undefined {
+  return history?.memory ?? (history?.observationalMemory ? {} : undefined)
+}
+
+/** The budget as it was configured, or its default. */
+export function budgetOf({ history }: CheckedOptions): number | 'off' {
+  const budget = history?.maxMessageTokenBudget
+  if (budget) return budget
+  return history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : 0
+}
+
+type MemoryParts = Pick<HostParts, 'options' | 'registry' | 'store' | 'logger'>
+
+export function createMemory(parts: MemoryParts): RuntimeMemory | undefined {
+  const { options, store, logger } = parts
+  const memory = memoryOptions(options)
+  if (!memory) return undefined
+  if (!store.memory) {
+    logger.warn('The store keeps no memory: history.memory has no effect')
+    return undefined
+  }
+  const { app: appName } = options
+  const { scope = 'session', recall: canRecall = true } = memory
+  const { budgetTokens: limit } = effectiveLimits(budgetOf(options), undefined)
+  const budgetTokens = Number.isFinite(limit) ? limit : OBSERVATIONAL_BUDGET_TOKENS
+  const shared = { store: store as MemoryCapableStore, budgetTokens }
+  const keeper = new MemoryKeeper({ ...shared, logger, canRecall, observer: observerOf(parts, memory) })
+  const keys = new Map<string, SessionKey>()
+  return {
+    keeper,
+    tool: canRecall ? recallTool({ ...shared, appName, scope }) : undefined,
+    onLoad({ key }) {
+      const runId = runScope.getStore()?.runId
+      if (runId === undefined || key.appName !== appName) return
+      keys.set(runId, key)
+      keeper.attend(key)
+    },
+    onEvent({ type, runId }) {
+      const key = type === 'run-finish' ? keys.get(runId) : undefined
+      if (!key) return
+      keys.delete(runId)
+      keeper.attend(key)
+    },
+  }
+}
+
+function observerOf({ registry }: MemoryParts, { observer }: MemoryOptions): Observer | undefined {
+  if (observer === undefined) return undefined
+  const { provider, model } = registry.resolve(observer)
+  return modelObserver(provider, model, observer)
+}
