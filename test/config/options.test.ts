@@ -421,6 +421,7 @@ const EVERYTHING = {
     maxMessages: 1,
     maxAnswerLength: 1000,
     observationalMemory: true,
+    memory: { observer: 'demo/demo', recall: true, scope: 'user' },
     repair: 'strict',
   },
   runs: { maxRunning: 1, resume: false, maxAttempts: 1 },
