@@ -101,7 +101,7 @@ export class RunLoop {
       runId: this.runId,
       recorder: this.#recorder,
       emit: body => {
-        this.#outbox.put(body)
+        if (!this.#shutting) this.#output.prepare(body)
         if (body.type === 'tool-unknown' && body.asks) this.#questions.watch()
       },
       fail: error => this.stop(error),
@@ -250,8 +250,8 @@ export class RunLoop {
       while (!this.#stopped) {
         if (!adk.hasArrived) await this.#outbox.ready()
         const next = adk.take()
-        const waiting = this.#outbox.take()
-        if (waiting.length > 0) yield await this.#emit(waiting)
+        const waiting = await this.#emit(this.#outbox.take())
+        if (waiting.length > 0) yield waiting
         if (this.#aborted) return
         if (!next) continue
         if (next.done) return this.#resumed?.replay.finish()
@@ -369,7 +369,7 @@ export class RunLoop {
 
   /** Records events and returns them, until the run is shut down. */
   async #emit(bodies: readonly RunEventBody[]): Promise<RunEvent[]> {
-    return this.#shutting ? [] : this.#output.emit(bodies)
+    return this.#shutting ? [] : [...(await this.#output.prepared()), ...(await this.#output.emit(bodies))]
   }
 
   get #finishReason(): RunFinishReason {

@@ -256,6 +256,8 @@ export class RunOutput {
   readonly #parts: OutputParts
   /** Events that are stored with a message and not handed out yet. */
   #ready: RunEvent[] = []
+  /** The number of the last event that the next write stores, and that is handed out then. */
+  #preparedSeq: number | undefined
   /** The number of the last event that was stored with an event of ADK's. */
   readonly #lastSeqOf = new WeakMap<Event, number>()
 
@@ -270,6 +272,24 @@ export class RunOutput {
     const events = recorder.prepare([...outbox.take(), ...reader.read(event)])
     this.#ready.push(...events)
     this.#lastSeqOf.set(event, events.at(-1)?.seq ?? 0)
+  }
+
+  /** An event that is stored with the next write of the run, or before it: what follows relies on it. */
+  prepare(body: RunEventBody): void {
+    const { recorder, outbox } = this.#parts
+    const events = recorder.prepare([...outbox.take(), body])
+    this.#ready.push(...events)
+    this.#preparedSeq = events.at(-1)?.seq
+    outbox.wakeUp()
+  }
+
+  /** The events that were prepared, once they are stored. */
+  async prepared(): Promise<RunEvent[]> {
+    const lastSeq = this.#preparedSeq
+    if (lastSeq === undefined) return []
+    this.#preparedSeq = undefined
+    await this.#parts.recorder.flush()
+    return this.upTo(lastSeq)
   }
 
   /** The events that report an event of ADK's: stored with it, or recorded now. Those of a replayed event were reported. */
