@@ -17,7 +17,9 @@ export type { RunUsage } from './session/usage.js'
 export {
   type ApprovalAnswer,
   type ApprovalOutcome,
+  type CallResponse,
   defineTool,
+  type RunAnswer,
   type Tool,
   type ToolContext,
   type ToolEffect,

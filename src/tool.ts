@@ -38,6 +38,12 @@ export type OnUnknown = 'retry' | 'tell' | 'ask' | 'fail'
 /** A person's answer about a call whose outcome is unknown: it took effect; it did not, run it; leave it unknown. */
 export type OutcomeAnswer = 'happened' | 'run' | 'leave'
 
+/** A person's or a program's answer to what a run waits for. An object is the response of the call itself. */
+export type RunAnswer = ApprovalAnswer | OutcomeAnswer | CallResponse
+
+/** The result of a long-running tool of ADK's, or a confirmation with a payload: `{ confirmed, payload }`. */
+export type CallResponse = Readonly<Record<string, unknown>>
+
 export interface VerifyContext {
   readonly idempotencyKey: string
   readonly signal: AbortSignal

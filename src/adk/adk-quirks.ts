@@ -13,9 +13,10 @@
  *   the user's, unless it has the whole shape of ADK's account of another agent's event.
  */
 
+import { CONFIRMATION_TOOL } from '../base/names.js'
 import { own } from '../base/own.js'
 import type { ServerTool } from '../provider/provider.js'
-import type { Content, LlmAgent, Part } from './sdk.js'
+import type { Content, Event, LlmAgent, Part } from './sdk.js'
 
 /** `program`: a correction by Lango, an account by ADK. */
 export type WrittenBy = 'user' | 'program'
@@ -213,4 +214,42 @@ export function adkFailure(message: string, { whole = false } = {}): AdkFailure 
     return { kind: 'model-call-limit' }
   }
   return { kind: 'other' }
+}
+
+/**
+ * ADK drops the response of a tool that requests a confirmation while it runs, and refuses the answer because it then
+ * finds no such response (`confirmation_not_required`). Before the request that an event answers, a response is added that
+ * names what was requested. The response of the confirmed call replaces it.
+ */
+export function restoreRequests(events: Event[], answer: Event): void {
+  const answered = new Set(
+    answer.content?.parts?.flatMap(({ functionResponse }) => functionResponse?.id ?? []),
+  )
+  for (let at = events.length - 1; at >= 0; at--) {
+    const event = events[at]
+    const requested = (event?.content?.parts ?? []).flatMap(({ functionCall }) =>
+      functionCall?.name === CONFIRMATION_TOOL && answered.has(functionCall.id ?? '')
+        ? functionCall.args
+        : [],
+    )
+    if (event && requested.length > 0) events.splice(at, 0, requestOf(event, requested))
+  }
+}
+
+function requestOf(event: Event, requested: readonly unknown[]): Event {
+  const calls = requested.map(
+    args => Reflect.get(Object(args), 'originalFunctionCall') as Part['functionCall'],
+  )
+  const parts = calls.map(call => ({
+    functionResponse: { id: call?.id ?? '', name: call?.name ?? '', response: { status: 'requested' } },
+  }))
+  const { requestedToolConfirmations } = event.actions
+  const nothing = { stateDelta: {}, artifactDelta: {}, requestedAuthConfigs: {} }
+  return {
+    ...event,
+    id: `${event.id}:requested`,
+    longRunningToolIds: [],
+    content: { role: 'user', parts },
+    actions: { ...nothing, requestedToolConfirmations: { ...requestedToolConfirmations } },
+  }
 }

@@ -2,7 +2,7 @@
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { Runtime } from '../runtime/runtime.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
-import { OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
+import { answerExample, OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
 import { ask, askOutcome, canAsk } from './ask.js'
 import type { Flags } from './command.js'
 import { called, givenFlags, quoted } from './next-command.js'
@@ -75,7 +75,7 @@ export async function printWaiting({ runId, sessionId, questions }: ReadRun, fla
   const place = givenFlags(flags, ['config', 'store', 'app', 'trust'])
   note(`Run ${runId} waits for an answer.`)
   for (const question of questions) {
-    const answer = question.asks === 'approval' ? 'once' : 'happened'
+    const answer = answerExample(question)
     note(`${plainLine(questionText(question))}: ${fitText(plainLine(JSON.stringify(question.args)), 400)}`)
     note(`Answer with: ${called('runs answer')} ${runId} ${quoted(question.callId)} ${answer}${place}`)
   }

@@ -1,10 +1,12 @@
 /** `lango runs`: accepted, running and ended runs, as the store has them. */
+import { isRecord } from '../base/is-record.js'
+import { parseJson } from '../base/json.js'
 import { AgentError } from '../errors.js'
 import type { RunEvent } from '../run/run-event.js'
 import { answerStored, stopStored } from '../run/run-signals.js'
 import type { RunEventRecord, RunSummary, ToolCallRecord } from '../session/run-store.js'
 import { runEventPages } from '../session/session-pages.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import type { ApprovalAnswer, CallResponse, OutcomeAnswer } from '../tool.js'
 import { OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
 import { type Flags, wholeNumber } from './command.js'
 import { called, quoted } from './next-command.js'
@@ -172,22 +174,27 @@ const ANSWERS: readonly (ApprovalAnswer | OutcomeAnswer)[] = [
 /** `lango runs answer`. */
 export async function answerRun(words: readonly string[], flags: Flags): Promise<number> {
   const [runId = '', callId = '', given = ''] = words
-  const answer = ANSWERS.find(known => known === given)
+  const answer = ANSWERS.find(known => known === given) ?? objectIn(given)
   if (answer === undefined) {
     throw new AgentError(
       'invalid-argument',
-      `"${given}" is no answer. For an approval: once, always, no. For an unknown outcome: happened, run, leave.`,
+      `"${given}" is no answer. For an approval: once, always, no. For an unknown outcome: happened, run, leave. For the result of a long-running tool: a JSON object.`,
     )
   }
   return withStore(flags, async opened => {
     const { state } = await findRun(opened, runId)
     await answerStored(opened.store, runId, callId, answer)
     if (flags.json) await printJson({ runId, callId, answer })
-    else await print(`The answer was passed on: ${answer}.\n`)
+    else await print(`The answer was passed on: ${given}.\n`)
     if (!flags.json && state === 'waiting')
       note(`A server on the store continues the run; ${called('runs resume')} ${runId} does it here.`)
     return 0
   })
+}
+
+function objectIn(text: string): CallResponse | undefined {
+  const value = text.startsWith('{') ? parseJson(text) : undefined
+  return isRecord(value) ? value : undefined
 }
 
 /** `lango runs resume`: continues the run in this process and prints what follows. */

@@ -29,7 +29,7 @@ import type { Lease, SessionStore } from '../session/session-store.js'
 import { callPolicy, type LedgerTools, type Verify } from '../session/tool-calls.js'
 import type { OnUnknown, OutcomeAnswer, ToolEffect, VerifyContext } from '../tool.js'
 import { callKey } from './call-key.js'
-import { type ClosingAnswer, type OpenCall, PendingCalls, type SeenEvent } from './event-reader.js'
+import { type ClosingAnswer, type OpenCall, PendingCalls, type SeenEvent } from './pending-calls.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 import type { RunRecorder } from './run-recorder.js'
 

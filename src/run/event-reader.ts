@@ -1,7 +1,6 @@
-import type { Event, FunctionCall } from '../adk/sdk.js'
-import { CONFIRMATION_TOOL, isRequestTool } from '../base/names.js'
+import type { Event } from '../adk/sdk.js'
+import { CONFIRMATION_TOOL } from '../base/names.js'
 import { isToolError } from '../session/message.js'
-import { type CallItem, pairCalls } from '../session/pair-calls.js'
 import {
   emptyUsage,
   fromUsageMetadata,
@@ -112,13 +111,15 @@ function readConfirmations(event: Event): RunEventBody[] {
         name: original?.name ?? '',
         args: original?.args ?? {},
         ...(reason ? { reason } : {}),
+        ...(original?.id ? { callId: original.id } : {}),
       },
     ]
   })
 }
 
-interface ConfirmationArgs {
-  originalFunctionCall?: { name?: string; args?: Record<string, unknown> }
+/** The arguments of a request for confirmation. */
+export interface ConfirmationArgs {
+  originalFunctionCall?: { id?: string; name?: string; args?: Record<string, unknown> }
   toolConfirmation?: { hint?: string }
 }
 
@@ -267,113 +268,4 @@ export interface NamedAgent {
 /** The names of all agents below this one, depth first. */
 export function subAgentNames(agent: NamedAgent): string[] {
   return (agent.subAgents ?? []).flatMap(child => [child.name, ...subAgentNames(child)])
-}
-
-/** An event of a session as far as its calls go; a stored message has the same. */
-export interface SeenEvent {
-  id?: string | undefined
-  author?: string | undefined
-  invocationId?: string | undefined
-  branch?: string | undefined
-  partial?: boolean | undefined
-  longRunningToolIds?: readonly string[] | undefined
-  content?: { parts?: readonly SeenPart[] | undefined } | undefined
-}
-
-interface SeenPart {
-  functionCall?: FunctionCall | undefined
-  functionResponse?: { id?: string | undefined; name?: string | undefined } | undefined
-}
-
-/** A call or an answer, and who made it. */
-type SeenItem = CallItem & { identity: Identity; isPending?: boolean }
-
-interface Identity {
-  author: string
-  invocationId: string
-  branch?: string
-  /** The message that holds the call. */
-  messageId: string
-}
-
-/** A call that has no answer. */
-export interface OpenCall {
-  messageId: string
-  id: string
-  /** A long-running tool has it: its answer may come after the run. */
-  isPending: boolean
-}
-
-/** The answers to the open calls of one message. */
-export interface ClosingAnswer extends Omit<Identity, 'messageId'> {
-  answers: { id: string; name: string; response: unknown }[]
-}
-
-/** The calls of a run that have no answer yet, so that no run ends with an open call. */
-export class PendingCalls {
-  /** Parallel agents may use the same ids, so calls are paired within their branch. */
-  readonly #branches = new Map<string, SeenItem[]>()
-  /** Calls that a person answers after the run. */
-  readonly #asked = new Set<CallItem>()
-  #events = 0
-
-  observe(event: SeenEvent): void {
-    if (event.partial) return
-    const { id: messageId = '', author = '', invocationId = '', branch, content } = event
-    const identity = { author, invocationId, ...(branch === undefined ? {} : { branch }), messageId }
-    const longRunning = new Set(event.longRunningToolIds ?? [])
-    const seen = this.#branches.get(branch ?? '') ?? []
-    this.#branches.set(branch ?? '', seen)
-    this.#events += 1
-    for (const { functionCall, functionResponse } of content?.parts ?? []) {
-      const { id, name } = functionCall ?? functionResponse ?? {}
-      if (id === undefined) continue
-      const waiting = functionCall && waitingCall(functionCall)
-      const asked = seen.findLast(item => item.kind === 'call' && item.id === waiting)
-      if (asked) this.#asked.add(asked)
-      const isPending = functionCall !== undefined && longRunning.has(id)
-      const kind = functionCall ? 'call' : 'answer'
-      seen.push({ kind, id, name, at: this.#events, turn: 0, identity, isPending })
-    }
-  }
-
-  /**
-   * Answers to the open calls: one list per message that holds calls, as ADK would have written them. `answerOf` gives
-   * the response of a call; without one the call stays open.
-   */
-  close(answerOf: (call: OpenCall) => unknown): ClosingAnswer[] {
-    const closing = new Map<string, ClosingAnswer>()
-    for (const { id = '', name = '', identity, isPending = false } of this.#open()) {
-      const { messageId, ...owner } = identity
-      const response = answerOf({ messageId, id, isPending })
-      if (response === undefined) continue
-      const group = JSON.stringify(identity)
-      const answer = closing.get(group) ?? { ...owner, answers: [] }
-      answer.answers.push({ id, name, response })
-      closing.set(group, answer)
-    }
-    this.#branches.clear()
-    this.#asked.clear()
-    return [...closing.values()]
-  }
-
-  #open(): SeenItem[] {
-    return [...this.#branches.values()].flatMap(seen => {
-      const answered = new Set(pairCalls(seen).map(pair => pair?.call))
-      return seen.filter(
-        (item, index) => item.kind === 'call' && !answered.has(index) && !this.#asked.has(item),
-      )
-    })
-  }
-}
-
-/** ADK's request to a person names the call that waits for the answer: the next message runs it, so it is not closed. */
-function waitingCall({ name, args }: FunctionCall): string | undefined {
-  if (!isRequestTool(name)) return undefined
-  const original = args?.originalFunctionCall
-  const id =
-    typeof original === 'object' && original !== null
-      ? Reflect.get(original, 'id')
-      : (args?.function_call_id ?? args?.functionCallId)
-  return typeof id === 'string' ? id : undefined
 }

@@ -24,6 +24,12 @@ export class RunFailures {
   #unknownAgent: AgentError | undefined
   /** The unknown agent that was corrected. */
   #corrected: AgentError | undefined
+  /** A name is corrected once in a run. */
+  #mayCorrect: boolean
+
+  constructor(isCorrected = false) {
+    this.#mayCorrect = !isCorrected
+  }
 
   get failure(): AgentError | undefined {
     return this.#failure
@@ -44,10 +50,11 @@ export class RunFailures {
   /** The correction of an unknown agent's name; without other agents the run fails. */
   correction(root: NamedAgent): Content | undefined {
     const unknown = this.#unknownAgent
-    if (!unknown) return undefined
+    if (!unknown || !this.#mayCorrect) return undefined
     const valid = subAgentNames(root)
     if (valid.length === 0) return undefined
     this.#corrected = unknown
+    this.#mayCorrect = false
     this.#unknownAgent = undefined
     return asUser(agentNameCorrection(String(unknown.details.name), valid))
   }

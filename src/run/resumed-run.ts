@@ -1,15 +1,18 @@
 /** What is loaded to continue a run whose process is gone, or that has waited for a person. */
 import type { Content, Event } from '../adk/sdk.js'
+import { isRecord } from '../base/is-record.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { type StoredMessage, toolCallKind } from '../session/message.js'
 import type { JournalEntry, ResumableRun, RunSummary, ToolCallRecord } from '../session/run-store.js'
 import { messagePages } from '../session/session-pages.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
+import type { CallResponse } from '../tool.js'
 import { seenIn } from './close-calls.js'
-import type { EventReader, PendingCalls } from './event-reader.js'
+import type { EventReader } from './event-reader.js'
 import { storedEvents } from './interrupted-runs.js'
 import type { ReportedOutcome, RestoredCalls } from './ledger-entry.js'
+import type { PendingCalls } from './pending-calls.js'
 import { type RecordedEvent, Replay } from './replay.js'
 import type { EarlierApproval } from './run-approvals.js'
 import type { RunEventBody } from './run-event.js'
@@ -26,6 +29,10 @@ export interface ResumedRun {
   readonly content: Content
   /** That message is a correction, which the run itself wrote. */
   readonly isCorrection: boolean
+  /** The number of the round that is continued; the first one is 1. */
+  readonly round: number
+  /** That round is over: answers open the next one. */
+  readonly isBetween: boolean
   /** Everything that the run has stored in its session, in order. */
   readonly messages: readonly StoredMessage[]
   /** The events of rounds that are over. */
@@ -49,6 +56,8 @@ export interface RunProgress {
   notices: { 'turn-warning': number; 'wrap-up': number }
   /** Requests for approval, and the answers to them. */
   approvals: Map<string, EarlierApproval>
+  /** What requests of ADK's were answered with. */
+  responses: Map<string, CallResponse>
   outcomes: Map<string, ReportedOutcome>
   /** The text that each author has begun and not completed. */
   open: Map<string, string>
@@ -67,10 +76,13 @@ export async function loadResumed(
   const nested = await nestedMessages(store, journal)
   const byId = new Map([...messages, ...nested].map(each => [each.id, each]))
   const record = journal
-    .filter(({ kind }) => kind !== 'end')
+    .filter(({ kind }) => kind !== 'end' && kind !== 'wait')
     .map((entry): RecordedEvent => ({ entry, message: byId.get(entry.id) }))
-  const round = record.findLastIndex(({ entry, message: stored }) => isCorrection(entry, stored, message.id))
-  const opening = record[round]?.message ?? message
+  const openings = record.filter(({ entry }) => opensRound(entry, message.id))
+  const last = openings.at(-1)
+  const isBetween = waitsBetween(resumable)
+  const round = isBetween ? record.length - 1 : last ? record.indexOf(last) : -1
+  const opening = last?.message ?? message
   const own = new Map(
     messages.map(each => [each.id, { author: each.author ?? '', branch: each.branch ?? '' }]),
   )
@@ -89,13 +101,15 @@ export async function loadResumed(
     },
     opening: { message: opening, seq: opening.seq, invocationId: opening.invocationId ?? '' },
     content: host.contentOf(opening),
-    isCorrection: round >= 0,
+    isCorrection: openings.some(({ message: stored }) => !stored?.toolCalls?.length),
+    round: openings.length + 1,
+    isBetween,
     messages: messages.filter(each => each.id !== message.id),
     earlier: record.slice(0, round + 1).flatMap(({ message: each }) => (each ? [host.eventOf(each)] : [])),
     progress,
     replayedSteps: replayed.filter(({ entry }) => entry.kind === 'model').length,
     // ADK's graphs do not wait until an event is stored, and what their nodes do is not recorded.
-    obstacle: messages.some(({ extra }) => extra?.nodeInfo !== undefined)
+    obstacle: replayed.some(({ message: stored }) => stored?.extra?.nodeInfo !== undefined)
       ? 'It ran a workflow, and workflows cannot be resumed yet.'
       : undefined,
     ending: endingOf(
@@ -118,9 +132,15 @@ function endingOf(
   return { finishReason: other.content === ABORTED_MARKER ? 'aborted' : 'error' }
 }
 
-/** A message of the user's that is not the one that the run answers: the run has written it. */
-function isCorrection(entry: JournalEntry, stored: StoredMessage | undefined, openingId?: string): boolean {
-  return entry.scope === '' && entry.author === 'user' && stored !== undefined && entry.id !== openingId
+/** Whether a run waits for answers between two rounds. */
+export function waitsBetween({ journal, message }: Pick<ResumableRun, 'journal' | 'message'>): boolean {
+  const opened = journal.findLastIndex(entry => opensRound(entry, message.id))
+  return journal.findLastIndex(({ kind }) => kind === 'wait') > opened
+}
+
+/** A message of the user's that is not the one that the run answers: a correction, or answers to ADK's requests. */
+function opensRound({ kind, scope, author, id }: JournalEntry, openingId: string | undefined): boolean {
+  return kind === 'event' && scope === '' && author === 'user' && id !== openingId
 }
 
 async function messagesAfter(
@@ -168,6 +188,7 @@ async function readProgress(
     usage: [],
     notices: { 'turn-warning': 0, 'wrap-up': 0 },
     approvals: new Map(),
+    responses: new Map(),
     outcomes: new Map(),
     open: new Map(),
     said: new Map(),
@@ -204,6 +225,9 @@ function note(progress: RunProgress, event: RunEventBody): void {
       // Agents may use one id for several calls: what was said about an earlier one does not hold for the next.
       progress.approvals.delete(event.id)
       progress.outcomes.delete(event.id)
+      progress.responses.delete(event.id)
+      if (event.type === 'tool-result' && event.given && isRecord(event.result))
+        progress.responses.set(event.id, event.result)
       return
     case 'step-restart':
       takeBack(progress, event.author)
@@ -213,10 +237,12 @@ function note(progress: RunProgress, event: RunEventBody): void {
       progress.notices[event.type] += 1
       return
     case 'approval-request':
-      progress.approvals.set(event.id, { tool: event.name })
+      if (event.callId === undefined) progress.approvals.set(event.id, { tool: event.name })
       return
     case 'approval-answer':
-      progress.approvals.set(event.id, { tool: event.name, answer: event.answer })
+      if (event.callId !== undefined)
+        progress.responses.set(event.id, event.response ?? { confirmed: event.answer === 'once' })
+      else progress.approvals.set(event.id, { tool: event.name, answer: event.answer })
       return
     case 'tool-unknown':
       // An answer belongs to a question that was asked before it.
@@ -245,7 +271,7 @@ export function restoreCounts(
   { replay, messages, earlier, progress }: ResumedRun,
   { pending, reader, limits }: { pending: PendingCalls; reader: EventReader; limits: RunLimits },
 ): void {
-  for (const message of messages) if (message.author !== 'user') pending.observe(seenIn(message))
+  for (const message of messages) pending.observe(seenIn(message))
   for (const event of earlier) {
     reader.replay(event)
     limits.observe(event)

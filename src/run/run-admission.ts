@@ -23,19 +23,26 @@ export interface BegunRun {
 /** Where an accepted run is: it has begun, or is in the queue of its session, or was known before. */
 type Accepted = BegunRun | 'queued' | 'known'
 
+/** What may have to end before a run can begin. */
+interface AdmissionEnds {
+  /** Ends runs whose process is gone. */
+  endAll(runIds: readonly string[]): Promise<void>
+  /** Ends the run of a session that waits between two rounds. Returns whether there was one. */
+  endAsked(key: SessionKey): Promise<boolean>
+}
+
 export class Admission {
   readonly #host: RunHost
   readonly #slots: RunSlots
-  /** Ends runs whose process is gone. */
-  readonly #endAll: (runIds: readonly string[]) => Promise<void>
+  readonly #ends: AdmissionEnds
   /** For stores that queue nothing. */
   readonly #queue = new SessionQueue()
   readonly #admissions = new Map<string, Promise<unknown>>()
 
-  constructor(host: RunHost, slots: RunSlots, endAll: (runIds: readonly string[]) => Promise<void>) {
+  constructor(host: RunHost, slots: RunSlots, ends: AdmissionEnds) {
     this.#host = host
     this.#slots = slots
-    this.#endAll = endAll
+    this.#ends = ends
   }
 
   /** Accepts in the order of the calls: two messages to one session are not exchanged on their way to the store. */
@@ -68,12 +75,14 @@ export class Admission {
         }
         leaveSlot?.()
         if ('queued' in opened) return 'queued'
-        if ('unfinished' in opened && attempt <= MOST_ATTEMPTS) await this.#endAll(opened.unfinished)
+        if ('unfinished' in opened && attempt <= MOST_ATTEMPTS) await this.#ends.endAll(opened.unfinished)
         else if ('unfinished' in opened) throw busy(key)
         else return await this.#known(run)
       } catch (error) {
         leaveSlot?.()
-        throw error
+        // One that queues finds out when its turn comes.
+        const isFreed = !orQueue && attempt <= MOST_ATTEMPTS && isBusy(error)
+        if (!isFreed || !(await this.#ends.endAsked(key))) throw error
       }
     }
   }
@@ -221,6 +230,10 @@ export function defaultMaxRunning(): number {
 const RUNS_PER_CORE = 128
 const MEMORY_PER_RUN = 8 * 1024 * 1024
 const LEAST_RUNNING = 8
+
+function isBusy(error: unknown): boolean {
+  return error instanceof AgentError && error.code === 'session-busy'
+}
 
 function busy(key: SessionKey): AgentError {
   return new AgentError(

@@ -2,15 +2,15 @@ import { AgentError } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
 import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
 import { SaidInEvents } from './event-reader.js'
-import type { RunEvent, RunFinishReason, RunRepair } from './run-event.js'
+import type { RunEvent, RunEventBody, RunFinishReason, RunRepair } from './run-event.js'
 
 /** A tool call that a run waits for a person to answer with `runtime.answer`. */
 export interface WaitingCall {
   id: string
   name: string
   args: Record<string, unknown>
-  /** Whether the call may run, or whether a call whose outcome is unknown took effect. */
-  question: 'approval' | 'outcome'
+  /** Whether the call may run, whether a call whose outcome is unknown took effect, or what a long-running call returns. */
+  question: 'approval' | 'outcome' | 'result'
 }
 
 /** A finished run, or one that waits for a person. */
@@ -49,6 +49,24 @@ export async function runAndCollect(lists: AsyncIterable<readonly RunEvent[]>): 
   return collected.wait()
 }
 
+/** The events of a run. Where it waits between two rounds, they end with one that says so; it is not stored. */
+export async function* endedByWaiting(
+  lists: AsyncIterable<readonly RunEvent[]>,
+): AsyncGenerator<readonly RunEvent[], void, undefined> {
+  const collected = new Collected()
+  let last: RunEvent | undefined
+  for await (const events of lists) {
+    for (const event of events) collected.add(event)
+    last = events.at(-1) ?? last
+    yield events
+  }
+  if (!last || last.type === 'run-finish' || !collected.isWaiting) return
+  const { text, lastText, finishReason, turns, delegations, usage } = collected.wait()
+  const { sessionId, runId, seq } = last
+  const end: RunEventBody = { type: 'run-finish', finishReason, text, lastText, turns, delegations, usage }
+  yield [{ ...end, sessionId, runId, seq: seq + 1 }]
+}
+
 /** What the events of a run add up to. */
 class Collected {
   readonly #repairs: RunRepair[] = []
@@ -67,7 +85,8 @@ class Collected {
     if (event.type === 'history-cut') this.#cuts.push(event.cut)
     if (event.type === 'usage') this.#usage.push(event.usage)
     if (event.type === 'error') this.#failure = asAgentError(event.error)
-    if (event.type === 'approval-answer') this.#pending.delete(event.id)
+    if (event.type === 'approval-answer' || event.type === 'tool-result') this.#pending.delete(event.id)
+    if (event.type === 'tool-call' && event.pending) this.#ask(event, 'result')
     if (event.type === 'approval-request') this.#ask(event, 'approval')
     if (event.type === 'tool-unknown' && event.answer !== undefined) this.#pending.delete(event.id)
     else if (event.type === 'tool-unknown' && event.asks) this.#ask(event, 'outcome')
@@ -78,6 +97,10 @@ class Collected {
     const { text, lastText = text, sessionId, runId, finishReason, turns, delegations, usage } = event
     const [repairs, cuts] = [this.#repairs, this.#cuts]
     return { text, lastText, sessionId, runId, finishReason, turns, delegations, repairs, cuts, usage }
+  }
+
+  get isWaiting(): boolean {
+    return this.#pending.size > 0
   }
 
   /** The events ended before the run did: it waits for a person, or its process ends. */

@@ -1,6 +1,6 @@
 import { timerMs } from '../base/timer-ms.js'
 import { AgentError } from '../errors.js'
-import type { ApprovalAnswer, ApprovalOutcome, OutcomeAnswer } from '../tool.js'
+import type { ApprovalAnswer, ApprovalOutcome, OutcomeAnswer, RunAnswer } from '../tool.js'
 import type { RunEventBody } from './run-event.js'
 
 /** A tool call that needs a person's approval, as `onApproval` gets it. */
@@ -11,6 +11,10 @@ export interface ApprovalAsk {
   args: Readonly<Record<string, unknown>>
   sessionId: string
   runId: string
+  /** Why a tool of ADK's wants a confirmation. */
+  reason?: string | undefined
+  /** A confirmation of ADK's: `always` counts as `once`. */
+  onceOnly?: boolean | undefined
 }
 
 /** Answers an approval request. `true` means once, `false` means no. */
@@ -24,7 +28,7 @@ export interface EarlierApproval {
   readonly answer?: ApprovalOutcome | undefined
 }
 
-interface RunDeskOptions {
+export interface RunDeskOptions {
   /** Requests of earlier attempts of the run, and the answers to them. */
   earlier?: ReadonlyMap<string, EarlierApproval> | undefined
   timeoutMs: number | undefined
@@ -38,7 +42,7 @@ interface RunDeskOptions {
  * The approvals of one run. A request is an event of the run; the answer comes from the caller's `onApproval` or
  * as a signal from another process, whichever is first. Both are stored with the run's events.
  */
-function openApprovalDesk(options: RunDeskOptions): ApprovalDesk {
+export function openApprovalDesk(options: RunDeskOptions): ApprovalDesk {
   const { timeoutMs, identity, onApproval, earlier, emit } = options
   const unanswered = new Map([...(earlier ?? [])].filter(([, { answer }]) => answer === undefined))
   const desk = new ApprovalDesk({
@@ -56,89 +60,8 @@ function openApprovalDesk(options: RunDeskOptions): ApprovalDesk {
   return desk
 }
 
-export interface QuestionParts {
-  approvalTimeoutMs?: number | undefined
-  waitingGraceMs?: number | undefined
-  identity: RunDeskOptions['identity']
-  earlier: RunDeskOptions['earlier']
-  onApproval: OnApproval | undefined
-  /** Asks about unknown outcomes. */
-  ledger: OutcomeQuestions | undefined
-  /** Whether the run can be left to another attempt. */
-  canLeave: boolean
-  /** Whether the run does anything else. */
-  isBusy(): boolean
-  /** Leaves the run until a person has answered. */
-  leave(): Promise<void>
-  emit(body: RunEventBody): void
-}
-
-interface OutcomeQuestions {
-  readonly isAsking: boolean
-  answer(callId: string, answer: OutcomeAnswer): boolean
-  expect(callId: string, answer: OutcomeAnswer): void
-}
-
-/** What a run asks of people. A run that waits for them and does nothing else is left after a while. */
-export class RunQuestions {
-  readonly #parts: QuestionParts
-  readonly #desk: ApprovalDesk
-  #timer: NodeJS.Timeout | undefined
-
-  constructor(parts: QuestionParts) {
-    this.#parts = parts
-    const { identity, earlier, onApproval, emit, approvalTimeoutMs: timeoutMs } = parts
-    this.#desk = openApprovalDesk({ identity, earlier, onApproval, emit, timeoutMs })
-  }
-
-  approve(call: PendingApproval, signal: AbortSignal): Promise<ApprovalOutcome> {
-    const asked = this.#desk.request(call, signal)
-    this.watch()
-    return asked
-  }
-
-  /** Answers a call that waits; `false` when none waits under that id. */
-  answer(callId: string, answer: ApprovalAnswer | OutcomeAnswer): boolean {
-    if (isOutcome(answer)) return this.#parts.ledger?.answer(callId, answer) ?? false
-    return this.#desk.answer(callId, answer)
-  }
-
-  /** Answers a call that waits, or that will ask. */
-  expect(callId: string, answer: ApprovalAnswer | OutcomeAnswer): void {
-    if (isOutcome(answer)) this.#parts.ledger?.expect(callId, answer)
-    else this.#desk.expect(callId, answer)
-  }
-
-  /** Leaves the run when it has waited for a while. A caller that is asked, and a limit of time, need the run in memory. */
-  watch(): void {
-    const { canLeave, onApproval, approvalTimeoutMs, waitingGraceMs = WAITING_GRACE_MS } = this.#parts
-    if (!canLeave || onApproval || approvalTimeoutMs !== undefined) return
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#check(), waitingGraceMs)
-  }
-
-  stopWatching(): void {
-    clearTimeout(this.#timer)
-  }
-
-  /** Aborts every waiting call. */
-  close(): void {
-    this.stopWatching()
-    this.#desk.close()
-  }
-
-  #check(): void {
-    const { ledger, isBusy, leave } = this.#parts
-    if (this.#desk.pending.length === 0 && !ledger?.isAsking) return
-    if (isBusy()) this.watch()
-    else void leave()
-  }
-}
-
-const WAITING_GRACE_MS = 2000
-
 /** Whether an answer is about an unknown outcome. */
-export function isOutcome(answer: ApprovalAnswer | OutcomeAnswer): answer is OutcomeAnswer {
+export function isOutcome(answer: RunAnswer): answer is OutcomeAnswer {
   return answer === 'happened' || answer === 'run' || answer === 'leave'
 }
 

@@ -1,7 +1,7 @@
 import type { AgentError, AgentErrorJson } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
 import type { RunUsage } from '../session/usage.js'
-import type { ApprovalOutcome, OnUnknown, OutcomeAnswer } from '../tool.js'
+import type { ApprovalOutcome, CallResponse, OnUnknown, OutcomeAnswer } from '../tool.js'
 
 /** Why a run ended. `stop` is the ordinary end; `waiting`: it has not ended, and waits for a person. */
 export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'aborted' | 'error' | 'waiting'
@@ -93,14 +93,32 @@ export type RunEventBody =
       isError: boolean
       /** How long the tool took, without the wait for a person's approval. Absent when its call was in an earlier run. */
       durationMs?: number
+      /** The result of a long-running tool, given with `runtime.answer`. */
+      given?: boolean
     }
   | { type: 'agent-transfer'; from: string; to: string }
   | { type: 'turn-warning'; turns: number; maxTurns: number }
   | { type: 'wrap-up'; reason: WrapUpReason; turns: number; maxTurns: number }
   | { type: 'repair'; model: string; profile: string; repairs: readonly RunRepair[] }
   | { type: 'history-cut'; cut: HistoryCut }
-  | { type: 'approval-request'; id: string; name: string; args: Record<string, unknown>; reason?: string }
-  | { type: 'approval-answer'; id: string; name: string; answer: ApprovalOutcome }
+  /** `callId`: the call that ADK wants confirmed, where the request is a call of its own. */
+  | {
+      type: 'approval-request'
+      id: string
+      name: string
+      args: Record<string, unknown>
+      reason?: string
+      callId?: string
+    }
+  /** `response`: what a confirmation of ADK's was answered with, where that is more than a yes or a no. */
+  | {
+      type: 'approval-answer'
+      id: string
+      name: string
+      answer: ApprovalOutcome
+      callId?: string
+      response?: CallResponse
+    }
   /**
    * The process of a call ended after the call was started: nobody knows whether it took effect. With `asks`, the run
    * waits for a person's word; with `answer`, that word was given.

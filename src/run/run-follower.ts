@@ -11,8 +11,8 @@ import { type EventList, followRun, RunFeed } from './run-feed.js'
 export interface FollowOptions {
   /** Only events after this number. Default 0: all. */
   afterSeq?: number | undefined
-  /** Ends also when the run waits for a person. Default: only with the run. */
-  untilWaiting?: boolean | undefined
+  /** Ends also when the run waits for a person, or only when it does so between two rounds. Default: only with the run. */
+  untilWaiting?: boolean | 'round' | undefined
   /** Ends following; the run goes on. */
   signal?: AbortSignal | undefined
 }

@@ -147,8 +147,11 @@ export interface RunOpened extends StoredOpening {
   invocationId: string
 }
 
-/** A person must answer, the process ends, or the lease was lost: another process may have the run already. */
-export type LeftFor = 'waiting' | 'handover' | 'lost'
+/**
+ * A person must answer (inside a round, or between two), the process ends, or the lease was lost: another process may
+ * have the run already.
+ */
+export type LeftFor = 'waiting' | 'round' | 'handover' | 'lost'
 
 /** Lists of events; a list may be empty. */
 export type EventLists = AsyncGenerator<readonly RunEvent[], void, undefined>

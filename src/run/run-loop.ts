@@ -5,17 +5,19 @@ import { createPause } from '../base/pause.js'
 import { type AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import type { RunAnswer } from '../tool.js'
 import { closeCalls, pendingInStore, seenIn } from './close-calls.js'
-import { EventReader, PendingCalls } from './event-reader.js'
+import { EventReader } from './event-reader.js'
+import { PendingCalls } from './pending-calls.js'
 import { abortMarker, agentNotFound, RunFailures } from './recovery.js'
 import { type ResumedRun, restoreCounts } from './resumed-run.js'
-import { RunQuestions } from './run-approvals.js'
+import { type Round, waitEntry } from './round-questions.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { EventLists, LeftFor, RunHost, RunInput, RunOpened } from './run-host.js'
 import { endEntry, openJournal, type RunJournal } from './run-journal.js'
 import { RunLimits, transferTarget } from './run-limits.js'
 import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
+import { RunQuestions } from './run-questions.js'
 import { type AppendGate, gateAppends, RunRecorder } from './run-recorder.js'
 import { AdkEvents, createScope, Outbox, RunOutput } from './run-scope.js'
 import { openLedger, type ToolLedger } from './tool-ledger.js'
@@ -56,46 +58,34 @@ export class RunLoop {
   readonly #ledger: ToolLedger | undefined
   readonly #limits: RunLimits
   readonly #host: RunHost
-  readonly #key: SessionKey
-  readonly #lease: Lease
-  readonly #input: RunInput
-  readonly #first: readonly RunEvent[]
-  readonly #resumed: ResumedRun | undefined
+  readonly #parts: RunLoopParts
   /** Where the store can resume runs. */
   readonly #journal: RunJournal | undefined
-  readonly #end: () => Promise<void>
   /** Until the first round has begun. */
   #opening: RunOpened | undefined
   readonly #output: RunOutput
-  /** Opened by the first question. */
-  #opened: RunQuestions | undefined
-  readonly #failures = new RunFailures()
+  readonly #questions: RunQuestions
+  #roundNumber: number
+  readonly #failures: RunFailures
   #stopped = false
   #finished = false
   #marked = false
   #lastAuthor: string | undefined
   /** The end of the run, once it has begun: it happens once, whether or not the events are read. */
   #shutting: Promise<RunEvent[]> | undefined
+  /** Why the events ended without an end of the run: another attempt continues it. */
+  leftFor: LeftFor | undefined
 
-  /** Why the run is left to another attempt. */
-  #leftFor: LeftFor | undefined
-
-  constructor({ host, key, lease, input, runId, first, resumed, opening, end }: RunLoopParts) {
+  constructor(parts: RunLoopParts) {
+    const { host, key, lease, input, runId, resumed, opening } = parts
     this.runId = runId
+    this.#parts = parts
     this.#host = host
-    this.#key = key
-    this.#lease = lease
-    this.#input = input
-    this.#first = first
-    this.#resumed = resumed
     this.#opening = opening
-    this.#end = end
     // Each running tool and model call has one listener; their number is not a leak.
     setMaxListeners(0, this.#abort.signal)
     this.#reader = new EventReader(host.agentNames, reference => host.models.priceOf(reference))
-    const { store, logger, observe } = host
-    const { onStored } = input
-    this.#recorder = new RunRecorder({ store, key, runId, lease, logger, observe, onStored })
+    this.#recorder = new RunRecorder({ ...host, key, runId, lease, onStored: input.onStored })
     this.#ledger = openLedger(host, {
       key,
       runId: this.runId,
@@ -114,10 +104,8 @@ export class RunLoop {
       recorder: this.#recorder,
       ledger: this.#ledger,
       lease,
-      hasAppended: opening !== undefined,
-      onStored: message => {
-        if (message.author !== 'user') this.#pending.observe(seenIn(message))
-      },
+      hasAppended: opening !== undefined || resumed !== undefined,
+      onStored: message => this.#pending.observe(seenIn(message)),
     })
     this.#limits = new RunLimits(host.limits, this.#plugin)
     this.#journal = openJournal(host.store, this.#ledger, {
@@ -136,35 +124,38 @@ export class RunLoop {
     })
     if (resumed)
       restoreCounts(resumed, { pending: this.#pending, reader: this.#reader, limits: this.#limits })
-  }
-
-  get #questions(): RunQuestions {
-    this.#opened ??= new RunQuestions({
-      ...this.#host,
-      identity: { sessionId: this.#key.sessionId, runId: this.runId },
-      earlier: this.#resumed?.progress.approvals,
-      onApproval: this.#input.onApproval,
+    this.#roundNumber = resumed?.round ?? 1
+    this.#failures = new RunFailures(resumed?.isCorrection)
+    this.#questions = new RunQuestions({
+      ...host,
+      identity: { sessionId: key.sessionId, runId },
+      earlier: resumed?.progress,
+      isBetween: resumed?.isBetween ?? false,
+      onApproval: input.onApproval,
       ledger: this.#ledger,
+      pending: this.#pending,
+      recorder: this.#recorder,
       canLeave: this.isResumable,
+      signal: this.#abort.signal,
       isBusy: () => this.#ledger?.isExecuting({ withReads: true }) || this.#journal?.isAsking || false,
       leave: () => this.leave('waiting'),
       emit: body => this.#outbox.put(body),
+      prepare: body => this.#output.prepare(body),
     })
-    return this.#opened
   }
 
   /** The events of the run, in lists: those that are stored in one write are handed out together. */
   async *events(message: Content): EventLists {
     try {
-      this.#recorder.began(this.#first, this.#resumed?.progress.step)
-      yield this.#first
-      const isCorrection = this.#resumed?.isCorrection ?? false
-      yield* this.#round(message, isCorrection)
-      const again = isCorrection ? undefined : this.#failures.correction(this.#host.rootAgent)
-      if (again) {
-        this.#stopped = false
-        yield* this.#round(again, true)
-      }
+      this.#recorder.began(this.#parts.first, this.#parts.resumed?.progress.step)
+      yield this.#parts.first
+      const { isBetween = false, isCorrection = false } = this.#parts.resumed ?? {}
+      let next = isBetween ? undefined : { message, isSynthetic: isCorrection }
+      do {
+        if (next) yield* this.#round(next)
+        next = await this.#nextRound()
+        this.#roundNumber += 1
+      } while (next)
       this.#failures.judge()
       if (!this.#shutting) {
         await this.#settle()
@@ -175,7 +166,7 @@ export class RunLoop {
       this.#finished = true
       yield [...this.#output.upTo(last[0]?.seq ?? 0), ...last]
     } finally {
-      this.#opened?.close()
+      this.#questions.close()
       if (!this.#finished && !this.#failures.failure) this.#abort.abort()
       if (!this.#finished) await this.#shutDown()
     }
@@ -186,11 +177,6 @@ export class RunLoop {
     if (failure) this.#failures.keep(failure)
     this.#abort.abort()
     void this.#shutDown()
-  }
-
-  /** Why the events ended without an end of the run: another attempt continues it. */
-  get leftFor(): LeftFor | undefined {
-    return this.#leftFor
   }
 
   /** Whether the run can be continued by another attempt. */
@@ -209,19 +195,34 @@ export class RunLoop {
     await this.leave('handover')
   }
 
+  /** The message of the next round: a correction, or the answers to what ADK asks. Without them the run is left. */
+  async #nextRound(): Promise<Round | undefined> {
+    const correction = this.#failures.correction(this.#host.rootAgent)
+    if (correction) {
+      this.#stopped = false
+      return { message: correction, isSynthetic: true }
+    }
+    if (this.#stopped || this.#aborted || this.#shutting) return undefined
+    const answers = await this.#questions.answers(this.#roundNumber)
+    if (answers === 'missing' && !this.#aborted) await this.leave('round')
+    if (!answers || answers === 'missing' || this.#aborted) return undefined
+    return { message: answers, isSynthetic: false }
+  }
+
   /** Stops working on the run without ending it. */
   async leave(why: LeftFor): Promise<void> {
     if (this.#shutting) return
-    this.#leftFor = why
+    this.leftFor = why
     this.#shutting = (async () => {
       try {
         this.#ledger?.seal()
         await this.#gate.seal()
-        if (why !== 'lost') await this.#recorder.pause(why)
-        else this.#recorder.leaveUnfinished([])
+        if (why === 'lost') this.#recorder.leaveUnfinished([])
+        else if (why === 'round') await this.#recorder.pause('waiting', [waitEntry(this.#roundNumber)])
+        else await this.#recorder.pause(why)
         return []
       } finally {
-        await this.#end()
+        await this.#parts.end()
       }
     })()
     this.#abort.abort()
@@ -229,19 +230,19 @@ export class RunLoop {
   }
 
   /** Takes an answer that may come before its call asks for it: a resumed run gets there in time. */
-  receive(callId: string, answer: ApprovalAnswer | OutcomeAnswer): void {
-    this.#questions.expect(callId, answer)
+  receive(callId: string, answer: RunAnswer): void {
+    if (!this.#shutting) this.#questions.expect(callId, answer)
   }
 
   /** Answers a tool call that waits for a person; `false` when none waits under that id. */
-  answer(callId: string, answer: ApprovalAnswer | OutcomeAnswer): boolean {
-    return this.#opened?.answer(callId, answer) ?? false
+  answer(callId: string, answer: RunAnswer): boolean {
+    return !this.#shutting && this.#questions.answer(callId, answer)
   }
 
   /** One call of ADK's runner. Its events and the outbox are taken as they come, one at a time. */
-  async *#round(message: Content, synthetic: boolean): EventLists {
+  async *#round(round: Round): EventLists {
     if (this.#aborted) return
-    const adk = new AdkEvents(this.#startAdk(message, synthetic), this.#createScope(), this.#outbox)
+    const adk = new AdkEvents(this.#startAdk(round), this.#createScope(), this.#outbox)
     const wake = () => this.#outbox.wakeUp()
     this.#abort.signal.addEventListener('abort', wake, { once: true })
     const pause = createPause(YIELD_EVERY_MS)
@@ -254,7 +255,7 @@ export class RunLoop {
         if (waiting.length > 0) yield waiting
         if (this.#aborted) return
         if (!next) continue
-        if (next.done) return this.#resumed?.replay.finish()
+        if (next.done) return this.#parts.resumed?.replay.finish()
         const reported = this.#shutting ? [] : await this.#output.report(next.value)
         if (reported.length > 0) yield reported
         const bodies = this.#judge(next.value)
@@ -271,22 +272,22 @@ export class RunLoop {
     }
   }
 
-  #startAdk(message: Content, synthetic: boolean): AsyncGenerator<Event, void, undefined> {
+  #startAdk({ message, isSynthetic }: Round): AsyncGenerator<Event, void, undefined> {
     const opening = this.#opening
     this.#opening = undefined
     if (opening) this.#plugin.expectInvocation(opening.invocationId)
     return startAdk(this.#host, {
-      key: this.#key,
-      sessions: this.#host.sessionService(this.#gate.store, this.#lease, {
+      key: this.#parts.key,
+      sessions: this.#host.sessionService(this.#gate.store, this.#parts.lease, {
         opening,
         onAppend: event => this.#output.appending(event),
         journal: this.#journal,
       }),
       plugin: this.#plugin,
       message,
-      synthetic,
+      synthetic: isSynthetic,
       signal: this.#abort.signal,
-      stateDelta: synthetic ? undefined : this.#input.stateDelta,
+      stateDelta: this.#roundNumber > 1 ? undefined : this.#parts.input.stateDelta,
     })
   }
 
@@ -295,9 +296,9 @@ export class RunLoop {
     const { models, observeRequest } = this.#host
     return createScope({
       models,
-      key: this.#key,
-      isResumed: this.#resumed !== undefined,
-      model: this.#input.model,
+      key: this.#parts.key,
+      isResumed: this.#parts.resumed !== undefined,
+      model: this.#parts.input.model,
       plugin: this.#plugin,
       recorder: this.#recorder,
       reader: this.#reader,
@@ -312,7 +313,7 @@ export class RunLoop {
   /** Applies failures and limits to an event of ADK's, and returns what else is to be emitted. */
   #judge(event: Event): readonly RunEventBody[] {
     if (event.errorCode || event.errorMessage) {
-      const { replay } = this.#resumed ?? {}
+      const { replay } = this.#parts.resumed ?? {}
       const original = replay?.has(event) ? replay.failureOf(event) : this.#plugin.modelError
       this.#failed(original ?? event.errorMessage ?? event.errorCode)
       return []
@@ -327,10 +328,9 @@ export class RunLoop {
       return []
     }
     const { verdict, bodies } = this.#limits.observe(event)
-    for (const body of bodies) {
+    for (const body of bodies)
       if (body.type === 'turn-warning')
         this.#host.logger.warn('A run has used most of its turns', { ...body })
-    }
     if (verdict === 'stop') this.#stopped = true
     return bodies
   }
@@ -340,7 +340,7 @@ export class RunLoop {
     // An error that an abort causes is no failure of its own.
     if (this.#aborted) return
     this.#reader.answer.dropStep()
-    this.#failures.add(this.#resumed?.replay.divergence ?? error)
+    this.#failures.add(this.#parts.resumed?.replay.divergence ?? error)
   }
 
   /**
@@ -348,8 +348,8 @@ export class RunLoop {
    * released. An abort calls this at once, because the reader of the events may never ask for the next one.
    */
   #shutDown(): Promise<RunEvent[]> {
-    this.#opened?.stopWatching()
-    const divergence = this.#resumed?.replay.divergence
+    this.#questions.stopWatching()
+    const divergence = this.#parts.resumed?.replay.divergence
     if (divergence) this.#failures.keep(divergence)
     this.#shutting ??= (async () => {
       try {
@@ -361,7 +361,7 @@ export class RunLoop {
         ]
         return this.#isUnsettled ? this.#recorder.leaveUnfinished(last) : await this.#recorder.finish(last)
       } finally {
-        await this.#end()
+        await this.#parts.end()
       }
     })()
     return this.#shutting
@@ -388,8 +388,8 @@ export class RunLoop {
   async #settle(): Promise<void> {
     this.#ledger?.seal()
     await this.#gate.seal()
-    if (this.#lease.lost.aborted) this.#isUnsettled ||= this.#ledger?.hasOpenCalls ?? false
-    if (this.#lease.lost.aborted || this.#isUnsettled) return
+    if (this.#parts.lease.lost.aborted) this.#isUnsettled ||= this.#ledger?.hasOpenCalls ?? false
+    if (this.#parts.lease.lost.aborted || this.#isUnsettled) return
     try {
       const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
       const isUncertain = this.#gate.writes.haveFailed
@@ -400,7 +400,7 @@ export class RunLoop {
       if (this.#finishReason === 'aborted' && this.#gate.hasAppended && !this.#marked) {
         this.#marked = true
         const marker = abortMarker(this.#host.rootAgent, this.#lastAuthor)
-        await this.#host.appendNote(this.#key, marker, this.#lease)
+        await this.#host.appendNote(this.#parts.key, marker, this.#parts.lease)
       }
     } catch (error) {
       this.#isUnsettled = true

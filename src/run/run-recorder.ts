@@ -5,6 +5,7 @@ import { AgentError, invariant, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey } from '../session/message.js'
 import type {
+  JournalEntry,
   RunEventRecord,
   RunRequest,
   RunStep,
@@ -150,10 +151,10 @@ export class RunRecorder {
   }
 
   /** Stores what is waiting, and leaves the run to another attempt. `false` when that could not be stored. */
-  async pause(pause: 'waiting' | 'handover'): Promise<boolean> {
-    const { lease } = this.#parts
-    const isStored = await this.#inTurn(() => this.#writeWaiting({ release: true, pause }))
-    if (isStored) lease.released?.()
+  async pause(pause: 'waiting' | 'handover', journal?: readonly JournalEntry[]): Promise<boolean> {
+    const write = { release: true, pause, ...defined({ journal }) }
+    const isStored = await this.#inTurn(() => this.#writeWaiting(write))
+    if (isStored) this.#parts.lease.released?.()
     return isStored
   }
 

@@ -1,9 +1,10 @@
 /** How a run is continued: what is loaded for it, what its next attempt begins with, and when it is given up. */
 import { AgentError, messageOf } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
 import type { RunSummary } from '../session/run-store.js'
 import type { Lease } from '../session/session-store.js'
 import { freeLease, hasSuccessor, markIfInterrupted } from './interrupted-runs.js'
-import { loadResumed, type ResumedRun } from './resumed-run.js'
+import { loadResumed, type ResumedRun, waitsBetween } from './resumed-run.js'
 import { type BegunRun, type Leave, once, type RunSlots } from './run-admission.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 import type { RunHost } from './run-host.js'
@@ -85,8 +86,8 @@ export class RunResumer {
       const begun = await host.store.runs.resumeRun?.({ key, runId, fence: lease.fence, events })
       if (!begun) return 'ended'
       host.logger.info('A run is resumed', { runId, ...key, attempt: begun.attempt })
-      const { opening } = prepared.resumed
-      work = drive({ ...prepared, begun: { lease, leaveSlot, opening } })
+      const { opening, isBetween } = prepared.resumed
+      work = drive({ ...prepared, begun: { lease, leaveSlot, opening: isBetween ? undefined : opening } })
     } finally {
       if (!work) {
         await lease.release().catch(() => {})
@@ -95,6 +96,32 @@ export class RunResumer {
     }
     if (isAwaited) await work
     return 'resumed'
+  }
+
+  /**
+   * Ends a run that waits for answers between two rounds, because the next message of its session has come: it may be the
+   * answer. `false` when the run waits inside a round, or is answered already.
+   */
+  async endAsked(run: RunSummary, lease: Lease): Promise<boolean> {
+    const { store, tools, logger } = this.#parts.host
+    const resumable = await store.runs.readResumable?.(run.runId)
+    const signalled = (await store.runs.signalled?.([run.runId])) ?? []
+    if (!resumable || !waitsBetween(resumable) || signalled.length > 0) return false
+    const ending: RunEnding = { finishReason: 'stop' }
+    return markIfInterrupted(store, run, { held: lease, tools, logger, ending })
+  }
+
+  /** Ends the only unfinished run of a session, if it waits between two rounds. */
+  async freeSession(key: SessionKey): Promise<boolean> {
+    const { store, appName } = this.#parts.host
+    const [run, other] = (await store.runs.listUnfinished?.({ appName, key, limit: 2 })) ?? []
+    if (run?.state !== 'waiting' || other) return false
+    const lease = await freeLease(store, run)
+    try {
+      return lease !== undefined && (await this.endAsked(run, lease))
+    } finally {
+      await lease?.release().catch(() => {})
+    }
   }
 
   async #end(run: RunSummary, held?: Lease, why: NotResumed = {}): Promise<boolean> {

@@ -1,10 +1,12 @@
 /** How a run is stopped and answered: in this process by its loop, in another one by signals through the store. */
+import { defined } from '../base/defined.js'
+import { isRecord } from '../base/is-record.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunSignal, RunStore, RunSummary } from '../session/run-store.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import type { RunAnswer } from '../tool.js'
 import { answerUnknown } from './close-calls.js'
 import { storedEvents } from './interrupted-runs.js'
 import { askPerson, isOutcome, type OnApproval } from './run-approvals.js'
@@ -34,7 +36,7 @@ export function watchEnds(loop: RunLoop, { signals, key, lease, input }: Watched
   const lose = () =>
     loop.isResumable ? void loop.leave('lost') : loop.stop(leaseLost(key, lease.lost.reason))
   const receive = (received: RunSignal) =>
-    received.type === 'stop' ? loop.stop() : loop.receive(received.callId, received.answer)
+    received.type === 'stop' ? loop.stop() : loop.receive(received.callId, answerIn(received))
   const stopPolling = signals.watch(loop.runId, receive)
   if (signal?.aborted) abort()
   signal?.addEventListener('abort', abort, { once: true })
@@ -44,6 +46,10 @@ export function watchEnds(loop: RunLoop, { signals, key, lease, input }: Watched
     signal?.removeEventListener('abort', abort)
     lease.lost.removeEventListener('abort', lose)
   }
+}
+
+function answerIn(signal: Exclude<RunSignal, { type: 'stop' }>): RunAnswer {
+  return signal.type === 'response' ? signal.response : signal.answer
 }
 
 /** Whether a run is to be ended because of its process, and not because anybody wants it to stop. */
@@ -148,18 +154,32 @@ export async function answerStored(
   store: SessionStore,
   runId: string,
   callId: string,
-  answer: ApprovalAnswer | OutcomeAnswer,
+  answer: RunAnswer,
 ): Promise<void> {
   const { runs } = store
   const asked = await openRequest(runs, runId, callId)
   const run = isOutcome(answer) && asked === undefined ? await runs.findRun(runId) : undefined
   if (run?.finished && isOutcome(answer) && (await answerUnknown(store, run, callId, answer))) return
   if (asked === undefined) throw nothingWaits(runId, callId)
-  if ((asked === 'outcome') !== isOutcome(answer)) throw otherAnswer(callId, asked)
-  await runs.sendSignal(
-    runId,
-    isOutcome(answer) ? { type: 'outcome', callId, answer } : { type: 'approval', callId, answer },
-  )
+  if (!FITS[asked.kind](answer)) throw otherAnswer(callId, asked.kind)
+  await runs.sendSignal(runId, signalOf(asked.id, answer))
+}
+
+function signalOf(callId: string, answer: RunAnswer): RunSignal {
+  if (typeof answer !== 'string') return { type: 'response', callId, response: answer }
+  return isOutcome(answer) ? { type: 'outcome', callId, answer } : { type: 'approval', callId, answer }
+}
+
+/** What a call may wait for. A confirmation of ADK's is an approval that may carry a payload. */
+type AskedKind = 'approval' | 'confirmation' | 'outcome' | 'result'
+
+const isApproval = (answer: RunAnswer) => typeof answer === 'string' && !isOutcome(answer)
+
+const FITS: Readonly<Record<AskedKind, (answer: RunAnswer) => boolean>> = {
+  approval: isApproval,
+  confirmation: answer => isApproval(answer) || typeof answer === 'object',
+  outcome: isOutcome,
+  result: answer => typeof answer === 'object',
 }
 
 /**
@@ -169,7 +189,7 @@ export async function answerStored(
 export async function answerKept(
   store: SessionStore,
   loop: RunLoop | undefined,
-  { runId, callId, answer }: { runId: string; callId: string; answer: ApprovalAnswer | OutcomeAnswer },
+  { runId, callId, answer }: { runId: string; callId: string; answer: RunAnswer },
 ): Promise<boolean> {
   try {
     await answerStored(store, runId, callId, answer)
@@ -209,31 +229,44 @@ async function openRequest(
   runs: RunStore,
   runId: string,
   callId: string,
-): Promise<'approval' | 'outcome' | undefined> {
-  let open: 'approval' | 'outcome' | undefined
+): Promise<{ kind: AskedKind; id: string } | undefined> {
+  const open = new Map<string, { kind: AskedKind; id: string; callId?: string }>()
   for await (const event of storedEvents(runs, runId)) {
     if (event.type === 'run-finish') return undefined
-    if (!('id' in event) || event.id !== callId) continue
-    if (event.type === 'approval-request') open = 'approval'
-    if (event.type === 'approval-answer') open = undefined
-    if (event.type === 'tool-unknown') open = event.asks && event.answer === undefined ? 'outcome' : undefined
+    if (!('id' in event)) continue
+    const { id } = event
+    if (event.type === 'approval-answer' || event.type === 'tool-result') open.delete(id)
+    if (event.type === 'tool-call' && event.pending) open.set(id, { kind: 'result', id })
+    if (event.type === 'approval-request')
+      open.set(id, {
+        kind: event.callId ? 'confirmation' : 'approval',
+        id,
+        ...defined({ callId: event.callId }),
+      })
+    if (event.type === 'tool-unknown' && event.asks && event.answer === undefined)
+      open.set(id, { kind: 'outcome', id })
+    else if (event.type === 'tool-unknown') open.delete(id)
   }
-  return open
+  return open.get(callId) ?? [...open.values()].find(asked => asked.callId === callId)
 }
 
-function otherAnswer(callId: string, asked: 'approval' | 'outcome'): AgentError {
-  const expected =
-    asked === 'approval' ? 'an approval: once, always or no' : 'an outcome: happened, run or leave'
-  return new AgentError('invalid-argument', `The call "${callId}" waits for ${expected}.`)
+function otherAnswer(callId: string, asked: AskedKind): AgentError {
+  const expected: Readonly<Record<AskedKind, string>> = {
+    approval: 'an approval: once, always or no',
+    confirmation: 'a confirmation: once, no, or an object such as { confirmed: true, payload }',
+    outcome: 'an outcome: happened, run or leave',
+    result: 'its result: an object',
+  }
+  return new AgentError('invalid-argument', `The call "${callId}" waits for ${expected[asked]}.`)
 }
 
 /** Refuses what is no answer: it would count as a no. */
 export function checkAnswer(answer: unknown): void {
   const known: readonly unknown[] = ['once', 'always', 'no', 'happened', 'run', 'leave']
-  if (known.includes(answer)) return
+  if (known.includes(answer) || isRecord(answer)) return
   throw new AgentError(
     'invalid-argument',
-    'The answer must be once, always or no for an approval, and happened, run or leave for an unknown outcome.',
+    'The answer must be once, always or no for an approval, happened, run or leave for an unknown outcome, and an object for the result of a long-running tool.',
   )
 }
 

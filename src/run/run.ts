@@ -2,7 +2,7 @@ import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
 import type { QueuedRun, RunSummary } from '../session/run-store.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import type { RunAnswer } from '../tool.js'
 import type { ResumedRun } from './resumed-run.js'
 import {
   Admission,
@@ -13,6 +13,7 @@ import {
   RunSlots,
   sessionName,
 } from './run-admission.js'
+import { endedByWaiting } from './run-and-collect.js'
 import type { RunEvent } from './run-event.js'
 import { type FollowOptions, type RunFollower, unknownRun } from './run-follower.js'
 import type { EventLists, RunHost, RunInput } from './run-host.js'
@@ -96,7 +97,10 @@ export class Runs {
     this.#follower = follower
     this.#slots = new RunSlots(host.maxRunning ?? defaultMaxRunning())
     this.#signals = new SignalPoller(host)
-    this.#admission = new Admission(host, this.#slots, runIds => this.#endAll(runIds))
+    this.#admission = new Admission(host, this.#slots, {
+      endAll: runIds => this.#endAll(runIds),
+      endAsked: key => this.#resumer.freeSession(key),
+    })
     this.#resumer = new RunResumer({
       host,
       slots: this.#slots,
@@ -118,9 +122,14 @@ export class Runs {
 
   /**
    * One message, as lists of events. They must be read at once: the run holds its session. Leaving the loop early is an
-   * abort. With `untilWaiting` they end when the run waits for a person.
+   * abort. With `untilWaiting` they end when the run waits for a person; without it, when it does so between two rounds.
    */
   async run(input: RunInput, onEnd: () => void = () => {}, untilWaiting = false): Promise<EventLists> {
+    const lists = await this.#open(input, onEnd, untilWaiting || 'round')
+    return untilWaiting ? lists : endedByWaiting(lists)
+  }
+
+  async #open(input: RunInput, onEnd: () => void, untilWaiting: true | 'round'): Promise<EventLists> {
     const run = prepareRun(this.#host, input)
     if (input.signal?.aborted) return stoppedBeforeStart(this.#host, run)
     const accepted = await this.#admission.accept(run)
@@ -135,7 +144,7 @@ export class Runs {
   }
 
   /** The events of a run to its end, also when another attempt continues it. */
-  async *#whole(run: PreparedRun, loop: RunLoop, own: EventLists, untilWaiting: boolean): EventLists {
+  async *#whole(run: PreparedRun, loop: RunLoop, own: EventLists, untilWaiting: true | 'round'): EventLists {
     let afterSeq = 0
     for await (const events of own) {
       afterSeq = events.at(-1)?.seq ?? afterSeq
@@ -143,7 +152,8 @@ export class Runs {
     }
     const isLost = loop.leftFor === 'lost'
     if (isLost && !(await this.#host.store.runs.findRun(run.runId))) return yield deletedRun(run, afterSeq)
-    const isOver = loop.leftFor === undefined || (untilWaiting && loop.leftFor === 'waiting')
+    const isAsked = loop.leftFor === 'round' || (untilWaiting === true && loop.leftFor === 'waiting')
+    const isOver = loop.leftFor === undefined || isAsked
     if (!isOver && !this.#workers?.isClosing) yield* this.#followQueued(run, { afterSeq, untilWaiting })
   }
 
@@ -176,7 +186,7 @@ export class Runs {
   }
 
   /** Answers a call that waits for a person, in any process. */
-  async answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void> {
+  async answer(runId: string, callId: string, answer: RunAnswer): Promise<void> {
     const { loop } = this.#executed.get(runId) ?? {}
     if (await answerKept(this.#host.store, loop, { runId, callId, answer })) return
     const run = await this.#host.store.runs.findRun(runId)
@@ -343,8 +353,9 @@ export class Runs {
     const { key, runId } = next
     const earlier = await store.runs.listRuns(key, { limit: CHECKED_RUNS })
     const unfinished = earlier.findLast(({ state }) => state === 'running' || state === 'waiting')
-    if (unfinished?.state === 'waiting') return false
-    if (unfinished) return (await this.#resumer.takeOver(unfinished, held, true)) !== 'later'
+    const isWaiting = unfinished?.state === 'waiting'
+    if (isWaiting && !(await this.#resumer.endAsked(unfinished, held.lease))) return false
+    if (unfinished && !isWaiting) return (await this.#resumer.takeOver(unfinished, held, true)) !== 'later'
     const waiting = this.#waiting.get(runId)
     const run = waiting?.run ?? preparedFrom(this.#host, next, this.#isOverdue(next))
     const { message } = next

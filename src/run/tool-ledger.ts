@@ -103,6 +103,11 @@ export class ToolLedger implements CallLedger {
     if (callScope.getStore() !== undefined) this.#run.enterAgent(invocation)
   }
 
+  /** What a call that has ended has returned. */
+  resultOf(id: string): unknown {
+    return this.#entries.get(id)?.ended?.result
+  }
+
   /** Whether tools are being called. Those that only read may be called again. */
   isExecuting({ withReads }: { withReads: boolean }): boolean {
     return [...this.#entries.values()].some(

@@ -22,14 +22,15 @@ export function followRun(
 /** Ends also when the run waits for a person and all of its events were read. */
 async function* untilWaiting(
   { follower, runs, runId }: FollowedRun,
-  { signal, afterSeq = 0 }: FollowOptions,
+  { signal, afterSeq = 0, untilWaiting: mode }: FollowOptions,
 ): AsyncGenerator<EventList, void, undefined> {
   const left = new AbortController()
   const both = signal ? AbortSignal.any([signal, left.signal]) : left.signal
   const lists = follower.follow(runId, { afterSeq, signal: both })
   let last = afterSeq
   // A caller that has earlier events may have the question among them.
-  let mayWait = afterSeq > 0
+  let mayWait = afterSeq > 0 && mode !== 'round'
+  const isQuestion = mode === 'round' ? isRequest : asks
   try {
     for (;;) {
       const next = lists.next()
@@ -51,6 +52,12 @@ async function* untilWaiting(
 
 const LOOK_MS = 250
 
-function isQuestion(event: RunEvent): boolean {
-  return event.type === 'approval-request' || (event.type === 'tool-unknown' && event.asks === true)
+/** A request of ADK's, or a long-running call: the run waits for the answer between two rounds. */
+function isRequest(event: RunEvent): boolean {
+  return event.type === 'tool-call' && event.pending === true
+}
+
+function asks(event: RunEvent): boolean {
+  if (event.type === 'approval-request' || isRequest(event)) return true
+  return event.type === 'tool-unknown' && event.asks === true
 }

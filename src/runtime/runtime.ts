@@ -26,7 +26,7 @@ import type { EraseOptions, EraseReceipt, ReadOptions, SessionStore } from '../s
 import type { ModelPrice, RunUsage } from '../session/usage.js'
 import { openStore } from '../store/open-store.js'
 import { unsupported } from '../store/store-errors.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import type { RunAnswer } from '../tool.js'
 import type { EventOptions } from './chat-view.js'
 import type { HostParts, RuntimeHost } from './host.js'
 import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint } from './info.js'
@@ -95,8 +95,11 @@ export interface Runtime {
   followLists(runId: string, options?: FollowOptions): AsyncGenerator<EventList, void, undefined>
   /** Stops a run of any process; a queued one ends without having begun. `run-not-found`. */
   stop(runId: string): Promise<void>
-  /** Answers a call that waits for a person, in a run of any process. `run-not-found` when none waits. */
-  answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void>
+  /**
+   * Answers a call that waits for a person, in a run of any process: an approval, an unknown outcome, or with an object the
+   * result of a long-running tool of ADK's. `run-not-found` when none waits.
+   */
+  answer(runId: string, callId: string, answer: RunAnswer): Promise<void>
   /**
    * Continues a run that no process works on, now instead of when it is looked after. Resolves when it has begun, or when
    * another process works on it. `run-not-found`; `invalid-argument` when the run has ended.
@@ -284,7 +287,7 @@ class LangoRuntime implements Runtime {
     await (host ? host.runs.stop(runId) : stopStored(this.store, runId))
   }
 
-  async answer(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void> {
+  async answer(runId: string, callId: string, answer: RunAnswer): Promise<void> {
     checkAnswer(answer)
     const host = await this.#loaded()
     if (host) await host.runs.answer(runId, callId, answer)

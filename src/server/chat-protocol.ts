@@ -14,7 +14,7 @@ import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import type { EraseReceipt } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import type { RunAnswer } from '../tool.js'
 import type { RunQuestion } from '../transcript/questions.js'
 
 export type {
@@ -150,10 +150,11 @@ export interface StartedRun {
 
 /**
  * `POST /api/runs/{runId}/approvals/{callId}`: answers a request for approval, or says whether a call with an unknown
- * outcome took effect. The second is possible after the run as well, and counts when the call is repeated.
+ * outcome took effect. The second is possible after the run as well, and counts when the call is repeated. An object is the
+ * result of a long-running tool, or a confirmation of ADK's with a payload.
  */
 export interface ApprovalReply {
-  answer: ApprovalAnswer | OutcomeAnswer
+  answer: RunAnswer
 }
 
 /** Every error: RFC 9457, media type `application/problem+json`. */

@@ -1,5 +1,5 @@
 /** The part of the contract of stores that concerns runs: their input, steps, events, signals and tool calls. */
-import type { ApprovalAnswer, OutcomeAnswer, ToolEffect } from '../tool.js'
+import type { ApprovalAnswer, CallResponse, OutcomeAnswer, ToolEffect } from '../tool.js'
 import type { Message, SessionKey, State, StoredMessage } from './message.js'
 
 export interface Lease {
@@ -117,9 +117,10 @@ export interface JournalEntry {
   id: string
   /**
    * `model`: the answer of a model step. `event`: any other. `end`: no event, but the run has begun to end; `delta` has
-   * its finish reason and its error.
+   * its finish reason and its error. `wait`: no event, but a round of the run is over, and answers open the next one; its
+   * id begins with `wait:`.
    */
-  kind: 'model' | 'event' | 'end'
+  kind: 'model' | 'event' | 'end' | 'wait'
   /** The tool call whose agent appended it, as the ledger names calls; empty for the run's own session. */
   scope: string
   author: string
@@ -227,6 +228,7 @@ export type RunSignal =
   | { type: 'stop'; reason?: string }
   | { type: 'approval'; callId: string; answer: ApprovalAnswer }
   | { type: 'outcome'; callId: string; answer: OutcomeAnswer }
+  | { type: 'response'; callId: string; response: CallResponse }
 
 /** A signal that nobody has taken, and its number. */
 export interface PendingSignal {
@@ -276,7 +278,8 @@ export interface UnfinishedQuery {
   key?: SessionKey
   /**
    * Only those that a process should look after: of sessions whose lease nobody holds or waits for. Runs that wait for a
-   * person are among them when they have signals; queued ones when no earlier run of their session waits for a person.
+   * person are among them when they have signals; queued ones when no earlier run of their session waits for a person,
+   * or when it waits between two rounds: then the next message ends it.
    */
   abandoned?: boolean
   /** Default 100. */

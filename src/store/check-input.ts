@@ -247,8 +247,8 @@ function checkJournal(journal: readonly JournalEntry[]): void {
     if (!isRecord(entry)) throw invalid(field, 'must be an object', entry)
     for (const name of ['id', 'scope', 'author', 'branch'] as const)
       checkText(`${field}.${name}`, entry[name])
-    if (entry.kind !== 'model' && entry.kind !== 'event' && entry.kind !== 'end')
-      throw invalid(`${field}.kind`, "must be 'model', 'event' or 'end'", entry.kind)
+    if (!KINDS.has(entry.kind))
+      throw invalid(`${field}.kind`, `must be one of ${[...KINDS].join(', ')}`, entry.kind)
     if (ids.has(entry.id)) throw invalid(`${field}.id`, 'must differ from the ids before it', undefined)
     ids.add(entry.id)
     if (entry.seq !== undefined) checkInteger(`${field}.seq`, entry.seq, 1)
@@ -257,6 +257,8 @@ function checkJournal(journal: readonly JournalEntry[]): void {
     if (entry.before !== undefined) checkState(`${field}.before`, entry.before)
   })
 }
+
+const KINDS: ReadonlySet<string> = new Set<JournalEntry['kind']>(['model', 'event', 'end', 'wait'])
 
 const STATUSES: ReadonlySet<string> = new Set<ToolCallStatus>([
   'intent',
@@ -287,9 +289,11 @@ export function checkRecord(step: number, record: Record<string, unknown>): void
 
 export function checkSignal(signal: RunSignal): void {
   const type = (signal as RunSignal | undefined)?.type
-  if (type !== 'stop' && type !== 'approval' && type !== 'outcome')
-    throw invalid('signal.type', "must be 'stop', 'approval' or 'outcome'", type)
+  if (!SIGNALS.has(type ?? ''))
+    throw invalid('signal.type', `must be one of ${[...SIGNALS].join(', ')}`, type)
 }
+
+const SIGNALS: ReadonlySet<string> = new Set<RunSignal['type']>(['stop', 'approval', 'outcome', 'response'])
 
 export function checkObservation(model: string, bytes: number, tokens: number): void {
   checkName('model', model)

@@ -89,10 +89,11 @@ export class MemoryRuns implements RunStore {
     return run?.owner === keyText(key) && run.state === 'queued' && !this.#isHeldUp(run)
   }
 
-  /** Whether an earlier run of the session waits for a person. */
-  #isHeldUp({ key, place }: MemoryRun): boolean {
-    const others = key ? this.unfinishedOf(key) : []
-    return others.some(({ runId, state }) => state === 'waiting' && this.#run(runId).place < place)
+  /** Whether an earlier run of the session waits for a person; with `isDue`, only inside a round. */
+  #isHeldUp({ key, place }: MemoryRun, isDue = false): boolean {
+    const others = (key ? this.unfinishedOf(key) : []).map(({ runId }) => this.#run(runId))
+    const isBetween = ({ journal }: MemoryRun) => [...journal.keys()].some(id => id.startsWith('wait:'))
+    return others.some(run => run.state === 'waiting' && run.place < place && !(isDue && isBetween(run)))
   }
 
   /** Records the number of the message that a run answers. */
@@ -164,7 +165,7 @@ export class MemoryRuns implements RunStore {
   #isDue(run: MemoryRun): boolean {
     if (run.key === undefined || this.#host.isLeased(run.key)) return false
     if (run.state === 'waiting') return run.signals.length > 0
-    return run.state !== 'queued' || !this.#isHeldUp(run)
+    return run.state !== 'queued' || !this.#isHeldUp(run, true)
   }
 
   async listQueued(key: SessionKey, { limit = 100 }: { limit?: number } = {}): Promise<QueuedRun[]> {

@@ -41,9 +41,10 @@ export function eventRows(events: readonly RunEventRecord[], message?: Message):
 }
 
 /** The call whose question an event answers. A question that was aborted may be answered later. */
-export function answeredCall({ type, id, answer }: RunEventRecord): string | undefined {
+export function answeredCall({ type, id, answer, given }: RunEventRecord): string | undefined {
   const isAnswer = (type === 'approval-answer' && answer !== 'aborted') || type === 'tool-unknown'
-  return isAnswer && answer !== undefined && typeof id === 'string' ? id : undefined
+  const isAnswered = (isAnswer && answer !== undefined) || (type === 'tool-result' && given === true)
+  return isAnswered && typeof id === 'string' ? id : undefined
 }
 
 /** Whether a stored signal is a person's answer to one of the calls. */

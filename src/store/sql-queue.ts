@@ -271,10 +271,11 @@ export const QUEUE_PLACE = `CASE WHEN r.state = 'queued' THEN (
       AND q.session_id = r.session_id AND q.state <> 'finished' AND q.state = 'queued' AND q.place <= r.place
   ) END`
 
-/** A run waits for its turn while an earlier run of its session waits for a person. */
+/** A run waits for its turn while an earlier run of its session waits for a person, unless that one waits between rounds. */
 const NOT_HELD_UP = `NOT EXISTS (SELECT 1 FROM lango_runs w WHERE w.app_name = r.app_name AND w.user_id = r.user_id
   AND w.session_id = r.session_id AND w.state <> 'finished' AND w.state = 'waiting'
-  AND COALESCE(w.place, 0) < COALESCE(r.place, 0))`
+  AND COALESCE(w.place, 0) < COALESCE(r.place, 0)
+  AND NOT EXISTS (SELECT 1 FROM lango_run_journal j WHERE j.run_id = w.run_id AND j.entry_key LIKE 'wait:%'))`
 
 const SIGNALLED = 'EXISTS (SELECT 1 FROM lango_run_signals s WHERE s.run_id = r.run_id)'
 

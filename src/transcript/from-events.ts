@@ -272,22 +272,27 @@ function withRequest(run: RunTranscript, event: EventOf<'approval-request'>): Ru
   const { id, name, args } = event
   const reason = event.reason === undefined ? {} : { reason: event.reason }
   const isAdks = run.calls.some(call => call.id === id && call.name === CONFIRMATION_TOOL)
-  if (isAdks) return { ...run, confirmations: [...run.confirmations, { id, name, args, ...reason }] }
-  const place = openTool(run, id)
-  if (place >= 0) return updateTool(run, place, tool => ({ ...tool, status: 'waiting', ...reason }))
+  const asked = isAdks ? [{ id, name, args, ...reason }] : []
+  const asking = { ...run, confirmations: [...run.confirmations, ...asked] }
+  const place = openTool(run, event.callId ?? id)
+  if (place >= 0) return updateTool(asking, place, tool => ({ ...tool, status: 'waiting', ...reason }))
+  if (isAdks) return asking
   // A call of an agent inside a tool, whose calls are not events.
   return pushTool(run, { author: '', callId: id, name, args, status: 'waiting', ...reason })
 }
 
 function withApproval(
   run: RunTranscript,
-  { id, answer }: EventOf<'approval-answer'>,
+  event: EventOf<'approval-answer'>,
   now: number | undefined,
 ): RunTranscript {
+  const { answer } = event
+  const id = event.callId ?? event.id
+  const confirmations = run.confirmations.filter(asked => asked.id !== event.id)
   const place = openTool(run, id)
-  if (place < 0) return run
+  if (place < 0) return { ...run, confirmations }
   const approvals = { ...run.notes.approvals, [id]: answer }
-  const noted: RunTranscript = { ...run, notes: { ...run.notes, approvals } }
+  const noted: RunTranscript = { ...run, confirmations, notes: { ...run.notes, approvals } }
   return updateTool(noted, place, ({ reason: _reason, startedAt, ...tool }) => ({
     ...tool,
     status: 'running',

@@ -42,9 +42,17 @@ test.each<[string, RunEventBody[], string[]]>([
     [approval],
   ],
   [
-    "a question of ADK's, which the next run answers",
-    [{ type: 'tool-call', author: 'root', id: 'c1', name: 'adk_request_confirmation', args }, ask],
-    [],
+    "a confirmation of ADK's",
+    [
+      { type: 'tool-call', author: 'root', id: 'c1', name: 'adk_request_confirmation', args, pending: true },
+      ask,
+    ],
+    [approval],
+  ],
+  [
+    'a long-running call without a result',
+    [{ type: 'tool-call', author: 'root', id: 'c1', name: 'order', args, pending: true }],
+    ['c1: order waits for its result (an object)'],
   ],
 ])('open questions: %s', (_name, bodies, expected) => {
   expect(open(...bodies)).toEqual(expected)

@@ -7,22 +7,21 @@ export interface RunQuestion {
   callId: string
   tool: string
   args: Readonly<Record<string, unknown>>
-  /** `approval`: once, always or no. `outcome`: happened, run or leave. */
-  asks: 'approval' | 'outcome'
+  /** `approval`: once, always or no. `outcome`: happened, run or leave. `result`: an object, of a long-running tool. */
+  asks: 'approval' | 'outcome' | 'result'
   reason?: string
 }
 
 /** The open questions of a run, from its events in order. */
 export class OpenQuestions {
   readonly #open = new Map<string, RunQuestion>()
-  /** The calls with which ADK's tools ask: the next run answers them. */
-  readonly #adks = new Set<string>()
 
   add(event: RunEvent): void {
-    if (event.type === 'tool-call' && event.name === CONFIRMATION_TOOL) this.#adks.add(event.id)
-    else if (event.type === 'approval-request') {
+    if (event.type === 'tool-call' && event.pending && event.name !== CONFIRMATION_TOOL) {
+      const { id: callId, name: tool, args } = event
+      this.#open.set(callId, { callId, tool, args, asks: 'result' })
+    } else if (event.type === 'approval-request') {
       const { id: callId, name: tool, args, reason } = event
-      if (this.#adks.has(callId)) return
       this.#open.set(callId, { callId, tool, args, asks: 'approval', ...(reason ? { reason } : {}) })
     } else if (event.type === 'tool-unknown') {
       const { id: callId, name: tool, args, asks, answer } = event
@@ -40,7 +39,13 @@ export class OpenQuestions {
 
 /** A question as people read it, without the arguments of its call. */
 export function questionText({ tool, asks }: RunQuestion): string {
+  if (asks === 'result') return `${tool} waits for its result (an object)`
   return asks === 'approval'
     ? `${tool} needs approval (once, always or no)`
     : `it is not known whether ${tool} took effect (happened, run or leave)`
+}
+
+/** An answer as an example. */
+export function answerExample({ asks }: RunQuestion): string {
+  return { approval: 'once', outcome: 'happened', result: `'{"status":"done"}'` }[asks]
 }

@@ -176,7 +176,7 @@ test.each([
     const events = await collect(runtime, { sessionId: 's', text: 'pay' })
     const asked = events.find(event => event.type === 'approval-request')
     expect(asked).toMatchObject({ name: 'pay', args: { amount: 5 } })
-    expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+    expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'waiting' })
     const answer = { id: asked?.id ?? '', name: 'adk_request_confirmation', response: { confirmed } }
     const resumed = await collect(runtime, { sessionId: 's', parts: [{ functionResponse: answer }] })
     expect(resumed.find(event => event.type === 'tool-result')).toMatchObject({ name: 'pay', result })

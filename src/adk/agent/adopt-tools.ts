@@ -125,7 +125,7 @@ function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
     const { args, toolContext } = request
     const callId = toolContext.functionCallId ?? ''
     const id = ledgerId(toolContext, callId)
-    const recorded = ledger.recorded(id)
+    const recorded = recordedEnd(ledger, id, toolContext)
     if (recorded) return recordedResult(recorded, toolContext)
     if (await asksFirst(tool, request)) return runAsync(request)
     const signal = toolContext.abortSignal ?? new AbortController().signal
@@ -170,6 +170,14 @@ function requestedActions({ actions }: Context): Record<string, unknown> | undef
   return requested.length > 0
     ? (toJsonData(Object.fromEntries(requested)) as Record<string, unknown>)
     : undefined
+}
+
+/** What is recorded of a call. One that has requested a confirmation is executed again with the answer. */
+function recordedEnd(ledger: CallLedger, id: string, context: Context): RecordedEnd | undefined {
+  const recorded = ledger.recorded(id)
+  const requested = recorded?.actions?.requestedToolConfirmations
+  const isRequest = isRecord(requested) && Object.hasOwn(requested, context.functionCallId ?? '')
+  return context.toolConfirmation && isRequest ? ledger.recorded(id) : recorded
 }
 
 /** What a call of an earlier attempt of the run returned; what it requested is requested again. */

@@ -12,7 +12,7 @@ import type {
   SessionStore,
   SessionSummary,
 } from '../../session/session-store.js'
-import { withoutInheritedNames } from '../adk-quirks.js'
+import { restoreRequests, withoutInheritedNames } from '../adk-quirks.js'
 import {
   type AdkSession,
   type AppendEventRequest,
@@ -257,6 +257,7 @@ export class SessionServiceAdapter extends BaseSessionService {
     const { rootAgentName } = this.#options
     const { found, missing } = await findCallEvents(this.#store, session, event, rootAgentName)
     session.events.unshift(...found)
+    restoreRequests(session.events, event)
     const answers = event.content?.parts?.filter(part => part.functionResponse).length ?? 0
     if (missing === 0 || missing < answers) return event
     return adkView([event], { rootAgentName })[0] ?? event

@@ -218,7 +218,8 @@ export class ChatSession {
         userId: this.userId,
         model: this.#model,
         signal: abort.signal,
-        onApproval: ask => this.#ask(ask.id, ask),
+        onApproval: ({ id, name, args, reason, onceOnly }) =>
+          this.#ask(id, { name, args, ...defined({ reason, onceOnly }) }),
       })
       let hasBegun = false
       for await (const event of events) {

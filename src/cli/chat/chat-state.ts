@@ -202,7 +202,8 @@ function withRun(state: ChatState, event: RunEvent, at: number): ChatState {
   const isNew = state.run?.runId !== event.runId || event.type === 'run-start'
   const before = isNew || !state.run ? newRunTranscript({ runId: event.runId, afterSeq: 0 }) : state.run
   const run = applyRunEvent(before, event, at)
-  const asked = run.confirmations.slice(before.confirmations.length)
+  // Those that were answered in the run are not asked again.
+  const asked = run.finishReason === undefined ? [] : run.confirmations
   let next: ChatState = {
     ...state,
     run,

@@ -211,7 +211,7 @@ function mountSignals(api: ApiApp, context: ServerContext): void {
       method: 'post',
       path: '/api/runs/{runId}/approvals/{callId}',
       summary:
-        'Answer a tool call that waits for approval, or say whether one with an unknown outcome took effect',
+        'Answer a tool call that waits for approval or for its result, or say whether one with an unknown outcome took effect',
       params: schemas.CallParameter,
       body: schemas.ApprovalReply,
       answer: { status: 204, description: 'The answer was passed on' },

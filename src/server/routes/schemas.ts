@@ -65,7 +65,12 @@ export const RunRequest = z
   .openapi({ example: { text: 'What can you do?', whenBusy: 'queue' } })
 
 export const ApprovalReply = z
-  .object({ answer: z.enum(['once', 'always', 'no', 'happened', 'run', 'leave']) })
+  .object({
+    answer: z.union([
+      z.enum(['once', 'always', 'no', 'happened', 'run', 'leave']),
+      JsonObject.openapi({ type: 'object', additionalProperties: {} }),
+    ]),
+  })
   .openapi({ example: { answer: 'once' } })
 
 const usage = z
@@ -123,7 +128,7 @@ const RunQuestion = z
     callId: z.string(),
     tool: z.string(),
     args: z.record(z.string(), z.unknown()),
-    asks: z.enum(['approval', 'outcome']),
+    asks: z.enum(['approval', 'outcome', 'result']),
     reason: z.string().optional(),
   })
   .openapi('RunQuestion')

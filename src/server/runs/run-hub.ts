@@ -7,7 +7,7 @@ import type { RunInput, Runtime } from '../../runtime/runtime.js'
 import type { SessionKey } from '../../session/message.js'
 import type { RunSummary } from '../../session/run-store.js'
 import { runEventPages } from '../../session/session-pages.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
+import type { RunAnswer } from '../../tool.js'
 import { OpenQuestions, type RunQuestion } from '../../transcript/questions.js'
 import type { RunItem, StartedRun } from '../chat-protocol.js'
 import type { Metrics } from '../metrics.js'
@@ -98,7 +98,7 @@ export class RunHub {
   }
 
   /** Answers a call that waits for a person. `run-not-found` when none waits under that id. */
-  approve(runId: string, callId: string, answer: ApprovalAnswer | OutcomeAnswer): Promise<void> {
+  approve(runId: string, callId: string, answer: RunAnswer): Promise<void> {
     return this.#parts.runtime.answer(runId, callId, answer)
   }
 

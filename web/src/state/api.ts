@@ -18,6 +18,6 @@ export type MediaPart = Extract<ChatPart, { type: 'media' }>
 export type RunRequest = Parameters<LangoClient['start']>[1]
 export type AttachedFile = NonNullable<RunRequest['files']>[number]
 export type OutcomeAnswer = Extract<Parameters<LangoClient['approve']>[2], 'happened' | 'run' | 'leave'>
-export type ApprovalAnswer = Exclude<Parameters<LangoClient['approve']>[2], OutcomeAnswer>
+export type ApprovalAnswer = Extract<Parameters<LangoClient['approve']>[2], 'once' | 'always' | 'no'>
 export type RunEvent = ReturnType<LangoClient['follow']> extends AsyncGenerator<infer Event> ? Event : never
 export type RunUsage = SessionDetail['usage']

@@ -1,0 +1,124 @@
+/** What a run asks of people: approvals, unknown outcomes, and what ADK asks between two rounds. */
+import type { Content } from '../adk/sdk.js'
+import type { ApprovalOutcome, OutcomeAnswer, RunAnswer } from '../tool.js'
+import type { OpenCall, PendingCalls } from './pending-calls.js'
+import type { RunProgress } from './resumed-run.js'
+import { RoundQuestions, waitEntry } from './round-questions.js'
+import {
+  type ApprovalDesk,
+  isOutcome,
+  type OnApproval,
+  openApprovalDesk,
+  type PendingApproval,
+  type RunDeskOptions,
+} from './run-approvals.js'
+import type { RunEventBody } from './run-event.js'
+import type { RunRecorder } from './run-recorder.js'
+
+export interface QuestionParts {
+  approvalTimeoutMs?: number | undefined
+  waitingGraceMs?: number | undefined
+  identity: RunDeskOptions['identity']
+  /** What the events of earlier attempts say. */
+  earlier: RunProgress | undefined
+  /** A round of an earlier attempt is over, and waits for answers. */
+  isBetween: boolean
+  onApproval: OnApproval | undefined
+  /** Asks about unknown outcomes. */
+  ledger: OutcomeQuestions | undefined
+  pending: PendingCalls
+  recorder: RunRecorder
+  /** Whether the run can be left to another attempt. */
+  canLeave: boolean
+  /** Whether the run does anything else. */
+  isBusy(): boolean
+  /** Leaves the run until a person has answered. */
+  leave(): Promise<void>
+  signal: AbortSignal
+  emit(body: RunEventBody): void
+  /** An event that the next write stores. */
+  prepare(body: RunEventBody): void
+}
+
+interface OutcomeQuestions {
+  readonly isAsking: boolean
+  resultOf(id: string): unknown
+  answer(callId: string, answer: OutcomeAnswer): boolean
+  expect(callId: string, answer: OutcomeAnswer): void
+}
+
+/** What a run asks of people. A run that waits for them and does nothing else is left after a while. */
+export class RunQuestions {
+  readonly #parts: QuestionParts
+  readonly #desk: ApprovalDesk
+  readonly #between: RoundQuestions
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: QuestionParts) {
+    this.#parts = parts
+    const { identity, onApproval, emit, ledger, approvalTimeoutMs: timeoutMs } = parts
+    const earlier = parts.earlier?.approvals
+    this.#desk = openApprovalDesk({ identity, earlier, onApproval, emit, timeoutMs })
+    const resultOf = ({ messageId, id }: OpenCall) => ledger?.resultOf(`${messageId}/${id}`)
+    this.#between = new RoundQuestions({ ...parts, resultOf })
+  }
+
+  /** The message that opens the next round, if ADK has asked anything in this one. */
+  async answers(round: number): Promise<Content | 'missing' | undefined> {
+    const { canLeave, isBetween, signal, waitingGraceMs = WAITING_GRACE_MS } = this.#parts
+    if (!canLeave || !this.#between.hasAny) return undefined
+    await this.#between.keepResults(waitEntry(round))
+    await this.#between.askCaller()
+    // Nothing is in memory that an answer would need; one that comes later continues the run.
+    await this.#between.settled(isBetween ? waitingGraceMs : 0, signal)
+    return this.#between.message() ?? 'missing'
+  }
+
+  approve(call: PendingApproval, signal: AbortSignal): Promise<ApprovalOutcome> {
+    const asked = this.#desk.request(call, signal)
+    this.watch()
+    return asked
+  }
+
+  /** Answers a call that waits; `false` when none waits under that id. */
+  answer(callId: string, answer: RunAnswer): boolean {
+    if (this.#between.take(callId, answer)) return true
+    if (isOutcome(answer)) return this.#parts.ledger?.answer(callId, answer) ?? false
+    return typeof answer === 'string' && this.#desk.answer(callId, answer)
+  }
+
+  /** Answers a call that waits, or that will ask. */
+  expect(callId: string, answer: RunAnswer): void {
+    if (this.#between.take(callId, answer)) return
+    if (isOutcome(answer)) this.#parts.ledger?.expect(callId, answer)
+    else if (typeof answer === 'string') this.#desk.expect(callId, answer)
+  }
+
+  /** Leaves the run when it has waited for a while. A caller that is asked, and a limit of time, need the run in memory. */
+  watch(): void {
+    const { canLeave, onApproval, approvalTimeoutMs, waitingGraceMs = WAITING_GRACE_MS } = this.#parts
+    if (!canLeave || onApproval || approvalTimeoutMs !== undefined) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#check(), waitingGraceMs)
+  }
+
+  stopWatching(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** Aborts every waiting call. */
+  close(): void {
+    this.stopWatching()
+    this.#desk.close()
+  }
+
+  #check(): void {
+    const { ledger, isBusy, leave } = this.#parts
+    if (this.#desk.pending.length === 0 && !ledger?.isAsking) return
+    if (isBusy()) this.watch()
+    else void leave()
+  }
+}
+
+/** How long a run that waits stays in memory. */
+const WAITING_GRACE_MS = 2000

@@ -1,0 +1,385 @@
+// ADK's confirmations and long-running tools: the run waits between two rounds, and an answer continues the same run.
+import { FunctionTool, LlmAgent, LongRunningFunctionTool } from '@google/adk'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import type { RunEvent } from '../../src/run/run-event.js'
+import type { RunInput } from '../../src/run/run-host.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { openStore } from '../../src/store/open-store.js'
+import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
+import type { RunAnswer } from '../../src/tool.js'
+import { crashable } from '../support/crashable-store.js'
+import { eventually } from '../support/eventually.js'
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
+
+interface Office {
+  runtime: Runtime
+  provider: ScriptedProvider
+}
+
+interface OfficeOptions {
+  store: SessionStore
+  done: string[]
+  /** The calls of the first answer. */
+  calls?: readonly string[]
+  resume?: boolean
+  /** Its process ends in the test, so it is not closed. */
+  crashes?: true
+}
+
+const call = (name: string) => ({ id: `${name}-1`, name, args: { n: 1 } })
+
+/** A process whose agent has a tool that needs a confirmation, one that answers later, and a plain one. */
+async function office({
+  store,
+  done,
+  calls = ['pay'],
+  resume = true,
+  crashes,
+}: OfficeOptions): Promise<Office> {
+  const tool = (name: string, more: object = {}) =>
+    new FunctionTool({
+      name,
+      description: name,
+      parameters: z.object({ n: z.number() }),
+      execute: () => {
+        done.push(name)
+        return { done: name }
+      },
+      ...more,
+    })
+  const ask = new FunctionTool({
+    name: 'ask',
+    description: 'ask',
+    parameters: z.object({ n: z.number() }),
+    execute: (_args, context) => {
+      if (!context?.toolConfirmation) {
+        context?.requestConfirmation({ hint: 'Really?' })
+        return { status: 'waiting' }
+      }
+      if (context.toolConfirmation.confirmed) done.push('ask')
+      return { confirmed: context.toolConfirmation.confirmed, payload: context.toolConfirmation.payload }
+    },
+  })
+  const order = new LongRunningFunctionTool({
+    name: 'order',
+    description: 'order',
+    parameters: z.object({ n: z.number() }),
+    execute: async () => {
+      done.push('order')
+      return null
+    },
+  })
+  const provider = new ScriptedProvider(
+    ({ messages }): ScriptStep => {
+      const turn = messages.findLastIndex(({ role, parts }) => role === 'user' && parts.some(isText))
+      const hasCalled = messages
+        .slice(turn)
+        .some(({ parts }) => parts.some(({ type }) => type === 'tool-call'))
+      return hasCalled ? { text: 'Finished.' } : { text: 'One moment.', toolCalls: calls.map(call) }
+    },
+    { id: 'play' },
+  )
+  const runtime = await createRuntime({
+    store,
+    providers: { play: provider },
+    rootAgent: new LlmAgent({
+      name: 'root',
+      model: 'play/m',
+      tools: [
+        tool('pay', { requireConfirmation: true }),
+        tool('send', { requireConfirmation: true }),
+        tool('log'),
+        ask,
+        order,
+      ],
+    }),
+    runs: { resume },
+  })
+  if (!crashes) onTestFinished(() => runtime.close())
+  return { runtime, provider }
+}
+
+function isText({ type }: { type: string }): boolean {
+  return type === 'text'
+}
+
+async function eventsOf(runtime: Runtime, runId: string): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  for await (const event of runtime.follow(runId)) events.push(event)
+  return events
+}
+
+async function collect(runtime: Runtime, input: RunInput): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  for await (const event of runtime.run({ sessionId: 's', ...input })) events.push(event)
+  return events
+}
+
+async function resultsOf(store: SessionStore): Promise<[string, unknown][]> {
+  const messages = await store.readMessages(KEY)
+  return messages.flatMap(({ toolCalls = [] }) =>
+    toolCalls.flatMap(({ name, output, kind }): [string, unknown][] =>
+      kind === 'response' ? [[name, JSON.parse(output ?? 'null')]] : [],
+    ),
+  )
+}
+
+test.each<[RunAnswer, string[], object]>([
+  ['once', ['pay'], { done: 'pay' }],
+  ['no', [], { error: 'This tool call is rejected.' }],
+  [{ confirmed: true, payload: { limit: 5 } }, ['pay'], { done: 'pay' }],
+])(
+  'a confirmation makes the run wait; %o from another process continues it',
+  async (answer, paid, result) => {
+    const store = await openStore('memory:')
+    const done: string[] = []
+    const first = await office({ store, done })
+    const waiting = await first.runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
+    expect(waiting).toMatchObject({
+      finishReason: 'waiting',
+      pending: [{ name: 'pay', args: { n: 1 }, question: 'approval' }],
+    })
+    expect(await store.runs.findRun(waiting.runId)).toMatchObject({ state: 'waiting' })
+    await first.runtime.close()
+    const second = await office({ store, done })
+    await second.runtime.ready()
+    await second.runtime.answer(waiting.runId, waiting.pending?.[0]?.id ?? '', answer)
+    const events = await eventsOf(second.runtime, waiting.runId)
+    expect(done).toEqual(paid)
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1))
+    expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', lastText: 'Finished.' })
+    expect(events.find(event => event.type === 'tool-result')).toMatchObject({ name: 'pay', result })
+    expect(events.filter(({ type }) => type === 'approval-answer')).toHaveLength(1)
+    // The answer that was paid for is not asked for again.
+    expect(second.provider.requests).toHaveLength(1)
+    const users = (await store.readMessages(KEY)).filter(({ author }) => author === 'user')
+    expect(users).toHaveLength(2)
+  },
+)
+
+test('a long-running tool makes the run wait; an object is its result', async () => {
+  const store = await openStore('memory:')
+  const done: string[] = []
+  const { runtime } = await office({ store, done, calls: ['order'] })
+  const { runId, finishReason, pending } = await runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
+  expect({ finishReason, pending }).toMatchObject({
+    finishReason: 'waiting',
+    pending: [{ id: 'order-1', name: 'order', question: 'result' }],
+  })
+  await expect(runtime.answer(runId, 'order-1', 'once')).rejects.toMatchObject({ code: 'invalid-argument' })
+  await runtime.answer(runId, 'order-1', { delivered: true })
+  const events = await eventsOf(runtime, runId)
+  expect(done).toEqual(['order'])
+  expect(await resultsOf(store)).toEqual([['order', { delivered: true }]])
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop', lastText: 'Finished.' })
+  expect(events.find(event => event.type === 'tool-result')).toMatchObject({
+    id: 'order-1',
+    result: { delivered: true },
+    given: true,
+  })
+  expect(await store.runs.signalled?.([runId])).toEqual([])
+})
+
+test('several requests are answered one after the other; the id of the call itself works too', async () => {
+  const store = await openStore('memory:')
+  const done: string[] = []
+  const { runtime } = await office({ store, done, calls: ['pay', 'send', 'log'] })
+  const { runId, pending = [] } = await runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
+  expect(pending.map(({ name }) => name)).toEqual(['pay', 'send'])
+  await runtime.answer(runId, 'send-1', 'once')
+  await expect
+    .poll(
+      async () =>
+        (await store.runs.readEvents(runId)).filter(({ type }) => type === 'approval-answer').length,
+    )
+    .toBe(1)
+  expect(done).toEqual(['log'])
+  await runtime.answer(runId, pending[0]?.id ?? '', 'once')
+  const events = await eventsOf(runtime, runId)
+  expect(done).toEqual(['log', 'pay', 'send'])
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop', lastText: 'Finished.' })
+  expect(await store.runs.signalled?.([runId])).toEqual([])
+})
+
+test('the result of a tool beside one that needs a confirmation is kept', async () => {
+  const store = await openStore('memory:')
+  const done: string[] = []
+  const { runtime, provider } = await office({ store, done, calls: ['log', 'pay'] })
+  const { runId } = await runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
+  await runtime.answer(runId, 'pay-1', 'once')
+  const events = await eventsOf(runtime, runId)
+  expect(done).toEqual(['log', 'pay'])
+  expect(events.flatMap(event => (event.type === 'tool-result' ? [event.name] : []))).toEqual(['log', 'pay'])
+  const sent = JSON.stringify(provider.requests.at(-1)?.messages)
+  expect(sent).toContain('{"done":"log"}')
+  expect(sent).toContain('{"done":"pay"}')
+})
+
+test('a caller that is asked answers in the run', async () => {
+  const store = await openStore('memory:')
+  const done: string[] = []
+  const { runtime } = await office({ store, done })
+  const asked: string[] = []
+  const { finishReason } = await runtime.runAndCollect({
+    sessionId: 's',
+    text: 'Go.',
+    onApproval: ({ name }) => asked.push(name) > 0,
+  })
+  expect({ asked, done, finishReason }).toEqual({ asked: ['pay'], done: ['pay'], finishReason: 'stop' })
+})
+
+test('a caller that answers while it reads the events gets the rest of them', async () => {
+  const store = await openStore('memory:')
+  const done: string[] = []
+  const { runtime } = await office({ store, done })
+  const types: string[] = []
+  for await (const event of runtime.run({ sessionId: 's', text: 'Go.' })) {
+    types.push(event.type)
+    if (event.type === 'approval-request') await runtime.answer(event.runId, event.id, 'once')
+  }
+  expect(done).toEqual(['pay'])
+  expect(types.at(-1)).toBe('run-finish')
+  expect(types).not.toContain('run-resumed')
+})
+
+test.each(['queue', 'reject'] as const)(
+  'the next message may have the answer (%s): it ends the run that waits',
+  async whenBusy => {
+    const store = await openStore('memory:')
+    const done: string[] = []
+    const { runtime } = await office({ store, done })
+    const first = await collect(runtime, { text: 'Go.' })
+    expect(first.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'waiting' })
+    const asked = first.find(event => event.type === 'approval-request')
+    const functionResponse = {
+      id: asked?.id ?? '',
+      name: 'adk_request_confirmation',
+      response: { confirmed: true },
+    }
+    const next = await collect(runtime, { parts: [{ functionResponse }], whenBusy })
+    expect(done).toEqual(['pay'])
+    expect(next.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop', lastText: 'Finished.' })
+    const runs = await store.runs.listRuns(KEY, {})
+    expect(runs.map(({ finishReason }) => finishReason)).toEqual(['stop', 'stop'])
+  },
+)
+
+test('a message that talks past a confirmation is answered; the confirmation stays open', async () => {
+  const store = await openStore('memory:')
+  const done: string[] = []
+  const { runtime } = await office({ store, done, calls: ['order'] })
+  const { runId } = await runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
+  const later = await runtime.runAndCollect({ sessionId: 's', text: 'Anything else?' })
+  expect(later).toMatchObject({ finishReason: 'waiting' })
+  expect(await store.runs.findRun(runId)).toMatchObject({ finished: true, finishReason: 'stop' })
+  await expect(runtime.answer(runId, 'order-1', {})).rejects.toMatchObject({ code: 'run-not-found' })
+})
+
+test('a run that waits between rounds can be stopped', async () => {
+  const store = await openStore('memory:')
+  const done: string[] = []
+  const { runtime } = await office({ store, done })
+  const { runId } = await runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
+  await runtime.stop(runId)
+  expect((await eventsOf(runtime, runId)).at(-1)).toMatchObject({ finishReason: 'aborted' })
+  expect(done).toEqual([])
+})
+
+test('without resuming, a confirmation ends the run', async () => {
+  const store = await openStore('memory:')
+  const { runtime } = await office({ store, done: [], resume: false })
+  expect((await collect(runtime, { text: 'Go.' })).at(-1)).toMatchObject({
+    type: 'run-finish',
+    finishReason: 'stop',
+  })
+})
+
+test('a tool that requests a confirmation while it runs is executed again with the answer', async () => {
+  const store = await openStore('memory:')
+  const done: string[] = []
+  const first = await office({ store, done, calls: ['ask', 'log'] })
+  const { runId, pending } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
+  expect(pending).toMatchObject([{ name: 'ask', question: 'approval' }])
+  await first.runtime.close()
+  const second = await office({ store, done, calls: ['ask', 'log'] })
+  await second.runtime.ready()
+  await second.runtime.answer(runId, 'ask-1', { confirmed: true, payload: { limit: 5 } })
+  const events = await eventsOf(second.runtime, runId)
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop', lastText: 'Finished.' })
+  expect(done).toEqual(['log', 'ask'])
+  expect(await resultsOf(store)).toContainEqual(['ask', { confirmed: true, payload: { limit: 5 } }])
+})
+
+/** Messages without ids and times. */
+async function historyOf(store: SessionStore): Promise<string[]> {
+  const messages = await store.readMessages(KEY)
+  return messages.map(({ role, author, content, toolCalls }) =>
+    JSON.stringify({ role, author, content, toolCalls }).replace(/adk-[0-9a-f-]{36}/g, 'adk'),
+  )
+}
+
+/** Answers whatever the run asks, until it has ended. */
+async function answered(runtime: Runtime): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  for await (const event of runtime.follow(RUN)) {
+    events.push(event)
+    const isResult = event.type === 'tool-call' && event.name === 'order'
+    if (event.type !== 'approval-request' && !isResult) continue
+    // One that is answered already is refused.
+    await runtime.answer(RUN, event.id, isResult ? { delivered: true } : 'once').catch(() => {})
+  }
+  return events
+}
+
+const RUN = '00000000-0000-4000-8000-000000000001'
+
+test.each([[['pay', 'log']], [['ask']], [['order', 'log']], [['pay', 'order', 'send']]])(
+  'calls of %s are continued after each write, with answers from any process',
+  async calls => {
+    const reference = await openStore('memory:')
+    const wholeDone: string[] = []
+    const watched = crashable(reference)
+    const { runtime: whole } = await office({ store: watched.store, done: wholeDone, calls })
+    await whole.start({ sessionId: 's', runId: RUN, text: 'Go.' })
+    const events = await answered(whole)
+    expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+    await whole.close()
+    expect(watched.writes).toBeGreaterThan(4)
+    for (let endsAfter = 1; endsAfter < watched.writes; endsAfter++) {
+      const where = `cut after write ${endsAfter}`
+      const store = await openStore('memory:')
+      const done: string[] = []
+      const process = crashable(store, { endsAfter })
+      const first = await office({ store: process.store, done, calls, crashes: true })
+      await first.runtime.ready()
+      const input = { sessionId: 's', runId: RUN, text: 'Go.' }
+      void first.runtime
+        .start(input)
+        .then(() => answered(first.runtime))
+        .catch(() => {})
+      const isOver = async () => (await store.runs.findRun(RUN))?.finished === true
+      await Promise.race([process.over, eventually(isOver).toBe(true)])
+      await process.crash()
+      if (await isOver()) continue
+      const second = await office({ store, done, calls })
+      await second.runtime.ready()
+      const continued = await answered(second.runtime)
+      expect(
+        continued.map(({ seq }) => seq),
+        where,
+      ).toEqual(continued.map((_event, index) => index + 1))
+      for (const name of new Set(done))
+        expect(
+          done.filter(each => each === name),
+          `${where}: ${name}`,
+        ).toHaveLength(1)
+      if (continued.some(({ type }) => type === 'tool-unknown')) continue
+      expect(continued.at(-1), where).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+      expect(await historyOf(store), where).toEqual(await historyOf(reference))
+      expect(await store.runs.signalled?.([RUN]), where).toEqual([])
+    }
+  },
+)
