@@ -59,7 +59,8 @@ function hasShapeOfAccount({ parts = [] }: Content): boolean {
   return heading?.text === ACCOUNT_HEADING && others.length > 0 && others.every(isAccountPart)
 }
 
-const ACCOUNT_HEADING = 'For context:'
+/** The first part of ADK's account of another agent's event. */
+export const ACCOUNT_HEADING = 'For context:'
 
 /** Thoughts, media and code are copied along as they are. */
 function isAccountPart({ text, thought }: Part): boolean {

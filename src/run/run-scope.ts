@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Event } from '../adk/sdk.js'
 import { isRecord } from '../base/is-record.js'
 import { checkArgument } from '../errors.js'
-import type { HistoryCut, Session, SessionKey } from '../session/message.js'
+import { type HistoryCut, type Session, type SessionKey, toolCallKind } from '../session/message.js'
 import type { Observation } from '../session/session-store.js'
 import type { CallLedger } from '../session/tool-calls.js'
 import { isSyntheticMetadata } from '../session/turn.js'
@@ -17,6 +17,7 @@ import type {
   RunEvent,
   RunEventBody,
   RunFinishReason,
+  RunRepair,
   SentRequest,
 } from './run-event.js'
 import type { RunLimits } from './run-limits.js'
@@ -55,8 +56,8 @@ export interface RunScope {
   modelUsed(request: object, step: number, model: string, usage: RunUsage): void
   /** The tokens that a request was counted as: stored with the end of the run. */
   counted(observation: Observation): void
-  /** The session as the store has it, and what was left out when it was loaded. */
-  loaded(stored: Counted, cut: HistoryCut | undefined): void
+  /** The session as the store has it, what was left out when it was loaded, and what restoring it changed. */
+  loaded(stored: Counted, cut: HistoryCut | undefined, repairs: readonly RunRepair[]): void
   /** A request leaves out part of the history. */
   historyCut(cut: HistoryCut): void
   /** The model of a nested agent failed: ADK would give the calling agent an empty result. */
@@ -101,7 +102,32 @@ export function reportLoaded({ key, messages, totalMessages, cut }: Session): vo
   if (key.sessionId !== scope?.sessionId) return
   const kept = messages.reduce((all, message) => all + message.tokens, 0)
   const tokens = cut ? cut.tokens + cut.keptTokens : kept
-  scope.loaded({ messages: totalMessages, tokens }, cut)
+  scope.loaded({ messages: totalMessages, tokens }, cut, restoreReceipts(messages))
+}
+
+/** What restoring a session changes before any model's rules are looked at: ids, and messages that say nothing. */
+function restoreReceipts(messages: Session['messages']): RunRepair[] {
+  const receipts: RunRepair[] = []
+  const known = new Set<string>()
+  for (const [at, message] of messages.entries()) {
+    const report = (kind: string, detail: string) => receipts.push({ step: 'restore', kind, at, detail })
+    const { content, toolCalls = [], role, extra } = message
+    if (content === '' && toolCalls.length === 0 && role !== 'tool' && extra === undefined)
+      report('drop-message', 'A stored message without content was left out.')
+    for (const call of toolCalls) {
+      const isCall = toolCallKind(call, role) !== 'response'
+      if (isCall && call.id === '') report('mint-id', `A stored call of ${call.name} had no id and got one.`)
+      if (!isCall && call.id === '')
+        report('adopt-id', `A stored result of ${call.name} had no id and got that of its call.`)
+      if (isCall && call.id !== '' && known.has(call.id))
+        report(
+          'renumber-id',
+          `A stored call of ${call.name} had the id "${call.id}" of an earlier one and got another.`,
+        )
+      if (isCall) known.add(call.id)
+    }
+  }
+  return receipts
 }
 
 /** The parts of a run that its scope reports to. */
@@ -119,6 +145,8 @@ export interface ScopeParts
 /** The scope of one run: turns what the model layer reports into events and records of the run. */
 export function createScope({ plugin, recorder, reader, limits, emit, ...parts }: ScopeParts): RunScope {
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
+  /** Reported with the first request. */
+  let restored: readonly RunRepair[] = []
   const { models, key, isResumed, model, approve, ledger, observeRequest } = parts
   return {
     models,
@@ -132,7 +160,9 @@ export function createScope({ plugin, recorder, reader, limits, emit, ...parts }
     isReplaying: branch => plugin.journal?.isReplaying(branch) ?? false,
     isOwnRequest: request => plugin.owns(request),
     placeOf: request => plugin.placeOf(request),
-    requestSent: request => {
+    requestSent: given => {
+      const request = restored.length > 0 ? { ...given, repairs: [...restored, ...given.repairs] } : given
+      restored = []
       observeRequest?.(recorder.runId, request)
       const { model, profile, repairs } = request
       if (repairs.length > 0) emit({ type: 'repair', model, profile, repairs })
@@ -149,8 +179,9 @@ export function createScope({ plugin, recorder, reader, limits, emit, ...parts }
       if (!plugin.owns(request)) emit(reader.nestedUsage(model, step, usage))
     },
     counted: observation => recorder.counted(observation),
-    loaded: (stored, cut) => {
+    loaded: (stored, cut, repairs) => {
       opened = { stored, cut }
+      restored = repairs
       if (cut) emit({ type: 'history-cut', cut })
     },
     historyCut: cut => emit({ type: 'history-cut', cut }),

@@ -7,10 +7,12 @@ import {
   type BaseLlm,
   type BaseTool,
   type BaseToolset,
+  CONTENT_REQUEST_PROCESSOR,
   isLlmAgent,
   LLMRegistry,
   LlmAgent,
 } from '../sdk.js'
+import { keepStoredOrder } from '../stored-contents.js'
 import { agentsOf } from './agent-tree.js'
 import { ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
 
@@ -60,7 +62,7 @@ function build(definition: AgentDefinition, isRoot: boolean, parts: AgentParts):
     ...(parts.contextCompactors ? { contextCompactors: [...parts.contextCompactors] } : {}),
   })
   takeServerTools(agent, model === undefined ? undefined : agent.canonicalModel.model)
-  return takeAnyToolName(agent)
+  return keepStoredOrder(takeAnyToolName(agent), CONTENT_REQUEST_PROCESSOR)
 }
 
 function asAdkTool(tool: AgentTool | string, options: ToolAdapterOptions = {}): BaseTool | BaseToolset {
@@ -87,7 +89,7 @@ export function resolveAgentModels<Root extends object>(
 ): Root {
   for (const agent of agentsOf(root)) {
     if (!isLlmAgent(agent)) continue
-    takeAnyToolName(agent)
+    keepStoredOrder(takeAnyToolName(agent), CONTENT_REQUEST_PROCESSOR)
     const { model } = agent
     const reference = typeof model === 'string' ? model : model && referenceOf(model)
     const resolved = reference && resolve(reference)

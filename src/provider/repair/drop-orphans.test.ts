@@ -24,7 +24,7 @@ test('the text and images of an orphaned result become a user message', () => {
   })
 })
 
-test('a pending result is replaced by the final one, and kept as a note', () => {
+test('a second result is kept as a note where it stands: the first was sent already', () => {
   const history = [
     say('user', 'hi'),
     call('a'),
@@ -37,10 +37,10 @@ test('a pending result is replaced by the final one, and kept as a note', () => 
   expect(messages).toEqual([
     say('user', 'hi'),
     call('a'),
-    result('a', 'done'),
-    say('user', '[another result of search] pending'),
+    result('a', 'pending'),
     say('assistant', 'wait'),
     say('user', '?'),
+    say('user', '[another result of search] done'),
   ])
 })
 
@@ -50,7 +50,7 @@ test('a result before a call of a later turn does not answer it, even with an eq
   expect(messages.at(-1)).toEqual(result('call_search', '[no response available]', { isError: true }))
 })
 
-test('of several failed results the last one is kept', () => {
+test('of several failed results the first one is kept', () => {
   const history = [
     say('user', 'hi'),
     call('a'),
@@ -58,5 +58,5 @@ test('of several failed results the last one is kept', () => {
     result('a', 'two', { isError: true }),
   ]
   const { messages } = repairHistory(history, 'openai-chat')
-  expect(messages[2]).toEqual(result('a', 'two', { isError: true }))
+  expect(messages[2]).toEqual(result('a', 'one', { isError: true }))
 })

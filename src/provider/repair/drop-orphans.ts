@@ -1,7 +1,7 @@
 /**
  * Step 1 of the specification's five. A result whose call is gone is refused everywhere, but it is what a
  * tool said: it stays as a note in the user's voice. A result that comes before its call moves after it,
- * and of several results for one call the last successful one answers it.
+ * and of several results for one call the first successful one answers it: it was sent when the others came.
  */
 import type { ProviderPart, ToolResultPart } from '../provider.js'
 import { matchResults } from './match-results.js'
@@ -87,7 +87,7 @@ function settleDuplicates({ results }: Matching, fates: Fates): void {
   for (const site of results) if (site.duplicateOf) pushTo(rivals, site.duplicateOf, site)
   for (const [call, later] of rivals) {
     const sites = call.result ? [call.result, ...later] : later
-    const winner = sites.findLast(site => site.result.isError !== true) ?? sites.at(-1)
+    const winner = sites.find(site => site.result.isError !== true) ?? sites[0]
     const said = resultText(winner?.result.result)
     for (const site of sites) {
       if (site === winner) continue
@@ -113,7 +113,7 @@ function applyFates(entries: readonly Entry[], fates: Fates, context: StepContex
 const RECEIPTS: Readonly<Record<Fate, { kind: string; what: string }>> = {
   orphan: { kind: 'note', what: 'without a call became a text note' },
   early: { kind: 'move', what: 'was moved after its call' },
-  rival: { kind: 'note-duplicate', what: 'that another one replaces became a text note' },
+  rival: { kind: 'note-duplicate', what: 'that another one comes before became a text note' },
   repeat: { kind: 'drop-duplicate', what: 'that only repeats another was dropped' },
 }
 

@@ -1,0 +1,132 @@
+/**
+ * The contents of a request as the session has them. ADK's own pass puts results behind their calls, keeps the last of
+ * several results for one call, leaves out what stands between a call and its late result, and drops messages that begin
+ * with an empty text; it reports none of it. Where it would do so, the contents are handed over in their stored order
+ * instead: repair then brings them into an order that the model takes, and reports each change.
+ */
+import { isRequestTool } from '../base/names.js'
+import { ACCOUNT_HEADING, markWrittenBy } from './adk-quirks.js'
+import type { Content, Event, LlmAgent, Part } from './sdk.js'
+
+type RequestProcessor = LlmAgent['requestProcessors'][number]
+
+/** Replaces ADK's pass over the contents in an agent. `original` is ADK's own. */
+export function keepStoredOrder(agent: LlmAgent, original: RequestProcessor): LlmAgent {
+  const { requestProcessors } = agent
+  const at = requestProcessors.indexOf(original)
+  if (at >= 0) requestProcessors[at] = inStoredOrder(original)
+  return agent
+}
+
+function inStoredOrder(original: RequestProcessor): RequestProcessor {
+  return {
+    async *runAsync(invocation, llmRequest) {
+      const { session, branch, isolationScope } = invocation
+      const agent = invocation.agent as LlmAgent
+      // What was compacted is replaced by its summary, which only ADK writes.
+      const isWhole =
+        agent.includeContents === 'default' && !session.events.some(event => 'isCompacted' in event)
+      const events = isWhole ? session.events.filter(event => isIncluded(event, branch, isolationScope)) : []
+      if (isInOrder(events, agent.name)) yield* original.runAsync(invocation, llmRequest)
+      else llmRequest.contents = contentsOf(events, agent.name)
+    },
+  }
+}
+
+/** As ADK decides it, except for messages that begin with an empty text. */
+function isIncluded(event: Event, branch: string | undefined, scope: string | undefined): boolean {
+  const { content } = event
+  if (!content?.role || !content.parts?.length) return false
+  const isElsewhere =
+    branch && event.branch && branch !== event.branch && !branch.startsWith(`${event.branch}.`)
+  if (isElsewhere || (event.isolationScope !== undefined && event.isolationScope !== scope)) return false
+  return !content.parts.some(part => isRequestTool((part.functionCall ?? part.functionResponse)?.name))
+}
+
+/** Whether ADK passes the events on as they are: each result event follows the event of its calls, once. */
+function isInOrder(events: readonly Event[], agentName: string): boolean {
+  const answered = new Set<string>()
+  return events.every((event, index) => {
+    const parts = event.content?.parts ?? []
+    if (parts[0]?.text === '') return false
+    const results = isForeign(event, agentName) ? [] : parts.flatMap(part => part.functionResponse ?? [])
+    if (results.length === 0) return true
+    const calls = new Set(callIds(events[index - 1]))
+    return results.every(({ id }) => {
+      const isFirst = id !== undefined && calls.has(id) && !answered.has(id)
+      if (id !== undefined) answered.add(id)
+      return isFirst
+    })
+  })
+}
+
+function callIds(event: Event | undefined): string[] {
+  return (event?.content?.parts ?? []).flatMap(({ functionCall }) =>
+    functionCall?.id ? [functionCall.id] : [],
+  )
+}
+
+function isForeign({ author }: Event, agentName: string): boolean {
+  return author !== agentName && author !== 'user'
+}
+
+function contentsOf(events: readonly Event[], agentName: string): Content[] {
+  const answered = new Set<string>()
+  return events.flatMap((event, index) => {
+    if (isForeign(event, agentName)) return [accountOf(event)]
+    const content = copyOf(event.content as Content)
+    const late = lateResults(event, events[index - 1], answered)
+    return late.length > 0 ? [content, arrivalOf(late)] : [content]
+  })
+}
+
+/** The tools whose only results come after other messages: repair puts them behind their calls, far above. */
+function lateResults({ content }: Event, before: Event | undefined, answered: Set<string>): string[] {
+  const calls = new Set(callIds(before))
+  const follows = calls.size > 0 || before?.content?.parts?.some(part => part.functionResponse)
+  return (content?.parts ?? []).flatMap(({ functionResponse }) => {
+    const { id, name = '' } = functionResponse ?? {}
+    if (id === undefined) return []
+    const isLate = !follows && !answered.has(id)
+    answered.add(id)
+    return isLate ? [name] : []
+  })
+}
+
+function arrivalOf(names: readonly string[]): Content {
+  const text = `[System: The result of ${names.map(name => `\`${name}\``).join(', ')} has arrived. It follows its call.]`
+  return markWrittenBy({ role: 'user', parts: [{ text }] }, 'program')
+}
+
+/** The event of another agent, in ADK's words. */
+function accountOf({ author, content }: Event): Content {
+  const parts = (content?.parts ?? []).map((part): Part => {
+    const { text, thought, functionCall, functionResponse } = part
+    if (text && !thought) return { text: `[${author}] said: ${text}` }
+    if (functionCall)
+      return {
+        text: `[${author}] called tool \`${functionCall.name}\` with parameters: ${asText(functionCall.args)}`,
+      }
+    if (functionResponse)
+      return {
+        text: `[${author}] tool \`${functionResponse.name}\` returned result: ${asText(functionResponse.response)}`,
+      }
+    return { ...part }
+  })
+  return { role: 'user', parts: [{ text: ACCOUNT_HEADING }, ...parts] }
+}
+
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
+}
+
+/** Plugins may change what they are given. */
+function copyOf(content: Content): Content {
+  const parts = (content.parts ?? []).map((part): Part => {
+    const copy = { ...part }
+    if (part.functionCall) copy.functionCall = { ...part.functionCall }
+    if (part.functionResponse) copy.functionResponse = { ...part.functionResponse }
+    return copy
+  })
+  return { ...content, parts }
+}
