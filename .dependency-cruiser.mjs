@@ -41,7 +41,7 @@ const ROOMS = {
     '^src/session/',
   ],
   cli: [
-    '^src/(runtime|observe|transcript|formats)/',
+    '^src/(runtime|observe|transcript|formats|memory)/',
     '^src/adk/(messages-to-provider|session/event-to-message|session/messages-to-events)[.]ts$',
     '^src/provider/(provider|model-catalog|provider-registry|vendors)[.]ts$',
     '^src/tools/(sandbox|tool-names)[.]ts$',

@@ -1,7 +1,7 @@
 /** The commands, as a table. Each loads its code when it is called, so that help is fast. */
 
 import { AGENT_OPTION, type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
-import { DATA_COMMANDS, RUN_COMMANDS, SESSION_COMMANDS } from './session-commands.js'
+import { DATA_COMMANDS, MEMORY_COMMANDS, RUN_COMMANDS, SESSION_COMMANDS } from './session-commands.js'
 
 const MODEL_OPTION: OptionSpec = {
   flags: '-m, --model <provider/model>',
@@ -321,6 +321,7 @@ export const LANGO: CommandSpec = {
     ...TALK,
     SESSION_COMMANDS,
     RUN_COMMANDS,
+    MEMORY_COMMANDS,
     ...DATA_COMMANDS,
     ...CARE,
     ...SETUP,

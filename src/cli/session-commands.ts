@@ -265,3 +265,70 @@ export const RUN_COMMANDS: CommandSpec = {
     },
   ],
 }
+
+const SESSION_ARGUMENT = { name: '<session>', description: 'the session' }
+
+/** `lango memory`: notes about sessions. None of these commands loads ADK. */
+export const MEMORY_COMMANDS: CommandSpec = {
+  name: 'memory',
+  summary: 'list, show, forget, rebuild and export what is noted about a session',
+  description: 'Manages the notes about a session and the index of its words. Messages are never changed.',
+  examples: [
+    ['lango memory list holiday', 'what is known, and where from'],
+    ['lango memory forget holiday 12', 'forget a note'],
+  ],
+  commands: [
+    {
+      name: 'list',
+      summary: 'list the notes about a session',
+      description: 'Lists the notes about a session with their sources, oldest first.',
+      arguments: [SESSION_ARGUMENT],
+      options: [{ flags: '--all', description: 'also those that were replaced or forgotten' }, JSON_OPTION],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
+      examples: [['lango memory list holiday --json', 'the notes and how far memory has got, in a script']],
+      run: async (words, flags) => (await import('./memory.js')).listMemory(words, flags),
+    },
+    {
+      name: 'show',
+      summary: 'show a note with its source',
+      description: 'Shows a note, the notes that it replaced, and the messages that it comes from.',
+      arguments: [SESSION_ARGUMENT, { name: '<number>', description: 'the note' }],
+      options: [JSON_OPTION],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
+      examples: [['lango memory show holiday 12', 'where note 12 comes from']],
+      run: async (words, flags) => (await import('./memory.js')).showMemory(words, flags),
+    },
+    {
+      name: 'forget',
+      summary: 'forget notes',
+      description:
+        'Deletes the texts of notes, and of those that they replaced. The messages stay; delete the session to remove them.',
+      arguments: [SESSION_ARGUMENT, { name: '[number...]', description: 'the notes' }],
+      options: [{ flags: '--all', description: 'every note of the session' }, JSON_OPTION],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
+      examples: [['lango memory forget holiday 12 13', 'forget two notes']],
+      run: async (words, flags) => (await import('./memory.js')).forgetMemory(words, flags),
+    },
+    {
+      name: 'rebuild',
+      summary: 'build the index again, and let notes be taken again',
+      description:
+        'Deletes the index and the notes of a session, forgotten ones excepted, and indexes its messages. Notes are taken\nagain by the next run of the session, by the observer that is configured then.',
+      arguments: [SESSION_ARGUMENT],
+      options: [JSON_OPTION],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
+      examples: [['lango memory rebuild holiday', 'after the observer was changed']],
+      run: async (words, flags) => (await import('./memory.js')).rebuildMemory(words, flags),
+    },
+    {
+      name: 'export',
+      summary: 'print all notes as JSON lines',
+      description:
+        'Prints every note of a session, replaced and forgotten ones included, one line of JSON each.',
+      arguments: [SESSION_ARGUMENT],
+      shared: ['user', 'app', 'config', 'trust', 'store'],
+      examples: [['lango memory export holiday > notes.jsonl', 'keep the notes in a file']],
+      run: async (words, flags) => (await import('./memory.js')).exportMemory(words, flags),
+    },
+  ],
+}

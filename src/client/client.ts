@@ -6,6 +6,7 @@ import type {
   ApprovalReply,
   EraseReceipt,
   ForkRequest,
+  MemoryPage,
   MessagePage,
   ModelList,
   NewSession,
@@ -145,6 +146,28 @@ export interface LangoClient {
    * ```
    */
   fork(sessionId: string, request?: ForkRequest): Promise<SessionItem>
+  /**
+   * What is noted about a session, with sources, and how far memory has got. Default 100 notes, at most 1,000.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { notes } = await client.memory('trip')
+   * for (const { number, text, fromSeq, toSeq } of notes) console.log(number, text, fromSeq, toSeq)
+   * ```
+   */
+  memory(sessionId: string, range?: { afterNumber?: number; limit?: number }): Promise<MemoryPage>
+  /**
+   * Forgets a note and those that it replaced; without a number, every note of the session.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { forgotten } = await client.forget('trip', 12)
+   * console.log(forgotten)
+   * ```
+   */
+  forget(sessionId: string, number?: number): Promise<{ forgotten: number }>
   /**
    * What each provider would reject if the history were sent unrepaired. `profile`: one or several, with commas.
    *

@@ -71,6 +71,9 @@ function sessionCalls(call: Call) {
     eraseUser: userId => call('DELETE', `/api/users/${encodeURIComponent(userId)}/data`),
     messages: (sessionId, range = {}) => call('GET', `${sessionPath(sessionId)}/messages${search(range)}`),
     fork: (sessionId, request: ForkRequest = {}) => call('POST', `${sessionPath(sessionId)}/fork`, request),
+    memory: (sessionId, range = {}) => call('GET', `${sessionPath(sessionId)}/memory${search(range)}`),
+    forget: (sessionId, number) =>
+      call('DELETE', `${sessionPath(sessionId)}/memory${number === undefined ? '' : `/${number}`}`),
     lint: (sessionId, profile) => call('GET', `${sessionPath(sessionId)}/lint${search({ profile })}`),
     runs: (sessionId, query = {}) => call('GET', `${sessionPath(sessionId)}/runs${search(query)}`),
     start: (sessionId, request: RunRequest) => call('POST', `${sessionPath(sessionId)}/runs`, request),

@@ -27,6 +27,8 @@ export interface MemoryKeeperOptions {
   budgetTokens: number
   /** Whether models have the tool `recall`. */
   canRecall: boolean
+  /** Indexes after every run, for searches from other sessions. Default: a search indexes what is missing. */
+  indexesAtOnce?: boolean | undefined
   /** How long one call of the observer may take. Default 60,000. */
   timeoutMs?: number | undefined
 }
@@ -75,7 +77,8 @@ export class MemoryKeeper {
     const progress = await store.memory.progress(key)
     if (!progress) return
     let observed = progress.observedSeq
-    const isDue = progress.totalMessages - progress.indexedSeq >= INDEXED_TOGETHER
+    const pending = progress.totalMessages - progress.indexedSeq
+    const isDue = pending >= (this.#options.indexesAtOnce ? 1 : INDEXED_TOGETHER)
     const report = (index: IndexProgress) => onProgress?.({ ...index, observed })
     if (all || isDue) await indexSession(store, key, { signal, onProgress: report })
     const total = progress.totalMessages

@@ -36,7 +36,7 @@ import { reportLoaded, runScope } from '../run/run-scope.js'
 import { DEFAULT_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Tool } from '../tool.js'
-import { budgetOf, createMemory, type RuntimeMemory } from './memory.js'
+import { budgetOf, createMemory, memoryOptions, memoryServiceOf, type RuntimeMemory } from './memory.js'
 import { firstReference, ModelRoutes, modelInRun, referenceOf } from './model-routes.js'
 import type { CheckedOptions } from './options.js'
 import { gatherTools, type RuntimeTools } from './tools.js'
@@ -93,7 +93,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     agentNames: new Set([rootAgent.name, ...agentsOf(rootAgent).map(({ name }) => name)]),
     models,
     limits: limitsOf(options, rootAgent),
-    adk: adkOptions(options),
+    adk: adkOptions(parts),
     app: options.adkApp,
     maxRunning: options.runs?.maxRunning,
     approvalTimeoutMs: options.tools?.approvalTimeoutMs,
@@ -229,9 +229,10 @@ export function joinLoggers(logger: Logger): void {
   })
 }
 
-function adkOptions({ adk = {} }: CheckedOptions): AdkOptions {
-  const { contextCompactors: _ofAgents, ...ofRunner } = adk
-  return ofRunner
+function adkOptions({ options, store }: HostParts): AdkOptions {
+  const { contextCompactors: _ofAgents, ...ofRunner } = options.adk ?? {}
+  const memoryService = ofRunner.memoryService ?? memoryServiceOf(store, memoryOptions(options))
+  return { ...ofRunner, ...defined({ memoryService }) }
 }
 
 /** The limits of the top level come before those of the agent. */

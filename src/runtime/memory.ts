@@ -1,13 +1,17 @@
 /** Memory of a runtime: what keeps it beside the runs, the tool `recall`, and ADK's memory service over it. */
 
-import type { MemoryCapableStore } from '../memory/index-session.js'
+import type { BaseMemoryService } from '../adk/sdk.js'
+import { indexSession, type MemoryCapableStore, readableText, turnStart } from '../memory/index-session.js'
 import { MemoryKeeper } from '../memory/memory-keeper.js'
 import { modelObserver, type Observer } from '../memory/observer.js'
+import { type RecalledMessage, recall } from '../memory/recall.js'
 import { recallTool } from '../memory/recall-tool.js'
 import type { RunEvent } from '../run/run-event.js'
 import { runScope } from '../run/run-scope.js'
 import { effectiveLimits, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { Session, SessionKey } from '../session/message.js'
+import type { StoredObservation } from '../session/session-memory.js'
+import type { SessionStore } from '../session/session-store.js'
 import type { Tool } from '../tool.js'
 import type { HostParts } from './host.js'
 import type { CheckedOptions, MemoryOptions } from './options.js'
@@ -48,7 +52,10 @@ export function createMemory(parts: MemoryParts): RuntimeMemory | undefined {
   const { budgetTokens: limit } = effectiveLimits(budgetOf(options), undefined)
   const budgetTokens = Number.isFinite(limit) ? limit : OBSERVATIONAL_BUDGET_TOKENS
   const shared = { store: store as MemoryCapableStore, budgetTokens }
-  const keeper = new MemoryKeeper({ ...shared, logger, canRecall, observer: observerOf(parts, memory) })
+  const keeper = new MemoryKeeper({
+    ...{ ...shared, logger, canRecall, observer: observerOf(parts, memory) },
+    indexesAtOnce: scope === 'user',
+  })
   const keys = new Map<string, SessionKey>()
   return {
     keeper,
@@ -72,4 +79,46 @@ function observerOf({ registry }: MemoryParts, { observer }: MemoryOptions): Obs
   if (observer === undefined) return undefined
   const { provider, model } = registry.resolve(observer)
   return modelObserver(provider, model, observer)
+}
+
+/**
+ * ADK's memory service over the store, for `LOAD_MEMORY` and `PRELOAD_MEMORY`. With memory on it searches what `recall`
+ * searches; with memory off, the user's sessions that were added by `addSessionToMemory`.
+ */
+export function memoryServiceOf(
+  store: SessionStore,
+  memory: MemoryOptions | undefined,
+): BaseMemoryService | undefined {
+  if (!store.memory) return undefined
+  const capable = store as MemoryCapableStore
+  return {
+    addSessionToMemory: async ({ appName, userId, id }) => {
+      await indexSession(capable, { appName, userId, sessionId: id })
+    },
+    searchMemory: async ({ appName, userId, query }) => {
+      const run = runScope.getStore()
+      if (memory && run) await indexSession(capable, run.key)
+      const isSession = memory !== undefined && memory.scope !== 'user'
+      const scope = { appName, userId, ...(isSession ? { sessionId: run?.sessionId ?? '-' } : {}) }
+      const shown = memory && run && { sessionId: run.sessionId, fromSeq: await turnStart(capable, run.key) }
+      const { messages, observations } = await recall(capable.memory, scope, { words: query, shown })
+      return { memories: [...observations.map(noteEntry), ...messages.map(messageEntry)] }
+    },
+  }
+}
+
+type MemoryEntry = Awaited<ReturnType<BaseMemoryService['searchMemory']>>['memories'][number]
+
+function noteEntry({ text, time, fromSeq, toSeq }: StoredObservation): MemoryEntry {
+  const source = fromSeq === toSeq ? `message ${fromSeq}` : `messages ${fromSeq}–${toSeq}`
+  return entryOf('memory', `${text} (noted from ${source})`, time)
+}
+
+function messageEntry(message: RecalledMessage): MemoryEntry {
+  return entryOf(message.author ?? message.role, readableText(message), message.timestamp)
+}
+
+function entryOf(author: string, text: string, time: number): MemoryEntry {
+  const role = author === 'user' ? 'user' : 'model'
+  return { content: { role, parts: [{ text }] }, author, timestamp: new Date(time).toISOString() }
 }

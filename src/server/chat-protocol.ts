@@ -12,6 +12,7 @@ import type { InspectedStep, RunInspection } from '../observe/inspect.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint } from '../runtime/info.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
+import type { MemoryProgress, ObserverUsage, StoredObservation } from '../session/session-memory.js'
 import type { EraseReceipt } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
 import type { RunAnswer } from '../tool.js'
@@ -30,6 +31,14 @@ export type {
   RunUsage,
   SessionFinding,
   SessionLint,
+}
+
+/** `GET /api/sessions/{id}/memory`: what is noted about a session, and how far memory has got. */
+export interface MemoryPage extends Pick<MemoryProgress, 'totalMessages' | 'indexedSeq' | 'observedSeq'> {
+  /** What observers have used. */
+  usage: ObserverUsage[]
+  /** Current notes, oldest first. */
+  notes: StoredObservation[]
 }
 
 /** Tokens and cost of one model answer. */

@@ -17,6 +17,7 @@ import { notFound, Refusal } from './refusal.js'
 import type { ApiApp } from './routes/add-route.js'
 import { mountDocs, mountHealthRoutes, mountInfoRoutes, mountMetrics } from './routes/info-routes.js'
 import { mountLogin } from './routes/login.js'
+import { mountMemoryRoutes } from './routes/memory-routes.js'
 import { mountRunRoutes } from './routes/run-routes.js'
 import { mountSessionRoutes } from './routes/session-routes.js'
 import { RunHub } from './runs/run-hub.js'
@@ -235,6 +236,7 @@ function createApp({ context, authenticator, addressOf, origins, webRoot }: AppP
   mountDocs(app, context.version)
   mountInfoRoutes(app, context)
   mountSessionRoutes(app, context)
+  mountMemoryRoutes(app, context)
   mountRunRoutes(app, context)
   mountProtocols(app, context)
   return app

@@ -7,6 +7,7 @@ const count = z.number().int().min(0)
 const sessionId = z.string().min(1).max(256)
 
 export const SessionParameter = z.object({ sessionId })
+export const NoteParameter = z.object({ sessionId, number: z.coerce.number().int().min(1) })
 export const UserParameter = z.object({ userId: z.string().min(1).max(256) })
 /** Run ids are stored in lower case. */
 const runId = z.uuid().toLowerCase()
@@ -84,6 +85,39 @@ const usage = z
     cost: z.number().optional(),
   })
   .openapi('RunUsage')
+
+export const MemoryQuery = z.object({
+  afterNumber: z.coerce.number().int().min(0).optional(),
+  limit: z.coerce.number().int().min(1).max(1000).optional(),
+})
+
+const Note = z
+  .object({
+    sessionId: z.string(),
+    number: count,
+    text: z.string(),
+    kind: z.string(),
+    priority: count,
+    time: z.number(),
+    fromSeq: count,
+    toSeq: count,
+    origin: z.string(),
+    supersededBy: count.optional(),
+    createdAt: z.number(),
+  })
+  .openapi('MemoryNote')
+
+export const MemoryPage = z
+  .object({
+    totalMessages: count,
+    indexedSeq: count,
+    observedSeq: count,
+    usage: z.array(z.object({ model: z.string(), calls: count, inputTokens: count, outputTokens: count })),
+    notes: z.array(Note),
+  })
+  .openapi('MemoryPage')
+
+export const Forgotten = z.object({ forgotten: count })
 
 export const EraseReceipt = z
   .object({
