@@ -95,7 +95,7 @@ describe('the profile', () => {
     [{ type: 'openai' }, 'some-gateway-model', 'openai-chat'],
     [{ type: 'openai', profile: 'mistral' }, 'gpt-5.2', 'mistral'],
     [{ type: 'openai-compatible', preset: 'groq' }, 'x', 'groq'],
-    [{ type: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }, 'mistral-7b', 'mistral'],
+    [{ type: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }, 'mistral-7b', 'mistral-template'],
     [{ type: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }, 'x', 'vllm'],
     [{ type: 'anthropic' }, 'claude-new', 'anthropic-4.6'],
     [{ type: 'gemini' }, 'gemini-next', 'gemini-3-strict'],

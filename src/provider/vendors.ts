@@ -30,8 +30,14 @@ export interface VendorRow {
   readonly bareNames?: RegExp
   /** A catalogue name as the vendor's API spells it. */
   readonly apiName?: (catalogName: string) => string
-  /** Models of this family need `profile` on servers of unknown make. Searched anywhere in the name. */
+  /** Models of this family need `familyProfile` on servers of others. Searched anywhere in the name. */
   readonly family?: RegExp
+  /** Default: `profile`. */
+  readonly familyProfile?: ProfileName
+  /** The server serves models of many makers, and the model's family decides which history it takes. */
+  readonly servesFamilies?: true
+  /** The API that the vendor's models are reached by. Default: Chat Completions. */
+  readonly api?: 'responses'
   /**
    * Context window and output limit of a model that is not in the catalogue: the smallest of the vendor's current
    * models, because a figure that is too low costs a truncation and one that is too high a refusal.
@@ -54,6 +60,8 @@ export interface ChatQuirks {
   reasoningField?: 'reasoning_content' | 'reasoning'
   /** Reasoning is sent back with every call, and only there, even when it is empty. */
   reasoningWithCallsOnly?: boolean
+  /** Every message of the assistant brings its reasoning back, even when it is empty. */
+  reasoningAlways?: boolean
   /** Whether `stream_options.include_usage` is understood; the others always send usage. */
   asksForUsage: boolean
   seedField: 'seed' | 'random_seed'
@@ -71,6 +79,9 @@ export interface ChatQuirks {
   /** Whether the server can be asked to call one of several tools. */
   takesAllowedTools: boolean
 }
+
+/** What Mistral's own API wants otherwise; its models behind other servers are asked as all models are there. */
+const LOCAL: Partial<ChatQuirks> = { asksForUsage: true, seedField: 'seed', requiredToolChoice: 'required' }
 
 /** Every vendor by the name that references use. */
 export const VENDORS = {
@@ -116,6 +127,7 @@ export const VENDORS = {
     // A name without a release date is an alias, and aliases end in -latest.
     apiName: name => (/\d{4}$/.test(name) ? name : `${name}-latest`),
     family: /(mi[sx]tral|magistral|codestral|devstral|pixtral|voxtral)/,
+    familyProfile: 'mistral-template',
     telemetryName: 'mistral_ai',
     profile: 'mistral',
   },
@@ -126,7 +138,39 @@ export const VENDORS = {
     defaultModel: 'deepseek-chat',
     names: /^deepseek/,
     family: /deepseek/,
-    profile: 'deepseek-thinking',
+    profile: 'deepseek-v4',
+  },
+  moonshot: {
+    type: 'openai-compatible',
+    keyVariables: ['MOONSHOT_API_KEY'],
+    baseUrl: 'https://api.moonshot.ai/v1',
+    names: /^kimi-/,
+    family: /kimi/,
+    telemetryName: 'moonshot_ai',
+    profile: 'kimi',
+  },
+  zai: {
+    type: 'openai-compatible',
+    keyVariables: ['ZAI_API_KEY'],
+    baseUrl: 'https://api.z.ai/api/paas/v4',
+    names: /^glm-/,
+    family: /\bglm-/,
+    profile: 'glm',
+  },
+  minimax: {
+    type: 'openai-compatible',
+    keyVariables: ['MINIMAX_API_KEY'],
+    baseUrl: 'https://api.minimax.io/v1',
+    names: /^minimax-/i,
+    family: /minimax/,
+    profile: 'minimax',
+  },
+  dashscope: {
+    type: 'openai-compatible',
+    keyVariables: ['DASHSCOPE_API_KEY'],
+    baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
+    family: /(qwen-?[3-9]|qwq|qwen-(max|plus|flash))/,
+    profile: 'qwen',
   },
   ollama: {
     type: 'openai-compatible',
@@ -141,18 +185,24 @@ export const VENDORS = {
     baseUrl: 'http://127.0.0.1:1234/v1',
     hostVariable: 'LMSTUDIO_HOST',
     profile: 'vllm',
+    servesFamilies: true,
+    quirks: { ...LOCAL, reasoningField: 'reasoning_content' },
   },
   llamacpp: {
     type: 'openai-compatible',
     baseUrl: 'http://127.0.0.1:8080/v1',
     hostVariable: 'LLAMACPP_HOST',
     profile: 'vllm',
+    servesFamilies: true,
+    quirks: { ...LOCAL, reasoningField: 'reasoning_content' },
   },
   vllm: {
     type: 'openai-compatible',
     baseUrl: 'http://127.0.0.1:8000/v1',
     hostVariable: 'VLLM_HOST',
     profile: 'vllm',
+    servesFamilies: true,
+    quirks: { ...LOCAL, reasoningField: 'reasoning' },
   },
   groq: {
     type: 'openai-compatible',
@@ -171,26 +221,39 @@ export const VENDORS = {
     keyVariables: ['OPENROUTER_API_KEY'],
     baseUrl: 'https://openrouter.ai/api/v1',
     profile: 'openai-chat',
-    quirks: { maxTokensField: 'max_tokens', thinkingField: 'reasoning', takesTopK: true },
+    servesFamilies: true,
+    quirks: {
+      ...LOCAL,
+      maxTokensField: 'max_tokens',
+      reasoningField: 'reasoning',
+      thinkingField: 'reasoning',
+      takesTopK: true,
+    },
   },
   together: {
     type: 'openai-compatible',
     keyVariables: ['TOGETHER_API_KEY'],
     baseUrl: 'https://api.together.xyz/v1',
     profile: 'vllm',
+    servesFamilies: true,
+    quirks: LOCAL,
   },
   fireworks: {
     type: 'openai-compatible',
     keyVariables: ['FIREWORKS_API_KEY'],
     baseUrl: 'https://api.fireworks.ai/inference/v1',
     profile: 'vllm',
+    servesFamilies: true,
+    quirks: LOCAL,
   },
   xai: {
     type: 'openai-compatible',
     keyVariables: ['XAI_API_KEY'],
     baseUrl: 'https://api.x.ai/v1',
     telemetryName: 'x_ai',
-    profile: 'openai-chat',
+    // Chat Completions there has no field for encrypted reasoning.
+    api: 'responses',
+    profile: 'xai-responses',
     quirks: { maxTokensField: 'max_tokens' },
   },
   demo: {

@@ -111,7 +111,8 @@ const ROLES: ReadonlyMap<string, Role> = new Map([
 
 /** Whether an entry of `toolCalls` is a call, an answer, or (in older rows) both. */
 export function toolCallKind(call: ToolCall, role: AnyRole): 'call' | 'response' | 'both' {
-  if (call.kind) return call.kind
+  // A call that holds its own answer keeps it, whatever it is called.
+  if (call.kind) return call.kind === 'call' && call.output !== undefined ? 'both' : call.kind
   if (call.output !== undefined) return call.input === undefined ? 'response' : 'both'
   if (call.input !== undefined) return 'call'
   return normalizeRole(role) === 'tool' ? 'response' : 'call'

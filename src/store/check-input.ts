@@ -67,7 +67,7 @@ export function checkTitle(title: unknown): void {
 export function checkMessage(message: Message): void {
   if (typeof message !== 'object' || message === null) throw invalid('message', 'must be an object', message)
   for (const field of ['role', 'content'] as const) {
-    if (typeof message[field] !== 'string')
+    if (typeof message[field] !== 'string' && !(field === 'content' && message[field] === null))
       throw invalid(`message.${field}`, 'must be a string', message[field])
   }
   if (typeof message.timestamp !== 'number' || !Number.isFinite(message.timestamp)) {
@@ -83,6 +83,11 @@ export function checkMessage(message: Message): void {
   if (extra !== undefined && !isRecord(extra)) {
     throw invalid('message.extra', 'must be an object', extra)
   }
+}
+
+/** A message that says nothing beside its calls has `content: null` elsewhere, as in OpenAI's format; here it is ''. */
+export function withText(message: Message): Message {
+  return (message.content as string | null) === null ? { ...message, content: '' } : message
 }
 
 export function checkMessages(messages: readonly Message[]): void {

@@ -42,6 +42,7 @@ import {
   checkRunInput,
   checkState,
   checkTitle,
+  withText,
 } from './check-input.js'
 import { CheckedMemory } from './checked-memory.js'
 import { CheckedCalibration, CheckedRuns, checked } from './checked-runs.js'
@@ -108,7 +109,7 @@ class CheckedStore implements SessionStore {
       checkFence(options.fence)
       if (options.stateDelta !== undefined) checkState('stateDelta', options.stateDelta)
     }
-    return checked(check, () => this.#store.appendMessage(key, message, options))
+    return checked(check, () => this.#store.appendMessage(key, withText(message), options))
   }
 
   appendMessages(
@@ -124,8 +125,8 @@ class CheckedStore implements SessionStore {
     }
     return checked(check, () =>
       this.#store.appendMessages
-        ? this.#store.appendMessages(key, messages, options)
-        : appendOneByOne(this.#store, key, messages, options),
+        ? this.#store.appendMessages(key, messages.map(withText), options)
+        : appendOneByOne(this.#store, key, messages.map(withText), options),
     )
   }
 

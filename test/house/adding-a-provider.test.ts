@@ -130,7 +130,7 @@ describe('with both patches applied', () => {
       script: [{ text: 'Hello from Kimi.' }],
     })
     onTestFinished(() => server.close())
-    const answer = await answerOf('moonshot/kimi-k2', server.baseUrl, { MOONSHOT_API_KEY: 'k' })
+    const answer = await answerOf('nebius/some-model', server.baseUrl, { NEBIUS_API_KEY: 'k' })
     expect(JSON.parse(answer)).toEqual(['Hello from Kimi.', 'demo/demo'])
   })
 })

@@ -120,9 +120,8 @@ function wordsOf(message: Message): string[] {
   return texts.flatMap(text => text.match(/\bw\d+\b/g) ?? [])
 }
 
-/** A call that says it is a response has no arguments, and the other way round. */
+/** A call that says it is a response has no arguments; a call may hold its own answer. */
 function spoken(call: ToolCall, field: 'input' | 'output'): string {
-  if (call.kind === 'call' && field === 'output') return ''
   if (call.kind === 'response' && field === 'input') return ''
   return call[field] ?? ''
 }

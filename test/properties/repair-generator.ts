@@ -28,13 +28,16 @@ export function seededChooser(seed: number): Choose {
 /** A history of any kind: a conversation as it should be, one that was damaged, or chaos. */
 export function buildHistory(choose: Choose): ProviderMessage[] {
   const builder = new Builder(choose)
-  const kind = choose(4)
+  const kind = choose(5)
   if (kind === 0) return builder.conversation()
   if (kind === 1) return builder.chaos()
-  return builder.damaged()
+  return kind === 2 ? builder.converted() : builder.damaged()
 }
 
-const VENDORS = ['gemini', 'openai', 'anthropic', 'mistral', 'deepseek', 'ollama', 'groq', 'vllm']
+const VENDORS = [
+  ...['gemini', 'openai', 'anthropic', 'mistral', 'deepseek', 'ollama', 'groq', 'vllm'],
+  ...['moonshot', 'zai', 'qwen', 'minimax', 'xai'],
+]
 const IDS = [
   'aaaaaaaaa',
   'bbbbbbbbb',
@@ -54,6 +57,16 @@ const BLOCKS = [
   { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [] },
   { type: 'server_tool_use', id: 'call_1', name: 'web_search', input: {} },
 ]
+
+function encoded(text: string): string {
+  return Buffer.from(text).toString('base64')
+}
+
+function nested(levels: number, bottom: unknown): unknown {
+  let value = bottom
+  for (let level = 0; level < levels; level++) value = level % 2 === 0 ? { a: value } : [value]
+  return value
+}
 
 class Builder {
   private tokens = 0
@@ -88,6 +101,36 @@ class Builder {
     return messages
   }
 
+  /** As other frameworks' logs read: results without names or under other ones, thoughts without origin or signature. */
+  converted(): ProviderMessage[] {
+    const messages = this.damaged().map(
+      (message): ProviderMessage => ({ ...message, parts: message.parts.map(part => this.convert(part)) }),
+    )
+    if (this.choose(3) === 0) messages.push(this.unknownParts())
+    return messages
+  }
+
+  private convert(part: ProviderPart): ProviderPart {
+    if (part.type === 'tool-result')
+      return { ...part, name: this.pick(['', 'function', part.name, 'tool name']) }
+    if (part.type === 'reasoning') {
+      const { origin: _origin, signature: _signature, ...rest } = part
+      return this.choose(2) === 0 ? rest : part
+    }
+    return part
+  }
+
+  /** Parts of kinds that nobody here knows. */
+  private unknownParts(): ProviderMessage {
+    const parts = [
+      { type: 'input_text', text: this.token('x') },
+      { type: 'citation', title: this.token('x') },
+      this.token('x'),
+      { type: 'refusal', refusal: this.token('x') },
+    ]
+    return { role: this.pick(ROLES), parts: [this.pick<unknown>(parts)] as ProviderPart[] }
+  }
+
   chaos(): ProviderMessage[] {
     const count = this.choose(8)
     return Array.from({ length: count }, () => this.anyMessage())
@@ -96,7 +139,7 @@ class Builder {
   private step(vendor: string): ProviderMessage[] {
     const calls = Array.from({ length: 1 + this.choose(3) }, (_, index) => {
       const id = `call${String(this.freshIds++).padStart(5, '0')}`
-      const signature = vendor === 'gemini' && index === 0 ? { signature: `sig-${id}` } : {}
+      const signature = vendor === 'gemini' && index === 0 ? { signature: encoded(`sig-${id}`) } : {}
       const name = this.pick(['search', 'fetch'])
       return {
         type: 'tool-call' as const,
@@ -122,8 +165,10 @@ class Builder {
 
   private thoughts(vendor: string): ProviderPart[] {
     if (this.choose(3) !== 0) return []
-    const signature = ['gemini', 'openai', 'anthropic'].includes(vendor) ? { signature: this.token('t') } : {}
-    return [{ type: 'reasoning', text: this.token('t'), ...signature, origin: { vendor } }]
+    const signs = ['gemini', 'openai', 'anthropic', 'xai'].includes(vendor)
+    const signature = signs ? { signature: this.signature() } : {}
+    const broken = this.choose(4) === 0 ? { prefixBroken: true as const } : {}
+    return [{ type: 'reasoning', text: this.token('t'), ...signature, origin: { vendor }, ...broken }]
   }
 
   private wound(messages: ProviderMessage[]): void {
@@ -231,6 +276,10 @@ class Builder {
       null,
       undefined,
       { text: `${word}\ud83d` },
+      { at: new Date(this.choose(1e9)), word },
+      new Map([['word', word]]),
+      { word, big: 12n, bytes: new Uint8Array([1, 2]) },
+      nested(this.pick([3, 60, 64, 65, 90, 2000]), word),
     ])
     const media = this.choose(4) === 0 ? { media: [this.media()] } : {}
     const isError = this.choose(4) === 0 ? { isError: true } : {}
@@ -257,6 +306,8 @@ class Builder {
       undefined,
       'text',
       { q: 'a\ud800' },
+      { when: new Date(0), size: 3n },
+      { deep: nested(this.pick([10, 70, 5000]), 1) },
     ])
   }
 
@@ -265,7 +316,16 @@ class Builder {
     if (kind === 0) return {}
     const origin = { vendor: this.pick(VENDORS) }
     if (kind === 1) return { origin }
-    return kind === 2 ? { signature: this.token('g') } : { signature: this.token('g'), origin }
+    return kind === 2 ? { signature: this.signature() } : { signature: this.signature(), origin }
+  }
+
+  /** A signature as a vendor writes it, or as a program spoilt it. */
+  private signature(): string {
+    const text = encoded(this.token('g'))
+    const kind = this.choose(12)
+    if (kind > 5) return text
+    const [half, url] = [text.slice(0, 5), text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')]
+    return [this.token('g'), `${text}\ud800`, `${text} ${text}`, `${half}…`, url, `"${text}"`][kind] ?? text
   }
 
   private text(prefix: string): ProviderPart {

@@ -7,10 +7,11 @@ import { toAnthropicRequest } from '../../src/provider/anthropic/to-anthropic-re
 import { toGeminiRequest } from '../../src/provider/gemini/to-gemini-request.js'
 import { chatQuirks, toChatRequest } from '../../src/provider/openai/to-chat-request.js'
 import { toResponsesRequest } from '../../src/provider/openai/to-responses-request.js'
-import type { ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
+import type { GenerationOptions, ProviderMessage, ProviderPart } from '../../src/provider/provider.js'
 import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
 import { judge } from '../../src/testing/strict/judge.js'
-import { mintSignature } from '../../src/testing/strict/mint-signature.js'
+import { mintReasoningId, mintSignature } from '../../src/testing/strict/mint-signature.js'
+import { mintEncryptedContent } from '../../src/testing/strict/openai-responses/items.js'
 
 /** What the profile's strict server would refuse in the body made of these messages. */
 export function strictJudge(messages: readonly ProviderMessage[], profile: ProfileName): string[] {
@@ -21,12 +22,26 @@ export function strictJudge(messages: readonly ProviderMessage[], profile: Profi
 export function wireBody(messages: readonly ProviderMessage[], name: ProfileName): unknown {
   const model = MODELS[name]
   const info = { id: model, contextWindow: 1_000_000, outputLimit: 8192, profile: name, known: true }
-  const request = { model, messages, tools: [], options: {}, profile: PROFILES[name], info, report: () => {} }
+  // A request with tools is judged by more rules, one without needs stand-ins for them.
+  const tools = messages.length % 2 === 0 ? TOOLS : []
+  const options = OPTIONS[messages.length % OPTIONS.length] ?? {}
+  const request = { model, messages, tools, options, profile: PROFILES[name], info, report: () => {} }
   if (name.startsWith('gemini')) return toGeminiRequest(request)
   if (name.startsWith('anthropic')) return toAnthropicRequest(request)
-  if (name === 'openai-responses') return toResponsesRequest(request)
+  if (name.endsWith('-responses')) return toResponsesRequest(request)
   return toChatRequest(request, chatQuirks(name))
 }
+
+/** Thinking as it may be asked for: it decides what a history may begin and end with. */
+const OPTIONS: readonly GenerationOptions[] = [
+  {},
+  { thinking: { budgetTokens: 2048 }, maxOutputTokens: 4096 },
+  { thinking: { effort: 'high' } },
+  { thinking: { budgetTokens: 0 } },
+  { thinking: { budgetTokens: 1024 }, toolChoice: 'required' },
+]
+
+const TOOLS = ['search', 'fetch'].map(name => ({ name, description: name, parameters: {} }))
 
 const MODELS: Readonly<Record<ProfileName, string>> = {
   'gemini-2': 'gemini-2.5-flash',
@@ -37,7 +52,14 @@ const MODELS: Readonly<Record<ProfileName, string>> = {
   'anthropic-4.5': 'claude-sonnet-4-5',
   'anthropic-4.6': 'claude-opus-4-6',
   'anthropic-5.1': 'claude-opus-5-5',
+  'xai-responses': 'grok-4.3',
   mistral: 'mistral-large-latest',
+  'mistral-template': 'mistral-small',
+  'deepseek-v4': 'deepseek-v4-flash',
+  kimi: 'kimi-k2.6',
+  glm: 'glm-5.1',
+  qwen: 'qwen3.5-plus',
+  minimax: 'MiniMax-M2.5',
   'deepseek-thinking': 'deepseek-reasoner',
   groq: 'llama-3.3-70b-versatile',
   vllm: 'some-model',
@@ -46,7 +68,10 @@ const MODELS: Readonly<Record<ProfileName, string>> = {
 
 /** Puts genuine signatures in the place of made-up ones; what no server could have signed loses its own. */
 export function signHistory(history: readonly ProviderMessage[]): ProviderMessage[] {
-  return history.map(message => ({ ...message, parts: message.parts.map(sign) }))
+  return history.map(message => ({
+    ...message,
+    parts: message.parts.map(part => (typeof part === 'object' ? sign(part) : part)),
+  }))
 }
 
 function sign(part: ProviderPart): ProviderPart {
@@ -69,7 +94,10 @@ function genuine(part: Exclude<ProviderPart, { type: 'tool-result' }>): string |
   }
   if (vendor === 'gemini') return mintSignature('gemini')
   if (part.type !== 'reasoning') return part.signature
+  // What a program spoilt stays spoilt: no server would have sent it.
+  if (!/^[\w+/=-]+$/.test(part.signature ?? '')) return part.signature
   if (vendor === 'anthropic') return mintSignature('anthropic', { thinking: part.text })
+  if (vendor === 'xai') return mintEncryptedContent(mintReasoningId(), 'done', '', 'xai-responses')
   return vendor === 'openai' ? mintSignature('openai') : part.signature
 }
 
@@ -78,6 +106,7 @@ function isPlain(args: unknown): boolean {
     typeof args === 'object' &&
     args !== null &&
     !Array.isArray(args) &&
+    !('when' in args || 'deep' in args) &&
     !/\\ud[89a-f]/.test(JSON.stringify(args))
   )
 }

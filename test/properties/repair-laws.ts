@@ -55,8 +55,8 @@ function brokenHonesty(
 ): string | undefined {
   const last = Math.max(history.length - 1, 0)
   if (repairs.some(repair => repair.at < 0 || repair.at > last)) return 'honest: a receipt points nowhere'
-  const before = JSON.stringify(history)
-  const after = JSON.stringify(messages)
+  const before = written(history)
+  const after = written(messages)
   // u: a user's text, x: anybody's text, s: an instruction, a: an answer, r: a result, v: a vendor part's words.
   for (const [token] of before.matchAll(/\b[uxsarv]\d+#/g)) {
     if (!after.includes(token)) return `honest: ${token} is lost`
@@ -70,6 +70,20 @@ function brokenHonesty(
     }
   }
   return undefined
+}
+
+/** All of it as text, whatever it is: what JSON cannot say, and what is nested too deeply for it. */
+export function written(value: unknown): string {
+  const texts: string[] = []
+  const open: unknown[] = [value]
+  while (open.length > 0) {
+    const next = open.pop()
+    if (typeof next !== 'object' || next === null)
+      texts.push(typeof next === 'string' ? JSON.stringify(next) : String(next))
+    else if (next instanceof Map) open.push(...next.keys(), ...next.values())
+    else for (const [key, inner] of Object.entries(next)) open.push(key, inner)
+  }
+  return texts.join('\n')
 }
 
 /** Lint sees what repair does: nothing to say exactly when there is nothing to do. */

@@ -18,6 +18,8 @@ export function violations(messages: readonly ProviderMessage[], profile: string
   checkOrder(messages, rules, found)
   checkPairs(messages, rules, found)
   checkSignatures(messages, rules, found)
+  if (rules.plainTurnsAlternate) checkPlainTurns(messages, found)
+  if (rules.resultNamedAsCall) checkNames(messages, found)
   return found
 }
 
@@ -47,6 +49,11 @@ interface Rules {
   /** Reasoning whose prefix has changed is refused. */
   boundReasoning?: boolean
   reasoningBesideCalls?: boolean
+  /** The reasoning beside a call must say something. */
+  reasoningNotEmpty?: boolean
+  /** Turns alternate even when messages with calls and results are not counted. */
+  plainTurnsAlternate?: boolean
+  resultNamedAsCall?: boolean
   signsCalls?: boolean
   checksSignatures?: boolean
   mediaTypes: RegExp
@@ -59,7 +66,8 @@ interface Rules {
 const gemini: Rules = {
   vendor: 'gemini',
   id: /^/,
-  uniqueIds: 'never',
+  uniqueIds: 'message',
+  resultNamedAsCall: true,
   toolName: /^[A-Za-z_][\w.:-]{0,63}$/,
   userFirst: true,
   system: 'leading',
@@ -113,23 +121,58 @@ const claude: Rules = {
   vendorParts: true,
 }
 
+const vllm: Rules = {
+  ...chat,
+  vendor: 'vllm',
+  userFirst: true,
+  system: 'single',
+  noRepeatedRoles: true,
+  mediaTypes: /^(image|audio|video)\//,
+}
+
+const echoing: Rules = {
+  ...vllm,
+  reasoning: 'own',
+  reasoningNeedsCompany: true,
+  mediaTypes: /^image\/(jpeg|png|gif|webp)$/,
+}
+
+const deepseek: Rules = {
+  ...chat,
+  vendor: 'deepseek',
+  reasoning: 'own',
+  reasoningNeedsCompany: true,
+  reasoningBesideCalls: true,
+  mediaTypes: /^\b$/,
+  remoteMediaRefused: true,
+}
+
+const responses: Rules = {
+  ...chat,
+  id: /^[\s\S]{1,64}$/,
+  uniqueIds: 'history',
+  pairs: 'later',
+  reasoning: 'own and signed',
+  reasoningNeedsFollower: true,
+  mediaTypes: /^image\/(jpeg|png|gif|webp)$|^application\/pdf$/,
+  mediaInResults: true,
+  needsTurn: true,
+  emptyTextRefused: 'empty',
+}
+
 const RULES: Record<string, Rules> = {
-  'gemini-2': { ...gemini, resultsInCallOrder: true, signsCalls: false, mediaInResults: false },
+  'gemini-2': {
+    ...gemini,
+    uniqueIds: 'never',
+    resultsInCallOrder: true,
+    signsCalls: false,
+    mediaInResults: false,
+  },
   'gemini-3': gemini,
   'gemini-3-strict': { ...gemini, lastMayBeAssistant: false },
   'openai-chat': chat,
-  'openai-responses': {
-    ...chat,
-    id: /^[\s\S]{1,64}$/,
-    uniqueIds: 'history',
-    pairs: 'later',
-    reasoning: 'own and signed',
-    reasoningNeedsFollower: true,
-    mediaTypes: /^image\/(jpeg|png|gif|webp)$|^application\/pdf$/,
-    mediaInResults: true,
-    needsTurn: true,
-    emptyTextRefused: 'empty',
-  },
+  'openai-responses': responses,
+  'xai-responses': { ...responses, vendor: 'xai' },
   'anthropic-4.5': { ...claude, lastMayBeAssistant: true, lastUntrimmedRefused: true },
   'anthropic-4.6': claude,
   'anthropic-5.1': { ...claude, system: 'between user and assistant', boundReasoning: true },
@@ -141,26 +184,27 @@ const RULES: Record<string, Rules> = {
     lastMayBeAssistant: false,
     emptyResultRefused: true,
     emptyTextRefused: 'empty',
+    resultNamedAsCall: true,
     mediaTypes: /^image\/(jpeg|png|gif|webp)$|^application\/pdf$/,
   },
-  'deepseek-thinking': {
-    ...chat,
-    vendor: 'deepseek',
-    reasoning: 'own',
-    reasoningNeedsCompany: true,
-    reasoningBesideCalls: true,
-    mediaTypes: /^\b$/,
-    remoteMediaRefused: true,
+  'mistral-template': {
+    ...vllm,
+    id: /^[A-Za-z0-9]{9}$/,
+    lastMayBeAssistant: false,
+    emptyResultRefused: true,
+    emptyTextRefused: 'empty',
+    resultNamedAsCall: true,
+    plainTurnsAlternate: true,
+    mediaTypes: /^image\/(jpeg|png|gif|webp)$/,
   },
+  'deepseek-thinking': deepseek,
+  'deepseek-v4': deepseek,
+  kimi: { ...echoing, vendor: 'moonshot', reasoningBesideCalls: true, reasoningNotEmpty: true },
+  glm: { ...echoing, vendor: 'zai' },
+  qwen: { ...echoing, vendor: 'qwen' },
+  minimax: { ...echoing, vendor: 'minimax' },
   groq: { ...chat, vendor: 'groq', mediaTypes: /^image\/(jpeg|png|gif|webp)$/ },
-  vllm: {
-    ...chat,
-    vendor: 'vllm',
-    userFirst: true,
-    system: 'single',
-    noRepeatedRoles: true,
-    mediaTypes: /^(image|audio|video)\//,
-  },
+  vllm,
   ollama: {
     ...chat,
     vendor: 'ollama',
@@ -196,8 +240,9 @@ function checkMessage(message: ProviderMessage, index: number, rules: Rules, fou
   if (rules.callsLast && call !== -1 && kinds.slice(call).some(kind => kind !== 'tool-call')) {
     say('something behind a call')
   }
-  if (rules.reasoningBesideCalls && call !== -1 && !kinds.includes('reasoning'))
-    say('no reasoning beside a call')
+  const says = (part: ProviderPart) =>
+    part.type === 'reasoning' && (!rules.reasoningNotEmpty || part.text !== '')
+  if (rules.reasoningBesideCalls && call !== -1 && !parts.some(says)) say('no reasoning')
   if (rules.reasoningNeedsCompany && kinds.every(kind => kind === 'reasoning')) say('reasoning alone')
 }
 
@@ -229,15 +274,12 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
     say(`${part?.type} under ${role}`)
     return
   }
-  if (
-    !/^[^\ud800-\udfff]*$/u.test(
-      JSON.stringify(part)
-        .replace(/\\\\/g, '')
-        .replace(/\\u(d[89a-f])/gi, '\ud800'),
-    )
-  ) {
-    say('lone surrogate')
-  }
+  const { signature, ...rest } = part as { signature?: string }
+  const media =
+    part.type === 'tool-result' ? { media: part.media?.map(({ signature: _, ...one }) => one) } : {}
+  checkValue(part.type === 'text' || part.type === 'reasoning' ? part.text : { ...rest, ...media }, 0, say)
+  if (rules.checksSignatures && signature !== undefined && !/^[\w+/-]+={0,2}$/.test(signature))
+    say('signature form')
   switch (part.type) {
     case 'text':
       if (rules.checksSignatures && part.signature !== undefined) {
@@ -268,6 +310,25 @@ function checkPart(part: ProviderPart, role: string, rules: Rules, say: (what: s
         say('foreign signature')
       }
   }
+}
+
+/** Text is well formed, and everything else is what JSON can say, at most 64 levels deep. */
+function checkValue(value: unknown, depth: number, say: (what: string) => void): void {
+  if (
+    typeof value === 'string' &&
+    /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(value)
+  )
+    say('lone surrogate')
+  if (typeof value === 'bigint') say('big number')
+  if (typeof value !== 'object' || value === null) return
+  if (depth > 64) say('nested too deeply')
+  else if (!Array.isArray(value) && Object.prototype.toString.call(value) !== '[object Object]')
+    say('no JSON value')
+  else
+    for (const [key, inner] of Object.entries(value)) {
+      checkValue(key, depth, say)
+      checkValue(inner, depth + 1, say)
+    }
 }
 
 function checkReasoning(
@@ -382,7 +443,7 @@ function checkPairs(messages: readonly ProviderMessage[], rules: Rules, found: s
   if (rules.uniqueIds === 'history' && new Set(allIds).size < allIds.length) found.push('ids repeat')
   if (rules.uniqueIds === 'message') {
     for (const [index, message] of messages.entries()) {
-      const ids = partsOf(message, 'tool-call').map(call => call.id)
+      const ids = partsOf(message, 'tool-call').flatMap(call => call.id || [])
       if (new Set(ids).size < ids.length) found.push(`${index}: ids repeat`)
     }
   }
@@ -438,10 +499,33 @@ function isAnswer(messages: readonly ProviderMessage[], index: number): boolean 
   return false
 }
 
+function checkPlainTurns(messages: readonly ProviderMessage[], found: string[]): void {
+  const plain = messages.filter(
+    ({ role, parts }) =>
+      role !== 'system' && role !== 'tool' && !parts.some(part => part.type === 'tool-call'),
+  )
+  plain.forEach(({ role }, index) => {
+    if (role !== (index % 2 === 0 ? 'user' : 'assistant')) found.push(`plain turn ${index} is of ${role}`)
+  })
+}
+
+/** Every result has the name of the call that it answers. */
+function checkNames(messages: readonly ProviderMessage[], found: string[]): void {
+  messages.forEach((message, index) => {
+    const calls = partsOf(message, 'tool-call')
+    const names = new Map(calls.map(call => [call.id, call.name]))
+    if (names.size < calls.length) return
+    for (const { id, name } of partsOf(messages[index + 1], 'tool-result')) {
+      if (names.has(id) && id !== '' && names.get(id) !== name)
+        found.push(`${index + 1}: result of another name`)
+    }
+  })
+}
+
 function checkSignatures(messages: readonly ProviderMessage[], rules: Rules, found: string[]): void {
   if (!rules.signsCalls) return
-  const turn = messages.findLastIndex(message => message.role === 'user' && !holdsResults(message))
-  for (let index = Math.max(turn, 0); index < messages.length; index++) {
+  // In earlier turns too: a signature that comes and goes changes what was sent before.
+  for (let index = 0; index < messages.length; index++) {
     const first = partsOf(messages[index], 'tool-call')[0]
     if (first && !first.signature) found.push(`${index}: first call unsigned`)
   }

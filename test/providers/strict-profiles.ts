@@ -16,10 +16,23 @@ export const STRICT_TARGETS: Readonly<Record<StrictProfile, { options: ProviderO
   mistral: { options: { type: 'openai-compatible', preset: 'mistral' }, model: 'mistral-large-latest' },
   'deepseek-thinking': {
     options: { type: 'openai-compatible', preset: 'deepseek' },
-    model: 'deepseek-reasoner',
+    model: 'deepseek-v3.2',
   },
+  'xai-responses': { options: { type: 'openai-compatible', preset: 'xai' }, model: 'grok-4.3' },
+  'mistral-template': {
+    options: { type: 'openai-compatible', preset: 'vllm' },
+    model: 'mistralai/Mistral-Small-3.2-24B-Instruct',
+  },
+  'deepseek-v4': { options: { type: 'openai-compatible', preset: 'deepseek' }, model: 'deepseek-v4-flash' },
+  kimi: { options: { type: 'openai-compatible', preset: 'moonshot' }, model: 'kimi-k2.6' },
+  glm: { options: { type: 'openai-compatible', preset: 'zai' }, model: 'glm-5.1' },
+  qwen: { options: { type: 'openai-compatible', preset: 'dashscope' }, model: 'qwen3.5-plus' },
+  minimax: { options: { type: 'openai-compatible', preset: 'minimax' }, model: 'MiniMax-M2.5' },
   groq: { options: { type: 'openai-compatible', preset: 'groq' }, model: 'openai/gpt-oss-120b' },
-  vllm: { options: { type: 'openai-compatible', preset: 'vllm' }, model: 'Qwen/Qwen3-8B' },
+  vllm: {
+    options: { type: 'openai-compatible', preset: 'vllm' },
+    model: 'meta-llama/Llama-3.3-70B-Instruct',
+  },
   ollama: { options: { type: 'openai-compatible', preset: 'ollama' }, model: 'qwen3:8b' },
 }
 

@@ -340,10 +340,9 @@ function isForced(options: GenerationOptions): boolean {
 /** True while a turn is continued whose last answer did not begin with thinking: by results, or by its own text. */
 function isTurnWithoutThinking(messages: readonly ProviderMessage[]): boolean {
   const last = messages.findLast(message => message.role === 'assistant')
-  const tail = messages.at(-1)
-  if (tail === last && tail !== undefined) return true
-  const continues = tail?.parts.some(part => part.type === 'tool-result') === true
-  return continues && last?.parts[0]?.type !== 'reasoning'
+  if (last === undefined) return false
+  const calls = last.parts.some(part => part.type === 'tool-call')
+  return last === messages.at(-1) || (calls && last.parts[0]?.type !== 'reasoning')
 }
 
 const BUDGETS = { minimal: 1024, low: 2048, medium: 8192, high: 24_576 } as const

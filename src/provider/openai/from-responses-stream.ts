@@ -8,6 +8,7 @@ import { AnswerSources, Logprobs } from '../answer-sources.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import { toProviderError } from '../provider-error.js'
 import type { FinishReason, StreamEvent } from '../stream-event.js'
+import { phaseMark } from './to-responses-request.js'
 
 export interface ResponsesEventWire {
   type: string
@@ -29,6 +30,7 @@ interface ResponsesOutputWire {
   name?: string
   arguments?: string
   encrypted_content?: string | null
+  phase?: string | null
   summary?: readonly { text?: string }[]
   /** Of a message: its texts. */
   content?: readonly { text?: string; annotations?: readonly AnnotationWire[] }[]
@@ -74,6 +76,7 @@ export async function* fromResponsesStream(
     refusal: '',
     done: new Set<number>(),
     summarized: new Set<number>(),
+    phases: new Map<number, string>(),
   }
   for await (const event of events) yield* fromEvent(event, state, context)
   yield* state.answer.end()
@@ -88,6 +91,8 @@ interface ReadState {
   done: Set<number>
   /** Reasoning items whose summary was streamed. */
   summarized: Set<number>
+  /** The marks of messages, by item. */
+  phases: Map<number, string>
 }
 
 function fromEvent(event: ResponsesEventWire, state: ReadState, context: AnswerContext): StreamEvent[] {
@@ -96,7 +101,10 @@ function fromEvent(event: ResponsesEventWire, state: ReadState, context: AnswerC
   switch (event.type) {
     case 'response.output_text.delta':
       state.logprobs.add(event.logprobs)
-      return answer.text(event.delta ?? '', { key: `${item}:${event.content_index ?? 0}` })
+      return answer.text(event.delta ?? '', {
+        key: `${item}:${event.content_index ?? 0}`,
+        signature: state.phases.get(item),
+      })
     case 'response.refusal.delta':
       state.refusal += event.delta ?? ''
       return answer.text(event.delta ?? '', { key: `${item}:refusal` })
@@ -106,6 +114,11 @@ function fromEvent(event: ResponsesEventWire, state: ReadState, context: AnswerC
     case 'response.reasoning_text.delta':
       state.summarized.add(item)
       return answer.reasoning(event.delta ?? '', { key: item })
+    case 'response.output_item.added': {
+      const mark = phaseMark(event.item?.phase)
+      if (mark !== undefined) state.phases.set(item, mark)
+      return []
+    }
     case 'response.output_item.done':
       return fromItem(event.item, item, state)
     case 'response.completed':

@@ -80,19 +80,13 @@ export class OpenAiProvider extends SdkProvider<OpenAI> {
   #apiFor(model: string): 'chat' | 'responses' {
     const { api, profile, type } = this.settings
     if (api !== undefined) return api
-    if (profile !== undefined) return profile.name === 'openai-responses' ? 'responses' : 'chat'
-    return type === 'openai' && VENDORS.openai.names.test(model) ? 'responses' : 'chat'
+    if (profile !== undefined) return profile.name.endsWith('-responses') ? 'responses' : 'chat'
+    if (type === 'openai') return VENDORS.openai.names.test(model) ? 'responses' : 'chat'
+    return this.row?.api ?? 'chat'
   }
 
   protected override describeOptions(model: string): DescribeOptions {
-    const { preset } = this.settings
-    return {
-      api: this.#apiFor(model),
-      ...defined({
-        profile: preset === undefined ? undefined : this.row?.profile,
-        windowLimit: this.#windowLimit(),
-      }),
-    }
+    return { api: this.#apiFor(model), ...defined({ windowLimit: this.#windowLimit() }) }
   }
 
   /** Ollama truncates long prompts without an error, at a length that only its own settings know. */

@@ -98,6 +98,7 @@ function toReasoning(
   const field = quirks.reasoningField
   if (field === undefined) return {}
   const text = parts.flatMap(part => (part.type === 'reasoning' ? [part.text] : [])).join('\n')
+  if (quirks.reasoningAlways) return { [field]: text }
   if (quirks.reasoningWithCallsOnly) return hasCalls ? { [field]: text } : {}
   return text === '' ? {} : { [field]: text }
 }
@@ -111,7 +112,7 @@ function toToolMessages(parts: readonly ProviderPart[], profile: string): ChatMe
       role: 'tool' as const,
       tool_call_id: part.id,
       // Mistral's own schema wants the name as well; OpenAI ignores it.
-      ...(profile === 'mistral' ? { name: part.name } : {}),
+      ...(profile.startsWith('mistral') ? { name: part.name } : {}),
       content: resultText(part.result),
     })),
     ...(others.length > 0 ? [{ role: 'user' as const, content: toUserContent(others) }] : []),
@@ -257,6 +258,13 @@ const STANDARD: ChatQuirks = {
   takesAllowedTools: false,
 }
 
+const DEEPSEEK: Partial<ChatQuirks> = {
+  reasoningField: 'reasoning_content',
+  responseFormat: 'json_object',
+  thinkingField: 'thinking',
+  takesSeed: false,
+}
+
 // By profile, because a server may be given by its address and profile alone.
 const QUIRKS_BY_PROFILE: Readonly<Record<string, Partial<ChatQuirks>>> = {
   'openai-chat': {
@@ -267,13 +275,13 @@ const QUIRKS_BY_PROFILE: Readonly<Record<string, Partial<ChatQuirks>>> = {
     takesAllowedTools: true,
   },
   mistral: { asksForUsage: false, seedField: 'random_seed', requiredToolChoice: 'any' },
-  'deepseek-thinking': {
-    reasoningField: 'reasoning_content',
-    reasoningWithCallsOnly: true,
-    responseFormat: 'json_object',
-    thinkingField: 'thinking',
-    takesSeed: false,
-  },
+  'mistral-template': { asksForUsage: false, seedField: 'random_seed', requiredToolChoice: 'any' },
+  'deepseek-thinking': { ...DEEPSEEK, reasoningWithCallsOnly: true },
+  'deepseek-v4': { ...DEEPSEEK, reasoningAlways: true },
+  kimi: { reasoningField: 'reasoning_content', thinkingField: 'thinking' },
+  glm: { reasoningField: 'reasoning_content', thinkingField: 'thinking' },
+  qwen: { reasoningField: 'reasoning_content' },
+  minimax: { reasoningField: 'reasoning_content' },
   groq: { maxTokensField: 'max_completion_tokens', thinkingField: 'reasoning_effort', takesPenalties: false },
   vllm: { reasoningField: 'reasoning', takesTopK: true, takesLogprobs: true },
   ollama: { reasoningField: 'reasoning', thinkingField: 'reasoning_effort' },

@@ -41,7 +41,8 @@ export function toResponsesRequest(request: PreparedRequest): ResponsesRequestWi
   const rest = head < 0 ? [] : messages.slice(head)
   const instructions = leading.map(message => textOf(message.parts)).join('\n')
   // A model that decides by itself is not asked for anything.
-  const reasons = isReasoningModel(model) || (options.thinking?.budgetTokens ?? -1) >= 0
+  const reasons =
+    isReasoningModel(model) || /^grok-/.test(model) || (options.thinking?.budgetTokens ?? -1) >= 0
   const server = toServerTools(request.serverTools)
   const declared = [...server.tools, ...tools.map(toTool)]
   const asksForLogprobs = options.logprobs !== undefined && !isReasoningModel(model)
@@ -99,12 +100,26 @@ function toAssistantItems(parts: readonly ProviderPart[]): ResponsesItemWire[] {
       case 'vendor':
         return part.text === ''
           ? []
-          : [{ role: 'assistant', content: [{ type: 'output_text', text: part.text }] }]
+          : [{ role: 'assistant', content: [{ type: 'output_text', text: part.text }], ...phaseOf(part) }]
       default:
         part satisfies never
         return []
     }
   })
+}
+
+/** Whether a text was a remark on the way or the answer: models that say so stop early when it is not sent back. */
+function phaseOf({ signature, origin }: ProviderPart & { type: 'text' | 'vendor' }): { phase?: string } {
+  const [, phase] = origin?.vendor === 'openai' ? (PHASE.exec(signature ?? '') ?? []) : []
+  return phase === undefined ? {} : { phase }
+}
+
+const PHASE = /^phase-(commentary|final_answer)$/
+
+/** A message's phase travels as the signature of its text: OpenAI's own, and nobody else's business. */
+export function phaseMark(phase: string | null | undefined): string | undefined {
+  const mark = `phase-${phase}`
+  return PHASE.test(mark) ? mark : undefined
 }
 
 function toReasoning(part: ReasoningPart): ResponsesItemWire {

@@ -24,7 +24,7 @@ test('the text and images of an orphaned result become a user message', () => {
   })
 })
 
-test('a second result is kept as a note where it stands: the first was sent already', () => {
+test('a result that comes after the model has spoken again is a note, and what was sent stays', () => {
   const history = [
     say('user', 'hi'),
     call('a'),
@@ -42,6 +42,23 @@ test('a second result is kept as a note where it stands: the first was sent alre
     say('user', '?'),
     say('user', '[another result of search] done'),
   ])
+  expect(repairHistory(history.slice(0, 5), 'openai-chat').messages).toEqual(messages.slice(0, 5))
+})
+
+test('a call that had a stand-in keeps it when its result comes later', () => {
+  const history = [
+    say('user', 'hi'),
+    call('a'),
+    say('user', '?'),
+    say('assistant', 'wait'),
+    result('a', 'done'),
+  ]
+  for (const profile of ['openai-chat', 'anthropic-5.1', 'mistral']) {
+    const before = repairHistory(history.slice(0, 3), profile).messages
+    const after = repairHistory(history, profile).messages
+    expect(after.slice(0, before.length)).toEqual(before)
+    expect(JSON.stringify(after.at(-1))).toContain('[result of search, which came later] done')
+  }
 })
 
 test('a result before a call of a later turn does not answer it, even with an equal id', () => {

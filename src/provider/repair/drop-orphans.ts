@@ -1,7 +1,8 @@
 /**
  * Step 1 of the specification's five. A result whose call is gone is refused everywhere, but it is what a
  * tool said: it stays as a note in the user's voice. A result that comes before its call moves after it,
- * and of several results for one call the first successful one answers it: it was sent when the others came.
+ * and of several results for one call the first successful one answers it: it was sent when the others came. A
+ * result that came after the model had spoken again is a note too: the call was answered without it.
  */
 import type { ProviderPart, ToolResultPart } from '../provider.js'
 import { matchResults } from './match-results.js'
@@ -22,7 +23,8 @@ import {
 export function dropOrphans(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   if (context.profile.pairing === 'none') return entries
   const matching = matchResults(entries, context)
-  if (matching.clean) return entries
+  const isLate = latenessOf(entries, context)
+  if (matching.clean && !matching.results.some(site => isLate(site))) return entries
   const fates: Fates = { byEntry: new Map(), arrivals: new Map() }
   const early = earlyResults(entries, matching)
   for (const site of matching.results) {
@@ -31,12 +33,16 @@ export function dropOrphans(entries: readonly Entry[], context: StepContext): re
     setFate(fates, site, call ? 'early' : 'orphan')
     if (call) pushTo(fates.arrivals, call.entry, site.result)
   }
-  settleDuplicates(matching, fates)
+  settleDuplicates(matching, fates, isLate)
+  for (const site of matching.results) {
+    if (site.call && isLate(site) && !fates.byEntry.get(site.entry)?.has(site.part))
+      setFate(fates, site, 'late')
+  }
   return applyFates(entries, fates, context)
 }
 
 /** What becomes of a result that answers no call where it stands. */
-type Fate = 'orphan' | 'early' | 'rival' | 'repeat'
+type Fate = 'orphan' | 'early' | 'late' | 'rival' | 'repeat'
 
 interface Fates {
   /** By the index of the entry and the place of the part in it. */
@@ -82,17 +88,35 @@ function turnNumbers(entries: readonly Entry[]): number[] {
   })
 }
 
-function settleDuplicates({ results }: Matching, fates: Fates): void {
+/**
+ * Says of a result whether the model spoke between its call and it: then requests were sent in which the call had a
+ * stand-in. Where results may stand anywhere after their call, only a second result is too late.
+ */
+function latenessOf(entries: readonly Entry[], { profile }: StepContext): (site: ResultSite) => boolean {
+  let answers = 0
+  const starts = entries.map((entry, index) => {
+    const before = entries[index - 1]?.message.role
+    if (entry.message.role === 'assistant' && before !== undefined && before !== 'assistant') answers++
+    return answers
+  })
+  return ({ entry, call, duplicateOf }) => {
+    const asked = (profile.pairing === 'next' ? (call ?? duplicateOf) : duplicateOf)?.entry
+    return asked !== undefined && (starts[entry] ?? 0) > (starts[asked] ?? 0)
+  }
+}
+
+function settleDuplicates({ results }: Matching, fates: Fates, isLate: (site: ResultSite) => boolean): void {
   const rivals = new Map<CallSite, ResultSite[]>()
   for (const site of results) if (site.duplicateOf) pushTo(rivals, site.duplicateOf, site)
   for (const [call, later] of rivals) {
     const sites = call.result ? [call.result, ...later] : later
-    const winner = sites.find(site => site.result.isError !== true) ?? sites[0]
+    const inTime = sites.filter(site => !isLate(site))
+    const winner = inTime.find(site => site.result.isError !== true) ?? inTime[0]
     const said = resultText(winner?.result.result)
     for (const site of sites) {
       if (site === winner) continue
       const repeats = resultText(site.result.result) === said && !site.result.media?.length
-      setFate(fates, site, repeats ? 'repeat' : 'rival')
+      setFate(fates, site, repeats ? 'repeat' : winner ? 'rival' : 'late')
     }
   }
 }
@@ -113,6 +137,10 @@ function applyFates(entries: readonly Entry[], fates: Fates, context: StepContex
 const RECEIPTS: Readonly<Record<Fate, { kind: string; what: string }>> = {
   orphan: { kind: 'note', what: 'without a call became a text note' },
   early: { kind: 'move', what: 'was moved after its call' },
+  late: {
+    kind: 'note-late',
+    what: 'that came after its call had been answered without it became a text note',
+  },
   rival: { kind: 'note-duplicate', what: 'that another one comes before became a text note' },
   repeat: { kind: 'drop-duplicate', what: 'that only repeats another was dropped' },
 }
@@ -132,7 +160,7 @@ function takeOut(
       stays.push(part)
       continue
     }
-    if (fate === 'orphan' || fate === 'rival') notes.push(...noteOf(part, fate))
+    if (fate === 'orphan' || fate === 'rival' || fate === 'late') notes.push(...noteOf(part, fate))
     const { kind, what } = RECEIPTS[fate]
     report({ step: 'drop-orphans', kind, at: entry.at, detail: `A result of ${toolLabel(part)} ${what}.` })
   }
@@ -140,12 +168,16 @@ function takeOut(
   if (notes.length > 0) kept.push(madeEntry('user', notes, entry.at))
 }
 
-function noteOf(part: ToolResultPart, fate: 'orphan' | 'rival'): readonly ProviderPart[] {
-  const tool = toolLabel(part)
-  const label =
-    fate === 'orphan' ? `result of ${tool}, whose call is not in this history` : `another result of ${tool}`
+function noteOf(part: ToolResultPart, fate: 'orphan' | 'rival' | 'late'): readonly ProviderPart[] {
+  const label = NOTE_LABELS[fate].replace('%', toolLabel(part))
   return [{ type: 'text', text: `[${label}] ${resultText(part.result)}` }, ...(part.media ?? [])]
 }
+
+const NOTE_LABELS = {
+  orphan: 'result of %, whose call is not in this history',
+  rival: 'another result of %',
+  late: 'result of %, which came later',
+} as const
 
 function pushTo<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
   const list = lists.get(key)

@@ -51,7 +51,8 @@ function renameCalls(
       message = site.entry
     }
     const wire = wireId(site.call, taken, occurrences, context.profile)
-    if (ids.unique !== 'no') taken.add(wire.id)
+    // Where no form is demanded an empty id is not sent, so it is no id at all.
+    if (ids.unique !== 'no' && wire.id !== '') taken.add(wire.id)
     if (wire.kind === 'keep') continue
     renamed.set(site, wire.id)
     tell(site.call, wire, (entries[site.entry] as Entry).at, context)

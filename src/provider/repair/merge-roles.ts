@@ -4,7 +4,7 @@
  * words, and a call never with its result.
  */
 import type { ProviderPart } from '../provider.js'
-import { type Entry, hasResults, type StepContext } from './receipt.js'
+import { type Entry, hasResults, madeEntry, replaceEntries, type StepContext } from './receipt.js'
 
 /** Joins neighbouring messages of one role. */
 export function mergeRoles(entries: readonly Entry[], { profile, report }: StepContext): readonly Entry[] {
@@ -42,4 +42,19 @@ function mayJoin(before: Entry, entry: Entry): boolean {
   const { role } = entry.message
   if (role !== before.message.role || (role !== 'user' && role !== 'assistant')) return false
   return role === 'assistant' || (!hasResults(before) && !hasResults(entry))
+}
+
+/** Stands for the answer that results never got. */
+const INTERRUPTED_TEXT = '[interrupted]'
+
+/** Where a template counts turns without calls and results, results are answered before the user speaks again. */
+export function answerResults(entries: readonly Entry[], { profile, report }: StepContext): readonly Entry[] {
+  if (!profile.resultsAnswered) return entries
+  return replaceEntries(entries, (entry, index) => {
+    const before = entries[index - 1]
+    if (entry.message.role !== 'user' || hasResults(entry) || !before || !hasResults(before)) return entry
+    const detail = `The assistant's turn "${INTERRUPTED_TEXT}" was put between results and the user.`
+    report({ step: 'answer-results', kind: 'add', at: entry.at, detail })
+    return [madeEntry('assistant', [{ type: 'text', text: INTERRUPTED_TEXT }], entry.at), entry]
+  })
 }

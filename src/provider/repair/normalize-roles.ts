@@ -2,8 +2,10 @@
  * Makes every message readable for the steps that follow: one of the four roles, and a list of parts of the
  * known kinds. History from elsewhere may hold anything here, so this is the one place that trusts no type.
  */
+import { isRecord } from '../../base/is-record.js'
 import type { ProviderMessage, ProviderPart } from '../provider.js'
 import { type Entry, newEntry, replaceEntries, type StepContext } from './receipt.js'
+import { writeOut } from './well-formed-text.js'
 
 const STEP = 'normalize-roles'
 
@@ -58,11 +60,26 @@ function readParts(entry: Entry, { report }: StepContext): Entry {
     if (readable !== undefined) parts.push(readable)
   }
   const lost = given.length - parts.length
-  const detail =
-    lost === 0 ? 'Missing fields of a part were set empty.' : `${lost} parts of no known kind were dropped.`
-  report({ step: STEP, kind: lost === 0 ? 'mend-part' : 'drop-part', at, detail })
+  const unknown = given.some(part => isRecord(part) && !KINDS.has(String(part.type)))
+  const mended = unknown ? 'keep-text' : 'mend-part'
+  const detail = lost > 0 ? `${lost} parts that hold nothing were dropped.` : MENDED[mended]
+  report({ step: STEP, kind: lost > 0 ? 'drop-part' : mended, at, detail })
   return newEntry((message as ProviderMessage).role, parts, at)
 }
+
+const MENDED = {
+  'mend-part': 'Missing fields of a part were set empty.',
+  'keep-text': 'Parts of no known kind were sent as text.',
+} as const
+
+const KINDS: ReadonlySet<string> = new Set([
+  'text',
+  'reasoning',
+  'vendor',
+  'tool-call',
+  'tool-result',
+  'media',
+])
 
 function isReadable(part: unknown): part is ProviderPart {
   if (typeof part !== 'object' || part === null) return false
@@ -82,10 +99,15 @@ function isReadable(part: unknown): part is ProviderPart {
   }
 }
 
-/** A part of a known kind whose identity fields are missing keeps the rest. */
+/** A part of a known kind whose identity fields are missing keeps the rest; of others, what they say is kept. */
 function mend(part: unknown): ProviderPart | undefined {
-  if (typeof part !== 'object' || part === null) return undefined
-  const fields = part as Readonly<Record<string, unknown>>
+  if (typeof part === 'string' && part !== '') return { type: 'text', text: part }
+  if (!isRecord(part)) return undefined
+  const fields = part
+  if (!KINDS.has(String(fields.type))) {
+    const words = saysOf(fields)
+    return words === '' ? undefined : { type: 'text', text: words }
+  }
   const text = (value: unknown) =>
     typeof value === 'string' || typeof value === 'number' ? String(value) : ''
   const mended =
@@ -94,5 +116,18 @@ function mend(part: unknown): ProviderPart | undefined {
       : { ...fields, text: text(fields.text), ...(fields.type === 'media' && MEDIA_TYPE) }
   return isReadable(mended) ? mended : undefined
 }
+
+/** The text of a part of unknown kind: its own, or all of it as JSON. */
+function saysOf({ type, ...fields }: Readonly<Record<string, unknown>>): string {
+  for (const key of ['text', 'content', 'thinking', 'refusal', 'value']) {
+    if (typeof fields[key] === 'string' && fields[key] !== '') return fields[key] as string
+  }
+  if (Object.keys(fields).length === 0) return ''
+  const label = typeof type === 'string' && type !== '' ? `[${type}] ` : ''
+  return label + writeOut(fields, MOST_WORDS)
+}
+
+/** A part that nobody knows may be of any size. */
+const MOST_WORDS = 20_000
 
 const MEDIA_TYPE = { mimeType: 'application/octet-stream' }

@@ -1,5 +1,5 @@
 import { checkArgument } from '../../errors.js'
-import { VENDORS, vendorNames, vendorRow } from '../vendors.js'
+import { VENDORS, type VendorRow, vendorNames, vendorRow } from '../vendors.js'
 import type { ProfileName } from './profile.js'
 
 /**
@@ -31,9 +31,23 @@ export function profileForModel(
       return claudeProfile(name)
     case 'openai':
       return api === 'chat' ? 'openai-chat' : 'openai-responses'
+    case 'deepseek':
+      return deepseekProfile(name)
     default:
-      return vendorRow(type)?.profile ?? compatibleProfile(name)
+      return serverProfile(vendorRow(type), name, api)
   }
+}
+
+function serverProfile(row: VendorRow | undefined, name: string, api: 'chat' | 'responses'): ProfileName {
+  if (row === undefined || row.servesFamilies) return familyProfile(name) ?? row?.profile ?? 'vllm'
+  return row.api === 'responses' && api === 'chat' ? 'openai-chat' : row.profile
+}
+
+/** Up to its third generation DeepSeek wants reasoning back with calls, later with every message. */
+function deepseekProfile(name: string): ProfileName {
+  return /deepseek-?(v[0-3]|r\d|coder|math|vl|llm)/.test(name)
+    ? 'deepseek-thinking'
+    : VENDORS.deepseek.profile
 }
 
 function geminiProfile(name: string): ProfileName {
@@ -63,8 +77,10 @@ export function claudeVersion(model: string): number | undefined {
   return match ? Number(match[1]) * 100 + Number(match[2] ?? 0) : undefined
 }
 
-/** A server of unknown make: its chat template, which checks the history, depends on the model's family. */
-function compatibleProfile(name: string): ProfileName {
-  const [vendor = 'vllm'] = vendorNames(({ family }) => family?.test(name) === true)
-  return vendorRow(vendor)?.profile ?? 'vllm'
+/** On a server that serves many makers' models, the model's family decides: its chat template checks the history. */
+function familyProfile(name: string): ProfileName | undefined {
+  const [vendor] = vendorNames(({ family }) => family?.test(name) === true)
+  if (vendor === 'deepseek') return deepseekProfile(name)
+  const row = vendor === undefined ? undefined : vendorRow(vendor)
+  return row?.familyProfile ?? row?.profile
 }

@@ -21,6 +21,8 @@ export interface Profile {
   readonly last: 'any' | 'trimmed' | 'user-or-tool'
   /** Neighbours of one role must be one message. Tool results are a role of their own here. */
   readonly alternation: boolean
+  /** Results must be answered by the assistant before the user speaks again. */
+  readonly resultsAnswered?: true
   /**
    * Where system messages may stand. `open`: anywhere but after an assistant or a tool. `after-user`: also one
    * alone between a user (or results) and an assistant (or the end).
@@ -59,7 +61,7 @@ export interface ResultRules {
   readonly inCallOrder: boolean
   /** A result must be a JSON object. */
   readonly object: boolean
-  /** A result must name its tool. */
+  /** A result must name its tool, by the name that its call has. */
   readonly named: boolean
   /** An empty result is accepted. */
   readonly empty: boolean
@@ -71,8 +73,6 @@ export interface ReasoningRules {
   readonly needs: 'nothing' | 'company' | 'follower'
   /** A message with calls must carry reasoning, be it a stand-in. */
   readonly requiredWithCalls: boolean
-  /** A message of the assistant without calls must carry reasoning as well. */
-  readonly requiredAlways?: true
   /** The stand-in's text. Default: empty. */
   readonly standIn?: string
   /** A message sends back all of its reasoning or none. */
@@ -98,7 +98,14 @@ export type ProfileName =
   | 'anthropic-4.6'
   | 'anthropic-5.1'
   | 'mistral'
+  | 'mistral-template'
   | 'deepseek-thinking'
+  | 'deepseek-v4'
+  | 'kimi'
+  | 'glm'
+  | 'qwen'
+  | 'minimax'
+  | 'xai-responses'
   | 'groq'
   | 'vllm'
   | 'ollama'
@@ -114,7 +121,7 @@ const NOTHING = /^(?!)/
 const GEMINI_3: Profile = {
   name: 'gemini-3',
   vendor: 'gemini',
-  ids: { unique: 'no', onWire: 'sent' },
+  ids: { unique: 'step', onWire: 'sent' },
   names: /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$/,
   first: 'user',
   needsTurn: true,
@@ -175,6 +182,47 @@ const CLAUDE_4_6: Profile = {
   toolsRequired: true,
 }
 
+const RESPONSES: Profile = {
+  ...OPENAI_CHAT,
+  name: 'openai-responses',
+  ids: { pattern: /^.{1,64}$/s, unique: 'history', onWire: 'sent' },
+  // System messages travel apart from the input, and an empty text is no item of it.
+  needsTurn: true,
+  dropText: 'empty',
+  pairing: 'later',
+  reasoning: { keep: 'own-signed', needs: 'follower', requiredWithCalls: false },
+  media: { types: IMAGES_AND_PDF, inResult: true, inAssistant: false, remote: true },
+}
+
+const DEEPSEEK: Profile = {
+  ...OPENAI_CHAT,
+  name: 'deepseek-thinking',
+  vendor: 'deepseek',
+  reasoning: { keep: 'own', needs: 'company', requiredWithCalls: true },
+  media: { types: NOTHING, inResult: false, inAssistant: false, remote: false },
+}
+
+const MISTRAL_IDS: IdRules = { pattern: /^[a-zA-Z0-9]{9}$/, unique: 'step', onWire: 'sent' }
+
+/** A server that puts the history through the model's own chat template. */
+const VLLM: Profile = {
+  ...OPENAI_CHAT,
+  name: 'vllm',
+  vendor: 'vllm',
+  first: 'user',
+  needsTurn: true,
+  alternation: true,
+  system: 'one-leading',
+  media: { types: /^(image|audio|video)\//, inResult: false, inAssistant: false, remote: true },
+}
+
+/** Models that think between calls and want their thoughts back, behind any server. */
+const ECHOING: Profile = {
+  ...VLLM,
+  reasoning: { keep: 'own', needs: 'company', requiredWithCalls: false },
+  media: { types: IMAGES, inResult: false, inAssistant: false, remote: true },
+}
+
 /** Every built-in profile by its name. */
 export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   'gemini-2': {
@@ -188,17 +236,8 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   'gemini-3': GEMINI_3,
   'gemini-3-strict': { ...GEMINI_3, name: 'gemini-3-strict', last: 'user-or-tool' },
   'openai-chat': OPENAI_CHAT,
-  'openai-responses': {
-    ...OPENAI_CHAT,
-    name: 'openai-responses',
-    ids: { pattern: /^.{1,64}$/s, unique: 'history', onWire: 'sent' },
-    // System messages travel apart from the input, and an empty text is no item of it.
-    needsTurn: true,
-    dropText: 'empty',
-    pairing: 'later',
-    reasoning: { keep: 'own-signed', needs: 'follower', requiredWithCalls: false },
-    media: { types: IMAGES_AND_PDF, inResult: true, inAssistant: false, remote: true },
-  },
+  'openai-responses': RESPONSES,
+  'xai-responses': { ...RESPONSES, name: 'xai-responses', vendor: 'xai' },
   'anthropic-4.5': { ...CLAUDE_4_6, name: 'anthropic-4.5', last: 'trimmed' },
   'anthropic-4.6': CLAUDE_4_6,
   'anthropic-5.1': {
@@ -211,38 +250,45 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     ...OPENAI_CHAT,
     name: 'mistral',
     vendor: 'mistral',
-    ids: { pattern: /^[a-zA-Z0-9]{9}$/, unique: 'step', onWire: 'sent' },
+    ids: MISTRAL_IDS,
     first: 'user-or-system',
     needsTurn: true,
     last: 'user-or-tool',
     system: 'open',
-    results: { ...OPENAI_CHAT.results, empty: false },
+    results: { ...OPENAI_CHAT.results, named: true, empty: false },
     dropText: 'empty',
     media: { types: IMAGES_AND_PDF, inResult: false, inAssistant: false, remote: true },
   },
-  'deepseek-thinking': {
-    ...OPENAI_CHAT,
-    name: 'deepseek-thinking',
-    vendor: 'deepseek',
-    reasoning: { keep: 'own', needs: 'company', requiredWithCalls: true },
-    media: { types: NOTHING, inResult: false, inAssistant: false, remote: false },
+  'mistral-template': {
+    ...VLLM,
+    name: 'mistral-template',
+    ids: MISTRAL_IDS,
+    last: 'user-or-tool',
+    resultsAnswered: true,
+    results: { ...OPENAI_CHAT.results, named: true, empty: false },
+    dropText: 'empty',
+    media: { types: IMAGES, inResult: false, inAssistant: false, remote: true },
   },
+  'deepseek-thinking': DEEPSEEK,
+  // The wire differs: every message of the assistant brings the field back, not only those with calls.
+  'deepseek-v4': { ...DEEPSEEK, name: 'deepseek-v4' },
+  kimi: {
+    ...ECHOING,
+    name: 'kimi',
+    vendor: 'moonshot',
+    // An empty text was refused by some, so the stand-in says that there is nothing.
+    reasoning: { ...ECHOING.reasoning, requiredWithCalls: true, standIn: '(no reasoning was recorded)' },
+  },
+  glm: { ...ECHOING, name: 'glm', vendor: 'zai' },
+  qwen: { ...ECHOING, name: 'qwen', vendor: 'qwen' },
+  minimax: { ...ECHOING, name: 'minimax', vendor: 'minimax' },
   groq: {
     ...OPENAI_CHAT,
     name: 'groq',
     vendor: 'groq',
     media: { types: IMAGES, inResult: false, inAssistant: false, remote: true },
   },
-  vllm: {
-    ...OPENAI_CHAT,
-    name: 'vllm',
-    vendor: 'vllm',
-    first: 'user',
-    needsTurn: true,
-    alternation: true,
-    system: 'one-leading',
-    media: { types: /^(image|audio|video)\//, inResult: false, inAssistant: false, remote: true },
-  },
+  vllm: VLLM,
   ollama: {
     ...OPENAI_CHAT,
     name: 'ollama',

@@ -21,7 +21,7 @@ import { findingsOf } from './finding.js'
 import { fixArguments } from './fix-arguments.js'
 import { mapIds } from './map-ids.js'
 import { mapNames, toWireName } from './map-names.js'
-import { mergeRoles } from './merge-roles.js'
+import { answerResults, mergeRoles } from './merge-roles.js'
 import { moveMedia } from './move-media.js'
 import { normalizeRoles } from './normalize-roles.js'
 import { orderParts } from './order-parts.js'
@@ -80,6 +80,7 @@ const SPINE: readonly Step[] = [dropOrphans, mergeRoles, prependUser, pairCalls,
 const AFTER: readonly Step[] = [
   orderParts,
   moveMedia,
+  answerResults,
   fixArguments,
   wrapResults,
   requireReasoning,

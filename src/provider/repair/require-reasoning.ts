@@ -1,15 +1,20 @@
-/** DeepSeek's thinking mode requires reasoning with every call, even if empty; other vendors' calls have none. */
+/** Some servers require reasoning with every call, even a stand-in; other vendors' calls have none. */
+import type { ProviderPart } from '../provider.js'
 import { type Entry, hasCalls, replaceEntries, type StepContext, withParts } from './receipt.js'
 
-/** Adds empty reasoning to messages with calls that have none. */
+/** Adds stand-in reasoning to messages with calls that have none. */
 export function requireReasoning(entries: readonly Entry[], context: StepContext): readonly Entry[] {
   const { profile, report } = context
-  if (!profile.reasoning.requiredWithCalls) return entries
+  const { requiredWithCalls, standIn = '' } = profile.reasoning
+  if (!requiredWithCalls) return entries
+  const says = (part: ProviderPart) => part.type === 'reasoning' && (standIn === '' || part.text !== '')
   return replaceEntries(entries, entry => {
     const { parts } = entry.message
-    if (!hasCalls(entry) || parts.some(part => part.type === 'reasoning')) return entry
-    const detail = 'Empty reasoning was added to a call that had none.'
+    if (!hasCalls(entry) || parts.some(says)) return entry
+    const what = standIn === '' ? 'Empty reasoning' : 'A stand-in for reasoning'
+    const detail = `${what} was added to a call that had none.`
     report({ step: 'require-reasoning', kind: 'add', at: entry.at, detail })
-    return withParts(entry, [{ type: 'reasoning', text: '', origin: { vendor: profile.vendor } }, ...parts])
+    const thought = { type: 'reasoning', text: standIn, origin: { vendor: profile.vendor } } as const
+    return withParts(entry, [thought, ...parts.filter(part => part.type !== 'reasoning')])
   })
 }

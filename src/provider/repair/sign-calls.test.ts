@@ -16,16 +16,18 @@ const signatures = (messages: readonly ProviderMessage[]) =>
     parts.filter(part => part.type === 'tool-call').map(part => (part as ToolCallPart).signature),
   )
 
-test('only the steps of the current turn get a placeholder, and real signatures stay', () => {
+test('the steps of every turn get a placeholder, and real signatures stay', () => {
   const history = [user, ...step('a'), user, ...step('b', 'real'), ...step('c'), ...step('d')]
   const { messages, repairs } = repairHistory(history, 'gemini-3')
-  expect(signatures(messages)).toEqual([undefined, 'real', DUMMY_SIGNATURE, DUMMY_SIGNATURE])
-  expect(repairs.map(repair => repair.at)).toEqual([6, 8])
+  expect(signatures(messages)).toEqual([DUMMY_SIGNATURE, 'real', DUMMY_SIGNATURE, DUMMY_SIGNATURE])
+  expect(repairs.map(repair => repair.at)).toEqual([1, 6, 8])
 })
 
-test('calls before a user message need no signature', () => {
+test('a placeholder does not vanish with the next question', () => {
   const history = [user, ...step('a')]
-  expect(repairHistory(history, 'gemini-3', { next: 'user' }).messages).toBe(history)
+  const before = repairHistory(history, 'gemini-3').messages
+  const after = repairHistory([...history, user, ...step('b')], 'gemini-3').messages
+  expect(after.slice(0, before.length)).toEqual(before)
 })
 
 test('a placeholder signature is kept when the history is repaired again', () => {

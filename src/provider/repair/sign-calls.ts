@@ -1,28 +1,20 @@
 /**
- * Gemini 3 demands its signature on the first call of each step of the current turn, the turn being what
- * follows the last user message that is not a result. Calls that another model made, or that lost theirs,
- * get the value that Google documents for this case; real signatures are never touched.
+ * Gemini 3 demands its signature on the first call of each step of the current turn. Calls that another model made,
+ * or that lost theirs, get the value that Google documents for this case; real signatures are never touched. Calls of
+ * earlier turns get it too: a stand-in that vanished with the next question would change what was sent before, and
+ * with it every cached prefix.
  */
 import type { ProviderPart } from '../provider.js'
-import {
-  type Entry,
-  hasResults,
-  replaceEntries,
-  replaceParts,
-  type StepContext,
-  toolLabel,
-} from './receipt.js'
+import { type Entry, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
 
 /** Google's documented stand-in for a signature that does not exist. */
 export const DUMMY_SIGNATURE = 'skip_thought_signature_validator'
 
-/** Signs the first call of each step of the current turn where the signature is missing. */
-export function signCalls(entries: readonly Entry[], context: StepContext): readonly Entry[] {
-  const { profile, next, report } = context
-  if (profile.signatures !== 'required' || next === 'user') return entries
-  const turn = entries.findLastIndex(entry => entry.message.role === 'user' && !hasResults(entry))
-  return replaceEntries(entries, (entry, index) => {
-    if (index < turn || entry.message.role !== 'assistant') return entry
+/** Signs the first call of each step where the signature is missing. */
+export function signCalls(entries: readonly Entry[], { profile, report }: StepContext): readonly Entry[] {
+  if (profile.signatures !== 'required') return entries
+  return replaceEntries(entries, entry => {
+    if (entry.message.role !== 'assistant') return entry
     const first = entry.message.parts.findIndex(isCall)
     if (first === -1) return entry
     return replaceParts(entry, (part, place) => {

@@ -21,7 +21,10 @@ export function stripSignatures(entries: readonly Entry[], context: StepContext)
 }
 
 function strip(part: ProviderPart, { vendor, signatures, dropText }: Profile): ProviderPart | undefined {
-  if (part.type === 'reasoning') return part
+  if (part.type === 'reasoning') {
+    const unreadable = part.signature !== undefined && !isSignature(part.signature)
+    return unreadable && signatures !== 'ignored' ? unsigned(part) : part
+  }
   if (part.type === 'text' && part.text === '' && dropText !== 'never' && isForeign(part, vendor))
     return undefined
   // Where the wire has no field for signatures there is nothing to take off.

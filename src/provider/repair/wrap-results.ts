@@ -5,6 +5,7 @@ import type { ToolResultPart } from '../provider.js'
 import { matchResults } from './match-results.js'
 import type { Profile } from './profile.js'
 import { type Entry, replaceAllParts, type StepContext, toolLabel } from './receipt.js'
+import { writable } from './well-formed-text.js'
 
 const STEP = 'wrap-results'
 
@@ -19,9 +20,10 @@ export function wrapResults(entries: readonly Entry[], context: StepContext): re
     if (part.type !== 'tool-result') return part
     // Sites are listed in the order of this walk.
     const name = sites[site++]?.call?.call.name
-    const named = part.name === '' && name ? { ...part, name } : part
+    const named = name !== undefined && part.name !== name ? { ...part, name } : part
     if (named !== part) {
-      const detail = `A result without a tool's name was named ${named.name} after its call.`
+      const old = part.name === '' ? "without a tool's name" : `of ${part.name}`
+      const detail = `A result ${old} was named after its call of ${toolLabel(named)}.`
       context.report({ step: STEP, kind: 'name', at: entry.at, detail })
     }
     return wrap(named, entry.at, context)
@@ -41,7 +43,8 @@ function wrap(part: ToolResultPart, at: number, { profile, report }: StepContext
       at,
       detail: `The result of ${toolLabel(part)} was wrapped as "${key}".`,
     })
-    return { ...part, result: { [key]: filled } }
+    // One level more may be one too many.
+    return { ...part, result: writable({ [key]: filled }) }
   }
   return filled === part.result ? part : { ...part, result: filled }
 }

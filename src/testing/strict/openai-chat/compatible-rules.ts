@@ -76,7 +76,7 @@ export const deepseekReasoning: Rule = body =>
     )
   })
 
-function refuseDeepseek(code: string, message: string): Violation {
+export function refuseDeepseek(code: string, message: string): Violation {
   return { code, status: 400, message, param: null, errorCode: 'invalid_request_error' }
 }
 

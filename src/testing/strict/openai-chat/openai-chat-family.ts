@@ -56,6 +56,13 @@ import {
   toolTypes,
 } from './shape-rules.js'
 import { summarizeChat } from './summarize.js'
+import {
+  deepseekAllReasoning,
+  kimiReasoning,
+  mintReasonedId,
+  mistralTemplate,
+  thoughtsReturned,
+} from './thinking-rules.js'
 
 const windowOf: Rule = (body, context) => {
   const tokens = estimateTokens(body)
@@ -82,6 +89,9 @@ const OPENAI_RULES: readonly Rule[] = [
   fitsWindow,
 ]
 
+/** Servers that put a history through the model's chat template. */
+const TEMPLATED: readonly Rule[] = [vllmRequest, vllmArguments, vllmImages, vllmAlternates]
+
 /** The rules of each server, in the order in which it checks. */
 const RULES: Partial<Readonly<Record<StrictProfile, readonly Rule[]>>> = {
   'openai-chat': OPENAI_RULES,
@@ -96,8 +106,14 @@ const RULES: Partial<Readonly<Record<StrictProfile, readonly Rule[]>>> = {
     mistralWindow,
   ],
   'deepseek-thinking': [deepseekDeserializes, deepseekPairs, deepseekReasoning, windowOf],
+  'deepseek-v4': [deepseekDeserializes, deepseekPairs, deepseekAllReasoning, windowOf, thoughtsReturned],
+  kimi: [...TEMPLATED, callsPaired, kimiReasoning, windowOf, thoughtsReturned],
+  glm: [...TEMPLATED, windowOf, thoughtsReturned],
+  qwen: [...TEMPLATED, windowOf, thoughtsReturned],
+  minimax: [...TEMPLATED, windowOf, thoughtsReturned],
+  'mistral-template': [...TEMPLATED, mistralTemplate, windowOf],
   groq: [groqRequest, groqProperties, groqPairs, windowOf],
-  vllm: [vllmRequest, vllmArguments, vllmImages, vllmAlternates, windowOf],
+  vllm: [...TEMPLATED, windowOf],
   ollama: [ollamaRequest, ollamaContent, ollamaArguments, ollamaImages, windowOf, ollamaToolText],
 }
 
@@ -156,6 +172,7 @@ interface Writing {
 const HABITS: Partial<Readonly<Record<StrictProfile, readonly Quirk[]>>> = {
   mistral: ['calls-with-finish', 'usage-on-finish'],
   'deepseek-thinking': ['usage-on-finish'],
+  'deepseek-v4': ['usage-on-finish'],
   groq: ['whole-arguments'],
   ollama: ['whole-arguments'],
 }
@@ -187,7 +204,11 @@ function callsOf({ plan, context }: AnswerRequest): Call[] {
     const text = JSON.stringify(call.args)
     return {
       index,
-      id: call.id ?? callId(context.profile),
+      id:
+        call.id ??
+        (ECHOED.has(context.profile) && plan.thinking !== ''
+          ? mintReasonedId(plan.thinking)
+          : callId(context.profile)),
       name: call.name,
       // The model stopped in the middle of its call.
       arguments: plan.finish === 'malformed-call' ? text.slice(0, Math.max(1, text.length - 2)) : text,
@@ -195,9 +216,13 @@ function callsOf({ plan, context }: AnswerRequest): Call[] {
   })
 }
 
+/** Servers that want the reasoning of their calls back. */
+const ECHOED: ReadonlySet<StrictProfile> = new Set(['deepseek-v4', 'kimi', 'glm', 'qwen', 'minimax'])
+
 function callId(profile: StrictProfile): string {
   switch (profile) {
     case 'mistral':
+    case 'mistral-template':
       return freshToken(9)
     case 'vllm':
       return `chatcmpl-tool-${freshNonce(32)}`
@@ -240,6 +265,7 @@ function usageOf({ usage }: AnswerPlan): JsonObject {
 
 function reasoningField({ context, plan }: AnswerRequest): string | undefined {
   if (plan.thinking === '') return undefined
+  if (ECHOED.has(context.profile)) return 'reasoning_content'
   if (context.profile === 'deepseek-thinking' || context.profile === 'vllm') return 'reasoning_content'
   return context.profile === 'ollama' || context.profile === 'groq' ? 'reasoning' : undefined
 }

@@ -61,7 +61,7 @@ export const reasoningGenuine: Rule = (body, context) =>
     if (typeOf(item) !== 'reasoning' || blob === '') return undefined
     const claims = openEncryptedContent(blob)
     const early = claims?.stage === 'added' && context.reading === 'strict'
-    if (claims === undefined || early) {
+    if (claims === undefined || early || (claims.maker ?? 'openai-responses') !== context.profile) {
       return unverified(shortened(blob), 'Encrypted content could not be decrypted or parsed.')
     }
     const id = textOf(item.id)

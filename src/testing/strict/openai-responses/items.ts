@@ -42,8 +42,13 @@ export function openItemId(id: unknown): ItemIdentity | undefined {
 }
 
 /** The blob in `output_item.added` differs from the one in `output_item.done`; only the latter is good. */
-export function mintEncryptedContent(id: string, stage: 'added' | 'done' = 'done', nonce = ''): string {
-  return mintSeal('openai', { use: 'reasoning', id, stage, nonce }, '')
+export function mintEncryptedContent(
+  id: string,
+  stage: 'added' | 'done' = 'done',
+  nonce = '',
+  maker = 'openai-responses',
+): string {
+  return mintSeal('openai', { use: 'reasoning', id, stage, nonce, maker }, '')
 }
 
 export function openEncryptedContent(blob: unknown): SealClaims | undefined {

@@ -218,10 +218,10 @@ function itemsOf(request: AnswerRequest): Writing[] {
   return writings
 }
 
-function reasoning({ plan, body }: AnswerRequest, id: string): Writing {
+function reasoning({ plan, body, context }: AnswerRequest, id: string): Writing {
   const encrypted = listOf(body.include).includes('reasoning.encrypted_content')
   const blob = (stage: 'added' | 'done') =>
-    encrypted ? { encrypted_content: mintEncryptedContent(id, stage, freshNonce(16)) } : {}
+    encrypted ? { encrypted_content: mintEncryptedContent(id, stage, freshNonce(16), context.profile) } : {}
   const shown = objectOf(body.reasoning).summary != null
   const part = { type: 'summary_text', text: plan.thinking }
   const place = { item_id: id, summary_index: 0 }
@@ -275,7 +275,7 @@ function declares(body: JsonObject, type: string): boolean {
 }
 
 function message({ plan, body }: AnswerRequest, id: string): Writing {
-  const item = { id, type: 'message', role: 'assistant' }
+  const item = { id, type: 'message', role: 'assistant', ...(plan.phase ? { phase: plan.phase } : {}) }
   const annotations = declares(body, 'web_search')
     ? plan.sources.map(({ url, title, text = plan.text }) => {
         const start_index = Math.max(0, plan.text.indexOf(text))

@@ -1,0 +1,89 @@
+/**
+ * Models that think between calls: Kimi, GLM, Qwen, MiniMax, DeepSeek V4. They send their thoughts beside the call
+ * and want them back with it. A call id that such a server mints proves which thoughts came with the call, so that
+ * a request that lost or altered them can be recognised without any memory.
+ */
+import { textOf } from '../json.js'
+import { freshNonce, shortMac } from '../seal.js'
+import { firstOf, type Rule, type Violation } from '../violation.js'
+import { refuseDeepseek } from './compatible-rules.js'
+import { hasCalls, readMessages } from './messages.js'
+
+/** The id of a call that came with thoughts. */
+export function mintReasonedId(thinking: string): string {
+  const claim = freshNonce(8) + digestOf(thinking)
+  return `call_r${claim}${shortMac('openai', claim, 8)}`
+}
+
+function digestOf(thinking: string): string {
+  return shortMac('openai', `thinking:${thinking}`, 6)
+}
+
+/** The digest of the thoughts that came with a call; nothing when there were none. */
+function thoughtsOf(id: unknown): string | undefined {
+  const match = /^call_r([0-9a-f]{8}([0-9a-f]{6}))([0-9a-f]{8})$/.exec(textOf(id))
+  if (match === null || shortMac('openai', match[1] ?? '', 8) !== match[3]) return undefined
+  return match[2]
+}
+
+/** X11: with calls, and not empty; some accept an empty text. */
+export const kimiReasoning: Rule = (body, context) =>
+  firstOf(readMessages(body), message => {
+    const { reasoning_content: reasoning } = message.raw
+    const isThere = typeof reasoning === 'string' && (reasoning !== '' || context.reading === 'lenient')
+    if (!hasCalls(message) || isThere) return undefined
+    return refuseThinker(
+      'X11',
+      `thinking is enabled but reasoning_content is missing in assistant tool call message at index ${message.index}`,
+    )
+  })
+
+/** X12: not refused, but a model that does not see its own thoughts loses the thread of its calls. */
+export const thoughtsReturned: Rule = body => {
+  const lost = readMessages(body).find(({ calls, raw }) => {
+    const digest = firstOf(calls, call => thoughtsOf(call.id))
+    return digest !== undefined && digest !== digestOf(textOf(raw.reasoning_content ?? raw.reasoning))
+  })
+  if (lost === undefined) return undefined
+  const message = `messages[${lost.index}]: the reasoning that came with these calls was not sent back as it was.`
+  return { code: 'X12', status: 200, message }
+}
+
+/** X1 of V4: every message of the assistant, as soon as tools are declared. */
+export const deepseekAllReasoning: Rule = (body, context) => {
+  const declares = Array.isArray(body.tools) && body.tools.length > 0 && context.reading === 'strict'
+  return firstOf(readMessages(body), message => {
+    if (message.role !== 'assistant' || !(declares || hasCalls(message))) return undefined
+    if (typeof message.raw.reasoning_content === 'string') return undefined
+    return refuseDeepseek(
+      'X1',
+      'The `reasoning_content` in the thinking mode must be passed back to the API.',
+    )
+  })
+}
+
+/** X13: Mistral's chat template counts turns without calls and results, and takes ids of nine letters or digits. */
+export const mistralTemplate: Rule = body => {
+  const messages = readMessages(body)
+  const ids = messages.flatMap(({ calls, raw }) => [
+    ...calls.map(call => textOf(call.id)),
+    ...(raw.role === 'tool' ? [textOf(raw.tool_call_id)] : []),
+  ])
+  if (ids.some(id => !/^[a-zA-Z0-9]{9}$/.test(id))) {
+    return refuseThinker('X13', 'Tool call IDs should be alphanumeric strings with length 9!')
+  }
+  const spoken = messages.filter(
+    (message, index) =>
+      message.role !== 'tool' && !hasCalls(message) && (index > 0 || message.role !== 'system'),
+  )
+  const wrong = spoken.some(({ role }, index) => role !== (index % 2 === 0 ? 'user' : 'assistant'))
+  if (!wrong) return undefined
+  return refuseThinker(
+    'X13',
+    'After the optional system message, conversation roles must alternate user and assistant roles except for tool calls and results.',
+  )
+}
+
+function refuseThinker(code: string, message: string): Violation {
+  return { code, status: 400, message, errorType: 'invalid_request_error' }
+}
