@@ -24,7 +24,9 @@ export function wireBody(messages: readonly ProviderMessage[], name: ProfileName
   const info = { id: model, contextWindow: 1_000_000, outputLimit: 8192, profile: name, known: true }
   // A request with tools is judged by more rules, one without needs stand-ins for them.
   const tools = messages.length % 2 === 0 ? TOOLS : []
-  const options = OPTIONS[messages.length % OPTIONS.length] ?? {}
+  const { toolChoice, ...others } = OPTIONS[messages.length % OPTIONS.length] ?? {}
+  // A forced tool is refused before anything is written for a model that cannot be forced.
+  const options = toolChoice === undefined || name === 'anthropic-5.1' ? others : { ...others, toolChoice }
   const request = { model, messages, tools, options, profile: PROFILES[name], info, report: () => {} }
   if (name.startsWith('gemini')) return toGeminiRequest(request)
   if (name.startsWith('anthropic')) return toAnthropicRequest(request)

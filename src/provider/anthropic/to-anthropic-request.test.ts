@@ -124,7 +124,11 @@ describe('thinking', () => {
     const options: GenerationOptions = { thinking: { effort: 'low' } }
     expect(write(withoutThinking, options)).not.toHaveProperty('thinking')
     expect(write(CALLED, options)).toHaveProperty('thinking')
-    expect(write([...withoutThinking, user('next')], options)).toHaveProperty('thinking')
+    // A user's text after results is one message with them.
+    expect(write([...withoutThinking, user('next')], options)).not.toHaveProperty('thinking')
+    const answered: ProviderMessage = { role: 'assistant', parts: [text('noon')] }
+    expect(write([...withoutThinking, answered, user('next')], options)).toHaveProperty('thinking')
+    expect(write([user('hi'), answered], options)).not.toHaveProperty('thinking')
   })
 
   test('is not asked for together with a forced tool', () => {

@@ -133,6 +133,7 @@ const CODE_OF_RECEIPT: Readonly<Record<string, FindingCode>> = {
   'sign-calls/stand-in': 'missing-signature',
   'options/leave-out': 'unsupported-option',
   'options/replace': 'unsupported-option',
+  'options/option-dropped': 'unsupported-option',
 }
 
 /** What the receipts of a repair say about the history that was given. */

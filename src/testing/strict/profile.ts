@@ -47,7 +47,7 @@ export const PROFILE_FACTS: Readonly<Record<StrictProfile, ProfileFacts>> = {
   'anthropic-4.6': { family: 'anthropic', model: 'claude-sonnet-4-6', contextWindow: 200_000 },
   'anthropic-5.1': { family: 'anthropic', model: 'claude-opus-5-5', contextWindow: 200_000 },
   mistral: { family: 'openai-chat', model: 'mistral-large-latest', contextWindow: 131_072 },
-  'deepseek-thinking': { family: 'openai-chat', model: 'deepseek-reasoner', contextWindow: 131_072 },
+  'deepseek-thinking': { family: 'openai-chat', model: 'deepseek-v3.2', contextWindow: 131_072 },
   'xai-responses': { family: 'openai-responses', model: 'grok-4.3', contextWindow: 256_000 },
   'mistral-template': {
     family: 'openai-chat',
