@@ -114,7 +114,12 @@ function rename(
   return replaceAllParts(entries, part => {
     if (part.type === 'tool-call') {
       const id = renamed.get(calls[call++] as CallSite)
-      return id === undefined ? part : { ...part, id }
+      if (id === undefined) return part
+      // A signature that goes with the call was made under its id; only the first call of a message needs one.
+      const { signature, ...unsigned } = part
+      return signature === undefined || profile.signatures !== 'required'
+        ? { ...part, id }
+        : { ...unsigned, id }
     }
     if (part.type !== 'tool-result') return part
     const site = results[result++]
