@@ -15,6 +15,7 @@
 
 import { CONFIRMATION_TOOL } from '../base/names.js'
 import { own } from '../base/own.js'
+import type { AgentError } from '../errors.js'
 import type { ServerTool } from '../provider/provider.js'
 import type { Content, Event, LlmAgent, Part } from './sdk.js'
 
@@ -92,6 +93,27 @@ export function acceptSilence(llmRequest: object): void {
 
 export function acceptsSilence(llmRequest: object): boolean {
   return maySayNothing.has(llmRequest)
+}
+
+/** ADK's code of an error whose text is not Google's JSON. */
+export const UNKNOWN_ERROR = 'UNKNOWN_ERROR'
+
+const vendorCodes = new Map<string, string>()
+const MOST_CODES = 200
+
+/**
+ * ADK reduces a model's error to its text, and its event has `UNKNOWN_ERROR` for a code. The vendor's code is found again by
+ * the text: a status of HTTP, as ADK shows those of its own Gemini model, or else what the vendor calls the error.
+ */
+export function keepVendorCode({ message, details }: AgentError): void {
+  const code = details.status ?? details.providerCode
+  if (code === undefined) return
+  if (vendorCodes.size >= MOST_CODES) vendorCodes.delete(vendorCodes.keys().next().value ?? '')
+  vendorCodes.set(message, String(code))
+}
+
+export function vendorCodeOf(message: string): string | undefined {
+  return vendorCodes.get(message)
 }
 
 type RequestProcessor = LlmAgent['requestProcessors'][number]

@@ -12,7 +12,7 @@ import { repairHistory } from '../provider/repair/repair-history.js'
 import { effectiveLimits } from '../session/budget.js'
 import { fitToBudget } from '../session/fit-to-budget.js'
 import type { HistoryCut } from '../session/message.js'
-import { convertMessages } from './model/convert-messages.js'
+import { convertMessages, joinNeighbours } from './model/convert-messages.js'
 import { lensFor } from './model/fit-request.js'
 import { ModelAdapter } from './model/model-adapter.js'
 import { BasePlugin, type Content, type Context, isLlmAgent, type LlmRequest, type Part } from './sdk.js'
@@ -72,12 +72,14 @@ class HistoryGuard extends BasePlugin {
     const { mode, profile = profileForModel('gemini', llmRequest.model ?? ''), onGuard } = this.#options
     const { budgetTokens } = effectiveLimits(this.#options.budgetTokens, undefined)
     const given = convertMessages(llmRequest.contents)
-    const { items, cut } = fitToBudget(given, { budgetTokens, dropWithinTurn: true }, lensFor(given))
+    const joined = joinNeighbours(given)
+    const { items, cut } = fitToBudget(joined, { budgetTokens, dropWithinTurn: true }, lensFor(joined))
     const { messages, repairs } = repairHistory(items, profile, mode === undefined ? {} : { mode })
-    if (!cut && repairs.length === 0) return undefined
+    const isUnchanged = !cut && repairs.length === 0
+    if (isUnchanged && joined.length === given.length) return undefined
     const unchanged = plainContents(given, llmRequest.contents)
     llmRequest.contents = messages.flatMap(message => unchanged.get(message) ?? toContents([message]))
-    onGuard?.({ ...(cut ? { cut } : {}), repairs })
+    if (!isUnchanged) onGuard?.({ ...(cut ? { cut } : {}), repairs })
     return undefined
   }
 }

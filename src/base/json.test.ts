@@ -28,10 +28,7 @@ test.each<[string, unknown]>([
     'values with a JSON of their own',
     { at: new Date(0), url: new URL('http://localhost/'), own: { toJSON: () => 5 } },
   ],
-  [
-    'instances',
-    { point: new Point(), map: new Map([[1, 2]]), bytes: new Uint8Array(2), boxed: Object('text') },
-  ],
+  ['instances', { point: new Point(), bytes: new Uint8Array(2), boxed: Object('text') }],
   ['a key that is a prototype', JSON.parse('{"__proto__":{"a":1},"b":2}')],
   ['an object without prototype', Object.assign(Object.create(null), { a: 1 })],
   ['half of a surrogate pair', { a: '\ud800' }],
@@ -40,6 +37,15 @@ test.each<[string, unknown]>([
   const copy = toJsonData(value)
   expect(copy).toStrictEqual(JSON.parse(JSON.stringify(value)))
   expect(JSON.stringify(copy)).toBe(JSON.stringify(value))
+})
+
+test('toJsonData writes maps as objects, sets as lists, errors as their name and message, and big numbers as texts', () => {
+  const value = { map: new Map([['a', new Map([['b', 1n]])]]), set: new Set([1]), error: new TypeError('no') }
+  expect(toJsonData(value)).toEqual({
+    map: { a: { b: '1' } },
+    set: [1],
+    error: { name: 'TypeError', message: 'no' },
+  })
 })
 
 test('toJsonData shares no object with its input', () => {

@@ -12,8 +12,13 @@ export function toJson(value: unknown): string {
   try {
     return JSON.stringify(value) ?? 'null'
   } catch {
-    return JSON.stringify(value, withoutLoops()) ?? 'null'
+    return expandedJson(value)
   }
+}
+
+/** As `toJson`, and maps are objects, sets lists and errors their name and message: plain JSON has nothing of them. */
+function expandedJson(value: unknown): string {
+  return JSON.stringify(value, withoutLoops()) ?? 'null'
 }
 
 /**
@@ -21,7 +26,7 @@ export function toJson(value: unknown): string {
  * many megabytes are shared instead of being written and parsed.
  */
 export function toJsonData(value: unknown): unknown {
-  return copyJsonData(value, toJson)
+  return copyJsonData(value, expandedJson)
 }
 
 /** As `toJsonData`; what JSON cannot express is left to `write`, which returns JSON or throws. */
@@ -73,12 +78,18 @@ function withoutLoops(): (this: unknown, key: string, value: unknown) => unknown
   return function replace(this: unknown, _key, value) {
     if (typeof value === 'bigint') return value.toString()
     if (typeof value !== 'object' || value === null) return value
+    if (value instanceof Map || value instanceof Set || value instanceof Error) return expanded(value)
     // `this` is the object that holds the value: everything entered after it has been left.
     while (ancestors.length > 0 && ancestors.at(-1) !== this) ancestors.pop()
     if (ancestors.includes(value)) return '[circular]'
     ancestors.push(value)
     return value
   }
+}
+
+function expanded(value: Map<unknown, unknown> | Set<unknown> | Error): unknown {
+  if (value instanceof Error) return { name: value.name, message: value.message }
+  return value instanceof Map ? Object.fromEntries(value) : [...value]
 }
 
 /** A text without the byte order mark that editors on Windows write at the start of a file. */

@@ -11,6 +11,7 @@ import {
   NO_RESPONSE_MARKER,
   OUTCOME_UNKNOWN,
   PROCESS_ENDED,
+  RUN_STOPPED,
 } from '../base/markers.js'
 import { orTimeout } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
@@ -62,10 +63,17 @@ export class ClosingCalls {
   readonly reports: RunEventBody[] = []
   readonly #rows: ReadonlyMap<string, ClosableCall>
   readonly #reason: string
+  readonly #isPaused: boolean
 
-  constructor(rows: readonly ClosableCall[], reason: string) {
+  /** With ADK's `pauseOnToolCalls`, calls that were not begun stay open: the client answers them with its next message. */
+  constructor(
+    rows: readonly ClosableCall[],
+    reason: string,
+    { pauseOnToolCalls = false }: { pauseOnToolCalls?: boolean } = {},
+  ) {
     this.#rows = new Map(rows.map(row => [row.id, row]))
     this.#reason = reason
+    this.#isPaused = pauseOnToolCalls && reason !== RUN_STOPPED
     // Nobody waits for an answer to these: the agent that called them is gone.
     for (const row of rows) if (row.isNested) this.#close(row)
   }
@@ -93,6 +101,7 @@ export class ClosingCalls {
         return this.#end(row, 'unknown', row.effect === 'once' ? OUTCOME_UNKNOWN : MAY_BE_REPEATED)
       }
       case 'intent': {
+        if (this.#isPaused && !row.isNested) return undefined
         const mayHaveRun = row.effect === 'read' && row.mayHaveRun
         return this.#end(row, 'failed', mayHaveRun ? MAY_BE_REPEATED : CALL_NOT_RUN)
       }

@@ -60,7 +60,7 @@ import { OutcomeDesk } from './run-approvals.js'
 import type { RunHost } from './run-host.js'
 import { callScope } from './run-journal.js'
 
-type LedgerHost = Pick<RunHost, 'store' | 'tools' | 'logger' | 'approvalTimeoutMs'>
+type LedgerHost = Pick<RunHost, 'store' | 'tools' | 'logger' | 'approvalTimeoutMs' | 'adk'>
 
 /** The ledger of a run, where its store has one. */
 export function openLedger(host: LedgerHost, run: LedgerRun): ToolLedger | undefined {
@@ -205,7 +205,7 @@ export class ToolLedger implements CallLedger {
   close(reason: string): ClosingCalls {
     const rows = [...this.#entries.values()].map(entry => closableOf(entry, this.#keyOf(entry)))
     this.#entries.clear()
-    return new ClosingCalls(rows, reason)
+    return new ClosingCalls(rows, reason, this.#host.adk.runConfig)
   }
 
   #intent(message: Message, call: ToolCall, isAlone: boolean): ToolCallChange | undefined {

@@ -108,6 +108,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
       new SessionServiceAdapter(gated, {
         ...sessionOptions(options, store),
         rootAgentName: rootAgent.name,
+        steady: true,
         fence: lease,
         onLoad: session => {
           reportLoaded(session)

@@ -7,7 +7,11 @@ import { toJsonData } from '../../src/base/json.js'
 import type { Observation, ParityCase } from './parity.js'
 
 /** The names of all differences, sorted. */
-export function differences(bare: Observation, other: Observation, { isUnordered }: ParityCase): string[] {
+export function differences(
+  bare: Observation,
+  other: Observation,
+  { isUnordered, isTimed }: ParityCase,
+): string[] {
   const found = new Set<string>()
   const differ = (name: string, one: unknown, two: unknown) => {
     if (canonical(one, isUnordered) !== canonical(two, isUnordered)) found.add(name)
@@ -22,6 +26,7 @@ export function differences(bare: Observation, other: Observation, { isUnordered
   for (const rule of new Set(other.violations))
     if (!bare.violations.includes(rule)) found.add(`refused by ${rule}`)
   if (other.strays > 0) found.add('a model outside Lango')
+  if (isTimed) return [...found].sort()
   for (const name of requestDifferences(bare, other, isUnordered)) found.add(name)
   for (const name of eventDifferences(bare.events, other.events, isUnordered)) found.add(name)
   return [...found].sort()
@@ -172,6 +177,13 @@ function renamed(value: unknown, names: ReadonlyMap<string, string>): unknown {
   return JSON.parse(text) as unknown
 }
 
+interface Times {
+  modelVersion?: string
+  /** Of a compaction. */
+  startTime?: number
+  endTime?: number
+}
+
 function viewEvent(event: Event): Body {
   const {
     id: _id,
@@ -181,7 +193,13 @@ function viewEvent(event: Event): Body {
     turnComplete: _complete,
     ...rest
   } = event
-  const { modelVersion: _version, actions, ...fields } = rest as Event & { modelVersion?: string }
+  const {
+    modelVersion: _version,
+    startTime: _start,
+    endTime: _end,
+    actions,
+    ...fields
+  } = rest as Event & Times
   const parts = (fields.content?.parts ?? []).map(({ thoughtSignature: _signature, ...part }) => part)
   return Object.fromEntries(
     Object.entries({

@@ -70,6 +70,8 @@ export interface ParityCase {
   stateDelta?: Record<string, unknown>
   /** Parallel work ends in any order: lists are compared as sets. */
   isUnordered?: boolean
+  /** ADK compares times here, so that what is stored and sent depends on milliseconds: calls and text are compared. */
+  isTimed?: boolean
 }
 
 export type Way = 'bare' | 'runtime' | 'adapters'

@@ -146,7 +146,8 @@ const rows: Row[] = [
     history: 'two contents of one role in a row',
     events: [user(text('q')), user(text('hello?')), agent(text('a')), agent(text('b'))],
     alone: 'user("q") user("hello?") model("a") model("b") user("next")',
-    bridge: 'user("q" "hello?") model("a" "b") user("next")',
+    // Merged where a request is made: by the model adapter and by the guard.
+    bridge: 'user("q") user("hello?") model("a") model("b") user("next")',
   },
   {
     history: 'a history that begins with the model',

@@ -2,10 +2,13 @@ import { AgentTool, createEvent, createEventActions, FunctionTool, LlmAgent, typ
 import type { Part } from '@google/genai'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { ModelAdapter } from '../../src/adk/model/model-adapter.js'
 import { SessionServiceAdapter } from '../../src/adk/session/session-service-adapter.js'
 import { AgentError } from '../../src/errors.js'
+import { createProvider } from '../../src/provider/provider-registry.js'
 import type { HistoryCut } from '../../src/session/message.js'
 import type { SessionStore } from '../../src/session/session-store.js'
+import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { KEY, openTestStore, runTurn, STORES } from '../support/adk-run.js'
 import { RecordingModel } from '../support/recording-model.js'
 
@@ -164,11 +167,8 @@ describe.each(STORES)('on %s', kind => {
       totalItems: 4,
       totalPages: 2,
     })
-    const newest = await sessions.listSessions({ appName: 'app', userId: 'ann', order: 'desc' })
-    const oldest = await sessions.listSessions({ appName: 'app', userId: 'ann', order: 'asc' })
-    expect(oldest.sessions.map(session => session.id)).toEqual(
-      newest.sessions.map(session => session.id).reverse(),
-    )
+    const created = await sessions.listSessions({ appName: 'app', userId: 'ann' })
+    expect(created.sessions.map(session => session.id)).toEqual(['s1', 's2', 's3'])
     const none = await sessions.listSessions({ appName: 'nobody', limit: 5, offset: 10 })
     expect(none).toEqual({ sessions: [], page: 3, limit: 5, totalItems: 0, totalPages: 0 })
     await store.close()
@@ -233,6 +233,83 @@ describe.each(STORES)('on %s', kind => {
       { role: 'model', parts: [{ functionCall: { id: 'job' } }] },
       { role: 'user', parts: [{ functionResponse: { id: 'job' } }] },
     ])
+    await store.close()
+  })
+
+  /** Thirty messages, some fifty tokens each. */
+  const fill = async (store: SessionStore) => {
+    for (let index = 0; index < 30; index += 1) {
+      const byUser = index % 2 === 0
+      await store.appendMessage(KEY, {
+        role: byUser ? 'user' : 'assistant',
+        author: byUser ? 'user' : 'agent',
+        content: 'word '.repeat(40),
+        timestamp: index,
+      })
+    }
+  }
+
+  test.each([
+    ['before the tail, with its question', 60, 4],
+    ['before the tail that holds its question', 600, 40],
+  ])('a confirmation whose call lies %s brings the call back', async (_, budgetTokens, size) => {
+    const { store, sessions, session } = await opened({ budgetTokens, rootAgentName: 'agent' })
+    const parts = { role: 'user', parts: [{ text: 'pay' }] }
+    await sessions.appendEvent({ session, event: createEvent({ author: 'user', content: parts }) })
+    const call = { id: 'pay-1', name: 'pay', args: { amount: 3 } }
+    const asked = { id: 'ask-1', name: 'adk_request_confirmation', args: { originalFunctionCall: call } }
+    for (const functionCall of [call, asked]) {
+      const content = { role: 'model', parts: [{ functionCall }] }
+      await sessions.appendEvent({ session, event: createEvent({ author: 'agent', content }) })
+      // Between the two: the question is in the tail that is loaded, the call is not.
+      if (functionCall === call && size === 40) await fill(store)
+    }
+    if (size === 4) await fill(store)
+    const paid: unknown[] = []
+    const pay = new FunctionTool({
+      name: 'pay',
+      description: 'Pays.',
+      parameters: z.object({ amount: z.number() }),
+      requireConfirmation: true,
+      execute: ({ amount }) => {
+        paid.push(amount)
+        return { paid: amount }
+      },
+    })
+    const model = new RecordingModel(() => [{ text: 'paid' }])
+    const response = { id: 'ask-1', name: 'adk_request_confirmation', response: { confirmed: true } }
+    const agent = new LlmAgent({ name: 'agent', model, tools: [pay] })
+    const events = await runTurn({ agent, sessions, message: [{ functionResponse: response }] })
+    expect(events.flatMap(event => event.errorMessage ?? [])).toEqual([])
+    expect(paid).toEqual([3])
+    expect(JSON.stringify(model.last.slice(-2))).toContain('"paid":3')
+    await store.close()
+  })
+
+  test('a budget that is given is filled, and the default one is cut in steps', async () => {
+    const { store } = await opened()
+    await fill(store)
+    const load = async (options: ConstructorParameters<typeof SessionServiceAdapter>[1]) =>
+      (await new SessionServiceAdapter(store, options).getSession({ ...KEY }))?.events.length ?? 0
+    const [filled, steady] = [
+      await load({ budgetTokens: 800 }),
+      await load({ budgetTokens: 800, steady: true }),
+    ]
+    expect(filled).toBeGreaterThan(steady)
+    // The next message would not have fitted.
+    expect(filled).toBe(Math.floor(800 / ((await store.readMessages(KEY))[0]?.tokens ?? 1)))
+    await store.close()
+  })
+
+  test('the error event of a refused request has the vendor’s code', async () => {
+    const { store, sessions } = await opened()
+    const server = await startStrictProvider({ profile: 'gemini-2', faults: [{ kind: 'auth' }] })
+    const provider = createProvider({ type: 'gemini', apiKey: 'key', baseUrl: server.baseUrl })
+    const model = new ModelAdapter({ provider, model: 'gemini-2.5-flash' })
+    const events = await runTurn({ agent: new LlmAgent({ name: 'agent', model }), sessions, message: 'go' })
+    expect(events.map(event => event.errorCode)).toEqual(['400'])
+    expect((await sessions.getSession({ ...KEY }))?.events.at(-1)?.errorCode).toBe('400')
+    await server.close()
     await store.close()
   })
 

@@ -13,7 +13,7 @@ import {
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
 import { convertMessages } from '../../src/adk/model/convert-messages.js'
 import { adkView } from '../../src/adk/session/adk-view.js'
-import { messagesToEvents } from '../../src/adk/session/messages-to-events.js'
+import { messagesToEvents, restoreEvents } from '../../src/adk/session/messages-to-events.js'
 import type { Message, ToolCall } from '../../src/session/message.js'
 
 /** A history that depends on nothing but its seed. */
@@ -100,7 +100,7 @@ function malformedMessage(random: Random, words: { count: number }, index: numbe
 export async function brokenRestoreLaw(messages: readonly Message[]): Promise<string | undefined> {
   const events = messagesToEvents(messages, { rootAgentName: 'root' })
   messagesToProvider(messages)
-  const view = adkView(events, { rootAgentName: 'root' })
+  const view = adkView(restoreEvents(messages, { rootAgentName: 'root' }), { rootAgentName: 'root' })
   return (
     lostWords(messages, events, 'restored events') ??
     lostWords(messages, view, 'the view') ??

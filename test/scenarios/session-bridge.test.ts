@@ -1,11 +1,14 @@
 import { createEvent, createEventActions, LlmAgent } from '@google/adk'
 import { describe, expect } from 'vitest'
 import { z } from 'zod'
+import { historyGuard } from '../../src/adk/history-guard.js'
 import { convertMessages } from '../../src/adk/model/convert-messages.js'
+import { ModelAdapter } from '../../src/adk/model/model-adapter.js'
 import { messagesToEvents } from '../../src/adk/session/messages-to-events.js'
 import { SessionServiceAdapter } from '../../src/adk/session/session-service-adapter.js'
 import { tokenBudgetTruncate } from '../../src/session/budget.js'
 import type { Message } from '../../src/session/message.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { KEY, openTestStore, runTurn, STORES } from '../support/adk-run.js'
 import { RecordingModel } from '../support/recording-model.js'
 import { requirement, scenario } from '../support/scenario.js'
@@ -248,10 +251,24 @@ describe.each(STORES)('on %s', kind => {
       const { store, sessions } = await opened()
       for (const row of pair) await store.appendMessage(KEY, row)
       await store.appendMessage(KEY, message({ role: 'assistant', author: 'agent', content: 'yes' }))
-      const model = new RecordingModel(() => [{ text: 'ok' }])
+      // Where a request is made: in the model adapter, and in the guard of ADK's own models.
+      const provider = new ScriptedProvider([{ text: 'ok' }])
+      const model = new ModelAdapter({ provider, model: 'any' })
       await runTurn({ agent: new LlmAgent({ name: 'agent', model }), sessions, message: 'good' })
-      expect(model.last[0]).toEqual({ role: 'user', parts: [{ text: 'are you there?' }, { text: 'hello?' }] })
-      expect(model.last).toHaveLength(3)
+      const [sent] = provider.requests
+      expect(sent?.messages.filter(({ role }) => role !== 'system').map(({ parts }) => parts.length)).toEqual(
+        [2, 1, 1],
+      )
+      const recording = new RecordingModel(() => [{ text: 'ok' }])
+      const agent = new LlmAgent({ name: 'agent', model: recording })
+      await runTurn({ agent, sessions, message: 'fine', plugins: [historyGuard()] })
+      expect(recording.last[0]).toEqual({
+        role: 'user',
+        parts: [{ text: 'are you there?' }, { text: 'hello?' }],
+      })
+      expect(recording.last).toHaveLength(5)
+      // What was stored stays what it was.
+      expect((await sessions.getSession({ ...KEY }))?.events).toHaveLength(7)
       await store.close()
     })
 

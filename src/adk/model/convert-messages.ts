@@ -63,6 +63,33 @@ export function storedNumber(message: ProviderMessage): number | undefined {
   return numbers.get(message)
 }
 
+/**
+ * Neighbouring messages of one side as one, so that no model gets two turns of one side in a row: never results, never what
+ * the user wrote with what a program wrote in the user's role, never a part that carries a signature.
+ *
+ * @spec EventsAdapter.All (merging)
+ */
+export function joinNeighbours(messages: readonly ProviderMessage[]): ProviderMessage[] {
+  const joined: ProviderMessage[] = []
+  for (const message of messages) {
+    const last = joined.at(-1)
+    if (last && mayJoin(last, message))
+      joined[joined.length - 1] = { ...last, parts: [...last.parts, ...message.parts] }
+    else joined.push(message)
+  }
+  return joined
+}
+
+function mayJoin(first: ProviderMessage, second: ProviderMessage): boolean {
+  if (first.role !== second.role || first.writtenBy !== second.writtenBy) return false
+  if (first.role !== 'user' && first.role !== 'assistant') return false
+  return first.parts.length > 0 && ![...first.parts, ...second.parts].some(isSigned)
+}
+
+function isSigned(part: ProviderPart): boolean {
+  return part.type !== 'tool-result' && (part.signature !== undefined || part.origin !== undefined)
+}
+
 type PartId = Identified<CallItem> | undefined
 
 /** By content and part the ids of calls and results. */

@@ -3,17 +3,18 @@ import { AgentError, checkArgument, messageOf } from '../../errors.js'
 import type { GenerateRequest, Provider, ProviderMessage, RepairMode } from '../../provider/provider.js'
 import type { StreamEvent } from '../../provider/stream-event.js'
 import type { Usage } from '../../session/usage.js'
-import { acceptsSilence } from '../adk-quirks.js'
+import { acceptsSilence, keepVendorCode, markWrittenBy } from '../adk-quirks.js'
 import {
   BaseLlm,
   type BaseLlmConnection,
+  type Content,
   type GenerateContentConfig,
   type LlmRequest,
   type LlmResponse,
   type Part,
 } from '../sdk.js'
 import { convertOptions, convertServerTools, convertTools } from './convert-config.js'
-import { convertMessages } from './convert-messages.js'
+import { convertMessages, joinNeighbours } from './convert-messages.js'
 import type { RequestParts } from './fit-request.js'
 import { laneOf, type ModelReport, report, reportRequest, subscriptionsOf } from './model-reports.js'
 import { MALFORMED_CALL, noAnswer, ResponseAccumulator } from './response-accumulator.js'
@@ -124,6 +125,7 @@ export class ModelAdapter extends BaseLlm {
         const again = attempt === 1 && !answer.hasOutput ? resendReason(failure) : undefined
         if (!again) {
           report(llmRequest, { type: 'error', error: failure })
+          keepVendorCode(failure)
           throw failure
         }
         report(llmRequest, { type: 'resend', reason: again, error: failure })
@@ -227,13 +229,23 @@ export class ModelAdapter extends BaseLlm {
   }
 
   #requestParts(llmRequest: LlmRequest): RequestParts {
-    const { config, contents } = llmRequest
+    const { config } = llmRequest
+    const messages = convertMessages(this.#contentsOf(llmRequest))
     return {
       system: systemMessage(config),
-      messages: convertMessages(contents),
+      // Within a lane a request extends the one before: a message that was sent does not grow.
+      messages: laneOf(llmRequest) ? messages : joinNeighbours(messages),
       tools: convertTools(config),
       maxOutputTokens: config?.maxOutputTokens,
     }
+  }
+
+  /** As ADK's own models do, a request that ends with the model's words gets a turn of the user. */
+  #contentsOf(llmRequest: LlmRequest): Content[] {
+    const request = { ...llmRequest, contents: [...llmRequest.contents] }
+    const { length } = request.contents
+    this.maybeAppendUserContent(request)
+    return request.contents.map((content, at) => (at < length ? content : markWrittenBy(content, 'program')))
   }
 
   async #plan(

@@ -6,15 +6,20 @@
  * - a result whose call is not there: dropped with every text next to it, and at the end of a history an
  *   exception → a text;
  * - a result next to anything else, or answering two call events: dropped or doubled → events of their own;
- * - a result by somebody other than its caller: turned into text, its call left unanswered → the caller's;
+ * - a result by somebody other than its caller: turned into text, its call left unanswered → the caller's. A user's is
+ *   kept for the caller and lost for every other agent, so it stays the user's only where no other agent has spoken;
  * - an empty first text: the event and its results dropped → the empty text left out;
  * - a content without role: dropped → the author's role; without parts: sent empty → not sent.
  */
+import { isRecord } from '../../base/is-record.js'
 import { isRequestTool } from '../../base/names.js'
-import type { StoredMessage } from '../../session/message.js'
+import type { SessionKey, StoredMessage } from '../../session/message.js'
+import { newestMessagePages } from '../../session/session-pages.js'
+import type { SessionStore } from '../../session/session-store.js'
 import { isSyntheticMetadata } from '../../session/turn.js'
 import { markNumber, markWrittenBy } from '../adk-quirks.js'
-import type { Content, Event, Part } from '../sdk.js'
+import type { AdkSession, Content, Event, FunctionCall, Part } from '../sdk.js'
+import { restoreEvents } from './messages-to-events.js'
 
 export interface ViewOptions {
   rootAgentName?: string | undefined
@@ -22,7 +27,8 @@ export interface ViewOptions {
 
 /** The events to hand to ADK. They are copies where they differ; the events given are never changed. */
 export function adkView(events: readonly Event[], options: ViewOptions = {}): Event[] {
-  const calls = new Map<string, { group: number; author: string | undefined }>()
+  const calls: Calls = new Map()
+  const isAlone = onlyOneSpeaks(events, options.rootAgentName)
   let group = 0
   const shown: Event[] = []
   for (const event of events) {
@@ -32,7 +38,10 @@ export function adkView(events: readonly Event[], options: ViewOptions = {}): Ev
       for (const { functionCall } of segment.content?.parts ?? []) {
         if (functionCall?.id) calls.set(functionCall.id, { group, author: segment.author })
       }
-      const visible = holdsResults(segment) ? resultEvents(segment, calls) : [withSendableContent(segment)]
+      const isKept = isAlone && segment.author === 'user'
+      const visible = holdsResults(segment)
+        ? resultEvents(segment, calls, isKept)
+        : [withSendableContent(segment)]
       for (const each of visible) shown.push(withDistinctId(withWriter(each), shown.length - first))
     }
   }
@@ -47,6 +56,12 @@ export function withNumbers(events: readonly Event[], messages: readonly StoredM
     const { content } = event
     return content && number !== undefined ? { ...event, content: markNumber(content, number) } : event
   })
+}
+
+/** Whether the root agent, or the only one that has spoken, made every event that is not the user's. */
+function onlyOneSpeaks(events: readonly Event[], rootAgentName: string | undefined): boolean {
+  const speaker = rootAgentName ?? events.find(({ author }) => author !== 'user')?.author
+  return events.every(({ author }) => author === 'user' || author === speaker)
 }
 
 /** The event with a mark that says who wrote it, where its content has the user's role and is no tool's result. */
@@ -104,11 +119,11 @@ function brandOf(event: Event): object {
   return Object.fromEntries(Object.getOwnPropertySymbols(event).map(symbol => [symbol, true]))
 }
 
+/** Calls by their id: the event that they are in, and who made them. */
+type Calls = Map<string, { group: number; author: string | undefined }>
+
 /** Results grouped by the event of their calls; those without a call as text. */
-function resultEvents(
-  event: Event,
-  calls: ReadonlyMap<string, { group: number; author: string | undefined }>,
-): Event[] {
+function resultEvents(event: Event, calls: Calls, keepsAuthor: boolean): Event[] {
   const groups = new Map<number, Part[]>()
   for (const part of event.content?.parts ?? []) {
     const group = calls.get(part.functionResponse?.id ?? '')?.group ?? (asksPerson(part) ? REQUESTS : ORPHANS)
@@ -122,7 +137,7 @@ function resultEvents(
     const author = calls.get(parts[0]?.functionResponse?.id ?? '')?.author
     const shown = { ...base, content: { ...base.content, role: 'user', parts } }
     // A person's answer stays the person's: workflows look for it there.
-    if (author !== undefined && !parts.some(asksPerson)) shown.author = author
+    if (author !== undefined && !keepsAuthor && !parts.some(asksPerson)) shown.author = author
     return shown
   })
 }
@@ -193,4 +208,73 @@ function withParts(event: Event, parts: Part[]): Event {
 /** `index`: how many events of the same message come before. */
 function withDistinctId(event: Event, index: number): Event {
   return index === 0 ? event : { ...event, id: `${event.id}-${index + 1}` }
+}
+
+/** An event of a user that answers calls, and where it belongs. */
+interface LateAnswer {
+  store: SessionStore
+  key: SessionKey
+  session: AdkSession
+  event: Event
+  rootAgentName: string | undefined
+}
+
+/**
+ * The events of calls that a user's event answers and `session.events` does not hold, oldest first, read from the store,
+ * and how many were not found. An answer to a question about another call (a confirmation, a credential) needs that call
+ * too: ADK compares the two. Bounded: a call further back than that is not looked for.
+ */
+export async function findCallEvents({
+  store,
+  key,
+  session,
+  event,
+  rootAgentName,
+}: LateAnswer): Promise<{ found: Event[]; missing: number }> {
+  const missing = missingCalls(session, event)
+  const found: Event[] = []
+  if (missing.size === 0) return { found, missing: 0 }
+  const range = { limit: FARTHEST_CALL, pageSize: PAGE_SIZE }
+  for await (const messages of newestMessagePages(store, key, range)) {
+    for (const message of messages.toReversed()) {
+      if (!message.toolCalls?.some(call => call.kind !== 'response' && missing.has(call.id))) continue
+      const events = adkView(restoreEvents([message], { rootAgentName }), { rootAgentName })
+      for (const call of events.flatMap(callsOf)) {
+        const original = missing.delete(call.id ?? '') ? originalOf(call) : undefined
+        if (original !== undefined && !session.events.some(each => holdsCall(each, original)))
+          missing.add(original)
+      }
+      found.unshift(...events)
+    }
+    if (missing.size === 0) break
+  }
+  return { found, missing: missing.size }
+}
+
+const PAGE_SIZE = 500
+const FARTHEST_CALL = 10_000
+
+/** The ids of calls that the event answers, and of those that answered questions are about, without those at hand. */
+function missingCalls({ events }: AdkSession, event: Event): Set<string> {
+  const answered = (event.content?.parts ?? []).flatMap(part => part.functionResponse?.id || [])
+  const questions = events.flatMap(callsOf).filter(({ id }) => id !== undefined && answered.includes(id))
+  const named = [...answered, ...questions.flatMap(question => originalOf(question) ?? [])]
+  return new Set(named.filter(id => !events.some(each => holdsCall(each, id))))
+}
+
+function callsOf({ content }: Event): FunctionCall[] {
+  return (content?.parts ?? []).flatMap(part => part.functionCall ?? [])
+}
+
+function holdsCall(event: Event, id: string): boolean {
+  return callsOf(event).some(call => call.id === id)
+}
+
+/** The id of the call that a question of ADK's own to a person is about. */
+function originalOf({ name, args }: FunctionCall): string | undefined {
+  if (!isRequestTool(name) || !args) return undefined
+  const { originalFunctionCall, functionCallId } = args
+  if (typeof functionCallId === 'string') return functionCallId
+  const id = isRecord(originalFunctionCall) ? originalFunctionCall.id : undefined
+  return typeof id === 'string' ? id : undefined
 }

@@ -218,10 +218,14 @@ describe('calls without ids', () => {
   })
 })
 
+function withoutAuthor({ author: _author, ...rest }: Event): Event {
+  return rest
+}
+
 describe('what leaves no message', () => {
   test.each<[string, Event]>([
     ['a state delta alone', event(undefined, { actions: createEventActions({ stateDelta: { a: 1 } }) })],
-    ['nothing at all', event(undefined)],
+    ['nothing at all, not even an author', withoutAuthor(event(undefined))],
     [
       'temporary state alone',
       event(undefined, { actions: createEventActions({ stateDelta: { 'temp:a': 1 } }) }),
@@ -235,6 +239,7 @@ describe('what leaves no message', () => {
     ['an escalation', { actions: createEventActions({ escalate: true }) }],
     ['usage', { usageMetadata: { totalTokenCount: 3 } }],
     ['empty content', { content: { role: 'model', parts: [] } }],
+    ['an author and nothing else', {}],
   ])('%s is more than a state delta', (_, fields) => {
     expect(eventToMessage(event(undefined, fields))).toBeDefined()
   })

@@ -2,6 +2,7 @@ import { isRecord } from '../../base/is-record.js'
 import { toJsonData } from '../../base/json.js'
 import { checkArgument } from '../../errors.js'
 import type { Message } from '../../session/message.js'
+import { UNKNOWN_ERROR, vendorCodeOf } from '../adk-quirks.js'
 import type { Content, Event } from '../sdk.js'
 import type { LayoutEntry } from './message-parts.js'
 import { partsToFields } from './message-parts.js'
@@ -42,7 +43,8 @@ const NAMED: ReadonlySet<string> = new Set(['role', 'parts', 'content', 'partsFi
 
 /**
  * One event as the message that is stored for it. `undefined` when the event carries, besides its identity,
- * nothing but a state delta: the state is saved, and no message is stored.
+ * nothing but a state delta: the state is saved, and no message is stored. `undefined` too when it has nothing at all, not
+ * even an author.
  *
  * ```ts
  * import { createEvent } from '@google/adk'
@@ -67,8 +69,8 @@ export function eventToMessage(event: Event): Message | undefined {
   const { id, invocationId, author, branch, timestamp, content, actions, ...others } = event
   const fields = withoutEmpty(others)
   const keptActions = withoutEmpty(withoutTemporaryState(actions ?? {}))
-  if (!content && isEmpty(fields) && Object.keys(keptActions).every(key => key === 'stateDelta'))
-    return undefined
+  const isBare = !content && isEmpty(fields) && Object.keys(keptActions).every(key => key === 'stateDelta')
+  if (isBare && (author === undefined || !isEmpty(actions?.stateDelta ?? {}))) return undefined
 
   const { role, extra, ...readable } = contentFields(content, author)
   const complete = { ...fields, ...extra, ...(isEmpty(keptActions) ? {} : { actions: keptActions }) }
@@ -82,6 +84,19 @@ export function eventToMessage(event: Event): Message | undefined {
     ...(branch === undefined ? {} : { branch }),
     ...(isEmpty(complete) ? {} : { extra: toJsonData(complete) as Record<string, unknown> }),
   }
+}
+
+/**
+ * Makes an event, in place, what it will be when it is loaded again: results as JSON (a date, a map, a big number), and the
+ * vendor's code of a model's error, which ADK replaces with its own.
+ */
+export function makeStorable(event: Event): void {
+  for (const { functionResponse } of event.content?.parts ?? []) {
+    if (functionResponse?.response)
+      functionResponse.response = toJsonData(functionResponse.response) as Record<string, unknown>
+  }
+  const code = event.errorMessage === undefined ? undefined : vendorCodeOf(event.errorMessage)
+  if (code !== undefined && event.errorCode === UNKNOWN_ERROR) event.errorCode = code
 }
 
 /** The state delta of an event as it is saved: `temp:` keys live only during the run. */

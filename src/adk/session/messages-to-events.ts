@@ -50,7 +50,7 @@ export function messagesToContents(messages: readonly Message[]): (Content | und
 }
 
 /** As `messagesToEvents`, before merging: what was stored, event by event. */
-function restoreEvents(messages: readonly Message[], options: RestoreOptions): Event[] {
+export function restoreEvents(messages: readonly Message[], options: RestoreOptions): Event[] {
   return atOnce(restoringEvents(messages, options))
 }
 

@@ -1,17 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { defined } from '../../base/defined.js'
 import { letOthersRun } from '../../base/pause.js'
 import { AgentError, checkOptions, invariant } from '../../errors.js'
-import type { HistoryCut, Message, Session, SessionKey, State } from '../../session/message.js'
+import type { HistoryCut, Message, Session, SessionKey, State, StoredMessage } from '../../session/message.js'
 import { type SessionJournal, undoState } from '../../session/session-journal.js'
 import { newestMessagePages, sessionPages } from '../../session/session-pages.js'
-import type {
-  AppendOptions,
-  Lease,
-  LoadOptions,
-  SessionStore,
-  SessionSummary,
-} from '../../session/session-store.js'
+import type { AppendOptions, Lease, SessionStore, SessionSummary } from '../../session/session-store.js'
 import { restoreRequests, withoutInheritedNames } from '../adk-quirks.js'
 import {
   type AdkSession,
@@ -27,9 +22,9 @@ import {
   type ListSessionsResponse,
 } from '../sdk.js'
 import { appendsOfNodes, type NodeAppends } from '../workflow-nodes.js'
-import { adkView, withNumbers, withWriter } from './adk-view.js'
-import { eventToMessage, persistentStateDelta } from './event-to-message.js'
-import { messagesToEvents } from './messages-to-events.js'
+import { adkView, findCallEvents, withNumbers, withWriter } from './adk-view.js'
+import { eventToMessage, makeStorable, persistentStateDelta } from './event-to-message.js'
+import { restoreEvents } from './messages-to-events.js'
 import { type Fence, SessionFence } from './session-fence.js'
 
 export interface SessionServiceOptions {
@@ -38,6 +33,11 @@ export interface SessionServiceOptions {
   /** How much of a history `getSession` hands out. 0 or absent: 32,000. `'off'`: the message limit holds. */
   budgetTokens?: number | 'off' | undefined
   maxMessages?: number | undefined
+  /**
+   * Moves the cut in steps of a quarter of the budget, so that prompt caches hold from one load to the next. Default: only
+   * with the default budget; one that is given is filled.
+   */
+  steady?: boolean | undefined
   /**
    * The right to write to one session. A lease or its number belongs to the first session that is loaded or
    * written; with `key` to that one. Other sessions (an `AgentTool` keeps its own under another app name) are
@@ -123,8 +123,7 @@ export class SessionServiceAdapter extends BaseSessionService {
     this.#fence.claim(key)
     const view = this.#options.journal?.viewOf(key)
     const opened = this.#opening && this.#fence.owns(key) ? this.#opening.seq - 1 : view?.throughSeq
-    const before = opened === undefined ? {} : { throughSeq: opened }
-    const loaded = await this.#store.loadSession(key, { ...this.#loadOptions(), ...before })
+    const loaded = await this.#load(key, request.config, opened)
     if (!loaded) return undefined
     const session = view ? { ...loaded, state: undoState(loaded.state, view.undo) } : loaded
     await letOthersRun()
@@ -152,9 +151,8 @@ export class SessionServiceAdapter extends BaseSessionService {
   }
 
   override async listSessions(request: ListSessionsRequest): Promise<ListSessionsResponse> {
-    const { limit, page, offset = 0, order } = request
-    const all = await this.#summaries(request)
-    const ordered = order === 'asc' ? all.reverse() : all
+    const { limit, page, offset = 0 } = request
+    const ordered = inOrder(await this.#summaries(request), request.order)
     const first = limit !== undefined && page !== undefined ? (page - 1) * limit : offset
     const chosen = ordered.slice(first, limit === undefined ? undefined : first + limit)
     const totalItems = ordered.length
@@ -179,6 +177,7 @@ export class SessionServiceAdapter extends BaseSessionService {
 
   override async appendEvent({ session, event }: AppendEventRequest): Promise<Event> {
     if (event.partial) return event
+    makeStorable(event)
     const key = this.#keyOf(session.appName, session.userId, session.id)
     const opening = this.#adopt(key, event)
     const message = eventToMessage(event)
@@ -255,7 +254,14 @@ export class SessionServiceAdapter extends BaseSessionService {
    */
   async #withItsCalls(session: AdkSession, event: Event): Promise<Event> {
     const { rootAgentName } = this.#options
-    const { found, missing } = await findCallEvents(this.#store, session, event, rootAgentName)
+    const key = this.#keyOf(session.appName, session.userId, session.id)
+    const { found, missing } = await findCallEvents({
+      store: this.#store,
+      key,
+      session,
+      event,
+      rootAgentName,
+    })
     session.events.unshift(...found)
     restoreRequests(session.events, event)
     const answers = event.content?.parts?.filter(part => part.functionResponse).length ?? 0
@@ -271,14 +277,20 @@ export class SessionServiceAdapter extends BaseSessionService {
     return all
   }
 
-  #loadOptions(): LoadOptions {
-    const { budgetTokens, maxMessages } = this.#options
-    return {
-      // The cut moves in steps: otherwise every turn would begin differently, and prompt caches would not hold.
-      steady: true,
-      ...(budgetTokens === undefined ? {} : { budgetTokens }),
-      ...(maxMessages === undefined ? {} : { maxMessages }),
-    }
+  /** What a caller asks for by number or time is handed out whole, whatever it costs. */
+  async #load(
+    key: SessionKey,
+    config: GetSessionRequest['config'],
+    throughSeq: number | undefined,
+  ): Promise<Session | undefined> {
+    const { budgetTokens, maxMessages, steady = !budgetTokens } = this.#options
+    const before = defined({ throughSeq })
+    if (!config?.numRecentEvents && !config?.afterTimestamp)
+      return this.#store.loadSession(key, { steady, ...defined({ budgetTokens, maxMessages }), ...before })
+    const newest = await this.#store.loadSession(key, { budgetTokens: 'off', maxMessages: 1, ...before })
+    if (!newest) return undefined
+    const { cut: _cut, ...session } = newest
+    return { ...session, messages: await recentMessages(this.#store, key, config, throughSeq) }
   }
 
   /** Agents inside tools have sessions under their own name; in the store these belong to the run's app. */
@@ -289,7 +301,7 @@ export class SessionServiceAdapter extends BaseSessionService {
 
   #toAdk(appName: string, session: Session, config?: GetSessionRequest['config']): AdkSession {
     const { rootAgentName } = this.#options
-    const stored = messagesToEvents(session.messages, { rootAgentName })
+    const stored = restoreEvents(session.messages, { rootAgentName })
     const known = this.#options.isNumbered ? withNumbers(stored, session.messages) : stored
     const events = recentEvents(known, config)
     const restored: AdkSession = {
@@ -298,7 +310,7 @@ export class SessionServiceAdapter extends BaseSessionService {
       userId: session.key.userId,
       state: withoutInheritedNames({ ...session.state }),
       events: adkView(events, { rootAgentName }),
-      lastUpdateTime: session.updatedAt,
+      lastUpdateTime: session.messages.at(-1)?.timestamp ?? session.updatedAt,
     }
     if (this.#options.journal) this.#stored.set(restored, { ...session.state })
     return restored
@@ -345,9 +357,42 @@ export function contentOf(message: Message): Content {
 
 /** The event that a message was stored for. */
 export function eventOf(message: Message, rootAgentName?: string): Event {
-  const [event] = messagesToEvents([message], rootAgentName === undefined ? {} : { rootAgentName })
+  const [event] = restoreEvents([message], rootAgentName === undefined ? {} : { rootAgentName })
   invariant(event, 'a stored message is an event')
   return event
+}
+
+/** ADK's three orders: as created, or by the last change in either direction. */
+function inOrder(
+  newestFirst: readonly SessionSummary[],
+  order: ListSessionsRequest['order'],
+): SessionSummary[] {
+  const byId = (one: SessionSummary, two: SessionSummary) =>
+    one.key.sessionId.localeCompare(two.key.sessionId)
+  if (order === 'desc')
+    return newestFirst.toSorted((one, two) => two.updatedAt - one.updatedAt || byId(one, two))
+  if (order === 'asc')
+    return newestFirst.toSorted((one, two) => one.updatedAt - two.updatedAt || byId(one, two))
+  return newestFirst.toReversed().sort((one, two) => one.createdAt - two.createdAt)
+}
+
+/** The newest messages that the two filters of ADK can choose, in order. */
+async function recentMessages(
+  store: SessionStore,
+  key: SessionKey,
+  { numRecentEvents, afterTimestamp = 0 }: NonNullable<GetSessionRequest['config']>,
+  throughSeq: number | undefined,
+): Promise<StoredMessage[]> {
+  const messages: StoredMessage[] = []
+  const range = {
+    limit: numRecentEvents || undefined,
+    beforeSeq: throughSeq === undefined ? undefined : throughSeq + 1,
+  }
+  for await (const page of newestMessagePages(store, key, defined(range))) {
+    messages.unshift(...page)
+    if (page.some(({ timestamp }) => timestamp < afterTimestamp)) break
+  }
+  return messages
 }
 
 /** ADK's own reading of its two filters; a cut that separates a pair is repaired by the view. */
@@ -380,48 +425,4 @@ function withoutEvents(summary: SessionSummary): AdkSession {
     events: [],
     lastUpdateTime: summary.updatedAt,
   }
-}
-
-/**
- * The events of calls that `event` answers and `session.events` does not hold, oldest first, read from the
- * store, and how many calls were not found. Bounded: a call further back than that is not looked for.
- */
-async function findCallEvents(
-  store: SessionStore,
-  session: AdkSession,
-  event: Event,
-  rootAgentName: string | undefined,
-): Promise<{ found: Event[]; missing: number }> {
-  const missing = missingCalls(session, event)
-  const found: Event[] = []
-  const key: SessionKey = { appName: session.appName, userId: session.userId, sessionId: session.id }
-  if (missing.size === 0) return { found, missing: 0 }
-  for await (const messages of newestMessagePages(store, key, {
-    limit: FARTHEST_CALL,
-    pageSize: PAGE_SIZE,
-  })) {
-    for (const message of messages.toReversed()) {
-      const answered = message.toolCalls?.some(call => call.kind !== 'response' && missing.has(call.id))
-      if (!answered) continue
-      for (const call of message.toolCalls ?? []) missing.delete(call.id)
-      found.unshift(...adkView(messagesToEvents([message], { rootAgentName }), { rootAgentName }))
-    }
-    if (missing.size === 0) break
-  }
-  return { found, missing: missing.size }
-}
-
-const PAGE_SIZE = 500
-const FARTHEST_CALL = 10_000
-
-function missingCalls(session: AdkSession, event: Event): Set<string> {
-  const missing = new Set<string>()
-  for (const { functionResponse } of event.content?.parts ?? []) {
-    if (functionResponse?.id) missing.add(functionResponse.id)
-  }
-  if (missing.size === 0) return missing
-  for (const { content } of session.events) {
-    for (const { functionCall } of content?.parts ?? []) if (functionCall?.id) missing.delete(functionCall.id)
-  }
-  return missing
 }
