@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { PROFILES } from '../provider/repair/profile.js'
 import type { Message } from '../session/message.js'
 import { MemoryStore } from '../store/memory-store.js'
 import { lintMessages, lintSession } from './lint.js'
@@ -31,7 +32,7 @@ test('every profile gives its verdict, and findings name the stored message', as
   const lint = await lintSession(store, key)
   expect(lint).toMatchObject({ key, messages: 4 })
   expect(lint).not.toHaveProperty('truncated')
-  expect(lint.profiles).toHaveLength(12)
+  expect(lint.profiles.map(({ profile }) => profile)).toEqual(Object.keys(PROFILES))
   expect(lint.profiles.find(({ profile }) => profile === 'openai-chat')).toMatchObject({
     refused: true,
     breaks: 1,

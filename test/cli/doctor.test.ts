@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { checkNode, checkStore, doctor } from '../../src/cli/doctor/doctor.js'
 import { examine } from '../../src/cli/doctor/treat-sessions.js'
+import { PROFILES } from '../../src/provider/repair/profile.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import type { Message } from '../../src/session/message.js'
 import { MemoryStore } from '../../src/store/memory-store.js'
@@ -16,6 +17,7 @@ import { temporaryFolder } from '../support/temporary-folder.js'
 import { searchTool } from '../support/tools.js'
 import { captured } from './doctor-output.js'
 
+const ALL = Object.keys(PROFILES).length
 const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
 const BROKEN: Message[] = [
   { role: 'user', content: 'hi', timestamp: 1 },
@@ -141,7 +143,7 @@ test('--all lists the sessions that are not well', async () => {
   const { code, text } = await captured(() => doctor({ store, all: true }))
   expect(code).toBe(3)
   expect(text).toBe(
-    'bad of user: 1 problem, rejected by 11 of 12 profiles\n2 sessions checked, 1 with problems.\n',
+    `bad of user: 1 problem, rejected by ${ALL - 1} of ${ALL} profiles\n2 sessions checked, 1 with problems.\n`,
   )
 })
 

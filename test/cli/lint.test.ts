@@ -148,7 +148,7 @@ test.each([
     expected: {
       code: 3,
       format: 'anthropic',
-      profiles: ['anthropic-4.5', 'anthropic-4.6'],
+      profiles: ['anthropic-4.5', 'anthropic-4.6', 'anthropic-5.1'],
       found: ['distant-result', 'misplaced-part', 'unknown-role'],
     },
   },

@@ -67,6 +67,14 @@ async function violations(page: Page): Promise<string[]> {
   })
 }
 
+/** What was left out when the session was opened, and of the request. */
+function allCuts(cuts: readonly { messages: number; tokens: number }[] = []) {
+  return {
+    messages: cuts.reduce((all, cut) => all + cut.messages, 0),
+    tokens: cuts.reduce((all, cut) => all + cut.tokens, 0),
+  }
+}
+
 describe('the inspector', () => {
   test('shows the cut, the repairs and the renamed id of the request of an answer', async () => {
     const page = await openChat()
@@ -77,11 +85,11 @@ describe('the inspector', () => {
 
     const inspection = await scene.runtime.inspect(scene.runs.anthropic)
     const step = inspection?.steps[1]
-    const cut = step?.cuts[0]
-    await panel.getByText(`${cut?.messages} messages left out would have cost`, { exact: false }).waitFor()
+    const cut = allCuts(step?.cuts)
+    await panel.getByText(`${cut.messages} messages left out would have cost`, { exact: false }).waitFor()
     const fold = panel.getByRole('button', { name: /^not sent/ })
     expect(await fold.innerText()).toContain(
-      `${cut?.messages} messages, ${cut?.tokens.toLocaleString('en')} tokens`,
+      `${cut.messages} messages, ${cut.tokens.toLocaleString('en')} tokens`,
     )
     await fold.click()
     await panel.getByText('Cut by the budget', { exact: false }).first().waitFor()
@@ -201,8 +209,8 @@ test('every answer in sight says what was cut and repaired for it, not only the 
   await page.locator('.thread').getByText('The night train reaches Lisbon first.').waitFor()
   const cuts = page.locator('.mark-line[data-mark=history-cut]')
   await cuts.last().waitFor()
-  const { cuts: [cut] = [] } = (await scene.runtime.inspect(scene.runs.anthropic))?.steps[0] ?? {}
-  expect(await cuts.last().innerText()).toContain(`${cut?.messages} older messages left out`)
+  const cut = allCuts((await scene.runtime.inspect(scene.runs.anthropic))?.steps[0]?.cuts)
+  expect(await cuts.last().innerText()).toContain(`${cut.messages} older messages left out`)
   await expect.poll(() => cuts.count()).toBeGreaterThan(1)
   expect(await page.locator('.mark-line[data-mark=repair]').count()).toBeGreaterThan(1)
   // The marks came after the chat was at its end, and it still is.

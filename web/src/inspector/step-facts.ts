@@ -54,7 +54,8 @@ export function budgetPicture(
   const { atLoad, atSend, tokens, messages } = cutsOf(step)
   const kept = atSend?.keptTokens ?? step.history?.tokens ?? atLoad?.keptTokens ?? estimate(request.messages)
   const configured = typeof context.budgetTokens === 'number' ? context.budgetTokens : undefined
-  const budget = atLoad?.budgetTokens ?? atSend?.budgetTokens ?? configured
+  // A session is opened with more than a request may hold; the request's own cut has the budget.
+  const budget = atSend?.budgetTokens ?? configured ?? atLoad?.budgetTokens
   return {
     system: request.system === '' ? 0 : estimate(request.system),
     tools: request.tools.length === 0 ? 0 : estimate(request.tools),
@@ -69,7 +70,7 @@ export function budgetPicture(
 
 /**
  * The stored message that a repair is about. A repair counts messages of the history that was given to it,
- * the instruction included. That is known only when nothing was left out or joined in between.
+ * the instruction included: what the budget left out is before them. Nothing is known when messages were joined.
  */
 export function repairSeq(
   repair: StepRepair,
@@ -78,9 +79,9 @@ export function repairSeq(
   alignment: Pick<Alignment, 'knownThrough'>,
 ): number | undefined {
   const { atLoad, atSend } = cutsOf(step)
-  const skipped = atLoad?.messages ?? 0
-  if (atSend && atSend.messages > 0) return undefined
-  if (step.history?.messages !== alignment.knownThrough - skipped) return undefined
+  const loaded = alignment.knownThrough - (atLoad?.messages ?? 0)
+  if (step.history?.messages !== loaded) return undefined
+  const skipped = (atLoad?.messages ?? 0) + (atSend?.messages ?? 0)
   const seq = skipped + repair.at + 1 - (request.system === '' ? 0 : 1)
   return seq > skipped && seq <= alignment.knownThrough ? seq : undefined
 }
