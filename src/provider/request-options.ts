@@ -94,12 +94,17 @@ const GEMINI_NAMES: Readonly<Record<string, string>> = {
   toolChoice: 'toolConfig',
 }
 
+const ADK_LABEL = 'adk_agent_name'
+
 /** Whether the neutral form of an option says all that Gemini's says, or the option asks for what happens anyway. */
 function isSaid(name: string, value: unknown, options: GenerationOptions): boolean {
   switch (name) {
     case 'automaticContinuation':
     case 'automaticFunctionCalling':
       return true
+    case 'labels':
+      // ADK labels every request with its agent, for the bill of Vertex AI; nobody has asked for that.
+      return Object.keys(value as object).every(label => label === ADK_LABEL)
     case 'candidateCount':
       return value === 1
     case 'store':

@@ -12,6 +12,8 @@ import type { GenerateRequest, RepairMode } from '../../src/provider/provider.js
 import { createProvider } from '../../src/provider/provider-registry.js'
 import type { ProviderOptions } from '../../src/provider/provider-settings.js'
 import type { RequestEvent } from '../../src/provider/stream-event.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
+import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { NO_OPTIONS, OPTION_EXAMPLES, VERTEX_EXAMPLES } from '../support/gemini-options.js'
 
 const EXAMPLES = [...OPTION_EXAMPLES, ...VERTEX_EXAMPLES]
@@ -183,3 +185,24 @@ test.each<[string, string, object]>([
   const event = await prepared(wire, { serverTools: [{ name, config: {} }] })
   expect((event as RequestEvent).body).toMatchObject({ tools: [tool] })
 })
+
+test.each([
+  ['gemini', 'gemini-3', 'gemini-3-pro-preview'],
+  ['openai', 'openai-responses', 'gpt-5.2'],
+  ['anthropic', 'anthropic-4.6', 'claude-sonnet-4-6'],
+] as const)(
+  "ADK's own label of the agent is no option that %s lacks, in strict mode either",
+  async (type, profile, model) => {
+    const strict = await startStrictProvider({ profile, script: [{ text: 'Hello' }] })
+    const runtime = await createRuntime({
+      store: 'memory:',
+      providers: { own: { type, apiKey: 'k', baseUrl: strict.baseUrl } },
+      agent: { model: `own/${model}` },
+      history: { repair: 'strict' },
+    })
+    const { text, repairs } = await runtime.runAndCollect({ text: 'Hi' })
+    expect({ text, repairs }).toEqual({ text: 'Hello', repairs: [] })
+    await runtime.close()
+    await strict.close()
+  },
+)
