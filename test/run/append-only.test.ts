@@ -154,7 +154,8 @@ async function converse(stage: Stage, otherModel: string): Promise<void> {
 /** Profiles of the models that the design names, and whether their thoughts are sent back. */
 const TARGETS: readonly StrictProfile[] = [
   'anthropic-5.1',
-  'deepseek-thinking',
+  'kimi',
+  'deepseek-v4',
   'gemini-3',
   'openai-responses',
 ]
