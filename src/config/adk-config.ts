@@ -2,7 +2,18 @@
 
 import { z } from 'zod'
 import { isRecord } from '../base/is-record.js'
-import { anyText, flag, group, hasMethods, list, live, made, oneOf, wholeNumber } from './schema-parts.js'
+import {
+  anyText,
+  flag,
+  group,
+  hasMethods,
+  list,
+  live,
+  made,
+  oneOf,
+  text,
+  wholeNumber,
+} from './schema-parts.js'
 
 /** What ADK's runner takes: an agent, a workflow, and a node, a tool or a function as a workflow of one. */
 function isRunnable(value: unknown): boolean {
@@ -120,6 +131,21 @@ export const limitsSchema = group({
       'When a model that repeats a call and gets the same result is warned and stopped, as `{ warnAfter: 3, stopAfter: 5 }` (the defaults), or `false` for never.',
     ),
 })
+
+const ARTIFACTS_ERROR =
+  'must be "store", "memory:", the path of a folder, or an object with `place` and `maxBytes`'
+
+/** Where artifacts are kept. */
+export const artifactsSchema = z.union(
+  [
+    text(),
+    group({
+      place: text().optional().describe('`store`, `memory:`, or the path of a folder. Default `store`.'),
+      maxBytes: wholeNumber(1).optional().describe('Maximum size of one artifact. Default 33554432.'),
+    }),
+  ],
+  { error: ARTIFACTS_ERROR },
+)
 
 interface AgentSources {
   agent?: unknown

@@ -8,7 +8,7 @@ import { AGENT_NAME_PATTERN, DEFAULT_AGENT_NAME } from '../base/names.js'
 import { PROVIDER_TYPES } from '../provider/vendors.js'
 import type { Tool } from '../tool.js'
 import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from '../tools/tool-names.js'
-import { adkAgent, adkSchema, limitsSchema, refuseContradictions } from './adk-config.js'
+import { adkAgent, adkSchema, artifactsSchema, limitsSchema, refuseContradictions } from './adk-config.js'
 import { DEFAULT_STORE } from './find-config.js'
 import {
   amount,
@@ -345,6 +345,11 @@ export const sharedKeys = {
     )
     .default({})
     .describe('MCP servers by name. The name is the prefix of their tools.'),
+  artifacts: artifactsSchema
+    .optional()
+    .describe(
+      'Where the artifacts of agents are kept: with the sessions (`store`), in the process (`memory:`), or in a folder (its path). Also as `{ place, maxBytes }`. Default `store`, with at most 33554432 bytes each.',
+    ),
   retention: retentionSchema
     .prefault({})
     .describe('How long data is kept. Checked at startup and every hour; see data-retention.md.'),

@@ -98,6 +98,12 @@ const oneOf =
   value =>
     values.includes(value)
 
+/** In the store or in memory, or in a folder below this one. */
+const isArtifactPlace: Check = (value, folder) => {
+  const place: unknown = isPlain(value) ? (value.place ?? 'store') : value
+  return place === 'store' || place === 'memory:' || isInside(place, folder)
+}
+
 const AGENT_KEYS: Record<string, Allowed> = {
   name: any,
   model: any,
@@ -129,6 +135,7 @@ const SETTINGS: Allowed = {
         repair: any,
       },
     },
+    artifacts: isArtifactPlace,
     limits: { keys: { maxTurns: any, maxDelegations: any, loop: any } },
     runs: { keys: { maxRunning: any, resume: any, maxAttempts: any } },
     tools: {

@@ -257,9 +257,26 @@ function withAbsolutePaths(config: LangoConfig, { cwd, file, sources }: PathBase
   return {
     ...config,
     store: absoluteStore(config.store, from('store')),
+    ...defined({ artifacts: absoluteArtifacts(config.artifacts, from) }),
     tools: { ...tools, workspace: resolve(from('tools.workspace'), tools.workspace) },
     log: log.file === undefined ? log : { ...log, file: resolve(from('log.file'), log.file) },
   }
+}
+
+function absoluteArtifacts(
+  artifacts: LangoConfig['artifacts'],
+  from: (key: string) => string,
+): LangoConfig['artifacts'] {
+  if (typeof artifacts === 'object') {
+    const { place = 'store' } = artifacts
+    return isFolder(place) ? { ...artifacts, place: resolve(from('artifacts.place'), place) } : artifacts
+  }
+  return artifacts !== undefined && isFolder(artifacts) ? resolve(from('artifacts'), artifacts) : artifacts
+}
+
+/** Artifacts are kept in a folder, and neither in the store nor in memory. */
+function isFolder(place: string): boolean {
+  return place !== 'store' && place !== 'memory:'
 }
 
 function setIn(target: unknown, path: readonly PropertyKey[], value: unknown): void {

@@ -1,6 +1,7 @@
 import { acceptSilence, markWrittenBy } from '../adk/adk-quirks.js'
 import {
   type App,
+  type BaseCredentialService,
   BasePlugin,
   type BaseSessionService,
   type BaseTool,
@@ -37,6 +38,8 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   /** Called with each tool before it runs, so that its calls are recorded. */
   onTool: (tool: BaseTool) => void = () => {}
   onStep: RequestNotices['onStep'] = () => {}
+  /** What tools find in their context. */
+  credentialService: BaseCredentialService | undefined
   #wrapUp: WrapUp | undefined
   #wrapUpStarted = false
   #warning: string | undefined
@@ -165,9 +168,14 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
 
   override async beforeToolCallback({
     tool,
+    toolContext,
   }: {
     tool: BaseTool
+    toolContext: Context
   }): Promise<Record<string, unknown> | undefined> {
+    // ADK's contexts declare the service, and its constructor leaves it out.
+    const { credentialService } = this
+    Object.assign(toolContext.invocationContext, defined({ credentialService }))
     this.onTool(tool)
     return undefined
   }
@@ -280,6 +288,7 @@ export function startAdk(
 ): AsyncGenerator<Event, void, undefined> {
   const { appName } = start.key
   const { plugins = [], runConfig, ...services } = adk
+  start.plugin.credentialService = services.credentialService
   const runner = new Runner({
     // The run's own plugin is the first one: it ties the message to the run, whatever the others make of it.
     ...(app

@@ -8,8 +8,16 @@ import {
   buildAgent,
   resolveAgentModels,
 } from '../adk/agent/build-agent.js'
+import { ArtifactServiceAdapter, boundedService } from '../adk/artifact-service.js'
 import { answerUnknownTools } from '../adk/model/unknown-tools.js'
-import { asRunnableRoot, isAgentTool, isBaseAgent, type RunnableRoot, setLogger } from '../adk/sdk.js'
+import {
+  asRunnableRoot,
+  InMemoryCredentialService,
+  isAgentTool,
+  isBaseAgent,
+  type RunnableRoot,
+  setLogger,
+} from '../adk/sdk.js'
 import {
   contentOf,
   eventOf,
@@ -36,6 +44,7 @@ import { reportLoaded, runScope } from '../run/run-scope.js'
 import { DEFAULT_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Tool } from '../tool.js'
+import { artifactPlace, folderOf, isFolder } from './artifact-place.js'
 import { budgetOf, createMemory, memoryOptions, memoryServiceOf, type RuntimeMemory } from './memory.js'
 import { firstReference, ModelRoutes, modelInRun, referenceOf } from './model-routes.js'
 import type { CheckedOptions } from './options.js'
@@ -93,7 +102,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     agentNames: new Set([rootAgent.name, ...agentsOf(rootAgent).map(({ name }) => name)]),
     models,
     limits: limitsOf(options, rootAgent),
-    adk: adkOptions(parts),
+    adk: { ...services(options, store, logger), ...adkOptions(parts) },
     app: options.adkApp,
     maxRunning: options.runs?.maxRunning,
     approvalTimeoutMs: options.tools?.approvalTimeoutMs,
@@ -228,6 +237,22 @@ export function joinLoggers(logger: Logger): void {
     error: (...values) => logger.warn(words(values)),
     setLogLevel: () => {},
   })
+}
+
+/** The services that agents find when `adk` names none. Credentials are kept in this process: secrets are not stored. */
+function services(options: CheckedOptions, store: SessionStore, logger: Logger): AdkOptions {
+  const { place, maxBytes } = artifactPlace(options)
+  const credentialService = new InMemoryCredentialService()
+  if (options.adk?.artifactService) return { credentialService }
+  if (isFolder(place))
+    return { credentialService, artifactService: boundedService(folderOf(place, options.app), maxBytes) }
+  if (!store.artifacts) {
+    logger.warn(
+      'The store keeps no artifacts: agents cannot save any. Set `artifacts` to memory: or to a folder',
+    )
+    return { credentialService }
+  }
+  return { credentialService, artifactService: new ArtifactServiceAdapter(store.artifacts, { maxBytes }) }
 }
 
 function adkOptions({ options, store }: HostParts): AdkOptions {

@@ -41,6 +41,11 @@ export interface RuntimeOptions {
   tools?: ToolsOptions | undefined
   /** Servers of the Model Context Protocol, whose tools agents may name as `server_tool`. */
   mcpServers?: Readonly<Record<string, McpServerConfig>> | undefined
+  /**
+   * Where the artifacts of agents are kept: with the sessions (`store`, the default), in this process (`memory:`), or in
+   * a folder.
+   */
+  artifacts?: string | ArtifactOptions | undefined
   /** How long data is kept. Default: sessions without end. */
   retention?: RetentionOptions | undefined
   /** Spans for a collector. Default: none. */
@@ -56,6 +61,13 @@ export interface CheckedOptions extends Omit<RuntimeOptions, 'app' | 'rootAgent'
   rootAgent?: RunnableNode | undefined
   /** The ADK app that `rootAgent` belongs to. */
   adkApp?: App | undefined
+}
+
+export interface ArtifactOptions {
+  /** `store`, `memory:`, or the path of a folder. Default `store`. */
+  place?: string | undefined
+  /** The most bytes of one artifact. Default 33,554,432. */
+  maxBytes?: number | undefined
 }
 
 /** What ADK takes for agents and not for the runner. */

@@ -27,6 +27,7 @@ import type { ModelPrice, RunUsage } from '../session/usage.js'
 import { openStore } from '../store/open-store.js'
 import { unsupported } from '../store/store-errors.js'
 import type { RunAnswer } from '../tool.js'
+import { placeArtifacts } from './artifact-place.js'
 import type { EventOptions } from './chat-view.js'
 import type { HostParts, RuntimeHost } from './host.js'
 import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint } from './info.js'
@@ -188,7 +189,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   const registry = createRegistry(options.providers ?? {})
   checkModels(options, registry)
   const { store = 'sqlite:./lango.db' } = options
-  const opened = typeof store === 'string' ? await openStore(store) : store
+  const opened = placeArtifacts(typeof store === 'string' ? await openStore(store) : store, options)
   if (options.retention?.sessionsDays !== undefined && !opened.expire)
     throw unsupported('expire', 'Add it to the store, or omit retention.sessionsDays')
   return new LangoRuntime({ options, registry, store: opened, logger: options.logger ?? silentLogger })

@@ -1,3 +1,4 @@
+import type { ArtifactStore } from './artifacts.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from './message.js'
 import type { Lease, OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from './run-store.js'
 import type { SessionMemory } from './session-memory.js'
@@ -72,6 +73,8 @@ export interface SessionStore {
   readonly calibration: CalibrationStore
   /** Observations and the index of words. A store of one's own may leave it out: it then has no memory. */
   readonly memory?: SessionMemory
+  /** Files of sessions and users. A store of one's own may leave it out: then agents keep no artifacts in it. */
+  readonly artifacts?: ArtifactStore
   /** Fails with `store-unavailable` when the store does not answer, or its file was deleted, replaced or truncated. */
   check?(): Promise<void>
   /** Releases leases, connections and timers; afterwards the process can exit by itself. */
@@ -122,6 +125,9 @@ export interface EraseCounts {
   observations: number
   /** Messages and observations in the index of memory, and the words of the index. */
   indexed: number
+  /** Versions of artifacts, and the pieces of their contents. */
+  artifacts: number
+  artifactPieces: number
   leases: number
   /** Keys of session state and of `user:` state. */
   stateKeys: number

@@ -3,6 +3,7 @@
  * rejects with `invalid-argument` and the name of the field, before the driver is called. What a driver has to parse
  * or to serialize anyway (cursors, JSON) it refuses itself.
  */
+import type { ArtifactStore } from '../session/artifacts.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 import type { OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from '../session/run-store.js'
 import type { SessionMemory } from '../session/session-memory.js'
@@ -44,6 +45,7 @@ import {
   checkTitle,
   withText,
 } from './check-input.js'
+import { CheckedArtifacts } from './checked-artifacts.js'
 import { CheckedMemory } from './checked-memory.js'
 import { CheckedCalibration, CheckedRuns, checked } from './checked-runs.js'
 import { unsupported } from './store-errors.js'
@@ -52,6 +54,7 @@ import { unsupported } from './store-errors.js'
 export interface DriverStore extends SessionStore {
   readonly runs: Required<RunStore>
   readonly memory: SessionMemory
+  readonly artifacts: ArtifactStore
   openRun: NonNullable<SessionStore['openRun']>
   queueRun: NonNullable<SessionStore['queueRun']>
   beginRun: NonNullable<SessionStore['beginRun']>
@@ -66,6 +69,7 @@ class CheckedStore implements SessionStore {
   readonly runs: RunStore
   readonly calibration: CalibrationStore
   readonly memory: SessionMemory
+  readonly artifacts: ArtifactStore
   readonly #store: DriverStore
 
   constructor(store: DriverStore) {
@@ -73,6 +77,7 @@ class CheckedStore implements SessionStore {
     this.runs = new CheckedRuns(store.runs)
     this.calibration = new CheckedCalibration(store.calibration)
     this.memory = new CheckedMemory(store.memory)
+    this.artifacts = new CheckedArtifacts(store.artifacts)
   }
 
   createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {

@@ -17,7 +17,8 @@ import { countMessageTokens } from '../session/tokens.js'
 import { storableJson } from './check-input.js'
 import { type JournalRow, readEntry } from './journal.js'
 import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
-import { indexAgain, type KeptMemory } from './memory-observations.js'
+import { copyArtifactMap, countArtifacts, type KeptArtifacts } from './memory-artifacts.js'
+import { copyMemory, indexAgain, type KeptMemory } from './memory-observations.js'
 import { finishOf } from './sql-runs.js'
 import { joinState, type StateChange, type StateScope } from './state-scopes.js'
 
@@ -34,6 +35,7 @@ export interface MemorySession {
   /** The ledger of tool calls, oldest first. */
   calls: ToolCallRecord[]
   memory?: KeptMemory
+  artifacts: KeptArtifacts
   createdAt: number
   updatedAt: number
 }
@@ -48,6 +50,7 @@ export function emptySession(key: SessionKey, pk: number, title: string | undefi
     messages: [],
     seqById: new Map(),
     calls: [],
+    artifacts: new Map(),
     title,
     createdAt: now,
     updatedAt: now,
@@ -73,7 +76,7 @@ export function summarize(session: MemorySession): SessionSummary {
 }
 
 /** What is deleted with a session. */
-export function countsOf({ messages, state, calls, memory }: MemorySession): Partial<EraseCounts> {
+export function countsOf({ messages, state, calls, memory, artifacts }: MemorySession): Partial<EraseCounts> {
   return {
     sessions: 1,
     messages: messages.length,
@@ -81,7 +84,18 @@ export function countsOf({ messages, state, calls, memory }: MemorySession): Par
     toolCalls: calls.length,
     observations: memory?.observations.length ?? 0,
     indexed: (memory?.messages.size ?? 0) + (memory?.observed.size ?? 0),
+    ...countArtifacts(artifacts),
   }
+}
+
+/** Gives a new session what a fork of another has. */
+export function copyInto(fork: MemorySession, source: MemorySession, throughSeq: number | undefined): void {
+  fork.state = new Map(source.state)
+  fork.messages = source.messages.slice(0, throughSeq)
+  const { length } = fork.messages
+  fork.seqById = new Map([...source.seqById].filter(([, seq]) => seq <= length))
+  if (source.memory) fork.memory = copyMemory(source.memory, fork.key.sessionId, length)
+  fork.artifacts = copyArtifactMap(source.artifacts)
 }
 
 export function add(counts: EraseCounts, more: Partial<EraseCounts>): void {

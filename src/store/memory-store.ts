@@ -33,12 +33,14 @@ import type {
 import { LeaseHolder, type OpeningAttempt } from './hold-lease.js'
 import { journalRows } from './journal.js'
 import { isFound, readCursor, tidyTitle, writeCursor } from './listing.js'
+import { MemoryArtifacts } from './memory-artifacts.js'
 import { changeCalls, settled } from './memory-calls.js'
-import { copyMemory, MemoryObservations } from './memory-observations.js'
+import { MemoryObservations } from './memory-observations.js'
 import { MemoryRuns } from './memory-runs.js'
 import {
   add,
   clone,
+  copyInto,
   countsOf,
   emptySession,
   MemoryCalibration,
@@ -77,6 +79,7 @@ export class MemoryStore implements SessionStore {
   readonly runs: MemoryRuns
   readonly calibration: MemoryCalibration
   readonly memory: MemoryObservations
+  readonly artifacts: MemoryArtifacts
   readonly #pk: { last: number }
   #closed = false
 
@@ -93,6 +96,7 @@ export class MemoryStore implements SessionStore {
     this.runs = shares?.runs ?? this.#ownRuns()
     this.calibration = shares?.calibration ?? new MemoryCalibration(() => this.#assertOpen())
     this.memory = shares?.memory ?? new MemoryObservations(this.#places())
+    this.artifacts = shares?.artifacts ?? new MemoryArtifacts(this.#places())
   }
 
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
@@ -150,10 +154,7 @@ export class MemoryStore implements SessionStore {
     if (throughSeq !== undefined && throughSeq > total) throw throughSeqOutOfRange(throughSeq, total)
     if (this.#sessions.has(keyText(newKey))) throw sessionExists(newKey)
     const fork = this.#newSession(newKey, source.title)
-    fork.state = new Map(source.state)
-    fork.messages = source.messages.slice(0, throughSeq)
-    fork.seqById = new Map([...source.seqById].filter(([, seq]) => seq <= fork.messages.length))
-    if (source.memory) fork.memory = copyMemory(source.memory, newSessionId, fork.messages.length)
+    copyInto(fork, source, throughSeq)
     return viewOf(this.#state, fork, {})
   }
 
@@ -203,6 +204,7 @@ export class MemoryStore implements SessionStore {
       if (isOurs && key.userId === userId) for (const app of this.#remove(key, counts)) apps.add(app)
     }
     add(counts, this.runs.deleteRunsOf({ appName, userId }))
+    add(counts, this.artifacts.deleteUser({ appName, userId }))
     for (const app of apps) {
       const own = [...this.#sessions.values()].some(({ key }) => key.appName === app && key.userId === userId)
       if (!own) counts.stateKeys += this.#state.deleteUser(app, userId)

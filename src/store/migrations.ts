@@ -57,6 +57,7 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   queuedRunsAndCalls,
   resumableRuns,
   memory,
+  artifacts,
 ]
 
 /** The newest schema version that this release supports. */
@@ -302,5 +303,26 @@ function memory(dialect: Dialect): readonly string[] {
           `INSERT INTO lango_memory_search (lango_memory_search, rank) VALUES ('secure-delete', 1)`,
         ]
       : ['CREATE INDEX lango_memory_documents_words ON lango_memory_documents USING gin (words)']),
+  ]
+}
+
+/**
+ * Files of agents. A row belongs to a session, or, with the session 0, to a user of an app. Bodies are texts (base64 for
+ * binary data) in pieces, so that no statement is long.
+ */
+function artifacts({ integer }: Dialect): readonly string[] {
+  const owner = `session_pk ${integer} NOT NULL, app_name TEXT NOT NULL, user_id TEXT NOT NULL`
+  return [
+    `CREATE TABLE lango_artifacts (
+      ${owner}, name TEXT NOT NULL, version ${integer} NOT NULL, blob TEXT NOT NULL, pieces ${integer} NOT NULL,
+      header TEXT NOT NULL,
+      PRIMARY KEY (session_pk, app_name, user_id, name, version)
+    )`,
+    'CREATE INDEX lango_artifacts_user ON lango_artifacts (app_name, user_id)',
+    `CREATE TABLE lango_artifact_pieces (
+      ${owner}, blob TEXT NOT NULL, number ${integer} NOT NULL, data TEXT NOT NULL,
+      PRIMARY KEY (session_pk, app_name, user_id, blob, number)
+    )`,
+    'CREATE INDEX lango_artifact_pieces_user ON lango_artifact_pieces (app_name, user_id)',
   ]
 }

@@ -23,6 +23,11 @@ export const PERSONAL_TABLES: readonly PersonalTable[] = [
   { kind: 'indexed', table: 'lango_memory_documents', belongsTo: 'session', search: 'lango_memory_search' },
   { kind: 'indexed', table: 'lango_memory_terms', belongsTo: 'session' },
   { kind: 'indexed', table: 'lango_memory', belongsTo: 'session' },
+  // Those of users have no session.
+  { kind: 'artifacts', table: 'lango_artifacts', belongsTo: 'session' },
+  { kind: 'artifactPieces', table: 'lango_artifact_pieces', belongsTo: 'session' },
+  { kind: 'artifacts', table: 'lango_artifacts', belongsTo: 'user' },
+  { kind: 'artifactPieces', table: 'lango_artifact_pieces', belongsTo: 'user' },
   { kind: 'events', table: 'lango_run_events', belongsTo: 'run' },
   { kind: 'requests', table: 'lango_run_requests', belongsTo: 'run' },
   { kind: 'requestParts', table: 'lango_run_parts', belongsTo: 'run' },

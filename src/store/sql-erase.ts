@@ -96,6 +96,8 @@ export function noCounts(): EraseCounts {
     toolCalls: 0,
     observations: 0,
     indexed: 0,
+    artifacts: 0,
+    artifactPieces: 0,
     leases: 0,
     stateKeys: 0,
   }

@@ -7,6 +7,7 @@ import { createPause } from '../base/pause.js'
 import type { Session, SessionKey } from '../session/message.js'
 import { titleColumns, titleIn } from './listing.js'
 import { MESSAGE_COLUMNS, STARTS_TURN } from './rows.js'
+import { copyArtifacts, hasArtifactsTask } from './sql-artifacts.js'
 import {
   type Dialect,
   numberIn,
@@ -33,7 +34,8 @@ export async function forkSession(database: SqlDatabase, fork: Fork): Promise<Se
   const { dialect } = database
   const source = await database.read(() => findSession(fork.key))
   const last = lastSeq(source, fork)
-  if (last <= SHORT) return database.write(() => forkTask(dialect, fork))
+  const hasArtifacts = await database.read(() => hasArtifactsTask(numberIn(source, 'pk')))
+  if (last <= SHORT && !hasArtifacts) return database.write(() => forkTask(dialect, fork))
   await database.read(() => refuseExisting(fork.newKey))
   const hidden = { ...COPYING, sessionId: randomUUID() }
   const pk = await database.write(() => insertSession(dialect, hidden, {}))
@@ -44,6 +46,7 @@ export async function forkSession(database: SqlDatabase, fork: Fork): Promise<Se
       await database.run(copyStatement(numberIn(source, 'pk'), pk, after, through))
       await pause()
     }
+    await copyArtifacts(database, numberIn(source, 'pk'), pk)
     return await database.write(() => nameTask(dialect, fork, numberIn(source, 'pk'), pk))
   } catch (error) {
     await deleteCopy(database, pk).catch(() => {})

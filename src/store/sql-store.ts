@@ -24,6 +24,7 @@ import { LeaseHolder } from './hold-lease.js'
 import { migrate } from './migrations.js'
 import { type MessageRow, messageToRow } from './rows.js'
 import { type Append, type AppendSql, appendSql } from './sql-append.js'
+import { SqlArtifacts } from './sql-artifacts.js'
 import { numberIn, type SqlDatabase, type Task } from './sql-database.js'
 import { loadStatement, loadTask, readLoaded } from './sql-load.js'
 import { SqlMemory } from './sql-memory.js'
@@ -57,6 +58,7 @@ class SqlStore implements DriverStore {
   readonly runs: SqlRuns
   readonly calibration: SqlCalibration
   readonly memory: SqlMemory
+  readonly artifacts: SqlArtifacts
   readonly #database: SqlDatabase
   readonly #append: AppendSql
   readonly #tickets: SqlTickets
@@ -75,6 +77,7 @@ class SqlStore implements DriverStore {
     })
     this.calibration = new SqlCalibration(database)
     this.memory = new SqlMemory(database)
+    this.artifacts = new SqlArtifacts(database)
   }
 
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {

@@ -459,6 +459,7 @@ const EVERYTHING = {
     tracerProvider: trace.getTracerProvider(),
     logger: silentLogger,
   },
+  artifacts: { place: 'memory:', maxBytes: 1000 },
   limits: { maxTurns: 3, maxDelegations: 3, loop: { warnAfter: 3, stopAfter: 5 } },
   adk: {
     plugins: [],

@@ -132,6 +132,8 @@ export const EraseReceipt = z
     toolCalls: count,
     observations: count,
     indexed: count,
+    artifacts: count,
+    artifactPieces: count,
     leases: count,
     stateKeys: count,
     at: count,

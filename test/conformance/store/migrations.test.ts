@@ -62,6 +62,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 7 },
       { version: 8 },
       { version: 9 },
+      { version: 10 },
     ])
     await database.close()
     await started.stop()
@@ -239,6 +240,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 7 },
       { version: 8 },
       { version: 9 },
+      { version: 10 },
     ])
     await database.close()
     await started.stop()

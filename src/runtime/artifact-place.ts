@@ -1,0 +1,116 @@
+/** Artifacts outside the store: in this process, or in a folder. They are deleted with their sessions all the same. */
+import { rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { AgentError } from '../errors.js'
+import type { SessionKey } from '../session/message.js'
+import type { SessionStore, UserKey } from '../session/session-store.js'
+import { type KeptArtifacts, MemoryArtifacts } from '../store/memory-artifacts.js'
+import type { ArtifactOptions, CheckedOptions } from './options.js'
+
+interface ArtifactPlace {
+  /** `store`, `memory:`, or the absolute path of a folder. */
+  place: string
+  maxBytes?: number | undefined
+}
+
+export function artifactPlace({ artifacts = {} }: Pick<CheckedOptions, 'artifacts'>): ArtifactPlace {
+  const { place = 'store', maxBytes }: ArtifactOptions =
+    typeof artifacts === 'string' ? { place: artifacts } : artifacts
+  return { place: isFolder(place) ? resolve(place) : place, maxBytes }
+}
+
+export function isFolder(place: string): boolean {
+  return place !== 'store' && place !== 'memory:'
+}
+
+/** The folder of an app's artifacts. ADK's file service has folders for users and sessions, and none for apps. */
+export function folderOf(place: string, appName: string): string {
+  if (appName === '.' || appName === '..')
+    throw new AgentError(
+      'invalid-config',
+      `The app "${appName}" cannot have a folder for artifacts. Rename it.`,
+    )
+  return join(place, encodeURIComponent(appName))
+}
+
+/** The store, with artifacts where the options say. */
+export function placeArtifacts(store: SessionStore, options: CheckedOptions): SessionStore {
+  const { place } = artifactPlace(options)
+  if (options.adk?.artifactService || place === 'store') return store
+  return place === 'memory:' ? inMemory(store) : inFolder(store, place)
+}
+
+function inMemory(store: SessionStore): SessionStore {
+  const sessions = new Map<string, { key: SessionKey; artifacts: KeptArtifacts }>()
+  const textOf = ({ appName, userId, sessionId }: SessionKey) => JSON.stringify([appName, userId, sessionId])
+  const artifacts = new MemoryArtifacts({
+    assertOpen: () => {},
+    sessionOf: key => {
+      const kept = sessions.get(textOf(key)) ?? { key, artifacts: new Map() }
+      sessions.set(textOf(key), kept)
+      return kept
+    },
+  })
+  return overridden(store, {
+    artifacts,
+    forgetSession: async key => void sessions.delete(textOf(key)),
+    forgetUser: async ({ appName, userId }) => {
+      for (const [name, { key }] of sessions)
+        if (key.appName === appName && key.userId === userId) sessions.delete(name)
+      artifacts.deleteUser({ appName, userId })
+    },
+  })
+}
+
+function inFolder(store: SessionStore, place: string): SessionStore {
+  const userFolder = ({ appName, userId }: UserKey) => join(folderOf(place, appName), 'users', userId)
+  const remove = (folder: string) => rm(folder, { recursive: true, force: true })
+  return overridden(store, {
+    forgetSession: async key => {
+      if (isSegment(key.userId) && isSegment(key.sessionId))
+        await remove(join(userFolder(key), 'sessions', key.sessionId))
+    },
+    forgetUser: async owner => {
+      if (isSegment(owner.userId)) await remove(userFolder(owner))
+    },
+  })
+}
+
+/** Names that ADK's file service takes as folders; under others it stores nothing. */
+function isSegment(name: string): boolean {
+  return /^[a-zA-Z0-9_@-][a-zA-Z0-9_.@-]{0,255}$/.test(name)
+}
+
+interface Placed {
+  artifacts?: SessionStore['artifacts']
+  forgetSession(key: SessionKey): Promise<void>
+  forgetUser(owner: UserKey): Promise<void>
+}
+
+/** The same store, except that deleting also deletes what is placed elsewhere. */
+function overridden(store: SessionStore, { artifacts, forgetSession, forgetUser }: Placed): SessionStore {
+  const { erase } = store
+  const own: Partial<SessionStore> = {
+    ...(artifacts ? { artifacts } : {}),
+    deleteSession: async key => {
+      const isDeleted = await store.deleteSession(key)
+      await forgetSession(key)
+      return isDeleted
+    },
+    ...(erase
+      ? {
+          erase: async (owner, options) => {
+            const receipt = await erase.call(store, owner, options)
+            await forgetUser(owner)
+            return receipt
+          },
+        }
+      : {}),
+  }
+  return new Proxy(store, {
+    get(target, name) {
+      const value: unknown = Object.hasOwn(own, name) ? Reflect.get(own, name) : Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
