@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { AgentError, messageOf } from '../errors.js'
-import { headerLine, messageLine } from '../formats/session-lines.js'
+import { artifactLines, headerLine, messageLine } from '../formats/session-lines.js'
+import { isUserArtifact } from '../session/artifacts.js'
 import type { SessionKey } from '../session/message.js'
 import { messagePages } from '../session/session-pages.js'
 import type { Flags } from './command.js'
@@ -59,6 +60,7 @@ async function writeSessions(
 ): Promise<Exported> {
   const progress = new Progress()
   const done = { sessions: 0, messages: 0 }
+  const users = new Set<string>()
   try {
     for await (const key of keys) {
       const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
@@ -77,6 +79,11 @@ async function writeSessions(
           () => `exported ${count(done.sessions, 'session')}, ${count(done.messages, 'message')}${within}`,
         )
       }
+      // Artifacts of a user are written with the first session of the user.
+      const isFirst = !users.has(key.userId)
+      users.add(key.userId)
+      for await (const line of artifactLines(store.artifacts, key, name => isFirst || !isUserArtifact(name)))
+        await write(line)
       done.sessions += 1
     }
   } finally {

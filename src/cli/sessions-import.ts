@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import { addAbortSignal } from 'node:stream'
 import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
-import { readSessionLines } from '../formats/session-lines.js'
+import { type ArtifactLine, readSessionLines } from '../formats/session-lines.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import { appendAll } from '../session/session-pages.js'
 import type { SessionStore } from '../session/session-store.js'
@@ -22,6 +22,8 @@ interface ReadSession {
   /** The number of messages, when the file states it. */
   expected?: number | undefined
   messages: AsyncIterable<Message> | Iterable<Message>
+  /** Read after the messages. */
+  artifacts?: AsyncIterable<ArtifactLine>
 }
 
 interface ImportedSession extends SessionKey {
@@ -135,6 +137,9 @@ async function* readOurs(input: AsyncIterable<Uint8Array>, source: string): Asyn
       yield next.value.message
     }
   }
+  const artifacts = async function* (): AsyncGenerator<ArtifactLine> {
+    for (; !next.done && 'artifact' in next.value; next = await lines.next()) yield next.value.artifact
+  }
   if (next.done) throw new AgentError('invalid-argument', `${source} is empty.`)
   while (!next.done) {
     if (!('header' in next.value)) {
@@ -144,14 +149,14 @@ async function* readOurs(input: AsyncIterable<Uint8Array>, source: string): Asyn
       )
     }
     const { key, state, title, messages } = next.value.header
-    yield { key, state, title, expected: messages, messages: untilHeader() }
+    yield { key, state, title, expected: messages, messages: untilHeader(), artifacts: artifacts() }
   }
 }
 
 /** Stores a session completely or not at all. */
 async function storeSession(
   store: SessionStore,
-  { key, state, title, messages, expected }: ReadSession,
+  { key, state, title, messages, expected, artifacts }: ReadSession,
   onStored: () => void,
 ): Promise<number> {
   await createSession(store, key, { state, title })
@@ -177,12 +182,27 @@ async function storeSession(
         `Session "${key.sessionId}" should have ${count(expected, 'message')}, but the file contains ${stored}: it was truncated or modified.`,
       )
     }
+    if (artifacts) await storeArtifacts(store, key, artifacts)
     return stored
   } catch (error) {
     await store.deleteSession(key)
     const code = error instanceof AgentError ? error.code : 'internal'
     const message = `${messageOf(error).replace(/\.$/, '')}. Session "${key.sessionId}" was not imported.`
     throw new AgentError(code, message, { cause: error })
+  }
+}
+
+/** Artifacts of the user are only added, never overwritten by an old export. */
+async function storeArtifacts(
+  store: SessionStore,
+  key: SessionKey,
+  lines: AsyncIterable<ArtifactLine>,
+): Promise<void> {
+  const known = new Set(await store.artifacts?.list(key))
+  for await (const { name, header, body } of lines) {
+    if (!store.artifacts)
+      throw new AgentError('unsupported', 'The store keeps no artifacts: choose another one with --store')
+    if (!known.has(name)) await store.artifacts.save({ ...key, name }, { header, body })
   }
 }
 

@@ -204,7 +204,7 @@ async function readExport(text: string, source: string): Promise<HistoryFile> {
   for await (const line of readSessionLines(Readable.from([Buffer.from(text)]), source)) {
     if ('header' in line) {
       histories.push({ kind: 'session', name: line.header.key.sessionId, messages: [] })
-    } else histories.at(-1)?.messages.push(line.message)
+    } else if ('message' in line) histories.at(-1)?.messages.push(line.message)
   }
   return { format: 'lango', candidates: ['lango'], histories, profiles: Object.keys(PROFILES) }
 }

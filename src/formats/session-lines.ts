@@ -1,6 +1,6 @@
 /**
- * Sessions as JSONL, without loss: a header line, then one stored message per line. A file may contain several
- * sessions. JSON escapes NUL and lone surrogates, so any text survives.
+ * Sessions as JSONL, without loss: a header line, then one stored message per line, then one version of an artifact per
+ * line. A file may contain several sessions. JSON escapes NUL and lone surrogates, so any text survives.
  */
 
 import { StringDecoder } from 'node:string_decoder'
@@ -8,6 +8,7 @@ import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { withoutBom } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
+import type { Artifact, ArtifactStore } from '../session/artifacts.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
 
 /** The first line of a session. */
@@ -22,7 +23,16 @@ export interface SessionHeader {
   messages?: number
 }
 
-export type SessionLine = { line: number; header: SessionHeader } | { line: number; message: Message }
+/** A version of an artifact; versions of one name follow each other. */
+export interface ArtifactLine extends Artifact {
+  lango: 'artifact'
+  name: string
+}
+
+export type SessionLine =
+  | { line: number; header: SessionHeader }
+  | { line: number; message: Message }
+  | { line: number; artifact: ArtifactLine }
 
 /** The header of a session. Keys of the state are sorted: the same session gives the same bytes. */
 export function headerLine({ key, state, title, createdAt, totalMessages }: Session): string {
@@ -43,6 +53,21 @@ export function messageLine(message: StoredMessage): string {
   return `${JSON.stringify(message)}\n`
 }
 
+/** The artifacts of a session, or only those of its user, as lines. */
+export async function* artifactLines(
+  artifacts: ArtifactStore | undefined,
+  key: SessionKey,
+  isWanted: (name: string) => boolean,
+): AsyncGenerator<string> {
+  for (const name of (await artifacts?.list(key)) ?? []) {
+    if (!isWanted(name)) continue
+    for (const { version } of (await artifacts?.versions({ ...key, name })) ?? []) {
+      const found = await artifacts?.load({ ...key, name }, version)
+      if (found) yield `${JSON.stringify({ lango: 'artifact', name, ...found })}\n`
+    }
+  }
+}
+
 /** Reads what `headerLine` and `messageLine` wrote. `source` is named in errors. */
 export async function* readSessionLines(
   input: AsyncIterable<Uint8Array>,
@@ -55,6 +80,8 @@ export async function* readSessionLines(
     const data = parseLine(text, source, line)
     if (data.lango === 'session') {
       yield { line, header: checkHeader(data, source, line) }
+    } else if (data.lango === 'artifact') {
+      yield { line, artifact: data as unknown as ArtifactLine }
     } else {
       const { seq: _seq, tokens: _tokens, ...message } = data as unknown as StoredMessage
       yield { line, message }
