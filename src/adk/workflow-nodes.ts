@@ -10,8 +10,17 @@
  * ADK offers no place for this, so the method that runs every node is wrapped, once per process. Nothing changes for
  * nodes that work with another session service.
  */
-import { AgentError } from '../errors.js'
-import { BaseNode, type BaseSessionService, type Event, type NodeContext } from './sdk.js'
+import { AgentError, messageOf } from '../errors.js'
+import type { NodeJournal, ReplayedNode } from '../session/session-journal.js'
+import { callsByContext } from '../session/tool-calls.js'
+import {
+  BaseNode,
+  type BaseSessionService,
+  type Event,
+  isBaseAgent,
+  isWorkflow,
+  type NodeContext,
+} from './sdk.js'
 
 /** The events of nodes that wait until a session service has stored them. */
 export class NodeAppends {
@@ -47,21 +56,26 @@ export class NodeAppends {
   }
 }
 
-/** Lets nodes that work with a session service wait for it. `onNode` is called with each node before it begins. */
-export function appendsOfNodes(
-  sessions: BaseSessionService,
-  onNode: ((node: BaseNode) => void) | undefined,
-): NodeAppends {
+/** What a session service does with the nodes that work with it. */
+export interface NodeHooks {
+  /** Called with each node before it begins. */
+  onNode?: ((node: BaseNode) => void) | undefined
+  /** Records what nodes do, so that a run can be resumed. */
+  nodes?: NodeJournal<Event> | undefined
+}
+
+/** Lets nodes that work with a session service wait for it. */
+export function appendsOfNodes(sessions: BaseSessionService, hooks: NodeHooks): NodeAppends {
   wrapNodes()
   const appends = new NodeAppends()
-  services.set(sessions, { appends, onNode })
+  services.set(sessions, { ...hooks, appends })
   return appends
 }
 
-const services = new WeakMap<
-  object,
-  { appends: NodeAppends; onNode: ((node: BaseNode) => void) | undefined }
->()
+type NodeService = NodeHooks & { appends: NodeAppends }
+type Events = AsyncGenerator<Event, void, void>
+
+const services = new WeakMap<object, NodeService>()
 let isWrapped = false
 
 function wrapNodes(): void {
@@ -72,13 +86,131 @@ function wrapNodes(): void {
     const { sessionService } = context.invocationContext
     const service = sessionService && services.get(sessionService)
     service?.onNode?.(this)
-    const events = run.call(this, context, input)
-    if (!service) return yield* events
+    const work = () => run.call(this, context, input)
+    if (!service) return yield* work()
+    const { nodes, appends } = service
+    const events = nodes ? recordedEvents(this, { context, input, nodes, work }) : work()
     for await (const event of events) {
       yield event
-      if (!event.partial) await service.appends.wait(context, event)
+      if (!event.partial) await appends.wait(context, event)
     }
   }
+}
+
+interface NodeWork {
+  context: NodeContext
+  input: unknown
+  nodes: NodeJournal<Event>
+  work(): Events
+}
+
+/** The events of a node, recorded under its path. */
+async function* recordedEvents(node: BaseNode, { context, input, nodes, work }: NodeWork): Events {
+  const { nodePath: path } = context
+  const events = isWhole(node) ? wholeEvents(node, { context, input, nodes, work }) : work()
+  try {
+    for (;;) {
+      const next = await nodes.inside(path, () => events.next())
+      if (next.done) return
+      nodes.made(next.value, path)
+      yield next.value
+    }
+  } finally {
+    await events.return()
+  }
+}
+
+/**
+ * Whether the work of a node is recorded as a whole: it is code of the user's. Agents, tools and workflows have records
+ * of what they do, and nodes of ADK's own do nothing but pass values on.
+ */
+function isWhole(node: BaseNode): boolean {
+  const isOfAdk = isWorkflow(node) || node.requiresAllPredecessors || 'inner' in node || 'tool' in node
+  return !isBaseAgent(node) && !isOfAdk
+}
+
+/** An execution of a node that is recorded as a whole. One that an earlier attempt of the run has ended is not repeated. */
+async function* wholeEvents(node: BaseNode, { context, input, nodes, work }: NodeWork): Events {
+  const signal = context.abortSignal ?? context.invocationContext.abortSignal ?? new AbortController().signal
+  const { nodePath: path, branch = '', invocationId } = context
+  const begun = await nodes.begin({ name: node.name, path, branch, invocationId, input, signal })
+  if (!begun) return yield* work()
+  if (!('attempt' in begun)) return yield* eventsAgain(node, context, begun)
+  callsByContext.set(context, begun)
+  const shape = shapeOfResult(node, context)
+  const made: string[] = []
+  try {
+    for await (const event of work()) {
+      if (!event.partial) made.push(event.id)
+      // The state that a function has set follows a question in an event of its own.
+      const isFollowed =
+        event.longRunningToolIds?.length && Object.keys(context.actions.stateDelta).length > 0
+      const isLast = shape.isValue && !isFollowed
+      if (isLast) begun.endsWith(event.id, { events: [...made] })
+      yield event
+    }
+    await begun.end('done', { events: made })
+  } catch (error) {
+    if (signal.aborted || isNamed(error, ABORTED)) await begun.end('unknown', { events: made })
+    // It waits for a node that it runs, which has a record of its own.
+    else if (isNamed(error, 'NodeInterruptedError')) await begun.end('done', { events: made })
+    else await begun.end('failed', { events: made, error: messageOf(error), errorName: classOf(error) })
+    throw error
+  }
+}
+
+async function* eventsAgain(node: BaseNode, context: NodeContext, begun: ReplayedNode<Event>): Events {
+  const { replayed, confirmed } = begun
+  if (!replayed) {
+    // The method is ADK's own; it declares it for subclasses.
+    const toEvent: (context: NodeContext, value: unknown) => Event | null = Reflect.get(node, 'toEvent')
+    const event = toEvent.call(node, context, confirmed)
+    if (event) yield event
+    return
+  }
+  yield* replayed.events
+  const { error, errorName } = replayed.end
+  // ADK decides by the name of the class whether the node is run again.
+  if (error !== undefined) throw Object.assign(new AgentError('internal', error), { name: errorName })
+}
+
+/**
+ * Finds out whether the function of a node returns a value, whose event is then the only one, or events one by one. Known
+ * when its first event comes. A node of the user's own class may always make more of them.
+ */
+function shapeOfResult(node: BaseNode, context: NodeContext): { readonly isValue: boolean } {
+  const shape = { isValue: false }
+  const handler: unknown = Reflect.get(node, 'handler')
+  if (typeof handler !== 'function') return shape
+  shapes.set(context, shape)
+  if (watched.has(handler)) return shape
+  const watching = (given: NodeContext, input: unknown): unknown => {
+    const result: unknown = handler.call(node, given, input)
+    const own = shapes.get(given)
+    if (own) own.isValue = !isIterator(result)
+    return result
+  }
+  watched.add(watching)
+  Reflect.set(node, 'handler', watching)
+  return shape
+}
+
+const shapes = new WeakMap<NodeContext, { isValue: boolean }>()
+const watched = new WeakSet<object>()
+
+function isIterator(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'next' in value
+}
+
+function isNamed(error: unknown, name: string): boolean {
+  return error instanceof Error && error.name === name
+}
+
+/** As ADK names errors when it decides whether a node is run again. */
+function classOf(error: unknown): string {
+  return error instanceof Error && error.constructor.name !== 'Error'
+    ? error.constructor.name
+    : String(Reflect.get(Object(error), 'name') ?? 'Error')
 }
 
 /** What is seen of a queue of ADK's. */
@@ -132,5 +264,7 @@ function tellAfter(object: object, method: string, tell: () => void): void {
 /** ADK recognizes an abort by this name: such a node is not run again. */
 function leftAlone(): AgentError {
   const error = new AgentError('aborted', 'The workflow was left: nothing reads its events any more.')
-  return Object.assign(error, { name: 'InvocationAbortedError' })
+  return Object.assign(error, { name: ABORTED })
 }
+
+const ABORTED = 'InvocationAbortedError'

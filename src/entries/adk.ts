@@ -1,5 +1,5 @@
 /** `lango/adk`: the bridge in pieces, each usable alone with ADK's own `Runner`. */
-export type { RecordedCall } from '../adk/agent/adopt-tools.js'
+
 export { callOf } from '../adk/agent/adopt-tools.js'
 export type { ApprovalRequest, ToolAdapterOptions } from '../adk/agent/tool-adapter.js'
 export { ToolAdapter } from '../adk/agent/tool-adapter.js'
@@ -22,5 +22,6 @@ export { SessionServiceAdapter } from '../adk/session/session-service-adapter.js
 export type { AgentErrorCode, AgentErrorOptions } from '../errors.js'
 export { AgentError } from '../errors.js'
 export { isReplay } from '../run/run-scope.js'
+export type { RecordedCall } from '../session/tool-calls.js'
 export type { Tool, ToolContext } from '../tool.js'
 export { defineTool } from '../tool.js'

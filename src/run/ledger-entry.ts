@@ -1,8 +1,15 @@
 /** One call in the ledger of a run, new or recorded by an earlier attempt. */
 import { isRecord } from '../base/is-record.js'
+import { toJsonData } from '../base/json.js'
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
-import type { ToolCallChange, ToolCallFacts, ToolCallPlace, ToolCallRecord } from '../session/run-store.js'
+import type {
+  JournalEntry,
+  ToolCallChange,
+  ToolCallFacts,
+  ToolCallPlace,
+  ToolCallRecord,
+} from '../session/run-store.js'
 import type { CallEnd, CallPolicy, RecordedEnd } from '../session/tool-calls.js'
 import type { OutcomeAnswer } from '../tool.js'
 import type { ClosableCall } from './close-calls.js'
@@ -22,6 +29,8 @@ export interface LedgerRun {
   enterAgent(invocation: object): void
   /** What an earlier attempt of the run has recorded. */
   restored?: RestoredCalls | undefined
+  /** Resolves when nothing that is recorded is left: nodes of a workflow work side by side. */
+  untilLive?(what: string): Promise<void> | undefined
 }
 
 /** The tool calls of earlier attempts of a run. */
@@ -190,6 +199,27 @@ export function changeOf(entry: LedgerEntry, status: ToolCallRecord['status']): 
   return { id, status, ...(place ? {} : { call: facts }), ...(isMoved ? { ordinal } : {}) }
 }
 
+/** Calls whose ends are stored together with an event of the run. */
+export class LastEvents {
+  readonly #entries = new Map<string, LedgerEntry>()
+
+  expect(eventId: string, entry: LedgerEntry, result: object): void {
+    // One that resolves others as well is stored by itself.
+    if (entry.twins.length > 0) return
+    entry.ended = { status: 'done', result: toJsonData(result) }
+    this.#entries.set(eventId, entry)
+  }
+
+  /** The ends that are stored with these events. */
+  endsWith(journal: readonly JournalEntry[]): ToolCallChange[] {
+    return journal.flatMap(({ id }) => {
+      const entry = this.#entries.get(id)
+      this.#entries.delete(id)
+      return entry?.ended ? [{ ...changeOf(entry, 'done'), result: entry.ended.result }] : []
+    })
+  }
+}
+
 /** What the model reads when a person has confirmed the effect of a call. */
 export const CONFIRMED = {
   result: 'A person has confirmed that this call took effect. It was not run again.',
@@ -198,7 +228,7 @@ export const CONFIRMED = {
 export function outcomeUnknown({ tool, callId }: ToolCallFacts): AgentError {
   return new AgentError(
     'tool-outcome-unknown',
-    `It is not known whether a call of tool "${tool}" took effect. Find out, and answer for that call.`,
+    `It is not known whether "${tool}" took effect. Find out, and answer for its call "${callId}".`,
     { details: { tool, callId } },
   )
 }

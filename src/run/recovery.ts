@@ -1,10 +1,11 @@
 /** How a run recovers from an unknown agent and an abort, and how its failures are reported. */
 import { adkFailure } from '../adk/adk-quirks.js'
-import type { Content } from '../adk/sdk.js'
+import { type Content, type Event, isBaseAgent, type RunnableRoot } from '../adk/sdk.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { AgentError, messageOf } from '../errors.js'
 import { type NamedAgent, subAgentNames } from './event-reader.js'
 import type { StoredNote } from './run-host.js'
+import { transferTarget } from './run-limits.js'
 
 /**
  * The correction that a model gets when it names an agent that does not exist. The text is the specification's.
@@ -77,6 +78,11 @@ export function abortMarker(root: NamedAgent, lastAuthor: string | undefined): S
   const author = lastAuthor ?? (root.subAgents?.length ? undefined : root.name)
   if (author === undefined) return { author: 'user', content: asUser(ABORTED_MARKER), customMetadata }
   return { author, content: { role: 'model', parts: [{ text: ABORTED_MARKER }] }, customMetadata }
+}
+
+/** The agent that a model hands over to although there is no other agent. */
+export function missingTarget(root: RunnableRoot, event: Event): string | undefined {
+  return isBaseAgent(root) && root.subAgents.length === 0 ? transferTarget(event) : undefined
 }
 
 /** The model named an agent that does not exist. */

@@ -9,7 +9,7 @@
  * Events are compared lane by lane: those of one author on one branch come in one order, while parallel branches and
  * agents inside tools have orders of their own. A run that leaves the record has changed code, and must not continue.
  */
-import type { Event } from '../adk/sdk.js'
+import { createEvent, type Event } from '../adk/sdk.js'
 import { parseJson } from '../base/json.js'
 import { AgentError, type AgentErrorJson } from '../errors.js'
 import { type Message, type StoredMessage, toolCallKind } from '../session/message.js'
@@ -29,6 +29,8 @@ export interface Lane {
   scope: string
   author: string
   branch: string
+  /** The path of a node of a workflow; empty outside of nodes. */
+  node: string
 }
 
 interface RecordedLane {
@@ -52,6 +54,9 @@ export class Replay {
   readonly #openingId: string | undefined
   readonly #eventOf: (message: Message) => Event
   #divergence: AgentError | undefined
+  #mayRetry = false
+  /** Those who wait for records to come again. */
+  readonly #waiting: (() => void)[] = []
 
   /** `openingId` is the message that ADK is driven with; it has a record only if it changed the state. */
   constructor(
@@ -134,9 +139,9 @@ export class Replay {
   }
 
   /** See `SessionJournal.adopt`. */
-  adopt(scope: string, event: Event): AdoptedEvent | undefined {
+  adopt({ scope, node }: Pick<Lane, 'scope' | 'node'>, event: Event): AdoptedEvent | undefined {
     if (this.#divergence) throw this.#divergence
-    const lane = { scope, author: event.author ?? '', branch: event.branch ?? '' }
+    const lane = { scope, author: event.author ?? '', branch: event.branch ?? '', node }
     const given = this.#given.get(event.id)
     this.#given.delete(event.id)
     const recorded = given ?? this.#next(lane)
@@ -160,6 +165,63 @@ export class Replay {
     return { seq: entry.seq }
   }
 
+  /** The recorded events of an execution of a node, which gives them again. */
+  eventsOf(lane: Pick<Lane, 'branch' | 'node'>, ids: readonly string[]): Event[] {
+    const own = [...this.#lanes.values()].flatMap(recorded => {
+      const { entry } = recorded.events[recorded.next] ?? {}
+      if (entry?.node !== lane.node || entry.branch !== lane.branch) return []
+      const found = recorded.events.slice(recorded.next).filter(each => ids.includes(each.entry.id))
+      recorded.next += found.length
+      return found
+    })
+    own.sort((one, other) => ids.indexOf(one.entry.id) - ids.indexOf(other.entry.id))
+    for (const each of own) this.#given.set(each.entry.id, each)
+    this.#progressed()
+    return own.map(each => (each.message ? this.#restored(each, each.message) : stateEvent(each.entry)))
+  }
+
+  /** A node fails again. ADK may wait before it runs it once more. */
+  failed(): void {
+    this.#mayRetry = true
+  }
+
+  /** Whether there are records of a node. */
+  hasNode(isWanted: (path: string) => boolean): boolean {
+    return [...this.#lanes.values()].some(({ events }) => isWanted(events[0]?.entry.node ?? ''))
+  }
+
+  /**
+   * Resolves when everything that is recorded has come again, apart from what the node itself gives again. Nodes work side
+   * by side, so that one of them may come to its end of the record before others do; nothing new is done before all have.
+   * When nothing comes any more, the run has left the record.
+   */
+  async untilLive(what: string, own?: Pick<Lane, 'branch' | 'node'>): Promise<void> {
+    const isOwn = ({ entry }: RecordedEvent) => entry.node === own?.node && entry.branch === own?.branch
+    const others = () => this.#left().filter(each => !isOwn(each))
+    for (;;) {
+      if (this.#divergence) throw this.#divergence
+      const [left] = others()
+      if (!left) return
+      const isStalled = await this.#progress()
+      if (isStalled && others().includes(left)) this.#diverge(what, left)
+    }
+  }
+
+  /** Resolves when a record has come again, or with `true` when none does. */
+  #progress(): Promise<boolean> {
+    return new Promise(resolve => {
+      const timer = setTimeout(() => resolve(true), this.#mayRetry ? RETRY_MS : STALLED_MS)
+      this.#waiting.push(() => {
+        clearTimeout(timer)
+        resolve(false)
+      })
+    })
+  }
+
+  #progressed(): void {
+    for (const go of this.#waiting.splice(0)) go()
+  }
+
   /** The run has ended: everything that was recorded must have come again. */
   finish(): void {
     const [left] = this.#left()
@@ -174,6 +236,7 @@ export class Replay {
   #take(lane: Lane): void {
     const recorded = this.#lanes.get(laneName(lane))
     if (recorded) recorded.next += 1
+    this.#progressed()
   }
 
   #left(): RecordedEvent[] {
@@ -188,15 +251,19 @@ export class Replay {
   }
 
   /** The lane has no more records. Where one order holds with other lanes, those must have none either. */
-  #checkEnd({ scope, branch }: Lane, what: string): void {
+  #checkEnd({ scope, branch, node }: Lane, what: string): void {
     if (this.#divergence) throw this.#divergence
-    const left = this.#left().find(({ entry }) => entry.scope === scope && isRelated(entry.branch, branch))
+    const left = this.#left().find(
+      ({ entry }) =>
+        entry.scope === scope && isRelated(entry.branch, branch) && isRelated(entry.node ?? '', node),
+    )
     if (left) throw this.#diverge(what, left)
   }
 
   #diverge(what: string, { entry, message }: RecordedEvent): AgentError {
     const shape = message ? shapeOf(this.#eventOf(message)) : []
     const recorded = entry.kind === 'model' ? `an answer with ${describe(shape)}` : describe(shape)
+    this.#progressed()
     this.#divergence ??= new AgentError(
       'run-interrupted',
       `The run cannot be resumed, because its agents behave differently now: ${what}, where the record has ${recorded} of "${entry.author}". Send a message to continue.`,
@@ -234,15 +301,15 @@ export class Replay {
   }
 }
 
-function laneOf({ scope, author, branch }: JournalEntry): Lane {
-  return { scope, author, branch }
+function laneOf({ scope, author, branch, node = '' }: JournalEntry): Lane {
+  return { scope, author, branch, node }
 }
 
-function laneName({ scope, author, branch }: Lane): string {
-  return `${scope}\n${author}\n${branch}`
+function laneName({ scope, author, branch, node }: Lane): string {
+  return `${scope}\n${author}\n${branch}\n${node}`
 }
 
-/** Whether the events of two branches have one order: one of them contains the other. */
+/** Whether the events of two branches, or of two nodes, have one order: one of them contains the other. */
 function isRelated(one: string, other: string): boolean {
   const [outer, inner] = one.length <= other.length ? [one, other] : [other, one]
   return outer === '' || outer === inner || inner.startsWith(`${outer}.`)
@@ -263,6 +330,13 @@ function describe(shape: readonly string[]): string {
   return shape.length > 0 ? shape.join(', ') : 'a change of state'
 }
 
+/** An event that only changes the state. */
+function stateEvent({ id, author, branch, delta = {} }: JournalEntry): Event {
+  const event = createEvent({ id, author, ...(branch === '' ? {} : { branch }) })
+  event.actions.stateDelta = { ...delta }
+  return event
+}
+
 /** The words of a model's failure that was stored as an event. */
 function failureOf(message: Message | undefined): string | undefined {
   const { errorCode, errorMessage } = message?.extra ?? {}
@@ -276,3 +350,8 @@ function storedError(error: Readonly<Record<string, unknown>>): AgentError {
   const { code, message, ...options } = error as unknown as AgentErrorJson
   return new AgentError(code, message, options)
 }
+
+/** How long nothing that is recorded comes again before the run has left the record. */
+const STALLED_MS = 5_000
+/** As long as a node may wait that has failed, by default, before it is run again. */
+const RETRY_MS = 70_000

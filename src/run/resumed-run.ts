@@ -108,10 +108,7 @@ export async function loadResumed(
     earlier: record.slice(0, round + 1).flatMap(({ message: each }) => (each ? [host.eventOf(each)] : [])),
     progress,
     replayedSteps: replayed.filter(({ entry }) => entry.kind === 'model').length,
-    // ADK's graphs do not wait until an event is stored, and what their nodes do is not recorded.
-    obstacle: replayed.some(({ message: stored }) => stored?.extra?.nodeInfo !== undefined)
-      ? 'It ran a workflow, and workflows cannot be resumed yet.'
-      : undefined,
+    obstacle: obstacleIn(replayed),
     ending: endingOf(
       journal,
       messages.filter(({ id }) => id !== message.id),
@@ -138,9 +135,18 @@ export function waitsBetween({ journal, message }: Pick<ResumableRun, 'journal' 
   return journal.findLastIndex(({ kind }) => kind === 'wait') > opened
 }
 
-/** A message of the user's that is not the one that the run answers: a correction, or answers to ADK's requests. */
-function opensRound({ kind, scope, author, id }: JournalEntry, openingId: string | undefined): boolean {
-  return kind === 'event' && scope === '' && author === 'user' && id !== openingId
+/**
+ * A message of the user's that is not the one that the run answers: a correction, or answers to ADK's requests. The input
+ * of an agent in a workflow is a message of the user's too.
+ */
+function opensRound({ kind, scope, author, id, node }: JournalEntry, openingId: string | undefined): boolean {
+  return kind === 'event' && scope === '' && author === 'user' && id !== openingId && !node
+}
+
+/** What a release that did not know the nodes of workflows has recorded cannot be replayed. */
+function obstacleIn(record: readonly RecordedEvent[]): string | undefined {
+  const isUnknown = record.some(({ entry, message }) => message?.extra?.nodeInfo !== undefined && !entry.node)
+  return isUnknown ? 'An older release began it, and did not record the nodes of its workflow.' : undefined
 }
 
 async function messagesAfter(

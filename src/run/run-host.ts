@@ -15,7 +15,7 @@ import type {
 } from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey, State } from '../session/message.js'
-import type { SessionJournal } from '../session/session-journal.js'
+import type { NodeJournal, SessionJournal } from '../session/session-journal.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { LedgerTools } from '../session/tool-calls.js'
 import type { PriceOf } from '../session/usage.js'
@@ -120,6 +120,8 @@ export interface SessionHooks {
   onAppend(event: Event): void
   /** Records what is appended; absent where the store cannot resume runs. */
   journal: SessionJournal<Event> | undefined
+  /** Records what nodes of workflows do. */
+  nodes: NodeJournal<Event> | undefined
 }
 
 /** The models that a host's agents use. */

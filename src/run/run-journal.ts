@@ -19,6 +19,9 @@ import type { RunFinishReason } from './run-event.js'
 /** The tool call, as the ledger names it, whose agents are at work. */
 export const callScope = new AsyncLocalStorage<string>()
 
+/** The node of a workflow, by its path, that is at work. */
+export const nodeScope = new AsyncLocalStorage<string>()
+
 export interface JournalParts {
   key: SessionKey
   /** What earlier attempts of the run have recorded. */
@@ -39,6 +42,8 @@ export class RunJournal implements SessionJournal<Event> {
   readonly #asking = new Set<object>()
   /** Events that are answers of model steps. A plugin may replace the event, and keeps its id. */
   readonly #answers = new Set<string>()
+  /** Where the events of nodes were made, by their ids. */
+  readonly #madeIn = new Map<string, string>()
   #isHeld = false
 
   constructor(parts: JournalParts) {
@@ -77,11 +82,17 @@ export class RunJournal implements SessionJournal<Event> {
       answerUnknownTools(request, answer)
       return answer
     }
+    await this.untilLive(`agent "${agentName}" calls the model`)
     // The run is continued elsewhere.
     if (this.#isHeld) await new Promise<never>(() => {})
     this.#steps.add(actions.stateDelta)
     this.#asking.add(actions.stateDelta)
     return undefined
+  }
+
+  /** Inside a node of a workflow: resolves when nothing that is recorded is left. */
+  untilLive(what: string): Promise<void> | undefined {
+    return currentNode() === '' ? undefined : this.#parts.replay?.untilLive(what)
   }
 
   /** Called with every event before plugins of the user's get it. */
@@ -94,7 +105,7 @@ export class RunJournal implements SessionJournal<Event> {
   }
 
   adopt(key: SessionKey, event: Event): AdoptedEvent | undefined {
-    return this.#parts.replay?.adopt(this.#scopeOf(key), event)
+    return this.#parts.replay?.adopt({ scope: this.#scopeOf(key), node: this.#nodeOf(event) }, event)
   }
 
   async append({ key, isNested, event, ...append }: JournalledAppend<Event>): Promise<void> {
@@ -109,6 +120,7 @@ export class RunJournal implements SessionJournal<Event> {
       scope: this.#scopeOf(key),
       author: event.author ?? '',
       branch: event.branch ?? '',
+      ...defined({ node: this.#nodeOf(event) || undefined }),
       ...(isNested ? { at: key } : {}),
       ...(failure instanceof AgentError ? { error: { ...failure.toJSON() } } : {}),
       ...(hasDelta ? { delta: toJsonData(delta) as State, before: toJsonData(before) as State } : {}),
@@ -122,6 +134,15 @@ export class RunJournal implements SessionJournal<Event> {
       ...(isNested ? { at: key } : {}),
     })
     this.#asking.delete(step)
+  }
+
+  /** The node that made an event: the innermost one, because those around it pass it on as theirs. */
+  made({ id }: Event, node: string): void {
+    if (!this.#madeIn.has(id)) this.#madeIn.set(id, node)
+  }
+
+  #nodeOf({ id, nodeInfo }: Event): string {
+    return this.#madeIn.get(id) ?? nodeInfo?.path ?? currentNode()
   }
 
   #scopeOf({ appName }: SessionKey): string {
@@ -151,9 +172,13 @@ export function openJournal(
 }
 
 function laneOf(branch: string | undefined, author: string): Lane {
-  return { scope: currentScope(), author, branch: branch ?? '' }
+  return { scope: currentScope(), author, branch: branch ?? '', node: currentNode() }
 }
 
 function currentScope(): string {
   return callScope.getStore() ?? ''
+}
+
+function currentNode(): string {
+  return nodeScope.getStore() ?? ''
 }

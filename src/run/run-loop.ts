@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { type Content, type Event, isBaseAgent } from '../adk/sdk.js'
+import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
 import { createPause } from '../base/pause.js'
 import { type AgentError, messageOf } from '../errors.js'
@@ -8,14 +8,15 @@ import type { Lease } from '../session/session-store.js'
 import type { RunAnswer } from '../tool.js'
 import { closeCalls, pendingInStore, seenIn } from './close-calls.js'
 import { EventReader } from './event-reader.js'
+import { openNodes } from './node-runs.js'
 import { PendingCalls } from './pending-calls.js'
-import { abortMarker, agentNotFound, RunFailures } from './recovery.js'
+import { abortMarker, agentNotFound, missingTarget, RunFailures } from './recovery.js'
 import { type ResumedRun, restoreCounts } from './resumed-run.js'
 import { type Round, waitEntry } from './round-questions.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
 import type { EventLists, LeftFor, RunHost, RunInput, RunOpened } from './run-host.js'
 import { endEntry, openJournal, type RunJournal } from './run-journal.js'
-import { RunLimits, transferTarget } from './run-limits.js'
+import { RunLimits } from './run-limits.js'
 import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
 import { RunQuestions } from './run-questions.js'
 import { type AppendGate, gateAppends, RunRecorder } from './run-recorder.js'
@@ -75,7 +76,6 @@ export class RunLoop {
   #shutting: Promise<RunEvent[]> | undefined
   /** Why the events ended without an end of the run: another attempt continues it. */
   leftFor: LeftFor | undefined
-
   constructor(parts: RunLoopParts) {
     const { host, key, lease, input, runId, resumed, opening } = parts
     this.runId = runId
@@ -97,6 +97,7 @@ export class RunLoop {
       fail: error => this.stop(error),
       enterAgent: invocation => enterAgent(invocation, this.#plugin, this.#limits),
       restored: resumed?.calls,
+      untilLive: what => this.#journal?.untilLive(what),
     })
     this.#plugin.onTool = tool => host.tools.adopt(tool)
     this.#gate = gateAppends({
@@ -282,6 +283,7 @@ export class RunLoop {
         opening,
         onAppend: event => this.#output.appending(event),
         journal: this.#journal,
+        nodes: openNodes(this.#journal, this.#ledger, this.#parts.resumed),
       }),
       plugin: this.#plugin,
       message,
@@ -319,9 +321,7 @@ export class RunLoop {
       return []
     }
     if (event.author && event.author !== 'user') this.#lastAuthor = event.author
-    const { rootAgent } = this.#host
-    const alone = isBaseAgent(rootAgent) && rootAgent.subAgents.length === 0
-    const missing = alone ? transferTarget(event) : undefined
+    const missing = missingTarget(this.#host.rootAgent, event)
     if (missing !== undefined) {
       this.#stopped = true
       this.#failures.keep(agentNotFound(missing))

@@ -315,7 +315,7 @@ type RecordedStep = Pick<RunStep, 'message' | 'stateDelta' | 'at' | 'journal'>
 
 /** Records the tool calls of messages, in one write with them. */
 interface CallRecords {
-  changesFor(message: Message): ToolCallChange[]
+  changesFor(message: Message | undefined, journal?: readonly JournalEntry[]): ToolCallChange[]
   stored(changes: readonly ToolCallChange[], places: readonly ToolCallPlace[]): void
 }
 
@@ -334,7 +334,7 @@ export function gateAppends(parts: GateParts): AppendGate {
   const appendOwn = async (step: RecordedStep): Promise<SavedStep> => {
     const { message, at } = step
     const isOwn = message !== undefined && at === undefined
-    const calls = isOwn ? (ledger?.changesFor(message) ?? []) : []
+    const calls = ledger?.changesFor(isOwn ? message : undefined, step.journal) ?? []
     const saved = await recorder.append({ ...step, calls })
     ledger?.stored(calls, saved.calls ?? [])
     if (isOwn) onStored?.(message)

@@ -22,7 +22,7 @@ import {
 import { isAdkTool } from '../base/names.js'
 import { messageOf } from '../errors.js'
 import { isToolError, type Message, type ToolCall, toolCallKind } from '../session/message.js'
-import type { ToolCallChange, ToolCallPlace } from '../session/run-store.js'
+import type { JournalEntry, ToolCallChange, ToolCallPlace } from '../session/run-store.js'
 import {
   type BegunCall,
   type CallBegin,
@@ -46,6 +46,7 @@ import {
   endStatus,
   executionsOf,
   interruptedCall,
+  LastEvents,
   type LedgerEntry,
   type LedgerRun,
   messageOfCall,
@@ -73,6 +74,7 @@ export class ToolLedger implements CallLedger {
   readonly #run: LedgerRun
   readonly #entries = new Map<string, LedgerEntry>()
   readonly #desk = new OutcomeDesk()
+  readonly #lastEvents = new LastEvents()
   #isSealed = false
   #isHeld = false
 
@@ -118,8 +120,7 @@ export class ToolLedger implements CallLedger {
   /** Resolves when no tool that has an effect is being called, or when the time is over. */
   async settled(graceMs: number): Promise<void> {
     const until = Date.now() + graceMs
-    while (this.isExecuting({ withReads: false }) && !this.#isSealed && Date.now() < until)
-      await sleep(SETTLED_POLL_MS)
+    while (this.isExecuting({ withReads: false }) && !this.#isSealed && Date.now() < until) await sleep(20)
   }
 
   /** No call begins from now on; those that are under way may end. */
@@ -131,13 +132,15 @@ export class ToolLedger implements CallLedger {
     return callPolicy(tool, own, this.#host.tools.effects)
   }
 
-  /** What is stored with a message of the session: its calls, and the ends of the calls that it answers. */
-  changesFor(message: Message): ToolCallChange[] {
+  /** What is stored with a message of the session and with events: calls of the message, and the ends of calls. */
+  changesFor(message: Message | undefined, journal: readonly JournalEntry[] = []): ToolCallChange[] {
+    if (!message) return this.#lastEvents.endsWith(journal)
     const items = message.toolCalls ?? []
     const calls = items.filter(item => toolCallKind(item, message.role) !== 'response')
     const intents = calls.flatMap(call => this.#intent(message, call, calls.length === 1) ?? [])
     const answers = items.filter(item => toolCallKind(item, message.role) === 'response')
-    return [...intents, ...answers.flatMap(answer => this.#answered(message, answer) ?? [])]
+    const ends = answers.flatMap(answer => this.#answered(message, answer) ?? [])
+    return [...this.#lastEvents.endsWith(journal), ...intents, ...ends]
   }
 
   /** The changes are in the store. */
@@ -172,6 +175,7 @@ export class ToolLedger implements CallLedger {
     const policy = this.policyOf(call.tool, call.own)
     if (!policy) return undefined
     if (this.#isSealed) return { answer: { error: CALL_NOT_RUN } }
+    await this.#run.untilLive?.(`tool "${call.tool}" is called`)
     // The run is continued elsewhere.
     if (this.#isHeld) await new Promise<never>(() => {})
     const entry = this.#entryFor(call, policy)
@@ -255,6 +259,7 @@ export class ToolLedger implements CallLedger {
     return {
       idempotencyKey: this.#keyOf(entry),
       attempt,
+      endsWith: (eventId, result) => this.#lastEvents.expect(eventId, entry, result),
       end: async (status, result, actions) => {
         try {
           await this.#end(entry, status, result, actions)
@@ -266,7 +271,7 @@ export class ToolLedger implements CallLedger {
   }
 
   async #end(entry: LedgerEntry, given: CallEnd, result: unknown, actions: Actions): Promise<void> {
-    if (this.#isSealed) return
+    if (this.#isSealed || entry.status === 'done') return
     const { effect } = entry.policy
     const status = endStatus(entry, given)
     entry.ended = { status, result, actions }
@@ -281,12 +286,8 @@ export class ToolLedger implements CallLedger {
       await this.#write([{ ...changeOf(entry, status), result, ...defined({ actions }) }, ...twins])
     } catch (error) {
       // The call has run, and the model gets its result. The end is stored with the answer, if that can be stored.
-      const { id, runId } = { id: entry.id, runId: this.#run.runId }
-      this.#host.logger.warn('The end of a tool call could not be stored', {
-        runId,
-        call: id,
-        error: messageOf(error),
-      })
+      const facts = { runId: this.#run.runId, call: entry.id, error: messageOf(error) }
+      this.#host.logger.warn('The end of a tool call could not be stored', facts)
     }
   }
 
@@ -409,5 +410,3 @@ export class ToolLedger implements CallLedger {
     this.stored(changes, await this.#run.recorder.change(changes))
   }
 }
-
-const SETTLED_POLL_MS = 20

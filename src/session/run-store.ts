@@ -125,6 +125,8 @@ export interface JournalEntry {
   scope: string
   author: string
   branch: string
+  /** The path of the node of a workflow that made it; absent for an event of no node. */
+  node?: string
   /** The number of its message in its session. Set by the store; absent for an event that is no message. */
   seq?: number
   /** The nested session that has its message. Default: the session of the run. */

@@ -64,3 +64,53 @@ export function undoState(state: State, undo: readonly StateUndo[]): State {
   }
   return earlier
 }
+
+/** What a run records of the nodes of a workflow. */
+export interface NodeJournal<Event> {
+  /** Does a part of the work of a node: what is done in it is recorded under the path of the node. */
+  inside<Result>(path: string, work: () => Promise<Result>): Promise<Result>
+  /** A node has made an event. Nodes around it may pass the event on as theirs. */
+  made(event: Event, path: string): void
+  /**
+   * Begins an execution of a node whose work is recorded as a whole. `undefined`: it is not recorded. Throws when it must
+   * not be executed.
+   */
+  begin(execution: NodeExecution): Promise<BegunNode | ReplayedNode<Event> | undefined>
+}
+
+/** An execution of a node: of one place in a graph there may be several, one after the other. */
+export interface NodeExecution {
+  readonly name: string
+  readonly path: string
+  readonly branch: string
+  readonly invocationId: string
+  readonly input: unknown
+  readonly signal: AbortSignal
+}
+
+/** A node that is executed. */
+export interface BegunNode {
+  readonly idempotencyKey: string
+  readonly attempt: number
+  /** The event is the last one of the execution: its end is stored with it. */
+  endsWith(eventId: string, result: NodeEnd): void
+  /** Stores the end of the execution, unless it is stored. */
+  end(status: 'done' | 'failed' | 'unknown', result: NodeEnd): Promise<void>
+}
+
+/** How an execution of a node ended. */
+export interface NodeEnd {
+  /** The events that it made. */
+  readonly events: readonly string[]
+  /** Of one that has thrown: the message of the error and its class. */
+  readonly error?: string | undefined
+  readonly errorName?: string | undefined
+}
+
+/** A node that is not executed. */
+export interface ReplayedNode<Event> {
+  /** What an earlier attempt of the run has recorded of the execution. */
+  readonly replayed?: { readonly events: readonly Event[]; readonly end: NodeEnd }
+  /** Its output, when a person has confirmed that it took effect. */
+  readonly confirmed?: unknown
+}

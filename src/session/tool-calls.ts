@@ -51,6 +51,8 @@ export interface BegunCall {
    * answered after the run.
    */
   end(status: CallEnd, result?: unknown, actions?: Readonly<Record<string, unknown>>): Promise<void>
+  /** Stores the end, `done`, together with an event of the run; `end` then stores nothing more. */
+  endsWith(eventId: string, result: object): void
 }
 
 /** The end of a call that an earlier attempt of the run has recorded: the tool is not called again. */
@@ -99,3 +101,13 @@ export function callPolicy(tool: string, own: LedgerTool, effects: ToolEffects =
   const onUnknown = given.onUnknown ?? own.onUnknown ?? (effect === 'once' ? 'tell' : 'retry')
   return { effect, onUnknown }
 }
+
+/** What code that is executed for a call may know of it. */
+export interface RecordedCall {
+  /** See `ToolContext.idempotencyKey`. */
+  readonly idempotencyKey: string
+  readonly attempt: number
+}
+
+/** The calls that tools and nodes of ADK's own are executed for, by the contexts that ADK gives them. */
+export const callsByContext = new WeakMap<object, RecordedCall>()

@@ -114,13 +114,18 @@ async function observed(play: Play, sessions: BaseSessionService, failures: stri
 
 /** The script of a case, and what was done with it. */
 export class Play {
-  readonly requests: string[] = []
-  readonly effects: string[] = []
+  readonly requests: string[]
+  readonly effects: string[]
   readonly #given: WorkflowCase
   readonly #said = new Map<string, number>()
 
-  constructor(given: WorkflowCase) {
+  constructor(
+    given: WorkflowCase,
+    { requests, effects }: Pick<Play, 'requests' | 'effects'> = { requests: [], effects: [] },
+  ) {
     this.#given = given
+    this.requests = requests
+    this.effects = effects
   }
 
   get provider(): ScriptedProvider {
@@ -136,6 +141,13 @@ export class Play {
       },
       { id: 'play' },
     )
+  }
+
+  /** The play of another process, after so many answers of each agent: an answer that was lost is given again. */
+  again(said: ReadonlyMap<string, number>): Play {
+    const play = new Play(this.#given, this)
+    for (const [agent, count] of said) play.#said.set(agent, count)
+    return play
   }
 
   answer(agent: string, request: string): Step {

@@ -11,18 +11,30 @@ import { toJsonData } from '../../base/json.js'
 import { isAdkTool } from '../../base/names.js'
 import { stableJson } from '../../base/stable-json.js'
 import { AgentError, messageOf } from '../../errors.js'
-import type { BegunCall, CallBegin, CallLedger, LedgerTool, RecordedEnd } from '../../session/tool-calls.js'
+import {
+  type BegunCall,
+  type CallBegin,
+  type CallLedger,
+  callsByContext,
+  type LedgerTool,
+  type RecordedCall,
+  type RecordedEnd,
+} from '../../session/tool-calls.js'
 import {
   type BaseAgent,
+  type BaseNode,
   type BaseTool,
   type BaseToolset,
   type Context,
   isAgentTool,
   isBaseTool,
   isBaseToolset,
+  isLlmAgent,
+  type LlmAgent,
+  type NodeContext,
   type RunAsyncToolRequest,
 } from '../sdk.js'
-import { innerOf, nodesOf, toolsOf } from './agent-tree.js'
+import { innerOf, isNodeTool, nodesOf, toolsOf } from './agent-tree.js'
 import { callerOf, findCallEvent, isAwaited } from './tool-approval.js'
 
 /** The ledger of the run that the current code belongs to. */
@@ -46,13 +58,12 @@ export interface AdoptedTools {
 
 /** Adopts every tool of a tree of agents, those of nested agents, workflows and toolsets included. */
 export function adoptTools(root: object, ledgerOf: LedgerOf): AdoptedTools {
-  const tools = new Map<string, readonly ToolUnion[]>()
+  const tools = new Map<string, LlmAgent['tools']>()
   const adopt = (tool: BaseTool) => adoptTool(tool, ledgerOf)
   const adoptTree = (tree: object): void => {
     for (const node of nodesOf(tree)) {
-      const own = toolsOf(node)
-      if (own.length > 0) tools.set(node.name, own)
-      for (const tool of own) {
+      if (isLlmAgent(node)) tools.set(node.name, node.tools)
+      for (const tool of toolsOf(node)) {
         if (isBaseToolset(tool)) adoptToolset(tool, ledgerOf)
         else if (isBaseTool(tool)) adopt(tool)
       }
@@ -63,16 +74,14 @@ export function adoptTools(root: object, ledgerOf: LedgerOf): AdoptedTools {
     adopt,
     adoptTree,
     find: (agentName, name) => {
-      const known = (tools.get(agentName) ?? []).flatMap(tool =>
-        isBaseToolset(tool) ? (offered.get(tool) ?? []) : [tool],
+      const known = (tools.get(agentName) ?? []).flatMap((tool): (BaseTool | BaseNode)[] =>
+        isBaseToolset(tool) ? [...(offered.get(tool) ?? [])] : [tool],
       )
       const tool = known.find(each => each.name === name)
       return tool ? ledgerToolOf(tool) : {}
     },
   }
 }
-
-type ToolUnion = BaseTool | BaseToolset
 
 /** What each toolset has offered last. */
 const offered = new WeakMap<BaseToolset, readonly BaseTool[]>()
@@ -91,7 +100,8 @@ function adoptToolset(toolset: BaseToolset, ledgerOf: LedgerOf): void {
 }
 
 function adoptTool(tool: BaseTool, ledgerOf: LedgerOf): void {
-  if (adopted.has(tool) || isAdkTool(tool.name)) return
+  // A node that a tool runs works in the session of the run: a resumed run drives it again, and its own record answers.
+  if (adopted.has(tool) || isAdkTool(tool.name) || isNodeTool(tool)) return
   adopted.add(tool)
   if (isRecording(tool)) tool.useLedger(ledgerOf)
   else wrap(tool, ledgerOf)
@@ -101,9 +111,9 @@ function isRecording(tool: BaseTool): tool is RecordingTool {
   return 'useLedger' in tool && 'ledgerTool' in tool
 }
 
-function ledgerToolOf(tool: BaseTool): LedgerTool {
+function ledgerToolOf(tool: BaseTool | BaseNode): LedgerTool {
+  if (!isBaseTool(tool) || innerOf(tool) !== undefined) return { isContainer: true }
   if (isRecording(tool)) return tool.ledgerTool
-  if (innerOf(tool) !== undefined || !isBaseTool(tool)) return { isContainer: true }
   const { readOnlyHint, idempotentHint } = mcpHints(tool)
   return { effect: readOnlyHint ? 'read' : idempotentHint ? 'idempotent' : 'once' }
 }
@@ -136,7 +146,7 @@ function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
       toolContext,
     )
     if ('answer' in begun) return begun.answer
-    calls.set(toolContext, begun)
+    callsByContext.set(toolContext, begun)
     try {
       const work = () => runAsync(request)
       const result = await (own.isContainer ? ledger.inside(id, work) : work())
@@ -190,18 +200,9 @@ function recordedResult({ answer, actions = {}, ...end }: RecordedEnd, toolConte
   return answer
 }
 
-const calls = new WeakMap<Context, RecordedCall>()
-
-/** What Lango's own tools find in their context. */
-export interface RecordedCall {
-  /** See `ToolContext.idempotencyKey`. */
-  readonly idempotencyKey: string
-  readonly attempt: number
-}
-
 /**
- * The call that a tool of ADK's own is executed for: its idempotency key and its attempt. `undefined` outside a run of
- * Lango's.
+ * The call that a tool of ADK's own, or a function in a workflow, is executed for: its idempotency key and its attempt.
+ * `undefined` outside a run of Lango's.
  *
  * ```ts
  * import { FunctionTool } from '@google/adk'
@@ -221,8 +222,8 @@ export interface RecordedCall {
  * })
  * ```
  */
-export function callOf(context: Context): RecordedCall | undefined {
-  const call = calls.get(context)
+export function callOf(context: Context | NodeContext): RecordedCall | undefined {
+  const call = callsByContext.get(context)
   return call && { idempotencyKey: call.idempotencyKey, attempt: call.attempt }
 }
 
@@ -255,7 +256,11 @@ export async function beginCall(
 
 /** A call as the ledger names it. */
 export function ledgerId(context: Context, callId: string): string {
-  return `${findCallEvent(context, callId)?.id ?? randomUUID()}/${callId}`
+  const message = findCallEvent(context, callId)?.id
+  if (message !== undefined) return `${message}/${callId}`
+  // A node of a workflow calls its tool without a message.
+  const { invocationId = randomUUID(), branch = '' } = context.invocationContext ?? {}
+  return `${invocationId}:${branch}/${callId}`
 }
 
 function unrecorded(
@@ -266,6 +271,7 @@ function unrecorded(
   return {
     idempotencyKey: idempotencyKey([userId, sessionId, tool, args, callId]),
     attempt: 1,
+    endsWith: () => {},
     end: async () => {},
   }
 }

@@ -11,7 +11,6 @@ import { restoreRequests, withoutInheritedNames } from '../adk-quirks.js'
 import {
   type AdkSession,
   type AppendEventRequest,
-  type BaseNode,
   BaseSessionService,
   type Content,
   type CreateSessionRequest,
@@ -21,13 +20,13 @@ import {
   type ListSessionsRequest,
   type ListSessionsResponse,
 } from '../sdk.js'
-import { appendsOfNodes, type NodeAppends } from '../workflow-nodes.js'
+import { appendsOfNodes, type NodeAppends, type NodeHooks } from '../workflow-nodes.js'
 import { adkView, findCallEvents, withNumbers, withWriter } from './adk-view.js'
 import { eventToMessage, makeStorable, persistentStateDelta } from './event-to-message.js'
 import { restoreEvents } from './messages-to-events.js'
 import { type Fence, SessionFence } from './session-fence.js'
 
-export interface SessionServiceOptions {
+export interface SessionServiceOptions extends NodeHooks {
   /** The author of answers whose row does not say, and of those that ADK signs `model`. */
   rootAgentName?: string | undefined
   /** How much of a history `getSession` hands out. 0 or absent: 32,000. `'off'`: the message limit holds. */
@@ -52,8 +51,6 @@ export interface SessionServiceOptions {
   onCut?: ((cut: HistoryCut, key: SessionKey) => void) | undefined
   /** Called with an event of the session that the fence belongs to, in the same tick as its append. */
   onAppend?: ((event: Event) => void) | undefined
-  /** Called with each node of a workflow before it begins: code may make nodes while it runs. */
-  onNode?: ((node: BaseNode) => void) | undefined
   /** The message of the run, which is stored already: ADK loads the session without it and appends it itself. */
   opening?: StoredOpening | undefined
   /** Called after a plugin has changed that message, with what is stored instead. */
@@ -106,7 +103,7 @@ export class SessionServiceAdapter extends BaseSessionService {
     this.#options = options
     this.#fence = new SessionFence(store, options.fence)
     this.#opening = options.opening
-    this.#nodes = appendsOfNodes(this, options.onNode)
+    this.#nodes = appendsOfNodes(this, options)
   }
 
   override async createSession(request: CreateSessionRequest): Promise<AdkSession> {

@@ -1,0 +1,157 @@
+// A workflow is cut off after each of its writes and continued by another runtime: its history is that of an
+// uninterrupted run, and no node or tool is executed twice.
+import { LogLevel, setLogLevel, Workflow } from '@google/adk'
+import { expect, test } from 'vitest'
+import type { RunEvent } from '../../src/run/run-event.js'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
+import type { StoredMessage } from '../../src/session/message.js'
+import type { SessionStore } from '../../src/session/session-store.js'
+import { openStore } from '../../src/store/open-store.js'
+import { WORKFLOW_CASES, type WorkflowCase } from '../adk-parity/workflow-cases.js'
+import { KEY, Play } from '../adk-parity/workflow-ways.js'
+import { crashable } from '../support/crashable-store.js'
+import { eventually } from '../support/eventually.js'
+
+setLogLevel(LogLevel.ERROR)
+
+const RUN = '00000000-0000-4000-8000-000000000001'
+
+async function attempt(given: WorkflowCase, store: SessionStore, play: Play): Promise<Runtime> {
+  return createRuntime({
+    store,
+    providers: { play: play.provider },
+    rootAgent: given.build(play.kit('play/m')),
+    runs: { maxAttempts: 100 },
+  })
+}
+
+const textOf = ({ turns: [first] = [] }: WorkflowCase) => (typeof first === 'string' ? first : 'go')
+
+async function finished(runtime: Runtime): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  for await (const event of runtime.follow(RUN)) events.push(event)
+  return events
+}
+
+/** The run without an interruption. */
+async function whole(given: WorkflowCase) {
+  const store = await openStore('memory:')
+  const play = new Play(given)
+  const watched = crashable(store)
+  const runtime = await attempt(given, watched.store, play)
+  await runtime.start({ sessionId: 's', runId: RUN, text: textOf(given) })
+  const events = await finished(runtime)
+  await runtime.close()
+  return { play, writes: watched.writes, history: await historyOf(store), end: endOf(events) }
+}
+
+/** Runs until the process ends after that write. */
+async function cut(given: WorkflowCase, store: SessionStore, play: Play, endsAfter: number): Promise<void> {
+  const process = crashable(store, { endsAfter })
+  const runtime = await attempt(given, process.store, play)
+  void runtime.start({ sessionId: 's', runId: RUN, text: textOf(given) }).catch(() => {})
+  await Promise.race([process.over, finishedIn(store)])
+  await process.crash()
+}
+
+/** Continues what a process has left. A person lets nodes whose outcome is unknown be executed. */
+async function continued(given: WorkflowCase, store: SessionStore, play: Play): Promise<RunEvent[]> {
+  const runtime = await attempt(given, store, play.again(await answersIn(store)))
+  await runtime.ready()
+  const events: RunEvent[] = []
+  for await (const event of runtime.follow(RUN)) {
+    events.push(event)
+    if (event.type === 'tool-unknown' && event.asks) await runtime.answer(RUN, event.id, 'run')
+  }
+  await runtime.close()
+  return events
+}
+
+/** How many answers of each agent are stored. */
+async function answersIn(store: SessionStore): Promise<Map<string, number>> {
+  const said = new Map<string, number>()
+  for (const { role, author = '' } of await messagesOf(store))
+    if (role === 'assistant') said.set(author, (said.get(author) ?? 0) + 1)
+  return said
+}
+
+async function messagesOf(store: SessionStore): Promise<StoredMessage[]> {
+  const nested = { ...KEY, appName: 'lango/expert' }
+  const inner = (await store.describeSession(nested)) ? await store.readMessages(nested) : []
+  return [...(await store.readMessages(KEY)), ...inner]
+}
+
+async function finishedIn(store: SessionStore): Promise<void> {
+  await eventually(async () => (await store.runs.findRun(RUN))?.finished).toBe(true)
+}
+
+/** Messages without ids and times, each node and branch in its own order. */
+async function historyOf(store: SessionStore): Promise<object[]> {
+  const plain = (await messagesOf(store)).map(viewOf)
+  const session = await store.loadSession(KEY)
+  return [...plain.sort(byText), { state: session?.state }]
+}
+
+function viewOf({ role, author, branch, content, toolCalls, extra = {} }: StoredMessage): object {
+  const { nodeInfo, output, route, errorMessage } = extra
+  const calls = toolCalls?.map(({ id, name, input, output: result }) => ({ id, name, input, result }))
+  return { role, author, branch, content, calls, nodeInfo, output, route, errorMessage }
+}
+
+function byText(one: object, other: object): number {
+  return JSON.stringify(one).localeCompare(JSON.stringify(other))
+}
+
+function endOf(events: readonly RunEvent[]): object {
+  const end = events.at(-1)
+  return end?.type === 'run-finish' ? { finishReason: end.finishReason, text: end.text } : { end }
+}
+
+/** A run that asks a person waits for the answer. */
+const UNATTENDED = Object.keys(WORKFLOW_CASES).filter(name => !name.startsWith('a question'))
+
+test.each(UNATTENDED)('%s: continued after each of its writes', async name => {
+  const given = WORKFLOW_CASES[name]
+  if (!given) throw new TypeError(name)
+  const reference = await whole(given)
+  expect(reference.writes).toBeGreaterThan(2)
+  for (let endsAfter = 1; endsAfter < reference.writes; endsAfter++) {
+    const where = `cut after write ${endsAfter}`
+    const store = await openStore('memory:')
+    const play = new Play(given)
+    await cut(given, store, play, endsAfter)
+    if ((await store.runs.findRun(RUN))?.finished) continue
+    const events = await continued(given, store, play)
+    const allowed = events.flatMap(event =>
+      event.type === 'tool-unknown' && event.answer ? [event.name] : [],
+    )
+    for (const line of new Set(reference.play.effects)) {
+      const most = times(reference.play, line) + allowed.filter(node => line.startsWith(node)).length
+      expect(times(play, line), `${where}: ${line}`).toBeLessThanOrEqual(most)
+    }
+    // A tool that was cut off between its beginning and its end is not executed again: its outcome is unknown.
+    if (events.some(event => event.type === 'tool-unknown' && !event.asks && !event.answer)) continue
+    expect(endOf(events), `${where} ${JSON.stringify(events.at(-2))}`).toEqual(reference.end)
+    expect(new Set(play.effects), where).toEqual(new Set(reference.play.effects))
+    expect(await historyOf(store), where).toEqual(reference.history)
+  }
+})
+
+function times({ effects }: Play, line: string): number {
+  return effects.filter(each => each === line).length
+}
+
+test('a workflow that has changed ends the run as interrupted, and nothing new is executed', async () => {
+  const given = WORKFLOW_CASES['a line of functions']
+  if (!given) throw new TypeError('no such workflow')
+  const store = await openStore('memory:')
+  const play = new Play(given)
+  await cut(given, store, play, 4)
+  const changed: WorkflowCase = {
+    build: kit => new Workflow({ name: 'line', edges: [['START', kit.fn('other'), kit.fn('upper')]] }),
+  }
+  const events = await continued(changed, store, play)
+  expect(events.at(-2)).toMatchObject({ type: 'error', error: { code: 'run-interrupted' } })
+  expect(JSON.stringify(events.at(-2))).toContain('node \\"other\\" begins, where the record has')
+  expect(play.effects.filter(line => line.startsWith('other'))).toEqual([])
+})
