@@ -141,6 +141,24 @@ function times({ effects }: Play, line: string): number {
   return effects.filter(each => each === line).length
 }
 
+test('a question of a workflow makes the run wait, and its answer continues it in another process', async () => {
+  const given = WORKFLOW_CASES['a question that a function response answers']
+  if (!given) throw new TypeError('no such workflow')
+  const store = await openStore('memory:')
+  const play = new Play(given)
+  const first = await attempt(given, store, play)
+  const asked = await first.runAndCollect({ sessionId: 's', runId: RUN, text: 'go' })
+  expect(asked.finishReason).toBe('waiting')
+  await first.close()
+  const second = await attempt(given, store, play)
+  await second.ready()
+  await second.answer(RUN, 'q-1', { result: 'red' })
+  const events = await finished(second)
+  expect(endOf(events)).toEqual({ finishReason: 'stop', text: 'painted "red"' })
+  expect(play.effects).toEqual(['prepare "go"', 'ask "go"', 'paint "red"'])
+  await second.close()
+})
+
 test('a workflow that has changed ends the run as interrupted, and nothing new is executed', async () => {
   const given = WORKFLOW_CASES['a line of functions']
   if (!given) throw new TypeError('no such workflow')
