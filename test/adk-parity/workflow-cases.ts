@@ -46,6 +46,8 @@ export interface WorkflowCase {
   turns?: readonly Turn[]
   /** Parallel work may end in any order. */
   isUnordered?: boolean
+  /** In the runtime, requests of a session extend each other (ADR 0042): what a node says stays before the result. */
+  isKeptInOrder?: boolean
   /** Where Lango differs on purpose: why, and its line for a line of ADK's. */
   differs?: { why: string; lines: Readonly<Record<string, string>> }
 }
@@ -506,6 +508,7 @@ export const WORKFLOW_CASES: Readonly<Record<string, WorkflowCase>> = {
       }),
   },
   'a workflow as a tool': {
+    isKeptInOrder: true,
     build: kit => {
       const inner = new Workflow({
         name: 'billing',
@@ -539,6 +542,7 @@ export const WORKFLOW_CASES: Readonly<Record<string, WorkflowCase>> = {
     },
   },
   'a node tool twice at once': {
+    isKeptInOrder: true,
     build: kit => {
       const bill = node(
         kit.fn('bill', (_context, input) => ({ billed: (input as { customer: string }).customer })),
