@@ -2,6 +2,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { indexSession, type MemoryCapableStore } from '../../src/memory/index-session.js'
 import { recall } from '../../src/memory/recall.js'
+import { createRuntime } from '../../src/runtime/runtime.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { interleaved } from './interleaved.js'
 import { withStore } from './memory-stores.js'
 import type { Report } from './report.js'
@@ -12,7 +14,10 @@ const APPENDS = 512
 /** Messages that wait before they are indexed together, as in a runtime. */
 const INDEXED_TOGETHER = 128
 
+const TURNS = 40
+
 export async function benchRecall(report: Report): Promise<void> {
+  for (const kind of ['sqlite', 'postgres']) await withStore(kind, store => benchTurn(report, kind, store))
   for (const kind of ['sqlite', 'postgres'])
     await withStore(kind, async store => {
       report.progress(`${kind}: ${MESSAGES} messages …`)
@@ -44,6 +49,39 @@ export async function benchRecall(report: Report): Promise<void> {
       report.figure(`${kind}, longest delay of the event loop`, 'ms', delay.max / 1e6)
       await benchAppend(report, kind, store)
     })
+}
+
+/** Turns with and without memory, in sessions whose history is over the budget; what is done beside the runs included. */
+async function benchTurn(report: Report, kind: string, store: MemoryCapableStore): Promise<void> {
+  report.progress(`${kind}: turns with memory …`)
+  const script = new ScriptedProvider(() => ({ text: 'It is in the second drawer. '.repeat(8) }), {
+    id: 'script',
+  })
+  let session = 0
+  const turns = (history: { maxMessageTokenBudget: number; memory?: object }) => async () => {
+    const runtime = await createRuntime({
+      store,
+      providers: { script },
+      agent: { model: 'script/any' },
+      history,
+    })
+    const sessionId = `turns-${session++}`
+    const key = { appName: 'lango', userId: 'user', sessionId }
+    await store.createSession(key)
+    await store.appendMessages?.(
+      key,
+      Array.from({ length: 200 }, (_, index) => message(index)),
+    )
+    await runtime.runAndCollect({ sessionId, text: 'Where is the key that I put away last week?' })
+    const started = performance.now()
+    for (let turn = 0; turn < TURNS; turn++)
+      await runtime.runAndCollect({ sessionId, text: 'Where is the key that I put away last week?' })
+    await runtime.close()
+    return (performance.now() - started) / TURNS
+  }
+  const limit = { maxMessageTokenBudget: 8000 }
+  const { ours, peer } = await interleaved(turns({ ...limit, memory: {} }), turns(limit))
+  report.atMost(`${kind}, a turn with memory on`, 'ms', ours, peer, 1.3)
 }
 
 async function benchAppend(report: Report, kind: string, store: MemoryCapableStore): Promise<void> {
@@ -88,10 +126,12 @@ function message(index: number) {
   }
 }
 
-/** Two frequent words, a name, and three rarer words. */
+/** A name, a month and five words; every fifth question has a word that is misspelt. */
 function question(index: number): string {
   const random = randomFrom(1_000_000 + index)
-  return `What did Ann say about ${Array.from({ length: 5 }, () => word(random)).join(' ')} in March?`
+  const words = Array.from({ length: 5 }, () => word(random))
+  if (index % 5 === 0) words.push(`${word(random)}x`)
+  return `What about Ann and ${words.join(' ')} in March?`
 }
 
 const VOCABULARY = 20_000
