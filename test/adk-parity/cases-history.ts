@@ -25,7 +25,7 @@ const counting: BaseSummarizer = {
   summarize: async events => summaryOf(events, `${events.length} events`),
 }
 
-function summaryOf(events: readonly Event[], compactedContent: string) {
+export function summaryOf(events: readonly Event[], compactedContent: string) {
   const event = createEvent({
     author: 'system',
     content: { role: 'model', parts: [{ text: compactedContent }] },

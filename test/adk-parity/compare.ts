@@ -148,7 +148,7 @@ function withoutIds({ state, events }: Observation): unknown {
 }
 
 /** Events without what is different in every run: ids become numbers in order of appearance. */
-function viewEvents(events: readonly Event[]): unknown[] {
+export function viewEvents(events: readonly Event[]): unknown[] {
   const names = namesOf(events)
   return events.map(event => renamed(toJsonData(viewEvent(event)), names))
 }

@@ -1,0 +1,49 @@
+// A session that ADK's compactor has summarized, in Lango's store: it continues after a restart, lints, forks and exports.
+import { LlmAgent, LogLevel, setLogLevel, TokenBasedContextCompactor } from '@google/adk'
+import { beforeAll, expect, test } from 'vitest'
+import { createRuntime } from '../../src/runtime/runtime.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { openTestStore, STORES } from '../support/adk-run.js'
+import { summaryOf } from './cases-history.js'
+
+beforeAll(() => setLogLevel(LogLevel.ERROR))
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
+
+function agent(): LlmAgent {
+  const summarizer = {
+    summarize: async (events: Parameters<typeof summaryOf>[0]) => summaryOf(events, 'They counted.'),
+  }
+  const compactor = new TokenBasedContextCompactor({ tokenThreshold: 1, eventRetentionSize: 2, summarizer })
+  return new LlmAgent({ name: 'root', model: 'play/m', contextCompactors: [compactor] })
+}
+
+test.each(STORES)('on %s', async kind => {
+  const store = await openTestStore(kind)
+  const provider = new ScriptedProvider((_, index) => ({ text: `Answer ${index}.` }), { id: 'play' })
+  const ask = async (sessionId: string, text: string) => {
+    const runtime = await createRuntime({ store, providers: { play: provider }, rootAgent: agent() })
+    await runtime.runAndCollect({ sessionId, text })
+    const sent = JSON.stringify(provider.requests.at(-1)?.messages)
+    const [lint, events] = [
+      await runtime.lint({ ...KEY, sessionId }),
+      await runtime.events({ ...KEY, sessionId }),
+    ]
+    await runtime.close()
+    return { sent, lint, events }
+  }
+  for (const text of ['one', 'two', 'three', 'four']) await ask('s', text)
+  const { sent, lint, events } = await ask('s', 'five')
+  expect(sent).toContain('They counted.')
+  expect(sent).not.toContain('"one"')
+  expect(events.filter(event => 'isCompacted' in event).length).toBeGreaterThan(0)
+  // A summary stands next to an answer of the same role; repair joins them.
+  const codes = new Set(lint.profiles.flatMap(({ findings }) => findings.map(({ code }) => code)))
+  expect([...codes]).toEqual(['repeated-role'])
+  // A fork has the summaries too, and continues.
+  await store.forkSession(KEY, 'fork')
+  const forked = await ask('fork', 'six')
+  expect(forked.sent).toContain('They counted.')
+  expect(forked.events.slice(0, events.length)).toEqual(events)
+  await store.close()
+})
