@@ -74,7 +74,7 @@ export const PROBES: readonly Probe[] = [
   },
   {
     name: 'a call without its result',
-    reports: { every: ['synthesize-result'], 'anthropic-4.6': ['synthesize-result', 'reorder'] },
+    reports: { every: ['synthesize-result'] },
     refused: true,
     messages: [user('q'), asks('a'), said('done')],
   },
@@ -128,7 +128,7 @@ export const PROBES: readonly Probe[] = [
   },
   {
     name: 'a late result of a person',
-    reports: { every: ['move'], 'anthropic-4.6': ['move', 'reorder'], 'gemini-3': ['merge', 'move'] },
+    reports: { every: ['note-late', 'synthesize-result'] },
     refused: true,
     messages: [
       user('q'),
@@ -221,7 +221,7 @@ export const PROBES: readonly Probe[] = [
   },
   {
     name: 'a result before its call',
-    reports: { every: ['move'], 'anthropic-4.6': ['move', 'reorder'] },
+    reports: { every: ['move'] },
     refused: true,
     messages: [user('q'), gives('a', '"early words"'), asks('a'), said('done')],
   },
