@@ -76,8 +76,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const { options, store, logger } = parts
   joinLoggers(logger)
   if (!options.telemetry?.content) hideContentFromAdkSpans()
-  const { app: appName } = options
-  const tools = await gatherTools(options, store, appName, logger)
+  const tools = await gatherTools(options, store, options.app, logger)
   const telemetry = await createTelemetry({ logger, ...options.telemetry })
   const memory = createMemory(parts)
   const models = makeModels(parts, memory)
@@ -95,7 +94,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     adopted.adoptTree(node)
   }
   const runHost: RunHost = {
-    appName,
+    appName: options.app,
     store,
     logger,
     rootAgent,
