@@ -80,6 +80,32 @@ export const responsesMatchCalls: Rule = (body, context) => {
   return undefined
 }
 
+/** G19: two calls of one content under one id. */
+const callIdsUnique: Rule = body =>
+  firstOf(readContents(body), ({ calls }) => {
+    const ids = calls.flatMap(({ call }) => textOf(call?.id) || [])
+    return new Set(ids).size < ids.length ? refuse('G19', INVALID_ARGUMENT) : undefined
+  })
+
+/** G20: a response that names another function than the call of its id. */
+const responsesNamedAsCalls: Rule = body => {
+  const contents = readContents(body)
+  return firstOf(contents, content => {
+    const asked = contents[content.index - 1]?.calls ?? []
+    const wrong = content.responses.some(({ response }) => {
+      const call = asked.find(one => textOf(one.call?.id) !== '' && one.call?.id === response?.id)?.call
+      return call !== undefined && call.name !== response?.name
+    })
+    return wrong ? refuse('G20', INVALID_ARGUMENT) : undefined
+  })
+}
+
+/** G19 and G20, which the API does not explain. */
+export const idsAndNames: Rule = (body, context) =>
+  callIdsUnique(body, context) ?? responsesNamedAsCalls(body, context)
+
+const INVALID_ARGUMENT = 'Request contains an invalid argument.'
+
 /** A call turn from this content on: consecutive contents with calls. */
 function callTurn(
   contents: readonly ReadContent[],
