@@ -52,6 +52,7 @@ test.each([
   ['cerebras', 'qwen-3', 'groq'],
   ['ollama', 'mistral', 'ollama'],
   ['openai-compatible', 'mistralai/Mixtral-8x7B', 'mistral-template'],
+  ['openai-compatible', 'mistral-large-latest', 'mistral'],
   ['openai-compatible', 'moonshotai/Kimi-K2.5', 'kimi'],
   ['openai-compatible', 'zai-org/GLM-5', 'glm'],
   ['openai-compatible', 'deepseek-ai/DeepSeek-V3.2', 'deepseek-thinking'],

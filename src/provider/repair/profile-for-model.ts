@@ -39,6 +39,8 @@ export function profileForModel(
 }
 
 function serverProfile(row: VendorRow | undefined, name: string, api: 'chat' | 'responses'): ProfileName {
+  // The aliases of Mistral's own API are no names of weights that somebody else could serve.
+  if (row === undefined && VENDORS.mistral.names.test(name) && /-(latest|\d{4})$/.test(name)) return 'mistral'
   if (row === undefined || row.servesFamilies) return familyProfile(name) ?? row?.profile ?? 'vllm'
   return row.api === 'responses' && api === 'chat' ? 'openai-chat' : row.profile
 }
