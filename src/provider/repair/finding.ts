@@ -56,7 +56,7 @@ const CODES = {
   'late-result': { severity: 'breaks', text: 'A result came after its call had been answered without it.' },
   'duplicate-result': { severity: 'breaks', text: 'A call has several results.' },
   'repeated-role': { severity: 'breaks', text: 'Two messages of one role follow each other.' },
-  'unanswered-results': { severity: 'breaks', text: 'The user speaks before results were answered.' },
+  'unanswered-results': { severity: 'mapped', text: 'The user speaks before results were answered.' },
   'no-user-first': { severity: 'breaks', text: 'The history does not begin with a user message.' },
   'call-without-result': { severity: 'breaks', text: 'A call has no result.' },
   'distant-result': { severity: 'breaks', text: 'A result does not directly follow its call.' },
