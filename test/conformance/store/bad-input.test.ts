@@ -181,7 +181,7 @@ const ATTEMPTS: [string, Attempt][] = [
   ],
   [
     'message.content',
-    (store, key) => store.appendMessage(key, { ...message, content: null as unknown as string }),
+    (store, key) => store.appendMessage(key, { ...message, content: 7 as unknown as string }),
   ],
   ['message.timestamp', (store, key) => store.appendMessage(key, { ...message, timestamp: Number.NaN })],
   [
