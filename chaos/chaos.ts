@@ -1,7 +1,8 @@
 // npm run chaos: see HELP.
 import { parseArgs } from 'node:util'
 import { messageOf } from '../src/errors.js'
-import { type ChaosEvent, EVENTS } from './disturb.js'
+import { isOn, namedIn, positive } from './arguments.js'
+import { EVENTS } from './disturb.js'
 import { type ChaosReport, runChaos } from './run-chaos.js'
 
 const HELP = `npm run chaos -- [options]
@@ -72,38 +73,21 @@ async function main(): Promise<number> {
 
 function readArguments() {
   const { values } = parseArgs({ options: ARGUMENTS })
-  const kills = values.kills === undefined ? Number.POSITIVE_INFINITY : numberOf('kills', values.kills)
-  const minutes = numberOf('minutes', values.minutes ?? (values.kills === undefined ? '2' : '60'))
+  const kills = values.kills === undefined ? Number.POSITIVE_INFINITY : positive('kills', values.kills)
+  const minutes = positive('minutes', values.minutes ?? (values.kills === undefined ? '2' : '60'))
   return {
     stores: values.store === 'both' ? ['sqlite', 'postgres'] : [values.store],
     seed: values.seed ?? Math.random().toString(36).slice(2, 10),
-    processes: numberOf('processes', values.processes),
-    sessions: numberOf('sessions', values.sessions),
-    ...(values.events === undefined ? {} : { events: values.events.split(',').map(eventOf) }),
+    processes: positive('processes', values.processes),
+    sessions: positive('sessions', values.sessions),
+    ...(values.events === undefined ? {} : { events: namedIn('events', values.events, EVENTS) }),
     kills,
     limitMs: minutes * 60_000,
     sabotage: values.sabotage,
-    resume: resumeOf(values.resume),
+    resume: isOn('resume', values.resume),
     json: values.json,
     help: values.help,
   }
-}
-
-function resumeOf(text: string): boolean {
-  if (text === 'on' || text === 'off') return text === 'on'
-  throw new RangeError(`--resume must be on or off, not "${text}".`)
-}
-
-function eventOf(name: string): ChaosEvent {
-  const event = EVENTS.find(each => each === name)
-  if (event) return event
-  throw new RangeError(`--events knows no "${name}". Choose among: ${EVENTS.join(', ')}.`)
-}
-
-function numberOf(name: string, text: string): number {
-  const value = Number(text)
-  if (Number.isFinite(value) && value > 0) return value
-  throw new RangeError(`--${name} must be a number greater than 0, not "${text}".`)
 }
 
 function print(report: ChaosReport): void {

@@ -1,8 +1,9 @@
 // npm run simulate: see HELP.
 import { parseArgs } from 'node:util'
+import { isOn, namedIn, positive } from '../chaos/arguments.js'
 import { messageOf } from '../src/errors.js'
-import { MUTATIONS, type Mutation } from './mutations.js'
-import { ACTIONS, type Action, MOST_FAULTS } from './plan.js'
+import { MUTATIONS } from './mutations.js'
+import { ACTIONS, MOST_FAULTS } from './plan.js'
 import { type SimulationReport, simulate } from './run-simulation.js'
 
 const HELP = `npm run simulate -- [options]
@@ -120,36 +121,11 @@ function readArguments() {
   const { values } = parseArgs({ options: ARGUMENTS })
   return {
     ...values,
-    count: wholeOf('count', values.count),
-    seed: wholeOf('seed', values.seed),
-    resume: isOn(values.resume),
-    mostFaults: wholeOf('faults', values.faults),
-    actions: actionsNamed(values.actions),
-    mutation: values.mutation === undefined ? undefined : mutationNamed(values.mutation),
+    count: positive('count', values.count, true),
+    seed: positive('seed', values.seed, true),
+    resume: isOn('resume', values.resume),
+    mostFaults: positive('faults', values.faults, true),
+    actions: namedIn('actions', values.actions, ACTIONS),
+    mutation: values.mutation === undefined ? undefined : namedIn('mutation', values.mutation, MUTATIONS)[0],
   }
-}
-
-function wholeOf(name: string, text: string): number {
-  const value = Number(text)
-  if (Number.isSafeInteger(value) && value > 0) return value
-  throw new RangeError(`--${name} must be a whole number greater than 0, not "${text}".`)
-}
-
-function isOn(text: string): boolean {
-  if (text === 'on' || text === 'off') return text === 'on'
-  throw new RangeError(`--resume must be on or off, not "${text}".`)
-}
-
-function actionsNamed(text: string): Action[] {
-  return text.split(',').map(name => {
-    const found = ACTIONS.find(action => action === name.trim())
-    if (found) return found
-    throw new RangeError(`--actions knows no "${name}". Choose among: ${ACTIONS.join(', ')}.`)
-  })
-}
-
-function mutationNamed(text: string): Mutation {
-  const found = MUTATIONS.find(name => name === text)
-  if (found) return found
-  throw new RangeError(`--mutation knows no "${text}". Choose among: ${MUTATIONS.join(', ')}.`)
 }

@@ -40,12 +40,33 @@ export interface RestoredCalls {
   placeOf(messageId: string): { author: string; branch: string } | undefined
   /** The response to a call that is part of the history. */
   answerOf(id: string): { response: unknown } | undefined
-  /** Unknown outcomes that were reported, and what a person has said about them, by the id of the call. */
+  /** Unknown outcomes that were reported, and what a person has said about them, by `outcomeName`. */
   readonly outcomes: ReadonlyMap<string, ReportedOutcome>
+}
+
+/** A call as reports of its unknown outcome name it: agents inside tools may use the id of another call. */
+export function outcomeName(callId: string, idempotencyKey: string): string {
+  return JSON.stringify([callId, idempotencyKey])
+}
+
+/** What earlier attempts have reported about the outcome of a call. */
+export function reportedOutcome(
+  restored: RestoredCalls | undefined,
+  { facts }: LedgerEntry,
+  idempotencyKey: string,
+): ReportedOutcome | undefined {
+  return restored?.outcomes.get(outcomeName(facts.callId, idempotencyKey))
+}
+
+/** Whether an earlier attempt has asked about a call of that id, and has no answer. */
+export function isAsked(restored: RestoredCalls | undefined, callId: string): boolean {
+  const reported = [...(restored?.outcomes.values() ?? [])]
+  return reported.some(each => each.callId === callId && each.asks && each.answer === undefined)
 }
 
 /** What was reported about an unknown outcome. */
 export interface ReportedOutcome {
+  callId: string
   asks: boolean
   answer?: OutcomeAnswer | undefined
   /** How often the call had been executed by then. */

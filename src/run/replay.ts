@@ -142,8 +142,7 @@ export class Replay {
   adopt({ scope, node }: Pick<Lane, 'scope' | 'node'>, event: Event): AdoptedEvent | undefined {
     if (this.#divergence) throw this.#divergence
     const lane = { scope, author: event.author ?? '', branch: event.branch ?? '', node }
-    const given = this.#given.get(event.id)
-    this.#given.delete(event.id)
+    const given = this.#takeGiven(event.id, lane)
     const recorded = given ?? this.#next(lane)
     if (event.id === this.#openingId && recorded?.entry.id !== this.#openingId) return undefined
     if (!recorded) {
@@ -220,6 +219,16 @@ export class Replay {
 
   #progressed(): void {
     for (const go of this.#waiting.splice(0)) go()
+  }
+
+  /** The recorded answer that an event is. A plugin may have given it another id; its lane has no other before it. */
+  #takeGiven(eventId: string, lane: Lane): RecordedEvent | undefined {
+    const name = laneName(lane)
+    const isOwn = ({ entry }: RecordedEvent) => entry.kind === 'model' && laneName(laneOf(entry)) === name
+    const inLane = [...this.#given.values()].find(isOwn)
+    const given = this.#given.get(eventId) ?? inLane
+    if (given) this.#given.delete(given.entry.id)
+    return given
   }
 
   /** The run has ended: everything that was recorded must have come again. */

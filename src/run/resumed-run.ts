@@ -11,7 +11,7 @@ import type { CallResponse } from '../tool.js'
 import { seenIn } from './close-calls.js'
 import type { EventReader } from './event-reader.js'
 import { storedEvents } from './interrupted-runs.js'
-import type { ReportedOutcome, RestoredCalls } from './ledger-entry.js'
+import { outcomeName, type ReportedOutcome, type RestoredCalls } from './ledger-entry.js'
 import type { PendingCalls } from './pending-calls.js'
 import { type RecordedEvent, Replay } from './replay.js'
 import type { EarlierApproval } from './run-approvals.js'
@@ -230,7 +230,8 @@ function note(progress: RunProgress, event: RunEventBody): void {
       open.delete(event.author)
       // Agents may use one id for several calls: what was said about an earlier one does not hold for the next.
       progress.approvals.delete(event.id)
-      progress.outcomes.delete(event.id)
+      for (const [name, { callId }] of progress.outcomes)
+        if (callId === event.id) progress.outcomes.delete(name)
       progress.responses.delete(event.id)
       if (event.type === 'tool-result' && event.given && isRecord(event.result))
         progress.responses.set(event.id, event.result)
@@ -252,7 +253,8 @@ function note(progress: RunProgress, event: RunEventBody): void {
       return
     case 'tool-unknown':
       // An answer belongs to a question that was asked before it.
-      progress.outcomes.set(event.id, {
+      progress.outcomes.set(outcomeName(event.id, event.idempotencyKey), {
+        callId: event.id,
         asks: event.asks ?? event.answer !== undefined,
         answer: event.answer,
         executions: event.executions ?? 0,

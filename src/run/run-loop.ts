@@ -295,9 +295,8 @@ export class RunLoop {
 
   /** What code inside the run may do with it. */
   #createScope() {
-    const { models, observeRequest } = this.#host
     return createScope({
-      models,
+      ...this.#host,
       key: this.#parts.key,
       isResumed: this.#parts.resumed !== undefined,
       model: this.#parts.input.model,
@@ -307,7 +306,7 @@ export class RunLoop {
       limits: this.#limits,
       ledger: this.#ledger,
       emit: body => this.#outbox.put(body),
-      observeRequest,
+      defer: body => this.#output.defer(body),
       approve: (call, signal) => this.#questions.approve(call, signal),
     })
   }

@@ -139,11 +139,14 @@ export interface ScopeParts
   limits: RunLimits
   /** Emits an event of the run. */
   emit(body: RunEventBody): void
+  /** Emits an event that is stored with the next write: an answer that was cut off was not paid for twice. */
+  defer(body: RunEventBody): void
   observeRequest?: ((runId: string, request: SentRequest) => void) | undefined
 }
 
 /** The scope of one run: turns what the model layer reports into events and records of the run. */
-export function createScope({ plugin, recorder, reader, limits, emit, ...parts }: ScopeParts): RunScope {
+export function createScope(scope: ScopeParts): RunScope {
+  const { plugin, recorder, reader, limits, emit, defer, ...parts } = scope
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
   /** Reported with the first request. */
   let restored: readonly RunRepair[] = []
@@ -176,7 +179,7 @@ export function createScope({ plugin, recorder, reader, limits, emit, ...parts }
     },
     modelUsed: (request, step, model, usage) => {
       // The run's own requests report their usage with ADK's event.
-      if (!plugin.owns(request)) emit(reader.nestedUsage(model, step, usage))
+      if (!plugin.owns(request)) defer(reader.nestedUsage(model, step, usage))
     },
     counted: observation => recorder.counted(observation),
     loaded: (stored, cut, repairs) => {
@@ -312,6 +315,12 @@ export class RunOutput {
     this.#ready.push(...events)
     this.#preparedSeq = events.at(-1)?.seq
     outbox.wakeUp()
+  }
+
+  /** An event that is stored with the next write, and handed out with the next event. */
+  defer(body: RunEventBody): void {
+    const { recorder, outbox } = this.#parts
+    this.#ready.push(...recorder.prepare([...outbox.take(), body]))
   }
 
   /** The events that were prepared, once they are stored. */

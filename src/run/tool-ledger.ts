@@ -46,6 +46,7 @@ import {
   endStatus,
   executionsOf,
   interruptedCall,
+  isAsked,
   LastEvents,
   type LedgerEntry,
   type LedgerRun,
@@ -54,6 +55,7 @@ import {
   newEntry,
   outcomeUnknown,
   recordedEnd,
+  reportedOutcome,
   restoredEntry,
   standingAnswer,
 } from './ledger-entry.js'
@@ -161,8 +163,7 @@ export class ToolLedger implements CallLedger {
 
   /** Answers a question that is asked, or that an earlier attempt has asked. */
   expect(callId: string, answer: OutcomeAnswer): void {
-    const reported = this.#run.restored?.outcomes.get(callId)
-    if (reported?.asks && reported.answer === undefined) this.#desk.expect(callId, answer)
+    if (isAsked(this.#run.restored, callId)) this.#desk.expect(callId, answer)
     else this.#desk.answer(callId, answer)
   }
 
@@ -325,7 +326,7 @@ export class ToolLedger implements CallLedger {
 
   async #ask(entry: LedgerEntry, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
     const { callId } = entry.facts
-    const reported = this.#run.restored?.outcomes.get(callId)
+    const reported = reportedOutcome(this.#run.restored, entry, this.#keyOf(entry))
     // The call was executed after that answer: it says nothing about the execution that was cut off.
     const isUsed = reported?.answer === 'run' && executionsOf(entry) > reported.executions
     if (!reported?.asks || isUsed) this.#report(entry, { asks: true })
@@ -351,8 +352,8 @@ export class ToolLedger implements CallLedger {
   }
 
   async #tell(entry: LedgerEntry, { answer }: { answer?: OutcomeAnswer }): Promise<Record<string, unknown>> {
-    const isReported = answer !== undefined || this.#run.restored?.outcomes.has(entry.facts.callId)
-    if (!isReported) this.#report(entry)
+    if (answer === undefined && !reportedOutcome(this.#run.restored, entry, this.#keyOf(entry)))
+      this.#report(entry)
     await this.#write([{ ...changeOf(entry, 'unknown'), ...(answer ? { answer } : {}) }])
     const why = interruptedCall(entry) ? `${NO_RESPONSE_MARKER} ${PROCESS_ENDED}` : NOT_RUN_AGAIN
     const result = { error: `${why} ${OUTCOME_UNKNOWN}` }

@@ -19,6 +19,7 @@ import { type JournalRow, readEntry } from './journal.js'
 import { isReadable, type PageCursor, PREVIEW_WINDOW, previewOf } from './listing.js'
 import { copyArtifactMap, countArtifacts, type KeptArtifacts } from './memory-artifacts.js'
 import { copyMemory, indexAgain, type KeptMemory } from './memory-observations.js'
+import { answeredCall } from './sql-event-rows.js'
 import { finishOf } from './sql-runs.js'
 import { joinState, type StateChange, type StateScope } from './state-scopes.js'
 
@@ -310,11 +311,11 @@ export function runSummary(runId: string, run: MemoryRun, key: SessionKey, place
 
 export function storeProgress(
   run: MemoryRun,
-  { pause }: RunStep,
+  { pause, events = [] }: RunStep,
   rows: readonly JournalRow[],
   seq: number | undefined,
 ): void {
-  if (seq !== undefined) run.attempt = 1
+  if (seq !== undefined || events.some(event => answeredCall(event) !== undefined)) run.attempt = 1
   for (const { id, json, isOfMessage, seq: given } of rows)
     if (!run.journal.has(id)) run.journal.set(id, { json, seq: isOfMessage ? (seq ?? given) : given })
   if (pause) run.state = pause

@@ -92,13 +92,15 @@ export class RunWriter {
   }
 
   async save(step: RunStep): Promise<SavedStep> {
+    // Events refer to messages of the run's own session only.
+    const events = eventRows(step.events ?? [], step.at ? undefined : step.message)
+    const isProgress = step.message !== undefined || events.some(({ answered }) => answered !== undefined)
     const rows: StepRows = {
       row: step.message && messageToRow(step.message),
       changes: splitDelta('stateDelta', step.stateDelta),
-      // Events refer to messages of the run's own session only.
-      events: eventRows(step.events ?? [], step.at ? undefined : step.message),
+      events,
       journal: journalRows(step),
-      isProgress: step.message !== undefined && this.#retried.has(step.runId),
+      isProgress: isProgress && this.#retried.has(step.runId),
       requests: (step.requests ?? []).map(requestRow),
       calls: callRows(step),
     }

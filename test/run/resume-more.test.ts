@@ -129,6 +129,13 @@ function adkTool(
 const agent = (name: string, more: object = {}) =>
   new LlmAgent({ name, model: 'play/m', instruction: name, ...more })
 
+class RenamingPlugin extends BasePlugin {
+  override async onEventCallback({ event }: { event: Event }): Promise<Event | undefined> {
+    if (!event.partial) event.id = `own-${crypto.randomUUID()}`
+    return undefined
+  }
+}
+
 /** Yields what it is given, and calls no model. */
 class CodeAgent extends BaseAgentClass {
   readonly #work: (context: InvocationContext) => Partial<Event>[]
@@ -501,6 +508,11 @@ const scenarios: Record<string, Scenario> = {
       return done.includes('log') ? say('Done.') : call('log')
     },
   },
+  'a plugin that gives events ids of its own': {
+    options: () => ({ adk: { plugins: [new RenamingPlugin('renaming')] } }),
+    agent: world => agent('root', { tools: [tool(world, 'pay'), tool(world, 'log')] }),
+    script: inTurn('pay', 'log'),
+  },
   'a failure of the provider': {
     finishReason: 'error',
     agent: world => agent('root', { tools: [tool(world, 'pay')] }),
@@ -635,14 +647,11 @@ function reported(events: readonly RunEvent[]): string[] {
     'usage',
     'run-finish',
   ]
-  // The usage of agents inside tools is reported before their answers are stored: both of a repeated answer count.
-  const isOwn = (event: RunEvent) => event.type !== 'usage' || event.author !== ''
-  const hasNested = !events.every(isOwn)
   return events
-    .filter(event => kinds.includes(event.type) && isOwn(event))
+    .filter(event => kinds.includes(event.type))
     .map(event => {
       const { seq, durationMs, step, ...rest } = event as RunEvent & { durationMs?: number; step?: number }
-      return JSON.stringify(hasNested ? { ...rest, usage: undefined } : rest)
+      return JSON.stringify(rest)
     })
     .sort()
 }

@@ -310,7 +310,7 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     await next.release()
   })
 
-  test('attempts count crashes since the last message that was stored', async () => {
+  test('attempts count crashes since the last message or answer that was stored', async () => {
     const { key, runId, lease, step } = await begin()
     await lease.release()
     const next = await place.store.acquireLease(key)
@@ -323,10 +323,15 @@ describe.each(DRIVERS)('runs that are resumed in $name', driver => {
     await save({ ...step, fence, message: answer('a1'), journal: [entry('a1')] })
     expect(await resumable(runId)).toMatchObject({ attempt: 1 })
     expect(await resume({ key, runId }, fence, 53)).toEqual({ attempt: 2 })
+    // A person's answer is progress too.
+    const answered = { seq: 54, type: 'approval-answer', id: 'c1', name: 'pay', answer: 'once' }
+    await save({ ...step, fence, events: [answered] })
+    expect(await resumable(runId)).toMatchObject({ attempt: 1 })
+    expect(await resume({ key, runId }, fence, 55)).toEqual({ attempt: 2 })
     await save({ ...step, fence, pause: 'handover', release: true })
     next.released?.()
     const last = await place.store.acquireLease(key)
-    expect(await resume({ key, runId }, last.fence, 54)).toEqual({ attempt: 2 })
+    expect(await resume({ key, runId }, last.fence, 56)).toEqual({ attempt: 2 })
     await last.release()
   })
 
