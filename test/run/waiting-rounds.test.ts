@@ -74,7 +74,9 @@ async function office({
   })
   const provider = new ScriptedProvider(
     ({ messages }): ScriptStep => {
-      const turn = messages.findLastIndex(({ role, parts }) => role === 'user' && parts.some(isText))
+      const turn = messages.findLastIndex(
+        ({ role, parts, writtenBy }) => role === 'user' && writtenBy !== 'program' && parts.some(isText),
+      )
       const hasCalled = messages
         .slice(turn)
         .some(({ parts }) => parts.some(({ type }) => type === 'tool-call'))
