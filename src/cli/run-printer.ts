@@ -1,6 +1,7 @@
 /** What `lango run` and `lango runs resume` print of a run, what they ask, and their exit codes. */
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { Runtime } from '../runtime/runtime.js'
+import { sourceLabel } from '../session/sources.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
 import { answerExample, OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
 import { ask, askOutcome, canAsk } from './ask.js'
@@ -228,6 +229,10 @@ export class RunPrinter {
         return `→ ${event.name} ${fitText(JSON.stringify(event.args), 200)}`
       case 'tool-result':
         return `← ${event.name}${event.isError ? ' failed' : ''} ${this.#timeOf(event.id)} ${fitText(shown(event.result), 160)}`
+      case 'sources':
+        return `sources: ${event.sources.map(source => `${sourceLabel(source)} <${source.url}>`).join(', ')}`
+      case 'code':
+        return event.code === undefined ? `← ${event.output ?? ''}` : `→ code ${event.code}`
       case 'agent-transfer':
         return `transferred from ${event.from} to ${event.to}`
       case 'turn-warning':

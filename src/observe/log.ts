@@ -244,8 +244,10 @@ function lineOf(event: RunEvent): Line | undefined {
     }
     case 'text-delta':
     case 'reasoning-delta':
+    case 'sources':
+    case 'code':
     case 'turn-warning':
-      // Deltas are content, and the run loop logs the warning itself.
+      // Deltas, sources and code are content, and the run loop logs the warning itself.
       return undefined
     default:
       event satisfies never

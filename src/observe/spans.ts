@@ -151,6 +151,8 @@ export class RunSpans {
       case 'run-queued':
       case 'run-start':
       case 'run-resumed':
+      case 'sources':
+      case 'code':
       case 'turn-warning':
       case 'wrap-up':
       case 'repair':

@@ -1,6 +1,7 @@
 import type { Event } from '../adk/sdk.js'
 import { CONFIRMATION_TOOL } from '../base/names.js'
 import { isToolError } from '../session/message.js'
+import { sourcesOf } from '../session/sources.js'
 import {
   emptyUsage,
   fromUsageMetadata,
@@ -20,6 +21,8 @@ export class EventReader {
   readonly #agentNames: ReadonlySet<string>
   readonly #priceOf: PriceOf
   readonly #steps: RunUsage[] = []
+  /** What was emitted of the code in the open step of each author. */
+  readonly #code = new Map<string, readonly RunEventBody[]>()
   #last: { model: string; step?: number } = { model: '' }
 
   constructor(agentNames: ReadonlySet<string>, priceOf: PriceOf = () => undefined) {
@@ -59,8 +62,11 @@ export class EventReader {
     const { text, reasoning } = this.answer.add(event)
     const found: RunEventBody[] = []
     if (reasoning !== '') found.push({ type: 'reasoning-delta', author, text: reasoning })
+    found.push(...this.#newCode(event, author))
     if (text !== '') found.push({ type: 'text-delta', author, text })
     if (event.partial) return found
+    const sources = sourcesOf(event)
+    if (sources.length > 0) found.push({ type: 'sources', author, sources })
     if (event.usageMetadata) {
       const { model, step } = this.#last
       const usage = this.#add(model, fromUsageMetadata(event.usageMetadata))
@@ -73,11 +79,31 @@ export class EventReader {
     return found
   }
 
+  /** Code comes in a partial event, in its place among the text, and again in the complete one. */
+  #newCode(event: Event, author: string): RunEventBody[] {
+    const found = readCode(event, author)
+    const seen = this.#code.get(author) ?? []
+    if (event.partial) this.#code.set(author, [...seen, ...found])
+    else this.#code.delete(author)
+    return event.partial ? found : found.slice(seen.length)
+  }
+
   #add(model: string, reported: RunUsage): RunUsage {
     const usage = withCost(reported, this.#priceOf(model))
     this.#steps.push(usage)
     return usage
   }
+}
+
+function readCode(event: Event, author: string): RunEventBody[] {
+  return (event.content?.parts ?? []).flatMap(({ executableCode, codeExecutionResult }): RunEventBody[] => {
+    if (executableCode) {
+      const { code = '', language } = executableCode
+      return [{ type: 'code', author, code, ...(language ? { language: language.toLowerCase() } : {}) }]
+    }
+    const { output, outcome } = codeExecutionResult ?? {}
+    return codeExecutionResult ? [{ type: 'code', author, output: output ?? String(outcome ?? '') }] : []
+  })
 }
 
 function readCalls(event: Event): RunEventBody[] {

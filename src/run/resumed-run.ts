@@ -263,6 +263,8 @@ function note(progress: RunProgress, event: RunEventBody): void {
     case 'run-queued':
     case 'run-start':
     case 'run-resumed':
+    case 'sources':
+    case 'code':
     case 'agent-transfer':
     case 'repair':
     case 'history-cut':

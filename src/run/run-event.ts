@@ -1,5 +1,6 @@
 import type { AgentError, AgentErrorJson } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
+import type { Source } from '../session/sources.js'
 import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome, CallResponse, OnUnknown, OutcomeAnswer } from '../tool.js'
 
@@ -76,6 +77,10 @@ export type RunEventBody =
   | { type: 'step-restart'; step: number; author?: string }
   | { type: 'text-delta'; author: string; text: string }
   | { type: 'reasoning-delta'; author: string; text: string }
+  /** Where the step's answer comes from: pages that the vendor's own search found, quotations, fetched pages. */
+  | { type: 'sources'; author: string; sources: readonly Source[] }
+  /** Code that the vendor's own servers ran for the answer, or what it printed. */
+  | { type: 'code'; author: string; language?: string; code?: string; output?: string }
   | {
       type: 'tool-call'
       author: string

@@ -297,6 +297,8 @@ export class ToolClock {
       case 'step-restart':
       case 'text-delta':
       case 'reasoning-delta':
+      case 'sources':
+      case 'code':
       case 'agent-transfer':
       case 'turn-warning':
       case 'wrap-up':

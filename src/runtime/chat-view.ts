@@ -1,14 +1,16 @@
 /** Stored messages as people read them, and what a session has cost. Loads neither ADK nor an SDK. */
 
 import { convertContents } from '../adk/model/convert-messages.js'
-import type { Event } from '../adk/sdk.js'
+import type { Event, Part } from '../adk/sdk.js'
 import { messagesToContents, restoringEvents } from '../adk/session/messages-to-events.js'
+import { isRecord } from '../base/is-record.js'
 import { inSlices } from '../base/pause.js'
-import type { ProviderPart } from '../provider/provider.js'
+import type { ProviderPart, VendorPart } from '../provider/provider.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
 import { messagePages } from '../session/session-pages.js'
 import type { ReadOptions, SessionStore } from '../session/session-store.js'
+import { sourcesOf } from '../session/sources.js'
 import { isSynthetic } from '../session/turn.js'
 import { messageUsage, type PriceOf, type RunUsage, sessionUsage } from '../session/usage.js'
 
@@ -58,9 +60,11 @@ function answerFacts(stored: StoredMessage, priceOf: PriceOf): Partial<ChatMessa
   const usage = messageUsage(stored, priceOf)
   const code = extra?.errorCode
   const message = extra?.errorMessage
+  const sources = extra ? sourcesOf(extra) : []
   return {
     ...(model === undefined ? {} : { model }),
     ...(usage ? { usage } : {}),
+    ...(sources.length > 0 ? { sources } : {}),
     ...(code || message ? { error: { code: String(code ?? ''), message: String(message ?? '') } } : {}),
   }
 }
@@ -90,8 +94,20 @@ function toChatPart(part: ProviderPart): ChatPart {
       }
     }
     case 'vendor':
-      return { type: 'other', text: part.text }
+      return vendorChatPart(part)
   }
+}
+
+/** What another vendor's server tools did reads like the model's reasoning, as it does while it is streamed. */
+function vendorChatPart({ vendor, value, text }: VendorPart): ChatPart {
+  if (vendor !== 'gemini') return { type: 'reasoning', text }
+  const { executableCode, codeExecutionResult } = (isRecord(value) ? value : {}) as Part
+  if (executableCode) {
+    const { code = '', language } = executableCode
+    return { type: 'code', code, ...(language ? { language: language.toLowerCase() } : {}) }
+  }
+  if (!codeExecutionResult) return { type: 'other', text }
+  return { type: 'code', output: codeExecutionResult.output ?? String(codeExecutionResult.outcome ?? '') }
 }
 
 export interface EventOptions {

@@ -2,6 +2,7 @@
  * A stored message as a person reads it: parts in order, nothing of any vendor's shape. For chat pages and
  * terminals; what is sent to a model is made from the stored message itself.
  */
+import type { Source } from './sources.js'
 import type { RunUsage } from './usage.js'
 
 export interface ChatMessage {
@@ -16,6 +17,8 @@ export interface ChatMessage {
   /** The model that answered, where the message names it. */
   model?: string
   usage?: RunUsage
+  /** Where the answer comes from. */
+  sources?: Source[]
   /** The model's answer was an error that was stored. */
   error?: { code: string; message: string }
 }
@@ -26,4 +29,6 @@ export type ChatPart =
   | { type: 'tool-call'; id: string; name: string; args: unknown; signed?: boolean }
   | { type: 'tool-result'; id: string; name: string; result: unknown; isError?: boolean }
   | { type: 'media'; mimeType: string; name?: string; data?: string; url?: string }
+  /** Code that the vendor's servers ran, or what it printed. */
+  | { type: 'code'; language?: string; code?: string; output?: string }
   | { type: 'other'; text: string }

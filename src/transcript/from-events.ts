@@ -9,6 +9,7 @@ import {
   type AnswerUsage,
   answered,
   answerUsage,
+  codeText,
   isHiddenCall,
   type Mark,
   type NotedOutcome,
@@ -94,6 +95,10 @@ function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined)
       return event.text === ABORTED_MARKER ? run : withText(run, 'text', event)
     case 'reasoning-delta':
       return withText(run, 'reasoning', event)
+    case 'sources':
+      return push(run, { kind: 'sources', key: nextKey(run), author: event.author, sources: event.sources })
+    case 'code':
+      return withCode(run, event)
     case 'tool-call':
       return withCall(completed(run, event.author), event, now)
     case 'tool-result':
@@ -175,6 +180,12 @@ function withText(run: RunTranscript, kind: 'text' | 'reasoning', { author, text
   return { ...push(run, { kind, key, author, text, streaming: true }), draft: [...run.draft, key] }
 }
 
+function withCode(run: RunTranscript, event: EventOf<'code'>): RunTranscript {
+  const key = nextKey(run)
+  const shown = push(run, { kind: 'text', key, author: event.author, text: codeText(event) })
+  return { ...shown, draft: [...run.draft, key] }
+}
+
 /** The model step of this author is complete: what it wrote is stored. */
 function completed(run: RunTranscript, author: string): RunTranscript {
   if (run.draft.length === 0) return run
@@ -234,17 +245,8 @@ function withResult(
   const pair = pairCalls(seen.calls).at(-1)
   const place = pair && !pair.duplicate ? seen.calls[pair.call]?.place : undefined
   const result = answered(event.result, event.isError)
-  if (place === undefined) {
-    return push(seen, {
-      kind: 'tool',
-      key: nextKey(run),
-      author,
-      callId: id,
-      name,
-      args: undefined,
-      ...result,
-    })
-  }
+  const alone = { author, callId: id, name, args: undefined, ...result }
+  if (place === undefined) return push(seen, { kind: 'tool', key: nextKey(run), ...alone })
   const durations =
     durationMs === undefined ? {} : { durations: { ...run.notes.durations, [id]: durationMs } }
   const measured: RunTranscript = { ...seen, notes: { ...seen.notes, ...durations } }

@@ -8,6 +8,7 @@ import type { RunUsage } from '../session/usage.js'
 import {
   answered,
   answerUsage,
+  codeText,
   type FooterItem,
   isHiddenCall,
   type Mark,
@@ -145,6 +146,10 @@ class TranscriptBuilder {
     for (const [index, part] of message.parts.entries()) {
       this.#addPart(message, part, `m${message.seq}.${index}`)
     }
+    if (message.sources?.length) {
+      const { author, seq, sources } = message
+      this.#items.push({ kind: 'sources', key: `s${seq}`, author, sources })
+    }
     if (message.error && !this.#note?.error) {
       this.#items.push({ kind: 'error', key: `e${message.seq}`, error: message.error })
     }
@@ -172,6 +177,9 @@ class TranscriptBuilder {
         return
       case 'media':
         this.#items.push({ kind: 'media', key, author, media: part })
+        return
+      case 'code':
+        this.#items.push({ kind: 'text', key, author, text: codeText(part) })
         return
       case 'other':
         this.#items.push({ kind: 'mark', key, mark: { type: 'note', text: part.text } })

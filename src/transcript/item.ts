@@ -15,6 +15,7 @@ import { isRequestTool, TRANSFER_TOOL } from '../base/names.js'
 import type { RunRepair } from '../run/run-event.js'
 import type { ChatPart } from '../session/chat-message.js'
 import type { HistoryCut } from '../session/message.js'
+import type { Source } from '../session/sources.js'
 import { type RunUsage, sumUsage } from '../session/usage.js'
 import type { ApprovalOutcome, OnUnknown, OutcomeAnswer } from '../tool.js'
 
@@ -24,6 +25,7 @@ export type TranscriptItem =
   | ReasoningItem
   | ToolItem
   | MediaItem
+  | SourcesItem
   | MarkItem
   | ErrorItem
   | FooterItem
@@ -112,6 +114,13 @@ export interface MediaItem extends ItemIdentity {
   readonly media: MediaPart
 }
 
+/** Where an answer comes from. */
+export interface SourcesItem extends ItemIdentity {
+  readonly kind: 'sources'
+  readonly author: string
+  readonly sources: readonly Source[]
+}
+
 /** What happened around the answer. */
 export type Mark =
   | { readonly type: 'transfer'; readonly from: string; readonly to: string }
@@ -192,6 +201,19 @@ export interface RunNotes {
 export interface NotedOutcome extends UnknownOutcome {
   /** The call itself, when it is in no message of the session: an agent inside a tool made it. */
   readonly call?: Pick<ToolItem, 'author' | 'name' | 'args'>
+}
+
+/** Code that ran on the vendor's servers, or what it printed, as Markdown. It is no part of the answer's text. */
+export function codeText({ code, language = '', output = '' }: CodeFacts): string {
+  const [body, name] = code === undefined ? [output, 'text'] : [code, language]
+  const ticks = '`'.repeat(Math.max(3, 1 + Math.max(0, ...(body.match(/`+/g) ?? []).map(run => run.length))))
+  return `${ticks}${name}\n${body.replace(/\n$/, '')}\n${ticks}`
+}
+
+interface CodeFacts {
+  code?: string
+  language?: string
+  output?: string
 }
 
 /** Calls that are shown as marks and never as calls; their results are not shown. */

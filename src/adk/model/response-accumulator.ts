@@ -1,7 +1,7 @@
 /**
  * Gathers what a provider streams into ADK's answers, the same way for streaming and not:
  *
- * - partial answers hold text only: ADK would run a call that it finds in one;
+ * - partial answers hold no calls: ADK would run a call that it finds in one;
  * - the final answer holds everything, calls with ids that are unique in the conversation and do not begin
  *   with `adk-` (ADK strips those);
  * - no part with an empty text: as the first it would make ADK drop the whole event;
@@ -80,9 +80,12 @@ export class ResponseAccumulator {
           part: { inlineData: { mimeType: event.mimeType, data: event.data }, ...signed(event) },
         })
         return undefined
-      case 'vendor':
-        this.#parts.push({ kind: 'whole', part: { ...vendorPart(event), ...signed(event) } })
-        return undefined
+      case 'vendor': {
+        const part = vendorPart(event)
+        this.#parts.push({ kind: 'whole', part: { ...part, ...signed(event) } })
+        // Code that ran on the vendor's servers is no call: ADK does not run it again.
+        return { content: { role: 'model', parts: [structuredClone(part)] }, partial: true }
+      }
       case 'metadata':
         this.#metadata = event.metadata
         return undefined

@@ -2,6 +2,7 @@
 
 import { CONFIRMATION_TOOL } from '../../base/names.js'
 import type { HistoryCut } from '../../session/message.js'
+import type { Source } from '../../session/sources.js'
 import {
   type Mark,
   type ReasoningItem,
@@ -27,6 +28,8 @@ export type ChatItemBody =
   | Body<TextItem>
   | Body<ReasoningItem>
   | Body<ToolItem>
+  /** Where the answer comes from. */
+  | { readonly kind: 'sources'; readonly sources: readonly Source[] }
   | { readonly kind: 'notice'; readonly tone: NoticeTone; readonly text: string }
   /** The output of a command: lines that keep their spaces. */
   | { readonly kind: 'panel'; readonly title: string; readonly lines: readonly string[] }
@@ -51,6 +54,8 @@ export function chatItemsOf(item: TranscriptItem): ChatItemBody[] {
       const { key: _key, ...body } = item
       return item.text.trim() === '' ? [] : [body]
     }
+    case 'sources':
+      return [{ kind: 'sources', sources: item.sources }]
     case 'media':
       return [quiet(`attached: ${item.media.name ?? item.media.mimeType}`)]
     case 'mark': {

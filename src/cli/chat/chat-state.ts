@@ -174,6 +174,8 @@ function reduceEvent(before: ChatState, event: RunEvent, at: number): ChatState 
     case 'run-queued':
       return { ...state, phase: 'queued', place: event.place, since: at }
     case 'tool-unknown':
+    case 'sources':
+    case 'code':
     case 'agent-transfer':
     case 'turn-warning':
     case 'wrap-up':

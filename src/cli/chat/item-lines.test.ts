@@ -28,6 +28,24 @@ const long = { path: 'a folder/with/a/very/long/path/that/does/not/fit.txt' }
 describe('an item', () => {
   test.each([
     [
+      'sources',
+      {
+        kind: 'sources',
+        sources: [
+          { url: 'https://a.example', title: 'Page A' },
+          { url: 'https://b.example/a/long/address', title: 'A title that is long' },
+          { url: 'https://c.example' },
+        ],
+      },
+      [
+        '  sources',
+        '  1 Page A  https://a.example',
+        '  2 A title that is long',
+        '    https://b.example/a/long/address',
+        '  3 https://c.example',
+      ],
+    ],
+    [
       'user',
       { kind: 'user', text: 'one two three four five six seven eight nine' },
       ['› one two three four five six seven', '  eight nine'],

@@ -7,6 +7,7 @@ import {
   visibleWidth,
   wrapTextWithAnsi,
 } from '@earendil-works/pi-tui'
+import { type Source, sourceLabel } from '../../session/sources.js'
 import { OUTCOME_WORDS, type ToolItem, type ToolStatus } from '../../transcript/item.js'
 import { plainLine, plainText } from '../plain-text.js'
 import { count } from '../wording.js'
@@ -38,6 +39,8 @@ export function itemLines(item: ChatItem, theme: Theme, view: ItemView): string[
       return reasoningLines(item, theme, view)
     case 'tool':
       return toolLines(item, theme, view.width)
+    case 'sources':
+      return sourceLines(item.sources, theme, view.width)
     case 'notice':
       return noticeLines(item.tone, item.text, theme, view.width)
     case 'panel':
@@ -108,6 +111,25 @@ function toolLines(item: ChatItem & { kind: 'tool' }, theme: Theme, width: numbe
     clip(call, width),
     clip(`    ${theme.dim('→')} ${item.status === 'failed' ? theme.bad(shown) : theme.dim(shown)}`, width),
   ]
+}
+
+/** A number, a title and an address for each source; on a narrow screen the address has a line of its own. */
+function sourceLines(sources: readonly Source[], theme: Theme, width: number): string[] {
+  const lines = sources.flatMap((source, index) => {
+    const number = theme.dim(`  ${String(index + 1).padStart(String(sources.length).length)} `)
+    const title = plainLine(sourceLabel(source))
+    const url = plainLine(source.url)
+    const room = width - visibleWidth(number)
+    if (source.title === undefined) return [clip(`${number}${theme.accent(url)}`, width)]
+    if (visibleWidth(title) + visibleWidth(url) + 2 <= room)
+      return [`${number}${title}  ${theme.accent(url)}`]
+    const indent = ' '.repeat(visibleWidth(number))
+    return [
+      clip(`${number}${title}`, width),
+      ...wrap(url, room).map(part => `${indent}${theme.accent(part)}`),
+    ]
+  })
+  return [`  ${theme.dim('sources')}`, ...lines]
 }
 
 function paintOf(status: ToolStatus, theme: Theme): Paint {

@@ -8,6 +8,7 @@ import type { InspectedStep, RunInspection } from '../../observe/inspect.js'
 import type { SessionKey, StoredMessage } from '../../session/message.js'
 import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
+import { sourceLabel } from '../../session/sources.js'
 import { startsTurn } from '../../session/turn.js'
 import { plainLine } from '../plain-text.js'
 import { ago, count } from '../wording.js'
@@ -196,6 +197,8 @@ function markdownItem(item: ChatItemBody): string {
       return item.text.replace(/^/gm, '> ')
     case 'tool':
       return `- \`${item.name}(${formatArguments(item.args)})\` → ${formatResult(item.result ?? '')}`
+    case 'sources':
+      return item.sources.map((source, at) => `${at + 1}. [${sourceLabel(source)}](${source.url})`).join('\n')
     case 'notice':
       return `_${item.text}_`
     case 'panel':

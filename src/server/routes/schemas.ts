@@ -203,6 +203,7 @@ const ChatMessage = z
     synthetic: z.boolean().optional(),
     model: z.string().optional(),
     usage: usage.optional(),
+    sources: z.array(z.object({ url: z.string(), title: z.string().optional() })).optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
   })
   .openapi('ChatMessage')

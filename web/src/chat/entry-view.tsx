@@ -6,6 +6,7 @@ import { MarkLine, QueuedLine } from './mark-line.js'
 import { Markdown } from './markdown.js'
 import { Media } from './media.js'
 import { Reasoning } from './reasoning.js'
+import { Sources } from './sources.js'
 import { ToolCard } from './tool-card.js'
 import { UserMessage } from './user-message.js'
 
@@ -39,6 +40,8 @@ function Body({ entry, isLast }: { entry: Entry; isLast: boolean }) {
       return <ToolCard entry={entry} />
     case 'media':
       return <Media media={entry.media} />
+    case 'sources':
+      return <Sources entry={entry} />
     case 'mark':
       return <MarkLine entry={entry} />
     case 'queued':

@@ -168,6 +168,8 @@ const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
   'step-restart': false,
   'text-delta': false,
   'reasoning-delta': false,
+  sources: false,
+  code: false,
   'tool-call': true,
   'tool-result': true,
   'agent-transfer': true,

@@ -11,8 +11,9 @@ import type { SessionKey } from '../../../session/message.js'
 import { messagePages } from '../../../session/session-pages.js'
 import type { SessionStore } from '../../../session/session-store.js'
 import { startsTurn } from '../../../session/turn.js'
+import { codeText } from '../../../transcript/item.js'
 import type { ChatMessage, ChatPart } from '../../chat-protocol.js'
-import { errorText } from './chat-stream.js'
+import { errorText, sourceParts } from './chat-stream.js'
 
 /** A key that no client can set. */
 const CONTINUED_AS = 'lango:chat'
@@ -149,8 +150,8 @@ function idOf({ seq }: ChatMessage): string {
   return `message-${seq}`
 }
 
-function partsOf({ parts }: ChatMessage): UiHistoryPart[] {
-  return parts.flatMap(toParts)
+function partsOf({ parts, sources = [] }: ChatMessage): UiHistoryPart[] {
+  return [...parts.flatMap(toParts), ...sourceParts(sources)]
 }
 
 function toParts(part: ChatPart): UiHistoryPart[] {
@@ -160,6 +161,8 @@ function toParts(part: ChatPart): UiHistoryPart[] {
       return [{ type: 'text', text: part.text, state: 'done' }]
     case 'reasoning':
       return part.text === '' ? [] : [{ type: 'reasoning', text: part.text, state: 'done' }]
+    case 'code':
+      return [{ type: 'reasoning', text: codeText(part), state: 'done' }]
     case 'media':
       return [fileOf(part)]
     case 'tool-call': {

@@ -4,6 +4,7 @@ import type { Context } from 'hono'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../../../base/markers.js'
 import { orTimeout } from '../../../base/pause.js'
 import type { SessionKey } from '../../../session/message.js'
+import { isLink, type Source } from '../../../session/sources.js'
 import type { RunEvent } from '../../chat-protocol.js'
 import type { EventBatch } from '../../runs/event-batch.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
@@ -177,6 +178,8 @@ class UiChunkWriter {
         return this.#finish(event, finish)
       case 'step-restart':
         return this.#restart(event)
+      case 'sources':
+        return sourceParts(event.sources)
       case 'usage':
         this.#drafts = 0
         return []
@@ -300,7 +303,15 @@ type Notice = Of<
   | 'repair'
   | 'history-cut'
   | 'tool-unknown'
+  | 'code'
 >
+
+/** Sources as the AI SDK's parts: the same in a stream and in a history. */
+export function sourceParts(sources: readonly Source[]): UiChunk[] {
+  return sources
+    .filter(({ url }) => isLink(url))
+    .map(({ url, title }) => ({ type: 'source-url', sourceId: url, url, ...(title ? { title } : {}) }))
+}
 
 /** Other events are sent as data, under the name of the event. */
 function noticeOf({ sessionId: _sessionId, runId: _runId, seq, type, ...data }: Notice): UiChunk {

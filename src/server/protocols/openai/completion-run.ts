@@ -136,6 +136,8 @@ export class CompletionRun {
       case 'run-start':
       case 'run-resumed':
       case 'tool-unknown':
+      case 'sources':
+      case 'code':
       case 'tool-result':
       case 'turn-warning':
       case 'wrap-up':
