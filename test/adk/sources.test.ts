@@ -14,9 +14,10 @@ const SOURCES = [
 ]
 
 const shown = (items: readonly TranscriptItem[]) =>
-  items.flatMap(item =>
-    item.kind === 'text' ? [item.text] : item.kind === 'sources' ? [item.sources.map(({ url }) => url)] : [],
-  )
+  items.flatMap((item): (string | string[])[] => {
+    if (item.kind === 'sources') return [item.sources.map(({ url }) => url)]
+    return item.kind === 'text' ? [item.text] : []
+  })
 
 test('live and stored items of a searched and computed answer are the same', async () => {
   const server = await startStrictProvider({
