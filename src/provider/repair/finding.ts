@@ -132,7 +132,6 @@ const CODE_OF_RECEIPT: Readonly<Record<string, FindingCode>> = {
   'close-tail/trim': 'trailing-space',
   'sign-calls/stand-in': 'missing-signature',
   'options/leave-out': 'unsupported-option',
-  'options/option-dropped': 'unsupported-option',
   'options/replace': 'unsupported-option',
   'options/option-dropped': 'unsupported-option',
 }
