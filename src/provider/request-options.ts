@@ -107,9 +107,6 @@ function isSaid(name: string, value: unknown, options: GenerationOptions): boole
       return Object.keys(value as object).every(label => label === ADK_LABEL)
     case 'candidateCount':
       return value === 1
-    case 'labels':
-      // ADK labels each request with the name of its agent.
-      return Object.keys(value as object).every(label => label === 'adk_agent_name')
     case 'store':
     case 'audioTimestamp':
     case 'enableEnhancedCivicAnswers':
