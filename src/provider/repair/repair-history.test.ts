@@ -112,3 +112,24 @@ test('declared tools are known by their wire names', () => {
   expect(Object.values(mappedNames)).toEqual(['with.dot'])
   expect(Object.keys(mappedNames)[0]).toMatch(/^with_dot_[a-zA-Z0-9]{9}$/)
 })
+
+test('a server tool’s question is not whole because another vendor’s part has its answer', () => {
+  const question = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }
+  const finding = { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [] }
+  const history: ProviderMessage[] = [
+    { role: 'user', parts: [{ type: 'text', text: 'hi' }] },
+    {
+      role: 'assistant',
+      parts: [
+        { type: 'vendor', vendor: 'anthropic', value: question, text: 'asked' },
+        { type: 'vendor', vendor: 'openai', value: finding, text: 'found' },
+      ],
+    },
+    { role: 'user', parts: [{ type: 'text', text: 'more' }] },
+  ]
+  const { messages } = repairHistory(history, 'anthropic-4.6')
+  expect(messages[1]?.parts).toEqual([
+    { type: 'text', text: 'asked' },
+    { type: 'text', text: 'found' },
+  ])
+})

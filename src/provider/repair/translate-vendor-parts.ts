@@ -25,14 +25,16 @@ export function translateVendorParts(entries: readonly Entry[], context: StepCon
 }
 
 /** Whether the other half of a server tool's use stands in the same message, on the right side. */
-function isWhole({ value }: VendorPart, place: number, parts: readonly ProviderPart[]): boolean {
+function isWhole({ value, vendor }: VendorPart, place: number, all: readonly ProviderPart[]): boolean {
+  // A half that another vendor made is sent as text, so it does not count.
+  const parts = all.map(part => (part.type === 'vendor' && part.vendor !== vendor ? undefined : part))
   if (isQuestion(value)) {
     return SERVER_ID.test(String(value.id)) && parts.slice(place).some(part => answers(part, value.id))
   }
   if (!isFinding(value)) return true
   return parts
     .slice(0, place)
-    .some(part => part.type === 'vendor' && isQuestion(part.value) && part.value.id === value.tool_use_id)
+    .some(part => part?.type === 'vendor' && isQuestion(part.value) && part.value.id === value.tool_use_id)
 }
 
 const SERVER_ID = /^(srv|mcp)toolu_[a-zA-Z0-9_]+$/
@@ -45,6 +47,6 @@ function isFinding(value: unknown): value is { tool_use_id: unknown } {
   return isRecord(value) && typeof value.type === 'string' && value.type.endsWith('_tool_result')
 }
 
-function answers(part: ProviderPart, id: unknown): boolean {
-  return part.type === 'vendor' && isFinding(part.value) && part.value.tool_use_id === id
+function answers(part: ProviderPart | undefined, id: unknown): boolean {
+  return part?.type === 'vendor' && isFinding(part.value) && part.value.tool_use_id === id
 }
