@@ -1,8 +1,8 @@
 /** What `lango run` and `lango runs resume` print of a run, what they ask, and their exit codes. */
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { Runtime } from '../runtime/runtime.js'
-import { sourceLabel } from '../session/sources.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
+import { sourceLabel } from '../transcript/item.js'
 import { answerExample, OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
 import { ask, askOutcome, canAsk } from './ask.js'
 import type { Flags } from './command.js'

@@ -231,11 +231,8 @@ function lineOf(event: RunEvent): Line | undefined {
       const { code, retryable, message } = event.error
       const fields = { code, retryable, reason: message }
       // A defect is found by its stack; the errors of providers and stores say what failed.
-      return [
-        'error',
-        'Run failed',
-        code === 'internal' ? { ...fields, ...stackFields(event.error) } : fields,
-      ]
+      const stack = code === 'internal' ? stackFields(event.error) : {}
+      return ['error', 'Run failed', { ...fields, ...stack }]
     }
     case 'run-finish': {
       const { finishReason, turns, delegations, usage } = event

@@ -28,16 +28,6 @@ export function sourcesOf(metadata: object): Source[] {
   return [...found.values()]
 }
 
-/** Whether an address may be opened. */
-export function isLink(url: string): boolean {
-  return url.startsWith('https://') || url.startsWith('http://')
-}
-
-/** A source in one line. */
-export function sourceLabel({ url, title }: Source): string {
-  return title ?? url.replace(/^https?:\/\//, '')
-}
-
 function listOf(value: unknown, key: string): Record<string, unknown>[] {
   const list = isRecord(value) ? value[key] : undefined
   return Array.isArray(list) ? list.filter(isRecord) : []

@@ -12,7 +12,7 @@ import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import type { RunUsage } from '../session/usage.js'
 import { applyRunEvent, isOpen, newRunTranscript, type RunTranscript } from './from-events.js'
 import { fromMessages } from './from-messages.js'
-import type { TranscriptItem } from './item.js'
+import { codeText, isLink, sourceLabel, type TranscriptItem } from './item.js'
 
 const usage: RunUsage = {
   inputTokens: 10,
@@ -641,4 +641,19 @@ describe('from messages', () => {
     ])
     expect(items.map(inWords)).toEqual(['user', 'mark stopped'])
   })
+})
+
+test('a source without a title is named by its address; only web addresses are links', () => {
+  const sources = [
+    { url: 'https://a.example', title: 'A' },
+    { url: 'https://b.example/x' },
+    { url: 'gs://bucket/doc', title: 'Doc' },
+    { url: 'javascript:alert(1)' },
+  ]
+  expect(sources.map(sourceLabel)).toEqual(['A', 'b.example/x', 'Doc', 'javascript:alert(1)'])
+  expect(sources.map(({ url }) => isLink(url))).toEqual([true, true, false, false])
+})
+
+test('code that holds a fence gets a longer one', () => {
+  expect(codeText({ code: 'print("```")\n', language: 'python' })).toBe('````python\nprint("```")\n````')
 })

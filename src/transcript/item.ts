@@ -216,6 +216,16 @@ interface CodeFacts {
   output?: string
 }
 
+/** Whether an address may be opened. */
+export function isLink(url: string): boolean {
+  return url.startsWith('https://') || url.startsWith('http://')
+}
+
+/** A source in one line. */
+export function sourceLabel({ url, title }: Source): string {
+  return title ?? url.replace(/^https?:\/\//, '')
+}
+
 /** Calls that are shown as marks and never as calls; their results are not shown. */
 export function isHiddenCall(name: string): boolean {
   return name === TRANSFER_TOOL || isRequestTool(name)

@@ -7,8 +7,8 @@ import {
   visibleWidth,
   wrapTextWithAnsi,
 } from '@earendil-works/pi-tui'
-import { type Source, sourceLabel } from '../../session/sources.js'
-import { OUTCOME_WORDS, type ToolItem, type ToolStatus } from '../../transcript/item.js'
+import type { Source } from '../../session/sources.js'
+import { OUTCOME_WORDS, sourceLabel, type ToolItem, type ToolStatus } from '../../transcript/item.js'
 import { plainLine, plainText } from '../plain-text.js'
 import { count } from '../wording.js'
 import type { ChatItem, NoticeTone } from './chat-item.js'

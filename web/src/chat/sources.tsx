@@ -1,5 +1,4 @@
-import { isLink, type Source, sourceLabel } from '../../../src/session/sources.js'
-import type { SourcesItem } from '../../../src/transcript/item.js'
+import { isLink, type SourcesItem, sourceLabel } from '../../../src/transcript/item.js'
 
 /** Where an answer comes from: numbered links, as many as fit on a line. */
 export function Sources({ entry }: { entry: SourcesItem }) {
@@ -17,7 +16,7 @@ export function Sources({ entry }: { entry: SourcesItem }) {
 }
 
 /** An address that a browser should not open is shown, and is no link. */
-function SourceLink({ source }: { source: Source }) {
+function SourceLink({ source }: { source: SourcesItem['sources'][number] }) {
   const { url } = source
   const content = (
     <>
