@@ -31,7 +31,7 @@ export interface ArtifactServiceOptions {
  *
  * const store = await openStore('sqlite:./lango.db')
  * const agent = new LlmAgent({ name: 'root', model: 'gemini-3.5-flash' })
- * if (!store.artifacts) throw new Error('Every store that openStore returns has artifacts.')
+ * if (!store.artifacts) throw new TypeError('Every store that openStore returns has artifacts.')
  * export const runner = new Runner({
  *   appName: 'app',
  *   agent,

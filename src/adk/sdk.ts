@@ -61,7 +61,6 @@ export type {
   SaveArtifactRequest,
   Session as AdkSession,
   ToolProcessLlmRequest,
-  Workflow,
 } from '@google/adk'
 export type {
   Content,

@@ -9,7 +9,7 @@ import type { ObservationKind, Observed } from '../session/session-memory.js'
 import { isSynthetic } from '../session/turn.js'
 
 /** What digest lines carry as their origin: rules made them, not a model. */
-export const DIGEST = 'digest'
+const DIGEST = 'digest'
 
 /** Lines of one message, and characters of one line. */
 const MOST_LINES = 2

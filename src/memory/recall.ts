@@ -301,11 +301,11 @@ function takeWithin<T>(items: readonly T[], budgetTokens: number, tokensOf: (ite
 const ENTRY_TOKENS = 8
 
 /** What a message costs in a result: its text with its date and author in front. */
-export function messageTokens(message: StoredMessage): number {
+function messageTokens(message: StoredMessage): number {
   return ENTRY_TOKENS + countTextTokens(messageLine(message))
 }
 
-export function observationTokens(observation: StoredObservation): number {
+function observationTokens(observation: StoredObservation): number {
   return ENTRY_TOKENS + countTextTokens(`${dateWords(observation.time)}: ${observation.text}`)
 }
 

@@ -96,7 +96,7 @@ function addWord(terms: string[], word: string): void {
 }
 
 /** English endings, carefully: what is cut leaves at least three letters with a vowel. */
-export function stem(word: string): string {
+function stem(word: string): string {
   if (word.length < 4 || !/^[a-z]+$/.test(word)) return word
   let stem = singular(word)
   for (const ending of ['ing', 'ed', 'ly', 'ness', 'ment', 'ful']) {

@@ -1,11 +1,13 @@
 /** Memory of a runtime: what keeps it beside the runs, the tool `recall`, and ADK's memory service over it. */
 
 import type { BaseMemoryService } from '../adk/sdk.js'
+import type { Logger } from '../logger.js'
 import { indexSession, type MemoryCapableStore, readableText, turnStart } from '../memory/index-session.js'
 import { MemoryKeeper } from '../memory/memory-keeper.js'
 import { modelObserver, type Observer } from '../memory/observer.js'
 import { type RecalledMessage, recall } from '../memory/recall.js'
 import { recallTool } from '../memory/recall-tool.js'
+import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { RunEvent } from '../run/run-event.js'
 import { runScope } from '../run/run-scope.js'
 import { effectiveLimits, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
@@ -13,7 +15,6 @@ import type { Session, SessionKey } from '../session/message.js'
 import type { StoredObservation } from '../session/session-memory.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Tool } from '../tool.js'
-import type { HostParts } from './host.js'
 import type { CheckedOptions, MemoryOptions } from './options.js'
 
 export interface RuntimeMemory {
@@ -37,7 +38,12 @@ export function budgetOf({ history }: CheckedOptions): number | 'off' {
   return history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : 0
 }
 
-type MemoryParts = Pick<HostParts, 'options' | 'registry' | 'store' | 'logger'>
+interface MemoryParts {
+  options: CheckedOptions
+  registry: ProviderRegistry
+  store: SessionStore
+  logger: Logger
+}
 
 export function createMemory(parts: MemoryParts): RuntimeMemory | undefined {
   const { options, store, logger } = parts

@@ -73,7 +73,7 @@ function brokenHonesty(
 }
 
 /** All of it as text, whatever it is: what JSON cannot say, and what is nested too deeply for it. */
-export function written(value: unknown): string {
+function written(value: unknown): string {
   const texts: string[] = []
   const open: unknown[] = [value]
   while (open.length > 0) {

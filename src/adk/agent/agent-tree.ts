@@ -49,7 +49,7 @@ export function isNodeTool(tool: object): boolean {
   return Reflect.get(tool, NODE_TOOL) === true
 }
 
-export function isBaseNode(value: unknown): value is BaseNode {
+function isBaseNode(value: unknown): value is BaseNode {
   return typeof value === 'object' && value !== null && Reflect.get(value, BASE_NODE) === true
 }
 
