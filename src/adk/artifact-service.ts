@@ -31,12 +31,11 @@ export interface ArtifactServiceOptions {
  *
  * const store = await openStore('sqlite:./lango.db')
  * const agent = new LlmAgent({ name: 'root', model: 'gemini-3.5-flash' })
- * if (!store.artifacts) throw new TypeError('Every store that openStore returns has artifacts.')
  * export const runner = new Runner({
  *   appName: 'app',
  *   agent,
  *   sessionService: new SessionServiceAdapter(store, { rootAgentName: agent.name }),
- *   artifactService: new ArtifactServiceAdapter(store.artifacts),
+ *   ...(store.artifacts ? { artifactService: new ArtifactServiceAdapter(store.artifacts) } : {}),
  * })
  * ```
  */
