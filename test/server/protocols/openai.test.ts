@@ -115,8 +115,10 @@ describe('OpenAI’s chat completions', () => {
     expect(server.provider.violations).toEqual([])
     const body = server.provider.requests[0]?.body as { model: string; messages: { role: string }[] }
     expect(body.model).toBe('gpt-4.1-mini')
+    // The client's instruction is a message of its own, so that later requests extend this one.
     expect(body.messages.map(({ role }) => role)).toEqual([
       'system',
+      'user',
       'user',
       'assistant',
       'tool',
