@@ -18,3 +18,6 @@ export const OUTCOME_UNKNOWN =
 export const NOT_RUN_AGAIN = 'Not run again.'
 export const MAY_BE_REPEATED = 'The call was interrupted and may be called again.'
 export const CALL_NOT_RUN = 'The call did not run.'
+
+/** Google's documented stand-in for a signature that does not exist. */
+export const DUMMY_SIGNATURE = 'skip_thought_signature_validator'

@@ -200,8 +200,8 @@ export interface ModelInfo {
  * ```ts
  * import { breakReasoning, type ProviderMessage } from 'lango/provider'
  *
- * declare const messages: ProviderMessage[]
- * const changedAt = 4
+ * const messages: ProviderMessage[] = [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }]
+ * const changedAt = 0
  * const marked = breakReasoning(messages, (_, index) => index >= changedAt)
  * ```
  */

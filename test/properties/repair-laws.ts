@@ -1,10 +1,10 @@
 /** The three properties of repair, as one check that says which of them a history violates. */
 
+import { DUMMY_SIGNATURE } from '../../src/base/markers.js'
 import type { ProviderMessage } from '../../src/provider/provider.js'
 import { lintHistory } from '../../src/provider/repair/lint-history.js'
 import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
-import { DUMMY_SIGNATURE } from '../../src/provider/repair/sign-calls.js'
 import { violations } from './repair-legality.js'
 
 export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[]

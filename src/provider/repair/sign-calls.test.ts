@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { DUMMY_SIGNATURE } from '../../base/markers.js'
 import type { ProviderMessage, ToolCallPart } from '../provider.js'
 import { repairHistory } from './repair-history.js'
-import { DUMMY_SIGNATURE } from './sign-calls.js'
 
 const user: ProviderMessage = { role: 'user', parts: [{ type: 'text', text: 'hi' }] }
 const step = (id: string, signature?: string): ProviderMessage[] => [

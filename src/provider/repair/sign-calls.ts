@@ -4,11 +4,9 @@
  * earlier turns get it too: a stand-in that vanished with the next question would change what was sent before, and
  * with it every cached prefix.
  */
+import { DUMMY_SIGNATURE } from '../../base/markers.js'
 import type { ProviderPart } from '../provider.js'
 import { type Entry, replaceEntries, replaceParts, type StepContext, toolLabel } from './receipt.js'
-
-/** Google's documented stand-in for a signature that does not exist. */
-export const DUMMY_SIGNATURE = 'skip_thought_signature_validator'
 
 /** Signs the first call of each step where the signature is missing. */
 export function signCalls(entries: readonly Entry[], { profile, report }: StepContext): readonly Entry[] {

@@ -63,7 +63,7 @@ const SIZES = [
   { size: 20, limit: 2, count: 4000 },
   { size: 300, limit: 2, count: 2400 },
   { size: 1000, limit: 2, count: 1200 },
-  { size: 2000, limit: 1.5, count: 1200 },
+  { size: 2000, limit: 1.5, count: 2400 },
   { size: 3000, limit: 1.5, count: 1200 },
   { size: 6000, limit: 1.5, count: 1200 },
 ]

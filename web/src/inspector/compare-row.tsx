@@ -120,5 +120,5 @@ function fromStored(part: StoredPart): WirePart {
       ...(part.isError ? { isError: true } : {}),
     }
   }
-  return { type: part.type, text }
+  return { type: part.type === 'code' ? 'other' : part.type, text }
 }

@@ -31,6 +31,8 @@ export function storedText(part: StoredPart): string {
       return jsonText(part.result)
     case 'media':
       return part.name ?? part.url ?? part.mimeType
+    case 'code':
+      return part.code ?? part.output ?? ''
     case 'text':
     case 'reasoning':
     case 'other':
@@ -88,8 +90,9 @@ function storedPartKeys(part: StoredPart, role: string): string[] {
       return callKeys(part.type, part.id, part.name, storedText(part))
     case 'media':
       return part.url ? [`media ${part.url}`] : []
+    case 'code':
     case 'other':
-      return textKeys('text', role, part.text)
+      return textKeys('text', role, storedText(part))
   }
 }
 

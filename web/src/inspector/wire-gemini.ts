@@ -1,3 +1,4 @@
+import { DUMMY_SIGNATURE } from '../../../src/base/markers.js'
 import {
   callPart,
   isFields,
@@ -20,7 +21,9 @@ export function readGeminiContent(content: unknown): Omit<WireMessage, 'index'> 
 
 function readPart(part: unknown): WirePart[] {
   if (!isFields(part)) return [otherPart(part)]
-  const signed = typeof part.thoughtSignature === 'string' ? { signed: true } : {}
+  const { thoughtSignature: signature } = part
+  // A stand-in was made by repair, not by the provider.
+  const signed = typeof signature === 'string' && signature !== DUMMY_SIGNATURE ? { signed: true } : {}
   if (isFields(part.functionCall)) {
     const { id, name, args } = part.functionCall
     return [{ ...callPart(id, name, args), ...signed }]
