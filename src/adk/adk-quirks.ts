@@ -276,3 +276,6 @@ function requestOf(event: Event, requested: readonly unknown[]): Event {
     actions: { ...nothing, requestedToolConfirmations: { ...requestedToolConfirmations } },
   }
 }
+
+/** ADK recognizes an abort by this name of an error: such a node is not run again. */
+export const ADK_ABORT = 'InvocationAbortedError'

@@ -13,6 +13,7 @@
 import { AgentError, messageOf } from '../errors.js'
 import type { NodeJournal, ReplayedNode } from '../session/session-journal.js'
 import { callsByContext } from '../session/tool-calls.js'
+import { ADK_ABORT } from './adk-quirks.js'
 import {
   BaseNode,
   type BaseSessionService,
@@ -151,7 +152,7 @@ async function* wholeEvents(node: BaseNode, { context, input, nodes, work }: Nod
     }
     await begun.end('done', { events: made })
   } catch (error) {
-    if (signal.aborted || isNamed(error, ABORTED)) await begun.end('unknown', { events: made })
+    if (signal.aborted || isNamed(error, ADK_ABORT)) await begun.end('unknown', { events: made })
     // It waits for a node that it runs, which has a record of its own.
     else if (isNamed(error, 'NodeInterruptedError')) await begun.end('done', { events: made })
     else await begun.end('failed', { events: made, error: messageOf(error), errorName: classOf(error) })
@@ -261,10 +262,7 @@ function tellAfter(object: object, method: string, tell: () => void): void {
   })
 }
 
-/** ADK recognizes an abort by this name: such a node is not run again. */
 function leftAlone(): AgentError {
   const error = new AgentError('aborted', 'The workflow was left: nothing reads its events any more.')
-  return Object.assign(error, { name: ABORTED })
+  return Object.assign(error, { name: ADK_ABORT })
 }
-
-const ABORTED = 'InvocationAbortedError'

@@ -5,6 +5,7 @@
  *
  * A function that runs other nodes is driven again when the run is resumed, as an agent is: those nodes have records.
  */
+import { ADK_ABORT } from '../adk/adk-quirks.js'
 import type { Event } from '../adk/sdk.js'
 import { AgentError } from '../errors.js'
 import type {
@@ -91,7 +92,6 @@ function begunNode({ idempotencyKey, attempt, endsWith, end }: BegunCall): Begun
 /** A node that is not executed: a person has confirmed that it took effect, or it is not known. */
 function confirmed(answer: Record<string, unknown>): ReplayedNode<Event> {
   if (!('error' in answer)) return { confirmed: answer }
-  // ADK recognizes an abort by this name: the node is not run again.
   const error = new AgentError('tool-outcome-unknown', String(answer.error))
-  throw Object.assign(error, { name: 'InvocationAbortedError' })
+  throw Object.assign(error, { name: ADK_ABORT })
 }

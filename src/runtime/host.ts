@@ -158,8 +158,12 @@ function sessionOptions(options: CheckedOptions, store: SessionStore): SessionSe
     budgetTokens: openingBudget(budgetOf(options)),
     maxMessages: options.history?.maxMessages,
     // A plugin that removes a secret from the message removes it from the title that was made of the message.
-    onOpeningChanged: async (key, { message, seq }) => {
-      if (seq === 1) await store.renameSession(key, titleOf(message.content))
+    onOpeningChanged: async (key, { message, seq }, before) => {
+      if (seq !== 1 || message.content === before.content) return
+      const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
+      // A title that somebody gave is theirs.
+      if (session?.title !== titleOf(before.content)) return
+      await store.renameSession(key, titleOf(message.content))
     },
   }
 }

@@ -223,7 +223,7 @@ export function isLink(url: string): boolean {
 
 /** A source in one line. */
 export function sourceLabel({ url, title }: Source): string {
-  return title ?? url.replace(/^https?:\/\//, '')
+  return title ?? url.replace(/^https?:\/\//i, '')
 }
 
 /** Calls that are shown as marks and never as calls; their results are not shown. */

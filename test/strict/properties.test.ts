@@ -103,7 +103,8 @@ const wires: Record<'gemini' | 'anthropic' | 'responses' | 'chat' | 'deepseek', 
   deepseek: {
     ...chat,
     next: (history, answer) =>
-      chat.next(history, answer).map(item => ({ reasoning_content: '', ...(item as object) })),
+      // A model that always thinks has thought something.
+      chat.next(history, answer).map(item => ({ reasoning_content: '…', ...(item as object) })),
   },
   gemini: {
     start: [{ role: 'user', parts: [{ text: 'go' }] }],
@@ -153,9 +154,12 @@ const wires: Record<'gemini' | 'anthropic' | 'responses' | 'chat' | 'deepseek', 
 function wireOf(profile: StrictProfile): Wire {
   if (profile.startsWith('gemini')) return wires.gemini
   if (profile.startsWith('anthropic')) return wires.anthropic
-  if (profile === 'openai-responses') return wires.responses
-  return profile === 'deepseek-thinking' ? wires.deepseek : wires.chat
+  if (profile.endsWith('-responses')) return wires.responses
+  return ECHOING.test(profile) ? wires.deepseek : wires.chat
 }
+
+/** Servers that want the reasoning of their answers back. */
+const ECHOING = /^(deepseek|kimi|glm|qwen|minimax)/
 
 async function converse(server: StrictProvider, steps: number): Promise<unknown[]> {
   const wire = wireOf(server.profile)

@@ -53,8 +53,8 @@ export interface SessionServiceOptions extends NodeHooks {
   onAppend?: ((event: Event) => void) | undefined
   /** The message of the run, which is stored already: ADK loads the session without it and appends it itself. */
   opening?: StoredOpening | undefined
-  /** Called after a plugin has changed that message, with what is stored instead. */
-  onOpeningChanged?: ((key: SessionKey, changed: StoredOpening) => Promise<void>) | undefined
+  /** Called after a plugin has changed that message, with what is stored instead and what was stored before. */
+  onOpeningChanged?: ((key: SessionKey, changed: StoredOpening, before: Message) => Promise<void>) | undefined
   /** Records what is appended to the session of the fence and to nested ones, so that a run can be resumed. */
   journal?: SessionJournal<Event> | undefined
 }
@@ -186,7 +186,7 @@ export class SessionServiceAdapter extends BaseSessionService {
     await letOthersRun()
     if (!adopted) await this.#write(session, key, event, isStored ? undefined : message)
     if (opening && message && !isStored && !adopted)
-      await this.#options.onOpeningChanged?.(key, { message, seq: opening.seq })
+      await this.#options.onOpeningChanged?.(key, { message, seq: opening.seq }, opening.message)
     const shown = withWriter(answersCalls(event) ? await this.#withItsCalls(session, event) : event)
     keepTemporaryState(session, event)
     // Without a message the event changes the state and is not part of the history.
