@@ -26,7 +26,7 @@ function isRunnable(value: unknown): boolean {
 }
 
 /** As much of an ADK `App` as can be seen without loading ADK. */
-interface AdkApp {
+export interface AdkApp {
   name: string
   rootAgent: object
   plugins: object[]
