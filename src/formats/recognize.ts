@@ -126,7 +126,7 @@ function blocksOf(rows: readonly Fields[]): Fields[] {
   return rows.flatMap(({ content }) => recordsOf(content))
 }
 
-/** Gemini's parts are told apart by their key, those of the AI SDK by their type. */
+/** Gemini's parts differ by their key, those of the AI SDK by their type. */
 function isGeminiPart(part: Fields): boolean {
   return !('type' in part) && Object.keys(part).length > 0
 }

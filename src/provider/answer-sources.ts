@@ -11,7 +11,7 @@ const MOST_FOUND = 20
 
 /**
  * Collects where an answer comes from, in the form of Gemini's grounding metadata: agents, exports and the page read
- * one form, whoever answers. Pages that were found but not cited count only when nothing is cited.
+ * one form for every vendor. Pages that were found but not cited count only when nothing is cited.
  */
 export class AnswerSources {
   readonly #cited: Source[] = []

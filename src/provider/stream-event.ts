@@ -34,7 +34,7 @@ export type StreamEvent =
   | { type: 'done'; finishReason: FinishReason; message?: string }
   | { type: 'error'; error: AgentError }
 
-/** What a vendor says about its answer. The forms are Gemini's, whoever answers. */
+/** What a vendor says about its answer. The forms are Gemini's for every vendor. */
 export interface AnswerMetadata {
   /** Sources, and which text they support. */
   groundingMetadata?: Readonly<Record<string, unknown>>

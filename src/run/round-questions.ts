@@ -75,7 +75,7 @@ export class RoundQuestions {
     return { role: 'user', parts }
   }
 
-  /** Asks the caller for the confirmations. A long-running tool is answered by whoever knows its result. */
+  /** Asks the caller for the confirmations. A long-running tool is answered with its result. */
   async askCaller(): Promise<void> {
     const { onApproval, identity } = this.#parts
     if (!onApproval) return

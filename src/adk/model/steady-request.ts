@@ -105,8 +105,8 @@ export function planRequest(
     last !== undefined && (hold === undefined || held.start !== hold || !isHead(shorter.messages, last, hold))
   const isDecidedAnew = hasMoved || last === undefined
   const fitted = isDecidedAnew && options.hasMemory ? fitBeside(given, limit) : held
-  const told = hasMoved || !last ? undefined : tell(current, last, fitted, { options, limit })
-  const kept: Pick<Decided, 'instruction' | 'tools' | 'notes'> = told ?? {
+  const announced = hasMoved || !last ? undefined : tell(current, last, fitted, { options, limit })
+  const kept: Pick<Decided, 'instruction' | 'tools' | 'notes'> = announced ?? {
     instruction: textOf(current.system),
     tools: current.tools,
     notes: [],
@@ -125,8 +125,8 @@ export function planRequest(
     last !== undefined &&
     (!isDeepStrictEqual(shortened, last.shortened) || !isDeepStrictEqual(omitted, last.omitted))
   const planned: PlannedRequest = {
-    system: told ? fixed.system : current.system,
-    tools: told ? fixed.tools : current.tools,
+    system: announced ? fixed.system : current.system,
+    tools: announced ? fixed.tools : current.tools,
     messages: withNotes(fitted.messages, kept.notes),
     fitted,
     decided,

@@ -1,7 +1,7 @@
 /**
  * What a request can say in JSON: half a surrogate pair is no character, and a date, a big number or a map is no value
  * of it. Servers refuse the body, or the encoder throws. Nesting is bounded too: writing JSON recurses, and a value
- * that is nested a hundred thousand levels deep exhausts the stack of whoever writes or reads it.
+ * that is nested a hundred thousand levels deep exhausts the stack of its writers and readers.
  */
 import type { ProviderPart } from '../provider.js'
 import { type Entry, replaceAllParts, type StepContext } from './receipt.js'
