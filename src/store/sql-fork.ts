@@ -8,15 +8,7 @@ import type { Session, SessionKey } from '../session/message.js'
 import { titleColumns, titleIn } from './listing.js'
 import { MESSAGE_COLUMNS, STARTS_TURN } from './rows.js'
 import { copyArtifacts, hasArtifactsTask } from './sql-artifacts.js'
-import {
-  type Dialect,
-  numberIn,
-  type Row,
-  type SqlDatabase,
-  type Statement,
-  sql,
-  type Task,
-} from './sql-database.js'
+import { type Dialect, numberIn, type Row, type SqlDatabase, sql, type Task } from './sql-database.js'
 import { COPYING } from './sql-detach.js'
 import { deleteCopy } from './sql-erase.js'
 import { findSession, viewSession } from './sql-load.js'
@@ -43,7 +35,7 @@ export async function forkSession(database: SqlDatabase, fork: Fork): Promise<Se
     const pause = createPause()
     for (let after = 0; after < last; after += SLICE) {
       const through = Math.min(after + SLICE, last)
-      await database.run(copyStatement(numberIn(source, 'pk'), pk, after, through))
+      await database.write(() => copyTask(numberIn(source, 'pk'), pk, after, through))
       await pause()
     }
     await copyArtifacts(database, numberIn(source, 'pk'), pk)
@@ -68,7 +60,7 @@ function* forkTask(dialect: Dialect, fork: Fork): Task<Session> {
   const source = yield* findSession(fork.key, dialect.forKeyShare)
   const fromPk = numberIn(source, 'pk')
   const pk = yield* insertSession(dialect, fork.newKey, titleIn(source.title))
-  yield copyStatement(fromPk, pk, 0, lastSeq(source, fork))
+  yield* copyTask(fromPk, pk, 0, lastSeq(source, fork))
   return yield* completeTask(fork, fromPk, pk)
 }
 
@@ -103,7 +95,6 @@ function* refuseExisting(key: SessionKey): Task<void> {
 function* completeTask({ newKey, throughSeq }: Fork, fromPk: number, pk: number): Task<Session> {
   yield* copySessionState(fromPk, pk)
   yield* copyObservations(fromPk, pk, throughSeq)
-  yield sql(COUNT_COPIED, pk, pk, pk, pk)
   return yield* viewSession(newKey, yield* findSession(newKey), {})
 }
 
@@ -129,20 +120,21 @@ function* copyObservations(fromPk: number, pk: number, throughSeq: number | unde
   )
 }
 
-function copyStatement(fromPk: number, pk: number, after: number, through: number): Statement {
+/** Copies messages and counts them. Each slice counts its own, because counting a long session holds the event loop. */
+function* copyTask(fromPk: number, pk: number, after: number, through: number): Task<void> {
   const columns = MESSAGE_COLUMNS.join(', ')
-  return sql(
+  yield sql(
     `INSERT INTO lango_messages (session_pk, seq, ${columns}) SELECT CAST(? AS BIGINT), seq, ${columns}
       FROM lango_messages WHERE session_pk = ? AND seq > ? AND seq <= ? ORDER BY seq`,
-    pk,
-    fromPk,
-    after,
-    through,
+    ...[pk, fromPk, after, through],
   )
+  const slice = [pk, after, through]
+  yield sql(COUNT_COPIED, ...slice, ...slice, ...slice, pk)
 }
 
+const OF_SLICE = 'FROM lango_messages WHERE session_pk = ? AND seq > ? AND seq <= ?'
 const COUNT_COPIED = `UPDATE lango_sessions SET
-  message_count = (SELECT count(*) FROM lango_messages WHERE session_pk = ?),
-  token_total = (SELECT COALESCE(sum(tokens), 0) FROM lango_messages WHERE session_pk = ?),
-  turn_seq = (SELECT COALESCE(max(seq), 0) FROM lango_messages WHERE session_pk = ? AND flags & ${STARTS_TURN} <> 0)
+  message_count = message_count + (SELECT count(*) ${OF_SLICE}),
+  token_total = token_total + (SELECT COALESCE(sum(tokens), 0) ${OF_SLICE}),
+  turn_seq = COALESCE((SELECT max(seq) ${OF_SLICE} AND flags & ${STARTS_TURN} <> 0), turn_seq)
   WHERE pk = ?`
