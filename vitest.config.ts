@@ -59,7 +59,7 @@ function project(name: string, include: string[], exclude: string[]): TestProjec
     test: {
       name,
       include,
-      exclude: ['**/node_modules/**', ...exclude],
+      exclude: ['**/node_modules/**', 'test/clients/**', ...exclude],
       pool: 'forks',
       isolate: !isShared,
       setupFiles: isShared ? ['test/support/no-leaks.ts'] : [],

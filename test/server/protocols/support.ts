@@ -21,17 +21,25 @@ export interface ProtocolServer {
 
 export interface ProtocolServerOptions extends Partial<Omit<StrictProviderOptions, 'port' | 'host'>> {
   serve?: Partial<ServeOptions>
+  /** Default `memory:`. */
+  store?: string
   tools?: Tool[]
   maxTurns?: number
 }
 
 export async function startProtocolServer(options: ProtocolServerOptions = {}): Promise<ProtocolServer> {
-  const { serve: serveOptions, tools = [searchTool, dangerTool], maxTurns, ...strict } = options
+  const {
+    serve: serveOptions,
+    store = 'memory:',
+    tools = [searchTool, dangerTool],
+    maxTurns,
+    ...strict
+  } = options
   const { profile = 'openai-chat' } = strict
   const provider = await startStrictProvider({ ...strict, profile })
   const wire = { apiKey: 'k', baseUrl: provider.baseUrl }
   const runtime = await createRuntime({
-    store: 'memory:',
+    store,
     providers: {
       strict:
         profile === 'openai-chat'

@@ -1,34 +1,16 @@
 // Clients with their own retries, at their default settings: a tool that must run once runs once.
-import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { pathToFileURL } from 'node:url'
-import { generateText, type LanguageModel, streamText } from 'ai'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { ChatOpenAI } from '@langchain/openai'
+import { generateText, streamText } from 'ai'
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
-import { AgentError } from '../../../src/errors.js'
-import { type OnceServer, type OnceServerOptions, signal, startOnceServer } from './once-server.js'
-
-/** Clients that are not dependencies of Lango: `npm ci --ignore-scripts` in this folder installs them. */
-const CLIENTS = new URL('./clients/package.json', import.meta.url)
-const isInstalled = existsSync(new URL('./node_modules', CLIENTS))
-
-async function load<Module>(name: string): Promise<Module> {
-  const path = createRequire(CLIENTS).resolve(name)
-  return (await import(pathToFileURL(path).href)) as Module
-}
-
-interface CompatibleModule {
-  createOpenAICompatible(options: object): (model: string) => LanguageModel
-}
-
-interface LangChainModule {
-  ChatOpenAI: new (
-    options: object,
-  ) => {
-    invoke(text: string): Promise<{ content: unknown }>
-    stream(text: string): Promise<AsyncIterable<{ content: unknown }>>
-  }
-}
+import { AgentError } from '../../src/errors.js'
+import {
+  type OnceServer,
+  type OnceServerOptions,
+  signal,
+  startOnceServer,
+} from '../server/protocols/once-server.js'
 
 interface Call {
   baseURL: string
@@ -51,7 +33,6 @@ const openai: Client = async ({ baseURL, headers, fetch, stream }) => {
 }
 
 const aiSdk: Client = async ({ baseURL, headers, fetch, stream }) => {
-  const { createOpenAICompatible } = await load<CompatibleModule>('@ai-sdk/openai-compatible')
   const model = createOpenAICompatible({ name: 'lango', baseURL, headers, fetch })('lango')
   if (!stream) return (await generateText({ model, prompt: 'pay' })).text
   let failure: unknown
@@ -69,7 +50,6 @@ const aiSdk: Client = async ({ baseURL, headers, fetch, stream }) => {
 }
 
 const langChain: Client = async ({ baseURL, headers, fetch, stream }) => {
-  const { ChatOpenAI } = await load<LangChainModule>('@langchain/openai')
   const configuration = { baseURL, defaultHeaders: headers, fetch }
   const model = new ChatOpenAI({ model: 'lango', apiKey: 'none', configuration })
   if (!stream) return String((await model.invoke('pay')).content)
@@ -94,16 +74,12 @@ const CASES = CLIENTS_BY_NAME.flatMap(([name, client]) =>
       mode: stream ? 'streamed' : 'whole',
     })),
   ),
-).filter(({ name }) => isInstalled || name === 'openai')
+)
 
 function callOf({ url }: OnceServer, session: string, stream: boolean, own: typeof fetch = fetch): Call {
   const headers: Record<string, string> = session === 'named' ? { 'x-lango-session': 's' } : {}
   return { baseURL: `${url}/v1`, headers, fetch: own, stream }
 }
-
-test('the clients of other frameworks are installed where the suite asks for them', () => {
-  expect(isInstalled || !process.env.LANGO_CLIENTS).toBe(true)
-})
 
 describe('a provider that fails after the tool', () => {
   test.each(CASES)('$name, $mode, $session session', async ({ client, stream, session }) => {
