@@ -52,6 +52,27 @@ export interface VerifyContext {
 /** How a tool that was not made with `defineTool` is treated: by name, in `tools.effects`. */
 export type EffectOfTool = ToolEffect | { readonly effect?: ToolEffect; readonly onUnknown?: OnUnknown }
 
+/**
+ * A tool that the caller of a run executes. A call of it makes the run wait; `runtime.answer` gives it the result, and
+ * the run continues.
+ */
+export interface ClientTool {
+  readonly name: string
+  readonly description?: string | undefined
+  /** Default: no parameters. */
+  readonly parameters?: JsonSchema | undefined
+  /** The caller gets no call whose arguments do not satisfy the schema: the model is told what is wrong with them. */
+  readonly strict?: boolean | undefined
+}
+
+export interface ClientTools {
+  readonly tools: readonly ClientTool[]
+  /** Whether one of them must be called first: any, or one of these. `none`: none may be called. Default `auto`. */
+  readonly choice?: 'auto' | 'none' | 'required' | { readonly names: readonly string[] } | undefined
+  /** Whether one answer may call several of them. Default true. */
+  readonly parallel?: boolean | undefined
+}
+
 export type JsonSchema = Readonly<Record<string, unknown>>
 
 /** A JSON schema, or a Standard Schema such as Zod's. */

@@ -70,7 +70,16 @@ export type RunEventBody =
   /** The run was accepted and waits for its session. */
   | { type: 'run-queued'; userId: string; place: number; request?: string }
   /** `request` is a digest of the server's request that the run answers. */
-  | { type: 'run-start'; userId: string; agent: string; model: string; demo?: boolean; request?: string }
+  | {
+      type: 'run-start'
+      userId: string
+      agent: string
+      model: string
+      demo?: boolean
+      request?: string
+      /** What the protocol that started the run keeps with it. */
+      note?: Readonly<Record<string, unknown>>
+    }
   /** Another attempt continues the run: so many model steps were answered from the store. */
   | { type: 'run-resumed'; attempt: number; replayedSteps: number }
   /** What was emitted of this author's answer in this step is void: the model is asked again. */

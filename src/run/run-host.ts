@@ -7,7 +7,10 @@ import type {
   BaseSessionService,
   BaseTool,
   Content,
+  Context,
   Event,
+  GenerateContentConfig,
+  LlmRequest,
   Part,
   ResumabilityConfig,
   RunConfig,
@@ -19,6 +22,7 @@ import type { NodeJournal, SessionJournal } from '../session/session-journal.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { LedgerTools } from '../session/tool-calls.js'
 import type { PriceOf } from '../session/usage.js'
+import type { ClientTools } from '../tool.js'
 import type { OnApproval } from './run-approvals.js'
 import type { RunEvent, SentRequest } from './run-event.js'
 import type { JournalParts } from './run-journal.js'
@@ -45,8 +49,38 @@ export interface RunInput {
   runId?: string | undefined
   /** The request that the run answers, as a digest: it is part of `run-start`, so that a repeated one is recognised. */
   request?: string | undefined
+  /** Tools that the caller executes: a call makes the run wait for `runtime.answer`. */
+  clientTools?: ClientTools | undefined
+  /** Options of every model call of the run's agents, in ADK's names; they replace those of the agents. */
+  generation?: GenerationOfRun | undefined
+  /** What a protocol keeps with the run, as JSON data: it is part of `run-start`. */
+  note?: Readonly<Record<string, unknown>> | undefined
   /** Called with the run's events once they are stored, in order: what a server may send to others. */
   onStored?: ((events: readonly RunEvent[]) => void) | undefined
+}
+
+/** The options of a model call that a run may set, as `generateContentConfig` names them. */
+export type GenerationOfRun = Readonly<
+  Pick<
+    GenerateContentConfig,
+    | 'temperature'
+    | 'topP'
+    | 'seed'
+    | 'maxOutputTokens'
+    | 'stopSequences'
+    | 'presencePenalty'
+    | 'frequencyPenalty'
+    | 'responseMimeType'
+    | 'responseJsonSchema'
+    | 'thinkingConfig'
+  >
+>
+
+/** Adds a caller's tools and options to the requests of one run. */
+export interface RunClient {
+  beginRound(): void
+  prepare(context: Context, request: LlmRequest): void
+  afterTool(context: Context): Promise<void>
 }
 
 /** Passed to ADK's runner unchanged. */
@@ -92,6 +126,8 @@ export interface RunHost {
   contentOf(message: Message): Content
   /** Gives every call of a model's answer a tool to go to. */
   answerUnknownTools: JournalParts['answerUnknownTools']
+  /** What the caller adds to the requests of a run; absent when it adds nothing. */
+  clientOf(input: RunInput): RunClient | undefined
   /** The event that a message was stored for. */
   eventOf(message: Message): Event
   /** Called with every event of every run. */

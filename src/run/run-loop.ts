@@ -100,6 +100,7 @@ export class RunLoop {
       untilLive: what => this.#journal?.untilLive(what),
     })
     this.#plugin.onTool = tool => host.tools.adopt(tool)
+    this.#plugin.client = host.clientOf(input)
     this.#gate = gateAppends({
       store: host.store,
       recorder: this.#recorder,

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Content, Part } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
+import { isRecord } from '../base/is-record.js'
 import { unknownKeyText } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
@@ -9,7 +10,7 @@ import type { QueuedRun, RunInputRecord, RunOpening } from '../session/run-store
 import type { Lease, LeaseOptions, SessionStore } from '../session/session-store.js'
 import { emptyUsage } from '../session/usage.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
-import type { EventLists, RunHost, RunInput } from './run-host.js'
+import type { EventLists, GenerationOfRun, RunHost, RunInput } from './run-host.js'
 
 /** A run that is to be accepted, or was: its input, its message as ADK gets it, and as it is stored. */
 export interface PreparedRun {
@@ -44,7 +45,8 @@ export function preparedFrom(
   { key, runId, message, input }: QueuedRun,
   isOverdue: boolean,
 ): PreparedRun {
-  const { model, invocationId, state, request } = input as Partial<StoredInput>
+  const { model, invocationId, state, ...given } = input as Partial<StoredInput>
+  const { request, clientTools, generation, note } = given
   if (model !== undefined && !isOverdue) host.models.check(model)
   const stateDelta = state && {
     ...state.set,
@@ -53,7 +55,7 @@ export function preparedFrom(
   return {
     key,
     runId,
-    input: { ...key, ...defined({ model, stateDelta, request }) },
+    input: { ...key, ...defined({ model, stateDelta, request, clientTools, generation, note }) },
     content: host.contentOf(message),
     message,
     invocationId: invocationId ?? '',
@@ -61,11 +63,9 @@ export function preparedFrom(
 }
 
 /** `undefined` removes a key of the state, and JSON has none. */
-interface StoredInput {
+interface StoredInput extends Pick<RunInput, 'request' | 'clientTools' | 'generation' | 'note'> {
   invocationId: string
   model?: string
-  /** See `RunInput.request`. */
-  request?: string
   state?: { set: State; removed: readonly string[] }
 }
 
@@ -74,7 +74,8 @@ function storedInput({ input, invocationId }: PreparedRun): RunInputRecord {
   const set = Object.fromEntries(entries.filter(([, value]) => value !== undefined))
   const removed = entries.flatMap(([name, value]) => (value === undefined ? [name] : []))
   const state = entries.length > 0 ? { set, removed } : undefined
-  return { invocationId, ...defined({ model: input.model, request: input.request, state }) }
+  const { model, request, clientTools, generation, note } = input
+  return { invocationId, ...defined({ model, request, clientTools, generation, note, state }) }
 }
 
 /** What the store is given to open or queue the run. */
@@ -105,7 +106,7 @@ export function startEvent(host: RunHost, run: PreparedRun, seq: number): RunEve
     agent: host.rootAgent.name,
     model,
     ...(model.startsWith('demo/') ? { demo: true } : {}),
-    ...defined({ request: run.input.request }),
+    ...defined({ request: run.input.request, note: run.input.note }),
   })
 }
 
@@ -220,6 +221,18 @@ type Rule = readonly [isRight: (value: unknown) => boolean, expected: string]
 
 const TEXT: Rule = [value => typeof value === 'string', 'a string']
 const FUNCTION: Rule = [value => typeof value === 'function', 'a function']
+const GENERATION: ReadonlySet<string> = new Set<keyof GenerationOfRun>([
+  'temperature',
+  'topP',
+  'seed',
+  'maxOutputTokens',
+  'stopSequences',
+  'presencePenalty',
+  'frequencyPenalty',
+  'responseMimeType',
+  'responseJsonSchema',
+  'thinkingConfig',
+])
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 const RULES: Readonly<Record<keyof RunInput, Rule>> = {
@@ -237,7 +250,38 @@ const RULES: Readonly<Record<keyof RunInput, Rule>> = {
   signal: [value => value instanceof AbortSignal, 'an AbortSignal'],
   runId: [value => typeof value === 'string' && UUID.test(value), 'a UUID'],
   request: TEXT,
+  clientTools: [
+    isClientTools,
+    '{ tools } with a name for each tool, and `choice` and `parallel` where needed',
+  ],
+  generation: [
+    value => isObject(value) && Object.keys(value).every(key => GENERATION.has(key)),
+    `an object with some of: ${[...GENERATION].join(', ')}`,
+  ],
+  note: [isObject, 'an object'],
   onStored: FUNCTION,
+}
+
+function isClientTools(value: unknown): boolean {
+  if (!isRecord(value) || !hasOnly(value, ['tools', 'choice', 'parallel'])) return false
+  const { tools, choice = 'auto', parallel = true } = value
+  const isChoice = isRecord(choice)
+    ? hasOnly(choice, ['names']) && Array.isArray(choice.names) && choice.names.length > 0
+    : ['auto', 'none', 'required'].includes(String(choice))
+  return Array.isArray(tools) && tools.every(isClientTool) && isChoice && typeof parallel === 'boolean'
+}
+
+function isClientTool(value: unknown): boolean {
+  if (!isRecord(value) || !hasOnly(value, ['name', 'description', 'parameters', 'strict'])) return false
+  const { name, description = '', parameters = {}, strict = false } = value
+  const isNamed = typeof name === 'string' && TOOL_NAME.test(name) && typeof description === 'string'
+  return isNamed && isRecord(parameters) && typeof strict === 'boolean'
+}
+
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
+
+function hasOnly(value: object, keys: readonly string[]): boolean {
+  return Object.keys(value).every(key => keys.includes(key))
 }
 
 const KEYS = Object.keys(RULES)

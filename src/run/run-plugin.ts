@@ -21,7 +21,7 @@ import { defined } from '../base/defined.js'
 import { RUN_PLUGIN } from '../base/names.js'
 import type { SessionKey, State } from '../session/message.js'
 import type { RequestPlace } from './run-event.js'
-import type { RunHost } from './run-host.js'
+import type { RunClient, RunHost } from './run-host.js'
 import type { RunJournal } from './run-journal.js'
 import type { RequestNotices, RunLimits, WrapUp } from './run-limits.js'
 
@@ -35,6 +35,8 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   modelError: Error | undefined
   /** Records model steps, where the run can be resumed. */
   journal: RunJournal | undefined
+  /** Adds the caller's tools and options to requests. */
+  client: RunClient | undefined
   /** Called with each tool before it runs, so that its calls are recorded. */
   onTool: (tool: BaseTool) => void = () => {}
   onStep: RequestNotices['onStep'] = () => {}
@@ -115,6 +117,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     // The last turn has a text of its own, and a loop that was left needs none.
     const maySayNothing = this.#wrapUp !== undefined || hasEscalated(callbackContext)
     for (const notice of notices) await this.#addNotice(callbackContext, llmRequest, notice)
+    this.client?.prepare(callbackContext, llmRequest)
     const recorded = await this.journal?.beginStep(callbackContext, llmRequest)
     if (recorded) {
       this.#wrapUpStarted ||= this.#wrapUp !== undefined
@@ -188,9 +191,12 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   /** An agent inside a tool that failed gives an empty result; the calling agent gets the error instead. */
   override async afterToolCallback({
     result,
+    toolContext,
   }: {
     result: unknown
+    toolContext: Context
   }): Promise<Record<string, unknown> | undefined> {
+    await this.client?.afterTool(toolContext)
     const failure = this.#nestedFailure
     this.#nestedFailure = undefined
     return failure && isEmptyResult(result) ? { error: failure.message } : undefined
@@ -289,6 +295,7 @@ export function startAdk(
   const { appName } = start.key
   const { plugins = [], runConfig, ...services } = adk
   start.plugin.credentialService = services.credentialService
+  start.plugin.client?.beginRound()
   const runner = new Runner({
     // The run's own plugin is the first one: it ties the message to the run, whatever the others make of it.
     ...(app

@@ -8,6 +8,7 @@ import {
   buildAgent,
   resolveAgentModels,
 } from '../adk/agent/build-agent.js'
+import { checkClientTools, clientRequests } from '../adk/agent/client-tools.js'
 import { ArtifactServiceAdapter, boundedService } from '../adk/artifact-service.js'
 import { answerUnknownTools } from '../adk/model/unknown-tools.js'
 import {
@@ -37,7 +38,7 @@ import type { ProviderRegistry } from '../provider/provider-registry.js'
 import { Runs } from '../run/run.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { RunFollower } from '../run/run-follower.js'
-import type { AdkOptions, RunHost } from '../run/run-host.js'
+import type { AdkOptions, RunHost, RunInput } from '../run/run-host.js'
 import type { RunLimitOptions } from '../run/run-limits.js'
 import { titleOf } from '../run/run-opening.js'
 import { reportLoaded, runScope } from '../run/run-scope.js'
@@ -55,6 +56,8 @@ export interface RuntimeHost {
   readonly agentName: string
   readonly model: string
   readonly runs: Runs
+  /** Refuses what the agents cannot do for the caller of a run. */
+  check(input: RunInput): Promise<void>
   /** Loads what the first run would load. */
   load(): Promise<void>
   /** Ends what was started for the runs: tool servers, the sending of spans. */
@@ -103,14 +106,12 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     limits: limitsOf(options, rootAgent),
     adk: { ...services(options, store, logger), ...adkOptions(parts) },
     app: options.adkApp,
-    maxRunning: options.runs?.maxRunning,
-    approvalTimeoutMs: options.tools?.approvalTimeoutMs,
+    ...runSettings(options),
     tools: { ...adopted, effects: options.tools?.effects },
-    resume: options.runs?.resume,
-    maxAttempts: options.runs?.maxAttempts,
     openingMessage,
     contentOf,
     answerUnknownTools,
+    clientOf: clientRequests,
     eventOf: message => eventOf(message, rootAgent.name),
     sessionService: (gated, lease, hooks) =>
       new SessionServiceAdapter(gated, {
@@ -134,6 +135,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     agentName: rootAgent.name,
     model: models.rootReference,
     runs: new Runs(runHost, parts.follower),
+    check: ({ clientTools }) => checkClientTools(rootAgent, clientTools),
     load: () => models.load(),
     close: async () => {
       await memory?.keeper.close()
@@ -141,6 +143,11 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
       await telemetry?.shutdown()
     },
   }
+}
+
+function runSettings({ runs = {}, tools = {} }: CheckedOptions) {
+  const { maxRunning, resume, maxAttempts } = runs
+  return { maxRunning, resume, maxAttempts, approvalTimeoutMs: tools.approvalTimeoutMs }
 }
 
 function makeModels(parts: HostParts, memory: RuntimeMemory | undefined): ModelRoutes {

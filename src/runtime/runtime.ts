@@ -341,9 +341,9 @@ class LangoRuntime implements Runtime {
     const { abort, done } = this.#register(input.userId ?? 'user', isDetached)
     try {
       const host = await this.#load()
+      await host.check(input)
       const signal = input.signal ? AbortSignal.any([abort.signal, input.signal]) : abort.signal
-      const model = input.model ?? this.#parts.options.model
-      return { host, accepted: { ...input, signal, model }, done }
+      return { host, accepted: { ...input, signal, model: input.model ?? this.#parts.options.model }, done }
     } catch (error) {
       done()
       throw error

@@ -108,12 +108,17 @@ function adoptTool(tool: BaseTool, ledgerOf: LedgerOf): void {
 }
 
 function isRecording(tool: BaseTool): tool is RecordingTool {
-  return 'useLedger' in tool && 'ledgerTool' in tool
+  return 'useLedger' in tool && hasPolicy(tool)
+}
+
+/** A tool that says itself how its calls are treated. */
+function hasPolicy(tool: BaseTool): tool is BaseTool & Pick<RecordingTool, 'ledgerTool'> {
+  return 'ledgerTool' in tool
 }
 
 function ledgerToolOf(tool: BaseTool | BaseNode): LedgerTool {
   if (!isBaseTool(tool) || innerOf(tool) !== undefined) return { isContainer: true }
-  if (isRecording(tool)) return tool.ledgerTool
+  if (hasPolicy(tool)) return tool.ledgerTool
   const { readOnlyHint, idempotentHint } = mcpHints(tool)
   return { effect: readOnlyHint ? 'read' : idempotentHint ? 'idempotent' : 'once' }
 }
