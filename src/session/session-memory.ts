@@ -3,6 +3,8 @@
  * which they never change; both can be built again, and are deleted with their session.
  */
 import type { SessionKey, StoredMessage } from './message.js'
+import type { UsageRecord } from './spending.js'
+import { completeUsage } from './usage.js'
 
 export interface SessionMemory {
   /** How far memory has got in a session; zeros where it was never on. `undefined` when there is no such session. */
@@ -78,6 +80,8 @@ export interface ObserverUsage {
   calls: number
   inputTokens: number
   outputTokens: number
+  /** Dollars, when the price of the model is known. */
+  cost?: number
 }
 
 /** The observations that stand in requests whose messages begin after `throughSeq`. */
@@ -108,8 +112,10 @@ export interface ObservationStep {
   supersedes?: readonly number[]
   observations: readonly Observed[]
   fence?: number
-  /** Added to what observers have used in this session. */
+  /** Added to what observers have used in this session, and to the usage of its user. */
   usage?: ObserverUsage
+  /** The run whose budget the observer draws from. */
+  runId?: string
 }
 
 /** The usage of a session with that of one more step. */
@@ -121,8 +127,17 @@ export function joinUsage(all: readonly ObserverUsage[], more: ObserverUsage | u
     calls: (known?.calls ?? 0) + more.calls,
     inputTokens: (known?.inputTokens ?? 0) + more.inputTokens,
     outputTokens: (known?.outputTokens ?? 0) + more.outputTokens,
+    ...(more.cost === undefined || (known && known.cost === undefined)
+      ? {}
+      : { cost: (known?.cost ?? 0) + more.cost }),
   }
   return [...all.filter(({ model }) => model !== more.model), sum]
+}
+
+/** What an observer has used, as a record of model calls. */
+export function memoryUsage({ model, calls, inputTokens, outputTokens, cost }: ObserverUsage): UsageRecord {
+  const tokens = completeUsage({ inputTokens, outputTokens, totalTokens: inputTokens + outputTokens })
+  return { kind: 'memory', model, calls, usage: cost === undefined ? tokens : { ...tokens, cost } }
 }
 
 /** What an observer says about some messages. */

@@ -2,6 +2,7 @@ import type { ArtifactStore } from './artifacts.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from './message.js'
 import type { Lease, OpenedRun, QueuedPlace, RunBegin, RunOpening, RunStore } from './run-store.js'
 import type { SessionMemory } from './session-memory.js'
+import type { SpendingStore } from './spending.js'
 
 export type { Lease, Observation } from './run-store.js'
 
@@ -75,6 +76,8 @@ export interface SessionStore {
   readonly memory?: SessionMemory
   /** Files of sessions and users. A store of one's own may leave it out: then agents keep no artifacts in it. */
   readonly artifacts?: ArtifactStore
+  /** What model calls have cost, and budgets. A store of one's own may leave it out: then there are none. */
+  readonly spending?: SpendingStore
   /** Fails with `store-unavailable` when the store does not answer, or its file was deleted, replaced or truncated. */
   check?(): Promise<void>
   /** Releases leases, connections and timers; afterwards the process can exit by itself. */
@@ -131,6 +134,8 @@ export interface EraseCounts {
   leases: number
   /** Keys of session state and of `user:` state. */
   stateKeys: number
+  /** Rows of model calls, sums of budgets, and reservations. */
+  usage: number
 }
 
 /** The proof of an erasure. It does not name the user, so that it can be kept. */

@@ -27,6 +27,7 @@ import type {
   SessionSummary,
   UserKey,
 } from '../session/session-store.js'
+import type { SpendingStore } from '../session/spending.js'
 import {
   checkEvents,
   checkFence,
@@ -48,6 +49,7 @@ import {
 import { CheckedArtifacts } from './checked-artifacts.js'
 import { CheckedMemory } from './checked-memory.js'
 import { CheckedCalibration, CheckedRuns, checked } from './checked-runs.js'
+import { CheckedSpending } from './checked-spending.js'
 import { unsupported } from './store-errors.js'
 
 /** A driver: its input is trusted, and it leaves out nothing of the contract. */
@@ -55,6 +57,7 @@ export interface DriverStore extends SessionStore {
   readonly runs: Required<RunStore>
   readonly memory: SessionMemory
   readonly artifacts: ArtifactStore
+  readonly spending: SpendingStore
   openRun: NonNullable<SessionStore['openRun']>
   queueRun: NonNullable<SessionStore['queueRun']>
   beginRun: NonNullable<SessionStore['beginRun']>
@@ -70,6 +73,7 @@ class CheckedStore implements SessionStore {
   readonly calibration: CalibrationStore
   readonly memory: SessionMemory
   readonly artifacts: ArtifactStore
+  readonly spending: SpendingStore
   readonly #store: DriverStore
 
   constructor(store: DriverStore) {
@@ -78,6 +82,7 @@ class CheckedStore implements SessionStore {
     this.calibration = new CheckedCalibration(store.calibration)
     this.memory = new CheckedMemory(store.memory)
     this.artifacts = new CheckedArtifacts(store.artifacts)
+    this.spending = new CheckedSpending(store.spending)
   }
 
   createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {

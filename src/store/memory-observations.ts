@@ -14,7 +14,8 @@ import type {
   StoredObservation,
   TermCounts,
 } from '../session/session-memory.js'
-import { joinUsage } from '../session/session-memory.js'
+import { joinUsage, memoryUsage } from '../session/session-memory.js'
+import type { MemorySpending } from './memory-spending.js'
 
 /** What memory keeps of one session. */
 export interface KeptMemory {
@@ -44,6 +45,7 @@ interface KeptSession {
 }
 
 export interface MemoryPlaces {
+  spending: MemorySpending
   assertOpen(): void
   sessionOf(key: SessionKey): KeptSession | undefined
   sessions(): Iterable<KeptSession>
@@ -108,7 +110,10 @@ export class MemoryObservations implements SessionMemory {
     memory.observations.push(...added)
     memory.added += added.length
     memory.observedSeq = observed?.throughSeq ?? memory.observedSeq
-    if (step.usage) memory.usage = joinUsage(memory.usage ?? [], step.usage)
+    if (step.usage) {
+      memory.usage = joinUsage(memory.usage ?? [], step.usage)
+      this.#places.spending.keep(key, step.runId ?? '', memoryUsage(step.usage))
+    }
     return structuredClone(added)
   }
 

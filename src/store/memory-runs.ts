@@ -34,6 +34,7 @@ import {
   runSummary,
   storeProgress,
 } from './memory-sessions.js'
+import type { MemorySpending } from './memory-spending.js'
 import { keyText } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { answeredCall, answersOneOf, withPlace } from './sql-event-rows.js'
@@ -49,6 +50,7 @@ interface RunHost {
   /** Fails unless the session exists and the lease is held. */
   checkLease(key: SessionKey, fence: number): void
   saveStep: NonNullable<RunStore['saveStep']>
+  spending: MemorySpending
 }
 
 /** Run events, requests and signals in memory. */
@@ -271,6 +273,7 @@ export class MemoryRuns implements RunStore {
       if (!run.events.has(seq)) run.events.set(seq, event)
       run.lastSeq = Math.max(run.lastSeq, seq)
     }
+    for (const event of events) this.#host.spending.keepEvent(key, runId, event)
     const answered = events.flatMap(event => answeredCall(event) ?? [])
     run.signals = run.signals.filter(({ json }) => !answersOneOf(answered, json))
     if (kept.some(({ isEnd }) => isEnd)) this.#end(runId, run)
@@ -367,8 +370,8 @@ export class MemoryRuns implements RunStore {
     for (const [runId, deletedAt] of this.#deleted) if (deletedAt < now - DAY_MS) this.#deleted.delete(runId)
     for (const [runId, run] of this.#runs) {
       const { key } = run
-      if (key?.appName !== appName || key.userId !== userId) continue
-      if (key.sessionId !== (sessionId ?? key.sessionId)) continue
+      const isOurs = key?.appName === appName && key.userId === userId
+      if (!isOurs || key.sessionId !== (sessionId ?? key.sessionId)) continue
       countGone(gone, run)
       this.#runs.delete(runId)
       this.#forgetUnfinished(runId, run)
@@ -390,9 +393,7 @@ export class MemoryRuns implements RunStore {
   }
 
   #run(runId: string): MemoryRun {
-    const found = this.#runs.get(runId)
-    if (found !== undefined) return found
-    const run = newRun()
+    const run = this.#runs.get(runId) ?? newRun()
     this.#runs.set(runId, run)
     return run
   }

@@ -51,6 +51,7 @@ import {
   summarize,
   viewOf,
 } from './memory-sessions.js'
+import { MemorySpending } from './memory-spending.js'
 import { keyText, MemoryTickets } from './memory-tickets.js'
 import { DAY_MS } from './sql-database.js'
 import { clockAheadMs, noCounts } from './sql-erase.js'
@@ -80,6 +81,7 @@ export class MemoryStore implements SessionStore {
   readonly calibration: MemoryCalibration
   readonly memory: MemoryObservations
   readonly artifacts: MemoryArtifacts
+  readonly spending: MemorySpending
   readonly #pk: { last: number }
   #closed = false
 
@@ -93,6 +95,7 @@ export class MemoryStore implements SessionStore {
     this.#tickets = shares ? shares.#tickets : new MemoryTickets(now)
     this.#pk = shares ? shares.#pk : { last: 0 }
     this.#leases = new LeaseHolder(this.#tickets)
+    this.spending = shares?.spending ?? new MemorySpending(this.#places())
     this.runs = shares?.runs ?? this.#ownRuns()
     this.calibration = shares?.calibration ?? new MemoryCalibration(() => this.#assertOpen())
     this.memory = shares?.memory ?? new MemoryObservations(this.#places())
@@ -148,8 +151,7 @@ export class MemoryStore implements SessionStore {
     this.#assertOpen()
     const { throughSeq } = options
     const newKey = { ...key, sessionId: newSessionId }
-    const source = this.#sessions.get(keyText(key))
-    if (source === undefined) throw sessionNotFound(key)
+    const source = this.#existing(key)
     const total = source.messages.length
     if (throughSeq !== undefined && throughSeq > total) throw throughSeqOutOfRange(throughSeq, total)
     if (this.#sessions.has(keyText(newKey))) throw sessionExists(newKey)
@@ -167,9 +169,7 @@ export class MemoryStore implements SessionStore {
   async renameSession(key: SessionKey, title: string): Promise<void> {
     this.#assertOpen()
     const tidy = tidyTitle(title)
-    const session = this.#sessions.get(keyText(key))
-    if (session === undefined) throw sessionNotFound(key)
-    session.title = tidy
+    this.#existing(key).title = tidy
   }
 
   async listSessions(query: ListQuery): Promise<SessionPage> {
@@ -190,9 +190,9 @@ export class MemoryStore implements SessionStore {
 
   async deleteSession(key: SessionKey): Promise<boolean> {
     this.#assertOpen()
-    const isThere = this.#sessions.has(keyText(key))
-    this.#remove(key, noCounts())
-    return isThere
+    const counts = noCounts()
+    this.#remove(key, counts)
+    return counts.sessions > 0
   }
 
   async erase({ appName, userId }: UserKey): Promise<EraseReceipt> {
@@ -205,6 +205,7 @@ export class MemoryStore implements SessionStore {
     }
     add(counts, this.runs.deleteRunsOf({ appName, userId }))
     add(counts, this.artifacts.deleteUser({ appName, userId }))
+    add(counts, this.spending.deleteUser({ appName, userId }))
     for (const app of apps) {
       const own = [...this.#sessions.values()].some(({ key }) => key.appName === app && key.userId === userId)
       if (!own) counts.stateKeys += this.#state.deleteUser(app, userId)
@@ -368,6 +369,7 @@ export class MemoryStore implements SessionStore {
       assertOpen: () => this.#assertOpen(),
       sessionOf: (key: SessionKey) => this.#sessions.get(keyText(key)),
       sessions: () => this.#sessions.values(),
+      spending: this.spending,
       writable: (key: SessionKey, fence: number | undefined) =>
         fence === undefined ? this.#existing(key) : this.#writable(key, fence),
     }

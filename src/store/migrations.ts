@@ -58,6 +58,7 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   resumableRuns,
   memory,
   artifacts,
+  spending,
 ]
 
 /** The newest schema version that this release supports. */
@@ -324,5 +325,33 @@ function artifacts({ integer }: Dialect): readonly string[] {
       PRIMARY KEY (session_pk, app_name, user_id, blob, number)
     )`,
     'CREATE INDEX lango_artifact_pieces_user ON lango_artifact_pieces (app_name, user_id)',
+  ]
+}
+
+/**
+ * Money: a row for each model call, the sums that budgets are checked against, and what calls under way have reserved.
+ * Amounts are billionths of a dollar, days are counted from 1970. Calls of runs without a budget have an index of
+ * their own: they are in no sum.
+ */
+function spending({ integer, roomForUpdates }: Dialect): readonly string[] {
+  const owner = `app_name TEXT NOT NULL, user_id TEXT NOT NULL`
+  return [
+    `CREATE TABLE lango_usage (
+      id TEXT PRIMARY KEY, ${owner}, session_pk ${integer} NOT NULL, run_id TEXT NOT NULL, kind TEXT NOT NULL,
+      model TEXT NOT NULL, day ${integer} NOT NULL, calls ${integer} NOT NULL, input_tokens ${integer} NOT NULL,
+      output_tokens ${integer} NOT NULL, cached_tokens ${integer} NOT NULL, cache_write_tokens ${integer} NOT NULL,
+      reasoning_tokens ${integer} NOT NULL, total_tokens ${integer} NOT NULL, cost ${integer}, budgeted ${integer} NOT NULL
+    )`,
+    'CREATE INDEX lango_usage_user ON lango_usage (app_name, user_id, day)',
+    'CREATE INDEX lango_usage_unbudgeted ON lango_usage (app_name, user_id, day) WHERE budgeted = 0',
+    'CREATE INDEX lango_usage_session ON lango_usage (session_pk) WHERE budgeted = 0',
+    `CREATE TABLE lango_spend (
+      ${owner}, scope TEXT NOT NULL, total ${integer} NOT NULL, PRIMARY KEY (app_name, user_id, scope)
+    )${roomForUpdates}`,
+    `CREATE TABLE lango_reservations (
+      id TEXT PRIMARY KEY, ${owner}, session_pk ${integer} NOT NULL, run_id TEXT NOT NULL, day ${integer} NOT NULL,
+      amount ${integer} NOT NULL, at ${integer} NOT NULL
+    )`,
+    'CREATE INDEX lango_reservations_user ON lango_reservations (app_name, user_id)',
   ]
 }

@@ -35,6 +35,10 @@ export const PERSONAL_TABLES: readonly PersonalTable[] = [
   { kind: 'journal', table: 'lango_run_journal', belongsTo: 'run' },
   { kind: 'leases', table: 'lango_leases', belongsTo: 'user' },
   { kind: 'stateKeys', table: 'lango_user_state', belongsTo: 'user' },
+  // A deleted session leaves what it cost: the budget of the day must not grow by deleting.
+  { kind: 'usage', table: 'lango_usage', belongsTo: 'user' },
+  { kind: 'usage', table: 'lango_spend', belongsTo: 'user' },
+  { kind: 'usage', table: 'lango_reservations', belongsTo: 'user' },
 ]
 
 interface PersonalTable {

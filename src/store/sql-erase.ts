@@ -100,6 +100,7 @@ export function noCounts(): EraseCounts {
     artifactPieces: 0,
     leases: 0,
     stateKeys: 0,
+    usage: 0,
   }
 }
 

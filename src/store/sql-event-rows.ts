@@ -7,6 +7,7 @@ import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
 import type { Message, ToolCall } from '../session/message.js'
 import type { RunEventRecord } from '../session/run-store.js'
+import { type UsageRecord, usageOfEvent } from '../session/spending.js'
 import { storableJson } from './check-input.js'
 import { indexedId } from './rows.js'
 import {
@@ -19,6 +20,7 @@ import {
   type Task,
   textIn,
 } from './sql-database.js'
+import { usageOfRun } from './sql-spending.js'
 
 /** An event of a run as it is stored. */
 export interface EventRow {
@@ -28,6 +30,8 @@ export interface EventRow {
   isEnd: boolean
   /** The call whose question it answers: the signals with that answer are no longer needed. */
   answered?: string | undefined
+  /** The model call that it reports. */
+  usage?: UsageRecord | undefined
 }
 
 /** The events as rows; `message` is stored with them. */
@@ -37,6 +41,7 @@ export function eventRows(events: readonly RunEventRecord[], message?: Message):
     json: storableJson('events', message?.toolCalls ? withReference(event, message) : event),
     isEnd: event.type === 'run-finish',
     answered: answeredCall(event),
+    usage: usageOfEvent(event),
   }))
 }
 
@@ -59,7 +64,8 @@ export function withPlace(events: readonly RunEventRecord[], place: number): Run
 }
 
 /** Stores events of a run that is locked or new, and the end of the run with its last one. */
-export function* insertEvents({ now }: Dialect, runId: string, rows: readonly EventRow[]): Task<void> {
+export function* insertEvents(dialect: Dialect, runId: string, rows: readonly EventRow[]): Task<void> {
+  const { now } = dialect
   for (let start = 0; start < rows.length; start += EVENTS_PER_STATEMENT) {
     const some = rows.slice(start, start + EVENTS_PER_STATEMENT)
     const parameters = some.flatMap<SqlValue>(({ seq, json }) => [runId, seq, json])
@@ -69,6 +75,7 @@ export function* insertEvents({ now }: Dialect, runId: string, rows: readonly Ev
       ...parameters,
     )
   }
+  for (const { seq, usage } of rows) if (usage) yield usageOfRun(dialect, runId, seq, usage)
   const answered = rows.flatMap(row => row.answered ?? [])
   if (answered.length > 0) {
     const pending = yield sql('SELECT id, signal FROM lango_run_signals WHERE run_id = ?', runId)

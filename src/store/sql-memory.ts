@@ -19,7 +19,7 @@ import type {
   StoredObservation,
   TermCounts,
 } from '../session/session-memory.js'
-import { joinUsage } from '../session/session-memory.js'
+import { joinUsage, memoryUsage } from '../session/session-memory.js'
 import { MESSAGE_COLUMNS, rowToMessage } from './rows.js'
 import {
   type Dialect,
@@ -42,6 +42,7 @@ import {
   removeDocumentsTask,
   similarTermsStatement,
 } from './sql-memory-index.js'
+import { usageOfMemory } from './sql-spending.js'
 import { restoreText, storableText } from './storable-text.js'
 import { leaseLost, sessionNotFound } from './store-errors.js'
 
@@ -208,7 +209,7 @@ function* lockTask(dialect: Dialect, key: SessionKey, fence?: number): Task<Row>
 function* observeTask(
   dialect: Dialect,
   key: SessionKey,
-  { observed, supersedes = [], observations, fence, usage }: ObservationStep,
+  { observed, supersedes = [], observations, fence, usage, runId = '' }: ObservationStep,
 ): Task<StoredObservation[] | undefined> {
   const memory = yield* lockTask(dialect, key, fence)
   const pk = numberIn(memory, 'session_pk')
@@ -244,6 +245,7 @@ function* observeTask(
     usage ? JSON.stringify(joinUsage(readUsage(memory), usage)) : (memory.usage ?? null),
     pk,
   )
+  if (usage) yield usageOfMemory(dialect, pk, runId, memoryUsage(usage))
   return added
 }
 

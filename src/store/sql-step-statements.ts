@@ -34,6 +34,7 @@ import {
 import { type EventRow, FORGET_JOURNAL, UNSETTLED } from './sql-event-rows.js'
 import { journalQuery, progressStatement } from './sql-journal.js'
 import { LIST_MARKER, type SplitRequest } from './sql-requests.js'
+import { usageOfRun } from './sql-spending.js'
 import { STATE_TABLES } from './sql-state.js'
 import { deleteExpiredText, limitText } from './sql-tickets.js'
 import type { StateChange, StateScope } from './state-scopes.js'
@@ -305,7 +306,12 @@ function addMessage(query: Query, row: MessageRow, written = 'session'): void {
   )
 }
 
-function addEvents(query: Query, { now }: Dialect, runId: string, events: readonly EventRow[]): void {
+function addEvents(query: Query, dialect: Dialect, runId: string, events: readonly EventRow[]): void {
+  const { now } = dialect
+  for (const { seq, usage } of events) {
+    const used = usage && usageOfRun(dialect, runId, seq, usage, 'session CROSS JOIN ')
+    if (used) query.with('used AS', used.text, ...used.parameters)
+  }
   query.with(
     'events AS',
     `INSERT INTO lango_run_events (run_id, seq, stored_at, event)
@@ -370,6 +376,7 @@ export function fitsStatement({ changes, requests, calls, events }: StepRows): b
     fitsOneStatement(calls) &&
     steps.size === requests.length &&
     !events.some(({ answered }) => answered !== undefined) &&
+    events.filter(({ usage }) => usage !== undefined).length <= 1 &&
     !changes.some(({ scope, json }) => isShared(scope) && json === undefined)
   )
 }

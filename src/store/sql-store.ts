@@ -39,6 +39,7 @@ import {
   renameStatement,
   toPage,
 } from './sql-sessions.js'
+import { SqlSpending } from './sql-spending.js'
 import { SqlTickets } from './sql-tickets.js'
 import { splitDelta } from './state-scopes.js'
 import { sessionNotFound, unsupported } from './store-errors.js'
@@ -59,6 +60,7 @@ class SqlStore implements DriverStore {
   readonly calibration: SqlCalibration
   readonly memory: SqlMemory
   readonly artifacts: SqlArtifacts
+  readonly spending: SqlSpending
   readonly #database: SqlDatabase
   readonly #append: AppendSql
   readonly #tickets: SqlTickets
@@ -78,6 +80,7 @@ class SqlStore implements DriverStore {
     this.calibration = new SqlCalibration(database)
     this.memory = new SqlMemory(database)
     this.artifacts = new SqlArtifacts(database)
+    this.spending = new SqlSpending(database)
   }
 
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {

@@ -134,6 +134,7 @@ export const EraseReceipt = z
     indexed: count,
     artifacts: count,
     artifactPieces: count,
+    usage: count,
     leases: count,
     stateKeys: count,
     at: count,

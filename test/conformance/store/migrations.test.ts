@@ -63,6 +63,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 8 },
       { version: 9 },
       { version: 10 },
+      { version: 11 },
     ])
     await database.close()
     await started.stop()
@@ -90,7 +91,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     await started.stop()
   })
 
-  test.each([1, 2, 3, 4, 5, 6, 7])(
+  test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])(
     'a database of schema %i opens, and a run can be stored in it',
     async version => {
       const started = await driver.start()
@@ -120,6 +121,8 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       })
       expect(opened).toMatchObject({ seq: 1 })
       expect((await store.loadSession(key))?.messages).toMatchObject([message])
+      const ask = { id: 'i', key, runId: 'r1', limits: { run: 9 }, wants: 10, enough: 5, least: 1 }
+      expect(await store.spending?.reserve(ask)).toEqual({ granted: 9 })
       expect((await store.erase?.({ appName: 'app', userId: 'ann' }))?.sessions).toBe(1)
       await store.close()
       await started.stop()
@@ -241,6 +244,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 8 },
       { version: 9 },
       { version: 10 },
+      { version: 11 },
     ])
     await database.close()
     await started.stop()
