@@ -52,6 +52,8 @@ export interface SentRequest {
   place?: RequestPlace
   /** What the next request of the same agent, branch and model keeps of it; JSON data. */
   decided?: object
+  /** The runs that hold the last requests of the session's other agents, branches and models. */
+  lanes?: Readonly<Record<string, string>>
 }
 
 /**

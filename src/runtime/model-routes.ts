@@ -215,8 +215,10 @@ export class ModelRoutes implements RunModels {
     const { type: _type, ...body } = message.request
     const { history, cut, sent } = message
     const place = scope.placeOf(request)
-    if (place && sent) this.#lanes.sent(scope, place, model, sent)
-    const kept = place && sent ? { place, decided: sent.decided } : {}
+    const kept =
+      place && sent
+        ? { place, decided: sent.decided, lanes: this.#lanes.sent(scope, place, model, sent) }
+        : {}
     return scope.requestSent({ ...body, model, history, cuts: cut ? [cut] : [], ...kept })
   }
 }

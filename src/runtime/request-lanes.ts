@@ -1,6 +1,7 @@
 /**
  * What each session has sent last: by agent, branch and model. A run keeps it in memory; another process, or a later
- * run of this one after others, finds it in the stored requests of the newest runs.
+ * run of this one after others, finds it in the stored requests. Each of them names the runs that hold the last
+ * requests of the other lanes, however long ago those were.
  */
 
 import { prefixOf } from '../adk/model/sent-prefix.js'
@@ -16,13 +17,18 @@ import type { RunStore } from '../session/run-store.js'
 /** Sessions whose last requests are kept in memory. */
 const MOST_SESSIONS = 500
 
-/** Runs that are searched for the last request of a lane. */
+/** Runs that are searched for a request that names the others. Those of earlier releases name none. */
 const MOST_RUNS = 8
+
+/** Lanes that a request names. A session has as many as agents, branches and models have taken part in it. */
+const MOST_LANES = 100
 
 interface SessionLanes {
   /** The run that has sent the newest of them. */
   runId: string
   readonly lanes: Map<string, LastSent>
+  /** The run that holds the last request of each lane, in the order in which they were sent. */
+  readonly holders: Map<string, string>
   /** By agent and branch: the model of the newest request. */
   readonly models: Map<string, string>
   /** Earlier runs whose requests were not read, newest first. */
@@ -45,7 +51,7 @@ export class RequestLanes {
   async find(scope: RunScope, place: RequestPlace, model: string): Promise<RequestLane> {
     const session = await this.#open(scope)
     const name = laneName(place, model)
-    session.search = session.search.then(() => this.#search(session, name))
+    session.search = session.search.then(() => this.#search(session, name, place))
     await session.search
     const last = session.lanes.get(name)
     if (last) return { last }
@@ -54,11 +60,17 @@ export class RequestLanes {
     return { otherModel }
   }
 
-  /** A request was sent. */
-  sent(scope: RunScope, place: RequestPlace, model: string, sent: LastSent): void {
+  /** A request was sent. Returns the runs that hold the last requests of the session's other lanes. */
+  sent(scope: RunScope, place: RequestPlace, model: string, sent: LastSent): Record<string, string> {
     const session = this.#sessions.get(sessionName(scope))
-    session?.lanes.set(laneName(place, model), sent)
-    session?.models.set(placeName(place), model)
+    if (!session) return {}
+    const name = laneName(place, model)
+    session.lanes.set(name, sent)
+    session.models.set(placeName(place), model)
+    session.holders.delete(name)
+    session.holders.set(name, scope.runId)
+    const elsewhere = [...session.holders].filter(([, runId]) => runId !== scope.runId)
+    return Object.fromEntries(elsewhere.slice(-MOST_LANES))
   }
 
   async #open(scope: RunScope): Promise<SessionLanes> {
@@ -75,6 +87,7 @@ export class RequestLanes {
       : {
           runId: scope.runId,
           lanes: new Map(),
+          holders: new Map(),
           models: new Map(),
           unread: scope.isResumed ? [scope.runId, ...runs] : runs,
           search: Promise.resolve(),
@@ -95,27 +108,41 @@ export class RequestLanes {
     }
   }
 
-  /** Reads the requests of earlier runs until the lane is found. */
-  async #search(session: SessionLanes, name: string): Promise<void> {
+  /** Reads the requests of earlier runs until the lane is found, or a request that names its run, or none. */
+  async #search(session: SessionLanes, name: string, place: RequestPlace): Promise<void> {
     for (let count = 0; count < MOST_RUNS && !session.lanes.has(name); count++) {
       const runId = session.unread.shift()
-      if (runId === undefined) return
-      const requests = await this.#runs.readRequests(runId).catch(error => this.#failed(error))
-      for (const { record } of requests.toReversed()) {
-        this.#adopt(session, record)
-        await letOthersRun()
-      }
+      if (runId === undefined) break
+      if (await this.#read(session, runId)) session.unread = []
     }
+    if (session.lanes.has(name)) return
+    const ofPlace = [...session.holders].findLast(([lane]) => lane.endsWith(` ${placeName(place)}`))
+    const isOtherKnown = session.models.has(placeName(place))
+    const holder = session.holders.get(name) ?? (isOtherKnown ? undefined : ofPlace?.[1])
+    if (holder !== undefined) await this.#read(session, holder)
   }
 
-  #adopt(session: SessionLanes, record: Record<string, unknown>): void {
-    const { place, decided, model, body } = record as Partial<StoredSent>
-    if (!isRecord(place) || !isRecord(decided) || typeof model !== 'string') return
+  /** Takes over what a run has sent. Returns true when its requests name the runs of the other lanes. */
+  async #read(session: SessionLanes, runId: string): Promise<boolean> {
+    const requests = await this.#runs.readRequests(runId).catch(error => this.#failed(error))
+    let namesOthers = false
+    for (const { record } of requests.toReversed()) {
+      if (this.#adopt(session, runId, record)) namesOthers = true
+      await letOthersRun()
+    }
+    return namesOthers
+  }
+
+  #adopt(session: SessionLanes, runId: string, record: Record<string, unknown>): boolean {
+    const { place, decided, model, body, lanes } = record as Partial<StoredSent>
+    if (!isRecord(place) || !isRecord(decided) || typeof model !== 'string') return false
     const name = laneName(place, model)
     if (!session.models.has(placeName(place))) session.models.set(placeName(place), model)
-    if (session.lanes.has(name)) return
-    const prefix = prefixOf(body)
+    const prefix = session.lanes.has(name) ? undefined : prefixOf(body)
     if (prefix) session.lanes.set(name, { decided, prefix })
+    for (const [other, holder] of [...Object.entries(lanes ?? {}), [name, runId] as const])
+      if (!session.holders.has(other)) session.holders.set(other, holder)
+    return lanes !== undefined
   }
 
   /** Without the requests before it a request stands alone: a run does not fail for that. */
@@ -131,6 +158,7 @@ interface StoredSent {
   decided: LastSent['decided']
   model: string
   body: unknown
+  lanes?: Record<string, string>
 }
 
 function sessionName({ key }: RunScope): string {

@@ -18,3 +18,9 @@ test.each(Object.keys(PROFILES) as ProfileName[])(
   },
   120_000,
 )
+
+test('after a restart, a break is reported although an agent made its last request nine runs ago', async () => {
+  const report = await playSession('openai-chat', 700264)
+  expect(report.breaks.tools).toBe(1)
+  expect(report.broken).toEqual([])
+}, 120_000)
