@@ -97,7 +97,9 @@ const CARE: readonly CommandSpec[] = [
     summary: 'check a history against the rules of every provider',
     description:
       'Reports which providers would reject a history, and why. Reads a Lango export, an ADK session, a request body for\nGemini, OpenAI or Anthropic, or messages of the AI SDK, OpenAI Agents, LangChain, Mastra, Claude Code, Codex or pi,\nand recognizes which it is; "-" reads standard input.',
-    arguments: [{ name: '[file]', description: 'the history file; not with --session' }],
+    arguments: [
+      { name: '[file...]', description: 'the history file, or the requests of a conversation in order' },
+    ],
     options: [
       { flags: '-s, --session <id>', description: 'a stored session instead of a file' },
       { flags: '--profile <name>', description: 'the profile to check, or "all"; default: all that apply' },
@@ -107,6 +109,7 @@ const CARE: readonly CommandSpec[] = [
     shared: ['config', 'trust', 'store', 'user', 'app'],
     examples: [
       ['lango lint request.json', 'check a request body that was rejected'],
+      ['lango lint turn1.json turn2.json', 'also check whether each request extends the one before it'],
       ['lango lint transcript.jsonl --profile gemini-3', 'check another agent’s transcript against Gemini 3'],
       ['lango lint --session s1 --profile gemini-3', 'check a stored session against Gemini 3'],
     ],
@@ -115,7 +118,7 @@ const CARE: readonly CommandSpec[] = [
       [1, 'it could not be read'],
       [3, 'at least one provider would reject it'],
     ],
-    run: async ([file], flags) => (await import('./lint.js')).lint(file, flags),
+    run: async (files, flags) => (await import('./lint.js')).lint(files, flags),
   },
   {
     name: 'doctor',
@@ -137,9 +140,9 @@ const CARE: readonly CommandSpec[] = [
       ['lango doctor --session s1 --fix', 'write the repaired copy s1-healed'],
     ],
     exitCodes: [
-      [0, 'no problems, or repaired'],
+      [0, 'nothing that a provider would reject, or repaired'],
       [1, 'a check failed'],
-      [3, 'a session has problems'],
+      [3, 'a provider would reject a session, or --fix could not repair it'],
     ],
     run: async (_words, flags) => (await import('./doctor/doctor.js')).doctor(flags),
   },

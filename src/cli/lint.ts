@@ -7,13 +7,15 @@ import {
   orList,
   readHistoryFile,
 } from '../formats/history-files.js'
-import type { WireMessage } from '../formats/wire-parts.js'
 import { lintHistory } from '../provider/repair/lint-history.js'
-import { PROFILES, type Profile, resolveProfile } from '../provider/repair/profile.js'
+import { PROFILES, resolveProfile } from '../provider/repair/profile.js'
 import type { ProfileLint, SessionFinding } from '../runtime/info.js'
 import { lintMessages, lintSession, summarize } from '../runtime/lint.js'
+import { PROFILE_FACTS, STRICT_PROFILES } from '../testing/strict/profile.js'
 import type { Flags } from './command.js'
-import { mappedLine, problemLines, problemsOf, refusalWords, verdictLines } from './lint-report.js'
+import { mappedLine, problemLines, problemsOf, verdictLines } from './lint-report.js'
+import { lintRequest } from './lint-request.js'
+import { lintSequence } from './lint-sequence.js'
 import { findSession, withStore } from './open-command-store.js'
 import { lineWidth, print, printJson, stylesOf } from './output.js'
 import { count } from './wording.js'
@@ -21,15 +23,16 @@ import { count } from './wording.js'
 const CLEAN = 0
 const FINDINGS = 3
 
-/** Lints a file or a stored session. The exit code is 3 when a provider would reject it. */
-export async function lint(file: string | undefined, flags: Flags): Promise<number> {
-  if ((file === undefined) === (flags.session === undefined)) {
+/** Lints files or a stored session. The exit code is 3 when a provider would reject one. */
+export async function lint(given: string | readonly string[] | undefined, flags: Flags): Promise<number> {
+  const files = typeof given === 'string' ? [given] : (given ?? [])
+  if ((files.length === 0) === (flags.session === undefined)) {
     throw new AgentError(
       'invalid-argument',
       "Pass either a file ('-' for standard input) or --session. See 'lango lint --help'.",
     )
   }
-  return file === undefined ? lintStored(flags.session ?? '', flags) : lintFile(file, flags)
+  return files.length === 0 ? lintStored(flags.session ?? '', flags) : lintFiles(files, flags)
 }
 
 /** The verdict over one history. */
@@ -63,25 +66,76 @@ async function lintStored(session: string, flags: Flags): Promise<number> {
   return exitCode([judged])
 }
 
-async function lintFile(file: string, flags: Flags): Promise<number> {
+/** A file, what was read from it, and the verdicts over its histories. */
+interface JudgedFile {
+  file: string
+  read: HistoryFile
+  judged: Judged[]
+}
+
+async function lintFiles(files: readonly string[], flags: Flags): Promise<number> {
   const chosen = chosenProfiles(flags.profile)
-  const read = await readHistoryFile(file, flags.format)
-  const judged = read.histories.map(history => judge(history, chosen ?? read.profiles, read.profiles))
+  const read: JudgedFile[] = []
+  for (const file of files) {
+    const history = await readHistoryFile(file, flags.format)
+    const isNamed = flags.profile !== undefined && flags.profile !== 'all'
+    const own = isNamed ? wireProfiles(history) : history.profiles
+    const judged = history.histories.map(each => judge(each, chosen ?? history.profiles, own))
+    read.push({ file, read: history, judged })
+  }
+  compareRequests(read)
   if (flags.json) {
-    const histories = judged.map(({ name, messages, profiles, notes }) => ({
-      ...(name ? { name } : {}),
-      messages,
-      ...(notes.length > 0 ? { notes } : {}),
-      profiles,
-    }))
-    const format = read.format ?? 'not sure'
-    const candidates = read.format === undefined ? { candidates: read.candidates } : {}
-    await printJson({ file, format, ...candidates, histories })
+    const results = read.map(asJson)
+    await printJson(results.length === 1 ? results[0] : results)
   } else {
-    const reports = judged.map((each, index) => report(headingOf(file, read, index), each))
+    const reports = read.flatMap(({ file, read: history, judged }) =>
+      judged.map((each, index) => report(headingOf(file, history, index), each)),
+    )
     await print(reports.join('\n'))
   }
-  return exitCode(judged)
+  return exitCode(read.flatMap(({ judged }) => judged))
+}
+
+/** Requests that were given together are one conversation: each is compared with the one before it. */
+function compareRequests(files: readonly JudgedFile[]): void {
+  const requests = files.flatMap(({ read, judged }) =>
+    read.histories.flatMap((history, index) => {
+      const verdict = judged[index]
+      return history.kind === 'request' && verdict ? [{ history, verdict }] : []
+    }),
+  )
+  if (requests.length < 2) return
+  const names = new Set(requests.flatMap(({ verdict }) => verdict.profiles.map(({ profile }) => profile)))
+  for (const name of names) {
+    const verdicts = lintSequence(
+      requests.map(({ history }) => history),
+      resolveProfile(name),
+    )
+    for (const [index, { verdict }] of requests.entries()) {
+      const { findings = [], notes = [] } = verdicts[index] ?? {}
+      verdict.notes = [...new Set([...verdict.notes, ...notes])]
+      verdict.profiles = verdict.profiles.map(one =>
+        one.profile === name && findings.length > 0 ? summarize(name, [...findings, ...one.findings]) : one,
+      )
+    }
+  }
+}
+
+function asJson({ file, read, judged }: JudgedFile): object {
+  const histories = judged.map(({ name, messages, profiles, notes }) => ({
+    ...(name ? { name } : {}),
+    messages,
+    ...(notes.length > 0 ? { notes } : {}),
+    profiles,
+  }))
+  const candidates = read.format === undefined ? { candidates: read.candidates } : {}
+  return { file, format: read.format ?? 'not sure', ...candidates, histories }
+}
+
+/** The profiles of the wire that a request was written for: one that is asked for by name is meant as its server. */
+function wireProfiles({ candidates }: HistoryFile): string[] {
+  const families: readonly string[] = candidates
+  return STRICT_PROFILES.filter(profile => families.includes(PROFILE_FACTS[profile].family))
 }
 
 function chosenProfiles(profile: string | undefined): string[] | undefined {
@@ -104,49 +158,13 @@ function judge(history: FileHistory, profiles: readonly string[], own: readonly 
     notes,
     profiles: profiles.map(profile => {
       const resolved = resolveProfile(profile)
-      if (kind === 'transcript') return summarize(resolved.name, lintHistory(messages, resolved))
-      return judgeRequest(messages, resolved, own.includes(resolved.name))
+      if (history.kind === 'request' && own.includes(resolved.name)) return lintRequest(history, resolved)
+      // A transcript is judged as if a user message followed, a request as it is.
+      const next = kind === 'transcript' ? 'user' : 'none'
+      return summarize(resolved.name, lintHistory(messages, resolved, { next }))
     }),
     whereOf: ({ at }) => messages[at]?.place ?? `message ${at + 1}`,
   }
-}
-
-/**
- * A request body contains as written what Lango rewrites on every send. On the vendor's own wire it counts as a
- * rejection where the vendor is known to reject it.
- */
-const REFUSED_ON_THE_WIRE = new Set([
-  'missing-signature',
-  'missing-reasoning',
-  'id-form',
-  'name-form',
-  'missing-id',
-  'lost-result-id',
-  'duplicate-id',
-])
-
-/** A request body is checked as it is: nothing follows it. */
-function judgeRequest(messages: readonly WireMessage[], profile: Profile, isOwnWire: boolean): ProfileLint {
-  const found = lintHistory(messages, profile, { next: 'none' }).map(finding =>
-    isOwnWire && REFUSED_ON_THE_WIRE.has(finding.code) && refusalWords(profile.name, finding.code)
-      ? { ...finding, severity: 'breaks' as const }
-      : finding,
-  )
-  const wrongRoles = messages.flatMap(({ wrongRole }, at): SessionFinding[] => {
-    if (!wrongRole) return []
-    const words = refusalWords(profile.name, 'unknown-role')
-    const answer = words === undefined ? '' : ` ${profile.name} answers ${words}`
-    return [
-      {
-        code: 'unknown-role',
-        severity: 'breaks',
-        at,
-        message: `The role "${wrongRole.role}" is not valid in this wire format.${answer}`,
-        repair: `The role is sent as ${wrongRole.right}.`,
-      },
-    ]
-  })
-  return summarize(profile.name, [...wrongRoles, ...found])
 }
 
 function inSession({ seq, at }: SessionFinding): string {
@@ -156,7 +174,8 @@ function inSession({ seq, at }: SessionFinding): string {
 function headingOf(file: string, { format, candidates, histories }: HistoryFile, index: number): string {
   const history = histories[index]
   const source = file === '-' ? 'Standard input' : file
-  const which = histories.length > 1 ? `, session ${history?.name}` : ''
+  const label = history?.kind === 'request' ? '' : 'session '
+  const which = histories.length > 1 ? `, ${label}${history?.name}` : ''
   const what = format
     ? `is ${FORMAT_NAMES[format]}`
     : `: not sure, it could be ${orList(candidates.map(name => FORMAT_NAMES[name]))}`

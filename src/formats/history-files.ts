@@ -16,6 +16,7 @@ import { readMastraMessages, readModelMessages, readUiMessages } from './ai-sdk-
 import { readLangChain } from './langchain-messages.js'
 import { readAgentsItems } from './openai-agents-items.js'
 import {
+  areRequests,
   type DataFormat,
   type FoundRows,
   formatsOf,
@@ -34,7 +35,8 @@ import type { Fields, WireMessage } from './wire-parts.js'
  */
 export type FileHistory =
   | { kind: 'session'; name: string; messages: Message[] }
-  | { kind: 'request' | 'transcript'; name: string; messages: WireMessage[]; notes: readonly string[] }
+  | { kind: 'transcript'; name: string; messages: WireMessage[]; notes: readonly string[] }
+  | { kind: 'request'; name: string; messages: WireMessage[]; notes: readonly string[]; body: Fields }
 
 export interface HistoryFile {
   /** Absent when the file fits several formats, which all read the same in it. */
@@ -176,20 +178,25 @@ function readLines(
 
 /** Lines that are requests, one each, or the messages of one. */
 function readRows(lines: readonly Fields[], source: string, chosen: HistoryFormat | undefined): HistoryFile {
-  if (!lines.every(line => Array.isArray(line.messages) || Array.isArray(line.contents)))
-    return readData(lines, source, chosen)
-  const read = lines.map(line => readData(line, source, chosen))
-  const [first] = read
-  const candidates = [...new Set(read.flatMap(each => each.candidates))]
+  return areRequests(lines) ? readRequests(lines, source, chosen, 'line') : readData(lines, source, chosen)
+}
+
+/** Several requests: those of one conversation, in their order. */
+function readRequests(
+  requests: readonly Fields[],
+  source: string,
+  chosen: HistoryFormat | undefined,
+  place: string,
+): HistoryFile {
+  const read = requests.map(request => readData(request, source, chosen))
+  const formats = new Set(read.map(({ format }) => format))
+  const [format] = formats
   const histories = read.flatMap(each => each.histories)
-  const named = histories.map((history, index) => ({ ...history, name: `line ${index + 1}` }))
-  const profiles = [...new Set(read.flatMap(each => each.profiles))]
-  const isOne = read.every(({ format }) => format !== undefined && format === first?.format)
   return {
-    ...(isOne && first?.format ? { format: first.format } : {}),
-    candidates,
-    histories: named,
-    profiles,
+    ...(formats.size === 1 && format !== undefined ? { format } : {}),
+    candidates: [...new Set(read.flatMap(each => each.candidates))],
+    histories: histories.map((history, index) => ({ ...history, name: `${place} ${index + 1}` })),
+    profiles: [...new Set(read.flatMap(each => each.profiles))],
   }
 }
 
@@ -218,6 +225,7 @@ function readData(data: unknown, source: string, chosen: HistoryFormat | undefin
     })
     return { format: 'adk', candidates: ['adk'], histories, profiles: Object.keys(PROFILES) }
   }
+  if (areRequests(data)) return readRequests(data, source, chosen, 'request')
   const found = rowsOf(data)
   const candidates = found ? (chosen ? [chosen as DataFormat] : formatsOf(found)) : []
   const [format, ...others] = candidates
@@ -239,17 +247,16 @@ function readData(data: unknown, source: string, chosen: HistoryFormat | undefin
   }
 }
 
-interface Read {
-  kind: 'request' | 'transcript'
-  messages: WireMessage[]
-}
+type Read =
+  | { kind: 'transcript'; messages: WireMessage[] }
+  | { kind: 'request'; messages: WireMessage[]; body: Fields }
 
 const READERS: Readonly<Record<DataFormat, (found: FoundRows) => Read>> = {
-  gemini: ({ body, rows }) => request(readGemini({ ...body, contents: rows })),
-  'openai-chat': ({ body, rows }) => request(readChat({ ...body, messages: rows })),
+  gemini: ({ body, rows }) => request(readGemini, { ...body, contents: rows }),
+  'openai-chat': ({ body, rows }) => request(readChat, { ...body, messages: rows }),
   'openai-responses': ({ body, rows }) =>
-    request(readResponses({ ...body, input: typeof body.input === 'string' ? body.input : rows })),
-  anthropic: ({ body, rows }) => request(readAnthropic({ ...body, messages: rows })),
+    request(readResponses, { ...body, input: typeof body.input === 'string' ? body.input : rows }),
+  anthropic: ({ body, rows }) => request(readAnthropic, { ...body, messages: rows }),
   'ai-sdk-ui': ({ rows }) => transcript(readUiMessages(rows)),
   'ai-sdk-model': ({ rows }) => transcript(readModelMessages(rows)),
   'openai-agents': ({ rows }) => transcript(readAgentsItems(rows)),
@@ -257,8 +264,8 @@ const READERS: Readonly<Record<DataFormat, (found: FoundRows) => Read>> = {
   mastra: ({ rows }) => transcript(readMastraMessages(rows)),
 }
 
-function request(messages: WireMessage[]): Read {
-  return { kind: 'request', messages }
+function request(read: (body: Fields) => WireMessage[], body: Fields): Read {
+  return { kind: 'request', messages: read(body), body }
 }
 
 function transcript(messages: WireMessage[]): Read {
@@ -287,10 +294,11 @@ export function orList(names: readonly string[]): string {
 function profilesFor(format: DataFormat, body: Fields): readonly string[] {
   const model = typeof body.model === 'string' ? body.model.replace(/^.*\//, '') : ''
   if (format === 'openai-chat') {
-    const isOpenai = model === '' || /^(gpt|o\d|chatgpt|ft:)/.test(model)
+    // Grok's own API, and what gateways serve of Claude and Gemini, take what OpenAI's takes.
+    const isOpenai = model === '' || /^(gpt(?!-oss)|o\d|chatgpt|ft:|grok|claude|gemini)/.test(model)
     return [isOpenai ? 'openai-chat' : profileForModel('openai-compatible', model)]
   }
-  if (format === 'openai-responses') return ['openai-responses']
+  if (format === 'openai-responses') return [/^grok/.test(model) ? 'xai-responses' : 'openai-responses']
   if (format !== 'gemini' && format !== 'anthropic') return Object.keys(PROFILES)
   if (model !== '') return [profileForModel(format, model)]
   return Object.values(PROFILES).flatMap(({ name, vendor }) => (vendor === format ? [name] : []))

@@ -4,6 +4,7 @@
  */
 
 import { isRecord } from '../base/is-record.js'
+import { parseJson } from '../base/json.js'
 import { isClaudeCodeLine, isCodexLine, isOldCodex, isPiLine } from './agent-transcripts.js'
 import { isLangChainMessage } from './langchain-messages.js'
 import { isAgentsItem } from './openai-agents-items.js'
@@ -39,7 +40,28 @@ export interface FoundRows {
   rows: Fields[]
 }
 
+/** The history in a value. A request may be wrapped in what a log or an error keeps beside it. */
 export function rowsOf(data: unknown): FoundRows | undefined {
+  const found = bareRows(data)
+  if (found || !isRecord(data)) return found
+  for (const name of WRAPPERS) {
+    const inner = typeof data[name] === 'string' ? parseJson(data[name]) : data[name]
+    const wrapped = isRecord(inner) ? rowsOf(inner) : undefined
+    if (wrapped) return wrapped
+  }
+  return undefined
+}
+
+/** Where logs, proxies and the AI SDK's errors keep the body that was sent. */
+const WRAPPERS = ['body', 'request', 'requestBody', 'requestBodyValues', 'payload', 'params', 'json', 'data']
+
+/** Whether a list holds whole requests and not the messages of one. */
+export function areRequests(data: unknown): data is Fields[] {
+  if (!Array.isArray(data) || data.length === 0) return false
+  return data.every(each => isRecord(each) && !('role' in each) && rowsOf(each) !== undefined)
+}
+
+function bareRows(data: unknown): FoundRows | undefined {
   if (Array.isArray(data)) {
     return data.some(isRecord) ? { body: {}, rows: placesOf(data) } : undefined
   }

@@ -238,7 +238,7 @@ export function anthropicPart(block: Fields): ProviderPart | undefined {
       return { ...toolResult(text(block.tool_use_id), '', block.content, anthropicPart), ...failed }
     }
     case 'thinking':
-      return reasoningPart(text(block.thinking), textOr(block.signature), 'anthropic')
+      return reasoningPart(text(block.thinking), textOr(block.signature), makerOf(block.signature))
     case 'redacted_thinking':
       return { ...reasoningPart('', textOr(block.data), 'anthropic'), redacted: true } as ProviderPart
     case 'image':
@@ -251,6 +251,11 @@ export function anthropicPart(block: Fields): ProviderPart | undefined {
     default:
       return { type: 'vendor', vendor: 'anthropic', value: block, text: `[${text(block.type)}]` }
   }
+}
+
+/** OpenAI's encrypted content has a form that no signature of Anthropic's has. */
+function makerOf(signature: unknown): string {
+  return text(signature).startsWith('gAAAA') ? 'openai' : 'anthropic'
 }
 
 /** The content of a message: a text, or a list of parts of which texts are alike on every wire. */

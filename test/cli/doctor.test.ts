@@ -138,6 +138,23 @@ test('what Lango sends right all the same is named, and healed in the copy', asy
   ])
 })
 
+test('--all --fix exits 0 when all were repaired, also the second time, and 3 when one could not be', async () => {
+  const legacy: Message[] = [
+    { role: 'user', content: 'hi', timestamp: 1 },
+    { role: 'model', content: 'hello', timestamp: 2 },
+  ]
+  const store = await storeWith(['bad', BROKEN], ['odd', legacy], ['good', BROKEN.slice(0, 1)])
+  const run = (flags: object) => captured(() => doctor({ store, all: true, ...flags }))
+  expect((await run({})).code).toBe(3)
+  expect((await run({ fix: true })).code).toBe(0)
+  expect((await run({ fix: true })).code).toBe(0)
+  const other: Message[] = [{ role: 'user', content: 'something else', timestamp: 1 }]
+  const taken = await storeWith(['odd', legacy], ['odd-healed', other])
+  const { code, text } = await captured(() => doctor({ store: taken, all: true, fix: true }))
+  expect(code).toBe(3)
+  expect(text).toContain('not repaired')
+})
+
 test('--all lists the sessions that are not well', async () => {
   const store = await storeWith(['good', BROKEN.slice(0, 1)], ['bad', BROKEN])
   const { code, text } = await captured(() => doctor({ store, all: true }))

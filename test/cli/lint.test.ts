@@ -71,7 +71,7 @@ test.each([
       code: 3,
       format: 'openai-chat',
       profiles: ['openai-chat'],
-      found: ['call-without-result', 'scattered-results'],
+      found: ['call-without-result'],
     },
   },
   {
@@ -149,7 +149,7 @@ test.each([
       code: 3,
       format: 'anthropic',
       profiles: ['anthropic-4.5', 'anthropic-4.6', 'anthropic-5.1'],
-      found: ['distant-result', 'misplaced-part', 'unknown-role'],
+      found: ['misplaced-part', 'unknown-role'],
     },
   },
   {
@@ -267,4 +267,120 @@ test('a file and a session together, or neither, are refused', async () => {
   await expect(lint(undefined, {})).rejects.toThrow(/Pass either a file/)
   await expect(lint('x', { session: 's' })).rejects.toThrow(/Pass either a file/)
   await expect(lint('/no/such/file', {})).rejects.toThrow(/does not exist/)
+})
+
+const SIGNATURE = 'EqQBCgIYAhIkMWM0ZjYxZTAtYjRhMy00ZjU2LTk2YzEtN2Y4ZGI0ZTJhYzNk'
+const thought = { type: 'thinking', thinking: 'hm', signature: SIGNATURE }
+const answered = (...content: object[]) => ({ role: 'assistant', content })
+const said = (content: string) => ({ role: 'user', content })
+const hello = { type: 'text', text: 'hello' }
+
+function claudeBody(messages: object[], more: object = {}) {
+  return { model: 'claude-opus-5-5', max_tokens: 100, system: 'be brief', messages, ...more }
+}
+
+const FIRST = claudeBody([said('hi')])
+const second = { ...thought, signature: `${SIGNATURE}2` }
+
+test.each([
+  // The changed instruction of opencode#48637.
+  {
+    name: 'another system prompt',
+    requests: [
+      FIRST,
+      claudeBody([said('hi'), answered(thought, hello), said('more')], { system: 'be polite' }),
+    ],
+    changed: 'The `system` prompt differs from that of the request before.',
+    at: 'messages.1.content.0',
+  },
+  {
+    name: 'another list of tools',
+    requests: [
+      FIRST,
+      claudeBody([said('hi'), answered(thought, hello), said('more')], {
+        tools: [{ name: 'clock', input_schema: { type: 'object' } }],
+      }),
+    ],
+    changed: 'The list of `tools` differs',
+    at: 'messages.1.content.0',
+  },
+  // What a summary does to a history: deepagents#6300, pydantic-ai#7989.
+  {
+    name: 'older turns that were summarized',
+    requests: [
+      claudeBody([said('hi'), answered(hello), said('more')]),
+      claudeBody([said('They greeted.'), answered(thought, hello), said('and?')]),
+    ],
+    changed: 'messages.0.content.0 of the request before was changed, moved or left out.',
+    at: 'messages.1.content.0',
+  },
+  // KiroCrew#11513.
+  {
+    name: 'a missing block between others',
+    requests: [
+      claudeBody([said('hi'), answered(thought, hello), said('more')]),
+      claudeBody([said('hi'), answered(hello), said('more'), answered(second, hello), said('and?')]),
+    ],
+    changed: 'The reasoning at messages.1.content.0 of the request before is missing.',
+    at: 'messages.3.content.0',
+  },
+])('thinking is bound to its prefix: $name', async ({ requests, changed, at }) => {
+  const folder = await temporaryFolder()
+  const files = requests.map((_, index) => join(folder, `turn${index + 1}.json`))
+  for (const [index, request] of requests.entries())
+    await writeFile(files[index] ?? '', JSON.stringify(request))
+  const { code, text } = await captured(() => lint(files, { json: true }))
+  expect(code).toBe(3)
+  const [, { histories }] = JSON.parse(text)
+  const [finding, ...more] = histories[0].profiles[0].findings
+  expect(more).toEqual([])
+  expect(finding).toMatchObject({ code: 'unbound-reasoning', severity: 'breaks' })
+  expect(finding.message).toContain(changed)
+  expect(finding.message).toContain(`${at}: Invalid \`signature\` in \`thinking\` block.`)
+  // A list in one file, and lines, are read as the same sequence.
+  for (const written of [JSON.stringify(requests), requests.map(each => JSON.stringify(each)).join('\n')]) {
+    const file = join(folder, 'all')
+    await writeFile(file, written)
+    const all = await captured(() => lint(file, { json: true }))
+    expect(
+      JSON.parse(all.text).histories.map(
+        (each: { profiles: { refused: boolean }[] }) => each.profiles[0]?.refused,
+      ),
+    ).toEqual([false, true])
+  }
+})
+
+test('thinking that stays before a change, or that the API may drop, is no alarm; a lost cache is a note', async () => {
+  const folder = await temporaryFolder()
+  const sequence = async (requests: object[]) => {
+    const file = join(folder, 'all.json')
+    await writeFile(file, JSON.stringify(requests))
+    const { code, text } = await captured(() => lint(file, { json: true }))
+    return { code, last: JSON.parse(text).histories.at(-1) }
+  }
+  const kept = claudeBody([said('hi'), answered(thought, hello), said('more')])
+  const marked = {
+    ...kept,
+    system: [{ type: 'text', text: 'be brief', cache_control: { type: 'ephemeral' } }],
+  }
+  expect(await sequence([FIRST, marked])).toMatchObject({ code: 0 })
+  const dropping = { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } }
+  expect(await sequence([FIRST, { ...kept, system: 'x', thinking: dropping }])).toMatchObject({ code: 0 })
+  const older = (system: string) => ({ ...kept, model: 'claude-opus-4-6', system })
+  const { code, last } = await sequence([older('a'), older('b')])
+  expect(code).toBe(0)
+  expect(last.notes).toEqual([
+    'The `system` prompt differs from that of the request before. The prompt cache does not hold from there on.',
+  ])
+})
+
+test('a body in a log or an error is found', async () => {
+  const body = { model: 'gpt-4.1', messages: [{ role: 'tool', tool_call_id: 'a', content: 'ok' }] }
+  for (const wrapped of [
+    { body },
+    { request: { body: JSON.stringify(body) } },
+    { requestBodyValues: body },
+  ]) {
+    expect(await lintJson(wrapped)).toMatchObject({ code: 3, found: ['orphan-result'] })
+  }
 })

@@ -1,12 +1,17 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { lint } from '../../src/cli/lint.js'
 import { readAnthropic, readChat, readGemini, readResponses } from '../../src/formats/wire-messages.js'
-import { findingsOf } from '../../src/provider/repair/finding.js'
-import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js'
+import type { ProfileName } from '../../src/provider/repair/profile.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
+import type { SessionFinding } from '../../src/runtime/info.js'
 import { judge } from '../../src/testing/strict/judge.js'
 import { mintSignature } from '../../src/testing/strict/mint-signature.js'
-import { strictJudge } from './repair-judge.js'
+import { captured } from '../cli/doctor-output.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { wireBody } from './repair-judge.js'
 
 interface RefusedBody {
   source: string
@@ -17,16 +22,19 @@ interface RefusedBody {
   body: Record<string, unknown>
 }
 
-const folder = new URL('../fixtures/refused-bodies/', import.meta.url)
-const BODIES = readdirSync(folder)
-  .filter(name => name.endsWith('.json'))
-  .map(name => {
-    const text = readFileSync(new URL(name, folder), 'utf8').replace(
+function bodiesIn(name: string) {
+  const folder = new URL(`../fixtures/${name}/`, import.meta.url)
+  const names = readdirSync(folder).filter(each => each.endsWith('.json'))
+  return names.map(each => {
+    const text = readFileSync(new URL(each, folder), 'utf8').replace(
       '"$openai"',
       JSON.stringify(mintSignature('openai')),
     )
-    return [name, JSON.parse(text) as RefusedBody] as const
+    return [each, JSON.parse(text) as RefusedBody] as const
   })
+}
+
+const BODIES = bodiesIn('refused-bodies')
 
 function read({ profile, body }: RefusedBody) {
   if (profile.startsWith('gemini')) return readGemini(body)
@@ -36,19 +44,36 @@ function read({ profile, body }: RefusedBody) {
 
 test.each(BODIES)('%s: the strict server refuses it, and accepts what repair makes of it', (_, refused) => {
   const { profile, code, body } = refused
-  expect(judge(profile, body).map(violation => violation.code)).toContain(code)
+  const judged = judge(profile, body, { opaque: true, headers: HEADERS })
+  expect(judged.map(violation => violation.code)).toContain(code)
   const { messages } = repairHistory(read(refused), profile)
-  expect(strictJudge(messages, profile)).toEqual([])
+  expect(judge(profile, wireBody(messages, profile), { opaque: true })).toEqual([])
 })
 
-// What the reader of a body cannot see yet, or what is no part of the history.
-const NOT_IN_THE_HISTORY = new Set(['claude-forced-tool.json', 'chat-image-in-tool-message.json'])
+/** The version in which a request may still say its temperature. */
+const HEADERS = {
+  'anthropic-version': '2023-06-01',
+  'anthropic-beta': 'thinking-binding-controls-2026-08-01',
+}
 
-test.each(BODIES.filter(([name]) => !NOT_IN_THE_HISTORY.has(name)))(
-  '%s: repair names the cause',
-  (_, refused) => {
-    const { repairs } = repairHistory(read(refused), refused.profile)
-    const causes = findingsOf(repairs, PROFILES[refused.profile]).map(finding => finding.code)
-    expect(causes).toContain(refused.cause)
-  },
-)
+async function lintBody(body: unknown, profile: string) {
+  const file = join(await temporaryFolder(), 'body.json')
+  await writeFile(file, JSON.stringify(body))
+  const { code, text } = await captured(() => lint(file, { profile, json: true }))
+  const findings = JSON.parse(text).histories[0].profiles[0].findings as SessionFinding[]
+  return { code, broken: findings.filter(({ severity }) => severity === 'breaks') }
+}
+
+test.each(BODIES)('%s: lint names its cause, once, in the words of the vendor', async (_, refused) => {
+  const { code, broken } = await lintBody(refused.body, refused.profile)
+  expect(code).toBe(3)
+  expect([...new Set(broken.map(finding => finding.code))]).toEqual([refused.cause])
+  expect(broken[0]?.message).toContain(refused.refusal)
+  expect(broken[0]?.repair).not.toBe('')
+})
+
+const ACCEPTED = bodiesIn('accepted-bodies')
+
+test.each(ACCEPTED)('%s: no alarm', async (_, { body, profile }) => {
+  expect(await lintBody(body, profile)).toEqual({ code: 0, broken: [] })
+})

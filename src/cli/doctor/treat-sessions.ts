@@ -106,7 +106,8 @@ async function treat({ store }: CommandStore, key: SessionKey, flags: Flags): Pr
   return { found, copy }
 }
 
-function exitCode({ found, copy }: Treated): number {
+function exitCode({ found, copy, failure }: Treated): number {
+  if (failure !== undefined) return PROBLEMS
   return copy || found.problems.every(({ harmless }) => harmless) ? HEALTHY : PROBLEMS
 }
 

@@ -79,6 +79,13 @@ const CODES = {
   'assistant-last': { severity: 'breaks', text: 'The history ends with the assistant.' },
   'trailing-space': { severity: 'breaks', text: 'The last text ends in white space.' },
   'unsupported-option': { severity: 'breaks', text: 'The model does not take an option of the request.' },
+  'lost-reasoning': {
+    severity: 'breaks',
+    text: 'Reasoning that belongs to an answer was left out or stands elsewhere.',
+  },
+  'altered-reasoning': { severity: 'breaks', text: 'Reasoning of the last answer is not as it came.' },
+  'undeclared-tools': { severity: 'breaks', text: 'Tools are used that the request does not declare.' },
+  'invalid-request': { severity: 'breaks', text: 'A field of the request is not as the API wants it.' },
 } as const satisfies Record<string, { severity: 'breaks' | 'mapped'; text: string }>
 
 const CODE_OF_RECEIPT: Readonly<Record<string, FindingCode>> = {
@@ -136,8 +143,17 @@ const CODE_OF_RECEIPT: Readonly<Record<string, FindingCode>> = {
   'options/option-dropped': 'unsupported-option',
 }
 
-/** What the receipts of a repair say about the history that was given. */
+/** What is wrong, as a sentence. */
+export function findingText(code: FindingCode): string {
+  return CODES[code].text
+}
+
+/** What the receipts of a repair say about the history that was given: one finding for one cause. */
 export function findingsOf(repairs: readonly Repair[], profile: Profile): Finding[] {
+  return withoutEchoes(allFindings(repairs, profile))
+}
+
+function allFindings(repairs: readonly Repair[], profile: Profile): Finding[] {
   const findings: Finding[] = []
   for (const repair of repairs) {
     const code = CODE_OF_RECEIPT[`${repair.step}/${repair.kind}`]
@@ -157,4 +173,62 @@ export function findingsOf(repairs: readonly Repair[], profile: Profile): Findin
 function refusal(code: FindingCode, profile: Profile): string {
   const words = REFUSALS[profile.name]?.[code] ?? REFUSALS[profile.vendor]?.[code]
   return words === undefined ? '' : ` ${profile.name} answers ${words}`
+}
+
+/**
+ * What follows from another fault in the same message or beside it: results are scattered because one is missing, two
+ * messages of one role meet because one between them was empty. The first fault is the cause.
+ */
+const ECHOES: Readonly<Partial<Record<FindingCode, readonly FindingCode[]>>> = {
+  'scattered-results': ['call-without-result', 'duplicate-result', 'orphan-result', 'duplicate-id'],
+  'unordered-results': ['call-without-result', 'distant-result', 'scattered-results', 'duplicate-id'],
+  'distant-result': [
+    'scattered-results',
+    'misplaced-part',
+    'early-result',
+    'misplaced-system',
+    'unknown-role',
+  ],
+  'orphan-result': ['call-without-result', 'unknown-role'],
+  'call-without-result': ['duplicate-id'],
+  'repeated-role': [
+    'empty-message',
+    'empty-part',
+    'misplaced-system',
+    'misplaced-part',
+    'orphan-result',
+    'duplicate-result',
+    'unknown-role',
+    'unreadable-part',
+    'reasoning-without-follower',
+  ],
+  'assistant-last': ['empty-message', 'empty-part', 'reasoning-without-follower', 'unreadable-part'],
+  'empty-message': ['empty-part', 'unreadable-part', 'reasoning-without-follower'],
+  'no-user-first': ['empty-message', 'orphan-result', 'unknown-role'],
+  'unnamed-result': ['lost-result-id', 'duplicate-id'],
+  'name-form': ['unnamed-result'],
+}
+
+/** Leaves out findings that another one explains, and says in that one what repair does about them too. */
+function withoutEchoes(findings: readonly Finding[]): Finding[] {
+  const kept: Finding[] = []
+  const echoes: Finding[] = []
+  const byPlace = new Map<number, Set<FindingCode>>()
+  for (const { code, at } of findings) byPlace.set(at, (byPlace.get(at) ?? new Set()).add(code))
+  const explains = (cause: FindingCode, at: number) =>
+    [at, at - 1, at + 1].some(place => byPlace.get(place)?.has(cause))
+  for (const finding of findings) {
+    const causes = ECHOES[finding.code] ?? []
+    if (causes.some(cause => explains(cause, finding.at))) echoes.push(finding)
+    else kept.push(finding)
+  }
+  return echoes.length === 0 ? kept : kept.map(finding => withEchoes(finding, echoes))
+}
+
+function withEchoes(finding: Finding, echoes: readonly Finding[]): Finding {
+  const own = echoes.filter(
+    ({ code, at }) => ECHOES[code]?.includes(finding.code) && Math.abs(at - finding.at) <= 1,
+  )
+  const repairs = [...new Set([finding.repair, ...own.map(({ repair }) => repair)])]
+  return own.length === 0 ? finding : { ...finding, repair: repairs.join(' ') }
 }

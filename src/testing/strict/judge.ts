@@ -15,6 +15,11 @@ export interface JudgeOptions {
   /** Lower-case names. Default: what the vendor's current SDK sends. */
   readonly headers?: Readonly<Record<string, string>>
   readonly countOnly?: boolean
+  /**
+   * The body is of a real vendor: signatures, encrypted content and item ids cannot be verified here and count as
+   * genuine where they look it. Default false: only what the strict servers made is.
+   */
+  readonly opaque?: boolean
   readonly stored?: StoredResponses
 }
 
@@ -49,6 +54,7 @@ export function judgeContext(profile: StrictProfile, options: JudgeOptions): Jud
     contextWindow: options.contextWindow ?? PROFILE_FACTS[profile].contextWindow,
     headers: options.headers ?? CURRENT_HEADERS,
     countOnly: options.countOnly ?? false,
+    opaque: options.opaque ?? false,
     stored: options.stored ?? new Map(),
   }
 }

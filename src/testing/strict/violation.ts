@@ -30,6 +30,8 @@ export interface JudgeContext {
   readonly headers: Readonly<Record<string, string>>
   /** True for token counting, which needs fewer fields. */
   readonly countOnly: boolean
+  /** True when signatures and ids are a real vendor's and cannot be verified. */
+  readonly opaque: boolean
   /** Responses that this server keeps: what `previous_response_id` and stored item ids refer to. */
   readonly stored: StoredResponses
 }

@@ -9,7 +9,7 @@
  */
 import { estimateTokens, textOf } from '../json.js'
 import { firstOf, type JudgeContext, type Rule, type Violation } from '../violation.js'
-import { type ReadContent, readContents } from './contents.js'
+import { type ReadContent, readContents, readDeclarations } from './contents.js'
 import { firstPart, refuse } from './shape-rules.js'
 import { mintedId, signatureState } from './signature.js'
 
@@ -87,14 +87,18 @@ const callIdsUnique: Rule = body =>
     return new Set(ids).size < ids.length ? refuse('G19', INVALID_ARGUMENT) : undefined
   })
 
-/** G20: a response that names another function than the call of its id. */
+/** G20: a response that names another function than the call of its id, or one that is not declared. */
 const responsesNamedAsCalls: Rule = body => {
   const contents = readContents(body)
+  const declared = new Set(readDeclarations(body).map(({ declaration }) => textOf(declaration.name)))
   return firstOf(contents, content => {
     const asked = contents[content.index - 1]?.calls ?? []
     const wrong = content.responses.some(({ response }) => {
       const call = asked.find(one => textOf(one.call?.id) !== '' && one.call?.id === response?.id)?.call
-      return call !== undefined && call.name !== response?.name
+      if (call !== undefined) return call.name !== response?.name
+      const name = textOf(response?.name)
+      const isCalled = asked.some(one => one.call?.name === name)
+      return declared.size > 0 && asked.length > 0 && !isCalled && name !== '' && !declared.has(name)
     })
     return wrong ? refuse('G20', INVALID_ARGUMENT) : undefined
   })
@@ -169,6 +173,7 @@ export const signaturesGenuine: Rule = (body, context) => {
   const from = context.reading === 'lenient' ? currentTurn(contents) : 0
   return firstPart(body, (content, part) => {
     if (part.signature === undefined || part.signature === null || content.index < from) return undefined
+    if (context.opaque && isBase64(part.signature)) return undefined
     const state = signatureState(part.signature, part.call)
     if (state === 'foreign') return refuse('G10', 'Corrupted thought signature.')
     if (state === 'misplaced' && context.reading === 'strict' && context.profile !== 'gemini-2') {
@@ -176,6 +181,10 @@ export const signaturesGenuine: Rule = (body, context) => {
     }
     return undefined
   })
+}
+
+function isBase64(signature: unknown): boolean {
+  return typeof signature === 'string' && /^[A-Za-z0-9+/_-]+={0,2}$/.test(signature)
 }
 
 /** G11, newest models only. */

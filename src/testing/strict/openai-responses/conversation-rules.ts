@@ -5,7 +5,7 @@
  * 2. reasoning stands directly before what the model said after it, and both keep or lose their ids together;
  * 3. every call has one output after it, every output has its call before it.
  */
-import { estimateTokens, type JsonObject, textOf } from '../json.js'
+import { estimateTokens, type JsonObject, objectOf, textOf } from '../json.js'
 import { refuse } from '../openai-chat/words.js'
 import { firstOf, type JudgeContext, type Rule, type Violation } from '../violation.js'
 import {
@@ -37,6 +37,8 @@ export const itemsExist: Rule = (body, context) =>
     const needsLookup =
       type === 'item_reference' || (type === 'reasoning' && textOf(item.encrypted_content) === '')
     if (id === '' || !needsLookup || openItemId(id)?.stored === true || isKept(id, context)) return undefined
+    // A real vendor has what was stored there.
+    if (context.opaque && body.store !== false) return undefined
     return {
       ...refuse(
         'R5',
@@ -58,7 +60,7 @@ function isKept(id: string, context: JudgeContext): boolean {
 export const reasoningGenuine: Rule = (body, context) =>
   firstOf(readItems(body), item => {
     const blob = textOf(item.encrypted_content)
-    if (typeOf(item) !== 'reasoning' || blob === '') return undefined
+    if (typeOf(item) !== 'reasoning' || blob === '' || context.opaque) return undefined
     const claims = openEncryptedContent(blob)
     const early = claims?.stage === 'added' && context.reading === 'strict'
     if (claims === undefined || early || (claims.maker ?? 'openai-responses') !== context.profile) {
@@ -129,6 +131,7 @@ function follows(reasoning: JsonObject, next: JsonObject): boolean {
 /** R4. */
 export const reasoningPresent: Rule = (body, context) => {
   const items = readItems(body)
+  if (context.opaque) return reasoningLost(body, items)
   const groups = new Set<string | undefined>()
   for (const item of priorItems(body, context)) if (typeOf(item) === 'reasoning') groups.add(groupOf(item))
   return firstOf(items, item => {
@@ -143,6 +146,45 @@ export const reasoningPresent: Rule = (body, context) => {
       'input',
     )
   })
+}
+
+/**
+ * R4 without knowledge of the ids: what a model that always reasons said under an id of its own, without reasoning
+ * before it in the same answer, or with a call between.
+ */
+function reasoningLost(body: JsonObject, items: readonly JsonObject[]): Violation | undefined {
+  if (!alwaysReasons(body) || textOf(body.previous_response_id) !== '') return undefined
+  let reasoned = false
+  let called = false
+  return firstOf(items, item => {
+    const type = typeOf(item)
+    if (type === 'reasoning' || type === 'item_reference') {
+      reasoned = true
+      called = false
+      return undefined
+    }
+    if (!isOutput(item)) {
+      reasoned = false
+      called = false
+      return undefined
+    }
+    const isMessage = type === 'message'
+    const lost = textOf(item.id) !== '' && (!reasoned || (isMessage && called))
+    if (!isMessage) called = true
+    if (!lost) return undefined
+    return refuse(
+      'R4',
+      `Item '${textOf(item.id)}' of type '${type}' was provided without its required 'reasoning' item.`,
+      'input',
+    )
+  })
+}
+
+/** By the model's name, or because the request asks for it. From gpt-5.1 on, reasoning is off unless it is asked for. */
+function alwaysReasons(body: JsonObject): boolean {
+  const { effort } = objectOf(body.reasoning)
+  if (effort !== undefined && effort !== null) return effort !== 'none' && effort !== 'minimal'
+  return /(^|\/)(o\d|gpt-5(?![.\d])|codex)|codex/.test(textOf(body.model))
 }
 
 /** R2: outputs whose call is not before them, or has its output already. */
