@@ -17,6 +17,9 @@ export const TRANSFER_TOOL = 'transfer_to_agent'
 /** The call by which ADK requests a person's approval. */
 export const CONFIRMATION_TOOL = 'adk_request_confirmation'
 
+/** The call by which a workflow of ADK's asks a person for input. */
+export const INPUT_TOOL = 'adk_request_input'
+
 /** Whether a call of that name is a request to a person (approval, credentials, input), made by ADK itself. */
 export function isRequestTool(toolName: string | undefined): boolean {
   return toolName?.startsWith('adk_request_') ?? false

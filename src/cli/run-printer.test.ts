@@ -44,3 +44,20 @@ test('a stream to a pipe says on standard error that the answer restarts, which 
 test('without streaming nothing of the half answer is printed', () => {
   expect(printed(events, false).out).toBe('')
 })
+
+const two: RunEventBody[] = [
+  { type: 'text-delta', author: 'plan', text: 'A ' },
+  { type: 'text-delta', author: 'plan', text: 'plan.' },
+  { type: 'text-delta', author: 'work', text: 'Done.' },
+]
+
+test('authors that speak one after the other are on lines of their own', () => {
+  expect(printed(two, true).out).toBe('A plan.\nDone.')
+})
+
+test('without streaming, what was said before the answer of another author is a notice', () => {
+  const { out, err } = printed(two, false)
+  expect(out).toBe('')
+  expect(err).toContain('plan: A plan.')
+  expect(err).not.toContain('Done.')
+})

@@ -161,6 +161,8 @@ export class RunPrinter {
   #wrote = false
   /** The start of a control sequence whose end has not arrived yet. */
   #held = ''
+  /** Who spoke last, and what: without streaming only the end of the run says whose text is the answer. */
+  #said = { author: '', text: '' }
 
   constructor(options: PrinterOptions) {
     this.#options = options
@@ -172,7 +174,7 @@ export class RunPrinter {
         if (event.demo) this.#notice(this.#options.demoNotice)
         return
       case 'text-delta':
-        if (this.#options.streams) this.#text(event.text)
+        this.#says(event)
         return
       case 'run-finish':
         this.#finish(event.text)
@@ -193,6 +195,18 @@ export class RunPrinter {
     this.#print(this.#held)
     this.#held = ''
     this.#endLine()
+  }
+
+  /** Authors are kept apart. What one of them said before the answer of another is no part of it. */
+  #says({ author, text }: { author: string; text: string }): void {
+    if (author !== this.#said.author) {
+      const { author: earlier, text: words } = this.#said
+      if (this.#options.streams) this.#endLine()
+      else if (words !== '') this.#notice(`${earlier}: ${words}`)
+      this.#said = { author, text: '' }
+    }
+    if (this.#options.streams) this.#text(text)
+    else this.#said.text += text
   }
 
   #text(text: string): void {
@@ -268,7 +282,8 @@ export class RunPrinter {
 
   /** What was written to a pipe cannot be taken back. */
   #restarted(): string {
-    if (this.#held !== '') this.#held = ''
+    this.#held = ''
+    this.#said.text = ''
     if (!this.#options.streams) return 'the answer restarts'
     this.#endLine()
     return 'the answer restarts: discard the text since the last complete step'

@@ -116,7 +116,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
  */
 export async function loadRootAgent(agentFile: string): Promise<object> {
   checkArgument(typeof agentFile === 'string', 'loadRootAgent', 'needs the path of a file')
-  const module = await importModule(agentFile)
+  const module = await importModule(agentFile, { usesAdk: true })
   const exported = isObject(module.default) ? [module, module.default] : [module]
   const { isAdkApp } = await import('./adk-config.js')
   for (const names of exported) {

@@ -104,6 +104,29 @@ export interface LedgerEntry {
 
 export type Actions = Readonly<Record<string, unknown>> | undefined
 
+/**
+ * Of the calls of the session whose outcome is unknown, those that are equal to this one, as far as they share one key:
+ * the oldest such key that no open call of the run has, else the oldest.
+ */
+export function twinsOf(
+  entry: LedgerEntry,
+  runId: string,
+  rows: readonly ToolCallRecord[],
+  open: readonly LedgerEntry[],
+): ToolCallRecord[] {
+  const unknown = rows.filter(
+    row => row.digest === entry.facts.digest && !(row.id === entry.id && row.runId === runId),
+  )
+  const taken = new Set(open.flatMap(each => each.twins.map(twin => twin.ordinal)))
+  const ordinal = (unknown.find(row => !taken.has(row.ordinal)) ?? unknown[0])?.ordinal
+  return unknown.filter(row => row.ordinal === ordinal)
+}
+
+/** Whether the tool has asked a person for a confirmation or for credentials, instead of ending. */
+export function asksPerson(actions: Actions): boolean {
+  return Boolean(actions?.requestedToolConfirmations ?? actions?.requestedAuthConfigs)
+}
+
 /** The branch of calls whose message is not in the session of the run. */
 export const NESTED = '\0'
 

@@ -39,6 +39,7 @@ import { askVerify, ClosingCalls } from './close-calls.js'
 import {
   type Actions,
   answeredEnd,
+  asksPerson,
   attemptsOf,
   CONFIRMED,
   changeOf,
@@ -58,6 +59,7 @@ import {
   reportedOutcome,
   restoredEntry,
   standingAnswer,
+  twinsOf,
 } from './ledger-entry.js'
 import { OutcomeDesk } from './run-approvals.js'
 import type { RunHost } from './run-host.js'
@@ -77,6 +79,7 @@ export class ToolLedger implements CallLedger {
   readonly #entries = new Map<string, LedgerEntry>()
   readonly #desk = new OutcomeDesk()
   readonly #lastEvents = new LastEvents()
+  readonly #contained = new Map<string, unknown>()
   #isSealed = false
   #isHeld = false
 
@@ -99,8 +102,10 @@ export class ToolLedger implements CallLedger {
     return recorded
   }
 
-  inside<Result>(id: string, work: () => Promise<Result>): Promise<Result> {
-    return callScope.run(id, work)
+  async inside<R>(id: string, work: () => Promise<R>, responseOf: (result: R) => unknown): Promise<R> {
+    const result = await callScope.run(id, work)
+    this.#contained.set(id, responseOf(result))
+    return result
   }
 
   enterAgent(invocation: object): void {
@@ -109,7 +114,7 @@ export class ToolLedger implements CallLedger {
 
   /** What a call that has ended has returned. */
   resultOf(id: string): unknown {
-    return this.#entries.get(id)?.ended?.result
+    return this.#entries.get(id)?.ended?.result ?? this.#contained.get(id)
   }
 
   /** Whether tools are being called. Those that only read may be called again. */
@@ -261,25 +266,28 @@ export class ToolLedger implements CallLedger {
       idempotencyKey: this.#keyOf(entry),
       attempt,
       endsWith: (eventId, result) => this.#lastEvents.expect(eventId, entry, result),
-      end: async (status, result, actions) => {
-        try {
-          await this.#end(entry, status, result, actions)
-        } finally {
+      end: (status, result, actions) =>
+        this.#end(entry, status, result, actions).finally(() => {
           entry.isExecuting = false
-        }
-      },
+        }),
     }
   }
 
   async #end(entry: LedgerEntry, given: CallEnd, result: unknown, actions: Actions): Promise<void> {
     if (this.#isSealed || entry.status === 'done') return
-    const { effect } = entry.policy
     const status = endStatus(entry, given)
     entry.ended = { status, result, actions }
-    // Stored with the answer of its message, which follows at once.
+    // Stored with the answer of its message, which follows at once; ADK drops the answer of a call that asks.
     const isNext =
-      entry.isAlone && entry.place !== undefined && !this.#isHeld && (effect === 'read' || !entry.isAwaited)
-    if (isNext && result !== undefined && status !== 'unknown' && entry.twins.length === 0) return
+      entry.isAlone && entry.place && !this.#isHeld && (entry.policy.effect === 'read' || !entry.isAwaited)
+    if (
+      isNext &&
+      !asksPerson(actions) &&
+      result !== undefined &&
+      status !== 'unknown' &&
+      entry.twins.length === 0
+    )
+      return
     const isResolved = status === 'done' || (status === 'failed' && entry.twinsFailed)
     const twins = isResolved ? this.#changesOfTwins(entry, { status: 'failed' }) : []
     if (status === 'unknown') this.#report(entry)
@@ -315,11 +323,8 @@ export class ToolLedger implements CallLedger {
       const result = await askVerify(own.verify, args, { idempotencyKey: this.#keyOf(entry), signal })
       return result === undefined ? { isAbsent: true } : { result }
     } catch (error) {
-      const { tool } = entry.facts
-      this.#host.logger.warn('The outcome of a tool call could not be verified', {
-        tool,
-        error: messageOf(error),
-      })
+      const facts = { tool: entry.facts.tool, error: messageOf(error) }
+      this.#host.logger.warn('The outcome of a tool call could not be verified', facts)
       return undefined
     }
   }
@@ -371,20 +376,12 @@ export class ToolLedger implements CallLedger {
     this.#run.emit({ type: 'tool-unknown', ...facts, ...more, ...executions })
   }
 
-  /**
-   * The equal calls of the session whose outcome is unknown, as far as they share one key: the oldest such key that no
-   * other call of this run has, else the oldest.
-   */
   async #findTwins(entry: LedgerEntry): Promise<void> {
     const { key, runId } = this.#run
-    const unknown = ((await this.#host.store.runs.listUnknownCalls?.(key)) ?? []).filter(
-      row => row.digest === entry.facts.digest && !(row.id === entry.id && row.runId === runId),
-    )
+    const unknown = (await this.#host.store.runs.listUnknownCalls?.(key)) ?? []
     const open = [...this.#entries.values()].filter(each => each !== entry && !each.ended)
-    const taken = new Set(open.flatMap(each => each.twins.map(twin => twin.ordinal)))
-    const ordinal = (unknown.find(row => !taken.has(row.ordinal)) ?? unknown[0])?.ordinal
     // In the same tick: a call that begins at the same time must find these taken.
-    entry.twins = unknown.filter(row => row.ordinal === ordinal)
+    entry.twins = twinsOf(entry, runId, unknown, open)
   }
 
   /** Changes of the other calls that are resolved together with this one. */
@@ -393,7 +390,7 @@ export class ToolLedger implements CallLedger {
     return others.map(({ id, runId }) => ({ id, runId, ...change }))
   }
 
-  /** The name of the first call that has not begun, of those that the model gave the same id. */
+  /** The first call that has not begun, of those that the model gave the same id. */
   #firstOpen(id: string): string {
     let name = id
     for (let number = 2; this.#entries.get(name)?.hasBegun; number++) name = `${id}#${number}`

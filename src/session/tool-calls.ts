@@ -71,8 +71,11 @@ export interface CallLedger {
   policyOf(tool: string, own: LedgerTool): CallPolicy | undefined
   /** The recorded end of a call, named as in `CallBegin.id`. */
   recorded(id: string): RecordedEnd | undefined
-  /** Does the work of a call that runs agents: what they do is recorded under its name. */
-  inside<Result>(id: string, work: () => Promise<Result>): Promise<Result>
+  /**
+   * Does the work of a call that runs agents: what they do is recorded under its name. A resumed run drives them again,
+   * so that the response is kept in memory alone.
+   */
+  inside<R>(id: string, work: () => Promise<R>, responseOf: (result: R) => unknown): Promise<R>
   /** Prepares the invocation of an agent that works inside a call. `invocation` is ADK's. */
   enterAgent(invocation: object): void
   /**

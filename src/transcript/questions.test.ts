@@ -54,6 +54,20 @@ test.each<[string, RunEventBody[], string[]]>([
     [{ type: 'tool-call', author: 'root', id: 'c1', name: 'order', args, pending: true }],
     ['c1: order waits for its result (an object)'],
   ],
+  [
+    'a question of a workflow',
+    [
+      {
+        type: 'tool-call',
+        author: 'step',
+        id: 'c1',
+        name: 'adk_request_input',
+        args: { message: 'How many?' },
+        pending: true,
+      },
+    ],
+    ['c1: the workflow asks: How many?'],
+  ],
 ])('open questions: %s', (_name, bodies, expected) => {
   expect(open(...bodies)).toEqual(expected)
 })

@@ -1,5 +1,5 @@
 /** What a run waits for: calls that a person must answer before it continues. */
-import { CONFIRMATION_TOOL } from '../base/names.js'
+import { CONFIRMATION_TOOL, INPUT_TOOL } from '../base/names.js'
 import type { RunEvent } from '../run/run-event.js'
 
 export interface RunQuestion {
@@ -38,14 +38,20 @@ export class OpenQuestions {
 }
 
 /** A question as people read it, without the arguments of its call. */
-export function questionText({ tool, asks }: RunQuestion): string {
-  if (asks === 'result') return `${tool} waits for its result (an object)`
+export function questionText({ tool, args, asks }: RunQuestion): string {
+  if (asks === 'result') {
+    const asked = tool === INPUT_TOOL && args.message
+    return typeof asked === 'string' && asked !== ''
+      ? `the workflow asks: ${asked}`
+      : `${tool} waits for its result (an object)`
+  }
   return asks === 'approval'
     ? `${tool} needs approval (once, always or no)`
     : `it is not known whether ${tool} took effect (happened, run or leave)`
 }
 
 /** An answer as an example. */
-export function answerExample({ asks }: RunQuestion): string {
-  return { approval: 'once', outcome: 'happened', result: `'{"status":"done"}'` }[asks]
+export function answerExample({ tool, asks }: RunQuestion): string {
+  const result = tool === INPUT_TOOL ? `'{"result":"…"}'` : `'{"status":"done"}'`
+  return { approval: 'once', outcome: 'happened', result }[asks]
 }

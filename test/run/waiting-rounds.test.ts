@@ -1,5 +1,5 @@
 // ADK's confirmations and long-running tools: the run waits between two rounds, and an answer continues the same run.
-import { FunctionTool, LlmAgent, LongRunningFunctionTool } from '@google/adk'
+import { AgentTool, FunctionTool, LlmAgent, LongRunningFunctionTool } from '@google/adk'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import type { RunEvent } from '../../src/run/run-event.js'
@@ -29,7 +29,7 @@ interface OfficeOptions {
   crashes?: true
 }
 
-const call = (name: string) => ({ id: `${name}-1`, name, args: { n: 1 } })
+const call = (name: string) => ({ id: `${name}-1`, name, args: { n: 1, request: 'Help.' } })
 
 /** A process whose agent has a tool that needs a confirmation, one that answers later, and a plain one. */
 async function office({
@@ -73,7 +73,9 @@ async function office({
     },
   })
   const provider = new ScriptedProvider(
-    ({ messages }): ScriptStep => {
+    (request): ScriptStep => {
+      if (JSON.stringify(request).includes('Help others.')) return { text: 'Helped.' }
+      const { messages } = request
       const turn = messages.findLastIndex(
         ({ role, parts, writtenBy }) => role === 'user' && writtenBy !== 'program' && parts.some(isText),
       )
@@ -96,6 +98,9 @@ async function office({
         tool('log'),
         ask,
         order,
+        new AgentTool({
+          agent: new LlmAgent({ name: 'helper', model: 'play/m', instruction: 'Help others.' }),
+        }),
       ],
     }),
     runs: { resume },
@@ -142,7 +147,7 @@ test.each<[RunAnswer, string[], object]>([
     const waiting = await first.runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
     expect(waiting).toMatchObject({
       finishReason: 'waiting',
-      pending: [{ name: 'pay', args: { n: 1 }, question: 'approval' }],
+      pending: [{ name: 'pay', question: 'approval' }],
     })
     expect(await store.runs.findRun(waiting.runId)).toMatchObject({ state: 'waiting' })
     await first.runtime.close()
@@ -204,6 +209,23 @@ test('several requests are answered one after the other; the id of the call itse
   expect(done).toEqual(['log', 'pay', 'send'])
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop', lastText: 'Finished.' })
   expect(await store.runs.signalled?.([runId])).toEqual([])
+})
+
+test('the result of an agent as a tool beside one that needs a confirmation is kept', async () => {
+  const store = await openStore('memory:')
+  const done: string[] = []
+  const first = await office({ store, done, calls: ['helper', 'pay'] })
+  const { runId } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
+  await first.runtime.close()
+  const second = await office({ store, done, calls: ['helper', 'pay'] })
+  await second.runtime.ready()
+  await second.runtime.answer(runId, 'pay-1', 'once')
+  const events = await eventsOf(second.runtime, runId)
+  expect(events.at(-1)).toMatchObject({ finishReason: 'stop', lastText: 'Finished.' })
+  expect(await resultsOf(store)).toContainEqual(['helper', { result: 'Helped.' }])
+  const sent = JSON.stringify(second.provider.requests.at(-1)?.messages)
+  expect(sent).toContain('Helped.')
+  expect(sent).toContain('{"done":"pay"}')
 })
 
 test('the result of a tool beside one that needs a confirmation is kept', async () => {
@@ -299,21 +321,31 @@ test('without resuming, a confirmation ends the run', async () => {
   })
 })
 
-test('a tool that requests a confirmation while it runs is executed again with the answer', async () => {
-  const store = await openStore('memory:')
-  const done: string[] = []
-  const first = await office({ store, done, calls: ['ask', 'log'] })
-  const { runId, pending } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
-  expect(pending).toMatchObject([{ name: 'ask', question: 'approval' }])
-  await first.runtime.close()
-  const second = await office({ store, done, calls: ['ask', 'log'] })
-  await second.runtime.ready()
-  await second.runtime.answer(runId, 'ask-1', { confirmed: true, payload: { limit: 5 } })
-  const events = await eventsOf(second.runtime, runId)
-  expect(events.at(-1)).toMatchObject({ finishReason: 'stop', lastText: 'Finished.' })
-  expect(done).toEqual(['log', 'ask'])
-  expect(await resultsOf(store)).toContainEqual(['ask', { confirmed: true, payload: { limit: 5 } }])
-})
+test.each([
+  [
+    ['ask', 'log'],
+    ['log', 'ask'],
+  ],
+  [['ask'], ['ask']],
+])(
+  'of %s the tool that requests a confirmation while it runs is executed again with the answer',
+  async (calls, order) => {
+    const store = await openStore('memory:')
+    const done: string[] = []
+    const first = await office({ store, done, calls })
+    const { runId, pending } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
+    expect(pending).toMatchObject([{ name: 'ask', question: 'approval' }])
+    await first.runtime.close()
+    const second = await office({ store, done, calls })
+    await second.runtime.ready()
+    await second.runtime.answer(runId, 'ask-1', { confirmed: true, payload: { limit: 5 } })
+    const events = await eventsOf(second.runtime, runId)
+    expect(events.at(-1)).toMatchObject({ finishReason: 'stop', lastText: 'Finished.' })
+    expect(done).toEqual(order)
+    expect(events.filter(({ type }) => type === 'tool-unknown')).toEqual([])
+    expect(await resultsOf(store)).toContainEqual(['ask', { confirmed: true, payload: { limit: 5 } }])
+  },
+)
 
 /** Messages without ids and times. */
 async function historyOf(store: SessionStore): Promise<string[]> {
@@ -338,7 +370,7 @@ async function answered(runtime: Runtime): Promise<RunEvent[]> {
 
 const RUN = '00000000-0000-4000-8000-000000000001'
 
-test.each([[['pay', 'log']], [['ask']], [['order', 'log']], [['pay', 'order', 'send']]])(
+test.each([[['pay', 'log']], [['ask']], [['order', 'log']], [['pay', 'order', 'send']], [['helper', 'pay']]])(
   'calls of %s are continued after each write, with answers from any process',
   async calls => {
     const reference = await openStore('memory:')

@@ -154,7 +154,7 @@ function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
     callsByContext.set(toolContext, begun)
     try {
       const work = () => runAsync(request)
-      const result = await (own.isContainer ? ledger.inside(id, work) : work())
+      const result = await (own.isContainer ? ledger.inside(id, work, asResponse) : work())
       const isLater = tool.isLongRunning && (result === undefined || result === null)
       await begun.end('done', isLater ? undefined : asResponse(result), requestedActions(toolContext))
       return result
