@@ -110,6 +110,7 @@ test('the AI SDK’s stream ends the half answer as void, and a later stream is 
     'text-start',
     'text-delta',
     'text-end',
+    'data-usage',
     'finish-step',
     'finish',
   ])

@@ -75,6 +75,7 @@ const ALLOWED_HEADERS = [
   'content-type',
   'idempotency-key',
   'last-event-id',
+  'x-lango-approvals',
   'x-lango-session',
   'user-agent',
   ...['arch', 'custom-poll-interval', 'helper-method', 'lang', 'os', 'package-version', 'poll-helper'].map(

@@ -1,4 +1,5 @@
 /** A server before a strict provider: what a client's conversation becomes is judged by the provider's real rules. */
+import type { BaseAgent } from '@google/adk'
 import { onTestFinished } from 'vitest'
 import { silentLogger } from '../../../src/logger.js'
 import { createRuntime, type Runtime } from '../../../src/runtime/runtime.js'
@@ -8,6 +9,7 @@ import {
   type StrictProviderOptions,
   startStrictProvider,
 } from '../../../src/testing/start-strict-provider.js'
+import type { RequestSummary, ScriptStep } from '../../../src/testing/strict/script.js'
 import { defineTool, type Tool } from '../../../src/tool.js'
 import { dangerTool } from '../../support/obedient-provider.js'
 import { searchTool } from '../../support/tools.js'
@@ -24,14 +26,19 @@ export interface ProtocolServerOptions extends Partial<Omit<StrictProviderOption
   /** Default `memory:`. */
   store?: string
   tools?: Tool[]
+  /** An agent of ADK's in place of the plain one. */
+  rootAgent?: (model: string) => BaseAgent
   maxTurns?: number
 }
+
+const MODEL = 'strict/gpt-4.1'
 
 export async function startProtocolServer(options: ProtocolServerOptions = {}): Promise<ProtocolServer> {
   const {
     serve: serveOptions,
     store = 'memory:',
     tools = [searchTool, dangerTool],
+    rootAgent,
     maxTurns,
     ...strict
   } = options
@@ -46,13 +53,17 @@ export async function startProtocolServer(options: ProtocolServerOptions = {}): 
           ? { type: 'openai', api: 'chat', ...wire }
           : { type: 'openai-compatible', profile, ...wire },
     },
-    agent: {
-      name: 'root',
-      model: 'strict/gpt-4.1',
-      instruction: 'You are the root agent.',
-      tools,
-      ...(maxTurns === undefined ? {} : { maxTurns }),
-    },
+    ...(rootAgent
+      ? { rootAgent: rootAgent(MODEL) }
+      : {
+          agent: {
+            name: 'root',
+            model: MODEL,
+            instruction: 'You are the root agent.',
+            tools,
+            ...(maxTurns === undefined ? {} : { maxTurns }),
+          },
+        }),
   })
   const server = await serve({
     runtime,
@@ -72,7 +83,7 @@ export async function startProtocolServer(options: ProtocolServerOptions = {}): 
 }
 
 /** Calls the tool `search` for the user's words, then tells what was found. */
-export const searchThenTell: NonNullable<StrictProviderOptions['script']> = request => {
+export const searchThenTell = (request: RequestSummary): ScriptStep => {
   const isAnswered = request.messages.at(-1)?.role === 'tool'
   const words = request.lastUserText
   return isAnswered

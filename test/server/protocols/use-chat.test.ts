@@ -113,14 +113,22 @@ describe('useChat', () => {
     expect(error).toBeUndefined()
     expect(messages.map(({ role }) => role)).toEqual(Array(3).fill(['user', 'assistant']).flat())
     const answer = messages.at(-1)
-    expect(typesOf(answer)).toEqual(['step-start', 'text', 'dynamic-tool', 'step-start', 'text'])
-    expect(answer?.parts[2]).toMatchObject({
+    expect(typesOf(answer)).toEqual([
+      'step-start',
+      'text',
+      'data-usage',
+      'dynamic-tool',
+      'step-start',
+      'text',
+      'data-usage',
+    ])
+    expect(answer?.parts[3]).toMatchObject({
       toolName: 'search',
       state: 'output-available',
       input: { query: 'plums' },
       output: { found: 'plums' },
     })
-    expect(answer?.parts.at(-1)).toMatchObject({ text: 'I found plums.', state: 'done' })
+    expect(answer?.parts.at(-2)).toMatchObject({ text: 'I found plums.', state: 'done' })
     expect(answer?.metadata).toMatchObject({
       lango: { sessionId: 'fruit', finishReason: 'stop', usage: { totalTokens: 38 } },
     })
@@ -138,10 +146,17 @@ describe('useChat', () => {
     const chat = await open(server, 'c')
     await chat.send('look')
     const answer = await chat.last()
-    expect(typesOf(answer)).toEqual(['step-start', 'reasoning', 'dynamic-tool', 'step-start', 'text'])
+    expect(typesOf(answer).filter(type => type !== 'data-usage')).toEqual([
+      'step-start',
+      'reasoning',
+      'dynamic-tool',
+      'step-start',
+      'text',
+    ])
     expect(answer?.parts[1]).toMatchObject({ text: 'Hm.' })
-    expect(answer?.parts[2]).toMatchObject({ state: 'output-error' })
-    expect(JSON.stringify(answer?.parts[2])).toContain('The net is torn.')
+    const failed = answer?.parts.find(({ type }) => type === 'dynamic-tool')
+    expect(failed).toMatchObject({ state: 'output-error' })
+    expect(JSON.stringify(failed)).toContain('The net is torn.')
   })
 
   test('sends files', async () => {
@@ -235,7 +250,10 @@ describe('useChat', () => {
     const stored = await fetch(`${server.url}/api/chat/c`)
     const { messages: again } = (await stored.json()) as { messages: UIMessage[] }
     expect(again.map(({ role, parts }) => ({ role, parts: parts.map(shown) }))).toEqual(
-      messages.map(({ role, parts }) => ({ role, parts: parts.map(shown) })),
+      messages.map(({ role, parts }) => ({
+        role,
+        parts: parts.filter(({ type }) => type !== 'data-usage').map(shown),
+      })),
     )
   })
 

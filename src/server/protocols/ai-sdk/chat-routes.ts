@@ -2,10 +2,12 @@
 
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
-import { AgentError } from '../../../errors.js'
+import { isRecord } from '../../../base/is-record.js'
+import { AgentError, messageOf } from '../../../errors.js'
 import type { RunInput } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
-import type { Problem, RunItem } from '../../chat-protocol.js'
+import type { RunAnswer } from '../../../tool.js'
+import type { Problem, RunItem, RunQuestion } from '../../chat-protocol.js'
 import { errorResponse } from '../../error-response.js'
 import { Refusal } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
@@ -13,13 +15,14 @@ import { badField, checkMessages, type InputPart, mediaPart, readBody } from '..
 import { markOf, runOfRequest } from '../repeated-request.js'
 import { afterStoring, startStreamedRun } from '../start-run.js'
 import { sessionOfChat, toUiMessages, turnBack, type UiHistoryMessage } from './chat-session.js'
-import { streamChat } from './chat-stream.js'
+import { approvalsAsData, RunReaders, streamChat } from './chat-stream.js'
 
 /** The routes under `/api/chat`, with errors as the AI SDK shows them. */
 export function chatRoutes(context: ServerContext): Hono<ServerEnv> {
   const app = new Hono<ServerEnv>()
+  const readers = new RunReaders()
   app.onError(error => chatError(error, context))
-  app.post('/api/chat', c => chat(c, context))
+  app.post('/api/chat', c => chat(c, context, readers))
   app.get('/api/chat/:id', async c => {
     const key = await sessionOfChat(context.runtime.store, context.keyOf(c, c.req.param('id')))
     return c.json({ id: c.req.param('id'), messages: await historyOf(context, key) })
@@ -27,12 +30,11 @@ export function chatRoutes(context: ServerContext): Hono<ServerEnv> {
   app.get('/api/chat/:id/stream', async c => {
     const key = await sessionOfChat(context.runtime.store, context.keyOf(c, c.req.param('id')))
     const run = await runningIn(context, key)
-    return run ? streamChat(c, context, { key, runId: run.runId }) : c.body(null, 204)
+    return run ? streamChat(c, context, { key, runId: run.runId, readers }) : c.body(null, 204)
   })
   app.delete('/api/chat/:id/stream', async c => {
     const key = await sessionOfChat(context.runtime.store, context.keyOf(c, c.req.param('id')))
-    const run = await runningIn(context, key)
-    if (run) await context.hub.stop(run.runId)
+    for (const { runId } of await unfinishedIn(context, key)) await context.hub.stop(runId)
     return c.body(null, 204)
   })
   return app
@@ -58,11 +60,12 @@ async function historyOf(context: ServerContext, key: SessionKey): Promise<UiHis
   return toUiMessages(messages.filter(({ seq, role }) => seq <= afterSeq || role === 'user'))
 }
 
-async function chat(c: Context<ServerEnv>, context: ServerContext): Promise<Response> {
+async function chat(c: Context<ServerEnv>, context: ServerContext, readers: RunReaders): Promise<Response> {
+  approvalsAsData(c)
   const body = await readBody(c, ChatRequest)
   const request = { ...body, messages: await checkMessages(body.messages, UiMessage, context.limits) }
   const ask = askOf(request)
-  if (ask.kind === 'resume') return resume(c, context, ask.message)
+  if (ask.kind === 'resume') return resume(c, context, ask.message, readers)
   const parts = inputOf(ask.message)
   const { store } = context.runtime
   const own = context.keyOf(c, request.id)
@@ -71,15 +74,42 @@ async function chat(c: Context<ServerEnv>, context: ServerContext): Promise<Resp
   // A person who regenerates a failed answer sends the same bytes again, and means it.
   const afterFailure = ask.kind === 'message'
   const { known, runId } = await runOfRequest(context, mark, current, { afterFailure })
-  if (known) return streamChat(c, context, { key: known, runId })
-  if (ask.kind !== 'message') await stopRun(context, current)
+  if (known) return streamChat(c, context, { key: known, runId, readers })
+  if (ask.kind === 'message') await stopPassed(context, current, request.messages, readers)
+  else await stopRun(context, current)
   const texts = userTexts(request.messages)
   const key = ask.kind === 'message' ? current : await turnBack(store, own, { texts, kind: ask.kind })
   const { sessionId } = key
-  const input: RunInput = { sessionId, parts, model: request.model ?? undefined, whenBusy: 'reject' }
+  const input: RunInput = { sessionId, parts, model: request.model ?? undefined, whenBusy: 'queue' }
   const fresh = ask.kind === 'message' ? runId : (await runOfRequest(context, mark, key)).runId
   const started = await startStreamedRun(c, context, input, { mark, runId: fresh })
-  return afterStoring(() => streamChat(c, context, { key, runId: started.runId }))
+  return afterStoring(() => streamChat(c, context, { key, runId: started.runId, readers }))
+}
+
+/**
+ * Stops the runs that the client has left behind: `stop()` of the hook only closes the stream, and the run is known to be
+ * over for its reader when the next message comes. A run is left behind when the client has its answer, or its message
+ * without an answer, and no stream of it is open. A stream that is just being closed is waited for beside the new run,
+ * which is queued meanwhile.
+ */
+async function stopPassed(
+  context: ServerContext,
+  key: SessionKey,
+  messages: readonly UiMessage[],
+  readers: RunReaders,
+): Promise<void> {
+  const answered = new Set(messages.map(message => placeIn(message)?.runId))
+  const isUnanswered = messages.at(-2)?.role === 'user'
+  for (const [index, { runId }] of (await unfinishedIn(context, key)).entries()) {
+    if (!answered.has(runId) && !(isUnanswered && index === 0)) continue
+    const stopped = readers.gone(runId).then(() => context.hub.stop(runId))
+    stopped.catch(error => {
+      context.logger.warn('A run that a chat has left could not be stopped', {
+        runId,
+        reason: messageOf(error),
+      })
+    })
+  }
 }
 
 /** A turn that is regenerated or edited replaces the running answer. */
@@ -92,34 +122,50 @@ async function stopRun(context: ServerContext, key: SessionKey): Promise<void> {
   }
 }
 
-/** Passes the user's approvals to the waiting calls, and resumes the answer after the client's last event. */
-async function resume(c: Context<ServerEnv>, context: ServerContext, message: UiMessage): Promise<Response> {
-  const answers = answersIn(message)
+/** Passes the client's answers to the waiting calls, and resumes the answer after the client's last event. */
+async function resume(
+  c: Context<ServerEnv>,
+  context: ServerContext,
+  message: UiMessage,
+  readers: RunReaders,
+): Promise<Response> {
   const place = placeIn(message)
-  if (answers.length === 0 || !place) {
-    const reason = 'The last message is the agent’s, and no approval in it was answered.'
-    throw new AgentError('invalid-argument', `There is nothing to resume. ${reason}`)
-  }
+  if (!place) throw nothingToResume()
   const { runId, seq } = place
   const run = await context.hub.find(runId)
   if (run?.key.userId !== context.userOf(c)) throw new Refusal('not-found', 'The run no longer exists.')
-  if (seq >= run.item.lastSeq && run.item.status === 'finished') {
+  const answers = answersIn(message, await context.hub.questions(runId))
+  const hasMore = seq < run.item.lastSeq
+  const hasSaid = message.parts.some(({ state }) => state === 'approval-responded')
+  // The answers of a request that is sent again were given before.
+  if (answers.length === 0 && !hasSaid && !hasMore) throw nothingToResume()
+  if (!hasMore && run.item.status === 'finished') {
     throw new AgentError('run-interrupted', 'The run has ended, so this approval has no effect.')
   }
-  for (const { callId, approved } of answers) {
-    await context.hub.approve(runId, callId, approved ? 'once' : 'no').catch(ignoreNotFound)
-  }
-  const answered = new Set(answers.map(({ callId }) => callId))
-  return streamChat(c, context, { key: run.key, runId, after: seq, answered })
+  for (const { callId, answer } of answers)
+    await context.hub.approve(runId, callId, answer).catch(ignoreNotFound)
+  const answered = new Set(answers.map(({ toolCallId }) => toolCallId))
+  return streamChat(c, context, { key: run.key, runId, after: seq, answered, readers })
+}
+
+function nothingToResume(): AgentError {
+  const reason = 'The last message is the agent’s, and no call in it that waits was answered.'
+  return new AgentError('invalid-argument', `There is nothing to resume. ${reason}`)
 }
 
 /** The request was answered by another client, or has timed out: the run's events have the outcome. */
 function ignoreNotFound(error: unknown): void {
-  if (!(error instanceof Refusal && error.code === 'not-found')) throw error
+  const isGone = error instanceof AgentError && error.code === 'run-not-found'
+  if (!isGone && !(error instanceof Refusal && error.code === 'not-found')) throw error
 }
 
-async function runningIn({ hub }: ServerContext, key: SessionKey): Promise<RunItem | undefined> {
-  return (await hub.list(key, 20)).find(({ status }) => status !== 'finished')
+async function runningIn(context: ServerContext, key: SessionKey): Promise<RunItem | undefined> {
+  return (await unfinishedIn(context, key))[0]
+}
+
+/** Newest first. */
+async function unfinishedIn({ hub }: ServerContext, key: SessionKey): Promise<RunItem[]> {
+  return (await hub.list(key, 20)).filter(({ status }) => status !== 'finished')
 }
 
 const Part = z.looseObject({ type: z.string() })
@@ -184,14 +230,49 @@ function userTexts(messages: readonly UiMessage[]): string[] {
   )
 }
 
-/** Approvals that the user has answered, by the id of the call. */
-function answersIn({ parts }: UiMessage): { callId: string; approved: boolean }[] {
-  return parts.flatMap(({ state, toolCallId, approval }) => {
-    if (state !== 'approval-responded' || typeof toolCallId !== 'string') return []
-    const approved = (approval as { approved?: unknown } | undefined)?.approved === true
-    return [{ callId: toolCallId, approved }]
+interface ClientAnswer {
+  /** The id under which the run waits, and that of the call in the message. */
+  callId: string
+  toolCallId: string
+  answer: RunAnswer
+}
+
+/** What the message says to the calls that wait: approvals, and results that the client has given. */
+function answersIn({ parts }: UiMessage, questions: readonly RunQuestion[]): ClientAnswer[] {
+  return questions.flatMap(question => {
+    const part = parts.findLast(({ toolCallId, approval }) => {
+      return toolCallId === question.callId || approvalIn(approval).id === question.callId
+    })
+    const answer = part && answerIn(part, question)
+    if (!part || answer === undefined) return []
+    return [{ callId: question.callId, toolCallId: String(part.toolCallId), answer }]
   })
 }
+
+function answerIn(
+  { state, approval, output, errorText }: UiMessage['parts'][number],
+  { asks }: RunQuestion,
+): RunAnswer | undefined {
+  if (asks === 'approval') {
+    const said =
+      state === 'approval-responded' ? approvalIn(approval) : state === HAS_OUTPUT ? approvalIn(output) : {}
+    return said.approved === undefined ? undefined : said.approved ? 'once' : 'no'
+  }
+  if (asks !== 'result') return undefined
+  if (state === 'output-error')
+    return { error: typeof errorText === 'string' ? errorText : 'The call failed.' }
+  if (state !== HAS_OUTPUT) return undefined
+  return isRecord(output) ? output : { result: output }
+}
+
+const HAS_OUTPUT = 'output-available'
+
+/** An answer to an approval. Clients without approvals of their own give it as the output of the call. */
+function approvalIn(value: unknown): { id?: string | undefined; approved?: boolean | undefined } {
+  return Approval.safeParse(value).data ?? {}
+}
+
+const Approval = z.object({ id: z.string().optional(), approved: z.boolean().optional() })
 
 const Metadata = z.object({
   lango: z.object({ runId: z.uuid(), seq: z.number().int().min(0) }),

@@ -2,6 +2,7 @@
 
 import type { Context } from 'hono'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../../../base/markers.js'
+import { CONFIRMATION_TOOL } from '../../../base/names.js'
 import { orTimeout } from '../../../base/pause.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { Source } from '../../../session/sources.js'
@@ -10,6 +11,7 @@ import type { RunEvent } from '../../chat-protocol.js'
 import type { EventBatch } from '../../runs/event-batch.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, type StreamChunk, streamResponse } from '../../sse.js'
+import { badField } from '../read-body.js'
 import {
   type ModelFinish,
   modelFinish,
@@ -19,9 +21,39 @@ import {
   waitingRun,
 } from '../start-run.js'
 
+/** The streams of each run that clients have open: a new message looks whether the answer before it is still read. */
+export class RunReaders {
+  readonly #open = new Map<string, number>()
+  readonly #waiting = new Map<string, (() => void)[]>()
+
+  enter(runId: string): void {
+    this.#open.set(runId, (this.#open.get(runId) ?? 0) + 1)
+  }
+
+  leave(runId: string): void {
+    const left = (this.#open.get(runId) ?? 1) - 1
+    if (left > 0) {
+      this.#open.set(runId, left)
+      return
+    }
+    this.#open.delete(runId)
+    for (const resolve of this.#waiting.get(runId) ?? []) resolve()
+    this.#waiting.delete(runId)
+  }
+
+  /** Resolves as soon as no client reads the run. */
+  gone(runId: string): Promise<void> {
+    if (!this.#open.has(runId)) return Promise.resolve()
+    return new Promise(resolve => {
+      this.#waiting.set(runId, [...(this.#waiting.get(runId) ?? []), resolve])
+    })
+  }
+}
+
 interface ChatStreamOptions {
   key: SessionKey
   runId: string
+  readers: RunReaders
   /** The number of the last event that the client has. Default 0: none. */
   after?: number
   /** Calls whose approval the client has just answered. */
@@ -35,13 +67,22 @@ export function streamChat(
   options: ChatStreamOptions,
 ): Response {
   const { key, runId } = options
+  const asData = approvalsAsData(c)
   return streamResponse(c, context, {
     headers: {
       ...runHeaders({ sessionId: key.sessionId, runId }),
       'x-vercel-ai-ui-message-stream': 'v1',
     },
-    source: signal => frames(context, options, signal),
+    source: signal => frames(context, { ...options, asData }, signal),
   })
+}
+
+/** `ai` 5 refuses a stream with chunks that it does not know, and those of approvals came with 6: its pages send a header. */
+export function approvalsAsData(c: Context<ServerEnv>): boolean {
+  const wanted = c.req.header('x-lango-approvals') ?? 'native'
+  if (wanted === 'native' || wanted === 'data') return wanted === 'data'
+  const message = `The header x-lango-approvals is "native" or "data", not "${wanted}".`
+  throw badField('x-lango-approvals', message)
 }
 
 /** The error of a tool as one text: the AI SDK has no other field for it. */
@@ -52,19 +93,20 @@ export function errorText(result: unknown): string {
 
 async function* frames(
   context: ServerContext,
-  { key, runId, after = 0, answered = new Set() }: ChatStreamOptions,
+  { key, runId, readers, after = 0, answered = new Set(), asData }: ChatStreamOptions & { asData: boolean },
   signal: AbortSignal,
 ): AsyncGenerator<StreamChunk> {
-  const writer = new UiChunkWriter({ sessionId: key.sessionId, runId }, answered)
+  const writer = new UiChunkWriter({ sessionId: key.sessionId, runId }, { answered, asData })
+  readers.enter(runId)
   const ended = new AbortController()
   const batches = context.hub.followBatches(runId, {
     signal: AbortSignal.any([signal, ended.signal]),
     withoutVoid: true,
     untilWaiting: true,
   })
-  yield dataFrames([writer.start()])
   let hasEnded = false
   try {
+    yield dataFrames([writer.start()])
     for (let batch = await batches.next(); !batch.done; ) {
       const chunks = await chunksOf(context, { key, batch: batch.value, after, writer })
       if (chunks.length > 0) yield dataFrames(chunks)
@@ -81,6 +123,7 @@ async function* frames(
     }
   } finally {
     ended.abort()
+    readers.leave(runId)
   }
   if (!hasEnded && !signal.aborted) {
     const waiting = await waitingRun(context, runId)
@@ -121,6 +164,11 @@ interface UiChunk {
   [field: string]: unknown
 }
 
+interface WriterOptions {
+  answered: ReadonlySet<string>
+  asData: boolean
+}
+
 type Of<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
 
 /**
@@ -140,12 +188,15 @@ class UiChunkWriter {
   readonly #asked = new Set<string>()
   readonly #denied = new Set<string>()
   readonly #place: { sessionId: string; runId: string }
-  /** Calls whose approval was just answered, although the run may not have received it yet. */
+  /** Calls that were just answered, although the run may not have received it yet. */
   readonly #answered: ReadonlySet<string>
+  /** Whether approvals are data parts. */
+  readonly #asData: boolean
 
-  constructor(place: { sessionId: string; runId: string }, answered: ReadonlySet<string>) {
+  constructor(place: { sessionId: string; runId: string }, options: WriterOptions) {
     this.#place = place
-    this.#answered = answered
+    this.#answered = options.answered
+    this.#asData = options.asData
   }
 
   /** Whether the run waits for the user: the client can answer only after the stream has ended. */
@@ -183,7 +234,7 @@ class UiChunkWriter {
         return sourceParts(event.sources)
       case 'usage':
         this.#drafts = 0
-        return []
+        return [...this.#closeText(), noticeOf(event)]
       case 'run-start':
         return []
       default:
@@ -223,12 +274,16 @@ class UiChunkWriter {
     return [...chunks, { type: `${kind}-delta`, id: this.#open.id, delta }]
   }
 
-  #call({ id, name, args }: Of<'tool-call'>): UiChunk[] {
+  #call({ id, name, args, pending }: Of<'tool-call'>): UiChunk[] {
+    // ADK's request for a confirmation is a call of its own: the client sees it at the call that it is about.
+    if (name === CONFIRMATION_TOOL) return []
     const chunks = [...this.#openStep(), ...this.#closeText()]
     this.#calls.add(id)
     this.#drafts = 0
-    // The agent executes its tools: the client calls none, and does not know them beforehand.
-    const facts = { toolCallId: id, toolName: name, providerExecuted: true, dynamic: true }
+    if (pending && !this.#answered.has(id)) this.#asked.add(id)
+    // The agent executes its tools, and the client does not know them beforehand. The result of a long-running one comes
+    // from the client, which must not take the call for one that is executed elsewhere.
+    const facts = { toolCallId: id, toolName: name, dynamic: true, ...(pending ? {} : EXECUTED) }
     return [...chunks, { type: 'tool-input-available', ...facts, input: args }]
   }
 
@@ -236,29 +291,32 @@ class UiChunkWriter {
     this.#step = this.#step === 'open' ? 'answered' : this.#step
     this.#asked.delete(id)
     if (!this.#calls.delete(id) || this.#denied.has(id)) return []
-    const facts = { toolCallId: id, providerExecuted: true, dynamic: true }
+    const facts = { toolCallId: id, ...EXECUTED, dynamic: true }
     return isError
       ? [{ type: 'tool-output-error', ...facts, errorText: errorText(result) }]
       : [{ type: 'tool-output-available', ...facts, output: result }]
   }
 
-  #ask({ id }: Of<'approval-request'>): UiChunk[] {
-    if (!this.#calls.has(id)) return []
-    if (!this.#answered.has(id)) this.#asked.add(id)
-    return [{ type: 'tool-approval-request', approvalId: id, toolCallId: id }]
+  #ask({ id, callId: toolCallId = id, name, args, reason }: Of<'approval-request'>): UiChunk[] {
+    if (!this.#calls.has(toolCallId)) return []
+    if (!this.#answered.has(toolCallId)) this.#asked.add(toolCallId)
+    if (!this.#asData) return [{ type: 'tool-approval-request', approvalId: id, toolCallId }]
+    const data = { approvalId: id, toolCallId, toolName: name, input: args, ...(reason ? { reason } : {}) }
+    return [{ type: 'data-approval-request', id: `approval-request-${id}`, data }]
   }
 
-  #answer({ id, answer }: Of<'approval-answer'>): UiChunk[] {
-    this.#asked.delete(id)
-    if (answer !== 'no' || !this.#calls.has(id)) return []
-    this.#denied.add(id)
-    return [{ type: 'tool-output-denied', toolCallId: id }]
+  #answer({ id, callId: toolCallId = id, answer }: Of<'approval-answer'>): UiChunk[] {
+    this.#asked.delete(toolCallId)
+    if (answer !== 'no' || !this.#calls.has(toolCallId)) return []
+    this.#denied.add(toolCallId)
+    if (!this.#asData) return [{ type: 'tool-output-denied', toolCallId }]
+    return [{ type: 'tool-output-error', toolCallId, ...EXECUTED, dynamic: true, errorText: NOT_ALLOWED }]
   }
 
   #finish({ finishReason, usage }: Of<'run-finish'>, finish: ModelFinish): UiChunk[] {
     const text = finishReason === 'aborted' ? RUN_STOPPED : RUN_ENDED_FIRST
     const unanswered = [...this.#calls].filter(id => !this.#denied.has(id))
-    const facts = { providerExecuted: true, dynamic: true, errorText: text }
+    const facts = { ...EXECUTED, dynamic: true, errorText: text }
     const errors = unanswered.map(id => ({ type: 'tool-output-error', toolCallId: id, ...facts }))
     const chunks = [...errors, ...this.#closeStep()]
     const messageMetadata = this.#metadata({ finishReason, usage })
@@ -295,6 +353,11 @@ class UiChunkWriter {
   }
 }
 
+/** Of a call that the agent executes. */
+const EXECUTED = { providerExecuted: true }
+
+const NOT_ALLOWED = 'The user did not allow this call.'
+
 type Notice = Of<
   | 'run-queued'
   | 'run-resumed'
@@ -305,6 +368,7 @@ type Notice = Of<
   | 'history-cut'
   | 'tool-unknown'
   | 'code'
+  | 'usage'
 >
 
 /** Sources as the AI SDK's parts: the same in a stream and in a history. */

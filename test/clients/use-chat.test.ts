@@ -1,0 +1,391 @@
+// `useChat` of the AI SDK 5, 6 and 7, rendered by React in a real browser, against the server and a strict provider.
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { LlmAgent, LongRunningFunctionTool } from '@google/adk'
+import type { UIMessage } from 'ai'
+import type { Browser, Page } from 'playwright-core'
+import { build } from 'vite'
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { defineTool } from '../../src/tool.js'
+import {
+  heldTool,
+  type ProtocolServerOptions,
+  searchThenTell,
+  startProtocolServer,
+} from '../server/protocols/support.js'
+import { launchBrowser } from '../support/browser.js'
+import { makeFolder, removeFolder } from '../support/temporary-folder.js'
+import { can, clientSuite } from './support/client-suite.js'
+import { startCuttableProxy } from './support/cuttable-proxy.js'
+import type { ChatWindow } from './use-chat-page/chat-window.js'
+
+declare const window: ChatWindow
+
+const VERSIONS = [
+  { major: 5, ai: 'ai-5', react: 'ai-react-5' },
+  { major: 6, ai: 'ai', react: 'ai-react-6' },
+  { major: 7, ai: 'ai-7', react: 'ai-react-7' },
+]
+
+let browser: Browser
+const webRoots = new Map<number, string>()
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+  for (const { major, ai, react } of VERSIONS) {
+    const webRoot = await makeFolder()
+    webRoots.set(major, webRoot)
+    await build({
+      configFile: false,
+      root: new URL('./use-chat-page', import.meta.url).pathname,
+      logLevel: 'error',
+      resolve: { alias: { ai: folderOf(ai), 'ai-react-6': folderOf(react) } },
+      build: { outDir: webRoot, emptyOutDir: true, chunkSizeWarningLimit: 10_000 },
+    })
+  }
+})
+
+afterAll(async () => {
+  await browser?.close()
+  for (const folder of webRoots.values()) await removeFolder(folder)
+})
+
+function folderOf(name: string): string {
+  return dirname(createRequire(import.meta.url).resolve(join(name, 'package.json')))
+}
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 'c' }
+
+for (const { major, ai } of VERSIONS) {
+  const without = {
+    'structured output':
+      'The chat protocol has no field for a schema: an answer follows the agent’s own output schema.',
+  }
+  clientSuite({ client: 'useChat of `ai`', package: ai, without }, store => {
+    const start = async (options: ProtocolServerOptions = {}) => {
+      const webRoot = webRoots.get(major)
+      const serve = { webRoot, ...options.serve }
+      return startProtocolServer({ script: searchThenTell, store: await store.url(), ...options, serve })
+    }
+
+    can('several turns', 'three messages, three answers, one session', async () => {
+      const server = await start()
+      const page = await open(server.url)
+      for (const words of ['apples', 'pears', 'plums']) await send(page, words)
+      const { messages, error } = await stateOf(page)
+      expect(error).toBeUndefined()
+      expect(messages.map(textOf)).toEqual(
+        ['apples', 'pears', 'plums'].flatMap(words => [words, `Let me look.|I found ${words}.`]),
+      )
+      expect(messages.at(-1)?.metadata).toMatchObject({ lango: { sessionId: 'c', finishReason: 'stop' } })
+      expect(server.provider.violations).toEqual([])
+    })
+
+    can('agent tools', 'calls and results are parts; repairs, cuts and cost are data parts', async () => {
+      const server = await start()
+      const page = await open(server.url)
+      await send(page, 'apples')
+      const { messages, data } = await stateOf(page)
+      expect(toolsOf(messages.at(-1))).toMatchObject([
+        {
+          toolName: 'search',
+          state: 'output-available',
+          input: { query: 'apples' },
+          output: { found: 'apples' },
+        },
+      ])
+      const used = data.filter(({ type }) => type === 'data-usage')
+      expect(used).toMatchObject([
+        {
+          data: {
+            model: 'strict/gpt-4.1',
+            usage: { inputTokens: 10, outputTokens: 3, cost: expect.any(Number) },
+          },
+        },
+        { data: { usage: { inputTokens: 20, outputTokens: 5 } } },
+      ])
+    })
+
+    can('streaming', 'the text before a tool is shown while the tool runs', async () => {
+      const { tool, called, letGo } = heldTool()
+      const server = await start({ tools: [tool] })
+      const page = await open(server.url)
+      await page.evaluate(() => window.chat.send('apples'))
+      await called
+      await page.waitForFunction(() => {
+        const { status, messages } = window.chat
+        return status === 'streaming' && JSON.stringify(messages).includes('Let me look.')
+      })
+      letGo()
+      await says(page, 'I found apples.')
+    })
+
+    can(
+      'client tools',
+      'the client gives the result of a long-running tool, and the run goes on',
+      async () => {
+        const server = await start({ rootAgent: askingAgent, script: askThenTell })
+        const page = await open(server.url)
+        await page.evaluate(() => window.chat.send('my name'))
+        await page.waitForFunction(() => {
+          const part = window.chat.messages.at(-1)?.parts.find(({ type }) => type === 'dynamic-tool')
+          return window.chat.status === 'ready' && part !== undefined
+        })
+        const [call] = toolsOf((await stateOf(page)).messages.at(-1))
+        expect(call).toMatchObject({ toolName: 'ask_page', state: 'input-available' })
+        await page.evaluate(id => window.chat.addOutput(id, { value: 'Ada' }), String(call?.toolCallId))
+        await says(page, 'You are Ada.')
+        const { messages, error } = await stateOf(page)
+        expect(error).toBeUndefined()
+        expect(messages).toHaveLength(2)
+        expect(toolsOf(messages[1])).toMatchObject([{ state: 'output-available', output: { value: 'Ada' } }])
+        expect(server.provider.violations).toEqual([])
+      },
+    )
+
+    for (const mode of major === 5 ? ['data'] : ['native', 'data']) {
+      can(
+        'approval',
+        `allowed and refused, ${mode === 'data' ? 'as data parts' : 'by the hook'}`,
+        async () => {
+          const executed: string[] = []
+          const server = await start({ script: dangerThenTell, tools: [dangerous(executed)] })
+          const page = await open(server.url, `c/${mode}`)
+          for (const [turn, approved] of [true, false].entries()) {
+            await page.evaluate(() => window.chat.send('go'))
+            const [approvalId, toolCallId] = await askedFor(page, turn)
+            await page.evaluate(([approval, call, yes]) => window.chat.approve(approval, call, yes), [
+              approvalId,
+              toolCallId,
+              approved,
+            ] as const)
+            await says(page, approved ? 'Done with it.' : 'As you wish.')
+            const { messages, error } = await stateOf(page)
+            expect(error).toBeUndefined()
+            expect(messages).toHaveLength(2 * (turn + 1))
+            const denied = mode === 'data' ? 'output-error' : 'output-denied'
+            expect(toolsOf(messages.at(-1))[0]?.state).toBe(approved ? 'output-available' : denied)
+          }
+          expect(executed).toEqual(['danger'])
+          expect(server.provider.violations).toEqual([])
+        },
+      )
+    }
+
+    can('error', 'one readable sentence, and the next message works', async () => {
+      const server = await start({ faults: [{ kind: 'auth', at: 0 }] })
+      const page = await open(server.url)
+      await send(page, 'apples')
+      expect(await stateOf(page)).toMatchObject({ status: 'error', error: expect.stringMatching(/key/) })
+      await send(page, 'pears')
+      expect(await stateOf(page)).toMatchObject({ status: 'ready', error: undefined })
+      expect(textOf((await stateOf(page)).messages.at(-1))).toBe('Let me look.|I found pears.')
+    })
+
+    can(
+      'abort',
+      'stop() and the next message: the first run ends as aborted, the second answers',
+      async () => {
+        const { tool, called, letGo } = heldTool()
+        onTestFinished(letGo)
+        const server = await start({ tools: [tool], script: lookOnce })
+        const page = await open(server.url)
+        await page.evaluate(() => window.chat.send('apples'))
+        await called
+        await page.waitForFunction(() => JSON.stringify(window.chat.messages).includes('Let me look.'))
+        await page.evaluate(async () => {
+          await window.chat.stop()
+          window.chat.send('never mind')
+        })
+        await says(page, 'Fine: never mind.')
+        expect((await stateOf(page)).error).toBeUndefined()
+        const runs = await server.runtime.listRuns(KEY)
+        expect(runs.map(({ finishReason }) => finishReason)).toEqual(['stop', 'aborted'])
+        expect(server.provider.violations).toEqual([])
+      },
+    )
+
+    can('reconnect', 'a reloaded page resumes the answer', async () => {
+      const { tool, called, letGo } = heldTool()
+      const server = await start({ tools: [tool] })
+      const page = await open(server.url)
+      await page.evaluate(() => window.chat.send('apples'))
+      await called
+      await page.close()
+      const again = await open(server.url, 'c/resume')
+      await again.waitForFunction(() => JSON.stringify(window.chat.messages).includes('Let me look.'))
+      letGo()
+      await says(again, 'I found apples.')
+      expect(textOf((await stateOf(again)).messages.at(-1))).toBe('Let me look.|I found apples.')
+    })
+
+    // The hooks of 5 and 6 add a stream that begins again to what they have; theirs resume on a page that is loaded again.
+    if (major === 7) {
+      can('reconnect', 'after a lost connection resumeStream() gets the answer, once', async () => {
+        const { tool, called, letGo } = heldTool()
+        const server = await start({ tools: [tool] })
+        const proxy = await startCuttableProxy(server.url)
+        const page = await open(proxy.url)
+        await page.evaluate(() => window.chat.send('apples'))
+        await called
+        await page.waitForFunction(() => JSON.stringify(window.chat.messages).includes('Let me look.'))
+        proxy.cut()
+        await page.waitForFunction(() => window.chat.status === 'error')
+        await page.evaluate(() => window.chat.resume())
+        await page.waitForFunction(() => window.chat.status === 'streaming')
+        letGo()
+        await says(page, 'I found apples.')
+        const { messages } = await stateOf(page)
+        expect(messages.map(textOf)).toEqual(['apples', 'Let me look.|I found apples.'])
+        expect(await server.runtime.listRuns(KEY)).toHaveLength(1)
+      })
+    }
+
+    can(
+      'once',
+      'a request that is sent again, during the run and after a cut, executes the tool once',
+      async () => {
+        const { tool, called, letGo } = heldTool()
+        let executions = 0
+        const execute: typeof tool.execute = (...call) => {
+          executions += 1
+          return tool.execute(...call)
+        }
+        const server = await start({ tools: [{ ...tool, effect: 'once', execute }] })
+        const proxy = await startCuttableProxy(server.url)
+        const page = await open(proxy.url)
+        const sent = page.waitForRequest(request => request.method() === 'POST')
+        await page.evaluate(() => window.chat.send('apples'))
+        const body = (await sent).postData() ?? ''
+        await called
+        const repeat = () =>
+          fetch(`${server.url}/api/chat`, {
+            method: 'POST',
+            body,
+            headers: { 'content-type': 'application/json' },
+          })
+        const during = await repeat()
+        proxy.cut()
+        const after = await repeat()
+        letGo()
+        expect(await during.text()).toContain('I found ')
+        expect(await after.text()).toContain('I found ')
+        expect(executions).toBe(1)
+        expect(await server.runtime.listRuns(KEY)).toHaveLength(1)
+      },
+    )
+  })
+}
+
+async function open(url: string, hash = 'c'): Promise<Page> {
+  const context = await browser.newContext()
+  onTestFinished(() => context.close())
+  const page = await context.newPage()
+  page.setDefaultTimeout(60_000)
+  await page.goto(`${url}/?#${hash}`)
+  await page.waitForFunction(() => window.chat !== undefined)
+  return page
+}
+
+type ChatState = Pick<ChatWindow['chat'], 'messages' | 'status' | 'error' | 'data'>
+
+function stateOf(page: Page): Promise<ChatState> {
+  return page.evaluate(() => {
+    const { messages, status, error, data } = window.chat
+    return { messages, status, error, data }
+  })
+}
+
+/** Says something and waits for the answer, or for the error. */
+async function send(page: Page, text: string): Promise<void> {
+  const before = await page.evaluate(words => {
+    window.chat.send(words)
+    return window.chat.messages.length
+  }, text)
+  await page.waitForFunction(count => {
+    const { status, messages } = window.chat
+    return (
+      messages.length > count && (status === 'error' || (status === 'ready' && messages.length >= count + 2))
+    )
+  }, before)
+}
+
+/** Waits until the last message says this and nothing is under way. */
+async function says(page: Page, text: string): Promise<void> {
+  await page.waitForFunction(words => {
+    const { status, messages } = window.chat
+    return status === 'ready' && JSON.stringify(messages.at(-1)).includes(words)
+  }, text)
+}
+
+/** Waits for the approval of this turn: its id, and that of the call. */
+async function askedFor(page: Page, turn: number): Promise<[approvalId: string, toolCallId: string]> {
+  const found = await page.waitForFunction(
+    count => {
+      const { status, messages } = window.chat
+      if (status !== 'ready' || messages.length !== count) return undefined
+      for (const part of messages.at(-1)?.parts ?? []) {
+        if (part.type === 'dynamic-tool' && part.state === 'approval-requested')
+          return [part.approval.id, part.toolCallId]
+        if (part.type === 'data-approval-request' && 'data' in part) {
+          const asked = part.data as { approvalId: string; toolCallId: string }
+          return [asked.approvalId, asked.toolCallId]
+        }
+      }
+      return undefined
+    },
+    2 * (turn + 1),
+  )
+  return (await found.jsonValue()) as [string, string]
+}
+
+type ToolPart = Extract<UIMessage['parts'][number], { type: 'dynamic-tool' }>
+
+function toolsOf(message: UIMessage | undefined): ToolPart[] {
+  return (message?.parts ?? []).filter((part): part is ToolPart => part.type === 'dynamic-tool')
+}
+
+function textOf(message: UIMessage | undefined): string {
+  return (message?.parts ?? []).flatMap(part => (part.type === 'text' ? [part.text] : [])).join('|')
+}
+
+type Script = Extract<NonNullable<ProtocolServerOptions['script']>, (...request: never[]) => unknown>
+
+/** Looks for what the first message names, and does as it is told by those after it. */
+const lookOnce: Script = (request, index) =>
+  index === 0 ? searchThenTell(request) : { text: `Fine: ${request.lastUserText}.` }
+
+const askThenTell: Script = ({ messages }) =>
+  messages.at(-1)?.role === 'tool'
+    ? { text: 'You are Ada.' }
+    : { text: 'Tell me.', toolCalls: [{ name: 'ask_page', args: { question: 'name' } }] }
+
+function askingAgent(model: string): LlmAgent {
+  const ask = new LongRunningFunctionTool({
+    name: 'ask_page',
+    description: 'Asks the page.',
+    parameters: z.object({ question: z.string() }),
+    execute: () => undefined,
+  })
+  return new LlmAgent({ name: 'root', model, instruction: 'Ask.', tools: [ask] })
+}
+
+const dangerThenTell: Script = ({ messages }) => {
+  const last = messages.at(-1)
+  if (last?.role !== 'tool') return { text: 'May I?', toolCalls: [{ name: 'danger' }] }
+  return { text: JSON.stringify(last).includes('done') ? 'Done with it.' : 'As you wish.' }
+}
+
+function dangerous(executed: string[]) {
+  return defineTool({
+    name: 'danger',
+    description: 'Does something that somebody must allow.',
+    parameters: { type: 'object', properties: {} },
+    needsApproval: true,
+    execute: () => {
+      executed.push('danger')
+      return { done: true }
+    },
+  })
+}
