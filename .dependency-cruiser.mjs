@@ -136,7 +136,7 @@ export default {
       name: 'the-judge-shares-nothing-with-repair',
       comment: 'strict servers judge what providers and repair produce, so they may not share their code',
       severity: 'error',
-      from: { path: '^src/testing/', pathNot: ['scripted-provider([.]test)?[.]ts$'] },
+      from: { path: '^src/testing/', pathNot: ['(scripted-provider([.]test)?|broken-sessions)[.]ts$'] },
       to: { path: '^src/(provider|session)/' },
     },
     {

@@ -93,6 +93,23 @@ const TALK: readonly CommandSpec[] = [
 
 const CARE: readonly CommandSpec[] = [
   {
+    name: 'demo',
+    summary: 'see broken histories rejected, and healed',
+    description:
+      'Sends histories that broke in practice to a fake provider that enforces the real rules: first as they are, then\nthrough Lango. Prints the error of the provider, what was repaired, and the answer. Needs no key, no network and no\ndatabase.',
+    arguments: [{ name: '[name]', description: 'one of them, such as killed-in-mid-tool; default: all' }],
+    options: [JSON_OPTION],
+    examples: [
+      ['lango demo', 'show all of them'],
+      ['lango demo killed-in-mid-tool', 'show one'],
+    ],
+    exitCodes: [
+      [0, 'all of them were answered'],
+      [1, 'one was not, or there is none of that name'],
+    ],
+    run: async (words, flags) => (await import('./demo.js')).demo(words, flags),
+  },
+  {
     name: 'lint',
     summary: 'check a history against the rules of every provider',
     description:

@@ -1,0 +1,80 @@
+/** `lango demo`: broken histories, what a provider says to each, and what becomes of it with Lango. */
+import type { RunRepair } from '../run/run-event.js'
+import { Gallery, type GalleryEntry } from '../runtime/gallery.js'
+import { openStore } from '../store/open-store.js'
+import type { Flags } from './command.js'
+import { lineWidth, print, printJson, type Styles, stylesOf } from './output.js'
+import { plainLine, wrapped } from './plain-text.js'
+
+/** What happened to one broken history, with and without repair. */
+interface Shown {
+  id: string
+  title: string
+  story: string
+  profile: string
+  asItIs: { status: number; message: string }
+  throughLango: { text: string; finishReason: string; repairs: string[] }
+}
+
+/** Shows one broken history, or all of them. The exit code is 1 when one does not heal. */
+export async function demo([name]: readonly string[], flags: Flags): Promise<number> {
+  const store = await openStore('memory:')
+  const gallery = new Gallery({ store, app: 'lango' })
+  const styles = stylesOf(process.stdout)
+  const shown: Shown[] = []
+  try {
+    const entries = gallery.list()
+    const chosen = name === undefined ? entries : entries.filter(({ id }) => id === name)
+    if (chosen.length === 0) await gallery.open(name ?? '', 'user')
+    for (const entry of chosen) {
+      const outcome = await show(gallery, entry)
+      shown.push(outcome)
+      if (!flags.json) await print(text(outcome, styles))
+    }
+    if (flags.json) await printJson(shown)
+    else await print(`${styles.dim(NEXT)}\n`)
+  } finally {
+    await gallery.close()
+    await store.close()
+  }
+  return shown.every(({ throughLango }) => throughLango.finishReason === 'stop') ? 0 : 1
+}
+
+const NEXT =
+  'Your own: lango lint <file> names the cause, lango doctor --fix heals a stored session, lango serve shows these in the browser.'
+
+async function show(gallery: Gallery, { id, title, story, profile }: GalleryEntry): Promise<Shown> {
+  const { status, message } = await gallery.sendAsItIs(id)
+  const repairs: RunRepair[] = []
+  let answer = ''
+  let finishReason = ''
+  for await (const event of gallery.heal(await gallery.open(id, 'user'))) {
+    if (event.type === 'text-delta') answer += event.text
+    if (event.type === 'repair') repairs.push(...event.repairs)
+    if (event.type === 'run-finish') finishReason = event.finishReason
+  }
+  const throughLango = {
+    text: answer,
+    finishReason,
+    repairs: [...new Set(repairs.map(({ detail }) => detail))],
+  }
+  return { id, title, story, profile, asItIs: { status, message }, throughLango }
+}
+
+const INDENT = ' '.repeat(15)
+
+function text({ id, title, story, profile, asItIs, throughLango }: Shown, styles: Styles): string {
+  const width = Math.min(100, lineWidth())
+  const block = (label: string, body: string) => {
+    const lines = wrapped(plainLine(body), INDENT, width).map(line => line.slice(INDENT.length))
+    return lines.map((line, index) => `${index === 0 ? `  ${label}  ` : INDENT}${line}`).join('\n')
+  }
+  const lines = [
+    `${styles.bold(title)} ${styles.dim(id)}`,
+    block(styles.dim('happened   '), story),
+    block(styles.red('as it is   '), `${profile} answers ${asItIs.status}: ${asItIs.message}`),
+    ...throughLango.repairs.map(repair => block(styles.yellow('repaired   '), repair)),
+    block(styles.green('with Lango '), throughLango.text),
+  ]
+  return `${lines.join('\n')}\n\n`
+}
