@@ -166,17 +166,21 @@ export function watchDelivery(c: Context<ServerEnv>, runId: string): Promise<boo
 export async function runOfLoneRequest(
   context: ServerContext,
   mark: RequestMark,
-  userId: string,
+  { userId, isKept = false }: { userId: string; isKept?: boolean },
 ): Promise<RequestedRun> {
   if (mark.keyedRunId !== undefined) return keyedRun(context, mark, mark.keyedRunId, userId)
-  let runId = ''
-  for (let count = 0; count < MOST_DELIVERIES + LISTED; count++) {
-    runId = derivedId(mark, `alone ${count}`)
-    if (answered.has(runId)) continue
-    const found = await context.hub.find(runId)
-    if (found?.key.userId !== userId) return { runId }
-    const candidate = { run: found.item, key: found.key, isFailureFinal: true, isAlone: true }
-    if (await isAnswer(context, mark, candidate)) return { runId, known: found.key }
+  // Sessions that are kept would make the search longer with every equal request: it goes back as far as retries do.
+  const now = Math.floor(Date.now() / context.limits.retryMs)
+  for (const name of isKept ? [`kept ${now - 1}`, `kept ${now}`] : ['alone']) {
+    for (let count = 0; count < MOST_DELIVERIES + LISTED; count++) {
+      const runId = derivedId(mark, `${name} ${count}`)
+      if (answered.has(runId)) continue
+      const found = await context.hub.find(runId)
+      if (!found && name === `kept ${now - 1}`) break
+      if (found?.key.userId !== userId) return { runId }
+      const candidate = { run: found.item, key: found.key, isFailureFinal: true, isAlone: true }
+      if (await isAnswer(context, mark, candidate)) return { runId, known: found.key }
+    }
   }
   throw new AgentError(
     'session-busy',

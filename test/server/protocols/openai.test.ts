@@ -152,10 +152,18 @@ describe('OpenAI’s chat completions', () => {
 
 describe('OpenAI’s errors', () => {
   test.each([
-    ['tools', { tools: [{ type: 'function', function: { name: 'mine' } }] }, 'unsupported_parameter'],
-    ['functions', { functions: [{ name: 'mine' }] }, 'unsupported_parameter'],
+    ['tools', { tools: [{ type: 'function', function: { name: 'search' } }] }, 'invalid-argument'],
+    ['tools.0.type', { tools: [{ type: 'custom', custom: { name: 'mine' } }] }, 'unsupported_parameter'],
+    ['tool_choice', { tool_choice: 'required' }, 'invalid_value'],
+    ['functions', { functions: [{ name: 'a' }], tools: [call('b')] }, 'invalid_value'],
     ['n', { n: 2 }, 'unsupported_parameter'],
-    ['response_format', { response_format: { type: 'json_object' } }, 'unsupported_parameter'],
+    ['logprobs', { logprobs: true }, 'unsupported_parameter'],
+    ['logit_bias', { logit_bias: { 50256: -100 } }, 'unsupported_parameter'],
+    ['store', { store: true }, 'unsupported_parameter'],
+    ['service_tier', { service_tier: 'flex' }, 'unsupported_parameter'],
+    ['stream_options', { stream_options: { include_usage: true } }, 'invalid_value'],
+    ['temperature', { temperature: 3 }, 'invalid-argument'],
+    ['wishes', { wishes: 1 }, 'unknown_parameter'],
     ['messages', { messages: [{ role: 'assistant', content: 'I said.' }] }, 'invalid-argument'],
     ['messages', { messages: [] }, 'invalid-argument'],
     ['messages.0.role', { messages: [{ role: 'nobody', content: 'x' }] }, 'invalid-argument'],
@@ -290,6 +298,10 @@ describe('a client that disconnects', () => {
     expect(server.provider.violations).toEqual([])
   })
 })
+
+function call(name: string): object {
+  return { type: 'function', function: { name } }
+}
 
 function image(url: string) {
   return { type: 'image_url', image_url: { url } }

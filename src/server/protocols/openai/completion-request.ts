@@ -1,14 +1,14 @@
-/** The request of a chat completion: its schema, what is refused, and its messages as Lango stores them. */
+/** The messages of a chat completion as Lango stores them, and the models that a request may name. */
 
 import { z } from 'zod'
 import { isRecord } from '../../../base/is-record.js'
 import { parseJson, toJson } from '../../../base/json.js'
 import { createPause } from '../../../base/pause.js'
-import { AgentError } from '../../../errors.js'
-import type { RuntimeInfo } from '../../../runtime/info.js'
+import type { ModelChoice, RuntimeInfo } from '../../../runtime/info.js'
 import type { Message, ToolCall } from '../../../session/message.js'
 import type { ServerContext } from '../../server-context.js'
 import { badField, type InputPart, mediaPart } from '../read-body.js'
+import { type ClientResult, digestOf, parsePartId } from './client-calls.js'
 
 const TextParts = [
   z.object({ type: z.literal('text'), text: z.string() }),
@@ -46,55 +46,20 @@ export const ChatMessage = z.discriminatedUnion('role', [
     content: Text.nullish(),
     refusal: z.string().nullish(),
     tool_calls: z.array(Call).nullish(),
+    function_call: z.object({ name: z.string(), arguments: z.string() }).nullish(),
   }),
   z.object({ role: z.literal('tool'), content: Text, tool_call_id: z.string() }),
+  z.object({ role: z.literal('function'), content: Text.nullish(), name: z.string() }),
 ])
 
-/** The body of `POST /v1/chat/completions`. Fields that are not named here are ignored. */
-export const CompletionRequest = z.object({
-  model: z.string().max(256).optional(),
-  /** Checked one by one, as `ChatMessage`. */
-  messages: z.array(z.unknown()).min(1),
-  stream: z.boolean().nullish(),
-  stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
-  n: z.number().int().nullish(),
-  tools: z.array(z.unknown()).nullish(),
-  functions: z.array(z.unknown()).nullish(),
-  response_format: z.object({ type: z.string() }).nullish(),
-  logprobs: z.boolean().nullish(),
-  modalities: z.array(z.string()).nullish(),
-})
-
-export type CompletionRequest = z.infer<typeof CompletionRequest>
 export type CompletionMessage = z.infer<typeof ChatMessage>
 export type TextContent = z.infer<typeof Text>
 
-/** Refuses options that would have no effect. */
-export function refuseUnsupported(request: CompletionRequest): void {
-  for (const field of ['tools', 'functions'] as const) {
-    if ((request[field]?.length ?? 0) > 0) {
-      const advice = 'The agent runs its own tools; add them to the configuration of the server.'
-      throw unsupported(field, `Tools of the client are not supported. ${advice}`)
-    }
-  }
-  if ((request.n ?? 1) !== 1) throw unsupported('n', 'Only one answer is supported: omit `n`, or send 1.')
-  const format = request.response_format?.type ?? 'text'
-  if (format !== 'text') {
-    throw unsupported('response_format', 'The agent answers with text: omit `response_format`.')
-  }
-  if (request.logprobs) throw unsupported('logprobs', 'Log probabilities are not supported: omit `logprobs`.')
-  if (request.modalities?.some(modality => modality !== 'text')) {
-    throw unsupported('modalities', 'The agent answers with text: omit `modalities`.')
-  }
-}
-
-function unsupported(field: string, message: string): AgentError {
-  const details = { field, openaiCode: 'unsupported_parameter' }
-  return new AgentError('invalid-argument', message, { details })
-}
-
 /** The model of the run: `undefined` for the names of the agent itself. */
-export function modelOf({ model = '' }: CompletionRequest, info: RuntimeInfo): string | undefined {
+export function modelOf(
+  { model = '' }: { model?: string | undefined },
+  info: RuntimeInfo,
+): string | undefined {
   return agentNames(info).includes(model) || model === '' ? undefined : model
 }
 
@@ -111,30 +76,79 @@ export interface SortedMessages {
   instructions: Message[]
   /** The new message. */
   parts: InputPart[]
+  /** Results of the client's tools after the last answer. */
+  results: ClientResult[]
+  /** A digest of what was sent before the answers of the run that the results belong to, or of everything. */
+  history: string
 }
 
 /**
- * Divides the messages of a request. Those after the last answer are new, and one of them must be the user's;
- * instructions among them are new as well.
+ * Divides the messages of a request. Those after the last answer are new: results of the client's tools, messages of the
+ * user, and instructions.
  */
-export async function sortMessages(messages: readonly CompletionMessage[]): Promise<SortedMessages> {
-  const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant' || role === 'tool')
+export async function sortMessages(given: readonly CompletionMessage[]): Promise<SortedMessages> {
+  const messages = withCallIds(given)
+  const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant')
   const names = callNames(messages)
   const fresh = messages.slice(lastAnswer + 1)
   const instructions = fresh.flatMap(message => (isInstruction(message) ? [instruction(message)] : []))
+  const results = fresh.flatMap(message => (message.role === 'tool' ? [resultOf(message)] : []))
   const parts = fresh.flatMap((message, index) =>
     message.role === 'user' ? userParts(message, `messages.${lastAnswer + 1 + index}`) : [],
   )
-  if (parts.length === 0) {
-    throw badField('messages', 'The last message must be the user’s: there is nothing new to answer.')
+  if (parts.length === 0 && results.length === 0) {
+    throw badField(
+      'messages',
+      'The last message must be the user’s, or a result of a tool: there is nothing new to answer.',
+    )
   }
   const pause = createPause()
   const earlier: Message[] = []
-  for (const [index, message] of messages.slice(0, lastAnswer + 1).entries()) {
+  // Beside a new message of the user's, results are a part of the history.
+  const old =
+    parts.length > 0
+      ? messages.filter((each, index) => index <= lastAnswer || each.role === 'tool')
+      : messages.slice(0, lastAnswer + 1)
+  for (const [index, message] of old.entries()) {
     earlier.push(stored(message, names, index))
     await pause()
   }
-  return { earlier, instructions, parts }
+  return { earlier, instructions, parts, results, history: historyOf(messages, results) }
+}
+
+/** What a run that waits for results was sent first; the answers since then are its own. */
+function historyOf(messages: readonly CalledMessage[], [result]: readonly ClientResult[]): string {
+  const runId = result && parsePartId('call', result.callId)?.runId
+  const isOwn = ({ id }: { id: string }) => parsePartId('call', id)?.runId === runId
+  const first = messages.findIndex(
+    message => message.role === 'assistant' && message.tool_calls?.some(isOwn) === true,
+  )
+  if (runId === undefined || first < 0) return digestOf(messages)
+  const isContinued = messages.slice(first).every(({ role }) => role === 'assistant' || role === 'tool')
+  return isContinued ? digestOf(messages.slice(0, first)) : ''
+}
+
+/** A message without the forms of before there were tools. */
+type CalledMessage = Exclude<CompletionMessage, { role: 'function' }>
+
+/** Calls of `functions` have no ids: a result belongs to the last call of its function. */
+function withCallIds(messages: readonly CompletionMessage[]): CalledMessage[] {
+  const last = new Map<string, string>()
+  return messages.map((message, index): CalledMessage => {
+    if (message.role === 'function') {
+      const { name, content } = message
+      return { role: 'tool', content: content ?? '', tool_call_id: last.get(name) ?? `function_${index}` }
+    }
+    if (message.role !== 'assistant' || !message.function_call) return message
+    const { function_call: called, ...others } = message
+    const id = `function_${index}`
+    last.set(called.name, id)
+    return { ...others, tool_calls: [{ id, type: 'function', function: called }] }
+  })
+}
+
+function resultOf({ tool_call_id, content }: Extract<CalledMessage, { role: 'tool' }>): ClientResult {
+  return { callId: tool_call_id, response: responseOf(flat(content)) }
 }
 
 /** The text of the parts, for the title of a session. */
@@ -144,7 +158,7 @@ export function titleOf(parts: readonly InputPart[]): string {
 
 type Instruction = Extract<CompletionMessage, { role: 'system' | 'developer' }>
 
-function isInstruction(message: CompletionMessage): message is Instruction {
+function isInstruction(message: CalledMessage): message is Instruction {
   return message.role === 'system' || message.role === 'developer'
 }
 
@@ -157,7 +171,7 @@ function instruction({ content }: Instruction): Message {
   return { role: 'system', author: 'user', content: text, timestamp: Date.now() }
 }
 
-function stored(message: CompletionMessage, names: ReadonlyMap<string, string>, index: number): Message {
+function stored(message: CalledMessage, names: ReadonlyMap<string, string>, index: number): Message {
   const timestamp = Date.now()
   switch (message.role) {
     case 'system':
@@ -178,7 +192,7 @@ function stored(message: CompletionMessage, names: ReadonlyMap<string, string>, 
       const call: ToolCall = {
         id,
         name: names.get(id) ?? 'tool',
-        output: outputOf(content),
+        output: toJson(responseOf(content)),
         kind: 'response',
       }
       return { role: 'tool', content: call.output ?? '', toolCalls: [call], timestamp }
@@ -187,13 +201,13 @@ function stored(message: CompletionMessage, names: ReadonlyMap<string, string>, 
 }
 
 /** A result is an object in every vendor's shape but this one. */
-function outputOf(content: string): string {
+export function responseOf(content: string): Record<string, unknown> {
   const value = parseJson(content)
-  return toJson(isRecord(value) ? value : { result: value })
+  return isRecord(value) ? value : { result: value }
 }
 
 /** A result names its call by id alone. */
-function callNames(messages: readonly CompletionMessage[]): Map<string, string> {
+function callNames(messages: readonly CalledMessage[]): Map<string, string> {
   const calls = messages.flatMap(message => (message.role === 'assistant' ? (message.tool_calls ?? []) : []))
   return new Map(calls.map(call => [call.id, call.function.name]))
 }
@@ -242,17 +256,22 @@ interface ModelLine {
   object: 'model'
   created: number
   owned_by: string
+  /** Tokens; absent where they are not known. */
+  context_window?: number
+  max_output_tokens?: number
 }
 
-/** The models that a client may name: the agent first, then every model with a key. */
+/** The models that a client may name: the agent first, with its own model, then every model with a key. */
 export async function modelLines({ runtime, info }: ServerContext): Promise<ModelLine[]> {
   const models = (await runtime.models()).filter(({ keyPresent }) => keyPresent)
+  const own = models.find(({ reference }) => reference === info.model)
   return [
-    ...agentNames(info).map(id => line(id, 'lango')),
-    ...models.map(({ reference, provider }) => line(reference, provider)),
+    ...agentNames(info).map(id => line(id, 'lango', own)),
+    ...models.map(model => line(model.reference, model.provider, model)),
   ]
 }
 
-function line(id: string, owner: string): ModelLine {
-  return { id, object: 'model', created: 0, owned_by: owner }
+function line(id: string, owner: string, model: ModelChoice | undefined): ModelLine {
+  const sizes = model?.known && { context_window: model.contextWindow, max_output_tokens: model.outputLimit }
+  return { id, object: 'model', created: 0, owned_by: owner, ...sizes }
 }

@@ -1,13 +1,11 @@
-/** A run as a completion: run events in, the steps of an answer out; and the sessions of requests without one. */
+/** A run as a completion: run events in, the steps of an answer out. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { AgentError, messageOf } from '../../../errors.js'
-import type { Message, SessionKey } from '../../../session/message.js'
-import { appendAll } from '../../../session/session-pages.js'
+import { AgentError } from '../../../errors.js'
+import type { SessionKey } from '../../../session/message.js'
 import { sumUsage } from '../../../session/usage.js'
 import type { Problem, RunEvent, RunUsage, StartedRun } from '../../chat-protocol.js'
 import type { ServerContext } from '../../server-context.js'
-import { forgetRun } from '../repeated-request.js'
 import {
   type ModelFinish,
   modelFinish,
@@ -16,6 +14,8 @@ import {
   type WaitingRun,
   waitingRun,
 } from '../start-run.js'
+import { runPartId } from './client-calls.js'
+import { KEYED_MS, throwAway, wasRepeated } from './throwaway.js'
 
 /** What a completion consists of. `busy`: the agent works, and the client receives nothing. */
 export type CompletionStep =
@@ -23,6 +23,8 @@ export type CompletionStep =
   | { type: 'busy' }
   /** So many characters of the texts before are void: the model writes the answer of its last step again. */
   | { type: 'restart'; text: number; reasoning: number }
+  /** The run waits for the results of these calls of the client's tools. */
+  | { type: 'calls'; calls: readonly CompletionCall[]; usage: RunUsage }
   /** The run waits for a person. */
   | { type: 'waiting'; run: WaitingRun; usage: RunUsage }
   | { type: 'end'; finish: CompletionFinish; usage: RunUsage }
@@ -30,9 +32,22 @@ export type CompletionStep =
 
 export type CompletionFinish = 'stop' | 'length' | 'content_filter'
 
+/** A call of a client's tool, with the id that the client gets. */
+export interface CompletionCall {
+  callId: string
+  /** Its number among the calls of the run. */
+  number: number
+  name: string
+  args: Record<string, unknown>
+}
+
 export interface CompletionRunParts {
   key: SessionKey
   started: StartedRun
+  /** The names of the client's tools. */
+  tools: readonly string[]
+  /** Set for an answer to results: what came before it. */
+  earlier?: { afterSeq: number; calls: number; model: string } | undefined
   /** The session is deleted after the run, and a caller that disconnects and does not come back stops the run. */
   isThrowaway: boolean
   /** The request has a key: its session is kept for a day. */
@@ -50,7 +65,10 @@ export class CompletionRun {
   /** The characters of steps that are not complete. */
   #draft = { text: 0, reasoning: 0 }
   readonly #used: RunUsage[] = []
-  #model = ''
+  #model: string
+  /** The calls of the client's tools that have no result, by the ids that the model gave them. */
+  readonly #open = new Map<string, CompletionCall>()
+  #calls: number
   #hasEnded = false
   readonly #delivery: Promise<boolean>
   #deliver: (delivery: Promise<boolean>) => void = () => {}
@@ -58,6 +76,8 @@ export class CompletionRun {
   constructor(context: ServerContext, parts: CompletionRunParts) {
     this.#context = context
     this.#parts = parts
+    this.#model = parts.earlier?.model ?? ''
+    this.#calls = parts.earlier?.calls ?? 0
     this.#delivery = new Promise(resolve => {
       this.#deliver = resolve
     })
@@ -89,19 +109,49 @@ export class CompletionRun {
   }
 
   async *steps(): AsyncGenerator<CompletionStep> {
-    const { hub } = this.#context
-    const follow = { signal: this.#gone.signal, withoutVoid: true, untilWaiting: true }
-    for await (const event of hub.follow(this.started.runId, follow)) {
+    for await (const event of this.#events()) {
       if (event.type === 'run-start') this.#model = event.model
+      if (this.#isAnswered(event)) return yield this.#waitsForClient()
+      this.#noteCall(event)
       const step = await this.#stepOf(event)
       if (step) yield step
       if (step?.type === 'end' || step?.type === 'problem') return
     }
     if (this.#gone.signal.aborted) return
+    if (this.#open.size > 0) return yield this.#waitsForClient()
     const run = await waitingRun(this.#context, this.started.runId)
     yield run
       ? { type: 'waiting', run, usage: sumUsage(this.#used) }
       : { type: 'problem', problem: streamTruncated() }
+  }
+
+  async *#events(): AsyncGenerator<RunEvent> {
+    const { hub } = this.#context
+    const { runId } = this.started
+    const follow = { signal: this.#gone.signal, withoutVoid: true, after: this.#parts.earlier?.afterSeq ?? 0 }
+    // A run that was just given its results is still waiting, until a process continues it.
+    if (this.#parts.earlier) for await (const _event of hub.follow(runId, follow)) break
+    yield* hub.follow(runId, { ...follow, untilWaiting: true })
+  }
+
+  /** Whether the client has answered the calls of this answer: what follows belongs to another request. */
+  #isAnswered(event: RunEvent): boolean {
+    if (event.type === 'tool-result') return event.given === true && this.#open.has(event.id)
+    // Once every call is open, only results continue the run.
+    return event.type === 'run-resumed' && this.#open.size > 0
+  }
+
+  #noteCall(event: RunEvent): void {
+    if (event.type === 'tool-result') this.#open.delete(event.id)
+    if (event.type !== 'tool-call' || !event.pending || !this.#parts.tools.includes(event.name)) return
+    const number = this.#calls
+    this.#calls += 1
+    const callId = runPartId('call', this.started.runId, number)
+    this.#open.set(event.id, { callId, number, name: event.name, args: event.args })
+  }
+
+  #waitsForClient(): CompletionStep {
+    return { type: 'calls', calls: [...this.#open.values()], usage: sumUsage(this.#used) }
   }
 
   async #stepOf(event: RunEvent): Promise<CompletionStep | undefined> {
@@ -124,7 +174,8 @@ export class CompletionRun {
         // Of a request without a session nobody else reads the answer: a part of it must not pass for all of it.
         if (event.finishReason === 'aborted' && this.isThrowaway)
           return { type: 'problem', problem: runProblem(stopped()) }
-        return { type: 'end', finish: finishOf(event.finishReason, finish), usage: event.usage }
+        const usage = this.#parts.earlier ? sumUsage(this.#used) : event.usage
+        return { type: 'end', finish: finishOf(event.finishReason, finish), usage }
       }
       case 'usage':
         this.#used.push(event.usage)
@@ -170,27 +221,45 @@ export class CompletionRun {
     return { type: 'restart', ...draft }
   }
 
-  /** Follows the run to its end. Without a session nobody can approve a call, so it is refused. */
+  /** Follows the run until it ends or waits. Without a session nobody can approve a call, so it is refused. */
   async #whenOver(): Promise<ModelFinish> {
     const { hub } = this.#context
-    const { key, started, isThrowaway } = this.#parts
-    let isAnswered = false
+    const { key, started, isThrowaway, tools, earlier } = this.#parts
+    const { runId } = started
+    const open = new Set<string>()
+    let last: RunEvent | undefined
+    let after = earlier?.afterSeq ?? 0
     try {
-      for await (const event of hub.follow(started.runId, { untilWaiting: !isThrowaway })) {
-        if (isThrowaway && event.type === 'approval-request')
-          await hub.approve(started.runId, event.id, 'no').catch(() => {})
-        if (isThrowaway && event.type === 'tool-unknown' && event.asks)
-          await hub.approve(started.runId, event.id, 'leave').catch(() => {})
-        if (event.type === 'run-finish')
-          isAnswered = event.finishReason !== 'error' && event.finishReason !== 'aborted'
+      if (earlier) for await (const _event of hub.follow(runId, { after })) break
+      for (;;) {
+        for await (const event of hub.follow(runId, { after, untilWaiting: true })) {
+          if (isThrowaway) await this.#refuse(event)
+          if (event.type === 'tool-call' && event.pending && tools.includes(event.name)) open.add(event.id)
+          if (event.type === 'tool-result') open.delete(event.id)
+          last = event
+          after = event.seq
+        }
+        const isOver = last?.type === 'run-finish' || !isThrowaway || open.size > 0
+        if (isOver || this.#context.isClosing() || !(await hub.find(runId))) break
+        // The refusals are on their way.
+        await sleep(WAIT_MS)
       }
-      return await modelFinish(this.#context, key, started.runId)
+      return await modelFinish(this.#context, key, runId)
     } catch {
       return 'stop'
     } finally {
       this.#hasEnded = true
-      if (isThrowaway) void this.#discard(isAnswered)
+      if (isThrowaway && last?.type === 'run-finish') void this.#discard(isAnswer(last.finishReason))
+      else if (isThrowaway && open.size > 0) void throwAway(this.#context, key, KEYED_MS)
     }
+  }
+
+  async #refuse(event: RunEvent): Promise<void> {
+    const { hub } = this.#context
+    const { runId } = this.started
+    if (event.type === 'approval-request') await hub.approve(runId, event.id, 'no').catch(() => {})
+    if (event.type === 'tool-unknown' && event.asks)
+      await hub.approve(runId, event.id, 'leave').catch(() => {})
   }
 
   /** Deletes the session of the request: once its caller has the answer, otherwise when it is not repeated. */
@@ -200,6 +269,12 @@ export class CompletionRun {
     const isOver = isAnswered && isDelivered && !(await wasRepeated(this.#context, key).catch(() => true))
     const laterMs = isOver ? 0 : this.#context.limits.retryMs
     await throwAway(this.#context, key, isKeyed ? KEYED_MS : laterMs)
+  }
+
+  /** Ends a run that nobody can continue. */
+  async abandon(): Promise<void> {
+    await this.#context.hub.stop(this.started.runId)
+    void throwAway(this.#context, this.#parts.key, this.#context.limits.retryMs)
   }
 
   /** A caller that disconnects may repeat its request in a moment. */
@@ -215,10 +290,14 @@ export class CompletionRun {
   }
 }
 
+function isAnswer(finishReason: string): boolean {
+  return finishReason !== 'error' && finishReason !== 'aborted'
+}
+
+const WAIT_MS = 100
+
 /** OpenAI's client repeats a request after 8 s at most, LangChain and the AI SDK after 2 s. */
 const STOP_SHARE = 0.25
-/** How long the answer to a request with a key is kept. */
-const KEYED_MS = 24 * 60 * 60 * 1000
 
 function stopped(): AgentError {
   const message =
@@ -256,6 +335,34 @@ class Paragraphs {
   }
 }
 
+/**
+ * The steps of an answer that must be JSON. What the agent says before it calls a tool of its own is no part of the
+ * answer: it becomes reasoning.
+ */
+export async function* structured(steps: AsyncIterable<CompletionStep>): AsyncGenerator<CompletionStep> {
+  let held = ''
+  let isJson = false
+  for await (const step of steps) {
+    if (step.type === 'text') {
+      held += isJson || held !== '' ? step.text : step.text.trimStart()
+      isJson ||= /^[{["\d]/.test(held)
+      if (isJson && held !== '') yield { type: 'text', text: held }
+      if (isJson) held = ''
+      continue
+    }
+    if (step.type === 'restart' && !isJson) {
+      held = ''
+      yield { ...step, text: 0 }
+      continue
+    }
+    if (step.type === 'busy' && held !== '') yield { type: 'reasoning', text: held }
+    else if (step.type !== 'reasoning' && held !== '') yield { type: 'text', text: held }
+    if (step.type !== 'reasoning') held = ''
+    if (step.type === 'busy') isJson = false
+    yield step
+  }
+}
+
 /** A stream cannot take text back: it ends, and the request returns the whole answer when it is repeated. */
 export function restarted(): Problem {
   const message =
@@ -266,93 +373,4 @@ export function restarted(): Problem {
 function finishOf(reason: string, finish: ModelFinish): CompletionFinish {
   if (reason === 'turn-limit') return 'length'
   return finish === 'content-filter' ? 'content_filter' : finish
-}
-
-/** Sessions of one request: created, used once, and deleted. */
-const PREFIX = 'throwaway-'
-const TITLE = 'A request without a session'
-/** The title tells every process that a caller came back for the answer. */
-const REPEATED_TITLE = 'A request without a session, repeated'
-/** Far longer than a request takes, and no shorter than an answer is kept. */
-const OLD_MS = KEYED_MS
-
-/** The session of a request without one: that of its run alone. */
-export function throwawayId(runId: string): string {
-  return `${PREFIX}${runId}`
-}
-
-/** Creates a session with these messages; `false` when it exists. */
-export async function fillSession(
-  { runtime: { store } }: ServerContext,
-  key: SessionKey,
-  messages: readonly Message[],
-): Promise<boolean> {
-  try {
-    await store.createSession(key, {}, { title: TITLE })
-  } catch (error) {
-    if (error instanceof AgentError && error.code === 'session-exists') return false
-    throw error
-  }
-  await appendAll(store, key, messages)
-  return true
-}
-
-/** Notes that the request of a session was repeated; `false` when the session is deleted already. */
-export async function noteRepeat({ runtime: { store } }: ServerContext, key: SessionKey): Promise<boolean> {
-  try {
-    await store.renameSession(key, REPEATED_TITLE)
-    return true
-  } catch (error) {
-    if (error instanceof AgentError && error.code === 'session-not-found') return false
-    throw error
-  }
-}
-
-async function wasRepeated({ runtime: { store } }: ServerContext, key: SessionKey): Promise<boolean> {
-  return (await store.describeSession(key))?.title === REPEATED_TITLE
-}
-
-/**
- * Waits for the run of a session that another request has created and is filling. A session that stays without a run
- * is that of a crashed process: it is deleted.
- */
-export async function awaitFilling(context: ServerContext, key: SessionKey, runId: string): Promise<void> {
-  for (let attempt = 0; attempt < FILLING_MS / FILLING_PAUSE_MS; attempt++) {
-    if (await context.hub.find(runId)) return
-    await sleep(FILLING_PAUSE_MS)
-  }
-  await throwAway(context, key)
-}
-
-const FILLING_MS = 5000
-const FILLING_PAUSE_MS = 50
-
-/** Deletes a session after its only run. Never fails: `sweepThrowaways` deletes what remains. */
-export async function throwAway(context: ServerContext, key: SessionKey, laterMs = 0): Promise<void> {
-  const { runtime, logger } = context
-  if (laterMs > 0) {
-    setTimeout(() => void (context.isClosing() || throwAway(context, key)), laterMs).unref()
-    return
-  }
-  forgetRun(key.sessionId.slice(PREFIX.length))
-  try {
-    await runtime.store.deleteSession(key)
-  } catch (error) {
-    logger.warn('A throwaway session could not be deleted', { ...key, error: messageOf(error) })
-  }
-}
-
-/** Deletes the throwaway sessions of crashed processes. Those that are in use are younger than the limit. */
-export async function sweepThrowaways({ runtime: { store }, info, logger }: ServerContext): Promise<void> {
-  try {
-    const { sessions } = await store.listSessions({ appName: info.app, search: PREFIX, limit: 1000 })
-    const before = Date.now() - OLD_MS
-    for (const { key, title, updatedAt } of sessions) {
-      // A session that a user has renamed is kept.
-      const isOurs = key.sessionId.startsWith(PREFIX) && (title === TITLE || title === REPEATED_TITLE)
-      if (isOurs && updatedAt < before) await store.deleteSession(key)
-    }
-  } catch (error) {
-    logger.warn('Old throwaway sessions could not be deleted', { error: messageOf(error) })
-  }
 }

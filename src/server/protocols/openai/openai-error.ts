@@ -5,7 +5,14 @@ import type { ServerContext } from '../../server-context.js'
 
 /** An error in OpenAI's format. */
 export interface OpenaiError {
-  error: { message: string; type: string; param: string | null; code: string }
+  error: {
+    message: string
+    type: string
+    param: string | null
+    code: string
+    /** Lango's own code, where OpenAI has another one. */
+    lango?: string
+  }
 }
 
 /** A problem document in OpenAI's format. */
@@ -16,10 +23,21 @@ export function toOpenaiError({ detail, status, code, details }: Problem): Opena
       message: detail,
       type: isServerSide(status, code) ? 'server_error' : (TYPES.get(status) ?? 'invalid_request_error'),
       param: typeof field === 'string' && field !== '' ? field : null,
-      code: typeof details?.openaiCode === 'string' ? details.openaiCode : code,
+      code: typeof details?.openaiCode === 'string' ? details.openaiCode : (CODES.get(code) ?? code),
+      ...(CODES.has(code) ? { lango: code } : {}),
     },
   }
 }
+
+/** The codes that OpenAI's clients look for. */
+const CODES: ReadonlyMap<string, string> = new Map([
+  ['unauthorized', 'invalid_api_key'],
+  ['context-overflow', 'context_length_exceeded'],
+  ['provider-rate-limit', 'rate_limit_exceeded'],
+  ['too-many', 'rate_limit_exceeded'],
+  ['provider-quota', 'insufficient_quota'],
+  ['provider-blocked', 'content_filter'],
+])
 
 /** The failure of a run has a status that is not repeated, which is the client's fault in OpenAI's API. */
 function isServerSide(status: number, code: string): boolean {

@@ -3,50 +3,28 @@
 import { type Context, Hono } from 'hono'
 import { orTimeout } from '../../../base/pause.js'
 import { AgentError } from '../../../errors.js'
-import type { RunInput } from '../../../runtime/runtime.js'
-import type { SessionKey } from '../../../session/message.js'
-import { appendAll } from '../../../session/session-pages.js'
-import type { Problem, RunUsage, StartedRun } from '../../chat-protocol.js'
+import type { Problem, RunUsage } from '../../chat-protocol.js'
+import { readClientJson } from '../../client-json.js'
+import { notFound } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, jsonInPieces, jsonText, type StreamChunk, streamResponse } from '../../sse.js'
 import { checkMessages, readBody } from '../read-body.js'
+import { watchDelivery } from '../repeated-request.js'
+import { afterStoring, runHeaders, type WaitingRun, waitingText } from '../start-run.js'
+import { beginRun } from './begin-run.js'
+import { type ChatOptions, CompletionRequest, chatOptions } from './chat-options.js'
+import { digestOf, findClientRun, runPartId } from './client-calls.js'
+import { ChatMessage, modelLines, modelOf, type SortedMessages, sortMessages } from './completion-request.js'
 import {
-  markOf,
-  type RequestMark,
-  runOfLoneRequest,
-  runOfRequest,
-  watchDelivery,
-} from '../repeated-request.js'
-import {
-  afterStoring,
-  runHeaders,
-  startRun,
-  startStreamedRun,
-  type WaitingRun,
-  waitingText,
-} from '../start-run.js'
-import {
-  ChatMessage,
-  CompletionRequest,
-  modelLines,
-  modelOf,
-  refuseUnsupported,
-  type SortedMessages,
-  sortMessages,
-  titleOf,
-} from './completion-request.js'
-import {
-  awaitFilling,
+  type CompletionCall,
   type CompletionFinish,
-  CompletionRun,
+  type CompletionRun,
   type CompletionStep,
-  fillSession,
-  noteRepeat,
   restarted,
-  throwAway,
-  throwawayId,
+  structured,
 } from './completion-run.js'
 import { openaiErrorResponse, openaiProblemResponse, toOpenaiError, UnknownModel } from './openai-error.js'
+import { refuseUnknown } from './request-options.js'
 
 /** The routes under `/v1`, with errors as OpenAI's clients read them. */
 export function openaiRoutes(context: ServerContext): Hono<ServerEnv> {
@@ -54,101 +32,91 @@ export function openaiRoutes(context: ServerContext): Hono<ServerEnv> {
   app.onError(error => openaiErrorResponse(error, context))
   app.post('/v1/chat/completions', c => complete(c, context))
   mountModels(app, context)
+  app.post('/v1/embeddings', () => {
+    throw notFound('/v1/embeddings on this server: it serves an agent, which answers messages')
+  })
   return app
 }
 
 async function complete(c: Context<ServerEnv>, context: ServerContext): Promise<Response> {
+  refuseUnknown(await readClientJson(c, { optional: true }), CompletionRequest)
   const request = await readBody(c, CompletionRequest)
-  refuseUnsupported(request)
-  const sorted = await sortMessages(await checkMessages(request.messages, ChatMessage, context.limits))
-  const run = await begin(c, context, request, sorted)
-  return afterStoring(() => answer(c, context, request, run))
+  const options = chatOptions(request)
+  const messages = await checkMessages(request.messages, ChatMessage, context.limits)
+  const sessionId = sessionIn(c)
+  const sorted = await withRunIds(c, context, { sessionId, options }, await sortMessages(messages))
+  const model = modelOf(request, context.info)
+  const { clientTools, generation } = options
+  const { metadata, user, safety_identifier } = request
+  const run = await beginRun(c, context, {
+    ...{ ...sorted, sessionId, isKept: false, model, options: { clientTools, generation } },
+    note: {
+      tools: (clientTools?.tools ?? []).map(({ name }) => name),
+      history: sorted.history,
+      options: digestOf({ model, clientTools, generation, metadata, user, safety_identifier }),
+      ...(metadata || user || safety_identifier ? { response: { metadata, user, safety_identifier } } : {}),
+    },
+    stream: request.stream === true,
+  })
+  return afterStoring(() => answer(c, context, { ...options, stream: request.stream === true }, run))
+}
+
+/** Results of `functions` name no call: in a session they are those of the run that waits there. */
+async function withRunIds(
+  c: Context<ServerEnv>,
+  context: ServerContext,
+  { sessionId, options }: { sessionId: string | undefined; options: ChatOptions },
+  sorted: SortedMessages,
+): Promise<SortedMessages> {
+  const [result] = sorted.results
+  if (!options.isLegacy || sessionId === undefined || !result) return sorted
+  const [newest] = await context.hub.list(context.keyOf(c, sessionId), 1)
+  const run = newest && (await findClientRun(context, newest.runId, context.userOf(c)))
+  const open = run?.calls.findLastIndex(({ isOwn }) => !isOwn) ?? -1
+  if (!run || open < 0) return sorted
+  return { ...sorted, results: [{ ...result, callId: runPartId('call', run.runId, open) }] }
+}
+
+interface AnswerOptions extends ChatOptions {
+  stream: boolean
 }
 
 async function answer(
   c: Context<ServerEnv>,
   context: ServerContext,
-  request: CompletionRequest,
+  options: AnswerOptions,
   run: CompletionRun,
 ): Promise<Response> {
   run.leaveOn(c.req.raw.signal)
   run.deliveredBy(watchDelivery(c, run.started.runId))
   const headers = answerHeaders(run)
   const created = Math.floor(Date.now() / 1000)
-  if (!request.stream) {
-    const answer = await wholeCompletion(run, created)
+  const steps = options.isStructured ? structured(run.steps()) : run.steps()
+  const answered = options.isLegacy ? endingAtCalls(run, steps) : steps
+  if (!options.stream) {
+    const answer = await wholeCompletion(run, answered, { created, isLegacy: options.isLegacy })
     if ('problem' in answer) return openaiProblemResponse(answer.problem, headers)
     return answer.text.length > LONG_ANSWER
       ? longCompletion(answer, headers)
       : c.json(answer.complete(answer.text), 200, headers)
   }
-  const includeUsage = request.stream_options?.include_usage === true
-  return streamCompletion(c, { context, run, headers, created, includeUsage })
+  const { includeUsage, isLegacy } = options
+  const parts = { context, run, headers, created, includeUsage, isLegacy }
+  return streamCompletion(c, parts, answered)
 }
 
-/** The run that the request repeats, or a new one, in the session that the header names or in one of its own. */
-async function begin(
-  c: Context<ServerEnv>,
-  context: ServerContext,
-  request: CompletionRequest,
-  sorted: SortedMessages,
-): Promise<CompletionRun> {
-  const mark = await markOf(c, context)
-  const named = sessionIn(c)
-  const isKeyed = mark.keyedRunId !== undefined
-  const start = async (key: SessionKey, runId: string) => {
-    const model = modelOf(request, context.info)
-    const input: RunInput = { sessionId: key.sessionId, parts: sorted.parts, model, whenBusy: 'reject' }
-    try {
-      return await (request.stream ? startStreamedRun : startRun)(c, context, input, { mark, runId })
-    } catch (error) {
-      throw asUnknownModel(error, model)
-    }
+/** Without an id nobody can continue the run of a request without a session: the next request brings its whole history. */
+async function* endingAtCalls(
+  run: CompletionRun,
+  steps: AsyncGenerator<CompletionStep>,
+): AsyncGenerator<CompletionStep> {
+  for await (const step of steps) {
+    if (step.type === 'calls' && run.isThrowaway) await run.abandon()
+    yield step
   }
-  if (named === undefined) return beginAlone(context, { mark, userId: context.userOf(c), sorted, start })
-  const key = context.keyOf(c, named)
-  const prepare = (id: string) => addInstructions(context, key, id, sorted)
-  const { known, runId } = await runOfRequest(context, mark, key, { prepare })
-  const started = known ? { runId, sessionId: known.sessionId } : await start(key, runId)
-  return new CompletionRun(context, { key: known ?? key, started, isThrowaway: false, isKeyed })
 }
 
-interface LoneRequest {
-  mark: RequestMark
-  userId: string
-  sorted: SortedMessages
-  start(key: SessionKey, runId: string): Promise<StartedRun>
-}
-
-/** As `begin`, for a request without a session: the messages are the history of a session of its own. */
-async function beginAlone(context: ServerContext, request: LoneRequest): Promise<CompletionRun> {
-  const { mark, userId, sorted, start } = request
-  const parts = { isThrowaway: true, isKeyed: mark.keyedRunId !== undefined }
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-    const { known, runId } = await runOfLoneRequest(context, mark, userId)
-    const key = known ?? { appName: context.info.app, userId, sessionId: throwawayId(runId) }
-    const started = { runId, sessionId: key.sessionId }
-    if (known && !(await noteRepeat(context, known))) continue
-    if (known) return new CompletionRun(context, { ...parts, key, started })
-    if (!(await fillSession(context, key, [...sorted.earlier, ...sorted.instructions]))) {
-      await awaitFilling(context, key, runId)
-      continue
-    }
-    try {
-      return new CompletionRun(context, { ...parts, key, started: await start(key, runId) })
-    } catch (error) {
-      await throwAway(context, key)
-      throw error
-    }
-  }
-  const message = 'The same request is being started by another process. Try again in a moment.'
-  throw new AgentError('session-busy', message, { retryable: true })
-}
-
-/** A session may be deleted, or filled by another request, while this one looks at it. */
-const ATTEMPTS = 3
-
-function sessionIn(c: Context<ServerEnv>): string | undefined {
+export function sessionIn(c: Context<ServerEnv>): string | undefined {
   const header = c.req.header('x-lango-session')
   if (header === undefined || header === '') return undefined
   try {
@@ -159,28 +127,6 @@ function sessionIn(c: Context<ServerEnv>): string | undefined {
   }
   const message = 'The header x-lango-session must be the id of a session, at most 256 characters.'
   throw new AgentError('invalid-argument', message)
-}
-
-/** New instructions are stored before the message that they were sent with; a repeated request replaces its own. */
-async function addInstructions(
-  { runtime: { store } }: ServerContext,
-  key: SessionKey,
-  runId: string,
-  { instructions, parts }: SortedMessages,
-): Promise<void> {
-  if (instructions.length === 0) return
-  if (!(await store.loadSession(key, { maxMessages: 1 }))) {
-    await store.createSession(key, {}, { title: titleOf(parts) })
-  }
-  const named = instructions.map((message, index) => ({ ...message, id: `${runId}-${index}` }))
-  await appendAll(store, key, named)
-}
-
-/** OpenAI's clients expect the code `model_not_found`. */
-function asUnknownModel(error: unknown, model: string | undefined): unknown {
-  const isRefused = error instanceof AgentError && model !== undefined && error.message.includes(model)
-  if (!isRefused || (error.code !== 'invalid-config' && error.code !== 'invalid-argument')) return error
-  return new UnknownModel(model)
 }
 
 function answerHeaders(run: CompletionRun): Record<string, string> {
@@ -203,28 +149,49 @@ function mountModels(app: Hono<ServerEnv>, context: ServerContext): void {
 /** The complete answer, or the problem of the run. */
 async function wholeCompletion(
   run: CompletionRun,
-  created: number,
+  steps: AsyncIterable<CompletionStep>,
+  { created, isLegacy }: { created: number; isLegacy: boolean },
 ): Promise<WholeText | { problem: Problem }> {
   let text = ''
   let reasoning = ''
-  for await (const step of run.steps()) {
+  for await (const step of steps) {
     if (step.type === 'text') text += step.text
     else if (step.type === 'reasoning') reasoning += step.text
     else if (step.type === 'restart') {
       text = text.slice(0, text.length - step.text)
       reasoning = reasoning.slice(0, reasoning.length - step.reasoning)
     } else if (step.type === 'problem') return step
-    else if (step.type === 'end' || step.type === 'waiting') {
-      const { usage } = step
-      const isWaiting = step.type === 'waiting'
-      const more = isWaiting ? { finish: 'stop' as const, waiting: step.run } : { finish: step.finish }
-      const facts = { created, reasoning, usage, ...more }
-      if (isWaiting) text = [text, waitingText(step.run)].filter(Boolean).join('\n\n')
+    else if (step.type === 'end' || step.type === 'waiting' || step.type === 'calls') {
+      const facts = { created, reasoning, usage: step.usage, ...endOf(step, isLegacy) }
+      if (step.type === 'waiting') text = [text, waitingText(step.run)].filter(Boolean).join('\n\n')
       return { text, complete: content => toCompletion(run, { ...facts, text: content }) }
     }
   }
   // The caller has disconnected.
   return { text, complete: () => ({}) }
+}
+
+type LastStep = Extract<CompletionStep, { type: 'end' | 'waiting' | 'calls' }>
+
+/** How an answer ends, and what it holds besides its text. */
+function endOf(
+  step: LastStep,
+  isLegacy: boolean,
+): Pick<WholeAnswer, 'finish' | 'message' | 'waiting' | 'hasCalls'> {
+  if (step.type === 'end') return { finish: step.finish }
+  if (step.type === 'waiting') return { finish: 'stop', waiting: step.run }
+  const [first] = step.calls
+  return isLegacy && first
+    ? { finish: 'function_call', hasCalls: true, message: { function_call: functionOf(first) } }
+    : { finish: 'tool_calls', hasCalls: true, message: { tool_calls: step.calls.map(toToolCall) } }
+}
+
+function toToolCall(call: CompletionCall): object {
+  return { id: call.callId, type: 'function', function: functionOf(call) }
+}
+
+function functionOf({ name, args }: CompletionCall): object {
+  return { name, arguments: JSON.stringify(args) }
 }
 
 /** An answer, and the completion that holds a text. */
@@ -252,6 +219,7 @@ interface StreamedCompletion {
   headers: Record<string, string>
   created: number
   includeUsage: boolean
+  isLegacy: boolean
 }
 
 /**
@@ -260,17 +228,17 @@ interface StreamedCompletion {
  */
 async function streamCompletion(
   c: Context<ServerEnv>,
-  { context, run, headers, created, includeUsage }: StreamedCompletion,
+  { context, run, headers, ...options }: StreamedCompletion,
+  steps: AsyncGenerator<CompletionStep>,
 ): Promise<Response> {
   // The stream's place is held meanwhile: the run has begun, so it is too late to refuse.
   const leave = context.streams.enter(context.userOf(c))
-  const steps = run.steps()
   const next = steps.next()
   const first = await orTimeout(next, context.limits.heartbeatMs).finally(leave)
   if (first !== 'timeout' && !first.done && first.value.type === 'problem') {
     return openaiProblemResponse(first.value.problem, headers)
   }
-  const writer = new ChunkWriter(run, { created, includeUsage })
+  const writer = new ChunkWriter(run, options)
   return streamResponse(c, context, {
     headers,
     source: signal => {
@@ -296,12 +264,8 @@ async function* frames(
     } else if (step.type === 'problem') {
       yield dataFrames([toOpenaiError(step.problem)])
       return
-    } else if (step.type === 'waiting') {
-      yield dataFrames(writer.waiting(step.run, step.usage))
-      yield DONE
-      return
-    } else if (step.type === 'end') {
-      yield dataFrames(writer.end(step.finish, step.usage))
+    } else if (step.type === 'waiting' || step.type === 'end' || step.type === 'calls') {
+      yield dataFrames(writer.last(step))
       yield DONE
       return
     }
@@ -317,18 +281,24 @@ interface WholeAnswer {
   created: number
   text: string
   reasoning: string
-  finish: CompletionFinish
+  finish: ChatFinish
   usage: RunUsage
   waiting?: WaitingRun
+  /** The calls of the client's tools. */
+  message?: object
+  hasCalls?: boolean
 }
+
+type ChatFinish = CompletionFinish | 'tool_calls' | 'function_call'
 
 /** The answer to a request that does not stream. */
 function toCompletion(run: CompletionRun, answer: WholeAnswer): object {
-  const { created, text, reasoning, finish, usage, waiting } = answer
+  const { created, text, reasoning, finish, usage, waiting, hasCalls } = answer
   const message = {
     role: 'assistant',
-    content: text,
+    content: hasCalls && text === '' ? null : text,
     refusal: null,
+    ...answer.message,
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
   }
   return {
@@ -344,6 +314,7 @@ interface ChunkOptions {
   created: number
   /** Whether a last chunk has the usage; then all others have `usage: null`. */
   includeUsage: boolean
+  isLegacy: boolean
 }
 
 /** Builds the chunks of one streamed answer. */
@@ -369,19 +340,28 @@ class ChunkWriter {
     return this.#chunk({ reasoning_content: text })
   }
 
-  /** What the run waits for, in words and as data. */
-  waiting(run: WaitingRun, usage: RunUsage): object[] {
-    const text = this.text(`\n\n${waitingText(run)}`)
-    return [text, ...this.end('stop', usage, { lango: { ...run, status: 'waiting' } })]
+  /** The chunks that end the answer: calls of the client's tools, or what the run waits for, in words and as data. */
+  last(step: LastStep): object[] {
+    const { finish } = endOf(step, this.#options.isLegacy)
+    if (step.type === 'end') return this.#end(finish, step.usage)
+    if (step.type === 'calls') return [this.#calls(step.calls), ...this.#end(finish, step.usage)]
+    const text = this.text(`\n\n${waitingText(step.run)}`)
+    return [text, ...this.#end(finish, step.usage, { lango: { ...step.run, status: 'waiting' } })]
   }
 
-  end(finish: CompletionFinish, usage: RunUsage, more: object = {}): object[] {
+  #calls(calls: readonly CompletionCall[]): object {
+    const [first] = calls
+    if (this.#options.isLegacy && first) return this.#chunk({ function_call: functionOf(first) })
+    return this.#chunk({ tool_calls: calls.map((call, index) => ({ index, ...toToolCall(call) })) })
+  }
+
+  #end(finish: ChatFinish, usage: RunUsage, more: object = {}): object[] {
     const last = { ...this.#chunk({}, finish), ...more }
     if (!this.#options.includeUsage) return [last]
     return [last, { ...this.#chunk({}), choices: [], usage: toUsage(usage) }]
   }
 
-  #chunk(delta: object, finish: CompletionFinish | null = null): object {
+  #chunk(delta: object, finish: ChatFinish | null = null): object {
     return {
       ...identity(this.#run, this.#options.created),
       object: 'chat.completion.chunk',

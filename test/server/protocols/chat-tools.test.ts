@@ -1,0 +1,191 @@
+// Tools and options of the client in chat completions: a waiting run goes on with the results, and nothing is ignored.
+import OpenAI from 'openai'
+import { describe, expect, test } from 'vitest'
+import { type ProtocolServer, sessionIds, startProtocolServer, until } from './support.js'
+
+type Body = OpenAI.Chat.ChatCompletionCreateParamsNonStreaming
+type Said = OpenAI.Chat.ChatCompletionMessageParam
+
+const TOOLS: OpenAI.Chat.ChatCompletionTool[] = ['get_weather', 'get_time'].map(name => ({
+  type: 'function',
+  function: { name, description: name, parameters: { type: 'object', properties: {} } },
+}))
+const QUESTION: Said = { role: 'user', content: 'Rain?' }
+
+function clientOf({ url }: ProtocolServer, session?: string): OpenAI {
+  const defaultHeaders = session === undefined ? {} : { 'x-lango-session': session }
+  return new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', defaultHeaders, maxRetries: 0 })
+}
+
+/** Both sides' tools in one answer, then the answer. */
+const MIXED = [
+  {
+    text: 'Let me look.',
+    toolCalls: [{ name: 'search', args: { query: 'rain' } }, { name: 'get_weather' }, { name: 'get_time' }],
+    usage: { input: 10, output: 5 },
+  },
+  { text: 'It rains.', usage: { input: 20, output: 3 } },
+]
+
+function resultsOf(message: OpenAI.Chat.ChatCompletionMessage): Said[] {
+  const calls = message.tool_calls ?? []
+  return [message, ...calls.map(({ id }): Said => ({ role: 'tool', tool_call_id: id, content: '{"ok":1}' }))]
+}
+
+describe.each(['throwaway', 'named'])('in a %s session', kind => {
+  const session = kind === 'named' ? 'weather' : undefined
+
+  test('calls of both sides in one answer: the results continue the same run', async () => {
+    const server = await startProtocolServer({ script: MIXED })
+    const client = clientOf(server, session)
+    const body: Body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
+    const first = await client.chat.completions.create(body).withResponse()
+    const [choice] = first.data.choices
+    expect(choice?.finish_reason).toBe('tool_calls')
+    expect(choice?.message.content).toBe('Let me look.')
+    expect(choice?.message.tool_calls).toMatchObject([
+      { type: 'function', function: { name: 'get_weather', arguments: '{}' } },
+      { type: 'function', function: { name: 'get_time' } },
+    ])
+    expect(first.data.usage).toMatchObject({ prompt_tokens: 10, completion_tokens: 5 })
+    if (!choice) return
+    const messages = [QUESTION, ...resultsOf(choice.message)]
+    const second = await client.chat.completions.create({ ...body, messages }).withResponse()
+    expect(second.data.choices[0]).toMatchObject({
+      finish_reason: 'stop',
+      message: { content: 'It rains.' },
+    })
+    expect(second.data.usage).toMatchObject({ prompt_tokens: 20, completion_tokens: 3 })
+    const runs = [first, second].map(({ response }) => response.headers.get('x-lango-run'))
+    expect(runs[0]).toBe(runs[1])
+    expect(server.provider.requests).toHaveLength(2)
+    expect(server.provider.violations).toEqual([])
+    const ids = session === undefined ? [] : [session]
+    await until(async () => String(await sessionIds(server.runtime)) === String(ids))
+  })
+
+  test('streamed, and a request that is sent twice gets the same answer', async () => {
+    const server = await startProtocolServer({ script: MIXED })
+    const client = clientOf(server, session)
+    const body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
+    const first = await client.chat.completions.stream(body).finalChatCompletion()
+    const message = first.choices[0]?.message
+    expect(message?.tool_calls).toHaveLength(2)
+    if (!message) return
+    const next = { ...body, messages: [QUESTION, ...resultsOf(message)] }
+    const [one, other] = await Promise.all([
+      client.chat.completions.create(next),
+      client.chat.completions.create(next),
+    ])
+    expect(one.choices[0]?.message.content).toBe('It rains.')
+    expect(other.choices[0]?.message.content).toBe('It rains.')
+    expect(server.provider.requests).toHaveLength(2)
+  })
+
+  test('a new message instead of the results is answered', async () => {
+    const server = await startProtocolServer({ script: MIXED })
+    const client = clientOf(server, session)
+    const body: Body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
+    const message = (await client.chat.completions.create(body)).choices[0]?.message
+    if (!message) return
+    const more: Said = { role: 'user', content: 'Never mind.' }
+    const answer = await client.chat.completions.create({
+      ...body,
+      messages: [QUESTION, ...resultsOf(message), more],
+    })
+    expect(answer.choices[0]?.message.content).toBe('It rains.')
+    expect(server.provider.violations).toEqual([])
+  })
+
+  test('results with other options start another run, which knows the results', async () => {
+    const server = await startProtocolServer({ script: MIXED })
+    const client = clientOf(server, session)
+    const body: Body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
+    const message = (await client.chat.completions.create(body)).choices[0]?.message
+    if (!message) return
+    const next: Body = { ...body, messages: [QUESTION, ...resultsOf(message)], temperature: 0.1 }
+    const answer = await client.chat.completions.create(next)
+    expect(answer.choices[0]?.message.content).toBe('It rains.')
+    const sent = server.provider.requests.at(-1)?.body as { temperature: number; messages: Said[] }
+    expect(sent.temperature).toBe(0.1)
+    expect(sent.messages.filter(({ role }) => role === 'tool').length).toBeGreaterThanOrEqual(2)
+    expect(server.provider.violations).toEqual([])
+  })
+
+  test('a missing result is a 400 that names the call', async () => {
+    const server = await startProtocolServer({ script: MIXED })
+    const client = clientOf(server, session)
+    const body: Body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
+    const message = (await client.chat.completions.create(body)).choices[0]?.message
+    if (!message) return
+    const messages = [QUESTION, ...resultsOf(message).slice(0, -1)]
+    const failure = client.chat.completions.create({ ...body, messages })
+    const missing = message.tool_calls?.[1]?.id ?? 'none'
+    await expect(failure).rejects.toThrow(missing)
+  })
+
+  test('functions of before there were tools', async () => {
+    const script = [{ toolCalls: [{ name: 'get_time' }] }, { text: 'Noon.' }]
+    const server = await startProtocolServer({ script })
+    const client = clientOf(server, session)
+    const body: Body = { model: 'lango', messages: [QUESTION], functions: [{ name: 'get_time' }] }
+    const [choice] = (await client.chat.completions.create(body)).choices
+    expect(choice?.finish_reason).toBe('function_call')
+    expect(choice?.message.function_call).toEqual({ name: 'get_time', arguments: '{}' })
+    if (!choice) return
+    const result: Said = { role: 'function', name: 'get_time', content: '12:00' }
+    const answer = await client.chat.completions.create({
+      ...body,
+      messages: [QUESTION, choice.message, result],
+    })
+    expect(answer.choices[0]?.message.content).toBe('Noon.')
+    expect(server.provider.violations).toEqual([])
+  })
+})
+
+test('every option reaches the model', async () => {
+  const server = await startProtocolServer({ script: [{ text: '{"a":1}' }] })
+  const schema = {
+    type: 'object',
+    properties: { a: { type: 'number' } },
+    required: ['a'],
+    additionalProperties: false,
+  }
+  await clientOf(server).chat.completions.create({
+    ...{ model: 'lango', messages: [QUESTION], temperature: 0.5, top_p: 0.9, seed: 7, stop: 'X' },
+    ...{ max_completion_tokens: 99, presence_penalty: 0.1, frequency_penalty: 0.2 },
+    response_format: { type: 'json_schema', json_schema: { name: 'a', schema, strict: true } },
+    ...{ tools: TOOLS, tool_choice: { type: 'function', function: { name: 'get_time' } } },
+  })
+  expect(server.provider.requests[0]?.body).toMatchObject({
+    ...{ temperature: 0.5, top_p: 0.9, seed: 7, stop: ['X'] },
+    ...{ presence_penalty: 0.1, frequency_penalty: 0.2 },
+    response_format: { type: 'json_schema', json_schema: { schema } },
+    tool_choice: { type: 'function', function: { name: 'get_time' } },
+  })
+  expect(JSON.stringify(server.provider.requests[0]?.body)).toContain(':99')
+})
+
+test('an answer that must be JSON has nothing of what the agent said before its own tools', async () => {
+  const script = [
+    { text: 'Let me look.', toolCalls: [{ name: 'search', args: { query: 'a' } }] },
+    { deltas: ['{"a":', '1}'] },
+  ]
+  const server = await startProtocolServer({ script })
+  const body: Body = {
+    ...{ model: 'lango', messages: [QUESTION] },
+    response_format: { type: 'json_object' },
+  }
+  const answer = await clientOf(server).chat.completions.create(body)
+  expect(answer.choices[0]?.message.content).toBe('{"a":1}')
+})
+
+test('what is not there says so in OpenAI’s form', async () => {
+  const server = await startProtocolServer()
+  const client = clientOf(server)
+  const embedding = client.embeddings.create({ model: 'lango', input: 'x' })
+  await expect(embedding).rejects.toMatchObject({ status: 404, type: 'not_found_error' })
+  const overflow = await startProtocolServer({ faults: [{ kind: 'context-overflow' }] })
+  const failure = clientOf(overflow).chat.completions.create({ model: 'lango', messages: [QUESTION] })
+  await expect(failure).rejects.toMatchObject({ status: 400, code: 'context_length_exceeded' })
+})
