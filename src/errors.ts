@@ -20,6 +20,7 @@ export type AgentErrorCode =
   | 'provider-rejected'
   | 'provider-blocked'
   | 'provider-stream'
+  | 'output-invalid'
   | 'run-interrupted'
   | 'run-not-found'
   | 'tool-outcome-unknown'

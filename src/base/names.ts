@@ -11,6 +11,9 @@ export function isAgentName(name: string): boolean {
   return AGENT_NAME_PATTERN.test(name) && name !== 'user'
 }
 
+/** How much a model may be asked to think. */
+export const THINKING_LEVELS = ['off', 'low', 'medium', 'high'] as const
+
 /** The tool by which ADK transfers a conversation to another agent. */
 export const TRANSFER_TOOL = 'transfer_to_agent'
 

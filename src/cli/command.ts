@@ -12,6 +12,11 @@ export interface Flags {
   json?: boolean
   session?: string
   model?: string
+  thinking?: string
+  temperature?: string
+  'max-output-tokens'?: string
+  schema?: string
+  fallback?: string[]
   agent?: string
   file?: string[]
   yes?: boolean

@@ -1,11 +1,33 @@
 /** The commands, as a table. Each loads its code when it is called, so that help is fast. */
 
+import { THINKING_LEVELS } from '../base/names.js'
 import { AGENT_OPTION, type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
 import { DATA_COMMANDS, MEMORY_COMMANDS, RUN_COMMANDS, SESSION_COMMANDS } from './session-commands.js'
 
 const MODEL_OPTION: OptionSpec = {
   flags: '-m, --model <provider/model>',
   description: 'the model, such as openai/gpt-5.2; default: the configured one, or one whose key is set',
+}
+
+/** What the model is asked for. */
+const MODEL_OPTIONS: readonly OptionSpec[] = [
+  {
+    flags: '--thinking <level>',
+    description: `how much the model thinks: ${THINKING_LEVELS.join(', ')}`,
+    choices: THINKING_LEVELS,
+  },
+  { flags: '--temperature <number>', description: 'the sampling temperature, from 0 to 2' },
+  { flags: '--max-output-tokens <n>', description: 'the most tokens of one answer' },
+  {
+    flags: '--fallback <provider/model>',
+    description: 'a model that answers while the one before it cannot; may be repeated',
+    repeats: true,
+  },
+]
+
+const SCHEMA_OPTION: OptionSpec = {
+  flags: '--schema <file>',
+  description: 'a JSON schema: the answer is JSON that satisfies it, printed when it is complete',
 }
 
 const TALK: readonly CommandSpec[] = [
@@ -17,6 +39,7 @@ const TALK: readonly CommandSpec[] = [
     options: [
       { flags: '-s, --session <id>', description: 'continue a session; default: a new one' },
       MODEL_OPTION,
+      ...MODEL_OPTIONS,
       AGENT_OPTION,
     ],
     shared: ['config', 'trust', 'store', 'user', 'app'],
@@ -36,6 +59,8 @@ const TALK: readonly CommandSpec[] = [
     options: [
       { flags: '-s, --session <id>', description: 'continue a session; default: a new one' },
       MODEL_OPTION,
+      ...MODEL_OPTIONS,
+      SCHEMA_OPTION,
       AGENT_OPTION,
       {
         flags: '-f, --file <file>',

@@ -3,12 +3,14 @@
  * Without a configuration and an agent file, a default agent with the built-in tools is used.
  */
 import { defined } from '../base/defined.js'
+import { isRecord } from '../base/is-record.js'
 import type { LangoConfig, LangoConfigInput } from '../config/config.js'
 import type { LoadedConfig } from '../config/load-config.js'
-import { AgentError } from '../errors.js'
+import { AgentError, messageOf } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
 import type { RuntimeOptions } from '../runtime/options.js'
 import type { Runtime } from '../runtime/runtime.js'
+import type { ModelOptions } from '../session/model-options.js'
 import type { TrustOptions } from './settle-trust.js'
 
 /** What every command that runs or reads sessions takes. */
@@ -27,6 +29,16 @@ export interface CommonFlags {
   trust?: boolean | undefined
   /** For scripts: no questions are asked. */
   json?: boolean | undefined
+}
+
+/** What commands that run an agent take for its model. */
+export interface ModelFlags {
+  thinking?: string | undefined
+  temperature?: string | undefined
+  'max-output-tokens'?: string | undefined
+  /** A file with a JSON schema. */
+  schema?: string | undefined
+  fallback?: string[] | undefined
 }
 
 /** Settings for a command, and what was not loaded because the folder is not trusted. */
@@ -112,6 +124,31 @@ export async function openRuntime(flags: CommonFlags, logger?: Logger): Promise<
   ])
   const runtime = await createRuntime(options)
   return { runtime, config: loaded.config, model: loaded.model, loaded }
+}
+
+/** What the flags ask models for. Values are checked with the input of the run. */
+export async function modelOptions(flags: ModelFlags): Promise<ModelOptions> {
+  const { temperature, fallback, schema, 'max-output-tokens': tokens } = flags
+  return defined({
+    // What is no level is refused with the list of levels.
+    thinking: flags.thinking as ModelOptions['thinking'],
+    temperature: temperature === undefined ? undefined : Number(temperature),
+    maxOutputTokens: tokens === undefined ? undefined : Number(tokens),
+    fallback,
+    outputSchema: schema === undefined ? undefined : await readSchema(schema),
+  })
+}
+
+async function readSchema(file: string): Promise<Readonly<Record<string, unknown>>> {
+  const { readFile } = await import('node:fs/promises')
+  try {
+    const schema: unknown = JSON.parse(await readFile(file, 'utf8'))
+    if (isRecord(schema)) return schema
+  } catch (cause) {
+    const message = `Cannot read the schema ${file}: ${messageOf(cause)}. Give a file with a JSON schema.`
+    throw new AgentError('invalid-argument', message, { cause })
+  }
+  throw new AgentError('invalid-argument', `${file} holds no JSON schema, which is an object.`)
 }
 
 const DEFAULT_INSTRUCTION =

@@ -92,7 +92,9 @@ export function presenter(flags: Flags, { loaded }: OpenedRuntime): (event: RunE
   const isTerminal = process.stdout.isTTY === true
   const isChosen = flags.model !== undefined || !loaded.sources['agent.model']?.startsWith('default')
   const printer = new RunPrinter({
-    streams: isTerminal || flags.stream === true,
+    // What has to be corrected is no part of the answer.
+    streams: flags.schema === undefined && (isTerminal || flags.stream === true),
+    printsData: flags.schema !== undefined,
     quiet: flags.quiet === true,
     isTerminal,
     clean: isTerminal ? plainText : flags.raw ? undefined : pipeText,
@@ -140,6 +142,8 @@ async function decideOutcome(call: Call, flags: Flags, signal: AbortSignal): Pro
 interface PrinterOptions {
   /** Text is printed as it streams; otherwise only the complete answer. */
   streams: boolean
+  /** The answer is printed as the data that `--schema` asks for. */
+  printsData?: boolean
   quiet: boolean
   isTerminal: boolean
   /** Removes control sequences; absent with --raw. A terminal never gets them. */
@@ -147,6 +151,10 @@ interface PrinterOptions {
   write(text: string): void
   /** Printed when the demo model is used. */
   demoNotice: string
+}
+
+function dataText({ output, lastText, text }: Extract<RunEvent, { type: 'run-finish' }>): string {
+  return output === undefined ? (lastText ?? text) : JSON.stringify(output, null, 2)
 }
 
 /** Events that are printed as notices. */
@@ -177,7 +185,7 @@ export class RunPrinter {
         this.#says(event)
         return
       case 'run-finish':
-        this.#finish(event.text)
+        this.#finish(this.#options.printsData ? dataText(event) : event.text)
         return
       case 'error':
         this.#endLine()

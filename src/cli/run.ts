@@ -8,7 +8,7 @@ import type { RunEvent } from '../run/run-event.js'
 import type { RunInput, Runtime } from '../runtime/runtime.js'
 import type { Flags } from './command.js'
 import { called, givenFlags } from './next-command.js'
-import { openRuntime } from './open-runtime.js'
+import { modelOptions, openRuntime } from './open-runtime.js'
 import { note, onClosedPipe } from './output.js'
 import { type Call, decide, EXIT_CODES, presenter, printWaiting, readRun } from './run-printer.js'
 
@@ -42,10 +42,11 @@ interface Question {
 }
 
 async function answer({ text, parts, flags, stop }: Question): Promise<number> {
+  const options = await modelOptions(flags)
   const opened = await openRuntime(flags)
   const { runtime } = opened
   onClosedPipe(() => stop.abort())
-  const input = { sessionId: flags.session, userId: flags.user, text, parts, signal: stop.signal }
+  const input = { ...options, sessionId: flags.session, userId: flags.user, text, parts, signal: stop.signal }
   const onApproval = (call: Call) => decide(call, flags, stop.signal)
   try {
     const events = flags.wait

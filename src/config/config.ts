@@ -4,9 +4,9 @@
  */
 
 import { z } from 'zod'
-import { AGENT_NAME_PATTERN, DEFAULT_AGENT_NAME } from '../base/names.js'
+import { AGENT_NAME_PATTERN, DEFAULT_AGENT_NAME, type THINKING_LEVELS } from '../base/names.js'
 import { PROVIDER_TYPES } from '../provider/vendors.js'
-import type { Tool } from '../tool.js'
+import type { Tool, ToolParameters } from '../tool.js'
 import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from '../tools/tool-names.js'
 import { adkAgent, adkSchema, artifactsSchema, limitsSchema, refuseContradictions } from './adk-config.js'
 import { DEFAULT_STORE } from './find-config.js'
@@ -23,6 +23,7 @@ import {
   logger,
   memorySchema,
   modelName,
+  modelOptions,
   oneOf,
   profileSchema,
   storeAddress,
@@ -52,6 +53,11 @@ export interface SubAgentConfig<Model = string> {
   description?: string | undefined
   instruction?: string | undefined
   templating?: boolean | undefined
+  thinking?: (typeof THINKING_LEVELS)[number] | undefined
+  temperature?: number | undefined
+  maxOutputTokens?: number | undefined
+  outputSchema?: ToolParameters | undefined
+  fallback?: string[] | undefined
   tools?: ToolConfig[] | undefined
   subAgents?: SubAgentConfig<Model>[] | undefined
 }
@@ -79,6 +85,7 @@ export function agentSchemaWith<Model extends string | object>(model: z.ZodType<
     templating: flag
       .optional()
       .describe('Replace `{name}` in the instruction with values of the session’s state. Default false.'),
+    ...modelOptions,
     tools: list(toolSchema)
       .optional()
       .describe(

@@ -2,7 +2,8 @@
 
 import { z } from 'zod'
 import { isRecord } from '../base/is-record.js'
-import { type Tool, toolProblems } from '../tool.js'
+import { THINKING_LEVELS } from '../base/names.js'
+import { type Tool, type ToolParameters, toolProblems } from '../tool.js'
 
 /** A non-empty text. */
 export const text = (error = 'must be a non-empty text') => z.string({ error }).min(1, { error })
@@ -160,3 +161,32 @@ export const memorySchema = group({
     .optional()
     .describe('What `recall` searches: the session, or all sessions of its user. Default `session`.'),
 })
+
+const OUTPUT_ERROR = 'must be a JSON schema; in a program, also a Zod schema'
+
+/** What an agent asks its model for. */
+export const modelOptions = {
+  thinking: oneOf(THINKING_LEVELS)
+    .optional()
+    .describe(
+      'How much the model thinks before it answers. A model that cannot do exactly that gets the nearest that it can, with a receipt. Default: the model’s own.',
+    ),
+  temperature: z
+    .number({ error: 'must be a number from 0 to 2' })
+    .min(0, { error: 'must be a number from 0 to 2' })
+    .max(2, { error: 'must be a number from 0 to 2' })
+    .optional()
+    .describe('The sampling temperature. Models that take none get none, with a receipt.'),
+  maxOutputTokens: wholeNumber(1).optional().describe('Maximum number of tokens in one answer.'),
+  outputSchema: z
+    .custom<ToolParameters>(value => isRecord(value), { error: OUTPUT_ERROR })
+    .optional()
+    .describe(
+      'A JSON schema of an object: the agent’s last answer is JSON that satisfies it. A model that answers otherwise is corrected once.',
+    ),
+  fallback: list(text('must be a model such as "openai/gpt-5.2"'))
+    .optional()
+    .describe(
+      'Models that answer, in this order, while the model before them is overloaded or unavailable, or its rate limit, quota or key fails. See models.md.',
+    ),
+}

@@ -67,7 +67,8 @@ export interface GenerationOptions {
     /** -1: the model decides. */
     budgetTokens?: number
     effort?: 'minimal' | 'low' | 'medium' | 'high'
-    includeThoughts?: boolean
+    /** `if-open`: only where the vendor shows them to everybody. OpenAI wants a verified organization. */
+    includeThoughts?: boolean | 'if-open'
   }
   /**
    * Options as `@google/genai` names and spells them: those that only Gemini has, and the exact form of those whose

@@ -31,6 +31,11 @@ export function abilitiesOf(
 /** Asks for JSON where the wire has no other way, or demands these words beside its own. */
 export const JSON_IN_WORDS = 'Answer with JSON and nothing else.'
 
+/** Asks for JSON of a schema where the wire has no other way. */
+export function schemaInWords(schema: Readonly<Record<string, unknown>>): string {
+  return `Answer with JSON that satisfies this schema: ${JSON.stringify(schema)}`
+}
+
 /** Which model a request goes to, and for which agent, as far as that is known. */
 export interface Addressee {
   /** As `provider/model`. */

@@ -203,6 +203,11 @@ export class SaidText {
     return own.map(({ text }) => text).join('\n\n')
   }
 
+  /** Who said it. */
+  get author(): string {
+    return this.#steps.at(-1)?.author ?? ''
+  }
+
   /** The last step that said anything. */
   get lastText(): string {
     return this.#steps.at(-1)?.text ?? ''
@@ -271,6 +276,10 @@ export class AnswerText {
 
   get lastText(): string {
     return this.#said.lastText
+  }
+
+  get author(): string {
+    return this.#said.author
   }
 }
 

@@ -3,6 +3,7 @@ import { adkFailure } from '../adk/adk-quirks.js'
 import { type Content, type Event, isBaseAgent, type RunnableRoot } from '../adk/sdk.js'
 import { ABORTED_MARKER } from '../base/markers.js'
 import { AgentError, messageOf } from '../errors.js'
+import type { CheckedOutput } from '../session/model-options.js'
 import { type NamedAgent, subAgentNames } from './event-reader.js'
 import type { StoredNote } from './run-host.js'
 import { transferTarget } from './run-limits.js'
@@ -36,7 +37,7 @@ export class RunFailures {
     return this.#failure
   }
 
-  keep(failure: AgentError): void {
+  keep(failure: AgentError | undefined): void {
     this.#failure ??= failure
   }
 
@@ -65,6 +66,87 @@ export class RunFailures {
     const again = this.#unknownAgent ?? this.#failure
     if (again) this.#failure = this.#corrected ? withCause(again, this.#corrected) : again
   }
+}
+
+/** What the answer of a run is, as far as its form goes. */
+interface SpokenAnswer {
+  readonly author: string
+  readonly lastText: string
+}
+
+/** The last answer of a run as data of a schema. The model is told once what is wrong with it. */
+export class AnswerForm {
+  /** The answer, once it was checked. */
+  output: unknown
+  readonly #outputs: ReadonlyMap<string, CheckedOutput>
+  readonly #ofRun: CheckedOutput | undefined
+  #mayCorrect: boolean
+
+  /** `outputs`: the schemas of agents; `ofRun`: that of the run, which comes before them. */
+  constructor(
+    outputs: ReadonlyMap<string, CheckedOutput>,
+    ofRun: CheckedOutput | undefined,
+    isCorrected = false,
+  ) {
+    this.#outputs = outputs
+    this.#ofRun = ofRun
+    this.#mayCorrect = !isCorrected
+  }
+
+  /** The schema of an agent's answer. */
+  schemaOf(agent: string): CheckedOutput | undefined {
+    return this.#ofRun ?? this.#outputs.get(agent)
+  }
+
+  /** The round that corrects the answer. An answer that a limit has ended is taken as it is. */
+  async nextRound(
+    { author, lastText }: SpokenAnswer,
+    failures: RunFailures,
+    isComplete: boolean,
+  ): Promise<{ message: Content; isSynthetic: true } | undefined> {
+    const schema = this.schemaOf(author)
+    if (!schema || failures.failure) return undefined
+    const read = readAnswer(lastText)
+    const problem = 'problem' in read ? read.problem : await problemOf(schema, read.value)
+    if (problem === undefined) this.output = 'value' in read ? read.value : undefined
+    if (problem === undefined || !isComplete) return undefined
+    if (!this.#mayCorrect) {
+      failures.keep(invalidOutput(author, problem))
+      return undefined
+    }
+    this.#mayCorrect = false
+    return { message: asUser(outputCorrection(problem)), isSynthetic: true }
+  }
+}
+
+/** The JSON of an answer. Models that have no such mode like to put it into a block of code. */
+function readAnswer(text: string): { value: unknown } | { problem: string } {
+  const [, fenced] = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(text.trim()) ?? []
+  try {
+    return { value: JSON.parse(fenced ?? text) }
+  } catch (error) {
+    return { problem: text.trim() === '' ? 'it is empty' : `it is not JSON (${messageOf(error)})` }
+  }
+}
+
+async function problemOf(schema: CheckedOutput, value: unknown): Promise<string | undefined> {
+  const checked = await schema.validate(value)
+  return 'problem' in checked ? checked.problem : undefined
+}
+
+function outputCorrection(problem: string): string {
+  return (
+    `[System: The answer does not satisfy the required schema: ${problem}. ` +
+    'Answer again with JSON that satisfies it, and nothing else.]'
+  )
+}
+
+function invalidOutput(author: string, problem: string): AgentError {
+  return new AgentError(
+    'output-invalid',
+    `The answer of "${author}" does not satisfy \`outputSchema\`, also after a correction: ${problem}. Make the schema simpler, describe it in the instruction, or use another model.`,
+    { details: { author, problem } },
+  )
 }
 
 /** A text by Lango as a message in the user's role. */

@@ -1,6 +1,8 @@
 import { AgentError } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
+import type { OutputSchema } from '../session/model-options.js'
 import { emptyUsage, type RunUsage, sumUsage } from '../session/usage.js'
+import type { StandardSchema } from '../tool.js'
 import { SaidInEvents } from './event-reader.js'
 import type { RunEvent, RunEventBody, RunFinishReason, RunRepair } from './run-event.js'
 
@@ -14,11 +16,13 @@ export interface WaitingCall {
 }
 
 /** A finished run, or one that waits for a person. */
-export interface RunResult {
+export interface RunResult<Output = unknown> {
   /** Everything that the last author who said anything said in the run, in order; steps are paragraphs. */
   text: string
   /** The last step of `text`: without what was said before tool calls. */
   lastText: string
+  /** The answer as data, where there is an `outputSchema`. Absent when a limit ended the run before the answer was complete. */
+  output?: Output
   sessionId: string
   runId: string
   finishReason: Exclude<RunFinishReason, 'error'>
@@ -38,15 +42,36 @@ export interface RunResult {
  *
  * @spec RunAndCollect
  */
-export async function runAndCollect(lists: AsyncIterable<readonly RunEvent[]>): Promise<RunResult> {
+export async function runAndCollect<Output = unknown>(
+  lists: AsyncIterable<readonly RunEvent[]>,
+  schema?: OutputSchema<Output>,
+): Promise<RunResult<Output>> {
   const collected = new Collected()
   for await (const events of lists) {
     for (const event of events) {
       collected.add(event)
-      if (event.type === 'run-finish') return collected.end(event)
+      if (event.type === 'run-finish') return withOutput(collected.end(event), schema)
     }
   }
-  return collected.wait()
+  const { output: _none, ...waiting } = collected.wait()
+  return waiting
+}
+
+/** The answer as the caller's schema returns it, with its defaults and transformations. */
+async function withOutput<Output>(
+  { output, ...result }: RunResult,
+  schema: OutputSchema<Output> | undefined,
+): Promise<RunResult<Output>> {
+  if (output === undefined) return result
+  // Without a schema that returns something else, the answer itself is what was asked for.
+  if (!schema || !('~standard' in schema)) return { ...result, output: output as Output }
+  const checked = await (schema as StandardSchema<Output>)['~standard'].validate(output)
+  if (!checked.issues) return { ...result, output: checked.value }
+  const problem = checked.issues.map(({ message }) => message).join('; ')
+  throw new AgentError(
+    'output-invalid',
+    `The answer of run ${result.runId} does not satisfy \`outputSchema\`: ${problem}. The run was started with another schema.`,
+  )
 }
 
 /** The events of a run. Where it waits between two rounds, they end with one that says so; it is not stored. */
@@ -94,9 +119,21 @@ class Collected {
 
   end(event: Extract<RunEvent, { type: 'run-finish' }>): RunResult {
     if (event.finishReason === 'error') throw this.#failure ?? unfinished()
-    const { text, lastText = text, sessionId, runId, finishReason, turns, delegations, usage } = event
+    const { text, lastText = text, output, sessionId, runId, finishReason, turns, delegations, usage } = event
     const [repairs, cuts] = [this.#repairs, this.#cuts]
-    return { text, lastText, sessionId, runId, finishReason, turns, delegations, repairs, cuts, usage }
+    const result = {
+      text,
+      lastText,
+      sessionId,
+      runId,
+      finishReason,
+      turns,
+      delegations,
+      repairs,
+      cuts,
+      usage,
+    }
+    return output === undefined ? result : { ...result, output }
   }
 
   get isWaiting(): boolean {

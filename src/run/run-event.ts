@@ -162,6 +162,8 @@ export type RunEventBody =
       text: string
       /** What the last step said. */
       lastText?: string
+      /** The last step as data, where its agent or the run has an `outputSchema`. */
+      output?: unknown
       turns: number
       delegations: number
       usage: RunUsage

@@ -18,6 +18,7 @@ import type {
 } from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey, State } from '../session/message.js'
+import type { CheckedOutput, ModelOptions, OutputSchema } from '../session/model-options.js'
 import type { NodeJournal, SessionJournal } from '../session/session-journal.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { LedgerTools } from '../session/tool-calls.js'
@@ -28,8 +29,8 @@ import type { RunEvent, SentRequest } from './run-event.js'
 import type { JournalParts } from './run-journal.js'
 import type { RunLimitOptions } from './run-limits.js'
 
-/** One message to an agent. */
-export interface RunInput {
+/** One message to an agent. Its options come before those of the agents. */
+export interface RunInput<Output = unknown> extends ModelOptions<Output> {
   /** Generated when absent, and returned in every event. */
   sessionId?: string | undefined
   /** Default `user`. */
@@ -104,6 +105,10 @@ export interface RunHost {
   readonly agentNames: ReadonlySet<string>
   readonly limits: RunLimitOptions
   readonly models: RunModels
+  /** By agent: the schema of its answers. */
+  readonly outputs: ReadonlyMap<string, CheckedOutput>
+  /** The schema of a run's own. Throws when answers cannot be checked with it. */
+  checkOutput(schema: OutputSchema): CheckedOutput
   readonly adk: AdkOptions
   /** The ADK app that the root agent belongs to, if there is one. */
   readonly app?: App | undefined
@@ -166,8 +171,8 @@ export interface RunModels {
   readonly rootReference: string
   /** Throws when a reference names no configured provider. */
   check(reference: string): void
-  /** Throws when an agent asks its model for what the model does not have. `model`: the run's own choice. */
-  checkAgents(model?: string): void
+  /** Throws when an agent or the run asks a model for what it does not have. `model`: the run's own choice. */
+  checkAgents(model?: string, options?: ModelOptions): void
   readonly priceOf: PriceOf
 }
 

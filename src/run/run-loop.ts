@@ -3,32 +3,29 @@ import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
 import { createPause } from '../base/pause.js'
 import { type AgentError, messageOf } from '../errors.js'
-import type { SessionKey } from '../session/message.js'
 import type { Lease } from '../session/session-store.js'
 import type { RunAnswer } from '../tool.js'
 import { closeCalls, pendingInStore, seenIn } from './close-calls.js'
 import { EventReader } from './event-reader.js'
 import { openNodes } from './node-runs.js'
 import { PendingCalls } from './pending-calls.js'
-import { abortMarker, agentNotFound, missingTarget, RunFailures } from './recovery.js'
+import { AnswerForm, abortMarker, agentNotFound, missingTarget, RunFailures } from './recovery.js'
 import { type ResumedRun, restoreCounts } from './resumed-run.js'
 import { type Round, waitEntry } from './round-questions.js'
 import type { RunEvent, RunEventBody, RunFinishReason } from './run-event.js'
-import type { EventLists, LeftFor, RunHost, RunInput, RunOpened } from './run-host.js'
+import type { EventLists, LeftFor, RunHost, RunOpened } from './run-host.js'
 import { endEntry, openJournal, type RunJournal } from './run-journal.js'
 import { RunLimits } from './run-limits.js'
+import type { PreparedRun } from './run-opening.js'
 import { enterAgent, RunPlugin, startAdk } from './run-plugin.js'
 import { RunQuestions } from './run-questions.js'
 import { type AppendGate, gateAppends, RunRecorder } from './run-recorder.js'
 import { AdkEvents, createScope, Outbox, RunOutput } from './run-scope.js'
 import { openLedger, type ToolLedger } from './tool-ledger.js'
 
-export interface RunLoopParts {
+export interface RunLoopParts extends Pick<PreparedRun, 'key' | 'input' | 'runId' | 'output'> {
   host: RunHost
-  key: SessionKey
   lease: Lease
-  input: RunInput
-  runId: string
   /** The first events of the run, or of this attempt: they are stored. */
   first: readonly RunEvent[]
   /** What earlier attempts of the run have left. */
@@ -39,11 +36,7 @@ export interface RunLoopParts {
   end(): Promise<void>
 }
 
-/**
- * One run, from its first event to its last. The order is always: start; ADK's events as they come, mixed
- * with what the model layer reports; at most one more round, with a correction; then every open call is
- * answered, and the run is finished.
- */
+/** One run: ADK's events mixed with what the model layer reports; further rounds; then every open call is answered. */
 export class RunLoop {
   readonly runId: string
   readonly #plugin = new RunPlugin()
@@ -68,11 +61,12 @@ export class RunLoop {
   readonly #questions: RunQuestions
   #roundNumber: number
   readonly #failures: RunFailures
+  readonly #form: AnswerForm
   #stopped = false
   #finished = false
   #marked = false
   #lastAuthor: string | undefined
-  /** The end of the run, once it has begun: it happens once, whether or not the events are read. */
+  /** The end of the run, once it has begun: it happens once. */
   #shutting: Promise<RunEvent[]> | undefined
   /** Why the events ended without an end of the run: another attempt continues it. */
   leftFor: LeftFor | undefined
@@ -128,6 +122,7 @@ export class RunLoop {
       restoreCounts(resumed, { pending: this.#pending, reader: this.#reader, limits: this.#limits })
     this.#roundNumber = resumed?.round ?? 1
     this.#failures = new RunFailures(resumed?.isCorrection)
+    this.#form = new AnswerForm(host.outputs, parts.output, resumed?.isCorrection)
     this.#questions = new RunQuestions({
       ...host,
       identity: { sessionId: key.sessionId, runId },
@@ -161,8 +156,7 @@ export class RunLoop {
       this.#failures.judge()
       if (!this.#shutting) {
         await this.#settle()
-        const rest = this.#outbox.take()
-        if (rest.length > 0) yield await this.#emit(rest)
+        yield await this.#emit(this.#outbox.take())
       }
       const last = await this.#shutDown()
       this.#finished = true
@@ -176,7 +170,7 @@ export class RunLoop {
 
   /** Aborts the run. With a failure the run ends in that error instead. */
   stop(failure?: AgentError): void {
-    if (failure) this.#failures.keep(failure)
+    this.#failures.keep(failure)
     this.#abort.abort()
     void this.#shutDown()
   }
@@ -186,10 +180,7 @@ export class RunLoop {
     return this.#journal !== undefined && this.#host.resume !== false
   }
 
-  /**
-   * Leaves the run to another attempt: nothing begins any more, tools that have effects may end, and then the run is
-   * given back.
-   */
+  /** Leaves the run to another attempt: nothing begins any more, tools that have effects may end, it is given back. */
   async handOver(graceMs: number): Promise<void> {
     this.#ledger?.hold()
     this.#journal?.hold()
@@ -204,11 +195,13 @@ export class RunLoop {
       this.#stopped = false
       return { message: correction, isSynthetic: true }
     }
-    if (this.#stopped || this.#aborted || this.#shutting) return undefined
+    if (this.#aborted || this.#shutting) return undefined
+    if (this.#stopped) return this.#form.nextRound(this.#reader.answer, this.#failures, false)
     const answers = await this.#questions.answers(this.#roundNumber)
     if (answers === 'missing' && !this.#aborted) await this.leave('round')
-    if (!answers || answers === 'missing' || this.#aborted) return undefined
-    return { message: answers, isSynthetic: false }
+    if (answers === 'missing' || this.#aborted) return undefined
+    if (answers) return { message: answers, isSynthetic: false }
+    return this.#form.nextRound(this.#reader.answer, this.#failures, this.#limits.finishReason === 'stop')
   }
 
   /** Stops working on the run without ending it. */
@@ -301,6 +294,8 @@ export class RunLoop {
       key: this.#parts.key,
       isResumed: this.#parts.resumed !== undefined,
       model: this.#parts.input.model,
+      options: this.#parts.input,
+      outputOf: agent => this.#form.schemaOf(agent)?.jsonSchema,
       plugin: this.#plugin,
       recorder: this.#recorder,
       reader: this.#reader,
@@ -349,15 +344,14 @@ export class RunLoop {
    */
   #shutDown(): Promise<RunEvent[]> {
     this.#questions.stopWatching()
-    const divergence = this.#parts.resumed?.replay.divergence
-    if (divergence) this.#failures.keep(divergence)
+    this.#failures.keep(this.#parts.resumed?.replay.divergence)
     this.#shutting ??= (async () => {
       try {
         await this.#settle()
         const { failure: error } = this.#failures
         const last: RunEventBody[] = [
           ...(error ? [{ type: 'error' as const, error }] : []),
-          this.#output.finish(this.#finishReason, this.#limits),
+          this.#output.finish(this.#finishReason, this.#limits, this.#form.output),
         ]
         return this.#isUnsettled ? this.#recorder.leaveUnfinished(last) : await this.#recorder.finish(last)
       } finally {
@@ -373,8 +367,7 @@ export class RunLoop {
   }
 
   get #finishReason(): RunFinishReason {
-    if (this.#failures.failure) return 'error'
-    return this.#aborted ? 'aborted' : this.#limits.finishReason
+    return this.#failures.failure ? 'error' : this.#aborted ? 'aborted' : this.#limits.finishReason
   }
 
   get #aborted(): boolean {

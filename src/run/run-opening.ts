@@ -3,9 +3,11 @@ import { randomUUID } from 'node:crypto'
 import type { Content, Part } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
+import { THINKING_LEVELS } from '../base/names.js'
 import { unknownKeyText } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
+import type { CheckedOutput, ModelOptions } from '../session/model-options.js'
 import type { QueuedRun, RunInputRecord, RunOpening } from '../session/run-store.js'
 import type { Lease, LeaseOptions, SessionStore } from '../session/session-store.js'
 import { emptyUsage } from '../session/usage.js'
@@ -20,20 +22,24 @@ export interface PreparedRun {
   content: Content
   message: Message
   invocationId: string
+  /** The schema of the run's own for its answer. */
+  output?: CheckedOutput | undefined
 }
 
 /** Checks the input of a run and prepares what is stored of it. */
 export function prepareRun(host: RunHost, input: RunInput): PreparedRun {
   const content = userMessage(input)
   if (input.model !== undefined) host.models.check(input.model)
-  host.models.checkAgents(input.model)
+  for (const reference of input.fallback ?? []) host.models.check(reference)
+  host.models.checkAgents(input.model, input)
   const key: SessionKey = {
     appName: host.appName,
     userId: input.userId ?? 'user',
     sessionId: input.sessionId ?? randomUUID(),
   }
   const runId = (input.runId ?? randomUUID()).toLowerCase()
-  return { key, runId, input, content, ...host.openingMessage(content) }
+  const output = input.outputSchema && host.checkOutput(input.outputSchema)
+  return { key, runId, input, content, ...host.openingMessage(content), output }
 }
 
 /**
@@ -45,7 +51,7 @@ export function preparedFrom(
   { key, runId, message, input }: QueuedRun,
   isOverdue: boolean,
 ): PreparedRun {
-  const { model, invocationId, state, ...given } = input as Partial<StoredInput>
+  const { model, invocationId, state, options = {}, ...given } = input as Partial<StoredInput>
   const { request, clientTools, generation, note } = given
   if (model !== undefined && !isOverdue) host.models.check(model)
   const stateDelta = state && {
@@ -55,10 +61,11 @@ export function preparedFrom(
   return {
     key,
     runId,
-    input: { ...key, ...defined({ model, stateDelta, request, clientTools, generation, note }) },
+    input: { ...key, ...options, ...defined({ model, stateDelta, request, clientTools, generation, note }) },
     content: host.contentOf(message),
     message,
     invocationId: invocationId ?? '',
+    output: options.outputSchema && host.checkOutput(options.outputSchema),
   }
 }
 
@@ -67,15 +74,21 @@ interface StoredInput extends Pick<RunInput, 'request' | 'clientTools' | 'genera
   invocationId: string
   model?: string
   state?: { set: State; removed: readonly string[] }
+  /** The schema of the answer is stored as JSON schema. */
+  options?: ModelOptions
 }
 
-function storedInput({ input, invocationId }: PreparedRun): RunInputRecord {
+function storedInput({ input, invocationId, output }: PreparedRun): RunInputRecord {
   const entries = Object.entries(input.stateDelta ?? {})
   const set = Object.fromEntries(entries.filter(([, value]) => value !== undefined))
   const removed = entries.flatMap(([name, value]) => (value === undefined ? [name] : []))
   const state = entries.length > 0 ? { set, removed } : undefined
   const { model, request, clientTools, generation, note } = input
-  return { invocationId, ...defined({ model, request, clientTools, generation, note, state }) }
+  const { thinking, temperature, maxOutputTokens, fallback } = input
+  const outputSchema = output?.jsonSchema
+  const given = defined({ thinking, temperature, maxOutputTokens, fallback, outputSchema })
+  const options = Object.keys(given).length > 0 ? given : undefined
+  return { invocationId, ...defined({ model, request, clientTools, generation, note, state, options }) }
 }
 
 /** What the store is given to open or queue the run. */
@@ -244,6 +257,17 @@ const RULES: Readonly<Record<keyof RunInput, Rule>> = {
     'a list of parts such as { text } or { inlineData }',
   ],
   model: TEXT,
+  thinking: [
+    value => THINKING_LEVELS.some(level => level === value),
+    `one of ${THINKING_LEVELS.map(level => `\`${level}\``).join(', ')}`,
+  ],
+  temperature: [value => isNumber(value) && value >= 0 && value <= 2, 'a number from 0 to 2'],
+  maxOutputTokens: [value => Number.isInteger(value) && Number(value) >= 1, 'a whole number of at least 1'],
+  outputSchema: [isObject, 'a Zod schema or a JSON schema'],
+  fallback: [
+    value => Array.isArray(value) && value.every(reference => typeof reference === 'string'),
+    'a list of models such as ["openai/gpt-5.2"]',
+  ],
   stateDelta: [isObject, 'an object'],
   onApproval: FUNCTION,
   whenBusy: [value => value === 'queue' || value === 'reject', '`queue` or `reject`'],
@@ -292,6 +316,10 @@ function isKey(key: string): key is keyof RunInput {
 
 function otherApp(appName: string): string {
   return `\`appName\` is not the app of this runtime, which is "${appName}". Omit it, or set \`app\` in createRuntime.`
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number'
 }
 
 function isObject(value: unknown): value is object {

@@ -1,13 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Event } from '../adk/sdk.js'
+import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { checkArgument } from '../errors.js'
 import { type HistoryCut, type Session, type SessionKey, toolCallKind } from '../session/message.js'
+import type { ModelOptions } from '../session/model-options.js'
 import type { Observation } from '../session/session-store.js'
 import type { CallLedger } from '../session/tool-calls.js'
 import { isSyntheticMetadata } from '../session/turn.js'
 import type { RunUsage } from '../session/usage.js'
-import type { ApprovalOutcome } from '../tool.js'
+import type { ApprovalOutcome, JsonSchema } from '../tool.js'
 import type { EventReader } from './event-reader.js'
 import type { ResumedRun } from './resumed-run.js'
 import type { PendingApproval } from './run-approvals.js'
@@ -38,6 +40,10 @@ export interface RunScope {
   readonly isResumed: boolean
   /** The model reference that this run uses instead of the agents' own. */
   readonly model?: string | undefined
+  /** What this run asks models for, before what its agents ask for. */
+  readonly options: ModelOptions
+  /** The schema of an agent's answer. */
+  outputOf(agent: string): JsonSchema | undefined
   /** Requests a person's approval of a tool call. */
   approve(call: PendingApproval, signal: AbortSignal): Promise<ApprovalOutcome>
   /** Records the run's tool calls, where the store can. */
@@ -132,7 +138,10 @@ function restoreReceipts(messages: Session['messages']): RunRepair[] {
 
 /** The parts of a run that its scope reports to. */
 export interface ScopeParts
-  extends Pick<RunScope, 'models' | 'key' | 'isResumed' | 'model' | 'approve' | 'ledger'> {
+  extends Pick<
+    RunScope,
+    'models' | 'key' | 'isResumed' | 'model' | 'options' | 'outputOf' | 'approve' | 'ledger'
+  > {
   plugin: RunPlugin
   recorder: RunRecorder
   reader: EventReader
@@ -150,7 +159,7 @@ export function createScope(scope: ScopeParts): RunScope {
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
   /** Reported with the first request. */
   let restored: readonly RunRepair[] = []
-  const { models, key, isResumed, model, approve, ledger, observeRequest } = parts
+  const { models, key, isResumed, model, options, outputOf, approve, ledger, observeRequest } = parts
   return {
     models,
     runId: recorder.runId,
@@ -158,6 +167,8 @@ export function createScope(scope: ScopeParts): RunScope {
     key,
     isResumed,
     model,
+    options,
+    outputOf,
     approve,
     ledger,
     isReplaying: branch => plugin.journal?.isReplaying(branch) ?? false,
@@ -351,10 +362,15 @@ export class RunOutput {
   }
 
   /** The last event of the run. */
-  finish(finishReason: RunFinishReason, { turns, delegations }: RunLimits): RunEventBody {
+  finish(
+    finishReason: RunFinishReason,
+    { turns, delegations }: RunLimits,
+    output: unknown = undefined,
+  ): RunEventBody {
     const { answer, usage } = this.#parts.reader
     const { text, lastText } = answer
-    return { type: 'run-finish', finishReason, text, lastText, turns, delegations, usage }
+    const found = finishReason === 'error' ? {} : defined({ output })
+    return { type: 'run-finish', finishReason, text, lastText, ...found, turns, delegations, usage }
   }
 
   /** Adds events that are stored. */

@@ -276,7 +276,7 @@ export class Runs {
       leaveSlot()
       onEnd()
     }
-    const loop = new RunLoop({ host, key, lease, input, runId, first, resumed, opening, end })
+    const loop = new RunLoop({ ...run, host, lease, first, resumed, opening, end })
     stopWatching = watchEnds(loop, { signals: this.#signals, key, lease, input })
     return { loop, events: () => loop.events(run.content) }
   }

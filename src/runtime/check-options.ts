@@ -4,10 +4,12 @@
  */
 
 import type { App, RunnableNode } from '../adk/sdk.js'
+import { defined } from '../base/defined.js'
 import { isAdkApp } from '../config/adk-config.js'
 import { furtherProblems, optionsSchema } from '../config/parse-config.js'
 import { type ConfigProblem, invalidConfig, readData } from '../config/read-data.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
+import type { ModelOptions } from '../session/model-options.js'
 import type { CheckedOptions, RuntimeOptions } from './options.js'
 
 /** Throws `invalid-config` with all that is wrong. Returns the options without keys set to `undefined`. */
@@ -31,16 +33,29 @@ function withoutApp({ app: given, rootAgent: root, ...options }: RuntimeOptions)
 export function checkModels({ agent, model, history }: CheckedOptions, registry: ProviderRegistry): void {
   if (model !== undefined) registry.resolve(model)
   if (history?.memory?.observer !== undefined) registry.resolve(history.memory.observer)
-  const visit = (definition: AgentLike): void => {
+  const visit = (definition: AgentLike, path: string, above?: unknown): void => {
+    const own = definition.model ?? above
     if (typeof definition.model === 'string') registry.resolve(definition.model)
-    for (const child of definition.subAgents ?? []) visit(child)
+    for (const reference of definition.fallback ?? []) registry.resolve(reference)
+    if (typeof own === 'object') refuseOptions(definition, path)
+    for (const [index, child] of (definition.subAgents ?? []).entries())
+      visit(child, `${path}.subAgents[${index}]`, own)
   }
-  if (agent) visit(agent)
+  if (agent) visit(agent, 'agent')
 }
 
-interface AgentLike {
+interface AgentLike extends ModelOptions {
   readonly model?: unknown
   readonly subAgents?: readonly AgentLike[] | undefined
+}
+
+/** A model that was made in code has its own options. */
+function refuseOptions({ thinking, temperature, maxOutputTokens, fallback }: AgentLike, path: string): void {
+  const problems = Object.keys(defined({ thinking, temperature, maxOutputTokens, fallback })).map(name => ({
+    path: `${path}.${name}`,
+    message: `\`${path}.${name}\` needs a model that is named as \`provider/model\`: this one was made in code.`,
+  }))
+  if (problems.length > 0) throw invalidConfig('The argument of createRuntime', problems)
 }
 
 const FILE_ONLY = 'Only the commands of `lango` read it, from a configuration file.'

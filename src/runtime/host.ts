@@ -9,6 +9,7 @@ import {
   resolveAgentModels,
 } from '../adk/agent/build-agent.js'
 import { checkClientTools, clientRequests } from '../adk/agent/client-tools.js'
+import { checkedOutput } from '../adk/agent/tool-parameters.js'
 import { ArtifactServiceAdapter, boundedService } from '../adk/artifact-service.js'
 import { answerUnknownTools } from '../adk/model/unknown-tools.js'
 import {
@@ -28,6 +29,7 @@ import {
   type SessionServiceOptions,
 } from '../adk/session/session-service-adapter.js'
 import { defined } from '../base/defined.js'
+import { DEFAULT_AGENT_NAME } from '../base/names.js'
 import type { AgentConfig } from '../config/config.js'
 import { resolveTools } from '../config/resolve-tools.js'
 import { AgentError } from '../errors.js'
@@ -43,6 +45,7 @@ import type { RunLimitOptions } from '../run/run-limits.js'
 import { titleOf } from '../run/run-opening.js'
 import { reportLoaded, runScope } from '../run/run-scope.js'
 import { DEFAULT_BUDGET_TOKENS } from '../session/budget.js'
+import type { CheckedOutput } from '../session/model-options.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Tool } from '../tool.js'
 import { artifactPlace, folderOf, isFolder } from './artifact-place.js'
@@ -98,11 +101,10 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   }
   const runHost: RunHost = {
     appName: options.app,
-    store,
-    logger,
-    rootAgent,
+    ...{ store, logger, rootAgent, models },
     agentNames: new Set([rootAgent.name, ...agentsOf(rootAgent).map(({ name }) => name)]),
-    models,
+    outputs: outputsOf(options.agent),
+    checkOutput: checkedOutput,
     limits: limitsOf(options, rootAgent),
     adk: { ...services(options, store, logger), ...adkOptions(parts) },
     app: options.adkApp,
@@ -213,10 +215,21 @@ function makeRootAgent(
   // A root agent that names no tools gets all configured ones; sub-agents get the tools that they name.
   const resolved = resolveTools(agent as AgentConfig, tools.available) as AgentDefinition
   return buildAgent(recall ? withTool(resolved, recall) : resolved, {
-    resolveModel: model => (typeof model === 'string' ? models.routed(model) : model),
+    resolveModel: (model, chosen) => (typeof model === 'string' ? models.routed(model, chosen) : model),
     toolOptions: tools.adapterOptions,
     contextCompactors: options.adk?.contextCompactors,
   })
+}
+
+/** By agent: the schema of its answers. */
+function outputsOf(agent: AgentDefinition | undefined): Map<string, CheckedOutput> {
+  const found = new Map<string, CheckedOutput>()
+  const visit = ({ name = DEFAULT_AGENT_NAME, outputSchema, subAgents = [] }: AgentDefinition): void => {
+    if (outputSchema) found.set(name, checkedOutput(outputSchema))
+    for (const child of subAgents) visit(child)
+  }
+  if (agent) visit(agent)
+  return found
 }
 
 /** Whether agents may hand over to each other, or take turns in a workflow. */

@@ -3,15 +3,16 @@
 import { serverToolsOf } from '../adk/adk-quirks.js'
 import { agentsOf } from '../adk/agent/agent-tree.js'
 import { isKnownToAdk } from '../adk/agent/build-agent.js'
-import { convertOptions } from '../adk/model/convert-config.js'
+import { convertOptions, withChosen } from '../adk/model/convert-config.js'
 import { type Calibration, ModelAdapter } from '../adk/model/model-adapter.js'
-import { keepSteady, type ModelReport, onModelRequest } from '../adk/model/model-reports.js'
+import { chooseOptions, keepSteady, type ModelReport, onModelRequest } from '../adk/model/model-reports.js'
 import type { RequestLane } from '../adk/model/steady-request.js'
 import {
   type BaseAgent,
   BaseLlm,
   type BaseLlmConnection,
   isLlmAgent,
+  type LlmAgent,
   type LlmRequest,
   type LlmResponse,
 } from '../adk/sdk.js'
@@ -24,6 +25,7 @@ import type { RequestPlace } from '../run/run-event.js'
 import type { RunModels } from '../run/run-host.js'
 import { type RunScope, runScope } from '../run/run-scope.js'
 import type { SessionKey } from '../session/message.js'
+import type { ModelOptions, SamplingOptions } from '../session/model-options.js'
 import type { CalibrationStore, SessionStore } from '../session/session-store.js'
 import { completeUsage, type ModelPrice } from '../session/usage.js'
 import { RequestLanes } from './request-lanes.js'
@@ -61,10 +63,13 @@ export class ModelRoutes implements RunModels {
   }
 
   /** A model for an agent that names its model by a reference. */
-  routed(reference: string): BaseLlm {
-    this.check(reference)
-    this.#references.add(reference)
-    return new RoutedModel(reference, request => this.#ofRun().#route(reference, request))
+  routed(reference: string, options: ModelOptions = {}): BaseLlm {
+    for (const name of [reference, ...(options.fallback ?? [])]) {
+      this.check(name)
+      this.#references.add(name)
+    }
+    const choice = { reference, options }
+    return new RoutedModel(choice, request => this.#ofRun().#route(choice, request))
   }
 
   /** A model for an agent that was made in code; `undefined` when only ADK knows the name. */
@@ -106,23 +111,25 @@ export class ModelRoutes implements RunModels {
     this.#options.registry.resolve(reference)
   }
 
-  checkAgents(model?: string): void {
+  checkAgents(model?: string, ofRun: ModelOptions = {}): void {
+    for (const agent of this.rootAgent ? agentsOf(this.rootAgent) : [])
+      if (isLlmAgent(agent)) this.#checkAgent(agent, model, ofRun)
+  }
+
+  #checkAgent(agent: LlmAgent, model: string | undefined, ofRun: ModelOptions): void {
     const { registry, repairMode } = this.#options
-    for (const agent of this.rootAgent ? agentsOf(this.rootAgent) : []) {
-      if (!isLlmAgent(agent)) continue
-      const own = inheritedReference(agent)
-      const serverTools = serverToolsOf(agent)
-      const config = agent.generateContentConfig ?? {}
-      if (own === undefined || (serverTools.length === 0 && Object.keys(config).length === 0)) continue
-      const { provider, model: name } = registry.resolve(own === this.rootReference ? (model ?? own) : own)
-      const request = {
-        model: name,
-        options: convertOptions(config),
-        serverTools,
-        ...defined({ repairMode }),
-      }
-      provider.check?.(request, agent.name)
+    const own = inheritedModel(agent)
+    if (!own) {
+      refuseOptions(agent.name, ofRun)
+      return
     }
+    const serverTools = serverToolsOf(agent)
+    const config = agent.generateContentConfig ?? {}
+    const options = withChosen(convertOptions(config), { ...sampling(own.options), ...sampling(ofRun) })
+    if (serverTools.length === 0 && Object.keys(options).length === 0) return
+    const reference = own.model === this.rootReference ? (model ?? own.model) : own.model
+    const { provider, model: name } = registry.resolve(reference)
+    provider.check?.({ model: name, options, serverTools, ...defined({ repairMode }) }, agent.name)
   }
 
   priceOf(reference: string): ModelPrice | undefined {
@@ -138,15 +145,22 @@ export class ModelRoutes implements RunModels {
     return models instanceof ModelRoutes ? models : this
   }
 
-  async #route(reference: string, request: LlmRequest): Promise<ModelRoute> {
+  async #route({ reference, options }: ModelChoice, request: LlmRequest): Promise<ModelRoute> {
     const scope = runScope.getStore()
     const chosen = scope?.model && reference === this.rootReference ? scope.model : reference
     const model = this.#adapter(chosen)
+    const place = scope?.placeOf(request)
+    const isOwn = scope?.isOwnRequest(request) ?? false
+    const outputSchema = isOwn && place ? scope?.outputOf(place.agent) : undefined
+    chooseOptions(request, {
+      ...sampling(options),
+      ...sampling(scope?.options),
+      ...defined({ outputSchema }),
+    })
     if (!scope) return { model }
     this.#reportTo(scope, request, chosen)
-    const place = scope.placeOf(request)
     if (place) keepSteady(request, await this.#lane(scope, place, chosen))
-    if (scope.isOwnRequest(request)) return { model }
+    if (isOwn) return { model }
     if (scope.wrapUpGranted) return { model: new SpentModel() }
     return {
       model,
@@ -234,11 +248,22 @@ export function referenceOf(model: BaseLlm): string | undefined {
   return model instanceof RoutedModel ? model.model : undefined
 }
 
-/** The reference of an agent's model, or of the nearest agent's above it. */
-function inheritedReference(agent: BaseAgent): string | undefined {
+/** The model of an agent, or of the nearest agent above it that has one; `undefined` for one that was made in code. */
+function inheritedModel(agent: BaseAgent): RoutedModel | undefined {
   const model = isLlmAgent(agent) ? agent.model : undefined
-  if (model !== undefined) return typeof model === 'object' ? referenceOf(model) : undefined
-  return agent.parentAgent && inheritedReference(agent.parentAgent)
+  if (model !== undefined) return model instanceof RoutedModel ? model : undefined
+  return agent.parentAgent && inheritedModel(agent.parentAgent)
+}
+
+/** A model that was made in code takes no options of a run. */
+function refuseOptions(
+  agent: string,
+  { thinking, temperature, maxOutputTokens, fallback }: ModelOptions,
+): void {
+  const [name] = Object.keys(defined({ thinking, temperature, maxOutputTokens, fallback }))
+  if (name === undefined) return
+  const message = `The run sets \`${name}\`, but agent "${agent}" has a model that was made in code. Set it there, or name the model as \`provider/model\`.`
+  throw new AgentError('invalid-argument', message, { details: { agent, option: name } })
 }
 
 /** The reference of the first agent of a tree that has one: the model that a run's own choice replaces. */
@@ -248,6 +273,16 @@ export function firstReference(root: object): string {
     if (own !== undefined) return own
   }
   return ''
+}
+
+function sampling({ thinking, temperature, maxOutputTokens }: ModelOptions = {}): SamplingOptions {
+  return defined({ thinking, temperature, maxOutputTokens })
+}
+
+/** A model by its reference, and what it is asked for. */
+interface ModelChoice {
+  reference: string
+  options: ModelOptions
 }
 
 /** How one request of ADK's is served. */
@@ -262,10 +297,12 @@ interface ModelRoute {
  * runs share agents.
  */
 class RoutedModel extends BaseLlm {
+  readonly options: ModelOptions
   readonly #route: (request: LlmRequest) => Promise<ModelRoute>
 
-  constructor(reference: string, route: (request: LlmRequest) => Promise<ModelRoute>) {
+  constructor({ reference, options }: ModelChoice, route: (request: LlmRequest) => Promise<ModelRoute>) {
     super({ model: reference })
+    this.options = options
     this.#route = route
   }
 

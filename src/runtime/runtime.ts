@@ -73,7 +73,7 @@ export interface Runtime {
    * }
    * ```
    */
-  runAndCollect(input: RunInput): Promise<RunResult>
+  runAndCollect<Output = unknown>(input: RunInput<Output>): Promise<RunResult<Output>>
   /**
    * Accepts a run and executes it in the background. Resolves when the run is on disk: from then on it survives the
    * process, and other processes on the store may execute it. Throws when the run was not accepted. A `runId` that is
@@ -249,10 +249,10 @@ class LangoRuntime implements Runtime {
     }
   }
 
-  async runAndCollect(input: RunInput): Promise<RunResult> {
+  async runAndCollect<Output = unknown>(input: RunInput<Output>): Promise<RunResult<Output>> {
     const { lists, done } = await this.#open(input, true)
     try {
-      return await runAndCollect(lists)
+      return await runAndCollect(lists, input.outputSchema)
     } finally {
       done()
     }

@@ -144,6 +144,14 @@ export interface RunRequest {
   /** Attachments: base64 without a prefix. */
   files?: { mimeType: string; data: string; name?: string }[]
   model?: string
+  /** How much the model thinks. */
+  thinking?: 'off' | 'low' | 'medium' | 'high'
+  temperature?: number
+  maxOutputTokens?: number
+  /** A JSON schema of an object: the answer is JSON that satisfies it, and `output` of `run-finish`. */
+  outputSchema?: Record<string, unknown>
+  /** Models that answer, in this order, while the model before them cannot. */
+  fallback?: string[]
   stateDelta?: Record<string, unknown>
   /** Default `reject`: 409 `session-busy` while another run works on the session. */
   whenBusy?: 'queue' | 'reject'

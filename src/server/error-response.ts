@@ -114,6 +114,7 @@ const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
   'agent-not-found': [422, 'No such agent'],
   'history-illegal': [422, 'The provider would reject the history'],
   'context-overflow': [422, 'The context is too long'],
+  'output-invalid': [422, 'The answer does not satisfy the schema'],
   'provider-auth': [403, 'The model provider refused the key'],
   'provider-rate-limit': [429, 'The rate limit of the model provider was reached'],
   'provider-quota': [402, 'The quota of the model provider is exhausted'],

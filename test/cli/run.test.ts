@@ -228,3 +228,39 @@ test('a pipe gets the answer without control sequences, and with --raw as it is'
   expect(await ask('--stream')).toBe('ared\tb\r\nc\n')
   expect(await ask('--raw')).toBe('a\u001b[31mred\u001b[0m\u001b]0;title\u0007\tb\r\nc\u0008\n')
 })
+
+test('--schema prints the answer as data; options reach the wire; wrong values are refused', async () => {
+  const server = await startStrictProvider({
+    profile: 'openai-chat',
+    script: [{ text: 'It is cold.' }, { text: '{"city":"Oslo"}' }],
+  })
+  onTestFinished(() => server.close())
+  const cwd = await folderWith({
+    ...NO_TOOLS,
+    providers: { openai: { baseUrl: server.baseUrl, apiKey: 'test', api: 'chat' } },
+  })
+  const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+  await writeFile(join(cwd, 'city.json'), JSON.stringify(schema))
+  const model = ['run', '-m', 'openai/gpt-5.2', '--session', 's']
+  const args = [
+    ...model,
+    '--schema',
+    'city.json',
+    '--thinking',
+    'low',
+    '--max-output-tokens',
+    '300',
+    'Where?',
+  ]
+  const answered = await lango(args, { cwd })
+  expect(answered).toMatchObject({ code: 0 })
+  expect(JSON.parse(answered.stdout)).toEqual({ city: 'Oslo' })
+  expect(server.requests.map(({ body }) => body)).toMatchObject([
+    { reasoning_effort: 'low', max_completion_tokens: 300, response_format: { type: 'json_schema' } },
+    { reasoning_effort: 'low', max_completion_tokens: 300, response_format: { type: 'json_schema' } },
+  ])
+  const wrong = await lango([...model, '--thinking', 'max', 'Where?'], { cwd })
+  expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('`thinking` must be one of') })
+  const none = await lango([...model, '--schema', 'none.json', 'Where?'], { cwd })
+  expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining('Cannot read the schema none.json') })
+})

@@ -400,6 +400,11 @@ const EVERYTHING = {
     description: '',
     instruction: '',
     templating: true,
+    thinking: 'low',
+    temperature: 0,
+    maxOutputTokens: 1,
+    outputSchema: { type: 'object' },
+    fallback: ['demo/demo'],
     tools: ['read_file', tool],
     subAgents: [
       {
@@ -408,6 +413,11 @@ const EVERYTHING = {
         description: '',
         instruction: '',
         templating: false,
+        thinking: 'low',
+        temperature: 0,
+        maxOutputTokens: 1,
+        outputSchema: { type: 'object' },
+        fallback: ['demo/demo'],
         tools: [],
         subAgents: [{ name: 'c' }],
       },
@@ -570,10 +580,17 @@ describe('every documented option', () => {
       runId: crypto.randomUUID(),
       request: 'digest',
       onStored: () => {},
+      thinking: 'off' as const,
+      temperature: 0,
+      maxOutputTokens: 1000,
+      outputSchema: { type: 'object' },
+      fallback: ['demo/demo'],
     }
     expect(keys.sort()).toEqual(Object.keys(input).sort())
     const runtime = await create(base())
-    expect((await runtime.runAndCollect(input)).finishReason).toBe('stop')
+    // The demo model answers in prose.
+    const { outputSchema: _schema, ...ofDemo } = input
+    expect((await runtime.runAndCollect(ofDemo)).finishReason).toBe('stop')
   })
 })
 

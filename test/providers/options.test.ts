@@ -84,6 +84,8 @@ const dropped = (event: RequestEvent) =>
 const DEFAULTS = [
   [/./, '"thinkingBudget":-1'],
   [/^Claude 4.5/, '"thinkingBudget":0'],
+  // The model of this wire does not think.
+  [/^Chat Completions, sampling/, '"thinkingBudget":0'],
 ] as const
 
 describe.each(Object.keys(WIRES))('%s', wire => {

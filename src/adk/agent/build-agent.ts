@@ -1,5 +1,7 @@
+import { defined } from '../../base/defined.js'
 import { DEFAULT_AGENT_NAME, isAgentName } from '../../base/names.js'
 import { AgentError } from '../../errors.js'
+import type { ModelOptions } from '../../session/model-options.js'
 import type { Tool } from '../../tool.js'
 import { takeAnyToolName, takeServerTools } from '../adk-quirks.js'
 import {
@@ -16,8 +18,8 @@ import { keepStoredOrder } from '../stored-contents.js'
 import { agentsOf } from './agent-tree.js'
 import { ToolAdapter, type ToolAdapterOptions } from './tool-adapter.js'
 
-/** An agent as plain data: what `createRuntime` takes. */
-export interface AgentDefinition {
+/** An agent as plain data: what `createRuntime` takes. A model is inherited with its options. */
+export interface AgentDefinition extends ModelOptions {
   /** Default `lango-agent` for the root; required for sub-agents. */
   name?: string | undefined
   /** A reference such as `openai/gpt-5.2`, or a model of ADK's. Sub-agents inherit it. */
@@ -42,27 +44,51 @@ export function buildAgent(root: AgentDefinition, parts: AgentParts): LlmAgent {
 }
 
 export interface AgentParts {
-  resolveModel(model: string | BaseLlm): BaseLlm
+  resolveModel(model: string | BaseLlm, options: ModelOptions): BaseLlm
   /** How our own tools are run. */
   toolOptions?: ToolAdapterOptions
   /** ADK's compaction, for every agent. */
   contextCompactors?: readonly BaseContextCompactor[] | undefined
 }
 
-function build(definition: AgentDefinition, isRoot: boolean, parts: AgentParts): LlmAgent {
-  const { instruction = '', model } = definition
+/** A model, and what it is asked for. */
+interface ChosenModel {
+  model?: string | BaseLlm | undefined
+  options: ModelOptions
+}
+
+function build(
+  definition: AgentDefinition,
+  isRoot: boolean,
+  parts: AgentParts,
+  above: ChosenModel = { options: {} },
+): LlmAgent {
+  const { instruction = '' } = definition
+  const { chosen, isInherited } = chooseModel(definition, above)
+  const model = isInherited ? undefined : chosen.model
   const agent = new LlmAgent({
     name: agentName(definition, isRoot),
-    ...(model === undefined ? {} : { model: parts.resolveModel(model) }),
+    ...(model === undefined ? {} : { model: parts.resolveModel(model, chosen.options) }),
     ...(definition.description === undefined ? {} : { description: definition.description }),
     // A function is taken as it is; a string would be searched for {placeholders}.
     instruction: definition.templating ? instruction : () => instruction,
     tools: (definition.tools ?? []).map(tool => asAdkTool(tool, parts.toolOptions)),
-    subAgents: (definition.subAgents ?? []).map(child => build(child, false, parts)),
+    subAgents: (definition.subAgents ?? []).map(child => build(child, false, parts, chosen)),
     ...(parts.contextCompactors ? { contextCompactors: [...parts.contextCompactors] } : {}),
   })
   takeServerTools(agent, model === undefined ? undefined : agent.canonicalModel.model)
   return keepStoredOrder(takeAnyToolName(agent), CONTENT_REQUEST_PROCESSOR)
+}
+
+/** An agent without a model has that of the agent above it, with its options; what it sets itself comes first. */
+function chooseModel(
+  { model, thinking, temperature, maxOutputTokens, fallback }: AgentDefinition,
+  above: ChosenModel,
+): { chosen: ChosenModel; isInherited: boolean } {
+  const options = defined({ thinking, temperature, maxOutputTokens, fallback })
+  if (model !== undefined) return { chosen: { model, options }, isInherited: false }
+  const isInherited = Object.keys(options).length === 0
+  return { chosen: { model: above.model, options: { ...above.options, ...options } }, isInherited }
 }
 
 function asAdkTool(tool: AgentTool | string, options: ToolAdapterOptions = {}): BaseTool | BaseToolset {

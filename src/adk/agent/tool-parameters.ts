@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { messageOf } from '../../errors.js'
+import { AgentError, messageOf } from '../../errors.js'
 import type { JsonSchema, StandardSchema, ToolParameters } from '../../tool.js'
 
 /** The parameters of a tool: their declaration for the model, and the check of its arguments. */
@@ -16,6 +16,31 @@ export function checkedParameters(parameters: ToolParameters): CheckedParameters
   }
   const schema = toStandardSchema(parameters)
   return { jsonSchema: withoutDialect(parameters), validate: args => validateWith(schema, args) }
+}
+
+/**
+ * The schema of an answer. Throws `invalid-argument` where it does not describe an object, which providers demand, or
+ * where answers could not be checked with it.
+ */
+export function checkedOutput(schema: ToolParameters): CheckedParameters {
+  const isStandard = '~standard' in schema
+  if (!isStandard) checkable(schema)
+  const checked = checkedParameters(schema)
+  if (checked.jsonSchema.type !== 'object') {
+    const message =
+      '`outputSchema` must describe an object: put what it describes into a property of an object.'
+    throw new AgentError('invalid-argument', message)
+  }
+  return checked
+}
+
+function checkable(schema: JsonSchema): void {
+  try {
+    z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
+  } catch (cause) {
+    const message = `Answers cannot be checked with \`outputSchema\`: ${messageOf(cause)}. Describe it without that, or use Zod.`
+    throw new AgentError('invalid-argument', message, { cause })
+  }
 }
 
 /** Schemas of recent libraries describe themselves; Zod 4 of any release is described by Zod. */

@@ -6,6 +6,8 @@
 import { defined } from '../../base/defined.js'
 import { toJsonData } from '../../base/json.js'
 import type { GenerationOptions, ServerTool, ToolDeclaration } from '../../provider/provider.js'
+import type { SamplingOptions, ThinkingLevel } from '../../session/model-options.js'
+import type { JsonSchema } from '../../tool.js'
 import type { FunctionDeclaration, GenerateContentConfig } from '../sdk.js'
 
 /**
@@ -69,6 +71,55 @@ export function convertOptions(config: GenerateContentConfig | undefined): Gener
     ...geminiOptions(config),
   }
 }
+
+/** What a request asks for besides ADK's configuration. */
+export interface ChosenOptions extends SamplingOptions {
+  outputSchema?: JsonSchema | undefined
+}
+
+/** The options of a request with those that were chosen for it. Gemini's exact form of what they replace is left out. */
+export function withChosen(
+  options: GenerationOptions,
+  { thinking, temperature, maxOutputTokens, outputSchema }: ChosenOptions,
+): GenerationOptions {
+  const { gemini: exact, responseFormat, ...neutral } = options
+  const gemini = Object.entries(
+    withoutReplaced(exact ?? {}, thinking !== undefined, outputSchema !== undefined),
+  )
+  return {
+    ...neutral,
+    ...(responseFormat === undefined || outputSchema ? {} : { responseFormat }),
+    ...defined({ temperature, maxOutputTokens, responseSchema: outputSchema }),
+    ...(gemini.length > 0 ? { gemini: Object.fromEntries(gemini) } : {}),
+    ...(thinking === undefined ? {} : { thinking: THINKING[thinking] }),
+  }
+}
+
+function withoutReplaced(
+  {
+    thinkingConfig,
+    responseSchema,
+    responseJsonSchema,
+    responseMimeType,
+    ...others
+  }: Record<string, unknown>,
+  isThinkingReplaced: boolean,
+  isFormReplaced: boolean,
+): Record<string, unknown> {
+  return {
+    ...others,
+    ...(isThinkingReplaced ? {} : defined({ thinkingConfig })),
+    ...(isFormReplaced ? {} : defined({ responseSchema, responseJsonSchema, responseMimeType })),
+  }
+}
+
+/** A budget of nothing turns thinking off; what is thought is shown. */
+const THINKING = {
+  off: { budgetTokens: 0 },
+  low: { effort: 'low', includeThoughts: 'if-open' },
+  medium: { effort: 'medium', includeThoughts: 'if-open' },
+  high: { effort: 'high', includeThoughts: 'if-open' },
+} as const satisfies Record<ThinkingLevel, GenerationOptions['thinking']>
 
 /** A key that this table does not know is a newer SDK's: Gemini gets it. */
 function geminiOptions(config: GenerateContentConfig): Pick<GenerationOptions, 'gemini'> {

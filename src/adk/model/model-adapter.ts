@@ -1,6 +1,12 @@
 import { letOthersRun } from '../../base/pause.js'
 import { AgentError, checkArgument, messageOf } from '../../errors.js'
-import type { GenerateRequest, Provider, ProviderMessage, RepairMode } from '../../provider/provider.js'
+import type {
+  GenerateRequest,
+  GenerationOptions,
+  Provider,
+  ProviderMessage,
+  RepairMode,
+} from '../../provider/provider.js'
 import type { StreamEvent } from '../../provider/stream-event.js'
 import type { Usage } from '../../session/usage.js'
 import { acceptsSilence, keepVendorCode, markWrittenBy } from '../adk-quirks.js'
@@ -13,10 +19,17 @@ import {
   type LlmResponse,
   type Part,
 } from '../sdk.js'
-import { convertOptions, convertServerTools, convertTools } from './convert-config.js'
+import { convertOptions, convertServerTools, convertTools, withChosen } from './convert-config.js'
 import { convertMessages, joinNeighbours } from './convert-messages.js'
 import type { RequestParts } from './fit-request.js'
-import { laneOf, type ModelReport, report, reportRequest, subscriptionsOf } from './model-reports.js'
+import {
+  chosenOptions,
+  laneOf,
+  type ModelReport,
+  report,
+  reportRequest,
+  subscriptionsOf,
+} from './model-reports.js'
 import { MALFORMED_CALL, noAnswer, ResponseAccumulator } from './response-accumulator.js'
 import { findBreak, prefixOf, wireItems } from './sent-prefix.js'
 import {
@@ -236,7 +249,7 @@ export class ModelAdapter extends BaseLlm {
       // Within a lane a request extends the one before: a message that was sent does not grow.
       messages: laneOf(llmRequest) ? messages : joinNeighbours(messages),
       tools: convertTools(config),
-      maxOutputTokens: config?.maxOutputTokens,
+      maxOutputTokens: optionsFor(llmRequest).maxOutputTokens,
     }
   }
 
@@ -274,7 +287,7 @@ export class ModelAdapter extends BaseLlm {
     messages: readonly ProviderMessage[],
   ): GenerateRequest {
     const { repairMode, model } = this.#options
-    const options = convertOptions(llmRequest.config)
+    const options = optionsFor(llmRequest)
     const serverTools = convertServerTools(llmRequest.config)
     return {
       model,
@@ -326,6 +339,13 @@ function resendReason(error: AgentError): 'context-overflow' | 'malformed-call' 
 function toAgentError(error: unknown): AgentError {
   if (error instanceof AgentError) return error
   return new AgentError('internal', `The provider failed: ${messageOf(error)}`, { cause: error })
+}
+
+/** What a request asks for: by ADK's configuration, and by whoever routes it. */
+function optionsFor(llmRequest: LlmRequest): GenerationOptions {
+  const options = convertOptions(llmRequest.config)
+  const chosen = chosenOptions(llmRequest)
+  return chosen ? withChosen(options, chosen) : options
 }
 
 /** The system instruction as one message: its texts joined by newlines. `undefined` when there is none. */

@@ -5,6 +5,7 @@ import type { RequestEvent } from '../../provider/stream-event.js'
 import type { HistoryCut } from '../../session/message.js'
 import type { Usage } from '../../session/usage.js'
 import type { LlmRequest } from '../sdk.js'
+import type { ChosenOptions } from './convert-config.js'
 import { breakReceipt, findBreak, prefixOf, type SentPrefix, wholeOf } from './sent-prefix.js'
 import type { LastSent, PlannedRequest, RequestLane } from './steady-request.js'
 
@@ -79,6 +80,18 @@ export function onModelRequest(
 ): void {
   checkArgument(isRecord(llmRequest), 'onModelRequest', 'needs a request of ADK')
   subscriptions.set(llmRequest, [...subscriptionsOf(llmRequest), { listener, scope }])
+}
+
+/** What requests ask for besides ADK's configuration, and before it. */
+const chosen = new WeakMap<LlmRequest, ChosenOptions>()
+
+/** Sets what a request asks its model for, whatever the agent's own configuration says. */
+export function chooseOptions(llmRequest: LlmRequest, options: ChosenOptions): void {
+  chosen.set(llmRequest, options)
+}
+
+export function chosenOptions(llmRequest: LlmRequest): ChosenOptions | undefined {
+  return chosen.get(llmRequest)
 }
 
 /** The lanes of requests whose session is known. */

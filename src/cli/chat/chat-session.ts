@@ -9,6 +9,7 @@ import { AgentError, messageOf } from '../../errors.js'
 import type { ProviderRegistry } from '../../provider/provider-registry.js'
 import type { RunEvent } from '../../run/run-event.js'
 import type { SessionKey } from '../../session/message.js'
+import type { ModelOptions } from '../../session/model-options.js'
 import type { PriceOf } from '../../session/usage.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../../tool.js'
 import type { Confirmation } from '../../transcript/from-events.js'
@@ -57,6 +58,8 @@ export interface ChatSessionOptions {
   registry: ProviderRegistry
   userId: string
   sessionId: string
+  /** What every run asks its model for. */
+  options?: ModelOptions | undefined
   /** What the chat begins with. */
   header: readonly string[]
 }
@@ -76,6 +79,7 @@ export class ChatSession {
   onChange: () => void = () => {}
   /** Whether the store has the session: then it can be continued. */
   exists = false
+  readonly #options: ModelOptions
   #state: ChatState
   #model: string | undefined
   #ui: ChatUi | undefined
@@ -87,8 +91,9 @@ export class ChatSession {
   /** Questions that are open, by the id of their call. */
   readonly #asking = new Map<string, AbortController>()
 
-  constructor({ opened, registry, userId, sessionId, header }: ChatSessionOptions) {
+  constructor({ opened, registry, userId, sessionId, options, header }: ChatSessionOptions) {
     this.opened = opened
+    this.#options = options ?? {}
     this.registry = registry
     this.userId = userId
     this.#state = emptyChat(sessionId, opened.model ?? '', header)
@@ -214,6 +219,7 @@ export class ChatSession {
       timer = setTimeout(() => this.#sayWaiting(), SAY_WAITING_MS)
       const events = runtime.run({
         ...message,
+        ...this.#options,
         sessionId: this.#state.sessionId,
         userId: this.userId,
         model: this.#model,

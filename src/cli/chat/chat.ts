@@ -2,14 +2,20 @@
 
 import { keyHint } from '../../provider/vendors.js'
 import { called, givenFlags, quoted } from '../next-command.js'
-import { type CommonFlags, type OpenedRuntime, openRuntime } from '../open-runtime.js'
+import {
+  type CommonFlags,
+  type ModelFlags,
+  modelOptions,
+  type OpenedRuntime,
+  openRuntime,
+} from '../open-runtime.js'
 import { version } from '../version.js'
 import { ChatSession, HUNG_UP } from './chat-session.js'
 import { isDemo } from './chat-state.js'
 import { unusedSessionName } from './commands.js'
 
 /** What `lango chat` takes. */
-export interface ChatFlags extends CommonFlags {
+export interface ChatFlags extends CommonFlags, ModelFlags {
   /** The session to continue, or the name of a new one. Default: a new name. */
   session?: string | undefined
   user?: string | undefined
@@ -47,7 +53,8 @@ async function startSession(opened: OpenedRuntime, flags: ChatFlags): Promise<Ch
   const sessionId = flags.session ?? (await unusedSessionName(opened.runtime.store, owner))
   // What the configuration allows is what the registry takes; the runtime has checked it.
   const registry = createRegistry(opened.config.providers as Parameters<typeof createRegistry>[0])
-  return new ChatSession({ opened, registry, userId, sessionId, header: greeting(opened) })
+  const options = await modelOptions(flags)
+  return new ChatSession({ opened, registry, userId, sessionId, options, header: greeting(opened) })
 }
 
 async function talk(session: ChatSession, begin: () => Promise<void>, flags: ChatFlags): Promise<number> {

@@ -241,15 +241,31 @@ function toFormat(options: GenerationOptions): Record<string, unknown> {
   return { format: { type: 'json_schema', schema: closed(options.responseSchema) } }
 }
 
-/** Structured output demands that every object says it takes no other properties. */
-function closed(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(closed)
+/**
+ * Structured output demands that every object says it takes no other properties, and refuses bounds: they go into the
+ * description, as Anthropic's own SDK does it, and the answer is checked with the whole schema.
+ */
+function closed(schema: unknown, isSchema = true): unknown {
+  if (Array.isArray(schema)) return schema.map(item => closed(item))
   if (schema === null || typeof schema !== 'object') return schema
-  const entries = Object.entries(schema).map(([key, value]) => [key, closed(value)] as const)
+  const bounds = isSchema ? Object.entries(schema).filter(([key]) => BOUNDS.test(key)) : []
+  const entries = Object.entries(schema)
+    .filter(entry => !bounds.some(([key]) => key === entry[0]))
+    .map(([key, value]) => [key, closed(value, !isSchema || !NAMED.has(key))] as const)
   const copy: Record<string, unknown> = Object.fromEntries(entries)
+  if (bounds.length > 0) {
+    const words = bounds.map(([key, value]) => `${key}: ${JSON.stringify(value)}`).join(', ')
+    copy.description = [copy.description, `(${words})`].filter(text => typeof text === 'string').join(' ')
+  }
+  if (!isSchema) return copy
   if (copy.type === 'object' && copy.additionalProperties === undefined) copy.additionalProperties = false
   return copy
 }
+
+/** Places whose keys are names and not words of JSON schema. */
+const NAMED: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions', 'patternProperties'])
+
+const BOUNDS = /^((min|max|exclusiveM)[A-Za-z]+|multipleOf|uniqueItems)$/
 
 /**
  * When Claude may be asked to think, and how. Up to 4.5 a budget of tokens is given and the turn being continued

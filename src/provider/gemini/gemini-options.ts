@@ -6,6 +6,7 @@
 import { defined } from '../../base/defined.js'
 import type { GenerationOptions } from '../provider.js'
 import type { Abilities } from '../request-options.js'
+import type { PreparedRequest } from '../stream-answer.js'
 
 /** What this backend takes. ADK takes labels out of requests to the Gemini API; what else it lacks is refused there. */
 export function geminiAbilities(isVertex: boolean): Abilities {
@@ -108,6 +109,19 @@ function toGenerationConfig(options: GenerationOptions, model: string): Record<s
   }
 }
 
+/** Models that always think get the least of it instead of none; the rest of the options is unchanged. */
+export function withLeastThinking({
+  model,
+  options,
+  report,
+}: Pick<PreparedRequest, 'model' | 'options' | 'report'>): GenerationOptions {
+  const isOff = options.thinking?.budgetTokens === 0 && options.gemini?.thinkingConfig === undefined
+  if (!isOff || /flash/.test(model)) return options
+  report('replace', `${model} always thinks; the least of it was requested instead of none.`)
+  const least = /gemini-2/.test(model) ? { budgetTokens: 128 } : { effort: 'minimal' as const }
+  return { ...options, thinking: least }
+}
+
 /** Gemini 3 takes a level, Gemini 2.5 a number of tokens; both accept a number. */
 function toThinkingConfig(
   thinking: NonNullable<GenerationOptions['thinking']>,
@@ -115,7 +129,7 @@ function toThinkingConfig(
 ): Record<string, unknown> {
   const { budgetTokens, effort, includeThoughts } = thinking
   return {
-    ...(includeThoughts === undefined ? {} : { includeThoughts }),
+    ...(includeThoughts === undefined ? {} : { includeThoughts: Boolean(includeThoughts) }),
     ...(budgetTokens === undefined ? {} : { thinkingBudget: budgetTokens }),
     ...(budgetTokens === undefined && effort !== undefined
       ? /gemini-2/.test(model)

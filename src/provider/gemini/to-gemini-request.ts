@@ -10,12 +10,14 @@ import type {
   ProviderMessage,
   ProviderPart,
   ServerTool,
+  TextPart,
   ToolDeclaration,
 } from '../provider.js'
 import { mediaNote } from '../provider.js'
 import type { Profile } from '../repair/profile.js'
+import { JSON_IN_WORDS, schemaInWords } from '../request-options.js'
 import type { PreparedRequest } from '../stream-answer.js'
-import { toOptions } from './gemini-options.js'
+import { toOptions, withLeastThinking } from './gemini-options.js'
 
 export interface GeminiRequestWire {
   contents: GeminiContentWire[]
@@ -42,11 +44,14 @@ interface GeminiFunctionWire {
 
 /** Writes the body. */
 export function toGeminiRequest(request: PreparedRequest, isVertex = false): GeminiRequestWire {
-  const { messages, options, profile } = request
+  const { messages, profile } = request
+  const { options, words } = formInWords(request)
   const head = messages.findIndex(message => message.role !== 'system')
   const leading = head < 0 ? messages : messages.slice(0, head)
   const rest = head < 0 ? [] : messages.slice(head)
-  const system = leading.flatMap(message => message.parts).flatMap(part => toPart(part, profile))
+  const system = [...leading.flatMap(message => message.parts), ...words].flatMap(part =>
+    toPart(part, profile),
+  )
   const tools = toTools(request)
   const { generationConfig, beside } = toOptions(options, request.model, isVertex)
   return {
@@ -58,6 +63,21 @@ export function toGeminiRequest(request: PreparedRequest, isVertex = false): Gem
     ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
     ...beside,
   }
+}
+
+/** Gemini 2 does not take a form of the answer together with functions: it gets the form in words. */
+function formInWords(request: PreparedRequest): { options: GenerationOptions; words: TextPart[] } {
+  const { model, tools, report } = request
+  const options = withLeastThinking(request)
+  const { responseSchema, gemini = {}, ...others } = options
+  const { responseMimeType, responseSchema: _exact, responseJsonSchema: _json, ...rest } = gemini
+  const isJson = options.responseFormat === 'json' || responseMimeType === 'application/json'
+  if (tools.length === 0 || !/gemini-[12]/.test(model) || (!responseSchema && !isJson))
+    return { options, words: [] }
+  const { responseFormat: _form, ...neutral } = others
+  report('replace', `${model} takes no form of the answer together with functions; it was told in words.`)
+  const text = responseSchema ? schemaInWords(responseSchema) : JSON_IN_WORDS
+  return { options: { ...neutral, gemini: rest }, words: [{ type: 'text', text }] }
 }
 
 function toContent(message: ProviderMessage, profile: Profile): GeminiContentWire {

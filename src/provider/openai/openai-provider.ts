@@ -12,12 +12,7 @@ import { COMPATIBLE_SERVERS, readVariable, VENDORS, vendorAddress } from '../ven
 import { type ChatChunkWire, fromChatStream } from './from-chat-stream.js'
 import { fromResponsesStream, type ResponsesEventWire } from './from-responses-stream.js'
 import { type ChatRequestWire, chatAbilities, chatQuirks, toChatRequest } from './to-chat-request.js'
-import {
-  isReasoningModel,
-  type ResponsesRequestWire,
-  responsesAbilities,
-  toResponsesRequest,
-} from './to-responses-request.js'
+import { type ResponsesRequestWire, responsesAbilities, toResponsesRequest } from './to-responses-request.js'
 
 /** Uses the Responses API for OpenAI's own models and Chat Completions for the rest. */
 export class OpenAiProvider extends SdkProvider<OpenAI> {
@@ -47,7 +42,7 @@ export class OpenAiProvider extends SdkProvider<OpenAI> {
       vendor: profile.vendor,
       profile,
       info,
-      abilities: ({ options }) => chatAbilities(options, quirks, !isReasoningModel(model)),
+      abilities: ({ options }) => chatAbilities(options, quirks, model),
       toBody: prepared => toChatRequest(prepared, quirks),
       open: async (body, signal) => {
         const sdk = await this.connect(model)
@@ -66,7 +61,7 @@ export class OpenAiProvider extends SdkProvider<OpenAI> {
       vendor: profile.vendor,
       profile,
       info,
-      abilities: ({ options }) => responsesAbilities(options, !isReasoningModel(model)),
+      abilities: ({ options }) => responsesAbilities(options, model),
       toBody: toResponsesRequest,
       open: async (body, signal) => {
         const sdk = await this.connect(model)

@@ -15,10 +15,17 @@ import {
   resultText,
   type ToolDeclaration,
 } from '../provider.js'
-import { type Abilities, abilitiesOf, JSON_IN_WORDS } from '../request-options.js'
+import { type Abilities, abilitiesOf, JSON_IN_WORDS, schemaInWords } from '../request-options.js'
 import type { PreparedRequest } from '../stream-answer.js'
 import { type ChatQuirks, vendorRow } from '../vendors.js'
-import { effortFor, isReasoningModel, sentByBoth, serviceTier } from './to-responses-request.js'
+import {
+  effortFor,
+  isReasoningModel,
+  reportThinking,
+  sentByBoth,
+  serviceTier,
+  takesEffort,
+} from './to-responses-request.js'
 
 export interface ChatRequestWire {
   model: string
@@ -48,6 +55,8 @@ export function toChatRequest(request: PreparedRequest, quirks: ChatQuirks): Cha
   const allowed = allowedNames(options, quirks)
   const tools = allowed ? request.tools.filter(({ name }) => allowed.includes(name)) : request.tools
   const messages = request.messages.flatMap(message => toMessages(message, quirks, request.profile.name))
+  if (quirks.thinkingField === 'reasoning_effort')
+    reportThinking(request, effortFor(request.model, options.thinking))
   return {
     model: request.model,
     messages: withSchemaInWords(messages, options, quirks),
@@ -179,7 +188,7 @@ function allowedNames({ toolChoice }: GenerationOptions, quirks: ChatQuirks): re
 function toSettings(options: GenerationOptions, quirks: ChatQuirks, model: string): Record<string, unknown> {
   // Models that think refuse sampling settings outright; leaving them out is the only way to be answered.
   const samples = !isReasoningModel(model)
-  const effort = effortFor(model, options.thinking)
+  const effort = refusesEffort(model, quirks) ? undefined : effortFor(model, options.thinking)
   const tier = serviceTier(options)
   return {
     ...(samples && options.temperature !== undefined ? { temperature: options.temperature } : {}),
@@ -193,6 +202,11 @@ function toSettings(options: GenerationOptions, quirks: ChatQuirks, model: strin
     ...toResponseFormat(options, quirks),
     ...(effort === undefined ? {} : toThinking(effort, options.thinking?.budgetTokens, quirks)),
   }
+}
+
+/** The field is OpenAI's own, and its models that do not think refuse it. */
+function refusesEffort(model: string, { thinkingField }: ChatQuirks): boolean {
+  return thinkingField === 'reasoning_effort' && !takesEffort(model)
 }
 
 function toTokenSettings(options: GenerationOptions, quirks: ChatQuirks): Record<string, unknown> {
@@ -213,7 +227,8 @@ function toThinking(
   quirks: ChatQuirks,
 ): Record<string, unknown> {
   if (quirks.thinkingField === 'reasoning_effort') return { reasoning_effort: effort }
-  if (quirks.thinkingField === 'reasoning') return { reasoning: { effort } }
+  if (quirks.thinkingField === 'reasoning')
+    return { reasoning: { effort: budgetTokens === 0 ? 'none' : effort } }
   if (quirks.thinkingField !== 'thinking') return {}
   return { thinking: { type: budgetTokens === 0 ? 'disabled' : 'enabled' } }
 }
@@ -235,10 +250,7 @@ function withSchemaInWords(
   const { responseSchema: schema } = options
   if (schema === undefined && options.responseFormat !== 'json') return messages
   if (schema !== undefined && quirks.responseFormat !== 'json_object') return messages
-  const words =
-    schema === undefined
-      ? JSON_IN_WORDS
-      : `Answer with JSON that satisfies this schema: ${JSON.stringify(schema)}`
+  const words = schema === undefined ? JSON_IN_WORDS : schemaInWords(schema)
   const [first, ...rest] = messages
   if (first?.role !== 'system') return [{ role: 'system', content: words }, ...messages]
   return [{ ...first, content: `${first.content}\n${words}` }, ...rest]
@@ -293,8 +305,11 @@ export function chatQuirks(profileName: string, preset?: string): ChatQuirks {
   return { ...STANDARD, ...own(QUIRKS_BY_PROFILE, profileName), ...ofServer }
 }
 
-/** What a server takes. `samples`: the model takes sampling settings. */
-export function chatAbilities(options: GenerationOptions, quirks: ChatQuirks, samples: boolean): Abilities {
+/** What a server takes for a model. */
+export function chatAbilities(options: GenerationOptions, quirks: ChatQuirks, model: string): Abilities {
+  const samples = !isReasoningModel(model)
+  const { budgetTokens } = options.thinking ?? {}
+  const isRefused = refusesEffort(model, quirks)
   const penalties = samples && quirks.takesPenalties
   return abilitiesOf(options, {
     ...sentByBoth(options, samples),
@@ -302,7 +317,9 @@ export function chatAbilities(options: GenerationOptions, quirks: ChatQuirks, sa
     stopSequences: samples,
     topK: quirks.takesTopK,
     seed: quirks.takesSeed,
-    thinkingConfig: quirks.thinkingField !== undefined || options.thinking?.budgetTokens === -1,
+    thinkingConfig: isRefused
+      ? (budgetTokens ?? 1) <= 0
+      : quirks.thinkingField !== undefined || budgetTokens === -1,
     presencePenalty: penalties,
     frequencyPenalty: penalties,
     logprobs: samples && quirks.takesLogprobs,

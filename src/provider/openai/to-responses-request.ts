@@ -52,6 +52,7 @@ export function toResponsesRequest(request: PreparedRequest): ResponsesRequestWi
     ...(asksForLogprobs ? ['message.output_text.logprobs'] : []),
     ...server.include,
   ]
+  reportThinking(request, effortFor(model, options.thinking))
   return {
     model,
     ...(instructions === '' ? {} : { instructions }),
@@ -174,8 +175,8 @@ function toToolChoice(options: GenerationOptions): { tool_choice?: unknown } {
 /** The API knows neither stop sequences, nor a seed, nor top-k; models that think refuse sampling settings too. */
 function toSettings(options: GenerationOptions, model: string): Record<string, unknown> {
   const samples = !isReasoningModel(model)
-  const effort = effortFor(model, options.thinking)
-  const summary = options.thinking?.includeThoughts ? { summary: 'auto' } : {}
+  const effort = takesEffort(model) ? effortFor(model, options.thinking) : undefined
+  const summary = options.thinking?.includeThoughts === true && takesEffort(model) ? { summary: 'auto' } : {}
   const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary }
   const schema = options.responseSchema
   const tier = serviceTier(options)
@@ -207,18 +208,34 @@ export function effortFor(model: string, thinking: Thinking | undefined): string
   return thinking.budgetTokens === 0 && /^gpt-(5\.|[6-9])/.test(model) ? 'none' : 'low'
 }
 
+/** OpenAI's models that do not think refuse an effort. Those of others are asked as their server says. */
+export function takesEffort(model: string): boolean {
+  return isReasoningModel(model) || !/^(gpt-[0-4]|gpt-.*chat|chatgpt-|ft:gpt-[0-4])/.test(model)
+}
+
+/** Reports that a model thinks although it was asked not to. */
+export function reportThinking(
+  { model, options, report }: PreparedRequest,
+  effort: string | undefined,
+): void {
+  if (options.thinking?.budgetTokens !== 0 || !takesEffort(model)) return
+  if (effort === undefined || effort === 'none') return
+  report('replace', `${model} always thinks; the effort "${effort}" was requested instead of none.`)
+}
+
 function effortOf(budgetTokens: number): NonNullable<Thinking['effort']> {
   if (budgetTokens <= 1024) return 'minimal'
   if (budgetTokens <= 4096) return 'low'
   return budgetTokens <= 16_384 ? 'medium' : 'high'
 }
 
-/** `samples`: the model takes sampling settings. Those that reason refuse them. */
-export function responsesAbilities(options: GenerationOptions, samples: boolean): Abilities {
+/** What the API takes for a model. Those that reason refuse sampling settings. */
+export function responsesAbilities(options: GenerationOptions, model: string): Abilities {
+  const samples = !isReasoningModel(model)
   const sent = {
     ...sentByBoth(options, samples),
     maxOutputTokens: true,
-    thinkingConfig: true,
+    thinkingConfig: takesEffort(model) || (options.thinking?.budgetTokens ?? 1) <= 0,
     logprobs: samples,
   }
   return abilitiesOf(options, sent, SERVER_TOOLS)

@@ -71,7 +71,7 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
 }
 
 function toInput(request: z.infer<typeof schemas.RunRequest>, limits: ServerLimits): RunInput {
-  const { text, files, model, stateDelta, whenBusy = 'reject', runId } = request
+  const { text, files, model, stateDelta, whenBusy = 'reject', runId, ...options } = request
   const parts = files?.map(({ mimeType, data, name }) => ({
     inlineData: { mimeType, data, ...defined({ displayName: name }) },
   }))
@@ -79,6 +79,7 @@ function toInput(request: z.infer<typeof schemas.RunRequest>, limits: ServerLimi
     text,
     model,
     whenBusy,
+    ...defined(options),
     ...defined({ parts, runId, stateDelta: stateDelta && clientState(stateDelta, limits) }),
   }
 }

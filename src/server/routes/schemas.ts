@@ -1,6 +1,7 @@
 /** The schemas of the native API, for validation and for the OpenAPI document. */
 
 import { z } from '@hono/zod-openapi'
+import { THINKING_LEVELS } from '../../base/names.js'
 import { JsonObject } from '../client-json.js'
 
 const count = z.number().int().min(0)
@@ -59,6 +60,11 @@ export const RunRequest = z
     text: z.string().optional(),
     files: z.array(File).max(32).optional(),
     model: z.string().min(1).max(256).optional(),
+    thinking: z.enum(THINKING_LEVELS).optional(),
+    temperature: z.number().min(0).max(2).optional(),
+    maxOutputTokens: z.number().int().min(1).optional(),
+    outputSchema: JsonObject.optional().openapi({ type: 'object', additionalProperties: {} }),
+    fallback: z.array(z.string().min(1).max(256)).max(16).optional(),
     stateDelta: JsonObject.optional().openapi({ type: 'object', additionalProperties: {} }),
     whenBusy: z.enum(['queue', 'reject']).optional(),
     runId: z.uuid().optional(),
