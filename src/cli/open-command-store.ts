@@ -26,12 +26,20 @@ export async function withStore<Result>(
 ): Promise<Result> {
   const settings = await storeSettings(flags)
   const isAbsent = !creates && (await isAbsentFile(settings.store))
-  const store = await openStore(isAbsent ? 'memory:' : settings.store)
+  const opened = await openStore(isAbsent ? 'memory:' : settings.store)
+  const store = await withArtifacts(opened, settings)
   try {
     return await work({ store, app: settings.app })
   } finally {
     await store.close()
   }
+}
+
+/** Artifacts in a folder are deleted with their sessions, too. */
+async function withArtifacts(store: SessionStore, { artifacts }: StoreSettings): Promise<SessionStore> {
+  if (artifacts === undefined) return store
+  const { placeArtifacts } = await import('../runtime/artifact-place.js')
+  return placeArtifacts(store, { artifacts })
 }
 
 /** The store that flags, environment or configuration name, and the app. */

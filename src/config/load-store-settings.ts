@@ -6,6 +6,7 @@
 import { dirname, resolve } from 'node:path'
 import { defined } from '../base/defined.js'
 import { isPlain } from '../base/redact.js'
+import type { LangoConfig } from './config.js'
 import { ENVIRONMENT_VARIABLES, type Environment } from './environment.js'
 import { absoluteStore, DEFAULT_STORE, findConfigFile, isDataFile, readEnv } from './find-config.js'
 import { isLocalStore } from './harmless-settings.js'
@@ -13,6 +14,8 @@ import { isLocalStore } from './harmless-settings.js'
 export interface StoreSettings {
   app: string
   store: string
+  /** Where artifacts are kept, if not with the sessions. */
+  artifacts?: LangoConfig['artifacts']
 }
 
 export interface LoadStoreOptions {
@@ -26,7 +29,7 @@ export interface LoadStoreOptions {
   trusted?: boolean | undefined
 }
 
-/** The `app` and `store` that `loadConfig` would return. The rest of the configuration is not checked. */
+/** The `app`, `store` and `artifacts` that `loadConfig` would return. The rest of the configuration is not checked. */
 export async function loadStoreSettings(options: LoadStoreOptions = {}): Promise<StoreSettings> {
   const cwd = resolve(options.cwd ?? '.')
   const { trusted = true } = options
@@ -37,7 +40,7 @@ export async function loadStoreSettings(options: LoadStoreOptions = {}): Promise
     const { loadConfig } = await import('./load-config.js')
     const { config } = await loadConfig({ cwd, file: options.file, env: options.env, trusted })
     const store = options.store === undefined ? config.store : absoluteStore(options.store, cwd)
-    return { app: options.app ?? config.app, store }
+    return { app: options.app ?? config.app, store, ...defined({ artifacts: config.artifacts }) }
   }
   const store = options.store ?? variable('store', env)
   const fileStore = written.store && absoluteStore(written.store, dirname(file ?? cwd))
@@ -67,7 +70,7 @@ async function readWritten(
   const data = trusted
     ? await readDataFile(file)
     : await (await import('./folder-needs.js')).readHarmless(file)
-  if (!isPlain(data)) return undefined
+  if (!isPlain(data) || data.artifacts !== undefined) return undefined
   const { value, missing, misplaced } = substitute({ app: data.app, store: data.store }, env)
   if (missing.length > 0 || misplaced.length > 0 || !isPlain(value)) return undefined
   const { app, store } = value

@@ -1,5 +1,5 @@
 /** Artifacts outside the store: in this process, or in a folder. They are deleted with their sessions all the same. */
-import { rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { AgentError } from '../errors.js'
 import type { SessionKey } from '../session/message.js'
@@ -34,7 +34,10 @@ export function folderOf(place: string, appName: string): string {
 }
 
 /** The store, with artifacts where the options say. */
-export function placeArtifacts(store: SessionStore, options: CheckedOptions): SessionStore {
+export function placeArtifacts(
+  store: SessionStore,
+  options: Pick<CheckedOptions, 'artifacts' | 'adk'>,
+): SessionStore {
   const { place } = artifactPlace(options)
   if (options.adk?.artifactService || place === 'store') return store
   return place === 'memory:' ? inMemory(store) : inFolder(store, place)
@@ -55,25 +58,37 @@ function inMemory(store: SessionStore): SessionStore {
     artifacts,
     forgetSession: async key => void sessions.delete(textOf(key)),
     forgetUser: async ({ appName, userId }) => {
-      for (const [name, { key }] of sessions)
-        if (key.appName === appName && key.userId === userId) sessions.delete(name)
-      artifacts.deleteUser({ appName, userId })
+      let count = 0
+      for (const [name, { key, artifacts: kept }] of sessions)
+        if (key.appName === appName && key.userId === userId) {
+          for (const versions of kept.values()) count += versions.length
+          sessions.delete(name)
+        }
+      return count + (artifacts.deleteUser({ appName, userId }).artifacts ?? 0)
     },
   })
 }
 
 function inFolder(store: SessionStore, place: string): SessionStore {
   const userFolder = ({ appName, userId }: UserKey) => join(folderOf(place, appName), 'users', userId)
-  const remove = (folder: string) => rm(folder, { recursive: true, force: true })
+  const remove = async (folder: string) => {
+    const count = await versionsIn(folder)
+    await rm(folder, { recursive: true, force: true })
+    return count
+  }
   return overridden(store, {
     forgetSession: async key => {
       if (isSegment(key.userId) && isSegment(key.sessionId))
         await remove(join(userFolder(key), 'sessions', key.sessionId))
     },
-    forgetUser: async owner => {
-      if (isSegment(owner.userId)) await remove(userFolder(owner))
-    },
+    forgetUser: async owner => (isSegment(owner.userId) ? remove(userFolder(owner)) : 0),
   })
+}
+
+/** ADK's file service keeps each version of an artifact in a folder with a number, below `versions`. */
+async function versionsIn(folder: string): Promise<number> {
+  const found = await readdir(folder, { recursive: true }).catch(() => [])
+  return found.filter(path => /(^|[\\/])versions[\\/]\d+$/.test(path)).length
 }
 
 /** Names that ADK's file service takes as folders; under others it stores nothing. */
@@ -84,7 +99,8 @@ function isSegment(name: string): boolean {
 interface Placed {
   artifacts?: SessionStore['artifacts']
   forgetSession(key: SessionKey): Promise<void>
-  forgetUser(owner: UserKey): Promise<void>
+  /** Returns how many versions of artifacts it has deleted. */
+  forgetUser(owner: UserKey): Promise<number>
 }
 
 /** The same store, except that deleting also deletes what is placed elsewhere. */
@@ -101,8 +117,7 @@ function overridden(store: SessionStore, { artifacts, forgetSession, forgetUser 
       ? {
           erase: async (owner, options) => {
             const receipt = await erase.call(store, owner, options)
-            await forgetUser(owner)
-            return receipt
+            return { ...receipt, artifacts: receipt.artifacts + (await forgetUser(owner)) }
           },
         }
       : {}),

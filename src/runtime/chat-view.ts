@@ -40,10 +40,19 @@ export function toChatMessages(messages: readonly StoredMessage[], priceOf: Pric
       timestamp,
       tokens,
       parts: parts.map(toChatPart),
-      ...(isSynthetic(message) ? { synthetic: true } : {}),
+      ...(isSynthetic(message) || isNodeInput(message, messages[index - 1]) ? { synthetic: true } : {}),
       ...answerFacts(message, priceOf),
     }
   })
+}
+
+/**
+ * Whether a message of the role `user` is what a workflow hands to one of its agents, and nothing that a person wrote: a
+ * person's message begins an invocation.
+ */
+function isNodeInput({ role, invocationId, toolCalls = [] }: StoredMessage, before?: StoredMessage): boolean {
+  const isInside = invocationId !== undefined && before?.invocationId === invocationId
+  return isInside && normalizeRole(role) === 'user' && toolCalls.length === 0
 }
 
 /** What a session has used, read page by page. */

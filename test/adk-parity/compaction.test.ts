@@ -1,6 +1,7 @@
 // A session that ADK's compactor has summarized, in Lango's store: it continues after a restart, lints, forks and exports.
-import { LlmAgent, LogLevel, setLogLevel, TokenBasedContextCompactor } from '@google/adk'
+import { type Event, LlmAgent, LogLevel, setLogLevel, TokenBasedContextCompactor } from '@google/adk'
 import { beforeAll, expect, test } from 'vitest'
+import { headerLine, messageLine, readSessionLines } from '../../src/formats/session-lines.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { openTestStore, STORES } from '../support/adk-run.js'
@@ -45,5 +46,22 @@ test.each(STORES)('on %s', async kind => {
   const forked = await ask('fork', 'six')
   expect(forked.sent).toContain('They counted.')
   expect(forked.events.slice(0, events.length)).toEqual(events)
+  // An export has them as well: read again as a session of its own, it restores the same events.
+  const session = await store.loadSession(KEY, { budgetTokens: 'off', maxMessages: 1 })
+  const exported = [session ? headerLine(session) : '', ...(await store.readMessages(KEY)).map(messageLine)]
+  await store.createSession({ ...KEY, sessionId: 'import' })
+  for await (const line of readSessionLines(bytesOf(exported), 'test'))
+    if ('message' in line) await store.appendMessage({ ...KEY, sessionId: 'import' }, line.message)
+  const imported = await ask('import', 'seven')
+  expect(imported.sent).toContain('They counted.')
+  expect(withoutTimes(imported.events).slice(0, events.length)).toEqual(withoutTimes(events))
   await store.close()
 })
+
+async function* bytesOf(lines: readonly string[]): AsyncGenerator<Uint8Array> {
+  for (const line of lines) yield Buffer.from(line)
+}
+
+function withoutTimes(events: readonly Event[]): unknown[] {
+  return events.map(({ timestamp: _when, ...event }) => event)
+}

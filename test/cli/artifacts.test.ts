@@ -1,8 +1,13 @@
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { FileArtifactService, LogLevel, setLogLevel } from '@google/adk'
 import { expect, test } from 'vitest'
 import { openStore } from '../../src/store/open-store.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { lango } from './lango.js'
+
+setLogLevel(LogLevel.ERROR)
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's1' }
 
@@ -33,4 +38,31 @@ test('artifacts are exported with their session, and imported again', async () =
   expect(await copy.artifacts?.versions({ ...KEY, name: 'user:me' })).toHaveLength(1)
   expect(await copy.artifacts?.list({ ...KEY, sessionId: 's2' })).toEqual(['user:me'])
   await copy.close()
+})
+
+test('artifacts in a folder are deleted with their session and with their user, who gets a receipt', async () => {
+  const cwd = await temporaryFolder()
+  await writeFile(
+    join(cwd, 'lango.config.json'),
+    JSON.stringify({ store: 'sqlite:./a.db', artifacts: './files' }),
+  )
+  const store = await openStore(`sqlite:${join(cwd, 'a.db')}`)
+  for (const sessionId of ['s1', 's2']) await store.createSession({ ...KEY, sessionId })
+  await store.close()
+  const service = new FileArtifactService(join(cwd, 'files', 'lango'))
+  for (const sessionId of ['s1', 's2'])
+    for (const filename of ['plan.txt', 'plan.txt', 'user:me.txt'])
+      await service.saveArtifact({ ...KEY, sessionId, filename, artifact: { text: 'mine' } })
+  const user = join(cwd, 'files', 'lango', 'users', 'user')
+  const deleted = await lango(['sessions', 'delete', 's1', '--yes'], { cwd })
+  expect(deleted, deleted.stderr).toMatchObject({ code: 0 })
+  expect([existsSync(join(user, 'sessions', 's1')), existsSync(join(user, 'sessions', 's2'))]).toEqual([
+    false,
+    true,
+  ])
+  const erased = await lango(['erase', '--user', 'user', '--yes', '--json'], { cwd })
+  expect(erased, erased.stderr).toMatchObject({ code: 0 })
+  // Two versions of the plan, and two of the file of the user.
+  expect(JSON.parse(erased.stdout)).toMatchObject({ artifacts: 4 })
+  expect(existsSync(user)).toBe(false)
 })

@@ -1,7 +1,7 @@
 // A workflow is cut off after each of its writes and continued by another runtime: its history is that of an
 // uninterrupted run, and no node or tool is executed twice.
 import { LogLevel, setLogLevel, Workflow } from '@google/adk'
-import { expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import type { StoredMessage } from '../../src/session/message.js'
@@ -11,6 +11,8 @@ import { WORKFLOW_CASES, type WorkflowCase } from '../adk-parity/workflow-cases.
 import { KEY, Play } from '../adk-parity/workflow-ways.js'
 import { crashable } from '../support/crashable-store.js'
 import { eventually } from '../support/eventually.js'
+import { createDatabase } from '../support/postgres.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
 
 setLogLevel(LogLevel.ERROR)
 
@@ -111,13 +113,47 @@ function endOf(events: readonly RunEvent[]): object {
 const UNATTENDED = Object.keys(WORKFLOW_CASES).filter(name => !name.startsWith('a question'))
 
 test.each(UNATTENDED)('%s: continued after each of its writes', async name => {
+  await continuedAfter(
+    name,
+    writes => Array.from({ length: writes - 1 }, (_, index) => index + 1),
+    () => openStore('memory:'),
+  )
+})
+
+/** The same on real databases, after some of the writes: the first, the last, and those in between by a fixed step. */
+const SOME = UNATTENDED.filter((_name, index) => index % 3 === 0)
+
+describe.each(['sqlite', 'postgres'])('on %s', kind => {
+  test.each(SOME)('%s: continued after some of its writes', async name => {
+    const endings: (() => Promise<unknown>)[] = []
+    const open = async () => {
+      const database = kind === 'postgres' ? await createDatabase() : undefined
+      const store = await openStore(database?.url ?? `sqlite:${await temporaryFolder()}/lango.db`)
+      endings.push(async () => {
+        await store.close()
+        await database?.drop()
+      })
+      return store
+    }
+    onTestFinished(async () => {
+      for (const end of endings) await end()
+    })
+    await continuedAfter(name, writes => [...new Set([1, 3, Math.floor(writes / 2), writes - 1])], open)
+  })
+})
+
+async function continuedAfter(
+  name: string,
+  cutsOf: (writes: number) => readonly number[],
+  open: () => Promise<SessionStore>,
+): Promise<void> {
   const given = WORKFLOW_CASES[name]
   if (!given) throw new TypeError(name)
   const reference = await whole(given)
   expect(reference.writes).toBeGreaterThan(2)
-  for (let endsAfter = 1; endsAfter < reference.writes; endsAfter++) {
+  for (const endsAfter of cutsOf(reference.writes)) {
     const where = `cut after write ${endsAfter}`
-    const store = await openStore('memory:')
+    const store = await open()
     const play = new Play(given)
     await cut(given, store, play, endsAfter)
     if ((await store.runs.findRun(RUN))?.finished) continue
@@ -135,7 +171,7 @@ test.each(UNATTENDED)('%s: continued after each of its writes', async name => {
     expect(new Set(play.effects), where).toEqual(new Set(reference.play.effects))
     expect(await historyOf(store), where).toEqual(reference.history)
   }
-})
+}
 
 function times({ effects }: Play, line: string): number {
   return effects.filter(each => each === line).length

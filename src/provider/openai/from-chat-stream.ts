@@ -6,7 +6,7 @@
 import { own } from '../../base/own.js'
 import { AgentError } from '../../errors.js'
 import type { Usage } from '../../session/usage.js'
-import { Logprobs } from '../answer-sources.js'
+import { AnswerSources, Logprobs } from '../answer-sources.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
 import type { FinishReason, StreamEvent } from '../stream-event.js'
 
@@ -30,6 +30,12 @@ interface ChatDeltaWire {
   reasoning?: string | null
   refusal?: string | null
   tool_calls?: readonly ChatCallPieceWire[] | null
+  annotations?: readonly ChatAnnotationWire[] | null
+}
+
+/** A page that the answer cites; the numbers are places in its whole text. */
+interface ChatAnnotationWire {
+  url_citation?: { url?: string; title?: string | null; start_index?: number; end_index?: number } | null
 }
 
 interface ChatContentPieceWire {
@@ -60,7 +66,8 @@ export async function* fromChatStream(
 ): AsyncGenerator<StreamEvent> {
   const answer = new AnswerAssembly(context)
   const logprobs = new Logprobs()
-  let refusal = ''
+  const annotations: ChatAnnotationWire[] = []
+  let [said, refusal] = ['', '']
   for await (const chunk of chunks) {
     const usage = chunk.usage ?? chunk.x_groq?.usage
     if (usage) answer.usage(toUsage(usage))
@@ -69,6 +76,8 @@ export async function* fromChatStream(
     if (delta) {
       yield* fromDelta(delta, answer)
       refusal += delta.refusal ?? ''
+      if (typeof delta.content === 'string') said += delta.content
+      annotations.push(...(delta.annotations ?? []))
     }
     logprobs.add(choice?.logprobs?.content)
     if (choice?.finish_reason) {
@@ -77,7 +86,16 @@ export async function* fromChatStream(
     }
   }
   answer.metadata(logprobs.metadata)
+  answer.metadata(citedPages(annotations, said))
   yield* answer.end()
+}
+
+function citedPages(annotations: readonly ChatAnnotationWire[], said: string): AnswerSources['metadata'] {
+  const sources = new AnswerSources()
+  for (const { url_citation: page } of annotations)
+    if (page?.url)
+      sources.cite({ url: page.url, title: page.title }, said.slice(page.start_index, page.end_index))
+  return sources.metadata
 }
 
 function* fromDelta(delta: ChatDeltaWire, answer: AnswerAssembly): Generator<StreamEvent> {
