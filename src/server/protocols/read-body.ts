@@ -31,12 +31,13 @@ export async function checkMessages<S extends z.ZodType>(
   messages: readonly unknown[],
   schema: S,
   limits: ServerLimits,
+  field = 'messages',
 ): Promise<z.infer<S>[]> {
-  checkCount({ limit: 'maxMessages', most: limits.maxMessages, sent: messages.length, field: 'messages' })
+  checkCount({ limit: 'maxMessages', most: limits.maxMessages, sent: messages.length, field })
   const pause = createPause()
   const found: z.infer<S>[] = []
   for (const [index, message] of messages.entries()) {
-    const place = `messages.${index}`
+    const place = `${field}.${index}`
     checkParts(message, place, limits)
     found.push(checked(schema, message, place))
     await pause()

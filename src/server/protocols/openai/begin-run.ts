@@ -17,12 +17,22 @@ import { titleOf } from './completion-request.js'
 import { CompletionRun } from './completion-run.js'
 import { UnknownModel } from './openai-error.js'
 import { invalidValue } from './request-options.js'
-import { awaitFilling, fillSession, isThrowaway, loneSessionId, noteRepeat, throwAway } from './throwaway.js'
+import {
+  awaitFilling,
+  fillSession,
+  forkSession,
+  isThrowaway,
+  loneSessionId,
+  noteRepeat,
+  throwAway,
+} from './throwaway.js'
 
 /** A request of either API, as a run gets it. */
 export interface AgentRequest {
   /** The session that the request names. */
   sessionId: string | undefined
+  /** The history of a session of the request's own: that of another session, up to a message. */
+  forkOf?: { key: SessionKey; throughSeq: number } | undefined
   /** Without a named session: whether the session of the request is kept. */
   isKept: boolean
   /** Earlier messages, for a session of the request's own. */
@@ -80,7 +90,7 @@ async function continued(
   const { run, calls, missing, afterSeq, state } = answered
   const { sessionId } = request
   const isAlone = sessionId === undefined
-  if (!isAlone && sessionId !== run.key.sessionId) return undefined
+  if (request.forkOf || (!isAlone && sessionId !== run.key.sessionId)) return undefined
   const isSame =
     run.note.options === request.note.options && (!isAlone || run.note.history === request.note.history)
   if (!isSame || request.parts.length > 0 || (!isAlone && request.instructions.length > 0)) return undefined
@@ -120,13 +130,14 @@ function missingResults(ids: readonly string[]): AgentError {
 
 /** The message of a new run. Results open it where nothing else is new. */
 function partsOf(
-  { sessionId, parts, results, earlier }: AgentRequest,
+  { sessionId, parts, results, earlier, forkOf }: AgentRequest,
   answered: AnsweredCalls | undefined,
 ): InputPart[] {
   const isAlone = sessionId === undefined
-  if (isAlone && parts.length > 0) return [...parts]
-  const known = !isAlone && answered?.run.key.sessionId === sessionId ? answered : undefined
-  if (!isAlone && results.length > 0 && !known)
+  if (isAlone && !forkOf && parts.length > 0) return [...parts]
+  const stored = forkOf?.key.sessionId ?? sessionId
+  const known = answered?.run.key.sessionId === stored ? answered : undefined
+  if (stored !== undefined && results.length > 0 && !known)
     throw invalidValue('messages', 'The results belong to calls that are not in this session.')
   const named = new Map(earlier.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id, name }) => [id, name])))
   const responses = results.map(({ callId, response }, index): InputPart => {
@@ -147,7 +158,7 @@ interface LoneRequest {
 /** For a request without a session: the messages are the history of a session of its own. */
 async function beginAlone(context: ServerContext, lone: LoneRequest): Promise<CompletionRun> {
   const { mark, userId, request, start } = lone
-  const { isKept, earlier, instructions, parts } = request
+  const { isKept, earlier, instructions, parts, forkOf } = request
   const facts = {
     tools: request.note.tools,
     isThrowaway: !isKept,
@@ -161,7 +172,10 @@ async function beginAlone(context: ServerContext, lone: LoneRequest): Promise<Co
     if (known && !(await noteRepeat(context, known))) continue
     if (known) return new CompletionRun(context, { ...facts, key, started })
     const title = isKept ? titleOf(parts) : undefined
-    if (!(await fillSession(context, key, [...earlier, ...instructions], title))) {
+    const isFilled = forkOf
+      ? await forkSession(context, key, forkOf, instructions)
+      : await fillSession(context, key, [...earlier, ...instructions], title)
+    if (!isFilled) {
       await awaitFilling(context, key, runId)
       continue
     }
@@ -192,6 +206,20 @@ async function addInstructions(
   }
   const named = instructions.map((message, index) => ({ ...message, id: `${runId}-${index}` }))
   await appendAll(store, key, named)
+}
+
+/** The session that a request names in its header. */
+export function sessionIn(c: Context<ServerEnv>): string | undefined {
+  const header = c.req.header('x-lango-session')
+  if (header === undefined || header === '') return undefined
+  try {
+    const sessionId = decodeURIComponent(header)
+    if (sessionId.length <= 256) return sessionId
+  } catch {
+    // Refused below.
+  }
+  const message = 'The header x-lango-session must be the id of a session, at most 256 characters.'
+  throw new AgentError('invalid-argument', message)
 }
 
 /** OpenAI's clients expect the code `model_not_found`. */

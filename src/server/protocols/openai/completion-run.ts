@@ -27,7 +27,7 @@ export type CompletionStep =
   | { type: 'calls'; calls: readonly CompletionCall[]; usage: RunUsage }
   /** The run waits for a person. */
   | { type: 'waiting'; run: WaitingRun; usage: RunUsage }
-  | { type: 'end'; finish: CompletionFinish; usage: RunUsage }
+  | { type: 'end'; finish: CompletionFinish; usage: RunUsage; isAborted?: boolean }
   | { type: 'problem'; problem: Problem }
 
 export type CompletionFinish = 'stop' | 'length' | 'content_filter'
@@ -91,6 +91,11 @@ export class CompletionRun {
 
   get started(): StartedRun {
     return this.#parts.started
+  }
+
+  /** The number of the last event before this answer. */
+  get afterSeq(): number {
+    return this.#parts.earlier?.afterSeq ?? 0
   }
 
   get isThrowaway(): boolean {
@@ -175,7 +180,8 @@ export class CompletionRun {
         if (event.finishReason === 'aborted' && this.isThrowaway)
           return { type: 'problem', problem: runProblem(stopped()) }
         const usage = this.#parts.earlier ? sumUsage(this.#used) : event.usage
-        return { type: 'end', finish: finishOf(event.finishReason, finish), usage }
+        const isAborted = event.finishReason === 'aborted'
+        return { type: 'end', finish: finishOf(event.finishReason, finish), usage, isAborted }
       }
       case 'usage':
         this.#used.push(event.usage)

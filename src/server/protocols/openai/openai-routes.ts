@@ -2,7 +2,6 @@
 
 import { type Context, Hono } from 'hono'
 import { orTimeout } from '../../../base/pause.js'
-import { AgentError } from '../../../errors.js'
 import type { Problem, RunUsage } from '../../chat-protocol.js'
 import { readClientJson } from '../../client-json.js'
 import { notFound } from '../../refusal.js'
@@ -11,7 +10,7 @@ import { DONE, dataFrames, jsonInPieces, jsonText, type StreamChunk, streamRespo
 import { checkMessages, readBody } from '../read-body.js'
 import { watchDelivery } from '../repeated-request.js'
 import { afterStoring, runHeaders, type WaitingRun, waitingText } from '../start-run.js'
-import { beginRun } from './begin-run.js'
+import { beginRun, sessionIn } from './begin-run.js'
 import { type ChatOptions, CompletionRequest, chatOptions } from './chat-options.js'
 import { digestOf, findClientRun, runPartId } from './client-calls.js'
 import { ChatMessage, modelLines, modelOf, type SortedMessages, sortMessages } from './completion-request.js'
@@ -25,12 +24,14 @@ import {
 } from './completion-run.js'
 import { openaiErrorResponse, openaiProblemResponse, toOpenaiError, UnknownModel } from './openai-error.js'
 import { refuseUnknown } from './request-options.js'
+import { responsesRoutes } from './responses-routes.js'
 
 /** The routes under `/v1`, with errors as OpenAI's clients read them. */
 export function openaiRoutes(context: ServerContext): Hono<ServerEnv> {
   const app = new Hono<ServerEnv>()
   app.onError(error => openaiErrorResponse(error, context))
   app.post('/v1/chat/completions', c => complete(c, context))
+  app.route('/', responsesRoutes(context))
   mountModels(app, context)
   app.post('/v1/embeddings', () => {
     throw notFound('/v1/embeddings on this server: it serves an agent, which answers messages')
@@ -114,19 +115,6 @@ async function* endingAtCalls(
     if (step.type === 'calls' && run.isThrowaway) await run.abandon()
     yield step
   }
-}
-
-export function sessionIn(c: Context<ServerEnv>): string | undefined {
-  const header = c.req.header('x-lango-session')
-  if (header === undefined || header === '') return undefined
-  try {
-    const sessionId = decodeURIComponent(header)
-    if (sessionId.length <= 256) return sessionId
-  } catch {
-    // Refused below.
-  }
-  const message = 'The header x-lango-session must be the id of a session, at most 256 characters.'
-  throw new AgentError('invalid-argument', message)
 }
 
 function answerHeaders(run: CompletionRun): Record<string, string> {

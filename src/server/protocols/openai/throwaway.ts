@@ -49,6 +49,23 @@ export async function fillSession(
   return true
 }
 
+/** As `fillSession`, with the history of another session up to a message. */
+export async function forkSession(
+  { runtime: { store } }: ServerContext,
+  { sessionId }: SessionKey,
+  { key, throughSeq }: { key: SessionKey; throughSeq: number },
+  messages: readonly Message[],
+): Promise<boolean> {
+  try {
+    await store.forkSession(key, sessionId, { throughSeq })
+  } catch (error) {
+    if (error instanceof AgentError && error.code === 'session-exists') return false
+    throw error
+  }
+  await appendAll(store, { ...key, sessionId }, messages)
+  return true
+}
+
 /** Notes that the request of a session was repeated; `false` when the session is deleted already. */
 export async function noteRepeat({ runtime: { store } }: ServerContext, key: SessionKey): Promise<boolean> {
   try {

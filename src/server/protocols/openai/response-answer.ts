@@ -1,0 +1,121 @@
+/** Answers of the Responses API: whole, as a stream, and from the store. */
+
+import type { Context } from 'hono'
+import { orTimeout } from '../../../base/pause.js'
+import type { ServerContext, ServerEnv } from '../../server-context.js'
+import { type StreamChunk, streamResponse } from '../../sse.js'
+import { runHeaders } from '../start-run.js'
+import type { ClientRun } from './client-calls.js'
+import { CompletionRun, type CompletionStep, restarted, structured } from './completion-run.js'
+import { openaiProblemResponse } from './openai-error.js'
+import { type ResponseEvent, type ResponseHead, ResponseWriter } from './response-writer.js'
+
+export function headersOf(run: CompletionRun): Record<string, string> {
+  const { 'x-lango-run': runId = '', ...session } = runHeaders(run.started)
+  return run.isThrowaway ? { 'x-lango-run': runId } : { ...session, 'x-lango-run': runId }
+}
+
+export async function whole(
+  c: Context<ServerEnv>,
+  run: CompletionRun,
+  steps: AsyncIterable<CompletionStep>,
+  writer: ResponseWriter,
+): Promise<Response> {
+  for await (const step of steps) {
+    if (step.type === 'problem') return openaiProblemResponse(step.problem, headersOf(run))
+    writer.step(step, run.model)
+  }
+  return c.json(writer.response(), 200, headersOf(run))
+}
+
+export interface StreamedResponse {
+  run: CompletionRun
+  steps: AsyncGenerator<CompletionStep>
+  head: ResponseHead
+  /** The number of the last event that the client has. */
+  startingAfter?: number
+}
+
+/** The answer as events. A run that fails at once is answered with an error status. */
+export async function streamed(
+  c: Context<ServerEnv>,
+  context: ServerContext,
+  { run, steps, head, startingAfter = -1 }: StreamedResponse,
+): Promise<Response> {
+  const leave = context.streams.enter(context.userOf(c))
+  const next = steps.next()
+  const first = await orTimeout(next, context.limits.heartbeatMs).finally(leave)
+  if (first !== 'timeout' && !first.done && first.value.type === 'problem')
+    return openaiProblemResponse(first.value.problem, headersOf(run))
+  const writer = new ResponseWriter(head)
+  return streamResponse(c, context, {
+    headers: headersOf(run),
+    source: signal => {
+      run.leaveOn(signal)
+      return frames(next, steps, { writer, run, startingAfter })
+    },
+  })
+}
+
+async function* frames(
+  first: Promise<IteratorResult<CompletionStep>>,
+  others: AsyncGenerator<CompletionStep>,
+  { writer, run, startingAfter }: { writer: ResponseWriter; run: CompletionRun; startingAfter: number },
+): AsyncGenerator<StreamChunk> {
+  const fresh = (events: readonly ResponseEvent[]) =>
+    toFrames(events.filter(({ sequence_number: number }) => number > startingAfter))
+  yield fresh(writer.begin())
+  for (let next = await first; !next.done; next = await others.next()) {
+    const isVoid = next.value.type === 'restart' && next.value.text + next.value.reasoning > 0
+    const step: CompletionStep = isVoid ? { type: 'problem', problem: restarted() } : next.value
+    const events = writer.step(step, run.model)
+    if (events.length > 0) yield fresh(events)
+    if (isVoid) return
+  }
+}
+
+function toFrames(events: readonly ResponseEvent[]): StreamChunk {
+  const text = events.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+  return { bytes: Buffer.from(text), events: events.length }
+}
+
+/** A stored answer, to be read again. */
+export interface StoredAnswer extends StreamedResponse {
+  /** Whether all of it is stored. */
+  isOver: boolean
+}
+
+export function storedAnswer(context: ServerContext, run: ClientRun, afterSeq: number): StoredAnswer {
+  const { runId, key, item, model, note, calls } = run
+  const { isStructured, ...echo } = note.response ?? {}
+  const count = calls.filter(({ seq }) => seq <= afterSeq).length
+  const own = calls.slice(count).filter(call => !call.isOwn)
+  const completion = new CompletionRun(context, {
+    ...{ key, started: { runId, sessionId: key.sessionId }, tools: note.tools },
+    ...(afterSeq > 0 ? { earlier: { afterSeq, calls: count, model } } : {}),
+    ...{ isThrowaway: false, isKeyed: false },
+  })
+  const isWaiting = item.status === 'waiting' && item.lastSeq > afterSeq
+  return {
+    run: completion,
+    steps: isStructured === true ? structured(completion.steps()) : completion.steps(),
+    head: { runId, afterSeq, createdAt: Math.floor(item.startedAt / 1000), echo },
+    isOver: item.status === 'finished' || isWaiting || own.some(call => call.answeredSeq !== undefined),
+  }
+}
+
+/** A stored answer as it is now. */
+export async function storedResponse(
+  context: ServerContext,
+  run: ClientRun,
+  afterSeq: number,
+): Promise<Record<string, unknown>> {
+  const answer = storedAnswer(context, run, afterSeq)
+  const writer = new ResponseWriter(answer.head)
+  if (!answer.isOver) {
+    const status = run.item.status === 'queued' ? 'queued' : 'in_progress'
+    return { ...writer.response(), model: run.model, status }
+  }
+  for await (const step of answer.steps) writer.step(step, answer.run.model)
+  return writer.response()
+}
