@@ -4,6 +4,7 @@
  */
 import type {
   ApprovalReply,
+  BrokenHistories,
   EraseReceipt,
   ForkRequest,
   MemoryPage,
@@ -15,6 +16,7 @@ import type {
   RunItem,
   RunList,
   RunRequest,
+  SentAsItIs,
   ServerInfo,
   SessionDetail,
   SessionItem,
@@ -168,6 +170,51 @@ export interface LangoClient {
    * ```
    */
   forget(sessionId: string, number?: number): Promise<{ forgotten: number }>
+  /**
+   * Histories that broke in practice, to try what becomes of them.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { histories } = await client.brokenHistories()
+   * for (const { id, title, story } of histories) console.log(id, title, story)
+   * ```
+   */
+  brokenHistories(): Promise<BrokenHistories>
+  /**
+   * Stores a broken history as a session of the caller.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { sessionId } = await client.openBroken('lost-ids')
+   * console.log(sessionId)
+   * ```
+   */
+  openBroken(id: string): Promise<{ sessionId: string }>
+  /**
+   * Sends a broken history as it is to a fake provider that enforces the real rules, and returns its error.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { status, message } = await client.sendBroken('lost-ids')
+   * console.log(status, message)
+   * ```
+   */
+  sendBroken(id: string): Promise<SentAsItIs>
+  /**
+   * Sends the next message of a broken history that was opened, through Lango: a run like any other.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { sessionId } = await client.openBroken('lost-ids')
+   * const { runId } = await client.healBroken(sessionId)
+   * for await (const event of client.follow(runId)) console.log(event.type)
+   * ```
+   */
+  healBroken(sessionId: string, runId?: string): Promise<StartedRun>
   /**
    * What each provider would reject if the history were sent unrepaired. `profile`: one or several, with commas.
    *

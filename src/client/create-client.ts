@@ -74,6 +74,11 @@ function sessionCalls(call: Call) {
     memory: (sessionId, range = {}) => call('GET', `${sessionPath(sessionId)}/memory${search(range)}`),
     forget: (sessionId, number) =>
       call('DELETE', `${sessionPath(sessionId)}/memory${number === undefined ? '' : `/${number}`}`),
+    brokenHistories: () => call('GET', '/api/gallery'),
+    openBroken: id => call('POST', `/api/gallery/${encodeURIComponent(id)}/open`),
+    sendBroken: id => call('POST', `/api/gallery/${encodeURIComponent(id)}/send`),
+    healBroken: (sessionId, runId) =>
+      call('POST', `${sessionPath(sessionId)}/heal`, runId === undefined ? {} : { runId }),
     lint: (sessionId, profile) => call('GET', `${sessionPath(sessionId)}/lint${search({ profile })}`),
     runs: (sessionId, query = {}) => call('GET', `${sessionPath(sessionId)}/runs${search(query)}`),
     start: (sessionId, request: RunRequest) => call('POST', `${sessionPath(sessionId)}/runs`, request),

@@ -105,6 +105,8 @@ export class Gallery {
   /** The next message of the user, as a run. Its events end with the run. */
   async *heal(key: SessionKey, runId: string = randomUUID()): AsyncGenerator<RunEvent, void, undefined> {
     const entry = find(idOf(key.sessionId))
+    if (!(await this.#options.store.describeSession(key)))
+      throw new AgentError('session-not-found', `There is no session "${key.sessionId}": open it first.`)
     const { runtime, model } = await this.#enter(entry)
     yield* runtime.run({ ...key, runId, model, text: entry.question })
   }
@@ -149,7 +151,7 @@ export class Gallery {
 }
 
 /** The entry that a session was opened from; `undefined` when it is no session of the gallery. */
-export function galleryIdOf(sessionId: string): string | undefined {
+function galleryIdOf(sessionId: string): string | undefined {
   const id = sessionId.startsWith(PREFIX) ? sessionId.slice(PREFIX.length, -9) : undefined
   return BROKEN_SESSIONS.some(entry => entry.id === id) ? id : undefined
 }

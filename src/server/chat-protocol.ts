@@ -10,6 +10,7 @@
 import type { AgentErrorCode } from '../errors.js'
 import type { InspectedStep, RunInspection } from '../observe/inspect.js'
 import type { RunEvent } from '../run/run-event.js'
+import type { AsItIs, GalleryEntry } from '../runtime/gallery.js'
 import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint } from '../runtime/info.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import type { MemoryProgress, ObserverUsage, StoredObservation } from '../session/session-memory.js'
@@ -40,6 +41,16 @@ export interface MemoryPage extends Pick<MemoryProgress, 'totalMessages' | 'inde
   /** Current notes, oldest first. */
   notes: StoredObservation[]
 }
+
+/** `GET /api/gallery`: broken histories to try. */
+export interface BrokenHistories {
+  histories: BrokenHistory[]
+}
+
+export type BrokenHistory = GalleryEntry
+
+/** `POST /api/gallery/{id}/send`: what a provider answers to a broken history that is sent as it is. */
+export type SentAsItIs = AsItIs
 
 /** Tokens and cost of one model answer. */
 export type ChatUsage = RunUsage

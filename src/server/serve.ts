@@ -4,8 +4,10 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Hono } from 'hono'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
+import type { Gallery } from '../runtime/gallery.js'
 import { DAY_MS, startRetention } from '../runtime/retention.js'
 import type { Runtime } from '../runtime/runtime.js'
+import type { SessionStore } from '../session/session-store.js'
 import { errorResponse } from './error-response.js'
 import { Metrics, type RouteClass } from './metrics.js'
 import { adkError, adkRoutes } from './protocols/adk/adk-routes.js'
@@ -15,6 +17,7 @@ import { openaiRoutes } from './protocols/openai/openai-routes.js'
 import { sweepThrowaways } from './protocols/openai/throwaway.js'
 import { notFound, Refusal } from './refusal.js'
 import type { ApiApp } from './routes/add-route.js'
+import { mountGalleryRoutes } from './routes/gallery-routes.js'
 import { mountDocs, mountHealthRoutes, mountInfoRoutes, mountMetrics } from './routes/info-routes.js'
 import { mountLogin } from './routes/login.js'
 import { mountMemoryRoutes } from './routes/memory-routes.js'
@@ -76,6 +79,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const metrics = new Metrics()
   const hub = new RunHub({ runtime, appName: info.app, metrics, runsPerUser: limits.runsPerUser })
   let closing = false
+  let gallery: Promise<Gallery> | undefined
   const context: ServerContext = {
     runtime,
     hub,
@@ -90,6 +94,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     version,
     streams: new StreamGate(limits.streamsPerUser),
     metrics,
+    gallery: () => {
+      gallery ??= openGallery(runtime.store, info.app)
+      return gallery
+    },
     isClosing: () => closing,
   }
   const app = createApp({
@@ -112,6 +120,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     closing = true
     await stopPruning()
     await hub.close(graceMs)
+    await (await gallery)?.close()
     await closeServer(server)
     metrics.close()
   }
@@ -123,6 +132,11 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       return closed
     },
   }
+}
+
+async function openGallery(store: SessionStore, app: string): Promise<Gallery> {
+  const module = await import('../runtime/gallery.js')
+  return new module.Gallery({ store, app })
 }
 
 function originRules({ host, allowedOrigins = [], allowedHosts = [] }: ServeOptions): OriginRules {
@@ -237,6 +251,7 @@ function createApp({ context, authenticator, addressOf, origins, webRoot }: AppP
   mountInfoRoutes(app, context)
   mountSessionRoutes(app, context)
   mountMemoryRoutes(app, context)
+  mountGalleryRoutes(app, context)
   mountRunRoutes(app, context)
   mountProtocols(app, context)
   return app

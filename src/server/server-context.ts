@@ -6,6 +6,7 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context } from 'hono'
 import type { Logger } from '../logger.js'
+import type { Gallery } from '../runtime/gallery.js'
 import type { RuntimeInfo } from '../runtime/info.js'
 import type { Runtime } from '../runtime/runtime.js'
 import type { SessionKey } from '../session/message.js'
@@ -39,6 +40,8 @@ export interface ServerContext {
   /** Counts open streams; `sse.ts` enters and leaves it. */
   readonly streams: StreamGate
   readonly metrics: Metrics
+  /** Broken sessions to try; loaded when they are first asked for. */
+  gallery(): Promise<Gallery>
   /** True once the server was asked to close. */
   isClosing(): boolean
 }

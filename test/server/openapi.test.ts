@@ -68,7 +68,12 @@ test('every route answers as the description says, without a field that it does 
   for await (const _event of client.follow(runId));
   const waiting = await client.start('s2', { text: 'danger' })
   for await (const { type } of client.follow(waiting.runId)) if (type === 'approval-request') break
+  const broken = await client.openBroken('lost-ids')
   const calls: [string, string, string, object?][] = [
+    ['get', '/api/gallery', '/api/gallery'],
+    ['post', '/api/gallery/{id}/open', '/api/gallery/lost-ids/open'],
+    ['post', '/api/gallery/{id}/send', '/api/gallery/lost-ids/send'],
+    ['post', '/api/sessions/{sessionId}/heal', `/api/sessions/${broken.sessionId}/heal`, {}],
     ['get', '/api/health', '/api/health'],
     ['get', '/api/ready', '/api/ready'],
     ['get', '/api/info', '/api/info'],

@@ -35,7 +35,7 @@ async function visit(url = server.url): Promise<Page> {
 test('with no key the page says that it is a demo and how to set a key', async () => {
   const page = await visit()
   const note = page.getByRole('note')
-  await note.getByText('Demo model.').waitFor()
+  await note.getByText('Demo model').waitFor()
   expect(await note.textContent()).toContain('export OPENAI_API_KEY=')
 })
 
@@ -67,7 +67,7 @@ test('the inspector and the lint open next to the chat', async () => {
   await page.getByRole('heading', { name: 'Context inspector' }).waitFor()
   await page.keyboard.press('Escape')
   await eventually(() => page.getByRole('heading', { name: 'Context inspector' }).count()).toBe(0)
-  await page.getByRole('button', { name: 'Can it switch?' }).click()
+  await page.getByRole('button', { name: 'Check on every model' }).click()
   await page
     .locator('.inspect-frame')
     .getByText(/claude/i)

@@ -255,7 +255,7 @@ describe('the page continues', () => {
     await say(page, 'hello')
     await footers(page).waitFor()
     await page.route(/assets\/.*panel/, route => route.fulfill({ status: 404, body: 'gone' }))
-    await page.getByRole('button', { name: 'Can it switch?' }).click()
+    await page.getByRole('button', { name: 'Check on every model' }).click()
     await page.getByRole('button', { name: 'Reload the page' }).waitFor()
     await page.getByRole('button', { name: 'Close the panel' }).click()
     await say(page, 'still here')

@@ -241,7 +241,7 @@ test('with an open panel the chat is in view at every width of the screen', asyn
 describe('the lint', () => {
   test('answers whether the session can switch, per provider and with the messages it is about', async () => {
     const page = await openChat()
-    await page.getByRole('button', { name: 'Can it switch?' }).click()
+    await page.getByRole('button', { name: 'Check on every model' }).click()
     const panel = page.getByRole('complementary', { name: 'Can this session switch models?' })
     await panel.getByText('Yes, to any of them.').waitFor()
     const claude = panel.getByRole('button', { name: /^.?\s*Claude from 4\.6/ })

@@ -1,6 +1,6 @@
 /** What the page does with one session: opens it, sends to it, follows its runs. The state is elsewhere, pure. */
 import type { LangoClient } from '../../src/client/client.js'
-import type { UnknownOutcome } from '../../src/transcript/item.js'
+import type { MediaPart, UnknownOutcome } from '../../src/transcript/item.js'
 import { followAcrossNetworks, networkOr } from './follow-across-networks.js'
 import { randomId } from './random-id.js'
 import { RunNotesReader } from './run-notes.js'
@@ -91,34 +91,50 @@ export class ThreadController {
   }
 
   /** Sends a message. Resolves to false when it was refused, so that the draft is kept. */
-  async send(outgoing: Outgoing): Promise<boolean> {
+  async send({ text, files: given = [], model }: Outgoing): Promise<boolean> {
+    const files = [...given]
+    const media = files.map(file => ({ type: 'media' as const, ...file }))
+    const runId = await this.#begin({ text, media }, (sessionId, id) => {
+      const request = { runId: id, text, ...(files.length > 0 ? { files } : {}), ...(model ? { model } : {}) }
+      return this.#client.start(sessionId, request)
+    })
+    return runId !== undefined
+  }
+
+  /** Sends the next message of a broken history through Lango. Resolves to the run, unless it was refused. */
+  heal(question: string): Promise<string | undefined> {
+    return this.#begin({ text: question, media: [] }, (sessionId, id) =>
+      this.#client.healBroken(sessionId, id),
+    )
+  }
+
+  /** Shows a run that begins, starts it and follows it. */
+  async #begin(
+    user: { text: string; media: readonly MediaPart[] },
+    start: (sessionId: string, runId: string) => Promise<unknown>,
+  ): Promise<string | undefined> {
     const state = this.state.get()
-    if (state.live || state.status === 'loading') return false
+    if (state.live || state.status === 'loading') return undefined
     const { signal } = this.#leaving
     const sessionId = state.sessionId ?? randomId()
     const runId = randomId()
-    const files = [...(outgoing.files ?? [])]
-    const media = files.map(file => ({ type: 'media' as const, ...file }))
-    const user = { text: outgoing.text, media }
     this.#dispatch({
       type: 'run-sent',
       sessionId,
       run: newLiveRun({ runId, afterSeq: newestSeq(state), user }),
     })
     try {
-      const { text, model } = outgoing
-      const request = { runId, text, ...(files.length > 0 ? { files } : {}), ...(model ? { model } : {}) }
-      await this.#client.start(sessionId, request)
+      await start(sessionId, runId)
     } catch (error) {
       if (!signal.aborted) this.#refused(problemOf(error))
-      return false
+      return undefined
     }
     this.onSessionsChanged()
-    if (signal.aborted) return true
+    if (signal.aborted) return runId
     announce(sessionId)
     this.#poll(sessionId, signal)
     void this.#follow(sessionId, runId, { replayThrough: 0, signal })
-    return true
+    return runId
   }
 
   #refused(problem: Problem): void {

@@ -123,6 +123,27 @@ export const MemoryPage = z
   })
   .openapi('MemoryPage')
 
+export const BrokenHistories = z
+  .object({
+    histories: z.array(
+      z.object({
+        id: z.string(),
+        title: z.string(),
+        story: z.string(),
+        profile: z.string(),
+        model: z.string(),
+        question: z.string(),
+      }),
+    ),
+  })
+  .openapi('BrokenHistories')
+export const BrokenParameter = z.object({ id: z.string().min(1).max(100) })
+export const OpenedSession = z.object({ sessionId: z.string() })
+export const SentAsItIs = z.object({ profile: z.string(), status: count, message: z.string() })
+export const HealRequest = z
+  .object({ runId: runId.optional() })
+  .openapi({ example: { runId: '6f0c6ae2-5d0a-4d0f-9a47-3f1b0a0e8f11' } })
+
 export const Forgotten = z.object({ forgotten: count })
 
 export const EraseReceipt = z

@@ -41,12 +41,12 @@ export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) 
         <button
           type="button"
           className="quiet-button lint-button"
-          aria-label="Can it switch?"
+          aria-label="Check on every model"
           title="What every provider would say of this chat"
           onClick={() => openPanel({ type: 'lint' })}
         >
           <Icon name="shield" />
-          <span>Can it switch?</span>
+          <span>Check on every model</span>
         </button>
       ) : null}
     </header>

@@ -5,6 +5,7 @@ import type { ThreadState } from '../state/thread-state.js'
 import { ChatHeader } from './chat-header.js'
 import { Composer } from './composer.js'
 import { EmptyState } from './empty-state.js'
+import { BrokenNotice } from './gallery.js'
 import { ThreadView } from './thread-view.js'
 
 interface ChatPageProps {
@@ -24,6 +25,7 @@ export function ChatPage({ area, isSidebarOpen, onToggleSidebar }: ChatPageProps
       <ChatBody state={state} />
       {isReadable ? (
         <div className="chat-foot">
+          <BrokenNotice />
           <Notices state={state} />
           <Composer area={area} />
         </div>
@@ -89,7 +91,7 @@ function Notices({ state }: { state: ThreadState }) {
       ) : null}
       {info.demo ? (
         <Notice icon="spark" tone="demo" role="note">
-          <strong>Demo model.</strong> It needs no key, calls the real tools and has no intelligence.{' '}
+          <strong>Demo model</strong>: real tools, no intelligence.{' '}
           {info.keyHint ? <KeyHint text={info.keyHint} /> : null}
         </Notice>
       ) : null}
@@ -97,12 +99,12 @@ function Notices({ state }: { state: ThreadState }) {
   )
 }
 
-/** The line that sets a key: what is to be typed, then, after a gap, the rest of the sentence. */
+/** The line that sets a key: what is to be typed; what follows it after a gap is shown on hovering. */
 function KeyHint({ text }: { text: string }) {
   const [command = '', ...rest] = text.split(/ {2,}/)
   return (
-    <span className="key-hint">
-      For real answers: <code>{command}</code> {rest.join(' ')}
+    <span className="key-hint" title={rest.join(' ')}>
+      For real answers: <code>{command}</code> and start again.
     </span>
   )
 }

@@ -1,5 +1,6 @@
 import { useChat } from '../chat-context.js'
 import { Logo } from '../shared/icons.js'
+import { BrokenCards } from './gallery.js'
 
 const EXAMPLES = [
   { title: 'What time is it?', text: 'Tell me the current time in "Asia/Tokyo".' },
@@ -7,14 +8,17 @@ const EXAMPLES = [
   { title: 'Ask me first', text: 'Run the command "uname -a".' },
 ]
 
-/** An empty chat that invites: three things to try with one click. */
+/** An empty chat: three things to ask with one click, and broken histories to see healed. */
 export function EmptyState() {
   const { thread, info, model } = useChat()
   return (
     <div className="empty-state">
       <Logo size={52} />
-      <h2>What shall we do?</h2>
-      <p>{info.agent} remembers every step, on any model. Close the page in mid-answer: nothing is lost.</p>
+      <h2>A history that cannot break</h2>
+      <p>
+        Chat with {info.agent} on any model, switch models in the middle, close the page in mid-answer:
+        nothing is lost.
+      </p>
       <div className="examples">
         {EXAMPLES.map(({ title, text }) => (
           <button key={title} type="button" onClick={() => void thread.send({ text, model })}>
@@ -23,6 +27,7 @@ export function EmptyState() {
           </button>
         ))}
       </div>
+      <BrokenCards />
     </div>
   )
 }

@@ -21,3 +21,5 @@ export type OutcomeAnswer = Extract<Parameters<LangoClient['approve']>[2], 'happ
 export type ApprovalAnswer = Extract<Parameters<LangoClient['approve']>[2], 'once' | 'always' | 'no'>
 export type RunEvent = ReturnType<LangoClient['follow']> extends AsyncGenerator<infer Event> ? Event : never
 export type RunUsage = SessionDetail['usage']
+export type BrokenHistory = Answer<'brokenHistories'>['histories'][number]
+export type SentAsItIs = Answer<'sendBroken'>
