@@ -6,11 +6,12 @@ import { ChatContext, type ChatContextValue, type Panel, useObserved } from './c
 import { useChosenModel } from './chosen-model.js'
 import { useLocationSession } from './location-session.js'
 import { PanelHost } from './panel-host.js'
+import { listenForRuns } from './run-channel.js'
 import { SessionsController } from './sessions-controller.js'
 import { ShortcutsDialog } from './shortcuts-dialog.js'
 import { Sidebar } from './sidebar/sidebar.js'
 import type { ModelChoice, ServerInfo } from './state/api.js'
-import { listenForRuns, ThreadController } from './thread-controller.js'
+import { ThreadController } from './thread-controller.js'
 import { useShortcuts } from './use-shortcuts.js'
 
 interface ChatAppProps {

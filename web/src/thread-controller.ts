@@ -3,6 +3,7 @@ import type { LangoClient } from '../../src/client/client.js'
 import type { MediaPart, UnknownOutcome } from '../../src/transcript/item.js'
 import { followAcrossNetworks, networkOr } from './follow-across-networks.js'
 import { randomId } from './random-id.js'
+import { announce, listenForRuns } from './run-channel.js'
 import { RunNotesReader } from './run-notes.js'
 import type {
   ApprovalAnswer,
@@ -288,7 +289,11 @@ export class ThreadController {
     void this.#follow(sessionId, run.runId, { replayThrough: run.lastSeq, signal })
   }
 
-  async #follow(sessionId: string, runId: string, options: FollowRun): Promise<void> {
+  async #follow(
+    sessionId: string,
+    runId: string,
+    options: { replayThrough: number; signal: AbortSignal },
+  ): Promise<void> {
     const { signal, replayThrough } = options
     this.#notes?.skip(runId)
     const onConnection = (connection: 'open' | 'lost') => {
@@ -391,26 +396,4 @@ export class ThreadController {
   #dispatch(action: ThreadAction): void {
     this.state.set(reduceThread(this.state.get(), action))
   }
-}
-
-interface FollowRun {
-  /** Events up to here happened before the page looked; nobody knows when. */
-  replayThrough: number
-  signal: AbortSignal
-}
-
-const CHANNEL = 'lango-runs'
-
-/** Notifies other tabs of this browser at once; all others find the run by polling. */
-function announce(sessionId: string): void {
-  const channel = new BroadcastChannel(CHANNEL)
-  channel.postMessage(sessionId)
-  channel.close()
-}
-
-/** Calls the listener with the session of every run that another tab of this browser starts. */
-export function listenForRuns(signal: AbortSignal, listener: (sessionId: unknown) => void): void {
-  const channel = new BroadcastChannel(CHANNEL)
-  channel.onmessage = event => listener(event.data)
-  signal.addEventListener('abort', () => channel.close(), { once: true })
 }
