@@ -160,6 +160,17 @@ export interface LangoClient {
    */
   memory(sessionId: string, range?: { afterNumber?: number; limit?: number }): Promise<MemoryPage>
   /**
+   * Replaces a note by one in your own words, with the same sources; returns the new one.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { number } = await client.editNote('trip', 12, 'The hotel is in Porto.')
+   * console.log(number)
+   * ```
+   */
+  editNote(sessionId: string, number: number, text: string): Promise<MemoryPage['notes'][number]>
+  /**
    * Forgets a note and those that it replaced; without a number, every note of the session.
    *
    * ```ts no-run: needs a running server

@@ -72,6 +72,8 @@ function sessionCalls(call: Call) {
     messages: (sessionId, range = {}) => call('GET', `${sessionPath(sessionId)}/messages${search(range)}`),
     fork: (sessionId, request: ForkRequest = {}) => call('POST', `${sessionPath(sessionId)}/fork`, request),
     memory: (sessionId, range = {}) => call('GET', `${sessionPath(sessionId)}/memory${search(range)}`),
+    editNote: (sessionId, number, text) =>
+      call('PATCH', `${sessionPath(sessionId)}/memory/${number}`, { text }),
     forget: (sessionId, number) =>
       call('DELETE', `${sessionPath(sessionId)}/memory${number === undefined ? '' : `/${number}`}`),
     brokenHistories: () => call('GET', '/api/gallery'),

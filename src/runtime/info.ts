@@ -19,6 +19,8 @@ export interface RuntimeInfo {
   store: 'sqlite' | 'postgres' | 'memory' | 'custom'
   budgetTokens: number | 'off'
   repair: RepairMode
+  /** Whether memory is on. */
+  memory: boolean
 }
 
 /** A model that can be named in `model`. */
@@ -86,6 +88,7 @@ export function describeRuntime(options: CheckedOptions, agent?: string, found?:
     store: storeKind(options.store ?? 'sqlite:'),
     budgetTokens: history?.maxMessageTokenBudget || byDefault,
     repair: history?.repair ?? 'repair',
+    memory: history?.memory !== undefined || history?.observationalMemory === true,
   }
 }
 

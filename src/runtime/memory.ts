@@ -4,7 +4,7 @@ import type { BaseMemoryService } from '../adk/sdk.js'
 import type { Logger } from '../logger.js'
 import { indexSession, type MemoryCapableStore, readableText, turnStart } from '../memory/index-session.js'
 import { MemoryKeeper } from '../memory/memory-keeper.js'
-import { modelObserver, type Observer } from '../memory/observer.js'
+import { modelObserver, type Observer, withTerms } from '../memory/observer.js'
 import { type RecalledMessage, recall } from '../memory/recall.js'
 import { recallTool } from '../memory/recall-tool.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
@@ -12,7 +12,7 @@ import type { RunEvent } from '../run/run-event.js'
 import { runScope } from '../run/run-scope.js'
 import { effectiveLimits, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { Session, SessionKey } from '../session/message.js'
-import type { StoredObservation } from '../session/session-memory.js'
+import type { SessionMemory, StoredObservation } from '../session/session-memory.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Tool } from '../tool.js'
 import type { CheckedOptions, MemoryOptions } from './options.js'
@@ -29,6 +29,23 @@ export interface RuntimeMemory {
 /** The options of memory, or `undefined` when it is off. */
 export function memoryOptions({ history }: CheckedOptions): MemoryOptions | undefined {
   return history?.memory ?? (history?.observationalMemory ? {} : undefined)
+}
+
+/**
+ * A person's own words in place of a note: a new one with the same source. `undefined` when there is no such note, or it
+ * was replaced or forgotten meanwhile.
+ */
+export async function editNote(
+  memory: SessionMemory,
+  key: SessionKey,
+  number: number,
+  text: string,
+): Promise<StoredObservation | undefined> {
+  const [found] = await memory.readObservations(key, { numbers: [number], current: true })
+  if (!found) return undefined
+  const { kind, priority, time, fromSeq, toSeq } = found
+  const edited = withTerms({ text, kind, priority, time, fromSeq, toSeq, origin: 'person' })
+  return (await memory.observe(key, { supersedes: [number], observations: [edited] }))?.[0]
 }
 
 /** The budget as it was configured, or its default. */

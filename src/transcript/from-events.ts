@@ -251,7 +251,7 @@ function withResult(
     durationMs === undefined ? {} : { durations: { ...run.notes.durations, [id]: durationMs } }
   const measured: RunTranscript = { ...seen, notes: { ...seen.notes, ...durations } }
   return updateTool(measured, place, tool => {
-    const { startedAt, reason: _reason, ...call } = tool
+    const { startedAt, reason: _reason, onceOnly: _once, ...call } = tool
     const seenMs = now === undefined || startedAt === undefined ? undefined : now - startedAt
     const took = durationMs ?? seenMs
     const known = withOutcome(result, call.outcome)
@@ -277,7 +277,8 @@ function withRequest(run: RunTranscript, event: EventOf<'approval-request'>): Ru
   const asked = isAdks ? [{ id, name, args, ...reason }] : []
   const asking = { ...run, confirmations: [...run.confirmations, ...asked] }
   const place = openTool(run, event.callId ?? id)
-  if (place >= 0) return updateTool(asking, place, tool => ({ ...tool, status: 'waiting', ...reason }))
+  const facts = { status: 'waiting' as const, ...reason, ...(isAdks ? { onceOnly: true as const } : {}) }
+  if (place >= 0) return updateTool(asking, place, tool => ({ ...tool, ...facts }))
   if (isAdks) return asking
   // A call of an agent inside a tool, whose calls are not events.
   return pushTool(run, { author: '', callId: id, name, args, status: 'waiting', ...reason })
@@ -295,7 +296,7 @@ function withApproval(
   if (place < 0) return { ...run, confirmations }
   const approvals = { ...run.notes.approvals, [id]: answer }
   const noted: RunTranscript = { ...run, confirmations, notes: { ...run.notes, approvals } }
-  return updateTool(noted, place, ({ reason: _reason, startedAt, ...tool }) => ({
+  return updateTool(noted, place, ({ reason: _reason, onceOnly: _once, startedAt, ...tool }) => ({
     ...tool,
     status: 'running',
     approval: answer,

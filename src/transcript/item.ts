@@ -100,6 +100,8 @@ export interface ToolItem extends ItemIdentity {
   readonly result?: unknown
   /** Why approval is requested; only while it is. */
   readonly reason?: string
+  /** The approval cannot be given for later calls: ADK asks for each. Only while it is requested. */
+  readonly onceOnly?: true
   readonly approval?: ApprovalOutcome
   readonly outcome?: UnknownOutcome
   /** Milliseconds since 1970, of a call that is open and was seen when it began. */

@@ -62,10 +62,21 @@ test('the description is whole: references lead somewhere, operations are named 
 })
 
 test('every route answers as the description says, without a field that it does not name', async () => {
-  const { url, client } = await startServer()
+  const { url, client, runtime } = await startServer()
   const document = await describedBy(url)
   const { runId } = await client.start('s1', { text: 'search' })
   for await (const _event of client.follow(runId));
+  const note = {
+    text: 'A search.',
+    kind: 'fact',
+    priority: 1,
+    time: 1,
+    fromSeq: 1,
+    toSeq: 1,
+    origin: 'digest',
+  } as const
+  const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
+  await runtime.store.memory?.observe(key, { observations: [note] })
   const waiting = await client.start('s2', { text: 'danger' })
   for await (const { type } of client.follow(waiting.runId)) if (type === 'approval-request') break
   const broken = await client.openBroken('lost-ids')
@@ -85,6 +96,8 @@ test('every route answers as the description says, without a field that it does 
     ['delete', '/api/sessions/{sessionId}', '/api/sessions/s3'],
     ['get', '/api/sessions/{sessionId}/messages', '/api/sessions/s1/messages'],
     ['get', '/api/sessions/{sessionId}/memory', '/api/sessions/s1/memory'],
+    ['patch', '/api/sessions/{sessionId}/memory/{number}', '/api/sessions/s1/memory/1', { text: 'Mine.' }],
+    ['patch', '/api/sessions/{sessionId}/memory/{number}', '/api/sessions/s1/memory/9', { text: 'Mine.' }],
     ['delete', '/api/sessions/{sessionId}/memory/{number}', '/api/sessions/s1/memory/1'],
     ['delete', '/api/sessions/{sessionId}/memory', '/api/sessions/s1/memory'],
     ['get', '/api/sessions/{sessionId}/lint', '/api/sessions/s1/lint'],

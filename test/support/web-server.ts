@@ -18,7 +18,7 @@ export interface WebServerOptions {
   /** The folder with the built page. Without one, it is built where its sources have changed. */
   webRoot?: string | undefined
   /** Takes the place of the model and the tools. */
-  runtime?: Pick<RuntimeOptions, 'agent' | 'providers' | 'runs'> | undefined
+  runtime?: Pick<RuntimeOptions, 'agent' | 'rootAgent' | 'providers' | 'runs' | 'history'> | undefined
 }
 
 export interface WebServer {
@@ -37,10 +37,14 @@ export async function startWebServer(options: WebServerOptions): Promise<WebServ
     providers: modelUrl
       ? { paced: { type: 'openai-compatible', baseUrl: modelUrl, apiKey: 'test-key-of-the-paced-model' } }
       : {},
-    agent: {
-      model: modelUrl ? 'paced/steady' : 'demo/demo',
-      tools: [weather, failing, careful, ...builtIn],
-    },
+    ...(options.runtime?.rootAgent
+      ? {}
+      : {
+          agent: {
+            model: modelUrl ? 'paced/steady' : 'demo/demo',
+            tools: [weather, failing, careful, ...builtIn],
+          },
+        }),
     ...options.runtime,
   })
   const server = await serve({

@@ -6,7 +6,7 @@ import type { Observable } from './state/observable.js'
 import type { ThreadController } from './thread-controller.js'
 
 /** The panel next to the chat. */
-export type Panel = { type: 'inspector'; runId: string } | { type: 'lint' }
+export type Panel = { type: 'inspector'; runId: string } | { type: 'lint' } | { type: 'memory' }
 
 export interface ChatContextValue {
   client: LangoClient

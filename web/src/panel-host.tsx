@@ -10,6 +10,10 @@ const LintPanel = lazy(() =>
   import('./inspector/lint-panel.js').then(module => ({ default: module.LintPanel })),
 )
 
+const MemoryPanel = lazy(() =>
+  import('./inspector/memory-panel.js').then(module => ({ default: module.MemoryPanel })),
+)
+
 /** Up to here a panel covers the chat; `panel-frame.css` says the same. */
 const COVERED_WIDTH = 900
 
@@ -32,6 +36,8 @@ export function PanelHost({ panel, sessionId, onClose }: PanelHostProps) {
       <Suspense fallback={null}>
         {panel.type === 'lint' ? (
           <LintPanel client={client} sessionId={sessionId} onReveal={reveal} onClose={onClose} />
+        ) : panel.type === 'memory' ? (
+          <MemoryPanel client={client} sessionId={sessionId} onReveal={reveal} onClose={onClose} />
         ) : (
           <InspectorPanel client={client} sessionId={sessionId} runId={panel.runId} onClose={onClose} />
         )}

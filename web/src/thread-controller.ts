@@ -152,7 +152,7 @@ export class ThreadController {
     await this.#client.stop(live.runId).catch(error => this.showError(error))
   }
 
-  async approve(callId: string, answer: ApprovalAnswer): Promise<void> {
+  async approve(callId: string, answer: ApprovalAnswer | Record<string, unknown>): Promise<void> {
     const runId = this.state.get().live?.runId
     if (runId) await this.#client.approve(runId, callId, answer).catch(error => this.showError(error))
   }

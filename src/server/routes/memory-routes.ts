@@ -50,6 +50,23 @@ export function mountMemoryRoutes(api: ApiApp, context: ServerContext): void {
   addRoute(
     api,
     {
+      method: 'patch',
+      path: `${path}/{number}`,
+      summary: 'Replace a note by one in your own words; its sources stay',
+      params: schemas.NoteParameter,
+      body: schemas.NoteRequest,
+      answer: { status: 200, schema: schemas.Note, description: 'The new note' },
+    },
+    async (c, { params: { sessionId, number }, body: { text } }) => {
+      const { editNote } = await import('../../runtime/memory.js')
+      const note = await editNote(memoryOf(context), context.keyOf(c, sessionId), number, text)
+      if (!note) throw noNote(number)
+      return c.json(note)
+    },
+  )
+  addRoute(
+    api,
+    {
       method: 'delete',
       path: `${path}/{number}`,
       summary: 'Forget a note, and the notes that it replaced',
@@ -65,6 +82,13 @@ function memoryOf({ runtime }: ServerContext): SessionMemory {
   const { memory } = runtime.store
   if (memory) return memory
   throw new AgentError('unsupported', 'This store keeps no memory: use one of Lango’s own stores.')
+}
+
+function noNote(number: number): AgentError {
+  return new AgentError(
+    'session-not-found',
+    `There is no current note ${number}: it was replaced or forgotten. Read the notes again.`,
+  )
 }
 
 function noMemory({ sessionId }: SessionKey): AgentError {

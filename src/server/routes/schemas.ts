@@ -97,7 +97,7 @@ export const MemoryQuery = z.object({
   limit: z.coerce.number().int().min(1).max(1000).optional(),
 })
 
-const Note = z
+export const Note = z
   .object({
     sessionId: z.string(),
     number: count,
@@ -143,6 +143,11 @@ export const SentAsItIs = z.object({ profile: z.string(), status: count, message
 export const HealRequest = z
   .object({ runId: runId.optional() })
   .openapi({ example: { runId: '6f0c6ae2-5d0a-4d0f-9a47-3f1b0a0e8f11' } })
+
+/** A note as a person writes it. */
+export const NoteRequest = z
+  .strictObject({ text: z.string().trim().min(1).max(2000) })
+  .openapi({ example: { text: 'The hotel is in Porto.' } })
 
 export const Forgotten = z.object({ forgotten: count })
 
@@ -261,6 +266,7 @@ export const ServerInfo = z
     store: z.enum(['sqlite', 'postgres', 'memory', 'custom']),
     budgetTokens: z.union([count, z.literal('off')]),
     repair: z.string(),
+    memory: z.boolean(),
     version: z.string(),
     user: z.string(),
     keyHint: z.string().optional(),

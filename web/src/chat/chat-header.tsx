@@ -10,7 +10,7 @@ interface ChatHeaderProps {
 
 /** The name of the chat, what it has cost, and whether another provider could take it over. */
 export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) {
-  const { thread, sessions, openSession, openPanel } = useChat()
+  const { thread, sessions, info, openSession, openPanel } = useChat()
   const state = useObserved(thread.state)
   const list = useObserved(sessions.state)
   const item = list.sessions.find(({ sessionId }) => sessionId === state.sessionId)
@@ -36,6 +36,18 @@ export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) 
           {formatTokens(usage.totalTokens)} tokens
           {usage.cost === undefined ? '' : ` · ${formatCost(usage.cost)}`}
         </p>
+      ) : null}
+      {isThere && info.memory ? (
+        <button
+          type="button"
+          className="quiet-button lint-button"
+          aria-label="Memory"
+          title="What is noted about this chat"
+          onClick={() => openPanel({ type: 'memory' })}
+        >
+          <Icon name="bookmark" />
+          <span>Memory</span>
+        </button>
       ) : null}
       {isThere ? (
         <button

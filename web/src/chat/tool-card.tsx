@@ -1,4 +1,5 @@
-import { useState } from 'react'
+import { type FormEvent, useState } from 'react'
+import { isRecord } from '../../../src/base/is-record.js'
 import { NOT_RUN_AGAIN } from '../../../src/base/markers.js'
 import { OUTCOME_WORDS, type ToolItem, type ToolStatus } from '../../../src/transcript/item.js'
 import { useChat, useObserved } from '../chat-context.js'
@@ -29,6 +30,7 @@ export function ToolCard({ entry }: { entry: ToolItem }) {
       </button>
       {shown ? <Details entry={entry} /> : null}
       {entry.status === 'waiting' ? <Approval entry={entry} /> : null}
+      {entry.status === 'pending' ? <ResultForm entry={entry} /> : null}
       {entry.status === 'unknown' || entry.outcome ? <Outcome entry={entry} /> : null}
     </article>
   )
@@ -113,14 +115,66 @@ const ANSWERS: readonly Choice<ApprovalAnswer>[] = [
   { answer: 'no', label: 'Refuse', className: 'button' },
 ]
 
+/** ADK's confirmations know no approval for a whole chat. */
+const ONCE = ANSWERS.filter(({ answer }) => answer !== 'always')
+
 function Approval({ entry }: { entry: ToolItem }) {
   const { thread } = useChat()
   return (
     <div className="approval">
       <p>{entry.reason ?? `May ${entry.name} run with these arguments?`}</p>
-      <Choices choices={ANSWERS} onAnswer={answer => thread.approve(entry.callId, answer)} />
+      <Choices
+        choices={entry.onceOnly ? ONCE : ANSWERS}
+        onAnswer={answer => thread.approve(entry.callId, answer)}
+      />
     </div>
   )
+}
+
+/** What a tool that answers later returns: the run that waits for it continues with this. */
+function ResultForm({ entry }: { entry: ToolItem }) {
+  const { thread } = useChat()
+  const { live } = useObserved(thread.state)
+  const [text, setText] = useState('')
+  const [isSent, setSent] = useState(false)
+  if (!live) return null
+  const result = readResult(text)
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    setSent(true)
+    await thread.approve(entry.callId, result)
+    setSent(false)
+  }
+  return (
+    <form className="approval" onSubmit={event => void submit(event)}>
+      <p>{entry.name} answers later. When its result is known, enter it here: an object, or a text.</p>
+      <textarea
+        className="result-text"
+        aria-label={`Result of ${entry.name}`}
+        dir="auto"
+        rows={3}
+        placeholder='{"status": "done"}'
+        value={text}
+        onChange={event => setText(event.target.value)}
+      />
+      <div className="approval-buttons">
+        <button type="submit" className="button primary" disabled={isSent || text.trim() === ''}>
+          Send the result
+        </button>
+      </div>
+    </form>
+  )
+}
+
+/** An object as it is; anything else is the text of a result, as ADK wraps one. */
+function readResult(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isRecord(value)) return value
+    return { result: value }
+  } catch {
+    return { result: text.trim() }
+  }
 }
 
 interface ChoicesProps<Answer> {

@@ -2,6 +2,7 @@
 import type { ReactNode } from 'react'
 
 const PATHS = {
+  bookmark: <path d="M4.5 2.75h7v10.5L8 10.5l-3.5 2.75z" />,
   plus: <path d="M8 3v10M3 8h10" />,
   search: (
     <>

@@ -1,0 +1,122 @@
+// The page's memory panel, and the questions of ADK's tools: one is answered with a result, the other once only.
+import { FunctionTool, LlmAgent, LongRunningFunctionTool } from '@google/adk'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import type { RuntimeOptions } from '../../src/runtime/options.js'
+import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
+import { checkAccessible, launchBrowser, openPage } from '../support/browser.js'
+import { eventually } from '../support/eventually.js'
+import { startWebServer } from '../support/web-server.js'
+
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+const KEY = { appName: 'lango', userId: 'user', sessionId: 's1' }
+
+async function open(runtime: Pick<RuntimeOptions, 'rootAgent' | 'agent' | 'providers' | 'history'>) {
+  const server = await startWebServer({ store: 'memory:', runtime })
+  onTestFinished(() => server.close())
+  const { store } = server.runtime
+  await store.createSession(KEY)
+  return { ...server, store }
+}
+
+async function openChat(url: string): Promise<Page> {
+  const { page, problems } = await openPage(browser, { url: `${url}/s/s1`, reducedMotion: 'reduce' })
+  onTestFinished(async () => {
+    await page.context().close()
+    expect(problems).toEqual([])
+  })
+  return page
+}
+
+test('the memory panel shows notes with their sources, edits them and forgets them', async () => {
+  const { url, store } = await open({ agent: { model: 'demo/demo' }, history: { memory: {} } })
+  for (const content of ['We go to Porto.', 'Noted.', 'I like trains.'])
+    await store.appendMessage(KEY, { role: 'user', content, timestamp: Date.UTC(2026, 2, 3) })
+  const note = { kind: 'fact' as const, priority: 1 as const, time: Date.UTC(2026, 2, 3), origin: 'digest' }
+  await store.memory?.observe(KEY, {
+    observed: { afterSeq: 0, throughSeq: 3 },
+    observations: [
+      { ...note, text: 'The trip goes to Porto.', fromSeq: 1, toSeq: 2 },
+      { ...note, kind: 'preference', text: 'They like trains.', fromSeq: 3, toSeq: 3 },
+    ],
+  })
+  const page = await openChat(url)
+  await page.getByRole('button', { name: 'Memory' }).click()
+  const notes = page.getByRole('list', { name: 'Notes' })
+  await notes.getByText('The trip goes to Porto.').waitFor()
+  await notes.getByRole('button', { name: 'messages 1–2' }).waitFor()
+  await checkAccessible(page)
+  await notes.getByRole('button', { name: 'Edit note 1' }).click()
+  await page.getByLabel('The note in your words').fill('The trip goes to Lisbon.')
+  await checkAccessible(page)
+  await page.getByRole('button', { name: 'Save' }).click()
+  await notes.getByText('The trip goes to Lisbon.').waitFor()
+  await notes.getByText('written by a person').waitFor()
+  await notes.getByRole('button', { name: 'Forget note 2' }).click()
+  await notes.getByText('They like trains.').waitFor({ state: 'detached' })
+  const kept = await store.memory?.readObservations(KEY, { current: true })
+  expect(kept).toMatchObject([{ text: 'The trip goes to Lisbon.', fromSeq: 1, toSeq: 2, origin: 'person' }])
+  await notes.getByRole('button', { name: 'messages 1–2' }).click()
+  await page.locator('.thread').getByText('We go to Porto.').waitFor()
+})
+
+function office(): { rootAgent: LlmAgent; providers: { play: ScriptedProvider } } {
+  const order = new LongRunningFunctionTool({
+    name: 'order',
+    description: 'order',
+    parameters: z.object({}),
+    execute: async () => null,
+  })
+  const pay = new FunctionTool({
+    name: 'pay',
+    description: 'pay',
+    parameters: z.object({}),
+    requireConfirmation: true,
+    execute: () => ({ paid: true }),
+  })
+  const play = new ScriptedProvider(
+    ({ messages }): ScriptStep => {
+      const asked = JSON.stringify(messages.findLast(({ role }) => role === 'user'))
+      const name = asked.includes('order') ? 'order' : 'pay'
+      const isCalled = messages.some(({ parts }) => parts.some(({ type }) => type === 'tool-call'))
+      return isCalled ? { text: 'It is done.' } : { toolCalls: [{ id: 'c1', name, args: {} }] }
+    },
+    { id: 'play' },
+  )
+  return {
+    rootAgent: new LlmAgent({ name: 'root', model: 'play/m', tools: [order, pay] }),
+    providers: { play },
+  }
+}
+
+test('the result of a tool that answers later is entered in the page, and the run continues', async () => {
+  const { url, store, runtime } = await open(office())
+  const { runId } = await runtime.start({ ...KEY, text: 'order it' })
+  await eventually(async () => (await store.runs.findRun(runId))?.state).toBe('waiting')
+  const page = await openChat(url)
+  await page.getByLabel('Result of order').fill('{"delivered": true}')
+  await checkAccessible(page)
+  await page.getByRole('button', { name: 'Send the result' }).click()
+  await page.locator('.thread').getByText('It is done.').waitFor()
+  const stored = JSON.stringify(await store.readMessages(KEY))
+  expect(stored).toContain('{\\"delivered\\":true}')
+})
+
+test("a confirmation of ADK's can be given once, and not for the whole chat", async () => {
+  const { url, store, runtime } = await open(office())
+  const { runId } = await runtime.start({ ...KEY, text: 'pay it' })
+  await eventually(async () => (await store.runs.findRun(runId))?.state).toBe('waiting')
+  const page = await openChat(url)
+  const card = page.getByRole('article', { name: 'Tool pay' })
+  await card.getByRole('button', { name: 'Allow once' }).waitFor()
+  expect(await card.getByRole('button', { name: 'Always in this chat' }).count()).toBe(0)
+  await card.getByRole('button', { name: 'Allow once' }).click()
+  await page.locator('.thread').getByText('It is done.').waitFor()
+})
