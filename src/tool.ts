@@ -131,8 +131,8 @@ export type ArgsOf<Parameters> = Parameters extends { readonly '~standard': { re
   : Record<string, unknown>
 
 /**
- * Describes a tool. The arguments of `execute` take their type from a Zod schema. Throws `invalid-config` for a
- * wrong or unknown key.
+ * Describes a tool. The arguments of `execute` take their type from a Zod schema; without `parameters` the tool takes
+ * none. Throws `invalid-config` for a wrong or unknown key.
  *
  * ```ts
  * import { defineTool } from 'lango'
@@ -151,13 +151,10 @@ export type ArgsOf<Parameters> = Parameters extends { readonly '~standard': { re
  * ```
  */
 export function defineTool<const Parameters extends ToolParameters>(
-  tool: Omit<Tool<ArgsOf<Parameters>>, 'parameters'> & { readonly parameters: Parameters },
+  given: Omit<Tool<ArgsOf<Parameters>>, 'parameters'> & { readonly parameters?: Parameters },
 ): Tool {
-  checkArgument(
-    isRecord(tool),
-    'defineTool',
-    'needs an object with name, description, parameters and execute',
-  )
+  checkArgument(isRecord(given), 'defineTool', 'needs an object with name, description and execute')
+  const tool = given.parameters === undefined ? { ...given, parameters: NO_PARAMETERS } : given
   const problems = toolProblems(tool).map(({ key, expected }) => ({
     path: key,
     message: expected === undefined ? unknownKeyText(key, TOOL_KEYS) : `\`${key}\` ${expected}.`,
@@ -182,6 +179,8 @@ const EFFECTS: readonly unknown[] = ['read', 'idempotent', 'once'] satisfies Too
 const UNKNOWN_POLICIES: readonly unknown[] = ['retry', 'tell', 'ask', 'fail'] satisfies OnUnknown[]
 
 type Rule = readonly [isRight: (value: unknown) => boolean, expected: string]
+
+const NO_PARAMETERS = { type: 'object', properties: {} }
 
 const RULES: Readonly<Record<keyof Tool, Rule>> = {
   name: [
