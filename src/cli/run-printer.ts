@@ -2,7 +2,7 @@
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { Runtime } from '../runtime/runtime.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
-import { sourceLabel } from '../transcript/item.js'
+import { sourceLabel, switchText, waitText } from '../transcript/item.js'
 import { answerExample, OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
 import { ask, askOutcome, canAsk } from './ask.js'
 import type { Flags } from './command.js'
@@ -263,6 +263,10 @@ export class RunPrinter {
         return `limit reached (${event.reason}): the model gets one last turn`
       case 'history-cut':
         return `${count(event.cut.messages, 'older message')} left out to fit the token budget`
+      case 'model-switch':
+        return switchText(event)
+      case 'model-wait':
+        return waitText(event)
       case 'repair':
         return `history repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
       case 'approval-answer':

@@ -182,6 +182,13 @@ export function logRuns(logger: Logger): RunObserver {
 
 type Line = [level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: Record<string, unknown>]
 
+function lineOfModel(event: Extract<RunEvent, { type: 'model-switch' | 'model-wait' }>): Line {
+  const { sessionId: _session, runId: _run, seq: _seq, type, ...fields } = event
+  return type === 'model-wait'
+    ? ['info', 'Model call waits', fields]
+    : ['warn', 'Another model answers', fields]
+}
+
 function lineOf(event: RunEvent): Line | undefined {
   switch (event.type) {
     case 'run-queued':
@@ -202,6 +209,9 @@ function lineOf(event: RunEvent): Line | undefined {
     }
     case 'step-restart':
       return ['info', 'Model step restarted', { step: event.step }]
+    case 'model-switch':
+    case 'model-wait':
+      return lineOfModel(event)
     case 'tool-call':
       return ['debug', 'Tool called', { author: event.author, tool: event.name, callId: event.id }]
     case 'tool-result': {

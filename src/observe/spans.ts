@@ -148,6 +148,18 @@ export class RunSpans {
       case 'step-restart':
         this.#root.addEvent('lango.step-restart', { 'lango.step': event.step })
         return false
+      case 'model-switch': {
+        const { from, to, reason } = event
+        this.#root.addEvent('lango.model-switch', {
+          'lango.from': from,
+          'lango.to': to,
+          'lango.reason': reason,
+        })
+        return false
+      }
+      case 'model-wait':
+        this.#root.addEvent('lango.model-wait', { 'lango.model': event.model, 'lango.wait_ms': event.waitMs })
+        return false
       case 'run-queued':
       case 'run-start':
       case 'run-resumed':

@@ -265,6 +265,8 @@ function note(progress: RunProgress, event: RunEventBody): void {
     case 'run-resumed':
     case 'sources':
     case 'code':
+    case 'model-switch':
+    case 'model-wait':
     case 'agent-transfer':
     case 'repair':
     case 'history-cut':

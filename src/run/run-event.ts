@@ -1,4 +1,4 @@
-import type { AgentError, AgentErrorJson } from '../errors.js'
+import type { AgentError, AgentErrorCode, AgentErrorJson } from '../errors.js'
 import type { HistoryCut } from '../session/message.js'
 import type { Source } from '../session/sources.js'
 import type { RunUsage } from '../session/usage.js'
@@ -6,6 +6,9 @@ import type { ApprovalOutcome, CallResponse, OnUnknown, OutcomeAnswer } from '..
 
 /** Why a run ended. `stop` is the ordinary end; `waiting`: it has not ended, and waits for a person. */
 export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'aborted' | 'error' | 'waiting'
+
+/** The failure of the model before, or `recovered` when the first model is asked again. */
+export type ModelSwitchReason = AgentErrorCode | 'recovered'
 
 /** Why the next model call of a run is its last one. */
 export type WrapUpReason = 'turn-limit' | 'delegation-limit' | 'loop'
@@ -86,6 +89,10 @@ export type RunEventBody =
   | { type: 'run-resumed'; attempt: number; replayedSteps: number }
   /** What was emitted of this author's answer in this step is void: the model is asked again. */
   | { type: 'step-restart'; step: number; author?: string }
+  /** Another model answers: the one before it failed with `reason`, or has `recovered`. */
+  | { type: 'model-switch'; from: string; to: string; reason: ModelSwitchReason }
+  /** A model call waits: for its turn under the provider's rate limit, or to be sent again. */
+  | { type: 'model-wait'; model: string; waitMs: number; reason: AgentErrorCode }
   | { type: 'text-delta'; author: string; text: string }
   | { type: 'reasoning-delta'; author: string; text: string }
   /** Where the step's answer comes from: pages that the vendor's own search found, quotations, fetched pages. */

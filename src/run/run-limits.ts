@@ -295,6 +295,8 @@ export class ToolClock {
       case 'run-start':
       case 'run-resumed':
       case 'step-restart':
+      case 'model-switch':
+      case 'model-wait':
       case 'text-delta':
       case 'reasoning-delta':
       case 'sources':

@@ -4,7 +4,7 @@ import { serverToolsOf } from '../adk/adk-quirks.js'
 import { agentsOf } from '../adk/agent/agent-tree.js'
 import { isKnownToAdk } from '../adk/agent/build-agent.js'
 import { convertOptions, withChosen } from '../adk/model/convert-config.js'
-import { type Calibration, ModelAdapter } from '../adk/model/model-adapter.js'
+import { ModelAdapter } from '../adk/model/model-adapter.js'
 import { chooseOptions, keepSteady, type ModelReport, onModelRequest } from '../adk/model/model-reports.js'
 import type { RequestLane } from '../adk/model/steady-request.js'
 import {
@@ -26,9 +26,10 @@ import type { RunModels } from '../run/run-host.js'
 import { type RunScope, runScope } from '../run/run-scope.js'
 import type { SessionKey } from '../session/message.js'
 import type { ModelOptions, SamplingOptions } from '../session/model-options.js'
-import type { CalibrationStore, SessionStore } from '../session/session-store.js'
+import type { SessionStore } from '../session/session-store.js'
 import { completeUsage, type ModelPrice } from '../session/usage.js'
-import { RequestLanes } from './request-lanes.js'
+import type { FallbackParts } from './fallback.js'
+import { CalibratedTokens, RequestLanes } from './request-lanes.js'
 
 export interface ModelRoutesOptions {
   registry: ProviderRegistry
@@ -69,7 +70,7 @@ export class ModelRoutes implements RunModels {
       this.#references.add(name)
     }
     const choice = { reference, options }
-    return new RoutedModel(choice, request => this.#ofRun().#route(choice, request))
+    return new RoutedModel(choice, (...call) => this.#ofRun().#answer(choice, ...call))
   }
 
   /** A model for an agent that was made in code; `undefined` when only ADK knows the name. */
@@ -127,9 +128,11 @@ export class ModelRoutes implements RunModels {
     const config = agent.generateContentConfig ?? {}
     const options = withChosen(convertOptions(config), { ...sampling(own.options), ...sampling(ofRun) })
     if (serverTools.length === 0 && Object.keys(options).length === 0) return
-    const reference = own.model === this.rootReference ? (model ?? own.model) : own.model
-    const { provider, model: name } = registry.resolve(reference)
-    provider.check?.({ model: name, options, serverTools, ...defined({ repairMode }) }, agent.name)
+    const chosen = own.model === this.rootReference ? (model ?? own.model) : own.model
+    for (const reference of [chosen, ...(ofRun.fallback ?? own.options.fallback ?? [])]) {
+      const { provider, model: name } = registry.resolve(reference)
+      provider.check?.({ model: name, options, serverTools, ...defined({ repairMode }) }, agent.name)
+    }
   }
 
   priceOf(reference: string): ModelPrice | undefined {
@@ -145,32 +148,54 @@ export class ModelRoutes implements RunModels {
     return models instanceof ModelRoutes ? models : this
   }
 
-  async #route({ reference, options }: ModelChoice, request: LlmRequest): Promise<ModelRoute> {
+  /** One answer: by the model of the agent or the run, or by the next one while that cannot answer. */
+  async *#answer(
+    { reference, options }: ModelChoice,
+    request: LlmRequest,
+    ...[stream, signal]: [stream?: boolean, signal?: AbortSignal]
+  ): AsyncGenerator<LlmResponse, void> {
     const scope = runScope.getStore()
-    const chosen = scope?.model && reference === this.rootReference ? scope.model : reference
-    const model = this.#adapter(chosen)
-    const place = scope?.placeOf(request)
     const isOwn = scope?.isOwnRequest(request) ?? false
+    const place = scope?.placeOf(request)
     const outputSchema = isOwn && place ? scope?.outputOf(place.agent) : undefined
     chooseOptions(request, {
       ...sampling(options),
       ...sampling(scope?.options),
       ...defined({ outputSchema }),
     })
-    if (!scope) return { model }
-    this.#reportTo(scope, request, chosen)
-    if (place) keepSteady(request, await this.#lane(scope, place, chosen))
-    if (isOwn) return { model }
-    if (scope.wrapUpGranted) return { model: new SpentModel() }
-    return {
-      model,
-      observe: response => {
-        const calls = response.partial
-          ? []
-          : (response.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
-        if (calls.length > 0) scope.nestedCalls(calls)
-      },
+    if (scope && !isOwn && scope.wrapUpGranted) {
+      yield* new SpentModel().generateContentAsync()
+      return
     }
+    const asked = { reference: '' }
+    if (scope) this.#reportTo(scope, request, asked)
+    const calls = scope && !isOwn ? scope.nestedCalls : undefined
+    const ask = async (chosen: string): Promise<AsyncIterable<LlmResponse>> => {
+      asked.reference = chosen
+      if (scope && place) keepSteady(request, await this.#lane(scope, place, chosen))
+      return observed(this.#adapter(chosen).generateContentAsync(request, stream, signal), calls)
+    }
+    const references = this.#candidates(reference, options, scope)
+    try {
+      if (references.length === 1) yield* await ask(references[0] ?? reference)
+      else yield* this.#firstOf({ references, ask, signal, ...(scope ? { scope, place } : {}) })
+    } catch (error) {
+      if (scope && !isOwn && error instanceof AgentError) scope.nestedFailed(error)
+      throw error
+    }
+  }
+
+  /** The model of an agent, or the run's own in place of the root agent's, and those that answer while it cannot. */
+  #candidates(reference: string, { fallback }: ModelOptions, scope: RunScope | undefined): string[] {
+    const isRoots = reference === this.rootReference
+    const chosen = (isRoots ? scope?.model : undefined) ?? reference
+    return [...new Set([chosen, ...(scope?.options.fallback ?? fallback ?? [])])]
+  }
+
+  async *#firstOf(parts: Omit<FallbackParts, 'resolve' | 'health'>): AsyncGenerator<LlmResponse, void> {
+    const { answerByFirst } = await import('./fallback.js')
+    const { registry } = this.#options
+    yield* answerByFirst({ ...parts, resolve: reference => registry.resolve(reference) })
   }
 
   /** What was sent before, and notes for what is left out. Agents inside tools have sessions without notes. */
@@ -199,11 +224,12 @@ export class ModelRoutes implements RunModels {
   }
 
   /** Passes the reports of the model layer to the run. */
-  #reportTo(scope: RunScope, request: LlmRequest, reference: string): void {
+  #reportTo(scope: RunScope, request: LlmRequest, asked: { readonly reference: string }): void {
     const { logger } = this.#options
     let step = 0
     let profile = ''
     const listener = (message: ModelReport) => {
+      const { reference } = asked
       if (message.type === 'cut') scope.historyCut(message.cut)
       if (message.type === 'request') {
         profile = message.request.profile
@@ -212,7 +238,6 @@ export class ModelRoutes implements RunModels {
       if (message.type === 'receipts') scope.repaired({ model: reference, profile, repairs: message.repairs })
       if (message.type === 'answer-cut')
         logger.warn('An answer was ended at its longest length', { model: reference, length: message.length })
-      if (message.type === 'error' && !scope.isOwnRequest(request)) scope.nestedFailed(message.error)
       if (message.type === 'usage') scope.modelUsed(request, step, reference, completeUsage(message.usage))
     }
     // Within one run a cut is reported once per change, whatever the number of requests.
@@ -285,12 +310,20 @@ interface ModelChoice {
   options: ModelOptions
 }
 
-/** How one request of ADK's is served. */
-interface ModelRoute {
-  model: BaseLlm
-  /** Called with every response before ADK gets it. */
-  observe?(response: LlmResponse): void
+/** Passes the calls of each answer of a nested agent to the run before ADK gets it. */
+async function* observed(
+  responses: AsyncIterable<LlmResponse>,
+  onCalls: RunScope['nestedCalls'] | undefined,
+): AsyncGenerator<LlmResponse, void> {
+  for await (const response of responses) {
+    const parts = onCalls && !response.partial ? (response.content?.parts ?? []) : []
+    const calls = parts.flatMap(part => part.functionCall ?? [])
+    if (calls.length > 0) onCalls?.(calls)
+    yield response
+  }
 }
+
+type Answer = (...call: Parameters<BaseLlm['generateContentAsync']>) => AsyncGenerator<LlmResponse, void>
 
 /**
  * A model that is chosen request by request: a run may use another model than its agents name, and concurrent
@@ -298,29 +331,20 @@ interface ModelRoute {
  */
 class RoutedModel extends BaseLlm {
   readonly options: ModelOptions
-  readonly #route: (request: LlmRequest) => Promise<ModelRoute>
+  readonly #answer: Answer
 
-  constructor({ reference, options }: ModelChoice, route: (request: LlmRequest) => Promise<ModelRoute>) {
+  constructor({ reference, options }: ModelChoice, answer: Answer) {
     super({ model: reference })
     this.options = options
-    this.#route = route
+    this.#answer = answer
   }
 
-  override async *generateContentAsync(
-    request: LlmRequest,
-    stream?: boolean,
-    signal?: AbortSignal,
-  ): AsyncGenerator<LlmResponse, void> {
-    const { model, observe } = await this.#route(request)
-    for await (const response of model.generateContentAsync(request, stream, signal)) {
-      observe?.(response)
-      yield response
-    }
+  override generateContentAsync(...call: Parameters<Answer>): AsyncGenerator<LlmResponse, void> {
+    return this.#answer(...call)
   }
 
-  override async connect(request: LlmRequest): Promise<BaseLlmConnection> {
-    const { model } = await this.#route(request)
-    return model.connect(request)
+  override connect(): Promise<BaseLlmConnection> {
+    return Promise.reject(noConnections())
   }
 }
 
@@ -336,64 +360,10 @@ class SpentModel extends BaseLlm {
   }
 
   override connect(): Promise<BaseLlmConnection> {
-    return Promise.reject(new AgentError('invalid-argument', 'Live connections are not supported.'))
+    return Promise.reject(noConnections())
   }
 }
 
-const BYTES_PER_ESTIMATED_TOKEN = 4
-/** Below this number the fixed cost of a request outweighs the model's tokenizer. */
-const LEAST_TOKENS = 2_000
-const SCALE_LIMITS = { least: 0.5, most: 3 }
-
-/**
- * The ratio of the tokens that a model counts to the estimate, kept in the store. Reading is synchronous,
- * because a model call must not wait for it: until the store has answered, the ratio is 1.
- */
-export class CalibratedTokens implements Calibration {
-  readonly #known = new Map<string, { bytes: number; tokens: number }>()
-  readonly #loading = new Set<string>()
-
-  readonly #store: CalibrationStore
-  readonly #logger: Logger
-
-  constructor(store: CalibrationStore, logger: Logger) {
-    this.#store = store
-    this.#logger = logger
-  }
-
-  scale(model: string): number {
-    this.#load(model)
-    const known = this.#known.get(model)
-    if (!known || known.tokens < LEAST_TOKENS) return 1
-    const scale = known.tokens / (known.bytes / BYTES_PER_ESTIMATED_TOKEN)
-    return Math.min(SCALE_LIMITS.most, Math.max(SCALE_LIMITS.least, scale))
-  }
-
-  observe(model: string, estimatedTokens: number, countedTokens: number): void {
-    if (estimatedTokens <= 0 || countedTokens <= 0) return
-    const bytes = Math.round(estimatedTokens * BYTES_PER_ESTIMATED_TOKEN)
-    const known = this.#known.get(model) ?? { bytes: 0, tokens: 0 }
-    this.#known.set(model, { bytes: known.bytes + bytes, tokens: known.tokens + countedTokens })
-    const run = runScope.getStore()
-    if (run) run.counted({ model, bytes, tokens: countedTokens })
-    else void this.#store.record(model, bytes, countedTokens).catch(error => this.#failed(error))
-  }
-
-  #load(model: string): void {
-    if (this.#loading.has(model)) return
-    this.#loading.add(model)
-    void this.#store
-      .read(model)
-      .then(stored => {
-        const known = this.#known.get(model)
-        if (stored && stored.bytes > (known?.bytes ?? 0)) this.#known.set(model, stored)
-      })
-      .catch(error => this.#failed(error))
-  }
-
-  #failed(error: unknown): void {
-    this.#logger.debug('The calibration of token counts could not be read or stored', {
-      error: messageOf(error),
-    })
-  }
+function noConnections(): AgentError {
+  return new AgentError('invalid-argument', 'Live connections are not supported. Use runAsync.')
 }

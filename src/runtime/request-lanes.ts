@@ -4,6 +4,7 @@
  * requests of the other lanes, however long ago those were.
  */
 
+import type { Calibration } from '../adk/model/model-adapter.js'
 import { prefixOf } from '../adk/model/sent-prefix.js'
 import type { LastSent, RequestLane } from '../adk/model/steady-request.js'
 import { isRecord } from '../base/is-record.js'
@@ -11,8 +12,9 @@ import { letOthersRun } from '../base/pause.js'
 import { messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { RequestPlace } from '../run/run-event.js'
-import type { RunScope } from '../run/run-scope.js'
+import { type RunScope, runScope } from '../run/run-scope.js'
 import type { RunStore } from '../session/run-store.js'
+import type { CalibrationStore } from '../session/session-store.js'
 
 /** Sessions whose last requests are kept in memory. */
 const MOST_SESSIONS = 500
@@ -171,4 +173,62 @@ function placeName({ app, agent, branch }: RequestPlace): string {
 
 function laneName(place: RequestPlace, model: string): string {
   return `${model} ${placeName(place)}`
+}
+
+const BYTES_PER_ESTIMATED_TOKEN = 4
+/** Below this number the fixed cost of a request outweighs the model's tokenizer. */
+const LEAST_TOKENS = 2_000
+const SCALE_LIMITS = { least: 0.5, most: 3 }
+
+/**
+ * The ratio of the tokens that a model counts to the estimate, kept in the store. Reading is synchronous,
+ * because a model call must not wait for it: until the store has answered, the ratio is 1.
+ */
+export class CalibratedTokens implements Calibration {
+  readonly #known = new Map<string, { bytes: number; tokens: number }>()
+  readonly #loading = new Set<string>()
+
+  readonly #store: CalibrationStore
+  readonly #logger: Logger
+
+  constructor(store: CalibrationStore, logger: Logger) {
+    this.#store = store
+    this.#logger = logger
+  }
+
+  scale(model: string): number {
+    this.#load(model)
+    const known = this.#known.get(model)
+    if (!known || known.tokens < LEAST_TOKENS) return 1
+    const scale = known.tokens / (known.bytes / BYTES_PER_ESTIMATED_TOKEN)
+    return Math.min(SCALE_LIMITS.most, Math.max(SCALE_LIMITS.least, scale))
+  }
+
+  observe(model: string, estimatedTokens: number, countedTokens: number): void {
+    if (estimatedTokens <= 0 || countedTokens <= 0) return
+    const bytes = Math.round(estimatedTokens * BYTES_PER_ESTIMATED_TOKEN)
+    const known = this.#known.get(model) ?? { bytes: 0, tokens: 0 }
+    this.#known.set(model, { bytes: known.bytes + bytes, tokens: known.tokens + countedTokens })
+    const run = runScope.getStore()
+    if (run) run.counted({ model, bytes, tokens: countedTokens })
+    else void this.#store.record(model, bytes, countedTokens).catch(error => this.#failed(error))
+  }
+
+  #load(model: string): void {
+    if (this.#loading.has(model)) return
+    this.#loading.add(model)
+    void this.#store
+      .read(model)
+      .then(stored => {
+        const known = this.#known.get(model)
+        if (stored && stored.bytes > (known?.bytes ?? 0)) this.#known.set(model, stored)
+      })
+      .catch(error => this.#failed(error))
+  }
+
+  #failed(error: unknown): void {
+    this.#logger.debug('The calibration of token counts could not be read or stored', {
+      error: messageOf(error),
+    })
+  }
 }

@@ -105,15 +105,14 @@ function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined)
       return isHiddenCall(event.name) ? run : withResult(run, event, now)
     case 'agent-transfer':
       return withMark(completed(run, event.from), { type: 'transfer', from: event.from, to: event.to })
+    case 'wrap-up':
+    case 'model-switch':
+    case 'model-wait': {
+      const { sessionId: _session, runId: _run, seq: _seq, ...mark } = event
+      return withMark(run, mark)
+    }
     case 'turn-warning':
       return withMark(run, { type: 'warning', turns: event.turns, maxTurns: event.maxTurns })
-    case 'wrap-up':
-      return withMark(run, {
-        type: 'wrap-up',
-        reason: event.reason,
-        turns: event.turns,
-        maxTurns: event.maxTurns,
-      })
     case 'repair':
       return withRepair(run, { type: 'repair', profile: event.profile, repairs: event.repairs })
     case 'history-cut':

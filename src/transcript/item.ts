@@ -12,6 +12,7 @@
 import { isRecord } from '../base/is-record.js'
 import { NO_RESPONSE_MARKER, OUTCOME_UNKNOWN } from '../base/markers.js'
 import { isRequestTool, TRANSFER_TOOL } from '../base/names.js'
+import { own } from '../base/own.js'
 import type { RunRepair } from '../run/run-event.js'
 import type { ChatPart } from '../session/chat-message.js'
 import type { HistoryCut } from '../session/message.js'
@@ -142,6 +143,10 @@ export type Mark =
   | { readonly type: 'queued'; readonly place: number }
   /** A process has continued the run of another one. */
   | { readonly type: 'resumed'; readonly attempt: number }
+  /** Another model answers, because the one before it failed, or because the first has recovered. */
+  | { readonly type: 'model-switch'; readonly from: string; readonly to: string; readonly reason: string }
+  /** The model call waits for its turn, or to be sent again. */
+  | { readonly type: 'model-wait'; readonly model: string; readonly waitMs: number; readonly reason: string }
   | { readonly type: 'stopped' }
   | { readonly type: 'note'; readonly text: string }
 
@@ -244,6 +249,35 @@ export function questionOf(name: string, args: unknown): Mark | undefined {
 /** What people read of a run that was resumed. Attempts are counted since it last stored a message. */
 export function resumedText({ attempt }: Extract<Mark, { type: 'resumed' }>): string {
   return attempt > 1 ? `The run was resumed (attempt ${attempt})` : 'The run was resumed'
+}
+
+/** What people read when another model answers. */
+export function switchText({
+  from,
+  to,
+  reason,
+}: Omit<Extract<Mark, { type: 'model-switch' }>, 'type'>): string {
+  if (reason === 'recovered') return `${to} answers again instead of ${from}`
+  return `${to} answers instead of ${from} (${own(FAILURES, reason) ?? reason})`
+}
+
+/** What people read when a model call waits. */
+export function waitText({
+  model,
+  waitMs,
+  reason,
+}: Omit<Extract<Mark, { type: 'model-wait' }>, 'type'>): string {
+  const seconds = Math.max(1, Math.round(waitMs / 1000))
+  return `Waits ${seconds} s for ${model} (${own(FAILURES, reason) ?? reason})`
+}
+
+const FAILURES: Readonly<Record<string, string>> = {
+  'provider-overloaded': 'overloaded',
+  'provider-unavailable': 'not available',
+  'provider-rate-limit': 'rate limit',
+  'provider-quota': 'no credit left',
+  'provider-auth': 'key refused',
+  'provider-stream': 'stream broken',
 }
 
 /** The status of a call with this result, and the result as far as there is one to show. */

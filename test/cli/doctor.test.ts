@@ -330,3 +330,31 @@ test.each([
 ])('Node %s is %s', (version, status) => {
   expect(checkNode(version).status).toBe(status)
 })
+
+test('each fallback is asked for a word: one answers, one does not', async () => {
+  const { startStrictProvider } = await import('../../src/testing/start-strict-provider.js')
+  const server = await startStrictProvider({ profile: 'openai-chat', apiKey: 'right' })
+  onTestFinished(() => server.close())
+  const folder = await temporaryFolder()
+  const provider = { type: 'openai', api: 'chat', baseUrl: server.baseUrl }
+  const config = {
+    store: 'memory:',
+    providers: { good: { ...provider, apiKey: 'right' }, bad: { ...provider, apiKey: 'wrong' } },
+    agent: {
+      model: 'demo/demo',
+      fallback: ['good/gpt-4.1'],
+      subAgents: [{ name: 'below', fallback: ['bad/gpt-4.1'] }],
+    },
+  }
+  const file = join(folder, 'lango.config.json')
+  await writeFile(file, JSON.stringify(config))
+  const { code, text: out } = await captured(() => doctor({ config: file, json: true, trust: true }))
+  const checks = JSON.parse(out).checks.filter((check: { name: string }) => check.name === 'fallback')
+  expect(code).toBe(1)
+  expect(checks).toMatchObject([
+    { status: 'ok', message: 'good/gpt-4.1 answers' },
+    { status: 'fail', message: expect.stringContaining('bad/gpt-4.1 does not answer') },
+  ])
+  const quiet = await captured(() => doctor({ config: file, json: true, trust: true, offline: true }))
+  expect(quiet.text).not.toContain('fallback')
+})

@@ -306,7 +306,7 @@ describe('an answer of a schema', () => {
       const outputSchema = REPORT
       const input: RunInput = { sessionId: 's', text: 'go', runId, outputSchema, thinking: 'low' }
       await runtime?.start(input)
-      await eventually(() => asked === 2)
+      await eventually(() => asked).toBe(2)
       const next = new ScriptedProvider(script, { id: 'play' })
       runtime = await createRuntime({
         store,

@@ -7,9 +7,11 @@ import {
   type Mark,
   type ReasoningItem,
   resumedText,
+  switchText,
   type TextItem,
   type ToolItem,
   type TranscriptItem,
+  waitText,
 } from '../../transcript/item.js'
 import { count } from '../wording.js'
 import { formatCount } from './format.js'
@@ -86,6 +88,10 @@ function markText(mark: Mark): string | undefined {
       return `turn ${mark.turns} of ${mark.maxTurns}: the run is near its limit`
     case 'wrap-up':
       return wrapUpText(mark)
+    case 'model-switch':
+      return switchText(mark)
+    case 'model-wait':
+      return waitText(mark)
     case 'repair':
       return repairText(mark)
     case 'history-cut':

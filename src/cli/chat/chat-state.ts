@@ -179,6 +179,8 @@ function reduceEvent(before: ChatState, event: RunEvent, at: number): ChatState 
     case 'agent-transfer':
     case 'turn-warning':
     case 'wrap-up':
+    case 'model-switch':
+    case 'model-wait':
     case 'repair':
     case 'history-cut':
     case 'approval-request':

@@ -5,7 +5,12 @@ import { own } from '../../base/own.js'
 import { redactText } from '../../base/redact.js'
 import type { LoadedConfig } from '../../config/load-config.js'
 import { AgentError, messageOf } from '../../errors.js'
-import { type ProvidersConfig, parseModelReference } from '../../provider/provider-registry.js'
+import {
+  createRegistry,
+  type ProviderRegistry,
+  type ProvidersConfig,
+  parseModelReference,
+} from '../../provider/provider-registry.js'
 import { keyHint, vendorAddress, vendorNames, vendorRow } from '../../provider/vendors.js'
 import { listProviders } from '../../runtime/models.js'
 import { shortTokenWarning } from '../../server/security/server-token.js'
@@ -63,6 +68,7 @@ async function checkInstallation(flags: Flags): Promise<number> {
       checkKeys(loaded),
       await checkStore(loaded.config.store),
       ...(await checkProviders(loaded, { offline: flags.offline === true })),
+      ...(flags.offline === true ? [] : await checkFallbacks(loaded)),
       await checkPort(loaded.config.server),
       ...checkTokens(loaded.config.server),
       await checkSandbox(loaded.config.tools.sandbox),
@@ -187,6 +193,47 @@ async function checkProviders(loaded: LoadedConfig, { offline }: { offline: bool
   }
   return Promise.all(targets.map(({ provider, address }) => reach(provider, address)))
 }
+
+/** Sends a word to each model that would answer while another cannot. */
+async function checkFallbacks({ config }: LoadedConfig): Promise<Check[]> {
+  const visit = (agent: Agent): string[] => [
+    ...(agent.fallback ?? []),
+    ...(agent.subAgents ?? []).flatMap(child => visit(child)),
+  ]
+  const references = [...new Set(config.agent ? visit(config.agent) : [])]
+  if (references.length === 0) return []
+  const registry = createRegistry(config.providers as ProvidersConfig)
+  return Promise.all(
+    references.map(async (reference): Promise<Check> => {
+      const name = 'fallback'
+      try {
+        await askForAWord(registry, reference)
+        return { name, status: 'ok', message: `${reference} answers` }
+      } catch (error) {
+        const fix =
+          'A run that needs it fails. Correct its key or name, or remove it; --offline skips this check.'
+        return { name, status: 'fail', message: `${reference} does not answer: ${messageOf(error)}`, fix }
+      }
+    }),
+  )
+}
+
+interface Agent {
+  readonly fallback?: readonly string[] | undefined
+  readonly subAgents?: readonly Agent[] | undefined
+}
+
+async function askForAWord(registry: ProviderRegistry, reference: string): Promise<void> {
+  const { provider, model } = registry.resolve(reference)
+  const messages = [{ role: 'user', parts: [{ type: 'text' as const, text: 'Say ok.' }] }]
+  const signal = AbortSignal.timeout(FALLBACK_PATIENCE_MS)
+  // Models that think need room before their first word.
+  const options = { maxOutputTokens: 64 }
+  for await (const event of provider.generate({ model, messages, options }, signal))
+    if (event.type === 'error') throw event.error
+}
+
+const FALLBACK_PATIENCE_MS = 20_000
 
 function addressOf(provider: string, { config, env }: LoadedConfig): string | undefined {
   const given = own<unknown>(config.providers, provider) as

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { type Mark, type MarkItem, resumedText } from '../../../src/transcript/item.js'
+import { type Mark, type MarkItem, resumedText, switchText, waitText } from '../../../src/transcript/item.js'
 import { useChat } from '../chat-context.js'
 import { Icon, type IconName } from '../shared/icons.js'
 import type { QueuedEntry } from '../state/entry.js'
@@ -73,6 +73,10 @@ function describe(mark: Mark): { icon: IconName; text: string } {
         icon: 'warning',
         text: `${WRAP_UP[mark.reason]}: one last answer`,
       }
+    case 'model-switch':
+      return { icon: 'transfer', text: switchText(mark) }
+    case 'model-wait':
+      return { icon: 'clock', text: waitText(mark) }
     case 'repair':
       return { icon: 'tool', text: `${counted(mark.repairs.length, 'repair')} to fit ${mark.profile}` }
     case 'history-cut':

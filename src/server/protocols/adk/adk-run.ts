@@ -166,6 +166,8 @@ const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
   'run-start': false,
   'run-resumed': true,
   'step-restart': false,
+  'model-switch': false,
+  'model-wait': false,
   'text-delta': false,
   'reasoning-delta': false,
   sources: false,

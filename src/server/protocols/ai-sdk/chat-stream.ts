@@ -361,6 +361,8 @@ const NOT_ALLOWED = 'The user did not allow this call.'
 type Notice = Of<
   | 'run-queued'
   | 'run-resumed'
+  | 'model-switch'
+  | 'model-wait'
   | 'agent-transfer'
   | 'turn-warning'
   | 'wrap-up'

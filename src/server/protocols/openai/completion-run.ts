@@ -198,6 +198,8 @@ export class CompletionRun {
       case 'tool-result':
       case 'turn-warning':
       case 'wrap-up':
+      case 'model-switch':
+      case 'model-wait':
       case 'repair':
       case 'history-cut':
       case 'approval-request':

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { silentLogger } from '../logger.js'
 import { openStore } from '../store/open-store.js'
-import { CalibratedTokens } from './model-routes.js'
+import { CalibratedTokens } from './request-lanes.js'
 
 test('learns from what providers count, and another process knows it too', async () => {
   const store = await openStore('memory:')
