@@ -25,6 +25,9 @@ const MOST_RUNS = 8
 /** Lanes that a request names. A session has as many as agents, branches and models have taken part in it. */
 const MOST_LANES = 100
 
+/** A promise that a run made would keep the whole run in memory, by its asynchronous context. */
+const NOTHING = Promise.resolve()
+
 interface SessionLanes {
   /** The run that has sent the newest of them. */
   runId: string
@@ -53,8 +56,10 @@ export class RequestLanes {
   async find(scope: RunScope, place: RequestPlace, model: string): Promise<RequestLane> {
     const session = await this.#open(scope)
     const name = laneName(place, model)
-    session.search = session.search.then(() => this.#search(session, name, place))
-    await session.search
+    const search = session.search.then(() => this.#search(session, name, place))
+    session.search = search
+    await search
+    if (session.search === search) session.search = NOTHING
     const last = session.lanes.get(name)
     if (last) return { last }
     const other = session.models.get(placeName(place))
@@ -92,7 +97,7 @@ export class RequestLanes {
           holders: new Map(),
           models: new Map(),
           unread: scope.isResumed ? [scope.runId, ...runs] : runs,
-          search: Promise.resolve(),
+          search: NOTHING,
         }
     this.#sessions.delete(name)
     this.#sessions.set(name, opened)
