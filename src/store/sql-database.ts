@@ -32,6 +32,8 @@ export interface SqlDatabase {
   read<T>(task: () => Task<T>): Promise<T>
   /** Runs one statement by itself, in one round trip. */
   run(statement: Statement): Promise<readonly Row[]>
+  /** As `run`, for a search that may take long: without blocking the event loop. Absent where nothing blocks it. */
+  search?(statement: Statement): Promise<readonly Row[]>
   /**
    * Empties the write-ahead log, so that no deleted text stays in it. `false` when a reader or writer needs the log
    * right now; never waits. Absent where the server owns the log.

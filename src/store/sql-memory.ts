@@ -27,6 +27,7 @@ import {
   type Row,
   type SqlDatabase,
   type SqlValue,
+  type Statement,
   sql,
   type Task,
   textIn,
@@ -120,18 +121,18 @@ export class SqlMemory implements SessionMemory {
 
   async countTerms(scope: MemoryScope, terms: readonly string[]): Promise<TermCounts> {
     const statement = countTermsStatement(this.#database.dialect, scope, terms)
-    const [size, ...rows] = await this.#database.run(statement)
+    const [size, ...rows] = await this.#search(statement)
     const counts = new Map(rows.map(row => [textIn(row, 'term'), numberIn(row, 'documents')]))
     return { documents: numberIn(size, 'documents'), terms: numberIn(size, 'terms'), counts }
   }
 
   async similarTerms(scope: MemoryScope, prefix: string, limit: number): Promise<string[]> {
-    const rows = await this.#database.run(similarTermsStatement(scope, prefix, limit))
+    const rows = await this.#search(similarTermsStatement(scope, prefix, limit))
     return rows.map(row => textIn(row, 'term'))
   }
 
   async findDocuments(scope: MemoryScope, query: DocumentQuery): Promise<FoundDocument[]> {
-    return readFound(await this.#database.run(findStatement(this.#database.dialect, scope, query)))
+    return readFound(await this.#search(findStatement(this.#database.dialect, scope, query)))
   }
 
   async readMessages(key: SessionKey, seqs: readonly number[]): Promise<StoredMessage[]> {
@@ -141,6 +142,10 @@ export class SqlMemory implements SessionMemory {
       WHERE ${SESSION_KEY} ORDER BY m.seq`
     const rows = await this.#database.run(sql(text, JSON.stringify(seqs), ...namesOf(key)))
     return rows.map(rowToMessage)
+  }
+
+  #search(statement: Statement): Promise<readonly Row[]> {
+    return this.#database.search?.(statement) ?? this.#database.run(statement)
   }
 }
 

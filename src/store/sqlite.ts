@@ -17,6 +17,7 @@ import {
   unavailable,
   viewOf,
 } from './sqlite-file.js'
+import { SearchableSqlite } from './sqlite-search.js'
 
 /** Opens the file, creating it and its folder when they are missing. */
 export async function openSqlite({
@@ -35,7 +36,9 @@ export async function openSqlite({
     connection = opened
     await whileBusy(() => configure(opened, sync))
     await whileBusy(() => refuseForeignCode(opened, file))
-    return await whileBusy(() => new SqliteDatabase(opened, file, new FileGuard(file, viewOf(opened)), sync))
+    return await whileBusy(
+      () => new SearchableSqlite([opened, file, new FileGuard(file, viewOf(opened)), sync]),
+    )
   } catch (error) {
     connection?.close()
     throw toAgentError(error, file)

@@ -36,6 +36,18 @@ describe.each(SHARED_DRIVERS)('processes that keep one memory in $name', driver 
       await child.ended
       check(await observed(), (await store.memory?.progress(key))?.observedSeq ?? 0)
     }
+    // Two at once, each killed while it reflects.
+    const reflecting = [runScript('keep-memory.ts', args), runScript('keep-memory.ts', args)]
+    for (const child of reflecting) {
+      const isOver = child.ended.then(() => true)
+      let isKilled = false
+      while (!isKilled && !child.lines.some(line => line.startsWith('reflect'))) {
+        isKilled = await Promise.race([isOver, child.untilLines(child.lines.length + 1).then(() => false)])
+      }
+      child.process.kill('SIGKILL')
+      await child.ended
+      check(await observed(), (await store.memory?.progress(key))?.observedSeq ?? 0)
+    }
     const children = [runScript('keep-memory.ts', args), runScript('keep-memory.ts', args)]
     for (const child of children) {
       await child.ended
