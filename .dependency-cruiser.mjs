@@ -18,6 +18,7 @@ const ROOMS = {
   adk: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$', '^src/provider/repair/'],
   run: ['^src/session/', '^src/adk/sdk[.]ts$', '^src/adk/adk-quirks[.]ts$'],
   memory: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$'],
+  money: ['^src/session/', '^src/provider/(provider|stream-event)[.]ts$'],
   config: [
     VENDORS,
     '^src/server/security/(client-address|server-token)[.]ts$',

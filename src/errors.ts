@@ -23,6 +23,7 @@ export type AgentErrorCode =
   | 'output-invalid'
   | 'run-interrupted'
   | 'run-not-found'
+  | 'budget-spent'
   | 'tool-outcome-unknown'
   | 'aborted'
   | 'unsupported'

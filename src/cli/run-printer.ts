@@ -19,6 +19,7 @@ export const EXIT_CODES: Readonly<Record<RunFinishReason, number>> = {
   waiting: 0,
   'turn-limit': 2,
   loop: 2,
+  budget: 2,
   aborted: 130,
 }
 

@@ -14,6 +14,7 @@ import {
   amount,
   anyFunction,
   anyText,
+  budgetSchema,
   effectsSchema,
   environment,
   flag,
@@ -337,6 +338,9 @@ export const sharedKeys = {
     .optional()
     .describe('In a program, instead of `agent`: an agent, a workflow or an app of ADK, used unchanged.'),
   limits: limitsSchema.prefault({}).describe('How far a run may go.'),
+  budget: budgetSchema()
+    .optional()
+    .describe('How much model calls may cost; see money.md. Default: no limit.'),
   history: historySchema
     .prefault({})
     .describe('How much of a session is sent to a model, and how it is repaired.'),
@@ -364,7 +368,7 @@ export const sharedKeys = {
   adk: adkSchema.optional().describe('Passed to ADK unchanged.'),
 }
 
-const { app, providers, limits, ...furtherKeys } = sharedKeys
+const { app, providers, limits, budget, ...furtherKeys } = sharedKeys
 
 /** The whole configuration. */
 export const configSchema = group({
@@ -375,6 +379,7 @@ export const configSchema = group({
     .describe('Where sessions are stored: `sqlite:…`, `postgres://…` or `memory:`.'),
   providers,
   limits,
+  budget,
   agent: agentSchemaWith(modelName)
     .optional()
     .describe('The agent as data. Absent: `agent.ts` next to the configuration, or a default agent.'),

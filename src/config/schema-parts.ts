@@ -32,6 +32,26 @@ export function amount(error = 'must be a number of at least 0') {
   return z.number({ error }).min(0, { error })
 }
 
+const DOLLARS = 'must be a number of dollars, more than 0 and at most 1000000'
+
+/** A number of dollars. */
+function dollars() {
+  return z.number({ error: DOLLARS }).gt(0, { error: DOLLARS }).max(1_000_000, { error: DOLLARS }).optional()
+}
+
+/** How much model calls may cost. */
+export const budgetSchema = () =>
+  group({
+    perRunUsd: dollars().describe(
+      'Dollars that one run may cost, with agents inside tools and the observer of memory.',
+    ),
+    perSessionUsd: dollars().describe('Dollars that all runs of a session may cost.'),
+    perUserUsdPerDay: dollars().describe('Dollars that all runs of a user may cost on one day of UTC.'),
+    unknownPrice: oneOf(['refuse', 'ignore'])
+      .optional()
+      .describe('A model whose price is not known is refused, or called uncounted. Default `refuse`.'),
+  })
+
 /** A URL. */
 export function webAddress() {
   const error = 'must be a URL that starts with http:// or https://'

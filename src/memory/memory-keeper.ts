@@ -8,11 +8,11 @@
  * - The current turn and calls that wait for an answer are not observed.
  */
 import { within } from '../base/pause.js'
-import { messageOf } from '../errors.js'
+import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import { MEMORY_SHARE } from '../session/budget.js'
 import { type SessionKey, type StoredMessage, toolCallKind } from '../session/message.js'
-import type { StoredObservation } from '../session/session-memory.js'
+import type { ObservationStep, ObserverUsage, StoredObservation } from '../session/session-memory.js'
 import { countTextTokens } from '../session/tokens.js'
 import { type IndexProgress, indexSession, type MemoryCapableStore, turnStart } from './index-session.js'
 import { chooseLog, logText } from './memory-log.js'
@@ -29,6 +29,8 @@ export interface MemoryKeeperOptions {
   canRecall: boolean
   /** Indexes after every run, for searches from other sessions. Default: a search indexes what is missing. */
   indexesAtOnce?: boolean | undefined
+  /** The run whose budget the observer draws from. */
+  runId?: (() => string | undefined) | undefined
   /** How long one call of the observer may take. Default 60,000. */
   timeoutMs?: number | undefined
 }
@@ -152,11 +154,16 @@ export class MemoryKeeper {
     const added = await store.memory.observe(key, {
       observed: { afterSeq, throughSeq: last.seq },
       observations: lines.map(withTerms),
-      ...(usage ? { usage } : {}),
+      ...this.#usedBy(usage),
     })
     // Another process was faster.
     if (!added) return (await store.memory.progress(key))?.observedSeq
     return last.seq
+  }
+
+  #usedBy(usage: ObserverUsage | undefined): Pick<ObservationStep, 'usage' | 'runId'> {
+    const runId = this.#options.runId?.()
+    return usage ? { usage, ...(runId === undefined ? {} : { runId }) } : {}
   }
 
   async #ask(key: SessionKey, messages: readonly StoredMessage[]): Promise<Observation> {
@@ -168,6 +175,7 @@ export class MemoryKeeper {
       return observation
     } catch (error) {
       const failures = (this.#failures.get(place) ?? 0) + 1
+      if (isBudgetSpent(error)) return digestObserver.observe(messages, this.#abort.signal)
       if (this.#abort.signal.aborted || failures < MOST_FAILURES) {
         this.#failures.set(place, failures)
         throw error
@@ -214,7 +222,12 @@ export class MemoryKeeper {
     const current = (await this.#current(key, progress?.observations ?? 0)).sort(bySource)
     if (current.length < 2 || tokensOf(current) <= budgetTokens * MEMORY_SHARE) return false
     const older = current.slice(0, Math.max(2, Math.floor(current.length / 2))).slice(0, MOST_REFLECTED)
-    const { lines, usage } = await observer.reflect(older, this.#signal())
+    const reflection = await observer.reflect(older, this.#signal()).catch(error => {
+      if (isBudgetSpent(error)) return undefined
+      throw error
+    })
+    if (!reflection) return false
+    const { lines, usage } = reflection
     const isShorter =
       lines.length > 0 && lines.reduce((all, { text }) => all + countTextTokens(text), 0) < tokensOf(older)
     if (!isShorter) {
@@ -224,7 +237,7 @@ export class MemoryKeeper {
     const added = await store.memory.observe(key, {
       supersedes: older.map(({ number }) => number),
       observations: lines.map(withTerms),
-      ...(usage ? { usage } : {}),
+      ...this.#usedBy(usage),
     })
     return added !== undefined
   }
@@ -237,6 +250,11 @@ export class MemoryKeeper {
       afterNumber: Math.max(0, added - MOST_CURRENT),
     })
   }
+}
+
+/** Nothing is left for an observer: rules cost nothing. */
+function isBudgetSpent(error: unknown): boolean {
+  return error instanceof AgentError && error.code === 'budget-spent'
 }
 
 /** Messages that wait before they are indexed together. */

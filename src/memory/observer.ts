@@ -8,6 +8,7 @@ import {
   type ObserverUsage,
   type StoredObservation,
 } from '../session/session-memory.js'
+import { completeUsage, costOf } from '../session/usage.js'
 import { digest } from './digest.js'
 import { dateWords, readableText } from './index-session.js'
 import { OBSERVE_PROMPT } from './prompts/observe.js'
@@ -117,7 +118,8 @@ async function collect(
   reference: string,
   signal: AbortSignal,
 ): Promise<{ text: string; usage: ObserverUsage }> {
-  const usage = { model: reference, calls: 1, inputTokens: 0, outputTokens: 0 }
+  const usage: ObserverUsage = { model: reference, calls: 1, inputTokens: 0, outputTokens: 0 }
+  const { price } = provider.describeModel(model)
   let answer = ''
   const request = {
     model,
@@ -133,6 +135,7 @@ async function collect(
     if (event.type === 'usage') {
       usage.inputTokens += event.usage.inputTokens
       usage.outputTokens += event.usage.outputTokens
+      if (price) usage.cost = costOf(completeUsage(event.usage), price)
     }
     if (answer.length > LONGEST_ANSWER)
       throw new AgentError('provider-rejected', 'The answer of the observer is too long to be notes')

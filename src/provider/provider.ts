@@ -4,7 +4,7 @@
  * signature and where it came from, calls keep their ids and arguments.
  */
 import { isRecord } from '../base/is-record.js'
-import { checkArgument } from '../errors.js'
+import { type AgentError, checkArgument } from '../errors.js'
 import type { ModelPrice } from '../session/usage.js'
 import type { Origin, PrefixBreakReason, Repair, StreamEvent, Vendor } from './stream-event.js'
 
@@ -42,6 +42,8 @@ export interface GenerateRequest {
   options?: GenerationOptions
   /** What to do with a history that the model would refuse. Default `repair`. */
   repairMode?: RepairMode
+  /** Called before the request is sent again after an error. What it throws ends the call. */
+  onRetry?: ((error: AgentError) => Promise<void>) | undefined
 }
 
 export type RepairMode = 'repair' | 'strict' | 'explain'

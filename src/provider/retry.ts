@@ -48,6 +48,8 @@ export interface RetryOptions {
   /** Anything thrown, as an `AgentError`. */
   toError: (error: unknown) => AgentError
   signal?: AbortSignal | undefined
+  /** See `GenerateRequest.onRetry`. */
+  onRetry?: ((error: AgentError) => Promise<void>) | undefined
 }
 
 /** Passes one attempt's events on, and starts another when it fails in a way that may pass. */
@@ -66,6 +68,7 @@ export async function* retryStream(options: RetryOptions): AsyncGenerator<Stream
       const delayMs = visible ? undefined : retryDelayMs(error, attempt, policy)
       if (delayMs === undefined || signal?.aborted) throw error
       await policy.sleep(delayMs, signal)
+      await options.onRetry?.(error)
     }
   }
 }

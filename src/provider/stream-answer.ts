@@ -87,6 +87,7 @@ export async function* streamAnswer<Body, Chunk>(
       policy: settings.retry,
       signal,
       toError: error => toProviderError(error, context),
+      onRetry: request.onRetry,
       attempt: () => oneAttempt(wire, body, answer, settings.idleTimeoutMs),
     })
   } catch (error) {

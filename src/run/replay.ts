@@ -15,6 +15,7 @@ import { AgentError, type AgentErrorJson } from '../errors.js'
 import { type Message, type StoredMessage, toolCallKind } from '../session/message.js'
 import type { JournalEntry } from '../session/run-store.js'
 import type { AdoptedEvent, SessionView } from '../session/session-journal.js'
+import { isSyntheticMetadata } from '../session/turn.js'
 
 /** One recorded event. */
 export interface RecordedEvent {
@@ -118,6 +119,12 @@ export class Replay {
   /** Whether the next record of a lane is the answer of a model step. */
   hasAnswer(lane: Lane): boolean {
     return this.#next(lane)?.entry.kind === 'model'
+  }
+
+  /** Whether the next record of a lane is a notice to the model. */
+  hasNotice(lane: Lane): boolean {
+    const { entry, message } = this.#next(lane) ?? {}
+    return entry?.kind === 'event' && isSyntheticMetadata(message?.extra?.customMetadata)
   }
 
   /** The recorded answer of the next model step of a lane; `undefined` when the model is to be asked. */

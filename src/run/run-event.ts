@@ -5,13 +5,20 @@ import type { RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome, CallResponse, OnUnknown, OutcomeAnswer } from '../tool.js'
 
 /** Why a run ended. `stop` is the ordinary end; `waiting`: it has not ended, and waits for a person. */
-export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'aborted' | 'error' | 'waiting'
+export type RunFinishReason = 'stop' | 'turn-limit' | 'loop' | 'budget' | 'aborted' | 'error' | 'waiting'
 
 /** The failure of the model before, or `recovered` when the first model is asked again. */
 export type ModelSwitchReason = AgentErrorCode | 'recovered'
 
 /** Why the next model call of a run is its last one. */
-export type WrapUpReason = 'turn-limit' | 'delegation-limit' | 'loop'
+export type WrapUpReason = 'turn-limit' | 'delegation-limit' | 'loop' | 'budget'
+
+/** Which limit of a budget leaves too little for another model call. */
+export interface BudgetState {
+  scope: 'run' | 'session' | 'day'
+  limitUsd: number
+  leftUsd: number
+}
 
 /** A change that was made to the history before it was sent. */
 export interface RunRepair {
@@ -121,7 +128,8 @@ export type RunEventBody =
     }
   | { type: 'agent-transfer'; from: string; to: string }
   | { type: 'turn-warning'; turns: number; maxTurns: number }
-  | { type: 'wrap-up'; reason: WrapUpReason; turns: number; maxTurns: number }
+  /** `budget`: with the reason `budget`. */
+  | { type: 'wrap-up'; reason: WrapUpReason; turns: number; maxTurns: number; budget?: BudgetState }
   | { type: 'repair'; model: string; profile: string; repairs: readonly RunRepair[] }
   | { type: 'history-cut'; cut: HistoryCut }
   /** `callId`: the call that ADK wants confirmed, where the request is a call of its own. */

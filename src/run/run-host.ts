@@ -22,7 +22,7 @@ import type { CheckedOutput, ModelOptions, OutputSchema } from '../session/model
 import type { NodeJournal, SessionJournal } from '../session/session-journal.js'
 import type { Lease, SessionStore } from '../session/session-store.js'
 import type { LedgerTools } from '../session/tool-calls.js'
-import type { PriceOf } from '../session/usage.js'
+import type { Budget, PriceOf } from '../session/usage.js'
 import type { ClientTools } from '../tool.js'
 import type { OnApproval } from './run-approvals.js'
 import type { RunEvent, SentRequest } from './run-event.js'
@@ -41,6 +41,8 @@ export interface RunInput<Output = unknown> extends ModelOptions<Output> {
   /** A model reference that this run uses instead of the agents' own. */
   model?: string | undefined
   stateDelta?: State | undefined
+  /** How much the run may cost: what it says comes before the budget of the runtime. */
+  budget?: Budget | undefined
   /** Called when a tool needs approval; without it, an answer may come as a signal from any process. */
   onApproval?: OnApproval | undefined
   /** What to do while another run works on the session. Default `queue`. */
@@ -104,6 +106,8 @@ export interface RunHost {
   /** The names of all agents that are known before a run. */
   readonly agentNames: ReadonlySet<string>
   readonly limits: RunLimitOptions
+  /** How much runs may cost. */
+  readonly budget?: Budget | undefined
   readonly models: RunModels
   /** By agent: the schema of its answers. */
   readonly outputs: ReadonlyMap<string, CheckedOutput>
@@ -173,6 +177,8 @@ export interface RunModels {
   check(reference: string): void
   /** Throws when an agent or the run asks a model for what it does not have. `model`: the run's own choice. */
   checkAgents(model?: string, options?: ModelOptions): void
+  /** An agent whose model has no known price, and that model unless it was made in code. `model`: the run's own choice. */
+  unpricedAgent(model?: string): { agent: string; model?: string } | undefined
   readonly priceOf: PriceOf
 }
 

@@ -70,6 +70,11 @@ export class RunJournal implements SessionJournal<Event> {
     return this.#parts.replay?.hasAnswer(laneOf(invocationContext.branch, agentName)) ?? false
   }
 
+  /** Whether the next thing that the record has of an agent is a notice to its model. */
+  hasNotice({ invocationContext, agentName }: Context): boolean {
+    return this.#parts.replay?.hasNotice(laneOf(invocationContext.branch, agentName)) ?? false
+  }
+
   /** Begins a model step. Returns the recorded answer, if there is one. */
   async beginStep(
     { invocationContext, agentName, actions }: Context,

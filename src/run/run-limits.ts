@@ -9,7 +9,7 @@ import {
   type Repetition,
   repetitionText,
 } from './loop-guard.js'
-import type { RunEventBody, RunFinishReason, WrapUpReason } from './run-event.js'
+import type { BudgetState, RunEventBody, RunFinishReason, WrapUpReason } from './run-event.js'
 
 /** The last model call of a run. */
 export interface WrapUp {
@@ -28,6 +28,8 @@ export interface RequestNotices {
   grantWrapUp(wrapUp: WrapUp): void
   /** Set by the limits. Called with the agent and its execution before each request; see `LoopGuard.beginStep`. */
   onStep: (lane: Lane, execution: object) => void
+  /** Set by the limits. Called when the record of a resumed run has a last turn for its budget. */
+  onBudgetNotice: () => void
 }
 
 /** What the loop must do, and the events to emit. */
@@ -45,12 +47,15 @@ export class RunLimits {
   #wrapUpReason: WrapUpReason | undefined
   /** What the run repeated when it was stopped as a loop. */
   #repeated: Repetition | undefined
+  #budget: BudgetState | undefined
+  #isCutShort = false
 
   constructor(options: RunLimitOptions, notices: RequestNotices) {
     this.#limit = new TurnLimit(options)
     this.#loops = new LoopGuard(options.loop)
     this.#notices = notices
     notices.onStep = (lane, execution) => this.#loops.beginStep(lane, execution)
+    notices.onBudgetNotice = () => void this.budgetSpent()
   }
 
   get turns(): number {
@@ -66,8 +71,8 @@ export class RunLimits {
   }
 
   get finishReason(): RunFinishReason {
-    if (this.#wrapUpReason === undefined) return 'stop'
-    return this.#wrapUpReason === 'loop' ? 'loop' : 'turn-limit'
+    if (this.#wrapUpReason === undefined) return this.#isCutShort ? 'budget' : 'stop'
+    return this.#wrapUpReason === 'delegation-limit' ? 'turn-limit' : this.#wrapUpReason
   }
 
   observe(event: Event): LimitVerdict {
@@ -88,6 +93,19 @@ export class RunLimits {
     const verdict = this.#limit.observe({ content: { parts } })
     if (verdict === 'wrap-up') return this.#wrapUp(this.#reasonOfCount()).bodies
     return verdict === 'warn' ? [this.#turnWarning()] : []
+  }
+
+  /** No further model call can be paid for but the last one. Empty when the last one was granted before. */
+  budgetSpent(budget?: BudgetState): RunEventBody[] {
+    if (this.#limit.wrapUpGranted) return []
+    this.#limit.grantWrapUp()
+    this.#budget = budget
+    return this.#wrapUp('budget').bodies
+  }
+
+  /** An answer ended at an output limit that the budget had lowered. */
+  cutShort(): void {
+    this.#isCutShort = true
   }
 
   /** Results complete a repetition: the same calls with other results are progress. */
@@ -114,8 +132,10 @@ export class RunLimits {
     const { turns, maxTurns, delegations, maxDelegations } = this.#limit
     this.#wrapUpReason = reason
     const tally = { turns, maxTurns, delegations, maxDelegations, toolNames: this.#toolNames }
-    this.#notices.grantWrapUp(wrapUpFor(reason, { ...tally, repeated: this.#repeated }))
-    return { verdict: 'continue', bodies: [{ type: 'wrap-up', reason, turns, maxTurns }] }
+    const budget = this.#budget
+    this.#notices.grantWrapUp(wrapUpFor(reason, { ...tally, repeated: this.#repeated, budget }))
+    const body = { type: 'wrap-up', reason, turns, maxTurns, ...(budget ? { budget } : {}) } as const
+    return { verdict: 'continue', bodies: [body] }
   }
 }
 
@@ -228,6 +248,7 @@ interface RunTally {
   /** Names of the tools that were called, in order. */
   toolNames: readonly string[]
   repeated: Repetition | undefined
+  budget: BudgetState | undefined
 }
 
 /** The texts of the last turn: for the model, and for the user if the model does not answer. */
@@ -235,6 +256,7 @@ function wrapUpFor(reason: WrapUpReason, tally: RunTally): WrapUp {
   const why = {
     'turn-limit': `the limit of ${tally.maxTurns} tool turns is reached`,
     'delegation-limit': `the limit of ${tally.maxDelegations} transfers between agents is reached`,
+    budget: `the budget${tally.budget ? ` of $${tally.budget.limitUsd} ${BUDGET_OF[tally.budget.scope]}` : ''} is used up`,
     loop: tally.repeated ? repetitionText(tally.repeated) : 'the same tool call was repeated',
   }[reason]
   return {
@@ -242,9 +264,11 @@ function wrapUpFor(reason: WrapUpReason, tally: RunTally): WrapUp {
     notice:
       `[System: This is your last turn, because ${why}. No tool can be called any more. ` +
       'Answer the user now: say what was done, what was found, and what is still missing.]',
-    fallback: `I had to stop here, because ${why}. ${doneSoFar(tally)} Send another message to continue.`,
+    fallback: `I had to stop here, because ${why}. ${doneSoFar(tally)} ${reason === 'budget' ? 'Raise the budget to go on.' : 'Send another message to continue.'}`,
   }
 }
+
+const BUDGET_OF = { run: 'for this run', session: 'for this session', day: 'for today' } as const
 
 function doneSoFar({ toolNames, delegations }: RunTally): string {
   if (toolNames.length === 0) {

@@ -81,9 +81,7 @@ export class RunLoop {
     this.#reader = new EventReader(host.agentNames, reference => host.models.priceOf(reference))
     this.#recorder = new RunRecorder({ ...host, key, runId, lease, onStored: input.onStored })
     this.#ledger = openLedger(host, {
-      key,
-      runId: this.runId,
-      recorder: this.#recorder,
+      ...{ key, runId, recorder: this.#recorder },
       emit: body => {
         if (!this.#shutting) this.#output.prepare(body)
         if (body.type === 'tool-unknown' && body.asks) this.#questions.watch()
@@ -293,8 +291,7 @@ export class RunLoop {
       ...this.#host,
       key: this.#parts.key,
       isResumed: this.#parts.resumed !== undefined,
-      model: this.#parts.input.model,
-      options: this.#parts.input,
+      input: this.#parts.input,
       outputOf: agent => this.#form.schemaOf(agent)?.jsonSchema,
       plugin: this.#plugin,
       recorder: this.#recorder,

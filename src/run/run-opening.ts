@@ -10,7 +10,7 @@ import type { Message, SessionKey, State } from '../session/message.js'
 import type { CheckedOutput, ModelOptions } from '../session/model-options.js'
 import type { QueuedRun, RunInputRecord, RunOpening } from '../session/run-store.js'
 import type { Lease, LeaseOptions, SessionStore } from '../session/session-store.js'
-import { emptyUsage } from '../session/usage.js'
+import { BUDGET_RULE, type Budget, emptyUsage, hasLimits, isBudget } from '../session/usage.js'
 import type { RunEvent, RunEventBody } from './run-event.js'
 import type { EventLists, GenerationOfRun, RunHost, RunInput } from './run-host.js'
 
@@ -32,6 +32,9 @@ export function prepareRun(host: RunHost, input: RunInput): PreparedRun {
   if (input.model !== undefined) host.models.check(input.model)
   for (const reference of input.fallback ?? []) host.models.check(reference)
   host.models.checkAgents(input.model, input)
+  const budget = budgetOf(host, input)
+  const unpriced = budget && budget.unknownPrice !== 'ignore' && host.models.unpricedAgent(input.model)
+  if (unpriced) throw unknownPrice(unpriced)
   const key: SessionKey = {
     appName: host.appName,
     userId: input.userId ?? 'user',
@@ -40,6 +43,22 @@ export function prepareRun(host: RunHost, input: RunInput): PreparedRun {
   const runId = (input.runId ?? randomUUID()).toLowerCase()
   const output = input.outputSchema && host.checkOutput(input.outputSchema)
   return { key, runId, input, content, ...host.openingMessage(content), output }
+}
+
+/** The budget of a run; `undefined` when nothing is limited. */
+export function budgetOf({ budget: own }: Pick<RunHost, 'budget'>, input: RunInput): Budget | undefined {
+  if (!own && !input.budget) return undefined
+  const budget = { ...own, ...defined({ ...input.budget }) }
+  return hasLimits(budget) ? budget : undefined
+}
+
+function unknownPrice({ agent, model = 'a model that was made in code' }: { agent: string; model?: string }) {
+  return new AgentError(
+    'invalid-config',
+    `The run has a budget, and the price of ${model}, which agent "${agent}" uses, is not known. Set it as ` +
+      '`providers.NAME.models.MODEL.price`, or set `budget.unknownPrice` to "ignore" to call it uncounted.',
+    { details: { agent, model } },
+  )
 }
 
 /**
@@ -52,7 +71,7 @@ export function preparedFrom(
   isOverdue: boolean,
 ): PreparedRun {
   const { model, invocationId, state, options = {}, ...given } = input as Partial<StoredInput>
-  const { request, clientTools, generation, note } = given
+  const { request, clientTools, generation, note, budget } = given
   if (model !== undefined && !isOverdue) host.models.check(model)
   const stateDelta = state && {
     ...state.set,
@@ -61,7 +80,10 @@ export function preparedFrom(
   return {
     key,
     runId,
-    input: { ...key, ...options, ...defined({ model, stateDelta, request, clientTools, generation, note }) },
+    input: {
+      ...{ ...key, ...options },
+      ...defined({ model, stateDelta, budget, request, clientTools, generation, note }),
+    },
     content: host.contentOf(message),
     message,
     invocationId: invocationId ?? '',
@@ -70,7 +92,7 @@ export function preparedFrom(
 }
 
 /** `undefined` removes a key of the state, and JSON has none. */
-interface StoredInput extends Pick<RunInput, 'request' | 'clientTools' | 'generation' | 'note'> {
+interface StoredInput extends Pick<RunInput, 'request' | 'clientTools' | 'generation' | 'note' | 'budget'> {
   invocationId: string
   model?: string
   state?: { set: State; removed: readonly string[] }
@@ -83,12 +105,15 @@ function storedInput({ input, invocationId, output }: PreparedRun): RunInputReco
   const set = Object.fromEntries(entries.filter(([, value]) => value !== undefined))
   const removed = entries.flatMap(([name, value]) => (value === undefined ? [name] : []))
   const state = entries.length > 0 ? { set, removed } : undefined
-  const { model, request, clientTools, generation, note } = input
+  const { model, request, clientTools, generation, note, budget } = input
   const { thinking, temperature, maxOutputTokens, fallback } = input
   const outputSchema = output?.jsonSchema
   const given = defined({ thinking, temperature, maxOutputTokens, fallback, outputSchema })
   const options = Object.keys(given).length > 0 ? given : undefined
-  return { invocationId, ...defined({ model, request, clientTools, generation, note, state, options }) }
+  return {
+    invocationId,
+    ...defined({ model, request, clientTools, generation, note, budget, state, options }),
+  }
 }
 
 /** What the store is given to open or queue the run. */
@@ -283,6 +308,7 @@ const RULES: Readonly<Record<keyof RunInput, Rule>> = {
     `an object with some of: ${[...GENERATION].join(', ')}`,
   ],
   note: [isObject, 'an object'],
+  budget: [isBudget, BUDGET_RULE],
   onStored: FUNCTION,
 }
 

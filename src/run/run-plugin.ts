@@ -40,6 +40,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   /** Called with each tool before it runs, so that its calls are recorded. */
   onTool: (tool: BaseTool) => void = () => {}
   onStep: RequestNotices['onStep'] = () => {}
+  onBudgetNotice: () => void = () => {}
   /** What tools find in their context. */
   credentialService: BaseCredentialService | undefined
   #wrapUp: WrapUp | undefined
@@ -49,6 +50,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   #invocationId: string | undefined
   readonly #requests = new WeakSet<object>()
   readonly #places = new WeakMap<object, RequestPlace>()
+  readonly #contexts = new WeakMap<object, Context>()
 
   constructor() {
     super(RUN_PLUGIN)
@@ -102,12 +104,15 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     llmRequest: LlmRequest
   }): Promise<LlmResponse | undefined> {
     this.#requests.add(llmRequest)
+    this.#contexts.set(llmRequest, callbackContext)
     this.place(callbackContext, llmRequest)
     const { invocationContext } = callbackContext
     this.onStep(
       { author: invocationContext.agent?.name, branch: invocationContext.branch },
       invocationContext,
     )
+    // An earlier attempt of the run was told that its budget is used up.
+    if (!this.#wrapUp && !this.#warning && this.journal?.hasNotice(callbackContext)) this.onBudgetNotice()
     const isLast = this.#wrapUp !== undefined && !this.#wrapUpStarted
     const notices = [
       ...(this.#warning ? [this.#warning] : []),
@@ -127,6 +132,21 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     if (!this.#wrapUp) return undefined
     if (this.#wrapUpStarted) return spoken(this.#wrapUp.fallback)
     this.#wrapUpStarted = true
+    forbidTools(llmRequest)
+    return undefined
+  }
+
+  /**
+   * Makes a request whose model call cannot be paid for the last one: it is to be sent again. A text is the answer where
+   * that is not possible.
+   */
+  async makeLast(llmRequest: LlmRequest): Promise<string | undefined> {
+    const context = this.#contexts.get(llmRequest)
+    if (!context) return NOT_PAID
+    if (!this.#wrapUp || this.#wrapUpStarted) return this.#wrapUp?.fallback ?? NOT_PAID
+    this.#wrapUpStarted = true
+    await this.#addNotice(context, llmRequest, this.#wrapUp.notice)
+    acceptSilence(llmRequest)
     forbidTools(llmRequest)
     return undefined
   }
@@ -265,7 +285,10 @@ function hasText(part: Part): boolean {
   return !part.thought && (part.text ?? '').trim() !== ''
 }
 
-function spoken(text: string): LlmResponse {
+/** The answer of an agent inside a tool whose model call cannot be paid for. */
+const NOT_PAID = '[The budget is used up. Nothing more was done here.]'
+
+export function spoken(text: string): LlmResponse {
   return { content: { role: 'model', parts: [{ text }] }, turnComplete: true, partial: false }
 }
 

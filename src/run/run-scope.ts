@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Context, Event } from '../adk/sdk.js'
+import type { Context, Event, LlmRequest } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { checkArgument } from '../errors.js'
@@ -8,12 +8,13 @@ import type { ModelOptions } from '../session/model-options.js'
 import type { Observation } from '../session/session-store.js'
 import type { CallLedger } from '../session/tool-calls.js'
 import { isSyntheticMetadata } from '../session/turn.js'
-import type { RunUsage } from '../session/usage.js'
+import type { Budget, RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome, JsonSchema } from '../tool.js'
 import type { EventReader } from './event-reader.js'
 import type { ResumedRun } from './resumed-run.js'
 import type { PendingApproval } from './run-approvals.js'
 import type {
+  BudgetState,
   Counted,
   RequestPlace,
   RunEvent,
@@ -22,7 +23,9 @@ import type {
   RunRepair,
   SentRequest,
 } from './run-event.js'
+import type { RunInput } from './run-host.js'
 import type { RunLimits } from './run-limits.js'
+import { budgetOf } from './run-opening.js'
 import type { RunPlugin } from './run-plugin.js'
 import type { RunRecorder } from './run-recorder.js'
 
@@ -72,6 +75,17 @@ export interface RunScope {
   nestedFailed(error: Error): void
   /** Counts the calls that a nested agent makes in one turn. */
   nestedCalls(calls: readonly { name?: string | undefined }[]): void
+  /** How much the run may cost; absent when nothing is limited. */
+  readonly budget?: Budget | undefined
+  /**
+   * A model call cannot be paid for. Without an answer the request was made the last one of the run, and is sent again;
+   * otherwise the text stands for the model's answer.
+   */
+  budgetSpent(request: LlmRequest, budget: BudgetState): Promise<string | undefined>
+  /** An answer ended at an output limit that the budget had lowered. */
+  cutShort(): void
+  /** Whether the run has called tools. */
+  readonly hasActed: boolean
   /** True when no tool may be called any more. */
   readonly wrapUpGranted: boolean
 }
@@ -140,10 +154,10 @@ function restoreReceipts(messages: Session['messages']): RunRepair[] {
 
 /** The parts of a run that its scope reports to. */
 export interface ScopeParts
-  extends Pick<
-    RunScope,
-    'models' | 'key' | 'isResumed' | 'model' | 'options' | 'outputOf' | 'approve' | 'ledger'
-  > {
+  extends Pick<RunScope, 'models' | 'key' | 'isResumed' | 'outputOf' | 'approve' | 'ledger'> {
+  input: RunInput
+  /** What runs may cost where their input does not say it. */
+  budget?: Budget | undefined
   plugin: RunPlugin
   recorder: RunRecorder
   reader: EventReader
@@ -161,16 +175,17 @@ export function createScope(scope: ScopeParts): RunScope {
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
   /** Reported with the first request. */
   let restored: readonly RunRepair[] = []
-  const { models, key, isResumed, model, options, outputOf, approve, ledger, observeRequest } = parts
+  const { models, key, isResumed, input, outputOf, approve, ledger, observeRequest } = parts
   return {
     models,
     runId: recorder.runId,
     sessionId: key.sessionId,
     key,
     isResumed,
-    model,
-    options,
+    model: input.model,
+    options: input,
     outputOf,
+    budget: budgetOf(parts, input),
     approve,
     ledger,
     isReplaying: branch => plugin.journal?.isReplaying(branch) ?? false,
@@ -205,6 +220,14 @@ export function createScope(scope: ScopeParts): RunScope {
     nestedFailed: error => plugin.noteNestedFailure(error),
     nestedCalls: calls => {
       for (const body of limits.observeNested(calls)) emit(body)
+    },
+    budgetSpent: async (request, state) => {
+      for (const body of limits.budgetSpent(state)) emit(body)
+      return plugin.makeLast(request)
+    },
+    cutShort: () => limits.cutShort(),
+    get hasActed() {
+      return limits.turns + limits.delegations > 0
     },
     get wrapUpGranted() {
       return limits.wrapUpGranted

@@ -84,7 +84,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   if (!options.telemetry?.content) hideContentFromAdkSpans()
   const tools = await gatherTools(options, store, options.app, logger)
   const telemetry = await createTelemetry({ logger, ...options.telemetry })
-  const memory = createMemory(parts)
+  const memory = createMemory({ ...parts, pay: async provider => models.paid(provider, true) })
   const models = makeModels(parts, memory)
   const rootAgent = makeRootAgent(options, models, tools, memory?.tool)
   models.rootAgent = rootAgent
@@ -106,6 +106,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     outputs: outputsOf(options.agent),
     checkOutput: checkedOutput,
     limits: limitsOf(options, rootAgent),
+    budget: options.budget,
     adk: { ...services(options, store, logger), ...adkOptions(parts) },
     app: options.adkApp,
     ...runSettings(options),

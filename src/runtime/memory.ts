@@ -7,9 +7,10 @@ import { MemoryKeeper } from '../memory/memory-keeper.js'
 import { modelObserver, type Observer, withTerms } from '../memory/observer.js'
 import { type RecalledMessage, recall } from '../memory/recall.js'
 import { recallTool } from '../memory/recall-tool.js'
+import type { Provider } from '../provider/provider.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { RunEvent } from '../run/run-event.js'
-import { runScope } from '../run/run-scope.js'
+import { type RunScope, runScope } from '../run/run-scope.js'
 import { effectiveLimits, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { Session, SessionKey } from '../session/message.js'
 import type { SessionMemory, StoredObservation } from '../session/session-memory.js'
@@ -60,6 +61,8 @@ interface MemoryParts {
   registry: ProviderRegistry
   store: SessionStore
   logger: Logger
+  /** The provider, with its calls held to the budget of the current run. */
+  pay: (provider: Provider) => Promise<Provider>
 }
 
 export function createMemory(parts: MemoryParts): RuntimeMemory | undefined {
@@ -78,30 +81,41 @@ export function createMemory(parts: MemoryParts): RuntimeMemory | undefined {
   const keeper = new MemoryKeeper({
     ...{ ...shared, logger, canRecall, observer: observerOf(parts, memory) },
     indexesAtOnce: scope === 'user',
+    runId: () => runScope.getStore()?.runId,
   })
-  const keys = new Map<string, SessionKey>()
+  const keys = new Map<string, { key: SessionKey; scope: RunScope }>()
   return {
     keeper,
     tool: canRecall ? recallTool({ ...shared, appName, scope }) : undefined,
     onLoad({ key }) {
-      const runId = runScope.getStore()?.runId
-      if (runId === undefined || key.appName !== appName) return
-      keys.set(runId, key)
+      const scope = runScope.getStore()
+      if (scope === undefined || key.appName !== appName) return
+      keys.set(scope.runId, { key, scope })
       keeper.attend(key)
     },
     onEvent({ type, runId }) {
-      const key = type === 'run-finish' ? keys.get(runId) : undefined
-      if (!key) return
+      const run = type === 'run-finish' ? keys.get(runId) : undefined
+      if (!run) return
       keys.delete(runId)
-      keeper.attend(key)
+      // The observer draws from the budget of the run.
+      runScope.run(run.scope, () => keeper.attend(run.key))
     },
   }
 }
 
-function observerOf({ registry }: MemoryParts, { observer }: MemoryOptions): Observer | undefined {
+function observerOf({ registry, pay }: MemoryParts, { observer }: MemoryOptions): Observer | undefined {
   if (observer === undefined) return undefined
   const { provider, model } = registry.resolve(observer)
-  return modelObserver(provider, model, observer)
+  const free = modelObserver(provider, model, observer)
+  const paid = async () => modelObserver(await pay(provider), model, observer)
+  const current = async () => (runScope.getStore()?.budget ? paid() : free)
+  return {
+    observe: async (messages, signal) => (await current()).observe(messages, signal),
+    reflect: async (observations, signal) => {
+      const { reflect } = await current()
+      return reflect ? reflect(observations, signal) : { lines: [], refused: 0 }
+    },
+  }
 }
 
 /**

@@ -19,7 +19,7 @@ import {
 import { defined } from '../base/defined.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
-import type { RepairMode } from '../provider/provider.js'
+import type { Provider, RepairMode } from '../provider/provider.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import type { RequestPlace } from '../run/run-event.js'
 import type { RunModels } from '../run/run-host.js'
@@ -33,7 +33,7 @@ import { CalibratedTokens, RequestLanes } from './request-lanes.js'
 
 export interface ModelRoutesOptions {
   registry: ProviderRegistry
-  store: Pick<SessionStore, 'calibration' | 'runs'>
+  store: Pick<SessionStore, 'calibration' | 'runs' | 'spending'>
   logger: Logger
   /** As in `ModelAdapterOptions`. */
   budgetTokens: number | 'off'
@@ -135,6 +135,17 @@ export class ModelRoutes implements RunModels {
     }
   }
 
+  unpricedAgent(model?: string): { agent: string; model?: string } | undefined {
+    for (const agent of this.rootAgent ? agentsOf(this.rootAgent) : []) {
+      if (!isLlmAgent(agent)) continue
+      const own = inheritedModel(agent)?.model
+      const reference = own === this.rootReference ? (model ?? own) : own
+      if (reference?.startsWith('demo/') || (reference !== undefined && this.priceOf(reference))) continue
+      return { agent: agent.name, ...defined({ model: reference }) }
+    }
+    return undefined
+  }
+
   priceOf(reference: string): ModelPrice | undefined {
     // A model that was made in code has no reference, and its price is not known.
     if (reference === '') return undefined
@@ -164,7 +175,7 @@ export class ModelRoutes implements RunModels {
       ...defined({ outputSchema }),
     })
     if (scope && !isOwn && scope.wrapUpGranted) {
-      yield* new SpentModel().generateContentAsync()
+      yield* new (await import('./paid-calls.js')).SpentModel().generateContentAsync()
       return
     }
     const asked = { reference: '' }
@@ -173,7 +184,8 @@ export class ModelRoutes implements RunModels {
     const ask = async (chosen: string): Promise<AsyncIterable<LlmResponse>> => {
       asked.reference = chosen
       if (scope && place) keepSteady(request, await this.#lane(scope, place, chosen))
-      return observed(this.#adapter(chosen).generateContentAsync(request, stream, signal), calls)
+      const model = scope?.budget ? await this.#paidModel(chosen, scope) : this.#adapter(chosen)
+      return observed(model.generateContentAsync(request, stream, signal), calls)
     }
     const references = this.#candidates(reference, options, scope)
     try {
@@ -206,21 +218,32 @@ export class ModelRoutes implements RunModels {
     return { ...lane, memory: throughSeq => memory(scope.key, throughSeq) }
   }
 
-  #adapter(reference: string): BaseLlm {
-    const known = this.#adapters.get(reference)
+  #adapter(reference: string, paid?: Provider): BaseLlm {
+    const name = paid ? `$${reference}` : reference
+    const known = this.#adapters.get(name)
     if (known) return known
     const { registry, budgetTokens, repairMode, maxAnswerLength } = this.#options
     const { provider, model } = registry.resolve(reference)
-    const calibration = this.#calibration
     const adapter = new ModelAdapter({
-      provider,
-      model,
-      budgetTokens,
-      calibration,
+      ...{ provider: paid ?? provider, model, budgetTokens, calibration: this.#calibration },
       ...defined({ repairMode, maxAnswerLength }),
     })
-    this.#adapters.set(reference, adapter)
+    this.#adapters.set(name, adapter)
     return adapter
+  }
+
+  /** A model whose calls are held to the budget of the run. */
+  async #paidModel(reference: string, scope: RunScope): Promise<BaseLlm> {
+    const { PaidModel } = await import('./paid-calls.js')
+    const { provider } = this.#options.registry.resolve(reference)
+    return new PaidModel(this.#adapter(reference, await this.paid(provider)), scope)
+  }
+
+  /** The provider, with calls that are held to the budget of the current run. `isBeside`: they are not the run's own. */
+  async paid(provider: Provider, isBeside = false): Promise<Provider> {
+    const { paidCalls } = await import('./paid-calls.js')
+    const { spending } = this.#options.store
+    return paidCalls(provider, { spending, scale: model => this.#calibration.scale(model), isBeside })
   }
 
   /** Passes the reports of the model layer to the run. */
@@ -341,22 +364,6 @@ class RoutedModel extends BaseLlm {
 
   override generateContentAsync(...call: Parameters<Answer>): AsyncGenerator<LlmResponse, void> {
     return this.#answer(...call)
-  }
-
-  override connect(): Promise<BaseLlmConnection> {
-    return Promise.reject(noConnections())
-  }
-}
-
-/** Replaces the model of a nested agent when the run has no turns left: its answer says so. */
-class SpentModel extends BaseLlm {
-  constructor() {
-    super({ model: 'lango/spent' })
-  }
-
-  override async *generateContentAsync(): AsyncGenerator<LlmResponse, void> {
-    const text = '[The turn limit of this run is reached. Nothing more was done here.]'
-    yield { content: { role: 'model', parts: [{ text }] }, partial: false, turnComplete: true }
   }
 
   override connect(): Promise<BaseLlmConnection> {

@@ -8,6 +8,7 @@ import type { LoopLimit } from '../run/loop-guard.js'
 import type { AdkOptions } from '../run/run-host.js'
 import type { TurnLimitOptions } from '../run/run-limits.js'
 import type { SessionStore } from '../session/session-store.js'
+import type { Budget } from '../session/usage.js'
 import type { EffectOfTool } from '../tool.js'
 import type { BuiltInToolOptions } from '../tools/built-in-tools.js'
 import type { McpServerConfig } from '../tools/mcp.js'
@@ -34,6 +35,8 @@ export interface RuntimeOptions {
   model?: string | undefined
   /** How far a run may go, for both kinds of agent. Before what `agent` says. */
   limits?: LimitOptions | undefined
+  /** How much model calls may cost. Default: nothing is limited. A run may have a budget of its own. */
+  budget?: Budget | undefined
   history?: HistoryOptions | undefined
   /** How the runs of this process are limited. */
   runs?: RunsOptions | undefined

@@ -125,6 +125,7 @@ const FAILURES: Readonly<Record<AgentErrorCode, readonly [number, string]>> = {
   'provider-stream': [502, 'The model’s answer was truncated'],
   'run-interrupted': [400, 'The run was interrupted'],
   'run-not-found': [404, 'There is no such run'],
+  'budget-spent': [402, 'The budget is spent'],
   'tool-outcome-unknown': [400, 'It is not known whether a tool call took effect'],
   aborted: [400, 'Stopped'],
   unsupported: [501, 'Not supported'],

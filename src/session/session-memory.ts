@@ -3,8 +3,7 @@
  * which they never change; both can be built again, and are deleted with their session.
  */
 import type { SessionKey, StoredMessage } from './message.js'
-import type { UsageRecord } from './spending.js'
-import { completeUsage } from './usage.js'
+import { completeUsage, type UsageRecord } from './usage.js'
 
 export interface SessionMemory {
   /** How far memory has got in a session; zeros where it was never on. `undefined` when there is no such session. */

@@ -5,10 +5,17 @@
  * - A sum counts what was spent and what is reserved alike: the reservation of a process that is gone stays spent.
  * - Days are those of UTC, by the store's clock.
  */
-import { isRecord } from '../base/is-record.js'
 import type { SessionKey } from './message.js'
-import type { RunEventRecord } from './run-store.js'
-import { completeUsage, type RunUsage, type Usage } from './usage.js'
+import type { Budget, RunUsage, UsageKind } from './usage.js'
+
+/** The limits of a budget as stores count. */
+export function spendingLimits({ perRunUsd, perSessionUsd, perUserUsdPerDay }: Budget): SpendingLimits {
+  return {
+    ...(perRunUsd === undefined ? {} : { run: toNanos(perRunUsd, Math.floor) }),
+    ...(perSessionUsd === undefined ? {} : { session: toNanos(perSessionUsd, Math.floor) }),
+    ...(perUserUsdPerDay === undefined ? {} : { day: toNanos(perUserUsdPerDay, Math.floor) }),
+  }
+}
 
 export interface SpendingStore {
   /**
@@ -35,8 +42,10 @@ export interface SpendingAsk {
   enough: number
   /** Nothing is reserved below this. */
   least: number
-  /** Left in the budget of the run and of the session for a last answer, where there is more than enough. */
+  /** Left in the budget of the run and of the session for a last answer, where that leaves `least`. */
   hold?: number
+  /** Leaves it in any case. */
+  isHoldFirm?: boolean
 }
 
 /** The most that may be spent and reserved, by what it is limited for. */
@@ -92,16 +101,6 @@ export function byDay(one: UsageLine, other: UsageLine): number {
   return nameOf(one) < nameOf(other) ? -1 : 1
 }
 
-export type UsageKind = 'run' | 'memory'
-
-/** One call, or several that are recorded together. */
-export interface UsageRecord {
-  kind: UsageKind
-  model: string
-  calls: number
-  usage: RunUsage
-}
-
 const NANOS = 1_000_000_000
 
 /** Dollars as billionths. Rounded up where a worst case is counted. */
@@ -120,10 +119,11 @@ export const RESERVED_MS = 900_000
 /** What is granted, given what the limits leave. All stores decide by this. */
 export function grantOf(left: Readonly<SpendingLimits>, ask: SpendingAsk): number {
   const { run = MOST, session = MOST, day = MOST } = left
-  const { wants, enough, least, hold = 0 } = ask
-  const room = Math.floor(Math.min(run, session, day))
-  const fair = Math.floor(Math.min(run - hold, session - hold, day / FAIR_PARTS))
-  const granted = Math.min(wants, room, Math.max(enough, fair))
+  const { wants, enough, least, hold = 0, isHoldFirm = false } = ask
+  const room = Math.min(run, session, day)
+  const fair = Math.max(enough, day / FAIR_PARTS)
+  const unheld = Math.min(run, session) - hold
+  const granted = Math.floor(Math.min(wants, room, fair, isHoldFirm ? unheld : Math.max(unheld, least)))
   return granted >= least ? granted : 0
 }
 
@@ -146,17 +146,4 @@ export function dayNumber(day: string): number {
 
 export function dayName(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10)
-}
-
-/** The usage that a run event reports. */
-export function usageOfEvent({ type, model, usage }: RunEventRecord): UsageRecord | undefined {
-  if (type !== 'usage' || !isRecord(usage)) return undefined
-  const reported = usage as unknown as Usage & { cost?: unknown }
-  const cost = typeof reported.cost === 'number' ? { cost: reported.cost } : {}
-  return {
-    kind: 'run',
-    model: String(model ?? ''),
-    calls: 1,
-    usage: { ...completeUsage(reported), ...cost },
-  }
 }

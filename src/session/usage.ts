@@ -157,3 +157,72 @@ export function sessionUsage(
 ): RunUsage {
   return sumUsage(Array.from(messages, message => messageUsage(message, priceOf) ?? []).flat())
 }
+
+export type UsageKind = 'run' | 'memory'
+
+/** One call, or several that are recorded together. */
+export interface UsageRecord {
+  kind: UsageKind
+  model: string
+  calls: number
+  usage: RunUsage
+}
+
+/** The usage that a run event of the type `usage` reports. */
+export function usageOfEvent({ model, usage }: Readonly<Record<string, unknown>>): UsageRecord | undefined {
+  if (!isRecord(usage)) return undefined
+  const reported = usage as unknown as Usage & { cost?: unknown }
+  const cost = typeof reported.cost === 'number' ? { cost: reported.cost } : {}
+  return {
+    kind: 'run',
+    model: String(model ?? ''),
+    calls: 1,
+    usage: { ...completeUsage(reported), ...cost },
+  }
+}
+
+/**
+ * How much may be spent on model calls, in dollars. Days are those of UTC.
+ *
+ * ```ts
+ * import { createRuntime } from 'lango'
+ *
+ * const runtime = await createRuntime({
+ *   agent: { model: 'openai/gpt-5.2' },
+ *   budget: { perRunUsd: 0.5, perUserUsdPerDay: 10 },
+ * })
+ * await runtime.close()
+ * ```
+ */
+export interface Budget {
+  /** One run, with the agents inside its tools, repeated calls and the observer of memory. */
+  perRunUsd?: number | undefined
+  /** All runs of a session together. */
+  perSessionUsd?: number | undefined
+  /** All runs of a user on one day. */
+  perUserUsdPerDay?: number | undefined
+  /** What to do with a model whose price is not known: refuse to call it, or call it uncounted. Default `refuse`. */
+  unknownPrice?: 'ignore' | 'refuse' | undefined
+}
+
+const AMOUNTS = ['perRunUsd', 'perSessionUsd', 'perUserUsdPerDay'] as const
+
+/** What a budget must be, for messages to people. */
+export const BUDGET_RULE = `an object with some of: ${AMOUNTS.join(', ')} (dollars, more than 0), unknownPrice ("ignore" or "refuse")`
+
+export function isBudget(value: unknown): value is Budget {
+  if (!isRecord(value)) return false
+  const { unknownPrice = 'refuse', ...amounts } = value
+  const isAmount = ([name, usd]: [string, unknown]) =>
+    AMOUNTS.some(known => known === name) &&
+    (usd === undefined || (typeof usd === 'number' && usd > 0 && usd <= MOST_USD))
+  return (unknownPrice === 'ignore' || unknownPrice === 'refuse') && Object.entries(amounts).every(isAmount)
+}
+
+/** Above this, billionths of a dollar are not exact. */
+export const MOST_USD = 1_000_000
+
+/** Whether a budget limits anything. */
+export function hasLimits(budget: Budget | undefined): budget is Budget {
+  return budget !== undefined && AMOUNTS.some(name => budget[name] !== undefined)
+}

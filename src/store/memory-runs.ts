@@ -273,7 +273,7 @@ export class MemoryRuns implements RunStore {
       if (!run.events.has(seq)) run.events.set(seq, event)
       run.lastSeq = Math.max(run.lastSeq, seq)
     }
-    for (const event of events) this.#host.spending.keepEvent(key, runId, event)
+    for (const event of events) if (event.type === 'usage') this.#host.spending.keepEvent(key, runId, event)
     const answered = events.flatMap(event => answeredCall(event) ?? [])
     run.signals = run.signals.filter(({ json }) => !answersOneOf(answered, json))
     if (kept.some(({ isEnd }) => isEnd)) this.#end(runId, run)

@@ -18,10 +18,8 @@ import {
   toUsd,
   type UsageLine,
   type UsageQuery,
-  type UsageRecord,
-  usageOfEvent,
 } from '../session/spending.js'
-import { type RunUsage, sumUsage } from '../session/usage.js'
+import { type RunUsage, sumUsage, type UsageRecord, usageOfEvent } from '../session/usage.js'
 import { sessionNotFound } from './store-errors.js'
 
 interface SpendingPlaces {

@@ -7,7 +7,7 @@ import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
 import type { Message, ToolCall } from '../session/message.js'
 import type { RunEventRecord } from '../session/run-store.js'
-import { type UsageRecord, usageOfEvent } from '../session/spending.js'
+import { type UsageRecord, usageOfEvent } from '../session/usage.js'
 import { storableJson } from './check-input.js'
 import { indexedId } from './rows.js'
 import {
@@ -41,7 +41,7 @@ export function eventRows(events: readonly RunEventRecord[], message?: Message):
     json: storableJson('events', message?.toolCalls ? withReference(event, message) : event),
     isEnd: event.type === 'run-finish',
     answered: answeredCall(event),
-    usage: usageOfEvent(event),
+    usage: event.type === 'usage' ? usageOfEvent(event) : undefined,
   }))
 }
 

@@ -21,11 +21,10 @@ import {
   tightest,
   toNanos,
   toUsd,
-  type UsageKind,
   type UsageLine,
   type UsageQuery,
-  type UsageRecord,
 } from '../session/spending.js'
+import type { UsageKind, UsageRecord } from '../session/usage.js'
 import {
   type Dialect,
   numberIn,

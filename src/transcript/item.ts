@@ -13,7 +13,7 @@ import { isRecord } from '../base/is-record.js'
 import { NO_RESPONSE_MARKER, OUTCOME_UNKNOWN } from '../base/markers.js'
 import { isRequestTool, TRANSFER_TOOL } from '../base/names.js'
 import { own } from '../base/own.js'
-import type { RunRepair } from '../run/run-event.js'
+import type { RunRepair, WrapUpReason } from '../run/run-event.js'
 import type { ChatPart } from '../session/chat-message.js'
 import type { HistoryCut } from '../session/message.js'
 import type { Source } from '../session/sources.js'
@@ -132,7 +132,7 @@ export type Mark =
   | { readonly type: 'warning'; readonly turns: number; readonly maxTurns: number }
   | {
       readonly type: 'wrap-up'
-      readonly reason: 'turn-limit' | 'delegation-limit' | 'loop'
+      readonly reason: WrapUpReason
       readonly turns: number
       readonly maxTurns: number
     }

@@ -470,6 +470,7 @@ const EVERYTHING = {
     logger: silentLogger,
   },
   artifacts: { place: 'memory:', maxBytes: 1000 },
+  budget: { perRunUsd: 1, perSessionUsd: 2, perUserUsdPerDay: 3, unknownPrice: 'ignore' },
   limits: { maxTurns: 3, maxDelegations: 3, loop: { warnAfter: 3, stopAfter: 5 } },
   adk: {
     plugins: [],
@@ -579,6 +580,10 @@ describe('every documented option', () => {
       signal: new AbortController().signal,
       runId: crypto.randomUUID(),
       request: 'digest',
+      budget: { perRunUsd: 1 },
+      clientTools: { tools: [] },
+      generation: {},
+      note: {},
       onStored: () => {},
       thinking: 'off' as const,
       temperature: 0,

@@ -114,6 +114,7 @@ function wrapUpText({ reason, turns, maxTurns }: Extract<Mark, { type: 'wrap-up'
   if (reason === 'turn-limit') return `turn ${turns} of ${maxTurns} is used: one last answer, without tools`
   if (reason === 'delegation-limit')
     return 'too many transfers between agents: one last answer, without tools'
+  if (reason === 'budget') return 'the budget is used up: one last answer, without tools'
   return 'the same call was repeated: one last answer, without tools'
 }
 

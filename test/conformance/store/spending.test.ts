@@ -108,11 +108,16 @@ describe.each(DRIVERS)('spending in $name', driver => {
     expect(await spending().reserve(ask(key, { ...day, enough: 400 }))).toEqual({ granted: 400 })
   })
 
-  test('a last answer is held back where there is more than enough', async () => {
+  test('a last answer is held back where the least is left, or in any case', async () => {
     const key = await session()
     const run = { limits: { run: 1000 }, wants: 1000, enough: 100, hold: 200 }
     expect(await spending().reserve(ask(key, run))).toEqual({ granted: 800 })
-    expect(await spending().reserve(ask(key, { ...run, limits: { run: 150 } }))).toEqual({ granted: 100 })
+    const tight = { ...run, limits: { run: 205 } }
+    expect(await spending().reserve(ask(key, tight))).toEqual({ granted: 10 })
+    expect(await spending().reserve(ask(key, { ...tight, isHoldFirm: true }))).toMatchObject({
+      granted: 0,
+      left: 205,
+    })
   })
 
   test('what runs without a budget have spent counts, once', async () => {

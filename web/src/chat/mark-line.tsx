@@ -96,6 +96,7 @@ const WRAP_UP: Readonly<Record<Extract<Mark, { type: 'wrap-up' }>['reason'], str
   'turn-limit': 'The turn limit is reached',
   'delegation-limit': 'The limit of hand-overs is reached',
   loop: 'The agent repeats itself',
+  budget: 'The budget is used up',
 }
 
 function questionText({ call, tool }: Extract<Mark, { type: 'question' }>): string {

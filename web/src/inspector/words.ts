@@ -124,6 +124,7 @@ const FINISH_TEXTS: Readonly<Record<string, string>> = {
   stop: 'finished',
   'turn-limit': 'stopped at the turn limit',
   loop: 'stopped in a loop',
+  budget: 'stopped at the budget',
   aborted: 'stopped by the user',
   error: 'failed',
 }

@@ -379,6 +379,6 @@ export function restarted(): Problem {
 }
 
 function finishOf(reason: string, finish: ModelFinish): CompletionFinish {
-  if (reason === 'turn-limit') return 'length'
+  if (reason === 'turn-limit' || reason === 'budget') return 'length'
   return finish === 'content-filter' ? 'content_filter' : finish
 }
