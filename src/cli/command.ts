@@ -3,6 +3,7 @@ import { AgentError } from '../errors.js'
 
 /** The values of all flags. Each command reads those that its table entry names. */
 export interface Flags {
+  adk?: boolean
   config?: string
   store?: string
   user?: string

@@ -30,6 +30,18 @@ const SCHEMA_OPTION: OptionSpec = {
   description: 'a JSON schema: the answer is JSON that satisfies it, printed when it is complete',
 }
 
+/** Of the commands that start the server. */
+const SERVE_OPTIONS: NonNullable<CommandSpec['options']> = [
+  { flags: '-p, --port <number>', description: 'the port; 0 for any free one' },
+  {
+    flags: '--host <address>',
+    description: 'the address to listen on; any address other than loopback needs a token',
+  },
+  MODEL_OPTION,
+  AGENT_OPTION,
+  { flags: '--json', description: 'print the address as one line of JSON' },
+]
+
 const TALK: readonly CommandSpec[] = [
   {
     name: 'chat',
@@ -97,21 +109,22 @@ const TALK: readonly CommandSpec[] = [
     summary: 'start the server with the web chat',
     description:
       'Starts the server with the web chat. Without configured tokens it accepts connections from this machine only.',
-    options: [
-      { flags: '-p, --port <number>', description: 'the port; 0 for any free one' },
-      {
-        flags: '--host <address>',
-        description: 'the address to listen on; any address other than loopback needs a token',
-      },
-      MODEL_OPTION,
-      AGENT_OPTION,
-      { flags: '--json', description: 'print the address as one line of JSON' },
-    ],
+    options: SERVE_OPTIONS,
     shared: ['config', 'trust', 'store', 'app'],
     examples: [
       ['lango serve', 'listen on the configured port'],
       ['lango serve --port 0 --store memory:', 'listen on any free port, without a database'],
     ],
+    run: async (_words, flags) => (await import('./serve.js')).serve(flags),
+  },
+  {
+    name: 'web',
+    summary: "start the server with the web chat, or with ADK's own page",
+    description:
+      "Starts the server as `lango serve` does. With --adk it also serves ADK's own page, adk-web, under /dev-ui/,\nfrom the package @google/adk-devtools, which must be installed in this folder.",
+    options: [...SERVE_OPTIONS, { flags: '--adk', description: "serve ADK's own page under /dev-ui/" }],
+    shared: ['config', 'trust', 'store', 'app'],
+    examples: [['lango web --adk', "open the agent in ADK's page"]],
     run: async (_words, flags) => (await import('./serve.js')).serve(flags),
   },
 ]

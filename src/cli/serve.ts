@@ -1,4 +1,6 @@
 /** `lango serve`: runs the server with the web chat until it is stopped. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { defined } from '../base/defined.js'
 import { redactText } from '../base/redact.js'
 import type { LangoConfig } from '../config/config.js'
@@ -15,6 +17,7 @@ import { count, demoNotice } from './wording.js'
 
 /** Serves until SIGINT or SIGTERM. A second signal exits without waiting for active runs. */
 export async function serve(flags: Flags): Promise<number> {
+  const adkWebRoot = flags.adk ? findAdkWeb() : undefined
   const loaded = await loadSettings(flags, { runs: true })
   const { server, log, retention } = loaded.config
   const [{ createLogger }, { createRuntime }, { serve: listen }] = await Promise.all([
@@ -41,6 +44,7 @@ export async function serve(flags: Flags): Promise<number> {
       host: flags.host ?? server.host,
       port: flags.port === undefined ? server.port : portOf(flags.port),
       limits: limitsOf(server),
+      adkWebRoot,
     })
     const facts = { url: running.url, store: loaded.config.store, hasTokens: tokens.length > 0 }
     const warning = shortTokenWarning(server.tokens)
@@ -53,6 +57,16 @@ export async function serve(flags: Flags): Promise<number> {
     await runtime.close()
     logger.close()
   }
+}
+
+/** The built page of ADK, in the package of its development tools. */
+function findAdkWeb(): string {
+  const name = '@google/adk-devtools'
+  const folder = join(process.cwd(), 'node_modules', name, 'dist/browser')
+  if (existsSync(folder)) return folder
+  const fixes = '--ignore-scripts, and overrides of all @mikro-orm/* packages to 6.6.16 in package.json'
+  const advice = `Install it: npm install --save-dev ${name}@2.0.0 (if that fails: ${fixes}).`
+  throw new AgentError('invalid-config', `--adk needs the package ${name} in this folder. ${advice}`)
 }
 
 function limitsOf(server: LangoConfig['server']): ServeOptions['limits'] {
@@ -79,6 +93,7 @@ function announce({ url, store: address, hasTokens }: Place, info: RuntimeInfo, 
   const shown = url.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//localhost')
   process.stdout.write(`Serving ${agent} (${modelName}) at ${shown}, store ${redactText(address)}\n`)
   if (hasTokens) process.stderr.write(`Open ${shown}/login?token=… with one of the tokens.\n`)
+  if (flags.adk) process.stdout.write(`ADK’s page: ${shown}/dev-ui/\n`)
   if (info.demo) process.stderr.write(`${demoNotice(flags.model !== undefined)}\n`)
 }
 

@@ -49,6 +49,7 @@ import type { CheckedOutput } from '../session/model-options.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Tool } from '../tool.js'
 import { artifactPlace, folderOf, isFolder } from './artifact-place.js'
+import { type AgentTree, describeAgent } from './info.js'
 import { budgetOf, createMemory, memoryOptions, memoryServiceOf, type RuntimeMemory } from './memory.js'
 import { firstReference, ModelRoutes, modelInRun, referenceOf } from './model-routes.js'
 import type { CheckedOptions } from './options.js'
@@ -57,6 +58,7 @@ import { gatherTools, type RuntimeTools } from './tools.js'
 export interface RuntimeHost {
   /** The root agent's name and the reference of its model, empty when it brings one of its own. */
   readonly agentName: string
+  readonly agents: AgentTree
   readonly model: string
   readonly runs: Runs
   /** Refuses what the agents cannot do for the caller of a run. */
@@ -136,6 +138,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   }
   return {
     agentName: rootAgent.name,
+    agents: describeAgent(rootAgent),
     model: models.rootReference,
     runs: new Runs(runHost, parts.follower),
     check: ({ clientTools }) => checkClientTools(rootAgent, clientTools),

@@ -1,5 +1,6 @@
 /** The description of a runtime, for the server, the command line and user interfaces. */
 
+import { isRecord } from '../base/is-record.js'
 import { DEFAULT_AGENT_NAME } from '../base/names.js'
 import type { RepairMode } from '../provider/provider.js'
 import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
@@ -21,6 +22,14 @@ export interface RuntimeInfo {
   repair: RepairMode
   /** Whether memory is on. */
   memory: boolean
+  /** The root agent and those below it, when they were asked for. */
+  agents?: AgentTree
+}
+
+/** What building the agents has found. */
+interface FoundAgent {
+  agentName: string
+  model: string
 }
 
 /** A model that can be named in `model`. */
@@ -75,14 +84,14 @@ export interface SessionFinding {
 }
 
 /** What the options say; `agent` and `model` as found when an agent was made in code. */
-export function describeRuntime(options: CheckedOptions, agent?: string, found?: string): RuntimeInfo {
+export function describeRuntime(options: CheckedOptions, found?: FoundAgent): RuntimeInfo {
   const { history } = options
   const configured = typeof options.agent?.model === 'string' ? options.agent.model : ''
-  const model = options.model ?? found ?? configured
+  const model = options.model ?? found?.model ?? configured
   const byDefault = history?.observationalMemory ? OBSERVATIONAL_BUDGET_TOKENS : DEFAULT_BUDGET_TOKENS
   return {
     app: options.app,
-    agent: agent ?? options.agent?.name ?? DEFAULT_AGENT_NAME,
+    agent: found?.agentName ?? options.agent?.name ?? DEFAULT_AGENT_NAME,
     model,
     demo: model === 'demo' || model.startsWith('demo/'),
     store: storeKind(options.store ?? 'sqlite:'),
@@ -96,4 +105,43 @@ function storeKind(store: NonNullable<CheckedOptions['store']>): RuntimeInfo['st
   if (typeof store !== 'string') return 'custom'
   if (/^postgres/i.test(store)) return 'postgres'
   return /^memory:/i.test(store) ? 'memory' : 'sqlite'
+}
+
+/** An agent with those below it, as far as pages show it. */
+export interface AgentTree {
+  name: string
+  description?: string
+  /** The name of its model, when it has one of its own. */
+  model?: string
+  tools: string[]
+  subAgents: AgentTree[]
+}
+
+/** The fields of agents and of nodes of workflows that are read here, of whatever type they are. */
+interface AgentFields {
+  name?: unknown
+  description?: unknown
+  model?: unknown
+  tools?: unknown
+  subAgents?: unknown
+  graph?: unknown
+}
+
+/** Reads an agent or a node of a workflow by its fields, so that ADK need not be loaded. */
+export function describeAgent(agent: AgentFields, depth = 0): AgentTree {
+  const { name, description, model, tools, subAgents, graph } = agent
+  const below: AgentFields[] = listOf(isRecord(graph) ? graph.nodes : subAgents)
+  return {
+    name: String(name ?? ''),
+    ...(typeof description === 'string' && description !== '' ? { description } : {}),
+    ...(typeof model === 'string' && model !== '' ? { model } : {}),
+    tools: listOf(tools).flatMap((tool: AgentFields) => (typeof tool.name === 'string' ? [tool.name] : [])),
+    subAgents: depth < DEEPEST ? below.map(child => describeAgent(child, depth + 1)) : [],
+  }
+}
+
+const DEEPEST = 20
+
+function listOf(value: unknown): object[] {
+  return Array.isArray(value) ? value.filter(entry => typeof entry === 'object' && entry !== null) : []
 }

@@ -138,8 +138,8 @@ export interface Runtime {
    * ```
    */
   inspect(runId: string): Promise<RunInspection | undefined>
-  /** The agent, its model and the kind of store. Loads ADK when the agent was made in code. */
-  info(): Promise<RuntimeInfo>
+  /** The agent, its model and the kind of store. Loads ADK when the agent was made in code or `agents` are asked for. */
+  info(options?: { agents?: boolean }): Promise<RuntimeInfo>
   /** Models that `run` can be given, those with a key first. */
   models(): Promise<ModelChoice[]>
   /** Messages as people read them; without a bound, the newest 50. */
@@ -377,10 +377,10 @@ class LangoRuntime implements Runtime {
     return inspectRun(this.store, runId, callKey)
   }
 
-  async info(): Promise<RuntimeInfo> {
+  async info({ agents = false } = {}): Promise<RuntimeInfo> {
     const { options } = this.#parts
-    const found = options.rootAgent ? await this.#load() : undefined
-    return describeRuntime(options, found?.agentName, found?.model)
+    const found = options.rootAgent || agents ? await this.#load() : undefined
+    return { ...describeRuntime(options, found), ...(agents && found ? { agents: found.agents } : {}) }
   }
 
   async models(): Promise<ModelChoice[]> {

@@ -31,7 +31,7 @@ import { type AddressReader, addressReader } from './security/client-address.js'
 import { bodyGuard, originGuard, securityHeaders, userGuard } from './security/guard.js'
 import { tokenProblem } from './security/server-token.js'
 import { DEFAULT_LIMITS, type ServerContext, type ServerEnv, type ServerLimits } from './server-context.js'
-import { DEFAULT_WEB_ROOT, isPage, mountStaticFiles } from './static-files.js'
+import { DEFAULT_WEB_ROOT, isPage, mountAdkWeb, mountStaticFiles } from './static-files.js'
 import { StreamGate } from './stream-gate.js'
 
 export interface ServeOptions {
@@ -50,6 +50,8 @@ export interface ServeOptions {
   trustedProxies?: readonly string[] | undefined
   /** The folder of the built web chat. */
   webRoot?: string | undefined
+  /** The folder of ADK's own page, which is then served under `/dev-ui/`. */
+  adkWebRoot?: string | undefined
   logger: Logger
   version: string
   /** How long running runs may take to finish when the server closes. Default 10 s. */
@@ -106,6 +108,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     addressOf,
     origins: originRules(options),
     webRoot: options.webRoot ?? DEFAULT_WEB_ROOT,
+    adkWebRoot: options.adkWebRoot,
   })
   const server = httpServer(app.fetch, limits)
   const port = await listen(server, options.port, host)
@@ -223,10 +226,11 @@ interface AppParts {
   addressOf: AddressReader
   origins: OriginRules
   webRoot: string
+  adkWebRoot: string | undefined
 }
 
 /** The routes in order: public ones, the page included, then those that need a user. */
-function createApp({ context, authenticator, addressOf, origins, webRoot }: AppParts): ApiApp {
+function createApp({ context, authenticator, addressOf, origins, webRoot, adkWebRoot }: AppParts): ApiApp {
   const app = new OpenAPIHono<ServerEnv>()
   const answer = (path: string, error: unknown) =>
     protocolErrorOf(path)?.(error, context) ?? errorResponse(error, context.logger)
@@ -243,6 +247,7 @@ function createApp({ context, authenticator, addressOf, origins, webRoot }: AppP
   app.use(countRequests(context), securityHeaders(), originGuard(origins))
   mountHealthRoutes(app, context)
   mountLogin(app, authenticator, addressOf)
+  if (adkWebRoot !== undefined) mountAdkWeb(app, adkWebRoot)
   mountStaticFiles(app, webRoot)
   // From here on requests without a user are refused, also for paths that do not exist.
   app.use(userGuard(authenticator, addressOf), bodyGuard(context.limits))
@@ -302,5 +307,7 @@ type ErrorAnswer = (error: unknown, context: ServerContext) => Promise<Response>
 function protocolErrorOf(path: string): ErrorAnswer | undefined {
   if (path.startsWith('/v1/')) return openaiErrorResponse
   if (/^\/api\/chat(\/|$)/.test(path)) return chatError
-  return /^\/(apps\/|(list-apps|run|run_sse)$)/.test(path) ? adkError : undefined
+  return /^\/((dev\/)?apps\/|debug\/trace\/|(list-apps|run|run_sse|version)$)/.test(path)
+    ? adkError
+    : undefined
 }

@@ -33,6 +33,35 @@ export function mountStaticFiles(app: Hono<ServerEnv>, webRoot: string): void {
   })
 }
 
+/** Serves ADK's own page, adk-web, under `/dev-ui/`. It was built for other rules than the web chat, so it gets its own. */
+export function mountAdkWeb(app: Hono<ServerEnv>, root: string): void {
+  const files = listFiles(root)
+  app.get('/dev-ui', c => c.redirect('/dev-ui/'))
+  app.get('/dev-ui/*', async (c, next) => {
+    const name = fileName(c.req.path).replace(/^dev-ui\//, '')
+    const file = (await files).get(name === '' ? 'index.html' : name)
+    // The page asks for a stylesheet that its package lacks.
+    if (!file && name.endsWith('.css')) return c.body('', 200, { 'content-type': 'text/css; charset=utf-8' })
+    if (!file) return next()
+    const response = await send(c, file)
+    response.headers.set('content-security-policy', ADK_WEB_POLICY)
+    return response
+  })
+}
+
+/** Angular's inline styles and handlers, the graph's WebAssembly, and fonts that the page loads from Google. */
+const ADK_WEB_POLICY = [
+  "default-src 'self'",
+  "script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' blob:",
+  "style-src 'self' 'unsafe-inline' https://fonts.googleapis.com",
+  "font-src 'self' data: https://fonts.gstatic.com",
+  "img-src 'self' data: blob:",
+  "connect-src 'self' data: blob:",
+  "worker-src 'self' blob:",
+  "object-src 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
 interface StaticFile {
   name: string
   path: string

@@ -33,7 +33,8 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 export function securityHeaders(): MiddlewareHandler<ServerEnv> {
   return async (c, next) => {
     await next()
-    for (const [name, value] of Object.entries(SECURITY_HEADERS)) c.res.headers.set(name, value)
+    for (const [name, value] of Object.entries(SECURITY_HEADERS))
+      if (!c.res.headers.has(name)) c.res.headers.set(name, value)
     if (!c.res.headers.has('cache-control')) c.res.headers.set('cache-control', 'no-store')
   }
 }

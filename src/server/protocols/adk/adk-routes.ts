@@ -18,8 +18,24 @@ import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { dataFrames, jsonInPieces, streamResponse } from '../../sse.js'
 import { badField, checkParts, readBody } from '../read-body.js'
 import { markOf, runOfRequest, watchDelivery } from '../repeated-request.js'
-import { afterStoring, type RunRequestOf, runHeaders, startRun, startStreamedRun } from '../start-run.js'
-import { type AdkEvent, type AdkRunOptions, adkRunEvents } from './adk-run.js'
+import {
+  afterStoring,
+  type RunRequestOf,
+  runHeaders,
+  startRun,
+  startStreamedRun,
+  waitingRun,
+} from '../start-run.js'
+import {
+  type AdkEvent,
+  type AdkRunOptions,
+  adkRunEvents,
+  askedBy,
+  errorEvent,
+  turnsOf,
+  waitingEvent,
+} from './adk-run.js'
+import { mountAdkPages } from './adk-web-routes.js'
 
 /** The routes of ADK, with errors as its clients read them. */
 export function adkRoutes(context: ServerContext): Hono<ServerEnv> {
@@ -28,6 +44,7 @@ export function adkRoutes(context: ServerContext): Hono<ServerEnv> {
   app.get('/list-apps', c => c.json([context.info.app]))
   mountAdkSessions(app, context)
   mountAdkRuns(app, context)
+  mountAdkPages(app, context, keyIn)
   return app
 }
 
@@ -44,19 +61,62 @@ export async function adkError(error: unknown, { logger }: ServerContext): Promi
 function mountAdkRuns(app: Hono<ServerEnv>, context: ServerContext): void {
   app.post('/run', async c => {
     const { key, input } = await readRun(c, context)
+    const answered = await answerAsked(context, key, input)
+    if (answered)
+      return afterStoring(() => collect(c, context, answered, { key, afterCall: answered.afterCall }))
     const started = await startOnce(c, context, key, request => startRun(c, context, input, request))
-    return afterStoring(() => collect(c, context, started, key))
+    return afterStoring(() => collect(c, context, started, { key }))
   })
   app.post('/run_sse', async c => {
     const { key, input, streaming } = await readRun(c, context)
-    const started = await startOnce(c, context, key, request => startStreamedRun(c, context, input, request))
+    const started: StartedRun & { afterCall?: string } =
+      (await answerAsked(context, key, input)) ??
+      (await startOnce(c, context, key, request => startStreamedRun(c, context, input, request)))
+    const { runId, afterCall } = started
     return afterStoring(() =>
       streamResponse(c, context, {
         headers: runHeaders(started),
-        source: signal => frames(context, { key, runId: started.runId, streaming, signal }),
+        source: signal => frames(context, { key, runId, streaming, signal, afterCall }),
       }),
     )
   })
+}
+
+/**
+ * Passes answers to confirmations that Lango asked for in ADK's name to their run, which goes on. The same answers again
+ * change nothing and get the same events. A message cannot hold such answers and something else.
+ */
+async function answerAsked(
+  context: ServerContext,
+  key: SessionKey,
+  { parts = [] }: RunInput,
+): Promise<(StartedRun & { afterCall: string }) | undefined> {
+  const answers = parts.flatMap(({ functionResponse }) => {
+    const asked = askedBy(functionResponse?.id)
+    return asked ? [{ ...asked, isConfirmed: isConfirmed(functionResponse?.response) }] : []
+  })
+  const [first] = answers
+  if (!first) return undefined
+  if (answers.length < parts.length || answers.some(({ runId }) => runId !== first.runId))
+    throw badField('newMessage', 'An answer to a confirmation is a message of its own, without other parts.')
+  const run = await context.hub.find(first.runId)
+  if (run?.key.userId !== key.userId || run.key.sessionId !== key.sessionId)
+    throw notFound(`run "${first.runId}" in this session that asked for a confirmation`)
+  const open = new Set((await context.hub.questions(first.runId)).map(({ callId }) => callId))
+  for (const { callId, isConfirmed: isAllowed } of answers)
+    if (open.has(callId)) await context.hub.approve(first.runId, callId, isAllowed ? 'once' : 'no')
+  return { runId: first.runId, sessionId: key.sessionId, afterCall: first.callId }
+}
+
+/** ADK's clients send the fields, or, as ADK for Python does, their JSON in `response`. */
+function isConfirmed(response: unknown): boolean {
+  if (!isRecord(response)) return false
+  if (typeof response.response !== 'string') return response.confirmed === true
+  try {
+    return isConfirmed(JSON.parse(response.response))
+  } catch {
+    return false
+  }
 }
 
 /** The run that a request repeats, or a new one. */
@@ -118,11 +178,12 @@ async function collect(
   c: Context<ServerEnv>,
   context: ServerContext,
   started: StartedRun,
-  key: SessionKey,
+  place: Pick<AdkRunOptions, 'key' | 'afterCall'>,
 ): Promise<Response> {
   const events: AdkEvent[] = []
   const { signal } = c.req.raw
-  for await (const step of adkRunEvents(context, { key, runId: started.runId, streaming: false, signal })) {
+  const options = { ...place, runId: started.runId, streaming: false, signal }
+  for await (const step of adkRunEvents(context, options)) {
     if ('events' in step) events.push(...step.events)
     else {
       const { status, detail, code } = step.problem
@@ -138,11 +199,22 @@ async function collect(
   return c.json(events, 200, runHeaders(started))
 }
 
+/** The error of a run is reported once: with the event that ADK stored of it, or with an event of its own. */
 async function* frames(context: ServerContext, options: AdkRunOptions) {
+  let held: AdkEvent[] = []
   for await (const step of adkRunEvents(context, options)) {
-    if ('events' in step) yield dataFrames(step.events)
-    else yield dataFrames([{ error: step.problem.detail, code: step.problem.code }])
+    if ('events' in step) {
+      const events = [...held, ...step.events]
+      const { errorCode, errorMessage } = events.at(-1) ?? {}
+      held = (errorCode ?? errorMessage) ? events.splice(-1) : []
+      if (events.length > 0) yield dataFrames(events)
+    } else {
+      const { detail, code } = step.problem
+      yield dataFrames([{ ...(held[0] ?? errorEvent(step.problem)), error: detail, code }])
+      held = []
+    }
   }
+  if (held.length > 0) yield dataFrames(held)
 }
 
 const SESSIONS = '/apps/:appName/users/:userId/sessions'
@@ -260,7 +332,19 @@ function withoutTemporary(state: State): State {
 
 async function sessionWithEvents(context: ServerContext, key: SessionKey): Promise<AdkSession> {
   const { state, updatedAt } = await ownSession(context, key)
-  return toAdk({ key, state, updatedAt, events: await context.runtime.events(key) })
+  const events = await context.runtime.events(key)
+  const run = (await context.hub.list(key, 1))[0]
+  const waiting = run && (await waitingRun(context, run.runId))
+  const last = events.findLast(({ author }) => author !== 'user') ?? { author: 'lango', invocationId: '' }
+  const isAsked = events.some(({ longRunningToolIds = [] }) =>
+    waiting?.waitsFor.every(({ callId }) => longRunningToolIds.includes(callId)),
+  )
+  return toAdk({
+    key,
+    state,
+    updatedAt,
+    events: turnsOf(waiting && !isAsked ? [...events, waitingEvent(waiting, last)] : events),
+  })
 }
 
 /** All sessions of the user, newest first, without state and events, as ADK lists them. */
