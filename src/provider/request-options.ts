@@ -14,17 +14,21 @@ export interface Abilities {
   option(name: string): 'sent' | 'dropped' | 'refused'
   /** Whether the vendor has a tool like this one of Gemini's. */
   hasServerTool(name: string): boolean
+  /** Whether a setting of such a tool is sent. Absent: all are. */
+  sendsToolSetting?(tool: string, setting: string): boolean
 }
 
-/** The abilities of a vendor that takes these options and has these tools. */
+/** The abilities of a vendor that takes these options and has these tools, with these of their settings. */
 export function abilitiesOf(
   options: GenerationOptions,
   sent: Readonly<Record<string, boolean>>,
   serverTools: Readonly<Record<string, unknown>> = {},
+  toolSettings: Readonly<Record<string, readonly string[]>> = {},
 ): Abilities {
   return {
     option: name => (sent[name] === true ? 'sent' : mustNotBeLost(name, options) ? 'refused' : 'dropped'),
     hasServerTool: name => Object.hasOwn(serverTools, name),
+    sendsToolSetting: (tool, setting) => toolSettings[tool]?.includes(setting) ?? false,
   }
 }
 
@@ -55,11 +59,19 @@ export function reviewRequest(
   const given = optionNames(request.options ?? {})
   const refused = given.filter(name => abilities.option(name) === 'refused')
   if (refused.length > 0) throw refusedOptions(refused, to)
-  const dropped = given.filter(name => abilities.option(name) === 'dropped')
+  const settings = (request.serverTools ?? []).flatMap(tool => unsentSettings(tool, abilities))
+  const dropped = [...given.filter(name => abilities.option(name) === 'dropped'), ...settings]
   if (dropped.length === 0) return []
   if (mode === 'strict') throw droppedOptions(dropped, to)
   const detail = `${to.model} has no ${list(dropped)}: left out of the request.`
   return [{ step: 'options', kind: 'option-dropped', at: 0, detail, names: dropped }]
+}
+
+/** The settings of a server tool that the vendor's own tool does not have, as `tool.setting`. */
+function unsentSettings({ name, config }: ServerTool, { sendsToolSetting }: Abilities): string[] {
+  if (!sendsToolSetting) return []
+  const given = Object.entries(config ?? {}).filter(([, value]) => value !== undefined)
+  return given.flatMap(([setting]) => (sendsToolSetting(name, setting) ? [] : [`${name}.${setting}`]))
 }
 
 /** The options of a request by their names in `generateContentConfig`, without those that ask for nothing. */

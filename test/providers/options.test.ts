@@ -208,3 +208,29 @@ test.each([
     await strict.close()
   },
 )
+
+describe.each(Object.keys(WIRES))('%s', wire => {
+  const tool = {
+    name: 'googleSearch',
+    config: { excludeDomains: ['a.example'], timeRangeFilter: { startTime: '2026' } },
+  }
+
+  test('each setting of a search is sent, or named in a receipt', async () => {
+    const event = await prepared(wire, { serverTools: [tool] })
+    // The vendor has no search.
+    if (event instanceof Error) return expect(event).toMatchObject({ code: 'invalid-config' })
+    const body = JSON.stringify(event.body)
+    for (const [setting, value] of [
+      ['excludeDomains', 'a.example'],
+      ['timeRangeFilter', '2026'],
+    ] as const)
+      expect([setting, body.includes(value)]).toEqual([
+        setting,
+        !dropped(event).includes(`googleSearch.${setting}`),
+      ])
+    if (dropped(event).length > 0)
+      expect(await prepared(wire, { serverTools: [tool], repairMode: 'strict' })).toMatchObject({
+        code: 'invalid-config',
+      })
+  })
+})

@@ -44,6 +44,7 @@ export function anthropicAbilities(
       serviceTier: serviceTier(options) !== undefined,
     },
     SERVER_TOOLS,
+    { googleSearch: ['excludeDomains'], googleSearchRetrieval: ['excludeDomains'] },
   )
 }
 
