@@ -45,6 +45,15 @@ export function unreachable(cause: unknown): ClientError {
   return new ClientError({ ...problem, code: 'internal' }, { cause })
 }
 
+/** A successful answer that is not JSON: a proxy's page, or another server at this address. */
+export function notJson({ status }: Response): (cause: unknown) => never {
+  return cause => {
+    const detail = `The answer (status ${status}) is not JSON, so it is not Lango's. Check the address of the server.`
+    const problem = { type: 'about:blank', title: 'Not JSON', status, detail, retryable: false }
+    throw new ClientError({ ...problem, code: 'internal' }, { cause })
+  }
+}
+
 /** The error of a response. Proxies answer with pages of their own, so the body may be anything. */
 export async function errorOf(response: Response): Promise<ClientError> {
   const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { readServerEvents, type ServerEvent } from './create-client.js'
+import { ClientError } from './client-error.js'
+import { createClient, readServerEvents, type ServerEvent } from './create-client.js'
 
 async function read(pieces: readonly Uint8Array[]): Promise<ServerEvent[]> {
   const events: ServerEvent[] = []
@@ -94,4 +95,20 @@ test('an event that is longer than any that is allowed ends the stream with an e
   const piece = new TextEncoder().encode('x'.repeat(1024 * 1024))
   const pieces = [new TextEncoder().encode('data: '), ...Array.from({ length: 65 }, () => piece)]
   await expect(read(pieces)).rejects.toMatchObject({ code: 'too-large', retryable: false })
+})
+
+test.each([
+  ['a page with status 200', () => new Response('<html>Welcome</html>', { status: 200 }), 200, false],
+  [
+    'a page of a proxy with status 502',
+    () => new Response('<html>Bad gateway</html>', { status: 502 }),
+    502,
+    true,
+  ],
+  ['an unreachable server', () => Promise.reject(new TypeError('fetch failed')), 0, true],
+])('%s is a ClientError', async (_name, answer, status, retryable) => {
+  const client = createClient({ baseUrl: 'http://127.0.0.1:1', fetch: async () => answer() })
+  const error = await client.info().catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(ClientError)
+  expect(error).toMatchObject({ code: 'internal', status, retryable })
 })

@@ -1,7 +1,7 @@
 import { createParser, type ParseError } from 'eventsource-parser'
 import type { ApprovalReply, ForkRequest, NewSession, RunEvent, RunRequest } from '../server/chat-protocol.js'
 import type { ClientOptions, FollowOptions, LangoClient } from './client.js'
-import { ClientError, errorOf, unreachable } from './client-error.js'
+import { ClientError, errorOf, notJson, unreachable } from './client-error.js'
 
 /**
  * A client of one server, for browsers and Node.
@@ -49,7 +49,7 @@ function caller({ baseUrl = '', token, fetch = globalThis.fetch }: ClientOptions
     }
     if (!response.ok) throw await errorOf(response)
     // The types belong to the server's release.
-    return (response.status === 204 ? undefined : await response.json()) as T
+    return (response.status === 204 ? undefined : await response.json().catch(notJson(response))) as T
   }
   const stream = (path: string, signal: AbortSignal) =>
     fetch(`${root}${path}`, {
