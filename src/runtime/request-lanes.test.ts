@@ -24,7 +24,16 @@ test('stays within reason, whatever is reported', () => {
   tokens.observe('dense', 10_000, 900_000)
   tokens.observe('thin', 1_000_000, 3_000)
   tokens.observe('odd', 0, 5)
-  expect([tokens.scale('dense'), tokens.scale('thin'), tokens.scale('odd')]).toEqual([3, 0.5, 1])
+  expect([tokens.scale('dense'), tokens.scale('thin'), tokens.scale('odd')]).toEqual([6, 0.5, 1])
+})
+
+test('ten requests in a script that the model counts four times as high are enough', () => {
+  const store = { read: async () => undefined, record: async () => {} }
+  const tokens = new CalibratedTokens(store, silentLogger)
+  for (let request = 0; request < 200; request++) tokens.observe('m', 5000, 5000)
+  for (let request = 0; request < 10; request++) tokens.observe('m', 5000, 23_000)
+  expect((5000 * tokens.scale('m')) / 23_000).toBeGreaterThanOrEqual(0.8)
+  expect(tokens.scale('m')).toBeLessThanOrEqual(4.6)
 })
 
 test('a store that fails does not fail a run', async () => {

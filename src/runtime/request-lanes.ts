@@ -183,7 +183,14 @@ function laneName(place: RequestPlace, model: string): string {
 const BYTES_PER_ESTIMATED_TOKEN = 4
 /** Below this number the fixed cost of a request outweighs the model's tokenizer. */
 const LEAST_TOKENS = 2_000
-const SCALE_LIMITS = { least: 0.5, most: 3 }
+/** Vocabularies of 2024 count some scripts more than four times as high as today's. */
+const SCALE_LIMITS = { least: 0.5, most: 6 }
+/** A smaller request says more about its fixed cost than about its text. */
+const LEAST_RECENT = 500
+/** How much of the recent ratio each further request decides. */
+const RECENT_SHARE = 0.3
+/** Stored ratios are those of this estimate: figures that an older release learnt are not read. */
+const ESTIMATE = 'estimate-2:'
 
 /**
  * The ratio of the tokens that a model counts to the estimate, kept in the store. Reading is synchronous,
@@ -191,6 +198,8 @@ const SCALE_LIMITS = { least: 0.5, most: 3 }
  */
 export class CalibratedTokens implements Calibration {
   readonly #known = new Map<string, { bytes: number; tokens: number }>()
+  /** The ratio of the latest requests: the next one mostly extends one of them. */
+  readonly #recent = new Map<string, number>()
   readonly #loading = new Set<string>()
 
   readonly #store: CalibrationStore
@@ -206,7 +215,9 @@ export class CalibratedTokens implements Calibration {
     const known = this.#known.get(model)
     if (!known || known.tokens < LEAST_TOKENS) return 1
     const scale = known.tokens / (known.bytes / BYTES_PER_ESTIMATED_TOKEN)
-    return Math.min(SCALE_LIMITS.most, Math.max(SCALE_LIMITS.least, scale))
+    // An estimate that is too low costs a refusal, one that is too high only some history.
+    const cautious = Math.max(scale, this.#recent.get(model) ?? 0)
+    return Math.min(SCALE_LIMITS.most, Math.max(SCALE_LIMITS.least, cautious))
   }
 
   observe(model: string, estimatedTokens: number, countedTokens: number): void {
@@ -214,16 +225,21 @@ export class CalibratedTokens implements Calibration {
     const bytes = Math.round(estimatedTokens * BYTES_PER_ESTIMATED_TOKEN)
     const known = this.#known.get(model) ?? { bytes: 0, tokens: 0 }
     this.#known.set(model, { bytes: known.bytes + bytes, tokens: known.tokens + countedTokens })
+    if (countedTokens >= LEAST_RECENT) {
+      const ratio = countedTokens / estimatedTokens
+      const recent = this.#recent.get(model) ?? ratio
+      this.#recent.set(model, recent + RECENT_SHARE * (ratio - recent))
+    }
     const run = runScope.getStore()
-    if (run) run.counted({ model, bytes, tokens: countedTokens })
-    else void this.#store.record(model, bytes, countedTokens).catch(error => this.#failed(error))
+    if (run) run.counted({ model: ESTIMATE + model, bytes, tokens: countedTokens })
+    else void this.#store.record(ESTIMATE + model, bytes, countedTokens).catch(error => this.#failed(error))
   }
 
   #load(model: string): void {
     if (this.#loading.has(model)) return
     this.#loading.add(model)
     void this.#store
-      .read(model)
+      .read(ESTIMATE + model)
       .then(stored => {
         const known = this.#known.get(model)
         if (stored && stored.bytes > (known?.bytes ?? 0)) this.#known.set(model, stored)

@@ -4,10 +4,16 @@ import type { Message, ToolCall } from './message.js'
 import { countMessageTokens } from './tokens.js'
 import { startsTurn } from './turn.js'
 
-/** Every plain message here costs 100 tokens: 4 for itself and 384 bytes. */
+function filled(label: string): string {
+  let content = label
+  while (countMessageTokens({ role: 'user', content, timestamp: 1 }) < 100) content += '.'
+  return content
+}
+
+/** Every plain message here costs 100 tokens. */
 const say = (role: string, label: string): Message => ({
   role,
-  content: label.padEnd(384, '.'),
+  content: filled(label),
   timestamp: 1,
 })
 const ask = (...ids: string[]): Message => ({

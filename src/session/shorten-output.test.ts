@@ -7,7 +7,7 @@ const MARKER = /… \[shortened by Lango: [\d,]+ of [\d,]+ characters left out\]
 
 describe('shortenOutput', () => {
   test('what fits is not touched', () => {
-    expect(shortenOutput('{"a": 1}', 2)).toBe('{"a": 1}')
+    expect(shortenOutput('{"a": 1}', 6)).toBe('{"a": 1}')
   })
 
   test('keeps the beginning and the end of plain text, and states how much is missing', () => {

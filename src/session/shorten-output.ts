@@ -11,7 +11,7 @@ export function shortenOutput(text: string, limitTokens: number, note = ''): str
   if (!isJson(text)) return shortenText(text, { limitTokens, note, form: identity })
   const longest = longestString(text)
   if (longest !== undefined) {
-    const rest = countTextTokens(text) - countTextTokens(text.slice(longest.start, longest.end))
+    const rest = countTextTokens(text.slice(0, longest.start)) + countTextTokens(text.slice(longest.end))
     if (rest <= limitTokens / 2) {
       const value = JSON.parse(text.slice(longest.start, longest.end)) as string
       const shorter = JSON.stringify(

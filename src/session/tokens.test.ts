@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Message } from './message.js'
@@ -5,6 +6,7 @@ import {
   CALL_TOKENS,
   countMessageTokens,
   countTextTokens,
+  estimateTokens,
   MEDIA_TOKENS,
   MESSAGE_TOKENS,
   utf8Length,
@@ -31,12 +33,12 @@ describe('countMessageTokens', () => {
   test.each<[string, Partial<Message>, number]>([
     ['an empty message', {}, MESSAGE_TOKENS],
     ['four letters', { content: 'word' }, MESSAGE_TOKENS + 1],
-    ['five letters, rounded up', { content: 'words' }, MESSAGE_TOKENS + 2],
-    ['Korean by its bytes', { content: '안녕하세요' }, MESSAGE_TOKENS + 4],
+    ['a longer word, rounded up', { content: 'estimates' }, MESSAGE_TOKENS + 2],
+    ['Korean by its syllables', { content: '안녕하세요' }, MESSAGE_TOKENS + 4],
     [
       'a call',
       { toolCalls: [{ id: 'long-identifier', name: 'find', input: '{"a":1}x' }] },
-      MESSAGE_TOKENS + CALL_TOKENS + 3,
+      MESSAGE_TOKENS + CALL_TOKENS + 7,
     ],
     [
       'two calls',
@@ -74,7 +76,7 @@ describe('countMessageTokens', () => {
       { extra: { usageMetadata: { a: 'x'.repeat(100) }, actions: { b: 'y'.repeat(100) } } },
       MESSAGE_TOKENS,
     ],
-    ['a thought', { extra: { parts: [{ text: 'x'.repeat(389) }] } }, MESSAGE_TOKENS + 99],
+    ['a thought', { extra: { parts: [{ text: 'x'.repeat(389) }] } }, MESSAGE_TOKENS + 106],
     [
       'a signature among the parts',
       { extra: { parts: [{ thoughtSignature: 'x'.repeat(400) }] } },
@@ -106,3 +108,27 @@ describe('countMessageTokens', () => {
     expect(countTextTokens('한')).toBe(1)
   })
 })
+
+/** Counted once with the real tokenizer. */
+const SAMPLES = JSON.parse(
+  readFileSync(new URL('../../test/fixtures/token-samples.json', import.meta.url), 'utf8'),
+) as { name: string; o200k: number; text: string }[]
+
+/** Runs of one character are counted by their length, which is more than o200k counts. */
+const RUNS = new Set(['spaces', 'dashes', 'one letter'])
+
+test.each(SAMPLES)('the estimate of $name is within 0.8 and 1.3 of o200k', ({ name, o200k, text }) => {
+  const ratio = estimateTokens(text) / o200k
+  expect(ratio).toBeGreaterThan(0.8)
+  if (!RUNS.has(name)) expect(ratio).toBeLessThan(1.3)
+})
+
+test.each(SAMPLES.filter(({ name }) => !RUNS.has(name)))(
+  'a long text of $name is sampled and estimated alike',
+  ({ text }) => {
+    const once = estimateTokens(text) / text.length
+    const many = estimateTokens(text.repeat(200)) / (text.length * 200)
+    expect(many / once).toBeGreaterThan(0.85)
+    expect(many / once).toBeLessThan(1.2)
+  },
+)

@@ -34,7 +34,7 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
   const place = useStore(driver)
 
   async function start(history: HistoryOptions, observer: Script = noting, answers?: Script) {
-    const main = new ScriptedProvider(answers ?? (() => ({ text: `An answer. ${'word '.repeat(60)}` })), {
+    const main = new ScriptedProvider(answers ?? (() => ({ text: `An answer. ${'word '.repeat(75)}` })), {
       id: 'main',
     })
     const notes = new ScriptedProvider(observer, { id: 'notes' })
@@ -52,7 +52,7 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
     for (let turn = from; turn < from + turns; turn++)
       await runtime.runAndCollect({
         sessionId,
-        text: `Question ${turn} about topic${turn}. ${'more '.repeat(40)}`,
+        text: `Question ${turn} about topic${turn}. ${'more '.repeat(50)}`,
       })
   }
 
@@ -140,7 +140,7 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
     const { runtime, main, sessionId } = await start({ memory: {} }, noting, request => {
       const isAsked = textOf(request, request.messages.length - 1).includes('What was my secret word')
       if (isAsked) return { toolCalls: [{ name: 'recall', args: { words: 'secret word' }, id: 'r1' }] }
-      return { text: `Answer ${turn++}. ${'word '.repeat(60)}` }
+      return { text: `Answer ${turn++}. ${'word '.repeat(75)}` }
     })
     await runtime.runAndCollect({ sessionId, text: 'My secret word is chrysanthemum.' })
     await talk(runtime, sessionId, 8, 1)

@@ -136,7 +136,7 @@ describe.each(STORES)('on %s', kind => {
     ) => {
       const { store, sessions } = await opened(options)
       for (let index = 0; index < exchanges; index += 1) {
-        const filler = 'lorem '.repeat(80)
+        const filler = 'lorem '.repeat(120)
         await store.appendMessage(
           KEY,
           message({ role: 'user', author: 'user', content: `q${index} ${filler}` }),

@@ -10,12 +10,11 @@ import { type BudgetLens, fitToBudget } from '../../session/fit-to-budget.js'
 import type { HistoryCut, ShortenedOutput } from '../../session/message.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 import {
-  BYTES_PER_TOKEN,
   CALL_TOKENS,
   countTextTokens,
+  estimateTokens,
   MEDIA_TOKENS,
   MESSAGE_TOKENS,
-  utf8Length,
 } from '../../session/tokens.js'
 import { isTurnStart } from '../../session/turn.js'
 
@@ -140,17 +139,28 @@ function hasWords({ parts }: ProviderMessage): boolean {
   return parts.some(part => part.type === 'text' || part.type === 'media')
 }
 
-/** What a message will roughly cost: UTF-8 bytes / 4 and a little for the message and each call. */
+/** A fit asks for the same messages several times; they are never changed in place. */
+const counted = new WeakMap<ProviderMessage, number>()
+
+/** What a message will roughly cost: its texts, and a little for the message and each call. */
 function countProviderTokens(message: ProviderMessage): number {
-  let bytes = 0
+  const known = counted.get(message)
+  if (known !== undefined) return known
+  const tokens = messageTokens(message)
+  counted.set(message, tokens)
+  return tokens
+}
+
+function messageTokens(message: ProviderMessage): number {
+  let tokens = 0
   let fixed = MESSAGE_TOKENS
   for (const part of message.parts) {
-    bytes += partBytes(part)
+    tokens += partTokens(part)
     if (part.type === 'tool-call' || part.type === 'tool-result') fixed += CALL_TOKENS
     if (part.type === 'media') fixed += MEDIA_TOKENS
     if (part.type === 'tool-result') fixed += MEDIA_TOKENS * (part.media?.length ?? 0)
   }
-  return fixed + Math.ceil(bytes / BYTES_PER_TOKEN)
+  return fixed + Math.ceil(tokens)
 }
 
 /** What the declarations of tools will roughly cost. */
@@ -159,16 +169,16 @@ function countToolTokens(tools: readonly ToolDeclaration[]): number {
   return tools.reduce((all, tool) => all + CALL_TOKENS + costOf(tool), 0)
 }
 
-function partBytes(part: ProviderPart): number {
+function partTokens(part: ProviderPart): number {
   switch (part.type) {
     case 'text':
     case 'reasoning':
     case 'vendor':
-      return utf8Length(part.text)
+      return estimateTokens(part.text)
     case 'tool-call':
-      return utf8Length(part.name) + utf8Length(JSON.stringify(part.args) ?? '')
+      return estimateTokens(part.name) + estimateTokens(JSON.stringify(part.args) ?? '')
     case 'tool-result':
-      return utf8Length(part.name) + utf8Length(jsonOf(part))
+      return estimateTokens(part.name) + estimateTokens(jsonOf(part))
     case 'media':
       return 0
   }
@@ -213,3 +223,83 @@ export function shortenResult(part: ToolResultPart, limitTokens: number): ToolRe
   const after = shortenOutput(before, limitTokens - CALL_TOKENS)
   return after === before ? part : { ...part, result: JSON.parse(after) as unknown }
 }
+
+/** What a provider counted in a request that was too long, and how much it may be. Either may be unknown. */
+export interface OverflowCounts {
+  counted?: number
+  limit?: number
+}
+
+const NUMBER = '([\\d,]+)'
+/** By vendor's wording: the places of the count, the limit, and what the answer takes of it. */
+const OVERFLOW_TEXTS: readonly (readonly [RegExp, { counted?: number; limit?: number; answer?: number }])[] =
+  [
+    [
+      new RegExp(
+        `context length is ${NUMBER} tokens.*?\\(${NUMBER} (?:in|of) [^,]*, ${NUMBER} (?:in|for) the completion`,
+        's',
+      ),
+      { limit: 1, counted: 2, answer: 3 },
+    ],
+    [
+      new RegExp(
+        `context length is ${NUMBER} tokens.*?(?:resulted in|requested|has|contains)[a-z ]* ${NUMBER} (?:input )?tokens`,
+        's',
+      ),
+      { limit: 1, counted: 2 },
+    ],
+    [
+      new RegExp(`token count \\(?${NUMBER}\\)? exceeds the maximum number of tokens allowed \\(?${NUMBER}`),
+      { counted: 1, limit: 2 },
+    ],
+    [new RegExp(`too long: ${NUMBER} tokens > ${NUMBER} maximum`), { counted: 1, limit: 2 }],
+    [
+      new RegExp(`exceed context limit: ${NUMBER} \\+ ${NUMBER} > ${NUMBER}`),
+      { counted: 1, answer: 2, limit: 3 },
+    ],
+    [
+      new RegExp(`contains ${NUMBER} tokens.*?too large for model with ${NUMBER} maximum`),
+      { counted: 1, limit: 2 },
+    ],
+    [
+      new RegExp(`request \\(${NUMBER} tokens\\) exceeds the available context size \\(${NUMBER}`),
+      { counted: 1, limit: 2 },
+    ],
+    [
+      new RegExp(`(?:context size \\(|context length of only |maximum context length is )${NUMBER}`),
+      { limit: 1 },
+    ],
+  ]
+
+/** Reads the counts in the error text of a request that was too long. */
+export function overflowCounts(message: string): OverflowCounts {
+  const start = message.slice(0, 2000)
+  for (const [pattern, places] of OVERFLOW_TEXTS) {
+    const match = pattern.exec(start)
+    if (!match) continue
+    const read = (place: number | undefined) =>
+      place === undefined ? 0 : Number((match[place] ?? '').replaceAll(',', ''))
+    const [counted, limit] = [read(places.counted), read(places.limit) - read(places.answer)]
+    return { ...(counted > 0 ? { counted } : {}), ...(limit > 0 ? { limit } : {}) }
+  }
+  return {}
+}
+
+/**
+ * How much history is tried after a request was too long, in estimated tokens: what the provider's own counts leave
+ * room for, and without them seven tenths of what was sent.
+ */
+export function refitTokens(fitted: FittedRequest, { counted, limit }: OverflowCounts): number {
+  const { historyTokens, requestTokens } = fitted
+  const blind = historyTokens * OVERFLOW_SHARE
+  if (limit === undefined) return blind
+  const overhead = requestTokens - historyTokens
+  const scale = counted === undefined ? 1 : counted / Math.max(1, requestTokens)
+  const room = (limit * REFIT_SHARE) / Math.max(scale, 0.1) - overhead
+  const most = counted !== undefined && counted > limit ? historyTokens * 0.95 : blind
+  return Math.max(1, Math.min(most, room))
+}
+
+const OVERFLOW_SHARE = 0.7
+/** Estimates of parts err more than those of the whole, and the provider's limit may not count the answer. */
+const REFIT_SHARE = 0.9

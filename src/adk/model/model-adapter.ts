@@ -21,7 +21,7 @@ import {
 } from '../sdk.js'
 import { convertOptions, convertServerTools, convertTools, withChosen } from './convert-config.js'
 import { convertMessages, joinNeighbours } from './convert-messages.js'
-import type { RequestParts } from './fit-request.js'
+import { overflowCounts, type RequestParts, refitTokens } from './fit-request.js'
 import {
   chosenOptions,
   laneOf,
@@ -135,16 +135,17 @@ export class ModelAdapter extends BaseLlm {
         planned = await this.#plan(llmRequest, request)
       } catch (error) {
         const failure = toAgentError(error)
-        const again = attempt === 1 && !answer.hasOutput ? resendReason(failure) : undefined
-        if (!again) {
+        const again = answer.hasOutput ? undefined : resendReason(failure, attempt)
+        const next = again && (await this.#plan(llmRequest, request, this.#smaller(planned.fitted, failure)))
+        // What could not be made smaller would be refused again.
+        const isSmaller = next && next.fitted.historyTokens < planned.fitted.historyTokens
+        if (!again || !next || (attempt > 1 && !isSmaller)) {
           report(llmRequest, { type: 'error', error: failure })
           keepVendorCode(failure)
           throw failure
         }
         report(llmRequest, { type: 'resend', reason: again, error: failure })
-        const historyTokens =
-          again === 'context-overflow' ? planned.fitted.historyTokens * OVERFLOW_SHARE : undefined
-        planned = await this.#plan(llmRequest, request, historyTokens)
+        planned = next
       }
     }
   }
@@ -299,6 +300,16 @@ export class ModelAdapter extends BaseLlm {
     }
   }
 
+  /** After an overflow: what the history may cost now. What the provider counted also corrects later estimates. */
+  #smaller(fitted: PlannedRequest['fitted'], failure: AgentError): number | undefined {
+    if (failure.code !== 'context-overflow') return undefined
+    const counts = overflowCounts(failure.message)
+    if (counts.counted !== undefined) {
+      this.#options.calibration?.observe(this.model, fitted.requestTokens, counts.counted)
+    }
+    return refitTokens(fitted, counts)
+  }
+
   #reportCut(llmRequest: LlmRequest, { fitted: { cut } }: PlannedRequest): void {
     const reported = JSON.stringify([cut?.messages ?? 0, cut?.shortened ?? []])
     for (const { listener, scope } of subscriptionsOf(llmRequest)) {
@@ -322,8 +333,8 @@ export class ModelAdapter extends BaseLlm {
 /** Several times what any model writes; a server that never ends its answer is stopped there. */
 const MOST_CHARACTERS = 4 * 1024 * 1024
 
-/** After an overflow the estimate was wrong by an unknown amount; this share of it is tried once. */
-const OVERFLOW_SHARE = 0.7
+/** How often a request is sent at most, once it was too long. */
+const MOST_SENDS = 4
 
 function callIdsOf(messages: readonly ProviderMessage[]): string[] {
   return messages.flatMap(message =>
@@ -331,9 +342,9 @@ function callIdsOf(messages: readonly ProviderMessage[]): string[] {
   )
 }
 
-function resendReason(error: AgentError): 'context-overflow' | 'malformed-call' | undefined {
-  if (error.code === 'context-overflow') return 'context-overflow'
-  return error.details.reason === MALFORMED_CALL ? 'malformed-call' : undefined
+function resendReason(error: AgentError, attempt: number): 'context-overflow' | 'malformed-call' | undefined {
+  if (error.code === 'context-overflow') return attempt < MOST_SENDS ? 'context-overflow' : undefined
+  return attempt === 1 && error.details.reason === MALFORMED_CALL ? 'malformed-call' : undefined
 }
 
 function toAgentError(error: unknown): AgentError {

@@ -140,7 +140,7 @@ describe.each(FAST_DRIVERS)('loading from $name', driver => {
     for (let index = 0; index < 120; index++) {
       await place.store.appendMessage(key, {
         role: index % 2 ? 'assistant' : 'user',
-        content: 'x'.repeat(64),
+        content: 'x'.repeat(60),
         timestamp: 1,
       })
       const loaded = await place.store.loadSession(key, { budgetTokens: 1000, steady: true })
