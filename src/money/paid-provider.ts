@@ -27,7 +27,7 @@ import {
   toNanos,
   toUsd,
 } from '../session/spending.js'
-import { BYTES_PER_TOKEN, CALL_TOKENS, MEDIA_TOKENS, MESSAGE_TOKENS, utf8Length } from '../session/tokens.js'
+import { CALL_TOKENS, estimateTokens, MEDIA_TOKENS, MESSAGE_TOKENS, utf8Length } from '../session/tokens.js'
 import { type Budget, completeUsage, costOf, type ModelPrice } from '../session/usage.js'
 
 /** Who pays for a call. */
@@ -308,7 +308,7 @@ function bytesOf(part: ProviderPart): number {
   switch (part.type) {
     case 'text':
     case 'reasoning':
-      return utf8Length(part.text)
+      return bytesOfText(part.text)
     case 'tool-call':
       return CALL_BYTES + part.name.length + jsonLength(part.args)
     case 'tool-result':
@@ -327,11 +327,17 @@ function bytesOf(part: ProviderPart): number {
   }
 }
 
+const BYTES_PER_TOKEN = 4
 /** Ids and names of fields, in calls and results. */
 const CALL_BYTES = 2 * CALL_TOKENS * BYTES_PER_TOKEN
 
 function jsonLength(value: unknown): number {
-  return utf8Length(JSON.stringify(value) ?? '')
+  return bytesOfText(JSON.stringify(value) ?? '')
+}
+
+/** A reservation is the worst case: the higher of the estimate and a quarter of the bytes. */
+function bytesOfText(text: string): number {
+  return Math.max(utf8Length(text), Math.ceil(BYTES_PER_TOKEN * estimateTokens(text)))
 }
 
 /** Vendors bill what they began to answer, and nothing that they refused. */
