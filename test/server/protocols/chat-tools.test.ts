@@ -58,6 +58,7 @@ describe.each(['throwaway', 'named'])('in a %s session', kind => {
     expect(second.data.usage).toMatchObject({ prompt_tokens: 20, completion_tokens: 3 })
     const runs = [first, second].map(({ response }) => response.headers.get('x-lango-run'))
     expect(runs[0]).toBe(runs[1])
+    expect(first.data.id).not.toBe(second.data.id)
     expect(server.provider.requests).toHaveLength(2)
     expect(server.provider.violations).toEqual([])
     const ids = session === undefined ? [] : [session]

@@ -262,7 +262,9 @@ async function* frames(
 
 /** The fields of every chunk and of a complete answer. */
 function identity(run: CompletionRun, created: number) {
-  return { id: `chatcmpl-${run.started.runId}`, created, model: run.model }
+  // LangGraph takes two messages of one id for one: the answers of a run have ids of their own.
+  const later = run.afterSeq > 0 ? `-${run.afterSeq}` : ''
+  return { id: `chatcmpl-${run.started.runId}${later}`, created, model: run.model }
 }
 
 interface WholeAnswer {
