@@ -54,7 +54,7 @@ export interface RunInput<Output = unknown> extends ModelOptions<Output> {
   request?: string | undefined
   /** Tools that the caller executes: a call makes the run wait for `runtime.answer`. */
   clientTools?: ClientTools | undefined
-  /** Options of every model call of the run's agents, in ADK's names; they replace those of the agents. */
+  /** Further options of every model call of the run's agents, in ADK's names; they replace those of the agents. */
   generation?: GenerationOfRun | undefined
   /** What a protocol keeps with the run, as JSON data: it is part of `run-start`. */
   note?: Readonly<Record<string, unknown>> | undefined
@@ -66,16 +66,13 @@ export interface RunInput<Output = unknown> extends ModelOptions<Output> {
 export type GenerationOfRun = Readonly<
   Pick<
     GenerateContentConfig,
-    | 'temperature'
     | 'topP'
     | 'seed'
-    | 'maxOutputTokens'
     | 'stopSequences'
     | 'presencePenalty'
     | 'frequencyPenalty'
     | 'responseMimeType'
     | 'responseJsonSchema'
-    | 'thinkingConfig'
   >
 >
 

@@ -260,16 +260,13 @@ type Rule = readonly [isRight: (value: unknown) => boolean, expected: string]
 const TEXT: Rule = [value => typeof value === 'string', 'a string']
 const FUNCTION: Rule = [value => typeof value === 'function', 'a function']
 const GENERATION: ReadonlySet<string> = new Set<keyof GenerationOfRun>([
-  'temperature',
   'topP',
   'seed',
-  'maxOutputTokens',
   'stopSequences',
   'presencePenalty',
   'frequencyPenalty',
   'responseMimeType',
   'responseJsonSchema',
-  'thinkingConfig',
 ])
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 

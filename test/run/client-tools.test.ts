@@ -113,8 +113,8 @@ describe.each(Object.entries(STORES))('on %s', (_name, newStore) => {
 
 test('options of the run are those of its model calls', async () => {
   const { provider, runtime } = await start([{ text: 'Hi.' }])
-  await runtime.runAndCollect({ text: 'Hello', generation: { temperature: 0.2, stopSequences: ['X'] } })
-  expect(bodies(provider)[0]).toMatchObject({ temperature: 0.2, stop: ['X'] })
+  await runtime.runAndCollect({ text: 'Hello', generation: { topP: 0.2, stopSequences: ['X'] } })
+  expect(bodies(provider)[0]).toMatchObject({ top_p: 0.2, stop: ['X'] })
 })
 
 test('a required tool is required once in each round', async () => {

@@ -16,7 +16,7 @@ import { type AnsweredCalls, type ClientResult, findAnswered, type OpenaiNote } 
 import { titleOf } from './completion-request.js'
 import { CompletionRun } from './completion-run.js'
 import { UnknownModel } from './openai-error.js'
-import { invalidValue } from './request-options.js'
+import { type AskedOptions, invalidValue } from './request-options.js'
 import {
   awaitFilling,
   fillSession,
@@ -43,7 +43,7 @@ export interface AgentRequest {
   /** Results of the client's tools after the last answer. */
   results: readonly ClientResult[]
   model: string | undefined
-  options: Pick<RunInput, 'clientTools' | 'generation'>
+  options: AskedOptions & Pick<RunInput, 'clientTools'>
   note: OpenaiNote
   stream: boolean
 }

@@ -3,13 +3,13 @@ import { z } from 'zod'
 import { defined } from '../../../base/defined.js'
 import type { ClientTools } from '../../../tool.js'
 import {
+  type AskedOptions,
   clientTools,
   EFFORTS,
   effortOptions,
   type Format,
   FunctionTool,
   formatOptions,
-  type Generation,
   invalidValue,
   isEmpty,
   type Refused,
@@ -101,7 +101,7 @@ const REFUSALS: Readonly<Record<string, Refused>> = {
 /** What a chat completion asks for, as its run gets it. */
 export interface ChatOptions {
   clientTools: ClientTools | undefined
-  generation: Generation
+  asked: AskedOptions
   isStructured: boolean
   /** The client declares `functions`, whose calls have no ids. */
   isLegacy: boolean
@@ -122,7 +122,7 @@ export function chatOptions(request: CompletionRequest): ChatOptions {
   const wishes = isLegacy ? legacyWishes(request) : toolWishes(request)
   return {
     clientTools: clientTools(wishes),
-    generation: generationOf(request),
+    asked: askedOf(request),
     isStructured: (request.response_format?.type ?? 'text') !== 'text',
     isLegacy,
     includeUsage: options?.include_usage === true,
@@ -154,24 +154,19 @@ function legacyWishes({ functions, function_call: call, tools }: CompletionReque
   return { tools: functions ?? [], choice: given, parallel: false }
 }
 
-function generationOf(request: CompletionRequest): Generation {
+function askedOf(request: CompletionRequest): AskedOptions {
   const given = withoutNull(request)
   const { temperature, top_p: topP, seed, stop, max_tokens, max_completion_tokens } = given
   const { presence_penalty: presencePenalty, frequency_penalty: frequencyPenalty } = given
   const maxOutputTokens = max_completion_tokens ?? max_tokens
   const stopSequences = typeof stop === 'string' ? [stop] : stop
   return {
-    ...defined({
-      temperature,
-      topP,
-      seed,
-      stopSequences,
-      maxOutputTokens,
-      presencePenalty,
-      frequencyPenalty,
-    }),
-    ...formatOptions(formatOf(request)),
+    ...defined({ temperature, maxOutputTokens }),
     ...effortOptions(request.reasoning_effort, 'reasoning_effort'),
+    generation: {
+      ...defined({ topP, seed, stopSequences, presencePenalty, frequencyPenalty }),
+      ...formatOptions(formatOf(request)),
+    },
   }
 }
 

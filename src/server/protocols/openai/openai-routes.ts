@@ -47,14 +47,14 @@ async function complete(c: Context<ServerEnv>, context: ServerContext): Promise<
   const sessionId = sessionIn(c)
   const sorted = await withRunIds(c, context, { sessionId, options }, await sortMessages(messages))
   const model = modelOf(request, context.info)
-  const { clientTools, generation } = options
+  const { clientTools, asked } = options
   const { metadata, user, safety_identifier } = request
   const run = await beginRun(c, context, {
-    ...{ ...sorted, sessionId, isKept: false, model, options: { clientTools, generation } },
+    ...{ ...sorted, sessionId, isKept: false, model, options: { clientTools, ...asked } },
     note: {
       tools: (clientTools?.tools ?? []).map(({ name }) => name),
       history: sorted.history,
-      options: digestOf({ model, clientTools, generation, metadata, user, safety_identifier }),
+      options: digestOf({ model, clientTools, asked, metadata, user, safety_identifier }),
       ...(metadata || user || safety_identifier ? { response: { metadata, user, safety_identifier } } : {}),
     },
     stream: request.stream === true,

@@ -5,7 +5,10 @@ import { AgentError } from '../../../errors.js'
 import type { RunInput } from '../../../runtime/runtime.js'
 import type { ClientTools } from '../../../tool.js'
 
-export type Generation = NonNullable<RunInput['generation']>
+/** What a request asks the model for. */
+export type AskedOptions = Pick<RunInput, 'temperature' | 'maxOutputTokens' | 'thinking' | 'generation'>
+
+type Generation = NonNullable<RunInput['generation']>
 
 /** A parameter that the agent cannot be given. */
 export function unsupported(field: string, message: string): AgentError {
@@ -103,16 +106,16 @@ export function formatOptions(format: Format | undefined): Generation {
 
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
 
-/** How much a model thinks, in ADK's names. */
+/** How much a model thinks. */
 export function effortOptions(
   effort: (typeof EFFORTS)[number] | null | undefined,
   field: string,
-): Generation {
+): Pick<RunInput, 'thinking'> {
   if (effort === undefined || effort === null) return {}
-  if (effort === 'none') return { thinkingConfig: { thinkingBudget: 0 } }
-  if (effort === 'xhigh') throw unsupported(field, `\`${field}\` may be none, minimal, low, medium or high.`)
-  // The value of the SDK's enumeration.
-  return { thinkingConfig: { thinkingLevel: effort.toUpperCase() as never } }
+  if (effort === 'none') return { thinking: 'off' }
+  if (effort === 'minimal' || effort === 'xhigh')
+    throw unsupported(field, `\`${field}\` may be none, low, medium or high.`)
+  return { thinking: effort }
 }
 
 /** A function as both APIs declare it; the one nests it and the other does not. */

@@ -5,13 +5,13 @@ import type { ClientTools } from '../../../tool.js'
 import { badField } from '../read-body.js'
 import type { CompletionMessage } from './completion-request.js'
 import {
+  type AskedOptions,
   clientTools,
   EFFORTS,
   effortOptions,
   Format,
   FunctionTool,
   formatOptions,
-  type Generation,
   invalidValue,
   isEmpty,
   type Refused,
@@ -118,7 +118,7 @@ const REFUSALS: Readonly<Record<string, Refused>> = {
 /** What a response asks for, as its run gets it. */
 export interface ResponseOptions {
   clientTools: ClientTools | undefined
-  generation: Generation
+  asked: AskedOptions
   isStructured: boolean
   conversation: string | undefined
   isKept: boolean
@@ -142,7 +142,7 @@ export function responseOptions(request: ResponseRequest): ResponseOptions {
     )
   return {
     clientTools: clientTools(toolWishes(request)),
-    generation: generationOf(request),
+    asked: askedOf(request),
     isStructured: (text?.format?.type ?? 'text') !== 'text',
     conversation,
     isKept: store !== false,
@@ -168,17 +168,12 @@ function toolWishes(request: ResponseRequest): ToolWishes {
   return { tools, choice: { names: choice.tools.map(({ name }) => name), mode: choice.mode }, parallel }
 }
 
-function generationOf(request: ResponseRequest): Generation {
+function askedOf(request: ResponseRequest): AskedOptions {
   const { temperature, top_p: topP, max_output_tokens: maxOutputTokens } = withoutNull(request)
-  const { effort, summary, generate_summary } = request.reasoning ?? {}
-  const thinking = effortOptions(effort, 'reasoning.effort')
-  const thinkingConfig =
-    summary || generate_summary
-      ? { ...thinking.thinkingConfig, includeThoughts: true }
-      : thinking.thinkingConfig
   return {
-    ...defined({ temperature, topP, maxOutputTokens, thinkingConfig }),
-    ...formatOptions(request.text?.format ?? undefined),
+    ...defined({ temperature, maxOutputTokens }),
+    ...effortOptions(request.reasoning?.effort, 'reasoning.effort'),
+    generation: { ...defined({ topP }), ...formatOptions(request.text?.format ?? undefined) },
   }
 }
 

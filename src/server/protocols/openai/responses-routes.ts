@@ -67,7 +67,7 @@ async function agentRequest(
   { options, echo }: { options: ResponseOptions; echo: Record<string, unknown> },
 ): Promise<AgentRequest> {
   const { instructions, previous_response_id: previousId } = request
-  const { clientTools, generation, isStructured } = options
+  const { clientTools, asked, isStructured } = options
   const items = await inputItems(c, context, request)
   const place = await sessionOf(c, context, options, previousId ?? undefined)
   const system = instructions ? [{ role: 'system' as const, content: instructions }] : []
@@ -78,13 +78,12 @@ async function agentRequest(
   if (place.previous && !hasResults && isContinued(place.previous, previousId ?? '')) throw olderResponse()
   const model = modelOf(request, context.info)
   const { metadata, user, safety_identifier } = request
-  const asked = { model, clientTools, generation, instructions, metadata, user, safety_identifier }
   return {
-    ...{ ...sorted, ...place, isKept: options.isKept, model, options: { clientTools, generation } },
+    ...{ ...sorted, ...place, isKept: options.isKept, model, options: { clientTools, ...asked } },
     note: {
       tools: (clientTools?.tools ?? []).map(({ name }) => name),
       history: sorted.history,
-      options: digestOf(asked),
+      options: digestOf({ model, clientTools, asked, instructions, metadata, user, safety_identifier }),
       response: { ...echo, ...(isStructured ? { isStructured } : {}) },
     },
     stream: request.stream === true,
