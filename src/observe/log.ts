@@ -195,11 +195,8 @@ function lineOf(event: RunEvent): Line | undefined {
       return ['info', 'Run queued', { place: event.place }]
     case 'tool-unknown': {
       const { name: tool, id: callId, policy, answer } = event
-      return [
-        'warn',
-        'Outcome of a tool call is unknown',
-        { tool, callId, policy, ...(answer ? { answer } : {}) },
-      ]
+      const fields = { tool, callId, policy, ...(answer ? { answer } : {}) }
+      return ['warn', 'Outcome of a tool call is unknown', fields]
     }
     case 'run-start':
       return ['info', 'Run started', { agent: event.agent, model: event.model }]

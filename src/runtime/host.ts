@@ -116,7 +116,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     openingMessage,
     contentOf,
     answerUnknownTools,
-    clientOf: clientRequests,
+    clientOf: input => (input.clientTools || input.generation ? clientRequests(input) : undefined),
     eventOf: message => eventOf(message, rootAgent.name),
     sessionService: (gated, lease, hooks) =>
       new SessionServiceAdapter(gated, {
@@ -141,7 +141,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     agents: describeAgent(rootAgent),
     model: models.rootReference,
     runs: new Runs(runHost, parts.follower),
-    check: ({ clientTools }) => checkClientTools(rootAgent, clientTools),
+    check: async ({ clientTools }) => clientTools && checkClientTools(rootAgent, clientTools),
     load: () => models.load(),
     close: async () => {
       await memory?.keeper.close()
