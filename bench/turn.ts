@@ -24,6 +24,8 @@ import { z } from 'zod'
 import { SessionServiceAdapter } from '../src/adk/session/session-service-adapter.js'
 import { createRuntime } from '../src/runtime/runtime.js'
 import { openStore } from '../src/store/open-store.js'
+import { ScriptedProvider } from '../src/testing/scripted-provider.js'
+import { defineTool } from '../src/tool.js'
 import { Report } from './support/report.js'
 
 const QUESTION = 'Where is the key that I put away last week?'
@@ -64,12 +66,23 @@ const agent = new LlmAgent({
   ],
 })
 
+const USED = { inputTokens: 200, outputTokens: 20 }
+
+const look = defineTool({
+  name: 'look',
+  description: 'Looks somewhere',
+  parameters: z.object({ place: z.string() }),
+  effect: 'read',
+  execute: ({ place }) => ({ place, found: ['stamps', 'envelopes', 'a key'], at: 'the back' }),
+})
+
 const report = new Report('turn')
 const pattern = await eventsOfTurn()
 const folder = await mkdtemp(join(tmpdir(), 'lango-bench-'))
 try {
   await warmUp()
   for (const length of LENGTHS) await measure(length)
+  await measureBudget()
 } finally {
   await rm(folder, { recursive: true, force: true })
 }
@@ -131,6 +144,35 @@ async function measure(length: number): Promise<void> {
   report.atMost(`a turn after ${length} events`, 'ms', median(times.ours), peer, 1.5)
   report.atMost(`a run with its ledger after ${length} events`, 'ms', median(times.run), peer, 1.5)
   await close()
+}
+
+/** The same runs with and without a budget: two more commits for each of the two model calls. */
+async function measureBudget(): Promise<void> {
+  report.progress('runs with a budget …')
+  const provider = new ScriptedProvider(
+    ({ messages }) =>
+      messages.at(-1)?.parts.some(part => part.type === 'tool-result')
+        ? { text: 'It is in the second drawer from the top, behind the envelopes.', usage: USED }
+        : { toolCalls: [{ name: 'look', args: { place: 'the second drawer from the top' } }], usage: USED },
+    { id: 'play', model: { price: { input: 1, output: 4 } } },
+  )
+  const runtime = await createRuntime({
+    store: `sqlite:${folder}/budget.db`,
+    providers: { play: provider },
+    agent: { name: 'agent', model: 'play/m', tools: [look] },
+  })
+  const budget = { perRunUsd: 10, perSessionUsd: 1000, perUserUsdPerDay: 1_000_000 }
+  const times: { free: number[]; paid: number[] } = { free: [], paid: [] }
+  for (let sample = 0; sample < SAMPLES + WARM_UP; sample += 1) {
+    const sides = sample % 2 === 0 ? (['free', 'paid'] as const) : (['paid', 'free'] as const)
+    for (const side of sides) {
+      const input = { userId: side, sessionId: `${side}-${sample}`, text: QUESTION }
+      const taken = await timed(() => runtime.runAndCollect(side === 'paid' ? { ...input, budget } : input))
+      if (sample >= WARM_UP) times[side].push(taken)
+    }
+  }
+  report.atMost('a run with a budget, against one without', 'ms', median(times.paid), median(times.free), 2)
+  await runtime.close()
 }
 
 async function turn(sessionService: BaseSessionService, sessionId: string): Promise<Event[]> {

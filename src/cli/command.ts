@@ -18,6 +18,10 @@ export interface Flags {
   'max-output-tokens'?: string
   schema?: string
   fallback?: string[]
+  budget?: string
+  csv?: boolean
+  from?: string
+  to?: string
   agent?: string
   file?: string[]
   yes?: boolean

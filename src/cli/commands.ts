@@ -19,6 +19,10 @@ const MODEL_OPTIONS: readonly OptionSpec[] = [
   { flags: '--temperature <number>', description: 'the sampling temperature, from 0 to 2' },
   { flags: '--max-output-tokens <n>', description: 'the most tokens of one answer' },
   {
+    flags: '--budget <dollars>',
+    description: 'what each run may cost at most, such as 0.50; it ends with an answer there',
+  },
+  {
     flags: '--fallback <provider/model>',
     description: 'a model that answers while the one before it cannot; may be repeated',
     repeats: true,

@@ -11,6 +11,7 @@ import { type Logger, silentLogger } from '../logger.js'
 import type { RuntimeOptions } from '../runtime/options.js'
 import type { Runtime } from '../runtime/runtime.js'
 import type { ModelOptions } from '../session/model-options.js'
+import type { Budget } from '../session/usage.js'
 import type { TrustOptions } from './settle-trust.js'
 
 /** What every command that runs or reads sessions takes. */
@@ -39,6 +40,8 @@ export interface ModelFlags {
   /** A file with a JSON schema. */
   schema?: string | undefined
   fallback?: string[] | undefined
+  /** Dollars. */
+  budget?: string | undefined
 }
 
 /** Settings for a command, and what was not loaded because the folder is not trusted. */
@@ -127,7 +130,7 @@ export async function openRuntime(flags: CommonFlags, logger?: Logger): Promise<
 }
 
 /** What the flags ask models for. Values are checked with the input of the run. */
-export async function modelOptions(flags: ModelFlags): Promise<ModelOptions> {
+export async function modelOptions(flags: ModelFlags): Promise<ModelOptions & { budget?: Budget }> {
   const { temperature, fallback, schema, 'max-output-tokens': tokens } = flags
   return defined({
     // What is no level is refused with the list of levels.
@@ -135,8 +138,18 @@ export async function modelOptions(flags: ModelFlags): Promise<ModelOptions> {
     temperature: temperature === undefined ? undefined : Number(temperature),
     maxOutputTokens: tokens === undefined ? undefined : Number(tokens),
     fallback,
+    budget: flags.budget === undefined ? undefined : { perRunUsd: dollars(flags.budget) },
     outputSchema: schema === undefined ? undefined : await readSchema(schema),
   })
+}
+
+function dollars(text: string): number {
+  const value = Number(text.replace(/^\$/, ''))
+  if (value > 0) return value
+  throw new AgentError(
+    'invalid-argument',
+    `--budget needs a number of dollars above 0, such as 0.50, not "${text}".`,
+  )
 }
 
 async function readSchema(file: string): Promise<Readonly<Record<string, unknown>>> {

@@ -5,6 +5,25 @@ const YES_OPTION: OptionSpec = { flags: '-y, --yes', description: 'do not ask fo
 /** The data of a store as a whole. None of these commands loads ADK. */
 export const DATA_COMMANDS: readonly CommandSpec[] = [
   {
+    name: 'usage',
+    summary: 'show what model calls have used and cost',
+    description:
+      'Shows tokens and dollars of model calls by day (UTC), user, model and kind: those of runs, and those of the\nobserver of memory. Counted since this release of Lango wrote them.',
+    options: [
+      { flags: '-m, --model <provider/model>', description: 'only this model' },
+      { flags: '--from <day>', description: 'the first day, such as 2026-11-01' },
+      { flags: '--to <day>', description: 'the last day' },
+      { flags: '--csv', description: 'print comma-separated values' },
+      JSON_OPTION,
+    ],
+    shared: ['config', 'store', 'app', 'user', 'trust'],
+    examples: [
+      ['lango usage', 'all days'],
+      ['lango usage --from 2026-11-01 --csv', 'a month for a spreadsheet'],
+    ],
+    run: async (_words, flags) => (await import('./usage.js')).usage(flags),
+  },
+  {
     name: 'erase',
     summary: 'erase everything stored about a user',
     description:

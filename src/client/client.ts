@@ -23,6 +23,7 @@ import type {
   SessionLint,
   SessionList,
   StartedRun,
+  UsageList,
 } from '../server/chat-protocol.js'
 
 export interface ClientOptions {
@@ -148,6 +149,10 @@ export interface LangoClient {
    * ```
    */
   fork(sessionId: string, request?: ForkRequest): Promise<SessionItem>
+  /** What the caller's model calls have used, by day, model and kind. Days are as `2026-11-17`. */
+  usage(query?: { model?: string; from?: string; to?: string }): Promise<UsageList>
+  /** Goes on where a run ended at its budget, with a new run. */
+  goOn(runId: string, budget: { perRunUsd: number }): Promise<StartedRun>
   /**
    * What is noted about a session, with sources, and how far memory has got. Default 100 notes, at most 1,000.
    *

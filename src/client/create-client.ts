@@ -76,6 +76,7 @@ function sessionCalls(call: Call) {
       call('PATCH', `${sessionPath(sessionId)}/memory/${number}`, { text }),
     forget: (sessionId, number) =>
       call('DELETE', `${sessionPath(sessionId)}/memory${number === undefined ? '' : `/${number}`}`),
+    usage: (query = {}) => call('GET', `/api/usage${search(query)}`),
     brokenHistories: () => call('GET', '/api/gallery'),
     openBroken: id => call('POST', `/api/gallery/${encodeURIComponent(id)}/open`),
     sendBroken: id => call('POST', `/api/gallery/${encodeURIComponent(id)}/send`),
@@ -99,6 +100,7 @@ function runCalls(call: Call) {
     stop: async runId => {
       await call('POST', `${runPath(runId)}/stop`)
     },
+    goOn: (runId, budget) => call('POST', `${runPath(runId)}/go-on`, { budget }),
     resume: runId => call('POST', `${runPath(runId)}/resume`),
     approve: (runId, callId, answer: ApprovalReply['answer']) =>
       call('POST', `${runPath(runId)}/approvals/${encodeURIComponent(callId)}`, { answer }),

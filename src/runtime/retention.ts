@@ -8,6 +8,7 @@
 import { messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { ExpireReceipt, SessionStore } from '../session/session-store.js'
+import type { CheckedOptions } from './options.js'
 
 export interface RetentionParts {
   store: SessionStore
@@ -130,3 +131,24 @@ class ClockDoubt {
 const HOUR_MS = 3_600_000
 
 export const DAY_MS = 24 * HOUR_MS
+
+/** Deletes what the options say is too old, until the returned function is called. */
+export function retain({
+  options,
+  store,
+  logger,
+}: {
+  options: Pick<CheckedOptions, 'app' | 'retention'>
+  store: SessionStore
+  logger: Logger
+}): () => Promise<void> {
+  const { sessionsDays, runsDays } = options.retention ?? {}
+  if (sessionsDays === undefined && runsDays === undefined) return async () => {}
+  return startRetention({
+    store,
+    appName: options.app,
+    sessionsMs: sessionsDays === undefined ? undefined : sessionsDays * DAY_MS,
+    runsMs: runsDays === undefined ? undefined : runsDays * DAY_MS,
+    logger,
+  })
+}

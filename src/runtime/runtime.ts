@@ -23,6 +23,7 @@ import type { ChatMessage } from '../session/chat-message.js'
 import type { SessionKey } from '../session/message.js'
 import type { RunSummary } from '../session/run-store.js'
 import type { EraseOptions, EraseReceipt, ReadOptions, SessionStore } from '../session/session-store.js'
+import type { UsageLine, UsageQuery } from '../session/spending.js'
 import type { ModelPrice, RunUsage } from '../session/usage.js'
 import { openStore } from '../store/open-store.js'
 import { unsupported } from '../store/store-errors.js'
@@ -32,9 +33,10 @@ import type { EventOptions } from './chat-view.js'
 import type { HostParts, RuntimeHost } from './host.js'
 import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint } from './info.js'
 import type { RuntimeOptions } from './options.js'
-import { DAY_MS, startRetention } from './retention.js'
+import { retain } from './retention.js'
+import type { ResumeOptions } from './usage.js'
 
-export type { RunInput, StartedRun }
+export type { ResumeOptions, RunInput, StartedRun }
 
 export interface Runtime {
   /** The runtime's store, for listing, reading and deleting sessions. */
@@ -105,6 +107,9 @@ export interface Runtime {
    * Continues a run that no process works on, now instead of when it is looked after. Resolves when it has begun, or when
    * another process works on it. `run-not-found`; `invalid-argument` when the run has ended.
    *
+   * With a `budget`, a run that ended at its budget goes on: a new run of the session, with the same model, is told to
+   * continue where the first one stopped. Its id is returned.
+   *
    * ```ts
    * import type { Runtime } from 'lango'
    *
@@ -114,7 +119,7 @@ export interface Runtime {
    * }
    * ```
    */
-  resume(runId: string): Promise<StartedRun>
+  resume(runId: string, options?: ResumeOptions): Promise<StartedRun>
   /** A run as the store has it. One whose process is gone is looked after first. */
   findRun(runId: string): Promise<RunSummary | undefined>
   /** The runs of a session, newest first, looked after like `findRun`. Default limit 50. */
@@ -148,6 +153,8 @@ export interface Runtime {
   events(key: SessionKey, options?: EventOptions): Promise<Event[]>
   /** What a session has used, over all stored answers. */
   usage(key: SessionKey): Promise<RunUsage>
+  /** What model calls of the app have used, by day, user, model and kind, oldest day first. */
+  usageByDay(query?: Omit<UsageQuery, 'appName'>): Promise<UsageLine[]>
   /** What each provider would refuse in a stored session if it were sent without repair. */
   lint(key: SessionKey, options?: { profiles?: readonly string[] }): Promise<SessionLint>
   /**
@@ -295,9 +302,10 @@ class LangoRuntime implements Runtime {
     else await answerStored(this.store, runId, callId, answer)
   }
 
-  async resume(runId: string): Promise<StartedRun> {
-    const host = await this.#load()
-    return host.runs.resume(runId)
+  async resume(runId: string, { budget }: ResumeOptions = {}): Promise<StartedRun> {
+    if (budget === undefined) return (await this.#load()).runs.resume(runId)
+    const { goOn } = await import('./usage.js')
+    return this.start(await goOn(this.store, await this.findRun(runId), runId, budget))
   }
 
   async findRun(runId: string): Promise<RunSummary | undefined> {
@@ -404,6 +412,13 @@ class LangoRuntime implements Runtime {
     return readUsage(this.store, key, reference => this.#priceOf(reference))
   }
 
+  async usageByDay(query: Omit<UsageQuery, 'appName'> = {}): Promise<UsageLine[]> {
+    return (await import('./usage.js')).readUsageByDay(this.store, {
+      ...query,
+      appName: this.#parts.options.app,
+    })
+  }
+
   async lint(key: SessionKey, options: { profiles?: readonly string[] } = {}): Promise<SessionLint> {
     const { lintSession } = await import('./lint.js')
     return lintSession(this.store, key, options)
@@ -479,18 +494,6 @@ const SWEEP_MS = 5000
 
 function erasedDuringRun(): AgentError {
   return new AgentError('run-interrupted', 'The data of the user was erased during this run.')
-}
-
-function retain({ options, store, logger }: HostParts): () => Promise<void> {
-  const { sessionsDays, runsDays } = options.retention ?? {}
-  if (sessionsDays === undefined && runsDays === undefined) return async () => {}
-  return startRetention({
-    store,
-    appName: options.app,
-    sessionsMs: sessionsDays === undefined ? undefined : sessionsDays * DAY_MS,
-    runsMs: runsDays === undefined ? undefined : runsDays * DAY_MS,
-    logger,
-  })
 }
 
 function closed(): AgentError {

@@ -163,6 +163,8 @@ export interface RunRequest {
   outputSchema?: Record<string, unknown>
   /** Models that answer, in this order, while the model before them cannot. */
   fallback?: string[]
+  /** What the run may cost. Limits of sessions and users are the server's. */
+  budget?: { perRunUsd: number }
   stateDelta?: Record<string, unknown>
   /** Default `reject`: 409 `session-busy` while another run works on the session. */
   whenBusy?: 'queue' | 'reject'
@@ -203,4 +205,20 @@ export interface Problem {
     | 'shutting-down'
   retryable: boolean
   details?: Record<string, unknown>
+}
+
+/** `GET /api/usage?model=&from=&to=`: the calls of the caller, oldest day first. Days are those of UTC. */
+export interface UsageList {
+  lines: UsageLine[]
+}
+
+/** The model calls of one day with one model. `memory`: those of the observer. */
+export interface UsageLine {
+  day: string
+  userId: string
+  model: string
+  kind: 'run' | 'memory'
+  calls: number
+  usage: RunUsage
+  unpricedCalls: number
 }

@@ -4,6 +4,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
+import { checkedStore } from '../../src/store/checked-store.js'
+import { openSqlStore } from '../../src/store/sql-store.js'
+import { openDatabase } from '../conformance/store/drivers.js'
 import { type BillingProvider, billedBy, startBilling } from '../support/billing-provider.js'
 import { createDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
@@ -245,4 +248,45 @@ test.each([
   const memory = lines.find(({ kind }) => kind === 'memory')
   if (isPaid) expect(memory?.usage.cost).toBeGreaterThan(0)
   expect(billed.peak()).toBeLessThanOrEqual(perSessionUsd)
+})
+
+test('a budget costs two commits for each model call', async () => {
+  const billed = await billing((_request, index) =>
+    index % 2 === 0 ? { toolCalls: [{ name: 'search', args: { query: 'a' } }] } : answer(),
+  )
+  const database = await openDatabase(`sqlite:${join(await temporaryFolder(), 'c.db')}`)
+  const store = checkedStore(await openSqlStore(database))
+  open.push(store)
+  const runtime = await start(billed, { store })
+  const commitsOf = async (input: { sessionId: string; budget?: { perRunUsd: number } }) => {
+    const before = database.work.commits
+    await runtime.runAndCollect({ text: 'Go', ...input })
+    return database.work.commits - before
+  }
+  await commitsOf({ sessionId: 'warm' })
+  const free = await commitsOf({ sessionId: 'free' })
+  const paid = await commitsOf({ sessionId: 'paid', budget: { perRunUsd: 1 } })
+  // Two model calls. Refused reservations would be more.
+  expect(paid - free).toBeLessThanOrEqual(4)
+})
+
+test('a run that ended at its budget goes on with another one, on the same model', async () => {
+  const billed = await billing(endless(400))
+  const runtime = await start(billed, { limits: { maxTurns: 6 } })
+  const first = await eventsOf(runtime, { sessionId: 's', text: 'Search.', budget: { perRunUsd: 0.06 } })
+  const { runId } = first[0] as RunEvent
+  expect(first.at(-1)).toMatchObject({ finishReason: 'budget' })
+  const next = await runtime.resume(runId, { budget: { perRunUsd: 0.5 } })
+  expect(next.runId).not.toBe(runId)
+  const events: RunEvent[] = []
+  for await (const event of runtime.follow(next.runId)) events.push(event)
+  expect(events[0]).toMatchObject({ model: 'bank/bill-1', sessionId: 's' })
+  expect(events.at(-1)).toMatchObject({ finishReason: 'turn-limit' })
+  await expect(runtime.resume(next.runId, { budget: { perRunUsd: 1 } })).rejects.toMatchObject({
+    code: 'invalid-argument',
+    message: expect.stringContaining('did not end at its budget'),
+  })
+  await expect(runtime.resume('nobody', { budget: { perRunUsd: 1 } })).rejects.toMatchObject({
+    code: 'run-not-found',
+  })
 })

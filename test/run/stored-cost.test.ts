@@ -62,7 +62,7 @@ describe.each(['memory', 'SQLite'])('in %s', kind => {
   const address = async () =>
     kind === 'memory' ? 'memory:' : `sqlite:${join(await temporaryFolder(), 'cost.db')}`
 
-  test('live usage, stored usage and the chat bubble show one cost', async () => {
+  test('live usage, stored usage, the chat bubble, the inspector and the usage of the day show one cost', async () => {
     const runtime = await start(await address())
     const { steps, total } = await playOnce(runtime)
     expect(steps.map(usage => usage.cacheWriteTokens)).toEqual([100_000, 200])
@@ -72,6 +72,16 @@ describe.each(['memory', 'SQLite'])('in %s', kind => {
     const messages = await runtime.messages(KEY)
     expect(messages.flatMap(({ usage }) => (usage ? [usage] : []))).toEqual(steps)
     expect(footerOf(messages)).toMatchObject({ cost: total?.cost, totalTokens: total?.totalTokens })
+
+    const [run] = await runtime.listRuns(KEY)
+    const inspection = await runtime.inspect(run?.runId ?? '')
+    const inspected = inspection?.steps.map(step => step.usage?.cost ?? Number.NaN) ?? []
+    expect(inspected).toEqual(steps.map(usage => usage.cost))
+    const [line, ...others] = await runtime.usageByDay()
+    expect(others).toEqual([])
+    const { cost = Number.NaN, ...tokens } = line?.usage ?? {}
+    expect(cost).toBeCloseTo(total?.cost ?? Number.NaN, 9)
+    expect({ ...tokens, cost: total?.cost }).toEqual(total)
   })
 })
 

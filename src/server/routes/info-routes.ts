@@ -1,6 +1,7 @@
 import type { Hono } from 'hono'
+import { defined } from '../../base/defined.js'
 import { keyHint, SUGGESTED_KEYS } from '../../provider/vendors.js'
-import type { ModelList, ServerInfo } from '../chat-protocol.js'
+import type { ModelList, ServerInfo, UsageList } from '../chat-protocol.js'
 import { Refusal } from '../refusal.js'
 import type { ServerContext, ServerEnv } from '../server-context.js'
 import { type ApiApp, addRoute } from './add-route.js'
@@ -46,6 +47,21 @@ const KEY_HINT = `${keyHint()}   (or ${SUGGESTED_KEYS.slice(1).join(', ')}), the
 
 /** Liveness and readiness, for supervisors and load balancers. */
 export function mountHealthRoutes(api: ApiApp, context: ServerContext): void {
+  addRoute(
+    api,
+    {
+      method: 'get',
+      path: '/api/usage',
+      summary: 'What the model calls of the caller have used, by day, model and kind',
+      query: schemas.UsageQuery,
+      answer: { status: 200, schema: schemas.UsageList, description: 'Oldest day first' },
+    },
+    async (c, { query }) => {
+      const lines = await context.runtime.usageByDay({ ...defined(query), userId: context.userOf(c) })
+      const list: UsageList = { lines }
+      return c.json(list)
+    },
+  )
   addRoute(
     api,
     {

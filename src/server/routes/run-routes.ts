@@ -210,6 +210,21 @@ function mountSignals(api: ApiApp, context: ServerContext): void {
     api,
     {
       method: 'post',
+      path: '/api/runs/{runId}/go-on',
+      summary: 'Go on where a run ended at its budget: a new run with another budget',
+      params: schemas.RunParameter,
+      body: schemas.GoOnRequest,
+      answer: { status: 202, schema: schemas.StartedRun, description: 'The new run' },
+    },
+    async (c, { params: { runId }, body: { budget } }) => {
+      await ownRun(c, context, runId)
+      return c.json(await context.runtime.resume(runId, { budget }), 202)
+    },
+  )
+  addRoute(
+    api,
+    {
+      method: 'post',
       path: '/api/runs/{runId}/approvals/{callId}',
       summary:
         'Answer a tool call that waits for approval or for its result, or say whether one with an unknown outcome took effect',

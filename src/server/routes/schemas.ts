@@ -55,6 +55,11 @@ const File = z.object({
   name: z.string().max(255).optional(),
 })
 
+/** Limits of sessions and users are the server's alone. */
+const RunBudget = z.strictObject({ perRunUsd: z.number().gt(0).max(1_000_000) })
+
+export const GoOnRequest = z.object({ budget: RunBudget }).openapi({ example: { budget: { perRunUsd: 2 } } })
+
 export const RunRequest = z
   .object({
     text: z.string().optional(),
@@ -65,6 +70,7 @@ export const RunRequest = z
     maxOutputTokens: z.number().int().min(1).optional(),
     outputSchema: JsonObject.optional().openapi({ type: 'object', additionalProperties: {} }),
     fallback: z.array(z.string().min(1).max(256)).max(16).optional(),
+    budget: RunBudget.optional(),
     stateDelta: JsonObject.optional().openapi({ type: 'object', additionalProperties: {} }),
     whenBusy: z.enum(['queue', 'reject']).optional(),
     runId: z.uuid().optional(),
@@ -291,3 +297,27 @@ export const Problem = z
     details: z.record(z.string(), z.unknown()).optional(),
   })
   .openapi('Problem')
+
+const day = z.string().regex(/^\d{4}-\d{2}-\d{2}$/)
+
+export const UsageQuery = z.object({
+  model: z.string().min(1).max(256).optional(),
+  from: day.optional(),
+  to: day.optional(),
+})
+
+export const UsageList = z
+  .object({
+    lines: z.array(
+      z.object({
+        day,
+        userId: z.string(),
+        model: z.string(),
+        kind: z.enum(['run', 'memory']),
+        calls: count,
+        usage,
+        unpricedCalls: count,
+      }),
+    ),
+  })
+  .openapi('UsageList')

@@ -1,0 +1,76 @@
+import { defined } from '../base/defined.js'
+import { AgentError } from '../errors.js'
+import type { UsageLine } from '../session/spending.js'
+import type { Flags } from './command.js'
+import { withStore } from './open-command-store.js'
+import { type Column, lineWidth, print, printJson, stylesOf, tableLines } from './output.js'
+import { compact } from './wording.js'
+
+/** `lango usage`. */
+export async function usage(flags: Flags): Promise<number> {
+  const { user: userId, model, from, to } = flags
+  const lines = await withStore(flags, async ({ store, app }) => {
+    if (!store.spending)
+      throw new AgentError('unsupported', 'This store does not count what model calls cost.')
+    return store.spending.usage({ appName: app, ...defined({ userId, model, from, to }) })
+  })
+  if (flags.json) await printJson({ lines, costUsd: costOf(lines) ?? null })
+  else if (flags.csv) await print(csv(lines))
+  else await show(lines)
+  return 0
+}
+
+/** The sum, when all prices were known. */
+function costOf(lines: readonly UsageLine[]): number | undefined {
+  const sum = lines.reduce((all, { usage: { cost = Number.NaN } }) => all + cost, 0)
+  return Number.isNaN(sum) ? undefined : sum
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: 'DAY' },
+  { title: 'USER', least: 6 },
+  { title: 'MODEL', flexible: true, least: 12 },
+  { title: 'FOR' },
+  { title: 'CALLS', align: 'right' },
+  { title: 'IN', align: 'right' },
+  { title: 'CACHED', align: 'right' },
+  { title: 'OUT', align: 'right' },
+  { title: 'COST', align: 'right' },
+]
+
+async function show(lines: readonly UsageLine[]): Promise<void> {
+  const { bold, dim } = stylesOf(process.stdout)
+  if (lines.length === 0) return print('No model call was counted.\n')
+  const rows = lines.map(({ day, userId, model, kind, calls, usage: used, unpricedCalls }) => [
+    ...[day, userId, model, kind, compact(calls), compact(used.inputTokens), compact(used.cachedInputTokens)],
+    ...[compact(used.outputTokens), unpricedCalls > 0 ? 'unknown' : dollars(used.cost ?? 0)],
+  ])
+  const [titles = '', ...body] = tableLines([...COLUMNS], rows, lineWidth())
+  await print(`${[bold(titles), ...body].join('\n')}\n`)
+  const total = costOf(lines)
+  const words = total === undefined ? 'unknown: the price of some calls is not known' : dollars(total)
+  await print(`${dim(`Total: ${words}. Days are those of UTC.`)}\n`)
+}
+
+function dollars(cost: number): string {
+  return `$${cost.toFixed(4)}`
+}
+
+/** Fields that a spreadsheet would read as a formula begin with an apostrophe. */
+function csv(lines: readonly UsageLine[]): string {
+  const head =
+    'day,user,model,kind,calls,input_tokens,cached_input_tokens,cache_write_tokens,output_tokens,reasoning_tokens,cost_usd'
+  const rows = lines.map(({ day, userId, model, kind, calls, usage: used }) => {
+    const tokens = [used.inputTokens, used.cachedInputTokens, used.cacheWriteTokens, used.outputTokens]
+    return [day, userId, model, kind, calls, ...tokens, used.reasoningTokens, used.cost ?? '']
+      .map(field)
+      .join(',')
+  })
+  return `${[head, ...rows].join('\n')}\n`
+}
+
+function field(value: string | number): string {
+  if (typeof value === 'number') return String(value)
+  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
