@@ -1,6 +1,9 @@
 // Tools and options of the client in chat completions: a waiting run goes on with the results, and nothing is ignored.
+import { join } from 'node:path'
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
+import type { Script } from '../../../src/testing/strict/script.js'
+import { temporaryFolder } from '../../support/temporary-folder.js'
 import { type ProtocolServer, sessionIds, startProtocolServer, until } from './support.js'
 
 type Body = OpenAI.Chat.ChatCompletionCreateParamsNonStreaming
@@ -142,6 +145,31 @@ describe.each(['throwaway', 'named'])('in a %s session', kind => {
     expect(answer.choices[0]?.message.content).toBe('Noon.')
     expect(server.provider.violations).toEqual([])
   })
+})
+
+test('results reach the waiting run on another process, also without a session', async () => {
+  const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  const script: Script = ({ messages }) => {
+    const isAnswered = messages.at(-1)?.role === 'tool'
+    return isAnswered ? { text: 'It rains.' } : { ...MIXED[0] }
+  }
+  const [one, other] = [
+    await startProtocolServer({ store, script }),
+    await startProtocolServer({ store, script }),
+  ]
+  const body: Body = { model: 'lango', messages: [QUESTION], tools: TOOLS }
+  const first = await clientOf(one).chat.completions.create(body).withResponse()
+  const message = first.data.choices[0]?.message
+  if (!message) throw new TypeError('There is no message.')
+  await one.server.close()
+  await one.runtime.close()
+  const next = { ...body, messages: [QUESTION, ...resultsOf(message)] }
+  const second = await clientOf(other).chat.completions.create(next).withResponse()
+  expect(second.data.choices[0]?.message.content).toBe('It rains.')
+  expect(second.response.headers.get('x-lango-run')).toBe(first.response.headers.get('x-lango-run'))
+  expect([one, other].map(({ provider }) => provider.requests.length)).toEqual([1, 1])
+  // The model of the other process has the agent's own result, which the client never saw.
+  expect(JSON.stringify(other.provider.requests[0]?.body)).toContain('"query')
 })
 
 test('every option reaches the model', async () => {
