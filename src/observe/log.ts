@@ -200,10 +200,8 @@ function lineOf(event: RunEvent): Line | undefined {
     }
     case 'run-start':
       return ['info', 'Run started', { agent: event.agent, model: event.model }]
-    case 'run-resumed': {
-      const { attempt, replayedSteps } = event
-      return ['info', 'Run resumed', { attempt, replayedSteps }]
-    }
+    case 'run-resumed':
+      return ['info', 'Run resumed', { attempt: event.attempt, replayedSteps: event.replayedSteps }]
     case 'step-restart':
       return ['info', 'Model step restarted', { step: event.step }]
     case 'model-switch':

@@ -7,6 +7,7 @@
  */
 import { redactText } from '../base/redact.js'
 import { AgentError } from '../errors.js'
+import { limiterOfCall } from './retry.js'
 
 /** Why an exchange failed, for the message of the error. */
 export interface ExchangeFacts {
@@ -27,6 +28,7 @@ export async function providerFetch(input: string | URL | Request, init?: Reques
     if (init?.signal?.aborted) throw cause
     throw exchangeError({ address }, cause)
   }
+  limiterOfCall.getStore()?.learn(response.headers)
   if (!response.ok || response.body === null) return response
   const isStream = (init?.method ?? 'GET').toUpperCase() === 'POST'
   const { body, answer } = await inspectBody(response.body, isStream ? /[[{<]/ : /</)

@@ -1,7 +1,8 @@
 /**
- * Retries, for all providers. A model call is retried only while nothing of its answer has been emitted; after
+ * Retries and rate limits, for all providers. A model call is retried only while nothing of its answer has been emitted; after
  * that a second answer would be appended to the first half of another.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { AgentError } from '../errors.js'
 import type { StreamEvent } from './stream-event.js'
 
@@ -50,14 +51,23 @@ export interface RetryOptions {
   signal?: AbortSignal | undefined
   /** See `GenerateRequest.onRetry`. */
   onRetry?: ((error: AgentError) => Promise<void>) | undefined
+  /** Whose turn it is, where the provider's rate limit is shared. */
+  limiter?: RateLimiter | undefined
 }
+
+/** Waits of at least this time are reported. */
+const REPORTED_MS = 1000
 
 /** Passes one attempt's events on, and starts another when it fails in a way that may pass. */
 export async function* retryStream(options: RetryOptions): AsyncGenerator<StreamEvent> {
-  const { policy, signal, toError } = options
+  const { policy, signal, toError, limiter } = options
   for (let attempt = 1; ; attempt += 1) {
     let visible = false
     try {
+      const turnMs = limiter?.waitMs ?? 0
+      if (turnMs >= REPORTED_MS)
+        yield { type: 'wait', waitMs: Math.round(turnMs), reason: 'provider-rate-limit' }
+      await limiter?.take(signal)
       for await (const event of options.attempt()) {
         visible ||= isVisible(event)
         yield event
@@ -66,11 +76,17 @@ export async function* retryStream(options: RetryOptions): AsyncGenerator<Stream
     } catch (thrown) {
       const error = toError(thrown)
       const delayMs = visible ? undefined : retryDelayMs(error, attempt, policy)
+      if (error.code === 'provider-rate-limit') limiter?.refused(retryAfterOf(error))
       if (delayMs === undefined || signal?.aborted) throw error
+      if (delayMs >= REPORTED_MS) yield { type: 'wait', waitMs: Math.round(delayMs), reason: error.code }
       await policy.sleep(delayMs, signal)
       await options.onRetry?.(error)
     }
   }
+}
+
+function retryAfterOf({ details }: AgentError): number | undefined {
+  return typeof details.retryAfterMs === 'number' ? details.retryAfterMs : undefined
 }
 
 function isVisible(event: StreamEvent): boolean {
@@ -98,4 +114,217 @@ function sleepUntil(delayMs: number, signal?: AbortSignal): Promise<void> {
     }, delayMs)
     signal?.addEventListener('abort', stop, { once: true })
   })
+}
+/** What the headers of an answer say about requests that are left. */
+interface Allowance {
+  limit?: number | undefined
+  remaining: number
+  resetAt: number
+}
+
+/**
+ * Turns under the rate limit of one model, for all runs of the process.
+ *
+ * - While nothing is known, a burst begins with two requests; after the first answer they go one by one, eight a second
+ *   and a quarter more every second: a provider with a limit refuses one or two of a hundred, not ninety. A few callers
+ *   that wait for their answers are not slowed down.
+ * - Headers (`x-ratelimit-*`, `anthropic-ratelimit-*`) say how many are left until when.
+ * - A refusal without them makes all wait for its Retry-After; then requests go one by one, as many as were answered
+ *   before the refusal, a little slower, and faster again while none is refused.
+ */
+export class RateLimiter {
+  readonly #now: () => number
+  readonly #queue: (() => void)[] = []
+  #timer: NodeJS.Timeout | undefined
+  #pending = 0
+  /** When the first answer of a burst came; 0 before it. */
+  #burstSince = 0
+  #lastSent = 0
+  #pausedUntil = 0
+  #allowance: Allowance | undefined
+  /** Milliseconds between two requests, once a refusal has taught it. */
+  #intervalMs: number | undefined
+  #slowSince = 0
+  /** When requests were answered, in the last minute. */
+  #answered: number[] = []
+
+  constructor(now: () => number = Date.now) {
+    this.#now = now
+  }
+
+  /** How long a request that comes now will wait for its turn, roughly. */
+  get waitMs(): number {
+    const { length } = this.#queue
+    const each = this.#intervalMs ?? (this.#allowance ? 0 : 1000 / FIRST_PER_SECOND)
+    return Math.min(this.#nextInMs(), LONGEST_ESTIMATE_MS) + length * each
+  }
+
+  /** Resolves when the request may be sent. Rejects when the signal is aborted. */
+  async take(signal?: AbortSignal): Promise<void> {
+    if (this.#queue.length === 0 && this.#nextInMs() === 0) {
+      this.#sent()
+      return
+    }
+    await new Promise<void>((resolve, reject) => {
+      const go = () => {
+        signal?.removeEventListener('abort', leave)
+        resolve()
+      }
+      const leave = () => {
+        const at = this.#queue.indexOf(go)
+        if (at >= 0) this.#queue.splice(at, 1)
+        reject(signal?.reason)
+      }
+      signal?.addEventListener('abort', leave, { once: true })
+      this.#queue.push(go)
+      this.#serve()
+    })
+  }
+
+  /** The answer to a request has begun, or it has failed. */
+  answered(isSuccess: boolean): void {
+    this.#pending = Math.max(0, this.#pending - 1)
+    const now = this.#now()
+    if (isSuccess) this.#answered = [...this.#answered.filter(at => now - at < MEMORY_MS), now]
+    if (isSuccess && this.#burstSince === 0) this.#burstSince = now
+    this.#serve()
+  }
+
+  /** Learns from the headers of any answer. */
+  learn(headers: Headers): void {
+    const found = allowanceOf(headers, this.#now())
+    // Those on the way may not be counted yet; this one is.
+    if (found) this.#allowance = { ...found, remaining: found.remaining - Math.max(0, this.#pending - 1) }
+  }
+
+  refused(retryAfterMs: number | undefined): void {
+    const now = this.#now()
+    this.#pausedUntil = Math.max(this.#pausedUntil, now + (retryAfterMs ?? 1000))
+    const windowMs = Math.min(MEMORY_MS, Math.max(1000, retryAfterMs ?? 0))
+    const within = this.#answered.filter(at => now - at <= windowMs).length
+    const learnt = windowMs / Math.max(1, within * SHARE)
+    // Refusals of requests that were on the way together teach one thing.
+    const isNew = now - this.#slowSince > 1000
+    this.#intervalMs = isNew ? learnt : Math.max(learnt, this.#intervalMs ?? 0)
+    this.#slowSince = now
+  }
+
+  #sent(): void {
+    const now = this.#now()
+    if (now - this.#lastSent > QUIET_MS && this.#pending === 0) this.#burstSince = 0
+    if (now - this.#lastSent > MEMORY_MS) this.#intervalMs = undefined
+    this.#lastSent = now
+    this.#pending += 1
+    if (this.#allowance) this.#allowance.remaining -= 1
+  }
+
+  /** Milliseconds until the next request may be sent. */
+  #nextInMs(): number {
+    const now = this.#now()
+    if (this.#pausedUntil > now) return this.#pausedUntil - now
+    const allowed = this.#allowance && this.#byAllowance(this.#allowance, now)
+    if (allowed !== undefined) return allowed
+    if (this.#intervalMs !== undefined && now - this.#lastSent <= MEMORY_MS) return this.#byInterval(now)
+    return this.#whileUnknown(now)
+  }
+
+  #whileUnknown(now: number): number {
+    if (this.#queue.length === 0 && this.#pending < FEW) return 0
+    if (this.#burstSince === 0) return this.#pending < 2 ? 0 : POLL_MS
+    const perSecond = FIRST_PER_SECOND * 1.25 ** ((now - this.#burstSince) / 1000)
+    return perSecond > MOST_PER_SECOND ? 0 : Math.max(0, this.#lastSent + 1000 / perSecond - now)
+  }
+
+  #byAllowance({ limit, remaining, resetAt }: Allowance, now: number): number | undefined {
+    if (now >= resetAt) {
+      this.#allowance = undefined
+      return undefined
+    }
+    if (remaining > 0) return 0
+    const resetMs = resetAt - now
+    // A long window is refilled bit by bit at most vendors; a refusal says where it is not.
+    if (resetMs <= SHORT_WINDOW_MS || limit === undefined) return Math.min(resetMs, SHORT_WINDOW_MS)
+    return Math.max(0, this.#lastSent + resetMs / limit - now)
+  }
+
+  #byInterval(now: number): number {
+    if (now - this.#slowSince > FASTER_EVERY_MS) {
+      this.#slowSince = now
+      this.#intervalMs = (this.#intervalMs ?? 0) / FASTER
+    }
+    return Math.max(0, this.#lastSent + (this.#intervalMs ?? 0) - now)
+  }
+
+  #serve(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    while (this.#queue.length > 0) {
+      const waitMs = this.#nextInMs()
+      if (waitMs > 0) {
+        this.#timer = setTimeout(() => this.#serve(), Math.ceil(waitMs))
+        return
+      }
+      this.#sent()
+      this.#queue.shift()?.()
+    }
+  }
+}
+
+const MEMORY_MS = 60_000
+const QUIET_MS = 1000
+/** Callers that are let through at once while nothing waits. */
+const FEW = 2
+const FIRST_PER_SECOND = 8
+/** Faster than this, no limit is looked for. */
+const MOST_PER_SECOND = 60
+const POLL_MS = 25
+const SHORT_WINDOW_MS = 2000
+const LONGEST_ESTIMATE_MS = 60_000
+/** The share of what was answered before a refusal that is sent after it. */
+const SHARE = 0.9
+const FASTER = 1.05
+const FASTER_EVERY_MS = 10_000
+
+function allowanceOf(headers: Headers, now: number): Allowance | undefined {
+  const read = (name: string) =>
+    headers.get(`x-ratelimit-${name}-requests`) ?? headers.get(`anthropic-ratelimit-requests-${name}`)
+  const remaining = numberOf(read('remaining'))
+  const resetAt = timeOf(read('reset'), now)
+  if (remaining === undefined || resetAt === undefined) return undefined
+  return { limit: numberOf(read('limit')), remaining, resetAt }
+}
+
+function numberOf(text: string | null): number | undefined {
+  return text !== null && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : undefined
+}
+
+/** A time (RFC 3339), or a duration such as `1s`, `6m0s`, `20ms` or seconds alone. */
+function timeOf(text: string | null, now: number): number | undefined {
+  if (text === null) return undefined
+  const seconds = numberOf(text)
+  if (seconds !== undefined) return now + seconds * 1000
+  if (/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(text)) {
+    const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)]
+    return now + parts.reduce((sum, [, amount, unit = '']) => sum + Number(amount) * (UNITS[unit] ?? 0), 0)
+  }
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? undefined : at
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** The limiter of the request that the current code sends. */
+export const limiterOfCall = new AsyncLocalStorage<RateLimiter>()
+
+const limiters = new Map<string, RateLimiter>()
+const MOST_LIMITERS = 1000
+
+/** The limiter of an account and a model: one for the process. */
+export function limiterFor(account: readonly (string | undefined)[]): RateLimiter {
+  const name = JSON.stringify(account)
+  const known = limiters.get(name) ?? new RateLimiter()
+  limiters.set(name, known)
+  const [oldest] = limiters.keys()
+  if (limiters.size > MOST_LIMITERS && oldest !== undefined) limiters.delete(oldest)
+  return known
 }

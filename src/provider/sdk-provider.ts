@@ -10,6 +10,7 @@ import { missingKeyError, toProviderError } from './provider-error.js'
 import type { ProviderSettings } from './provider-settings.js'
 import { PROFILES, type Profile, resolveProfile } from './repair/profile.js'
 import { reviewRequest } from './request-options.js'
+import { DEFAULT_RETRY, limiterFor } from './retry.js'
 import { streamAnswer, type Wire } from './stream-answer.js'
 import type { StreamEvent } from './stream-event.js'
 import { readVariable, type VendorRow, vendorRow } from './vendors.js'
@@ -36,7 +37,10 @@ export abstract class SdkProvider<Client> implements Provider {
 
   generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<StreamEvent> {
     const { id: providerId, retry, idleTimeoutMs } = this.settings
-    const answer = { providerId, retry, idleTimeoutMs, secrets: this.#secrets() }
+    // Whoever replaces the clock of retries has no clock for turns.
+    const account = [providerId, this.settings.baseUrl, this.#apiKey(), request.model]
+    const limiter = retry.sleep === DEFAULT_RETRY.sleep ? limiterFor(account) : undefined
+    const answer = { providerId, retry, idleTimeoutMs, secrets: this.#secrets(), limiter }
     return streamAnswer(answer, request, signal, () => this.wire(request.model))
   }
 

@@ -19,7 +19,7 @@ import { toWireName } from './repair/map-names.js'
 import type { Profile } from './repair/profile.js'
 import { refuseBroken, repairHistory } from './repair/repair-history.js'
 import { type Abilities, reviewRequest } from './request-options.js'
-import { type RetryPolicy, retryStream } from './retry.js'
+import { limiterOfCall, type RateLimiter, type RetryPolicy, retryStream } from './retry.js'
 import type { StreamEvent } from './stream-event.js'
 
 /** How a provider writes a body, sends it, and reads the answer. */
@@ -55,6 +55,7 @@ export interface AnswerSettings {
   /** How long a provider may send nothing, before and within its answer. */
   idleTimeoutMs: number
   secrets: readonly (string | undefined)[]
+  limiter?: RateLimiter | undefined
 }
 
 /** Streams one answer. Never throws: an error is the last event. */
@@ -85,10 +86,11 @@ export async function* streamAnswer<Body, Chunk>(
     }
     yield* retryStream({
       policy: settings.retry,
+      limiter: settings.limiter,
       signal,
       toError: error => toProviderError(error, context),
       onRetry: request.onRetry,
-      attempt: () => oneAttempt(wire, body, answer, settings.idleTimeoutMs),
+      attempt: () => oneAttempt(wire, body, answer, settings),
     })
   } catch (error) {
     yield { type: 'error', error: toProviderError(error, context) }
@@ -151,14 +153,27 @@ async function* oneAttempt<Body, Chunk>(
   wire: Wire<Body, Chunk>,
   body: Body,
   context: AnswerContext,
-  idleTimeoutMs: number,
+  { idleTimeoutMs, limiter }: AnswerSettings,
 ): AsyncGenerator<StreamEvent> {
   const watch = new Watch(context, idleTimeoutMs)
   try {
-    const chunks = await watch.race(wire.open(body, watch.signal))
+    const chunks = await watch.race(sent(() => wire.open(body, watch.signal), limiter))
     yield* wire.read(watch.chunks(chunks), context)
   } finally {
     watch.close()
+  }
+}
+
+/** Sends a request whose turn it is, and tells when its answer begins. */
+async function sent<Chunks>(open: () => Promise<Chunks>, limiter: RateLimiter | undefined): Promise<Chunks> {
+  if (!limiter) return open()
+  let isSuccess = false
+  try {
+    const chunks = await limiterOfCall.run(limiter, open)
+    isSuccess = true
+    return chunks
+  } finally {
+    limiter.answered(isSuccess)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { AgentError } from '../errors.js'
+import type { AgentError, AgentErrorCode } from '../errors.js'
 import type { Usage } from '../session/usage.js'
 
 /**
@@ -29,6 +29,8 @@ export type StreamEvent =
   | { type: 'vendor'; vendor: Vendor; value: unknown; text: string; signature?: string; origin?: Origin }
   /** What the provider itself changed in the request, as it reports it with the answer. */
   | { type: 'receipts'; repairs: readonly Repair[] }
+  /** The request waits: for its turn under a rate limit, or to be sent again. */
+  | { type: 'wait'; waitMs: number; reason: AgentErrorCode }
   | { type: 'metadata'; metadata: AnswerMetadata }
   | { type: 'usage'; usage: Usage }
   | { type: 'done'; finishReason: FinishReason; message?: string }

@@ -165,6 +165,7 @@ export class ModelAdapter extends BaseLlm {
   ): AsyncGenerator<LlmResponse, void> {
     for await (const event of this.#events(llmRequest, planned, signal)) {
       if (event.type === 'error') throw event.error
+      if (event.type === 'wait') report(llmRequest, event)
       if (event.type === 'receipts') report(llmRequest, { type: 'receipts', repairs: event.repairs })
       if (event.type === 'usage') this.#observe(llmRequest, event.usage, planned)
       const bounded = this.#bounded(event, answer)

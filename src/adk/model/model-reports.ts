@@ -1,7 +1,7 @@
 /** What a run learns of the requests to models, and what a request learns of those before it. */
 import { isRecord } from '../../base/is-record.js'
 import { type AgentError, checkArgument } from '../../errors.js'
-import type { RequestEvent } from '../../provider/stream-event.js'
+import type { RequestEvent, StreamEvent } from '../../provider/stream-event.js'
 import type { HistoryCut } from '../../session/message.js'
 import type { Usage } from '../../session/usage.js'
 import type { LlmRequest } from '../sdk.js'
@@ -27,6 +27,8 @@ export type ModelReport =
     }
   /** What the provider itself changed in the request that was sent last. */
   | { type: 'receipts'; repairs: RequestEvent['repairs'] }
+  /** The call waits: for its turn, or to be sent again. */
+  | Extract<StreamEvent, { type: 'wait' }>
   /** The answer was longer than allowed and ends with so many characters. */
   | { type: 'answer-cut'; length: number }
   /** The call is made once more: before anything of the answer was seen, or because the answer was empty. */

@@ -97,6 +97,7 @@ export class ResponseAccumulator {
         this.#finishMessage = event.message
         return undefined
       case 'request':
+      case 'wait':
       case 'receipts':
       case 'error':
         return undefined

@@ -20,6 +20,8 @@ export interface StrictServerSettings {
   readonly reading?: Reading
   readonly contextWindow?: number
   readonly apiKey?: string
+  /** How many requests a second are answered; others get the vendor's 429 with a Retry-After. */
+  readonly requestsPerSecond?: number
 }
 
 /** A request as it came, without the key. */
@@ -49,6 +51,7 @@ export class StrictServer {
   readonly #family: Family
   readonly #stored = new Map<string, readonly JsonObject[]>()
   #nextStep = 0
+  #taken: number[] = []
 
   constructor(settings: StrictServerSettings) {
     this.#settings = settings
@@ -93,7 +96,8 @@ export class StrictServer {
     const context = this.#context(exchange.headers, call.route)
     exchange.wrapsErrors = isListStream(call.route, exchange.url)
     const fault = this.#settings.faults?.find(({ at }) => at === undefined || at === call.index)
-    const failure = fault === undefined ? undefined : this.#family.fault(fault, context)
+    const refusal: Fault | undefined = this.#isOverLimit() ? { kind: '429', retryAfter: 1 } : fault
+    const failure = refusal === undefined ? undefined : this.#family.fault(refusal, context)
     if (failure !== undefined) return exchange.refuse(failure)
     const violations = isObject(call.body)
       ? this.#family.judge(call.body, context)
@@ -105,6 +109,17 @@ export class StrictServer {
     const body = call.body as JsonObject
     if (call.route.kind === 'count-tokens') return exchange.json(this.#family.countTokens(body))
     await this.#generate(exchange, { ...call, body }, { context, fault, empty: first !== undefined })
+  }
+
+  /** Whether this request is one too many in the last second. */
+  #isOverLimit(): boolean {
+    const { requestsPerSecond } = this.#settings
+    if (requestsPerSecond === undefined) return false
+    const now = Date.now()
+    this.#taken = this.#taken.filter(at => now - at < 1000)
+    if (this.#taken.length >= requestsPerSecond) return true
+    this.#taken.push(now)
+    return false
   }
 
   async #generate(exchange: Exchange, call: Call & { body: JsonObject }, terms: Terms): Promise<void> {
