@@ -1,18 +1,30 @@
-/** Stored messages as people read them, and what a session has cost. Loads neither ADK nor an SDK. */
+/** Stored messages as people read them, what was spent, and how a run goes on. Loads neither ADK nor an SDK. */
 
 import { convertContents } from '../adk/model/convert-messages.js'
 import type { Event, Part } from '../adk/sdk.js'
 import { messagesToContents, restoringEvents } from '../adk/session/messages-to-events.js'
 import { isRecord } from '../base/is-record.js'
 import { inSlices } from '../base/pause.js'
+import { AgentError } from '../errors.js'
 import type { ProviderPart, VendorPart } from '../provider/provider.js'
+import type { RunInput } from '../run/run-host.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
 import { normalizeRole, type SessionKey, type StoredMessage } from '../session/message.js'
+import type { RunSummary } from '../session/run-store.js'
 import { messagePages } from '../session/session-pages.js'
 import type { ReadOptions, SessionStore } from '../session/session-store.js'
 import { sourcesOf } from '../session/sources.js'
+import type { UsageLine, UsageQuery } from '../session/spending.js'
 import { isSynthetic } from '../session/turn.js'
-import { messageUsage, type PriceOf, type RunUsage, sessionUsage } from '../session/usage.js'
+import {
+  BUDGET_RULE,
+  type Budget,
+  isBudget,
+  messageUsage,
+  type PriceOf,
+  type RunUsage,
+  sessionUsage,
+} from '../session/usage.js'
 
 /** A page of messages; without a bound, the newest. */
 export async function readChat(
@@ -140,3 +152,41 @@ export async function readAdkEvents(
   for await (const page of messagePages(store, key, range)) messages.push(...page)
   return inSlices(restoringEvents(messages, { rootAgentName }))
 }
+
+export interface ResumeOptions {
+  /** For a run that ended at its budget: what the run that goes on may cost. */
+  budget?: Budget | undefined
+}
+
+export async function readUsageByDay({ spending }: SessionStore, query: UsageQuery): Promise<UsageLine[]> {
+  if (!spending)
+    throw new AgentError(
+      'unsupported',
+      'The store does not count what model calls cost. Use a store of Lango.',
+    )
+  return spending.usage(query)
+}
+
+/** The run that goes on where another one ended at its budget. */
+export async function goOn(
+  { runs }: SessionStore,
+  run: RunSummary | undefined,
+  runId: string,
+  budget: Budget,
+): Promise<RunInput> {
+  if (!isBudget(budget)) throw new AgentError('invalid-argument', `\`budget\` must be ${BUDGET_RULE}.`)
+  if (!run) throw new AgentError('run-not-found', `There is no run "${runId}".`)
+  if (run.finishReason !== 'budget') {
+    const state = run.finished ? `it ended with "${run.finishReason}"` : 'it has not ended'
+    throw new AgentError(
+      'invalid-argument',
+      `Run "${runId}" did not end at its budget: ${state}. Resume it without a budget, or send a message.`,
+    )
+  }
+  const start = (await runs.readEvents(runId, { limit: 2 })).find(({ type }) => type === 'run-start')
+  const { sessionId, userId } = run.key
+  const model = typeof start?.model === 'string' && start.model !== '' ? { model: start.model } : {}
+  return { sessionId, userId, text: GO_ON, budget, ...model }
+}
+
+const GO_ON = 'The budget was raised. Go on where you stopped.'

@@ -29,12 +29,11 @@ import { openStore } from '../store/open-store.js'
 import { unsupported } from '../store/store-errors.js'
 import type { RunAnswer } from '../tool.js'
 import { placeArtifacts } from './artifact-place.js'
-import type { EventOptions } from './chat-view.js'
+import type { EventOptions, ResumeOptions } from './chat-view.js'
 import type { HostParts, RuntimeHost } from './host.js'
 import { describeRuntime, type ModelChoice, type RuntimeInfo, type SessionLint } from './info.js'
 import type { RuntimeOptions } from './options.js'
 import { retain } from './retention.js'
-import type { ResumeOptions } from './usage.js'
 
 export type { ResumeOptions, RunInput, StartedRun }
 
@@ -304,7 +303,7 @@ class LangoRuntime implements Runtime {
 
   async resume(runId: string, { budget }: ResumeOptions = {}): Promise<StartedRun> {
     if (budget === undefined) return (await this.#load()).runs.resume(runId)
-    const { goOn } = await import('./usage.js')
+    const { goOn } = await import('./chat-view.js')
     return this.start(await goOn(this.store, await this.findRun(runId), runId, budget))
   }
 
@@ -413,7 +412,7 @@ class LangoRuntime implements Runtime {
   }
 
   async usageByDay(query: Omit<UsageQuery, 'appName'> = {}): Promise<UsageLine[]> {
-    return (await import('./usage.js')).readUsageByDay(this.store, {
+    return (await import('./chat-view.js')).readUsageByDay(this.store, {
       ...query,
       appName: this.#parts.options.app,
     })
