@@ -108,9 +108,10 @@ class PaidCall {
     }
     let spent: number | 'nothing' | 'unknown' = 'nothing'
     const paid = withOutputLimit(request, info, cap)
-    const again = { ...paid, onRetry: (error: AgentError) => this.#again(error) }
+    // Not enumerable: a provider may copy the data of its requests.
+    Object.defineProperty(paid, 'onRetry', { value: (error: AgentError) => this.#again(error) })
     try {
-      for await (const event of this.#provider.generate(again, signal)) {
+      for await (const event of this.#provider.generate(paid, signal)) {
         if (event.type === 'usage') spent = toNanos(costOf(completeUsage(event.usage), price), Math.ceil)
         if (event.type === 'error' && spent === 'unknown' && !mayBeBilled(event.error)) spent = 'nothing'
         const isCut = event.type === 'done' && event.finishReason === 'length'

@@ -6,6 +6,7 @@ import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { checkedStore } from '../../src/store/checked-store.js'
 import { openSqlStore } from '../../src/store/sql-store.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { openDatabase } from '../conformance/store/drivers.js'
 import { type BillingProvider, billedBy, startBilling } from '../support/billing-provider.js'
 import { createDatabase } from '../support/postgres.js'
@@ -289,4 +290,20 @@ test('a run that ended at its budget goes on with another one, on the same model
   await expect(runtime.resume('nobody', { budget: { perRunUsd: 1 } })).rejects.toMatchObject({
     code: 'run-not-found',
   })
+})
+
+test('a provider that copies its requests can be paid for', async () => {
+  const provider = new ScriptedProvider([{ text: 'Copied.' }], {
+    id: 'play',
+    model: { price: { input: 1, output: 4 } },
+  })
+  const agent = { name: 'root', model: 'play/m' }
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { play: provider },
+    agent,
+    budget: { perRunUsd: 1 },
+  })
+  open.push(runtime)
+  expect(await runtime.runAndCollect({ text: 'Go' })).toMatchObject({ text: 'Copied.', finishReason: 'stop' })
 })

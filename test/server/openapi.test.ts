@@ -108,6 +108,8 @@ test('every route answers as the description says, without a field that it does 
     ['get', '/api/runs/{runId}/inspect', `/api/runs/${runId}/inspect`],
     ['get', '/api/runs/{runId}/events', `/api/runs/${runId}/events?after=0`],
     ['get', '/api/runs/{runId}/events', `/api/runs/${runId}/events?after=1000`],
+    ['get', '/api/usage', '/api/usage?from=2026-01-01'],
+    ['post', '/api/runs/{runId}/go-on', `/api/runs/${runId}/go-on`, { budget: { perRunUsd: 1 } }],
     ['post', '/api/runs/{runId}/resume', `/api/runs/${waiting.runId}/resume`],
     [
       'post',
