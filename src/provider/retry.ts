@@ -125,9 +125,10 @@ interface Allowance {
 /**
  * Turns under the rate limit of one model, for all runs of the process.
  *
- * - While nothing is known, a burst begins with two requests; after the first answer they go one by one, eight a second
- *   and a quarter more every second: a provider with a limit refuses one or two of a hundred, not ninety. A few callers
- *   that wait for their answers are not slowed down.
+ * - While nothing is known, a burst begins with four requests; after the first answer they go one by one, ten a
+ *   second and twice as many every second, until after three seconds no limit is looked for: a provider with a limit refuses
+ *   one or two of a hundred, not ninety. What was learnt holds while the model is used. A few callers that wait for their
+ *   answers are not slowed down.
  * - Headers (`x-ratelimit-*`, `anthropic-ratelimit-*`) say how many are left until when.
  * - A refusal without them makes all wait for its Retry-After; then requests go one by one, as many as were answered
  *   before the refusal, a little slower, and faster again while none is refused.
@@ -230,8 +231,8 @@ export class RateLimiter {
 
   #whileUnknown(now: number): number {
     if (this.#queue.length === 0 && this.#pending < FEW) return 0
-    if (this.#burstSince === 0) return this.#pending < 2 ? 0 : POLL_MS
-    const perSecond = FIRST_PER_SECOND * 1.25 ** ((now - this.#burstSince) / 1000)
+    if (this.#burstSince === 0) return this.#pending < FIRST ? 0 : POLL_MS
+    const perSecond = FIRST_PER_SECOND * FASTER_BY ** ((now - this.#burstSince) / 1000)
     return perSecond > MOST_PER_SECOND ? 0 : Math.max(0, this.#lastSent + 1000 / perSecond - now)
   }
 
@@ -271,12 +272,16 @@ export class RateLimiter {
 }
 
 const MEMORY_MS = 60_000
-const QUIET_MS = 1000
+/** After a pause of this length nothing is known any more. */
+const QUIET_MS = 600_000
 /** Callers that are let through at once while nothing waits. */
 const FEW = 2
-const FIRST_PER_SECOND = 8
+/** Requests of a burst before the first answer. */
+const FIRST = 4
+const FIRST_PER_SECOND = 10
+const FASTER_BY = 2
 /** Faster than this, no limit is looked for. */
-const MOST_PER_SECOND = 60
+const MOST_PER_SECOND = 80
 const POLL_MS = 25
 const SHORT_WINDOW_MS = 2000
 const LONGEST_ESTIMATE_MS = 60_000

@@ -62,7 +62,7 @@ function everyCommand(command: CommandSpec = LANGO, path = LANGO.name): CommandL
   return [...below, { path, args: [...path.split(' ').slice(1), ...(WORDS[path] ?? required)] }]
 }
 
-const RUNNING = new Set(['lango run', 'lango runs resume', 'lango chat', 'lango serve'])
+const RUNNING = new Set(['lango run', 'lango runs resume', 'lango chat', 'lango serve', 'lango web'])
 
 function expectNothing(root: string): void {
   expect(attacker.connections).toBe(0)
