@@ -220,7 +220,7 @@ export function isBudget(value: unknown): value is Budget {
 }
 
 /** Above this, billionths of a dollar are not exact. */
-export const MOST_USD = 1_000_000
+const MOST_USD = 1_000_000
 
 /** Whether a budget limits anything. */
 export function hasLimits(budget: Budget | undefined): budget is Budget {

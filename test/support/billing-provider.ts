@@ -3,7 +3,7 @@ import { type StrictProvider, startStrictProvider } from '../../src/testing/star
 import type { RequestSummary, ScriptStep } from '../../src/testing/strict/script.js'
 
 /** Dollars per million tokens. */
-export const PRICE = { input: 10, output: 40 }
+const PRICE = { input: 10, output: 40 }
 
 export interface BillingProvider {
   server: StrictProvider

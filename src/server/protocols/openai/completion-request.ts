@@ -201,7 +201,7 @@ function stored(message: CalledMessage, names: ReadonlyMap<string, string>, inde
 }
 
 /** A result is an object in every vendor's shape but this one. */
-export function responseOf(content: string): Record<string, unknown> {
+function responseOf(content: string): Record<string, unknown> {
   const value = parseJson(content)
   return isRecord(value) ? value : { result: value }
 }

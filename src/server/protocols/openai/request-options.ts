@@ -126,7 +126,7 @@ export const FunctionTool = z.object({
   strict: z.boolean().nullish(),
 })
 
-export function clientTool({ name, description, parameters, strict }: z.infer<typeof FunctionTool>) {
+function clientTool({ name, description, parameters, strict }: z.infer<typeof FunctionTool>) {
   return {
     name,
     ...defined({

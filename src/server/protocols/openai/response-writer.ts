@@ -27,7 +27,7 @@ type OutputItem = Record<string, unknown> & { id: string; type: string }
 /** Items of one answer have numbers below this. */
 const MOST_ITEMS = 1000
 
-export function responseId({ runId, afterSeq }: Pick<ResponseHead, 'runId' | 'afterSeq'>): string {
+function responseId({ runId, afterSeq }: Pick<ResponseHead, 'runId' | 'afterSeq'>): string {
   return runPartId('resp', runId, afterSeq)
 }
 
