@@ -49,8 +49,8 @@ test('each protocol formats a wrong token and a wrong path in its own way', asyn
   const ann = { authorization: 'Bearer token-of-ann-0123456789' }
   const openai = await rawRequest(url, '/v1/models')
   expect(openai.status).toBe(401)
-  expect(openai.json()).toMatchObject({ error: { type: 'authentication_error', code: 'unauthorized' } })
-  const missing = await rawRequest(url, '/v1/responses', { method: 'POST', headers: ann })
+  expect(openai.json()).toMatchObject({ error: { type: 'authentication_error', code: 'invalid_api_key' } })
+  const missing = await rawRequest(url, '/v1/nothing', { method: 'POST', headers: ann })
   expect([missing.status, missing.json().error.code]).toEqual([404, 'not-found'])
   expect((await rawRequest(url, '/list-apps')).json()).toMatchObject({ code: 'unauthorized' })
   const chat = await rawRequest(url, '/api/chat', { method: 'POST', headers: JSON_TYPE, body: '{}' })

@@ -63,7 +63,9 @@ const footers = (page: Page) => page.locator('.answer-footer')
 describe('a first message', () => {
   test('gets an address, an answer in the stream, and what it cost', async () => {
     const page = await visit()
-    await eventually(() => page.getByRole('heading', { name: 'A history that cannot break' }).isVisible()).toBe(true)
+    await eventually(() =>
+      page.getByRole('heading', { name: 'A history that cannot break' }).isVisible(),
+    ).toBe(true)
     const door = heldAnswer('stream to me')
     await say(page, 'Please stream to me')
     await messages(page).getByText('The first half,').waitFor()
