@@ -14,6 +14,9 @@ export function isAgentName(name: string): boolean {
 /** How much a model may be asked to think. */
 export const THINKING_LEVELS = ['off', 'low', 'medium', 'high'] as const
 
+/** The built-in tool that pages through outputs which were too long: a page is never shortened itself. */
+export const READ_OUTPUT_TOOL = 'read_output'
+
 /** The tool by which ADK transfers a conversation to another agent. */
 export const TRANSFER_TOOL = 'transfer_to_agent'
 

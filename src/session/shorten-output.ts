@@ -54,9 +54,24 @@ function around(text: string, room: number, note: string): string {
   let tail = text.length - (room - head)
   if (splitsPair(text, head)) head--
   if (splitsPair(text, tail)) tail++
-  const left = grouped(tail - head)
-  const all = grouped(text.length)
-  return `${text.slice(0, head)}… [shortened by Lango: ${left} of ${all} characters left out${note}] …${text.slice(tail)}`
+  const [first, last] = [text.slice(0, head), text.slice(tail)]
+  return `${first}… [shortened by Lango: ${missing(text, head, tail)} left out${note}] …${last}`
+}
+
+/** How much is missing. A text that its tool has shortened before, by bytes, is counted from the beginning. */
+function missing(text: string, head: number, tail: number): string {
+  const earlier = EARLIER.exec(text.slice(head, tail))
+  if (!earlier) return `${grouped(tail - head)} of ${grouped(text.length)} characters`
+  const all = Number(earlier[1])
+  return `${all - byteLength(text.slice(0, head)) - byteLength(text.slice(tail))} of ${all} bytes`
+}
+
+const EARLIER = /\[shortened by Lango: \d+ of (\d+) bytes left out\]/
+
+const encoder = new TextEncoder()
+
+function byteLength(text: string): number {
+  return encoder.encode(text).length
 }
 
 /** 12,345. Made by hand, because the first use of `Intl` takes longer than opening a store. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { READ_OUTPUT_TOOL } from '../base/names.js'
 import { defineTool, type Tool, type ToolContext } from '../tool.js'
 
 /**
@@ -15,7 +16,7 @@ export type ReadOutput = (
 /** Pages through stored outputs that were too long for the model. */
 export function readOutputTool(read: ReadOutput): Tool {
   return defineTool({
-    name: 'read_output',
+    name: READ_OUTPUT_TOOL,
     description:
       'Reads more of the output of an earlier tool call that was shortened. The marker in the shortened output names the reference.',
     parameters: z.object({

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { isRecord } from '../../base/is-record.js'
 import { toJson, toJsonData } from '../../base/json.js'
 import { OUTCOME_UNKNOWN } from '../../base/markers.js'
+import { READ_OUTPUT_TOOL } from '../../base/names.js'
 import { AgentError, checkArgument, checkOptions, messageOf } from '../../errors.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 import type { BegunCall, CallEnd, LedgerTool } from '../../session/tool-calls.js'
@@ -256,7 +257,7 @@ export class ToolAdapter extends BaseTool {
   async #shortened(result: unknown, context?: UnsignalledContext): Promise<Record<string, unknown>> {
     const json = toJson(asObject(result))
     const limitTokens = this.#options.outputLimitTokens ?? DEFAULT_OUTPUT_LIMIT_TOKENS
-    let shorter = shortenOutput(json, limitTokens)
+    let shorter = this.name === READ_OUTPUT_TOOL ? json : shortenOutput(json, limitTokens)
     if (shorter !== json && this.#options.keepWhole && context) {
       shorter = shortenOutput(json, limitTokens, await this.#wholeNote(json, context))
     }

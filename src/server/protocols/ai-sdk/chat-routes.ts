@@ -163,9 +163,12 @@ async function runningIn(context: ServerContext, key: SessionKey): Promise<RunIt
   return (await unfinishedIn(context, key))[0]
 }
 
+/** Among as many of the newest runs those are looked for that have not ended. */
+const UNFINISHED = 25
+
 /** Newest first. */
 async function unfinishedIn({ hub }: ServerContext, key: SessionKey): Promise<RunItem[]> {
-  return (await hub.list(key, 20)).filter(({ status }) => status !== 'finished')
+  return (await hub.list(key, UNFINISHED)).filter(({ status }) => status !== 'finished')
 }
 
 const Part = z.looseObject({ type: z.string() })
