@@ -123,7 +123,7 @@ export const EXPECTED_DIFFERENCES: readonly ExpectedDifference[] = [
   {
     verdict: 'better',
     reason: 'ADK drops the response that asks, and refuses its answer; in Lango the run continues.',
-    differences: ['events', 'failure', 'model calls', 'text'],
+    differences: ['events', 'failure', 'model calls', 'text', 'tool and callback calls'],
     cases: ['a confirmation that a tool asks for itself'],
     ways: ['runtime'],
   },
