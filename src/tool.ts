@@ -61,7 +61,7 @@ export interface ClientTool {
   readonly description?: string | undefined
   /** Default: no parameters. */
   readonly parameters?: JsonSchema | undefined
-  /** The caller gets no call whose arguments do not satisfy the schema: the model is told what is wrong with them. */
+  /** The caller gets no call whose arguments do not satisfy the schema: the model gets an error instead. */
   readonly strict?: boolean | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
  * Model calls that are paid for. Before a call is sent, its worst case is reserved in the store; afterwards the
  * reservation is replaced by what the provider reports. So money that is spent and reserved never exceeds a limit,
- * whoever makes the call: agents, agents inside tools, repeated and replaced calls, the observer of memory.
+ * regardless of the caller: agents, agents inside tools, repeated and replaced calls, the observer of memory.
  *
  * - The worst case is the calibrated estimate of the input, with a margin, at its highest price, and the output limit.
  * - What does not fit gets a lower output limit. An ordinary answer waits for the calls of others instead, because

@@ -37,7 +37,7 @@ export abstract class SdkProvider<Client> implements Provider {
 
   generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<StreamEvent> {
     const { id: providerId, retry, idleTimeoutMs } = this.settings
-    // Whoever replaces the clock of retries has no clock for turns.
+    // A replaced clock of retries has no timers for turns.
     const account = [providerId, this.settings.baseUrl, this.#apiKey(), request.model]
     const limiter = retry.sleep === DEFAULT_RETRY.sleep ? limiterFor(account) : undefined
     const answer = { providerId, retry, idleTimeoutMs, secrets: this.#secrets(), limiter }

@@ -74,7 +74,7 @@ interface SpokenAnswer {
   readonly lastText: string
 }
 
-/** The last answer of a run as data of a schema. The model is told once what is wrong with it. */
+/** The last answer of a run as data of a schema. The model gets one correction. */
 export class AnswerForm {
   /** The answer, once it was checked. */
   output: unknown

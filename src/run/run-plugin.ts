@@ -111,7 +111,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
       { author: invocationContext.agent?.name, branch: invocationContext.branch },
       invocationContext,
     )
-    // An earlier attempt of the run was told that its budget is used up.
+    // An earlier attempt of the run has already received the notice about its budget.
     if (!this.#wrapUp && !this.#warning && this.journal?.hasNotice(callbackContext)) this.onBudgetNotice()
     const isLast = this.#wrapUp !== undefined && !this.#wrapUpStarted
     const notices = [

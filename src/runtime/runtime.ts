@@ -106,8 +106,8 @@ export interface Runtime {
    * Continues a run that no process works on, now instead of when it is looked after. Resolves when it has begun, or when
    * another process works on it. `run-not-found`; `invalid-argument` when the run has ended.
    *
-   * With a `budget`, a run that ended at its budget goes on: a new run of the session, with the same model, is told to
-   * continue where the first one stopped. Its id is returned.
+   * With a `budget`, a run that ended at its budget goes on: a new run of the session, with the same model,
+   * continues where the first one stopped. Its id is returned.
    *
    * ```ts
    * import type { Runtime } from 'lango'

@@ -13,7 +13,7 @@ export interface ModelOptions<Output = unknown> {
   maxOutputTokens?: number | undefined
   /**
    * A schema of an object, by Zod or as JSON schema: the last answer is JSON that satisfies it. A model that answers
-   * otherwise is told once what is wrong.
+   * otherwise gets one correction.
    */
   outputSchema?: OutputSchema<Output> | undefined
   /** Models that answer in order while the model before them cannot, as `provider/model`. */

@@ -1,5 +1,5 @@
 /**
- * Money in SQL. The sums of a run, a session and a user's day are rows of `lango_spend`. Whoever changes them writes
+ * Money in SQL. The sums of a run, a session and a user's day are rows of `lango_spend`. A change of them writes
  * the row of the day first, so that all reservations of a user's day come one after another, and no two wait for each
  * other. What runs without a budget have spent is not in these rows: it is added up from `lango_usage` by an index that
  * holds nothing else.

@@ -93,7 +93,7 @@ function brokenLint(
   repairs: number,
 ): string | undefined {
   const findings = lintHistory(history, profile, { next: 'none' })
-  // What only follows from another fault is told with it.
+  // A fault that only follows from another one is part of its finding.
   const agrees = findings.length > 0 === repairs > 0 && findings.length <= repairs
   return agrees ? undefined : 'lint: disagrees with repair'
 }

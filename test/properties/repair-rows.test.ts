@@ -6,7 +6,7 @@ import { ELSEWHERE, MALFORMED_HISTORIES } from '../fixtures/malformed-histories.
 import { PROFILE_NAMES } from './repair-laws.js'
 import { violations } from './repair-legality.js'
 
-/** Faults that explain another one: then they are told, and not what follows from them. */
+/** Faults that explain another one: lint reports them, and not what follows from them. */
 const CAUSES: Readonly<Record<string, readonly string[]>> = {
   'distant-result': ['misplaced-system', 'scattered-results'],
 }

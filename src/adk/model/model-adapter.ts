@@ -353,7 +353,7 @@ function toAgentError(error: unknown): AgentError {
   return new AgentError('internal', `The provider failed: ${messageOf(error)}`, { cause: error })
 }
 
-/** What a request asks for: by ADK's configuration, and by whoever routes it. */
+/** What a request asks for: by ADK's configuration, and by the code that routes it. */
 function optionsFor(llmRequest: LlmRequest): GenerationOptions {
   const options = convertOptions(llmRequest.config)
   const chosen = chosenOptions(llmRequest)
