@@ -1,77 +1,11 @@
 /** Findings as text: one verdict per profile, then each problem, who rejects it how, and what repair changes. */
 
-import { defined } from '../base/defined.js'
-import { own } from '../base/own.js'
-import { PROFILES, type Profile } from '../provider/repair/profile.js'
-import { REFUSALS } from '../provider/repair/refusals.js'
-import type { ProfileLint, SessionFinding } from '../runtime/info.js'
+import { PROFILES } from '../provider/repair/profile.js'
+import type { Problem } from '../runtime/check/problems.js'
+import type { ProfileLint } from '../runtime/info.js'
 import type { Styles } from './output.js'
 import { plainLine, wrapped } from './plain-text.js'
 import { count } from './wording.js'
-
-/** One problem in one place, for all profiles that reject it. */
-export interface Problem {
-  /** `message 3` of a session, `messages[2]` of a request. */
-  where: string
-  code: string
-  problem: string
-  /** The errors of the providers, each with their profiles. */
-  refusals: Refusal[]
-  /** What repair changes, each in a sentence. */
-  repairs: string[]
-}
-
-export interface Refusal {
-  /** The provider's error message with the label of `docs/strict-servers.md`; absent where none is known. */
-  words?: string
-  profiles: string[]
-}
-
-/** What breaks, by place; findings with one code in one place are one problem. */
-export function problemsOf(
-  profiles: readonly ProfileLint[],
-  whereOf: (finding: SessionFinding) => string,
-): Problem[] {
-  const found = new Map<string, { at: number; problem: Problem }>()
-  for (const { profile, findings } of profiles) {
-    for (const finding of findings) {
-      if (finding.severity !== 'breaks') continue
-      const where = whereOf(finding)
-      const key = `${where} ${finding.code}`
-      const known = found.get(key) ?? {
-        at: finding.seq ?? finding.at,
-        problem: newProblem(finding, where, profile),
-      }
-      found.set(key, known)
-      addRefusal(known.problem, profile)
-      if (!known.problem.repairs.includes(finding.repair)) known.problem.repairs.push(finding.repair)
-    }
-  }
-  return [...found.values()].sort((left, right) => left.at - right.at).map(({ problem }) => problem)
-}
-
-/** The error of a provider of that profile for that code, where it is known. */
-export function refusalWords(profile: string, code: string): string | undefined {
-  const vendor = own<Profile>(PROFILES, profile)?.vendor ?? ''
-  return own(own(REFUSALS, profile) ?? {}, code) ?? own(own(REFUSALS, vendor) ?? {}, code)
-}
-
-/** Adds a profile to those that reject it with the same error. */
-export function addRefusal(problem: Pick<Problem, 'code' | 'refusals'>, profile: string): void {
-  const words = refusalWords(profile, problem.code)
-  const same = problem.refusals.find(refusal => refusal.words === words)
-  if (!same) problem.refusals.push({ ...defined({ words }), profiles: [profile] })
-  else if (!same.profiles.includes(profile)) same.profiles.push(profile)
-}
-
-function newProblem(finding: SessionFinding, where: string, profile: string): Problem {
-  const words = refusalWords(profile, finding.code)
-  const suffix = words === undefined ? '' : ` ${profile} answers ${words}`
-  const problem = finding.message.endsWith(suffix)
-    ? finding.message.slice(0, -suffix.length || undefined)
-    : finding.message
-  return { where, code: finding.code, problem, refusals: [], repairs: [] }
-}
 
 /** One line for each profile. */
 export function verdictLines(profiles: readonly ProfileLint[], styles: Styles): string[] {

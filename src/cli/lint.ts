@@ -1,21 +1,18 @@
 /** `lango lint`: reports which providers would reject a history, and why. Nothing is changed or sent. */
 import { AgentError } from '../errors.js'
-import {
-  type FileHistory,
-  FORMAT_NAMES,
-  type HistoryFile,
-  orList,
-  readHistoryFile,
-} from '../formats/history-files.js'
-import { lintHistory } from '../provider/repair/lint-history.js'
+import { FORMAT_NAMES, type HistoryFile, orList, readHistoryFile } from '../formats/history-files.js'
 import { PROFILES, resolveProfile } from '../provider/repair/profile.js'
-import type { ProfileLint, SessionFinding } from '../runtime/info.js'
-import { lintMessages, lintSession, summarize } from '../runtime/lint.js'
-import { PROFILE_FACTS, STRICT_PROFILES } from '../testing/strict/profile.js'
+import {
+  type CheckedFile,
+  type CheckedHistory,
+  checkHistories,
+  compareRequests,
+  inSession,
+} from '../runtime/check/check-histories.js'
+import { problemsOf } from '../runtime/check/problems.js'
+import { lintSession } from '../runtime/lint.js'
 import type { Flags } from './command.js'
-import { mappedLine, problemLines, problemsOf, verdictLines } from './lint-report.js'
-import { lintRequest } from './lint-request.js'
-import { lintSequence } from './lint-sequence.js'
+import { mappedLine, problemLines, verdictLines } from './lint-report.js'
 import { findSession, withStore } from './open-command-store.js'
 import { lineWidth, print, printJson, stylesOf } from './output.js'
 import { count } from './wording.js'
@@ -33,18 +30,6 @@ export async function lint(given: string | readonly string[] | undefined, flags:
     )
   }
   return files.length === 0 ? lintStored(flags.session ?? '', flags) : lintFiles(files, flags)
-}
-
-/** The verdict over one history. */
-interface Judged {
-  name: string
-  messages: number
-  profiles: ProfileLint[]
-  /** What of the file is not among the messages. */
-  notes: readonly string[]
-  /** Older messages that were not checked. */
-  skipped?: number
-  whereOf: (finding: SessionFinding) => string
 }
 
 async function lintStored(session: string, flags: Flags): Promise<number> {
@@ -66,63 +51,32 @@ async function lintStored(session: string, flags: Flags): Promise<number> {
   return exitCode([judged])
 }
 
-/** A file, what was read from it, and the verdicts over its histories. */
-interface JudgedFile {
+interface NamedFile extends CheckedFile {
   file: string
-  read: HistoryFile
-  judged: Judged[]
 }
 
 async function lintFiles(files: readonly string[], flags: Flags): Promise<number> {
   const chosen = chosenProfiles(flags.profile)
-  const read: JudgedFile[] = []
+  const all: NamedFile[] = []
   for (const file of files) {
-    const history = await readHistoryFile(file, flags.format)
-    const isNamed = flags.profile !== undefined && flags.profile !== 'all'
-    const own = isNamed ? wireProfiles(history) : history.profiles
-    const judged = history.histories.map(each => judge(each, chosen ?? history.profiles, own))
-    read.push({ file, read: history, judged })
+    const read = await readHistoryFile(file, flags.format)
+    all.push({ file, ...checkHistories(read, chosen) })
   }
-  compareRequests(read)
+  compareRequests(all)
   if (flags.json) {
-    const results = read.map(asJson)
+    const results = all.map(asJson)
     await printJson(results.length === 1 ? results[0] : results)
   } else {
-    const reports = read.flatMap(({ file, read: history, judged }) =>
-      judged.map((each, index) => report(headingOf(file, history, index), each)),
+    const reports = all.flatMap(({ file, read, checked }) =>
+      checked.map((each, index) => report(headingOf(file, read, index), each)),
     )
     await print(reports.join('\n'))
   }
-  return exitCode(read.flatMap(({ judged }) => judged))
+  return exitCode(all.flatMap(({ checked }) => checked))
 }
 
-/** Requests that were given together are one conversation: each is compared with the one before it. */
-function compareRequests(files: readonly JudgedFile[]): void {
-  const requests = files.flatMap(({ read, judged }) =>
-    read.histories.flatMap((history, index) => {
-      const verdict = judged[index]
-      return history.kind === 'request' && verdict ? [{ history, verdict }] : []
-    }),
-  )
-  if (requests.length < 2) return
-  const names = new Set(requests.flatMap(({ verdict }) => verdict.profiles.map(({ profile }) => profile)))
-  for (const name of names) {
-    const verdicts = lintSequence(
-      requests.map(({ history }) => history),
-      resolveProfile(name),
-    )
-    for (const [index, { verdict }] of requests.entries()) {
-      const { findings = [], notes = [] } = verdicts[index] ?? {}
-      verdict.notes = [...new Set([...verdict.notes, ...notes])]
-      verdict.profiles = verdict.profiles.map(one =>
-        one.profile === name && findings.length > 0 ? summarize(name, [...findings, ...one.findings]) : one,
-      )
-    }
-  }
-}
-
-function asJson({ file, read, judged }: JudgedFile): object {
-  const histories = judged.map(({ name, messages, profiles, notes }) => ({
+function asJson({ file, read, checked }: NamedFile): object {
+  const histories = checked.map(({ name, messages, profiles, notes }) => ({
     ...(name ? { name } : {}),
     messages,
     ...(notes.length > 0 ? { notes } : {}),
@@ -132,43 +86,10 @@ function asJson({ file, read, judged }: JudgedFile): object {
   return { file, format: read.format ?? 'not sure', ...candidates, histories }
 }
 
-/** The profiles of the wire that a request was written for: one that is asked for by name is meant as its server. */
-function wireProfiles({ candidates }: HistoryFile): string[] {
-  const families: readonly string[] = candidates
-  return STRICT_PROFILES.filter(profile => families.includes(PROFILE_FACTS[profile].family))
-}
-
 function chosenProfiles(profile: string | undefined): string[] | undefined {
   if (profile === undefined) return undefined
   if (profile === 'all') return Object.keys(PROFILES)
   return [resolveProfile(profile).name]
-}
-
-function judge(history: FileHistory, profiles: readonly string[], own: readonly string[]): Judged {
-  const { name } = history
-  if (history.kind === 'session') {
-    const { messages } = history
-    const judged = lintMessages(messages, profiles)
-    return { name, messages: messages.length, notes: [], profiles: judged, whereOf: inSession }
-  }
-  const { messages, notes, kind } = history
-  return {
-    name,
-    messages: messages.length,
-    notes,
-    profiles: profiles.map(profile => {
-      const resolved = resolveProfile(profile)
-      if (history.kind === 'request' && own.includes(resolved.name)) return lintRequest(history, resolved)
-      // A transcript is judged as if a user message followed, a request as it is.
-      const next = kind === 'transcript' ? 'user' : 'none'
-      return summarize(resolved.name, lintHistory(messages, resolved, { next }))
-    }),
-    whereOf: ({ at }) => messages[at]?.place ?? `message ${at + 1}`,
-  }
-}
-
-function inSession({ seq, at }: SessionFinding): string {
-  return `Message ${seq ?? at + 1}`
 }
 
 function headingOf(file: string, { format, candidates, histories }: HistoryFile, index: number): string {
@@ -182,7 +103,7 @@ function headingOf(file: string, { format, candidates, histories }: HistoryFile,
   return `${source}${format ? ' ' : ''}${what}${which}: ${count(history?.messages.length ?? 0, 'message')}.`
 }
 
-function report(heading: string, { profiles, skipped = 0, notes, whereOf }: Judged): string {
+function report(heading: string, { profiles, skipped = 0, notes, whereOf }: CheckedHistory): string {
   const styles = stylesOf(process.stdout)
   const problems = problemsOf(profiles, whereOf)
   const mapped = mappedLine(profiles)
@@ -207,6 +128,6 @@ function report(heading: string, { profiles, skipped = 0, notes, whereOf }: Judg
 const MOST_SHOWN = 30
 
 /** Only what breaks counts: what is mapped is rewritten on every send. */
-function exitCode(judged: readonly Judged[]): number {
-  return judged.some(({ profiles }) => profiles.some(({ refused }) => refused)) ? FINDINGS : CLEAN
+function exitCode(checked: readonly CheckedHistory[]): number {
+  return checked.some(({ profiles }) => profiles.some(({ refused }) => refused)) ? FINDINGS : CLEAN
 }

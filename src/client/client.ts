@@ -5,6 +5,8 @@
 import type {
   ApprovalReply,
   BrokenHistories,
+  CheckedText,
+  CheckRequest,
   EraseReceipt,
   ForkRequest,
   MemoryPage,
@@ -231,6 +233,19 @@ export interface LangoClient {
    * ```
    */
   healBroken(sessionId: string, runId?: string): Promise<StartedRun>
+  /**
+   * What providers reject in a history of your own, given as text: its format, each problem with its cause, the
+   * provider's error and the cure, and the healed file. Nothing is stored.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const body = { messages: [{ role: 'tool', tool_call_id: 'a', content: 'ok' }] }
+   * const { histories } = await client.check({ text: JSON.stringify(body), format: 'openai-chat' })
+   * console.log(histories[0]?.problems, histories[0]?.healed?.text)
+   * ```
+   */
+  check(request: CheckRequest): Promise<CheckedText>
   /**
    * What each provider would reject if the history were sent unrepaired. `profile`: one or several, with commas.
    *

@@ -82,6 +82,7 @@ function sessionCalls(call: Call) {
     sendBroken: id => call('POST', `/api/gallery/${encodeURIComponent(id)}/send`),
     healBroken: (sessionId, runId) =>
       call('POST', `${sessionPath(sessionId)}/heal`, runId === undefined ? {} : { runId }),
+    check: request => call('POST', '/api/lint', request),
     lint: (sessionId, profile) => call('GET', `${sessionPath(sessionId)}/lint${search({ profile })}`),
     runs: (sessionId, query = {}) => call('GET', `${sessionPath(sessionId)}/runs${search(query)}`),
     start: (sessionId, request: RunRequest) => call('POST', `${sessionPath(sessionId)}/runs`, request),

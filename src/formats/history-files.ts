@@ -114,6 +114,11 @@ function chosenFormat(format: string | undefined): HistoryFormat | undefined {
   throw invalid(`There is no format "${format}". ${advice}`)
 }
 
+/** As `readHistoryFile`, for a text. `source` is named in errors. */
+export function readHistoryText(written: string, source: string, format?: string): Promise<HistoryFile> {
+  return readText(written, source, chosenFormat(format))
+}
+
 async function readText(
   written: string,
   source: string,
@@ -279,10 +284,10 @@ function isSame(one: Read, other: Read): boolean {
 }
 
 function notSure(source: string, candidates: readonly HistoryFormat[]): AgentError {
-  return invalid(
+  const message =
     `${source}: not sure, it could be ${orList(candidates.map(format => FORMAT_NAMES[format]))}. ` +
-      `Choose with --format ${candidates.join(' or --format ')}.`,
-  )
+    `Choose with --format ${candidates.join(' or --format ')}.`
+  return new AgentError('invalid-argument', message, { details: { candidates } })
 }
 
 /** `a, b or c`. */

@@ -49,7 +49,7 @@ export function headerLine({ key, state, title, createdAt, totalMessages }: Sess
   return `${JSON.stringify(header)}\n`
 }
 
-export function messageLine(message: StoredMessage): string {
+export function messageLine(message: Message): string {
   return `${JSON.stringify(message)}\n`
 }
 

@@ -6,15 +6,14 @@ import { randomUUID } from 'node:crypto'
 import { messagesToProvider } from '../adk/messages-to-provider.js'
 import { AgentError } from '../errors.js'
 import { createProvider } from '../provider/provider-registry.js'
-import type { ProviderOptions } from '../provider/provider-settings.js'
-import type { ProviderType } from '../provider/vendors.js'
 import type { RunEvent } from '../run/run-event.js'
 import type { Message, SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import { BROKEN_SESSIONS, type BrokenSession } from '../testing/broken-sessions.js'
 import { type StrictProvider, startStrictProvider } from '../testing/start-strict-provider.js'
-import { PROFILE_FACTS, type ProfileFacts } from '../testing/strict/profile.js'
+import { PROFILE_FACTS } from '../testing/strict/profile.js'
 import { defineTool } from '../tool.js'
+import { profileProvider } from './profile-provider.js'
 import { createRuntime, type Runtime } from './runtime.js'
 
 /** What a list of broken sessions shows. */
@@ -49,13 +48,6 @@ interface OpenedEntry {
 /** Sessions of the gallery are known by their ids. */
 const PREFIX = 'gallery-'
 
-const TYPES: Readonly<Record<ProfileFacts['family'], ProviderType>> = {
-  gemini: 'gemini',
-  anthropic: 'anthropic',
-  'openai-chat': 'openai-compatible',
-  'openai-responses': 'openai',
-}
-
 export class Gallery {
   readonly #options: GalleryOptions
   readonly #opened = new Map<string, Promise<OpenedEntry>>()
@@ -85,7 +77,7 @@ export class Gallery {
   async sendAsItIs(id: string): Promise<AsItIs> {
     const entry = find(id)
     const { server } = await this.#enter(entry)
-    const provider = createProvider(settingsOf(entry, server))
+    const provider = createProvider(profileProvider(entry.profile, server.baseUrl))
     const seen = server.violations.length
     const request = {
       model: PROFILE_FACTS[entry.profile].model,
@@ -141,7 +133,7 @@ export class Gallery {
     const runtime = await createRuntime({
       app,
       store,
-      providers: { [provider]: settingsOf(entry, server) },
+      providers: { [provider]: profileProvider(entry.profile, server.baseUrl) },
       agent: { model, instruction: 'Answer in one or two sentences.', tools: toolsOf(entry) },
       // Other runs of this store belong to other models.
       runs: { resume: false },
@@ -167,17 +159,6 @@ function find(id: string): BrokenSession {
   if (entry) return entry
   const known = BROKEN_SESSIONS.map(session => session.id).join(', ')
   throw new AgentError('invalid-argument', `There is no broken session "${id}". Choose one of: ${known}.`)
-}
-
-function settingsOf({ profile }: BrokenSession, server: StrictProvider): ProviderOptions {
-  const { family } = PROFILE_FACTS[profile]
-  return {
-    type: TYPES[family],
-    apiKey: 'none-needed',
-    baseUrl: server.baseUrl,
-    profile,
-    ...(family === 'openai-chat' ? { api: 'chat' as const } : {}),
-  }
 }
 
 function requestOf({ messages, question, inMidTurn }: BrokenSession): Message[] {

@@ -59,7 +59,8 @@ export function lintMessages(
   return atOnce(linting(messages, profiles))
 }
 
-function* linting(messages: readonly Message[], profiles: readonly string[]): Steps<ProfileLint[]> {
+/** The work of `lintMessages` in steps. */
+export function* linting(messages: readonly Message[], profiles: readonly string[]): Steps<ProfileLint[]> {
   const numbered = messages.map((message, index) => ({ message, seq: seqOf(message, index) }))
   const sent = numbered.filter(({ message }) => !isRequestToPerson(message))
   const history = messagesToProvider(sent.map(({ message }) => message))

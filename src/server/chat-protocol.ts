@@ -10,6 +10,7 @@
 import type { AgentErrorCode } from '../errors.js'
 import type { InspectedStep, RunInspection } from '../observe/inspect.js'
 import type { RunEvent } from '../run/run-event.js'
+import type { CheckedText } from '../runtime/check/check-text.js'
 import type { AsItIs, GalleryEntry } from '../runtime/gallery.js'
 import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint } from '../runtime/info.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
@@ -22,6 +23,7 @@ import type { RunQuestion } from '../transcript/questions.js'
 export type {
   ChatMessage,
   ChatPart,
+  CheckedText,
   EraseReceipt,
   InspectedStep,
   ModelChoice,
@@ -51,6 +53,13 @@ export type BrokenHistory = GalleryEntry
 
 /** `POST /api/gallery/{id}/send`: what a provider answers to a broken history that is sent as it is. */
 export type SentAsItIs = AsItIs
+
+/** `POST /api/lint`: a history as text, in any format that `lango lint` reads. */
+export interface CheckRequest {
+  text: string
+  /** The format, when the text fits several. */
+  format?: string
+}
 
 /** Tokens and cost of one model answer. */
 export type ChatUsage = RunUsage

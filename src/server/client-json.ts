@@ -38,7 +38,8 @@ type JsonLimits = Pick<ServerLimits, 'maxDepth' | 'maxValues'>
 /** Characters between two pauses. */
 const SLICE = 256 * 1024
 
-async function checkShape(text: string, limits: JsonLimits): Promise<void> {
+/** Refuses a text whose JSON would be too deep or too large to parse at once. */
+export async function checkShape(text: string, limits: JsonLimits): Promise<void> {
   const pause = createPause()
   const scan = { at: 0, depth: 0, values: 1 }
   while (scan.at < text.length) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { heal } from '../../src/cli/doctor/heal.js'
+import { heal } from '../../src/runtime/heal/heal.js'
 import { lintMessages } from '../../src/runtime/lint.js'
 import type { Message } from '../../src/session/message.js'
 import { assistant, call, MALFORMED_HISTORIES, result, tool, user } from '../fixtures/malformed-histories.js'

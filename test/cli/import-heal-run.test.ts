@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { heal } from '../../src/cli/doctor/heal.js'
+import { heal } from '../../src/runtime/heal/heal.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import type { Message } from '../../src/session/message.js'
 import { MemoryStore } from '../../src/store/memory-store.js'

@@ -223,7 +223,9 @@ test('a report names the place in the request, the answer of the provider and th
   expect(text).toContain('is an Anthropic request: 3 messages.')
   expect(text).toMatch(/anthropic-4\.6 +rejected, 1 finding/)
   expect(text).toContain('messages[1]: A call has no result.')
-  expect(text).toContain('A1: “`tool_use` ids were found without `tool_result` blocks immediately after”')
+  expect(text).toContain(
+    'A1: “messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1.',
+  )
   expect(text).toContain('repair: The call of f had no result: one was added that says so.')
 })
 

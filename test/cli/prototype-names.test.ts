@@ -4,7 +4,7 @@ import { readLine } from '../../src/cli/chat/commands.js'
 import { parseCommandLine } from '../../src/cli/command-line.js'
 import { LANGO } from '../../src/cli/commands.js'
 import { completion } from '../../src/cli/completion.js'
-import { refusalWords } from '../../src/cli/lint-report.js'
+import { refusalWords } from '../../src/runtime/check/problems.js'
 import { PROTOTYPE_NAMES } from '../support/prototype-names.js'
 
 test.each(PROTOTYPE_NAMES)('%s is no command and no option', async name => {

@@ -43,3 +43,102 @@ test('unknown histories and other sessions are refused, and nothing is stored', 
   await expect(client.healBroken('gallery-lost-ids-00000000')).rejects.toMatchObject({ status: 404 })
   expect((await client.sessions()).sessions).toHaveLength(1)
 })
+
+const CLAUDE = {
+  model: 'claude-sonnet-4-6',
+  max_tokens: 100,
+  system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
+  tools: [{ name: 'f', input_schema: { type: 'object' } }],
+  messages: [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }] },
+    { role: 'user', content: 'and?' },
+  ],
+}
+
+const CHAT = {
+  model: 'gpt-4.1',
+  temperature: 0.2,
+  messages: [
+    { role: 'user', content: 'hi' },
+    { role: 'tool', tool_call_id: 'lost', content: 'ok' },
+  ],
+}
+
+const RESPONSES = {
+  model: 'gpt-5.6',
+  instructions: 'Be brief.',
+  input: [
+    { role: 'user', content: 'x' },
+    { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' },
+    { role: 'user', content: 'y' },
+  ],
+}
+
+const GEMINI = {
+  systemInstruction: { parts: [{ text: 'Be brief.' }] },
+  contents: [
+    { role: 'user', parts: [{ text: 'hi' }] },
+    { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] },
+    { role: 'user', parts: [{ text: 'go' }] },
+  ],
+}
+
+test('a pasted request is explained with the provider’s words and healed on its own wire', async () => {
+  const { client } = await startServer()
+  const bodies = { anthropic: CLAUDE, 'openai-chat': CHAT, 'openai-responses': RESPONSES, gemini: GEMINI }
+  for (const [format, body] of Object.entries(bodies)) {
+    const checked = await client.check({ text: JSON.stringify(body) })
+    expect(checked.format?.format).toBe(format)
+    const [history] = checked.histories
+    expect(history?.problems[0]?.refusals[0]?.words).toMatch(/^[A-Z]\d+: “/)
+    expect(history?.healed).toMatchObject({ fileName: 'healed.json', left: [] })
+    const healed = JSON.parse(history?.healed?.text ?? '')
+    const {
+      messages: _messages,
+      contents: _contents,
+      input: _input,
+      ...beside
+    } = body as Record<string, unknown>
+    expect(healed).toMatchObject(beside)
+    // The healed file is accepted, so there is nothing to heal.
+    const [again] = (await client.check({ text: JSON.stringify(healed) })).histories
+    expect(again?.problems).toEqual([])
+    expect(again?.healed).toBeUndefined()
+  }
+})
+
+test('a pasted transcript is healed to an export; what fits several formats is asked about', async () => {
+  const { client } = await startServer()
+  const call = { type: 'tool-call', toolCallId: 'a', toolName: 'f', input: {} }
+  const transcript = [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: [call] },
+    { role: 'user', content: 'x' },
+  ]
+  const checked = await client.check({ text: JSON.stringify(transcript) })
+  expect(checked.format?.name).toBe('AI SDK model messages')
+  const healed = checked.histories[0]?.healed
+  expect(healed?.fileName).toBe('healed.jsonl')
+  const again = await client.check({ text: healed?.text ?? '' })
+  expect(again.format?.format).toBe('lango')
+  expect(again.histories[0]?.problems).toEqual([])
+  expect(healed?.text).toContain('"hi"')
+  const unsure = await client.check({ text: JSON.stringify([{ role: 'user', content: 'hi' }]) })
+  expect(unsure.format).toBeUndefined()
+  expect(unsure.candidates.length).toBeGreaterThan(1)
+})
+
+test('what is no history, too deep or of an unknown format is refused with what to do', async () => {
+  const { client } = await startServer()
+  const refused = (request: { text: string; format?: string }) =>
+    client.check(request).then(
+      () => 'accepted',
+      error => `${error.status} ${error.message}`,
+    )
+  expect(await refused({ text: 'hello' })).toMatch(/^400 The text is not JSON/)
+  expect(await refused({ text: '{"a":1}' })).toMatch(/^400 The text has an unknown format. Expected/)
+  expect(await refused({ text: '[]', format: 'opnai-chat' })).toMatch(/Did you mean openai-chat/)
+  expect(await refused({ text: `${'['.repeat(200)}${']'.repeat(200)}` })).toMatch(/^422 .*nested/)
+  expect(await refused({ text: '   ' })).toMatch(/^400 The text is empty/)
+})

@@ -85,6 +85,7 @@ test('every route answers as the description says, without a field that it does 
     ['post', '/api/gallery/{id}/open', '/api/gallery/lost-ids/open'],
     ['post', '/api/gallery/{id}/send', '/api/gallery/lost-ids/send'],
     ['post', '/api/sessions/{sessionId}/heal', `/api/sessions/${broken.sessionId}/heal`, {}],
+    ['post', '/api/lint', '/api/lint', { text: '{"messages":[{"role":"tool","content":"ok"}]}' }],
     ['get', '/api/health', '/api/health'],
     ['get', '/api/ready', '/api/ready'],
     ['get', '/api/info', '/api/info'],

@@ -5,27 +5,21 @@ import { defined } from '../../base/defined.js'
 import { toJsonData } from '../../base/json.js'
 import { AgentError } from '../../errors.js'
 import { PROFILES } from '../../provider/repair/profile.js'
+import { addRefusal, type Problem, problemsOf, refusalWords } from '../../runtime/check/problems.js'
+import { heal } from '../../runtime/heal/heal.js'
+import type { Change } from '../../runtime/heal/oddities.js'
 import type { ProfileLint } from '../../runtime/info.js'
 import { lintMessages, lintSession } from '../../runtime/lint.js'
 import type { Message, SessionKey, StoredMessage } from '../../session/message.js'
 import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import type { Flags } from '../command.js'
-import {
-  addRefusal,
-  mappedLine,
-  type Problem,
-  problemLines,
-  problemsOf,
-  refusalWords,
-} from '../lint-report.js'
+import { mappedLine, problemLines } from '../lint-report.js'
 import { called, givenFlags, quoted } from '../next-command.js'
 import { type CommandStore, findSession, sessionKeys, withStore } from '../open-command-store.js'
 import { lineWidth, Progress, print, printJson, stylesOf } from '../output.js'
 import { plainLine } from '../plain-text.js'
 import { count } from '../wording.js'
-import { heal } from './heal.js'
-import type { Change } from './oddities.js'
 
 /** Reports on one session; with `--fix` also writes a repaired copy. */
 export async function treatSession(sessionId: string, flags: Flags): Promise<number> {

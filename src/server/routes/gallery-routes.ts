@@ -1,13 +1,16 @@
-/** Broken histories to try: list them, open one as a session, send it as it is, send it through Lango. */
+/** Broken histories: list those to try, open one, send it as it is, send it through Lango; and check the reader's own. */
 import { randomUUID } from 'node:crypto'
 import { messageOf } from '../../errors.js'
 import type { RunEvent } from '../../run/run-event.js'
+import type { CheckedText } from '../chat-protocol.js'
+import { checkShape } from '../client-json.js'
 import { Refusal } from '../refusal.js'
 import type { ServerContext } from '../server-context.js'
 import { type ApiApp, addRoute } from './add-route.js'
 import * as schemas from './schemas.js'
 
 export function mountGalleryRoutes(api: ApiApp, context: ServerContext): void {
+  mountCheck(api, context)
   addRoute(
     api,
     {
@@ -63,6 +66,26 @@ export function mountGalleryRoutes(api: ApiApp, context: ServerContext): void {
       await events.next()
       void drain(events, context)
       return c.json({ runId, sessionId }, 202)
+    },
+  )
+}
+
+/** The reader's own history. It is bounded like any JSON of a client, although it comes as a text. */
+function mountCheck(api: ApiApp, { limits }: ServerContext): void {
+  addRoute(
+    api,
+    {
+      method: 'post',
+      path: '/api/lint',
+      summary: 'What providers reject in a history that is given as text, why, and the healed file',
+      body: schemas.CheckRequest,
+      answer: { status: 200, schema: schemas.CheckedText, description: 'The verdict; nothing is stored' },
+    },
+    async (c, { body: { text, format } }) => {
+      await checkShape(text, limits)
+      const { checkText } = await import('../../runtime/check/check-text.js')
+      const checked: CheckedText = await checkText(text, format)
+      return c.json(checked)
     },
   )
 }

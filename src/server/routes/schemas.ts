@@ -146,6 +146,46 @@ export const BrokenHistories = z
 export const BrokenParameter = z.object({ id: z.string().min(1).max(100) })
 export const OpenedSession = z.object({ sessionId: z.string() })
 export const SentAsItIs = z.object({ profile: z.string(), status: count, message: z.string() })
+/** A history as text, in any format that `lango lint` reads. */
+export const CheckRequest = z
+  .strictObject({ text: z.string().min(1), format: z.string().max(50).optional() })
+  .openapi({ example: { text: '{"messages":[{"role":"user","content":"Hi"}]}' } })
+const FormatName = z.object({ format: z.string(), name: z.string() })
+const CheckedProblem = z.object({
+  where: z.string(),
+  code: z.string(),
+  problem: z.string(),
+  refusals: z.array(z.object({ words: z.string().optional(), profiles: z.array(z.string()) })),
+  repairs: z.array(z.string()),
+})
+export const CheckedText = z
+  .object({
+    format: FormatName.optional(),
+    candidates: z.array(FormatName),
+    histories: z.array(
+      z.object({
+        name: z.string(),
+        messages: count,
+        notes: z.array(z.string()),
+        profiles: z.array(
+          z.object({ profile: z.string(), refused: z.boolean(), breaks: count, mapped: count }),
+        ),
+        problems: z.array(CheckedProblem),
+        moreProblems: count,
+        healed: z
+          .object({
+            fileName: z.string(),
+            text: z.string(),
+            profile: z.string().optional(),
+            note: z.string(),
+            left: z.array(CheckedProblem),
+          })
+          .optional(),
+      }),
+    ),
+    more: count,
+  })
+  .openapi('CheckedText')
 export const HealRequest = z
   .object({ runId: runId.optional() })
   .openapi({ example: { runId: '6f0c6ae2-5d0a-4d0f-9a47-3f1b0a0e8f11' } })

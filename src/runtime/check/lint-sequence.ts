@@ -2,12 +2,12 @@
  * What a sequence of requests shows that one alone cannot: whether each extends the one before it. Where it does not,
  * prompt caches start anew, and thinking that is bound to its prefix is refused from there on.
  */
-import { isRecord } from '../base/is-record.js'
-import { stableJson } from '../base/stable-json.js'
-import { type Fields, listOf, text } from '../formats/wire-parts.js'
-import { findingText } from '../provider/repair/finding.js'
-import type { Profile } from '../provider/repair/profile.js'
-import type { SessionFinding } from '../runtime/info.js'
+import { isRecord } from '../../base/is-record.js'
+import { stableJson } from '../../base/stable-json.js'
+import { type Fields, listOf, text } from '../../formats/wire-parts.js'
+import { findingText } from '../../provider/repair/finding.js'
+import type { Profile } from '../../provider/repair/profile.js'
+import type { SessionFinding } from '../info.js'
 import type { RequestBody } from './lint-request.js'
 
 /** What one request of a sequence adds to the verdict over it. */

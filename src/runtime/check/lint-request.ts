@@ -3,20 +3,20 @@
  * what repair would change names the cause and the place. What the server refuses and repair never sees (ids of items,
  * options, fields) is a finding with the server's words alone.
  */
-import { isRecord } from '../base/is-record.js'
-import { own } from '../base/own.js'
-import type { Fields, WireMessage } from '../formats/wire-parts.js'
-import { recordsOf, text } from '../formats/wire-parts.js'
-import { type FindingCode, findingText } from '../provider/repair/finding.js'
-import { lintHistory } from '../provider/repair/lint-history.js'
-import type { Profile, ProfileName } from '../provider/repair/profile.js'
-import { REFUSALS } from '../provider/repair/refusals.js'
-import type { ProfileLint, SessionFinding } from '../runtime/info.js'
-import { summarize } from '../runtime/lint.js'
-import { judge } from '../testing/strict/judge.js'
-import { PROFILE_FACTS } from '../testing/strict/profile.js'
-import type { Violation } from '../testing/strict/violation.js'
-import { refusalWords } from './lint-report.js'
+import { isRecord } from '../../base/is-record.js'
+import { own } from '../../base/own.js'
+import type { Fields, WireMessage } from '../../formats/wire-parts.js'
+import { recordsOf, text } from '../../formats/wire-parts.js'
+import { type FindingCode, findingText } from '../../provider/repair/finding.js'
+import { lintHistory } from '../../provider/repair/lint-history.js'
+import type { Profile, ProfileName } from '../../provider/repair/profile.js'
+import { REFUSALS } from '../../provider/repair/refusals.js'
+import { judge } from '../../testing/strict/judge.js'
+import { PROFILE_FACTS } from '../../testing/strict/profile.js'
+import type { Violation } from '../../testing/strict/violation.js'
+import type { ProfileLint, SessionFinding } from '../info.js'
+import { summarize } from '../lint.js'
+import { refusalWords } from './problems.js'
 
 /** A request as it was read. */
 export interface RequestBody {

@@ -7,8 +7,8 @@
 import { eventToMessage } from '../../adk/session/event-to-message.js'
 import { defined } from '../../base/defined.js'
 import type { ProviderMessage } from '../../provider/provider.js'
-import { isRequestToPerson } from '../../runtime/lint.js'
 import { type Message, normalizeRole } from '../../session/message.js'
+import { isRequestToPerson } from '../lint.js'
 import type { Part, View, ViewPart } from './view.js'
 
 /** A message of the healed history and the stored message that it descends from. */

@@ -7,8 +7,8 @@
 import { messagesToContents } from '../../adk/session/messages-to-events.js'
 import type { MediaPart, ProviderMessage, ProviderPart } from '../../provider/provider.js'
 import { openSignature } from '../../provider/provider.js'
-import { isRequestToPerson } from '../../runtime/lint.js'
 import { isToolError, type Message, normalizeRole } from '../../session/message.js'
+import { isRequestToPerson } from '../lint.js'
 
 /** What ADK calls a content and a part, as the bridge restores them. */
 export type Content = NonNullable<ReturnType<typeof messagesToContents>[number]>
