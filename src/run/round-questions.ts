@@ -89,11 +89,12 @@ export class RoundQuestions {
   async settled(graceMs: number, signal: AbortSignal): Promise<void> {
     if (graceMs === 0 || this.#open().length === 0 || signal.aborted) return
     await new Promise<void>(resolve => {
-      const timer = setTimeout(resolve, graceMs)
       const end = () => {
         clearTimeout(timer)
+        signal.removeEventListener('abort', end)
         resolve()
       }
+      const timer = setTimeout(end, graceMs)
       signal.addEventListener('abort', end, { once: true })
       this.#changed = () => {
         if (this.#open().length === 0) end()

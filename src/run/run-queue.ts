@@ -1,4 +1,5 @@
 /** Executes the runs that wait in the queues of the store. */
+import { setMaxListeners } from 'node:events'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { SessionKey } from '../session/message.js'
@@ -33,6 +34,8 @@ export class QueueWorkers {
 
   constructor(parts: WorkerParts) {
     this.#parts = parts
+    // Every session that waits for a slot or a lease listens to it until its turn comes.
+    setMaxListeners(0, this.#closing.signal)
   }
 
   /** Executes queued runs of a session: own ones whenever their turn comes, others if the session is free now. */

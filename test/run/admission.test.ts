@@ -186,6 +186,28 @@ describe.each(Object.keys(PLACES))('on %s', place => {
     await near.stop(first.runId)
   })
 
+  test('many sessions that wait for a slot emit no warning of leaking listeners', async () => {
+    const near = await createRuntime({
+      store: (await PLACES[place]?.()) ?? '',
+      agent: { name: 'root', model: 'play/model' },
+      providers: { play: obedientProvider },
+      runs: { maxRunning: 1 },
+    })
+    onTestFinished(() => near.close())
+    const warnings: string[] = []
+    const warned = (warning: Error) => warnings.push(`${warning.name}: ${warning.message}`)
+    process.on('warning', warned)
+    onTestFinished(() => void process.off('warning', warned))
+    const first = await near.start({ sessionId: randomUUID(), text: 'hang' })
+    await untilStarted(near, first.runId)
+    const sessions = Array.from({ length: 12 }, () => randomUUID())
+    const runs = await Promise.all(sessions.map(sessionId => near.start({ sessionId, text: 'say 1' })))
+    await near.stop(first.runId)
+    for (const { runId } of runs)
+      expect((await collect(near.follow(runId))).at(-1)).toMatchObject({ finishReason: 'stop' })
+    expect(warnings).toEqual([])
+  })
+
   test('a worker that the store fails tries again', async () => {
     const url = (await PLACES[place]?.()) ?? ''
     const store = await openStore(url)
