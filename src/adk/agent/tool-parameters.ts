@@ -29,7 +29,7 @@ export function checkedOutput(schema: ToolParameters): CheckedParameters {
   if (checked.jsonSchema.type !== 'object') {
     const message =
       '`outputSchema` must describe an object: put what it describes into a property of an object.'
-    throw new AgentError('invalid-argument', message)
+    throw new AgentError('invalid-argument', message, { details: { field: 'outputSchema' } })
   }
   return checked
 }
@@ -39,7 +39,7 @@ function checkable(schema: JsonSchema): void {
     z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
   } catch (cause) {
     const message = `Answers cannot be checked with \`outputSchema\`: ${messageOf(cause)}. Describe it without that, or use Zod.`
-    throw new AgentError('invalid-argument', message, { cause })
+    throw new AgentError('invalid-argument', message, { cause, details: { field: 'outputSchema' } })
   }
 }
 

@@ -16,7 +16,13 @@ import { type AnsweredCalls, type ClientResult, findAnswered, type OpenaiNote } 
 import { titleOf } from './completion-request.js'
 import { CompletionRun } from './completion-run.js'
 import { UnknownModel } from './openai-error.js'
-import { type AskedOptions, invalidValue } from './request-options.js'
+import {
+  type AskedOptions,
+  type AskedSchema,
+  invalidSchema,
+  invalidValue,
+  isUncheckable,
+} from './request-options.js'
 import {
   awaitFilling,
   fillSession,
@@ -44,6 +50,7 @@ export interface AgentRequest {
   results: readonly ClientResult[]
   model: string | undefined
   options: AskedOptions & Pick<RunInput, 'clientTools'>
+  schema: AskedSchema | undefined
   note: OpenaiNote
   stream: boolean
 }
@@ -59,16 +66,19 @@ export async function beginRun(
   const waiting = answered && (await continued(context, request, answered))
   if (waiting) return waiting
   const start = async (key: SessionKey, runId: string) => {
-    const { model, options, note } = request
+    const { model, options, note, schema } = request
     const parts = partsOf(request, answered)
     const input: RunInput = {
       ...{ sessionId: key.sessionId, parts, model, whenBusy: 'reject', ...options },
       note: { openai: note },
     }
+    const begin = request.stream ? startStreamedRun : startRun
     try {
-      return await (request.stream ? startStreamedRun : startRun)(c, context, input, { mark, runId })
+      return await begin(c, context, input, { mark, runId })
     } catch (error) {
-      throw asUnknownModel(error, model)
+      if (!schema || !isUncheckable(error)) throw asUnknownModel(error, model)
+      if (schema.isStrict) throw invalidSchema(schema, error)
+      return await begin(c, context, unchecked(input), { mark, runId })
     }
   }
   if (request.sessionId === undefined) return beginAlone(context, { mark, userId, request, start })
@@ -105,6 +115,12 @@ async function continued(
     ...{ key, started: { runId, sessionId: key.sessionId }, tools: note.tools },
     ...{ earlier: { afterSeq, calls: count, model }, isThrowaway: isThrowaway(key), isKeyed: false },
   })
+}
+
+/** A schema that is not strict asks the model for its best: one that cannot be checked is sent as it is. */
+function unchecked({ outputSchema, generation, ...input }: RunInput): RunInput {
+  const form = { responseMimeType: 'application/json', responseJsonSchema: outputSchema }
+  return { ...input, generation: { ...generation, ...form } }
 }
 
 /** The request may be repeated: then its result is there. */

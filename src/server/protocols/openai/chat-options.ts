@@ -4,6 +4,7 @@ import { defined } from '../../../base/defined.js'
 import type { ClientTools } from '../../../tool.js'
 import {
   type AskedOptions,
+  type AskedSchema,
   clientTools,
   EFFORTS,
   effortOptions,
@@ -16,6 +17,7 @@ import {
   refuseUnsupported,
   SHARED_REFUSALS,
   SharedParameters,
+  schemaOf,
   type ToolWishes,
   unsupported,
   withoutNull,
@@ -103,6 +105,7 @@ export interface ChatOptions {
   clientTools: ClientTools | undefined
   asked: AskedOptions
   isStructured: boolean
+  schema: AskedSchema | undefined
   /** The client declares `functions`, whose calls have no ids. */
   isLegacy: boolean
   includeUsage: boolean
@@ -124,6 +127,7 @@ export function chatOptions(request: CompletionRequest): ChatOptions {
     clientTools: clientTools(wishes),
     asked: askedOf(request),
     isStructured: (request.response_format?.type ?? 'text') !== 'text',
+    schema: schemaOf(formatOf(request), 'response_format'),
     isLegacy,
     includeUsage: options?.include_usage === true,
   }
@@ -160,12 +164,14 @@ function askedOf(request: CompletionRequest): AskedOptions {
   const { presence_penalty: presencePenalty, frequency_penalty: frequencyPenalty } = given
   const maxOutputTokens = max_completion_tokens ?? max_tokens
   const stopSequences = typeof stop === 'string' ? [stop] : stop
+  const { outputSchema, generation } = formatOptions(formatOf(request))
   return {
     ...defined({ temperature, maxOutputTokens }),
     ...effortOptions(request.reasoning_effort, 'reasoning_effort'),
+    ...defined({ outputSchema }),
     generation: {
       ...defined({ topP, seed, stopSequences, presencePenalty, frequencyPenalty }),
-      ...formatOptions(formatOf(request)),
+      ...generation,
     },
   }
 }

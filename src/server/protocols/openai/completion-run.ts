@@ -21,13 +21,16 @@ import { KEYED_MS, throwAway, wasRepeated } from './throwaway.js'
 export type CompletionStep =
   | { type: 'text' | 'reasoning'; text: string }
   | { type: 'busy' }
+  /** The model has ended one answer; the agent may go on. */
+  | { type: 'complete' }
   /** So many characters of the texts before are void: the model writes the answer of its last step again. */
   | { type: 'restart'; text: number; reasoning: number }
   /** The run waits for the results of these calls of the client's tools. */
   | { type: 'calls'; calls: readonly CompletionCall[]; usage: RunUsage }
   /** The run waits for a person. */
   | { type: 'waiting'; run: WaitingRun; usage: RunUsage }
-  | { type: 'end'; finish: CompletionFinish; usage: RunUsage; isAborted?: boolean }
+  /** `output`: the answer as data, where there is a schema. */
+  | { type: 'end'; finish: CompletionFinish; usage: RunUsage; isAborted?: boolean; output?: unknown }
   | { type: 'problem'; problem: Problem }
 
 export type CompletionFinish = 'stop' | 'length' | 'content_filter'
@@ -181,12 +184,13 @@ export class CompletionRun {
           return { type: 'problem', problem: runProblem(stopped()) }
         const usage = this.#parts.earlier ? sumUsage(this.#used) : event.usage
         const isAborted = event.finishReason === 'aborted'
-        return { type: 'end', finish: finishOf(event.finishReason, finish), usage, isAborted }
+        const { output } = event
+        return { type: 'end', finish: finishOf(event.finishReason, finish), usage, isAborted, output }
       }
       case 'usage':
         this.#used.push(event.usage)
         this.#complete()
-        return undefined
+        return { type: 'complete' }
       case 'step-restart':
         return this.#restart()
       case 'run-queued':
@@ -340,34 +344,6 @@ class Paragraphs {
   back(): void {
     this.#hasText = this.#kept.hasText
     this.#isPaused = this.#kept.isPaused
-  }
-}
-
-/**
- * The steps of an answer that must be JSON. What the agent says before it calls a tool of its own is no part of the
- * answer: it becomes reasoning.
- */
-export async function* structured(steps: AsyncIterable<CompletionStep>): AsyncGenerator<CompletionStep> {
-  let held = ''
-  let isJson = false
-  for await (const step of steps) {
-    if (step.type === 'text') {
-      held += isJson || held !== '' ? step.text : step.text.trimStart()
-      isJson ||= /^[{["\d]/.test(held)
-      if (isJson && held !== '') yield { type: 'text', text: held }
-      if (isJson) held = ''
-      continue
-    }
-    if (step.type === 'restart' && !isJson) {
-      held = ''
-      yield { ...step, text: 0 }
-      continue
-    }
-    if (step.type === 'busy' && held !== '') yield { type: 'reasoning', text: held }
-    else if (step.type !== 'reasoning' && held !== '') yield { type: 'text', text: held }
-    if (step.type !== 'reasoning') held = ''
-    if (step.type === 'busy') isJson = false
-    yield step
   }
 }
 

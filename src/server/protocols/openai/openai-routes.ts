@@ -20,8 +20,8 @@ import {
   type CompletionRun,
   type CompletionStep,
   restarted,
-  structured,
 } from './completion-run.js'
+import { jsonAnswer } from './json-answer.js'
 import { openaiErrorResponse, openaiProblemResponse, toOpenaiError, UnknownModel } from './openai-error.js'
 import { refuseUnknown } from './request-options.js'
 import { responsesRoutes } from './responses-routes.js'
@@ -47,10 +47,10 @@ async function complete(c: Context<ServerEnv>, context: ServerContext): Promise<
   const sessionId = sessionIn(c)
   const sorted = await withRunIds(c, context, { sessionId, options }, await sortMessages(messages))
   const model = modelOf(request, context.info)
-  const { clientTools, asked } = options
+  const { clientTools, asked, schema } = options
   const { metadata, user, safety_identifier } = request
   const run = await beginRun(c, context, {
-    ...{ ...sorted, sessionId, isKept: false, model, options: { clientTools, ...asked } },
+    ...{ ...sorted, sessionId, isKept: false, model, options: { clientTools, ...asked }, schema },
     note: {
       tools: (clientTools?.tools ?? []).map(({ name }) => name),
       history: sorted.history,
@@ -92,7 +92,7 @@ async function answer(
   run.deliveredBy(watchDelivery(c, run.started.runId))
   const headers = answerHeaders(run)
   const created = Math.floor(Date.now() / 1000)
-  const steps = options.isStructured ? structured(run.steps()) : run.steps()
+  const steps = options.isStructured ? jsonAnswer(run.steps(), { isStreamed: options.stream }) : run.steps()
   const answered = options.isLegacy ? endingAtCalls(run, steps) : steps
   if (!options.stream) {
     const answer = await wholeCompletion(run, answered, { created, isLegacy: options.isLegacy })

@@ -6,9 +6,10 @@ import type { RunInput } from '../../../runtime/runtime.js'
 import type { ClientTools } from '../../../tool.js'
 
 /** What a request asks the model for. */
-export type AskedOptions = Pick<RunInput, 'temperature' | 'maxOutputTokens' | 'thinking' | 'generation'>
-
-type Generation = NonNullable<RunInput['generation']>
+export type AskedOptions = Pick<
+  RunInput,
+  'temperature' | 'maxOutputTokens' | 'thinking' | 'generation' | 'outputSchema'
+>
 
 /** A parameter that the agent cannot be given. */
 export function unsupported(field: string, message: string): AgentError {
@@ -96,12 +97,37 @@ export const Format = z.discriminatedUnion('type', [
 export type Format = z.infer<typeof Format>
 
 /** A format as options of the model. `description` says what the answer is for: it is a part of the schema. */
-export function formatOptions(format: Format | undefined): Generation {
-  if (format === undefined || format.type === 'text') return {}
-  if (format.type === 'json_object') return { responseMimeType: 'application/json' }
+export function formatOptions(
+  format: Format | undefined,
+): Pick<AskedOptions, 'outputSchema'> & { generation: AskedOptions['generation'] } {
+  if (format === undefined || format.type === 'text') return { generation: {} }
+  if (format.type === 'json_object') return { generation: { responseMimeType: 'application/json' } }
   const { schema, description } = format
-  const described = { ...defined({ description: description ?? undefined }), ...schema }
-  return { responseMimeType: 'application/json', responseJsonSchema: described }
+  const outputSchema = { ...defined({ description: description ?? undefined }), ...schema }
+  return { outputSchema, generation: {} }
+}
+
+/** The schema of an answer, as far as its errors are concerned. */
+export interface AskedSchema {
+  /** The parameter that holds it. */
+  field: string
+  name: string
+  isStrict: boolean
+}
+
+export function schemaOf(format: Format | undefined, field: string): AskedSchema | undefined {
+  if (format?.type !== 'json_schema') return undefined
+  return { field, name: format.name, isStrict: format.strict === true }
+}
+
+/** A schema that answers cannot be checked with. */
+export function isUncheckable(error: unknown): error is AgentError {
+  return error instanceof AgentError && error.details.field === 'outputSchema'
+}
+
+export function invalidSchema({ field, name }: AskedSchema, { message }: AgentError): AgentError {
+  const details = { field, openaiCode: 'invalid_json_schema' }
+  return new AgentError('invalid-argument', `Invalid schema for ${field} '${name}': ${message}`, { details })
 }
 
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const

@@ -6,7 +6,8 @@ import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { type StreamChunk, streamResponse } from '../../sse.js'
 import { runHeaders } from '../start-run.js'
 import type { ClientRun } from './client-calls.js'
-import { CompletionRun, type CompletionStep, restarted, structured } from './completion-run.js'
+import { CompletionRun, type CompletionStep, restarted } from './completion-run.js'
+import { jsonAnswer } from './json-answer.js'
 import { openaiProblemResponse } from './openai-error.js'
 import { type ResponseEvent, type ResponseHead, ResponseWriter } from './response-writer.js'
 
@@ -85,7 +86,11 @@ export interface StoredAnswer extends StreamedResponse {
   isOver: boolean
 }
 
-export function storedAnswer(context: ServerContext, run: ClientRun, afterSeq: number): StoredAnswer {
+export function storedAnswer(
+  context: ServerContext,
+  run: ClientRun,
+  { afterSeq, isStreamed }: { afterSeq: number; isStreamed: boolean },
+): StoredAnswer {
   const { runId, key, item, model, note, calls } = run
   const { isStructured, ...echo } = note.response ?? {}
   const count = calls.filter(({ seq }) => seq <= afterSeq).length
@@ -98,7 +103,7 @@ export function storedAnswer(context: ServerContext, run: ClientRun, afterSeq: n
   const isWaiting = item.status === 'waiting' && item.lastSeq > afterSeq
   return {
     run: completion,
-    steps: isStructured === true ? structured(completion.steps()) : completion.steps(),
+    steps: isStructured === true ? jsonAnswer(completion.steps(), { isStreamed }) : completion.steps(),
     head: { runId, afterSeq, createdAt: Math.floor(item.startedAt / 1000), echo },
     isOver: item.status === 'finished' || isWaiting || own.some(call => call.answeredSeq !== undefined),
   }
@@ -110,7 +115,7 @@ export async function storedResponse(
   run: ClientRun,
   afterSeq: number,
 ): Promise<Record<string, unknown>> {
-  const answer = storedAnswer(context, run, afterSeq)
+  const answer = storedAnswer(context, run, { afterSeq, isStreamed: false })
   const writer = new ResponseWriter(answer.head)
   if (!answer.isOver) {
     const status = run.item.status === 'queued' ? 'queued' : 'in_progress'

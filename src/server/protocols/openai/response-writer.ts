@@ -69,8 +69,10 @@ export class ResponseWriter {
         return this.#write('reasoning', step.text)
       case 'busy':
         return this.#close()
-      case 'restart':
+      case 'complete':
         return []
+      case 'restart':
+        return this.#takeBack(step)
       case 'calls':
         return [
           ...this.#close(),
@@ -119,6 +121,14 @@ export class ResponseWriter {
         ? this.#event('response.output_text.delta', { ...place, content_index: 0, delta: text, logprobs: [] })
         : this.#event('response.reasoning_summary_text.delta', { ...place, summary_index: 0, delta: text })
     return [...before, delta]
+  }
+
+  /** What is written again. A stream has ended before. */
+  #takeBack({ text, reasoning }: Extract<CompletionStep, { type: 'restart' }>): ResponseEvent[] {
+    const open = this.#open
+    const length = open?.item.type === 'message' ? text : reasoning
+    if (open) open.text = open.text.slice(0, open.text.length - length)
+    return []
   }
 
   #begin(type: 'message' | 'reasoning'): ResponseEvent[] {

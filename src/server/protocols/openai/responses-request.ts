@@ -6,6 +6,7 @@ import { badField } from '../read-body.js'
 import type { CompletionMessage } from './completion-request.js'
 import {
   type AskedOptions,
+  type AskedSchema,
   clientTools,
   EFFORTS,
   effortOptions,
@@ -18,6 +19,7 @@ import {
   refuseUnsupported,
   SHARED_REFUSALS,
   SharedParameters,
+  schemaOf,
   type ToolWishes,
   unsupported,
   withoutNull,
@@ -120,6 +122,7 @@ export interface ResponseOptions {
   clientTools: ClientTools | undefined
   asked: AskedOptions
   isStructured: boolean
+  schema: AskedSchema | undefined
   conversation: string | undefined
   isKept: boolean
 }
@@ -144,6 +147,7 @@ export function responseOptions(request: ResponseRequest): ResponseOptions {
     clientTools: clientTools(toolWishes(request)),
     asked: askedOf(request),
     isStructured: (text?.format?.type ?? 'text') !== 'text',
+    schema: schemaOf(text?.format ?? undefined, 'text.format'),
     conversation,
     isKept: store !== false,
   }
@@ -170,10 +174,12 @@ function toolWishes(request: ResponseRequest): ToolWishes {
 
 function askedOf(request: ResponseRequest): AskedOptions {
   const { temperature, top_p: topP, max_output_tokens: maxOutputTokens } = withoutNull(request)
+  const { outputSchema, generation } = formatOptions(request.text?.format ?? undefined)
   return {
     ...defined({ temperature, maxOutputTokens }),
     ...effortOptions(request.reasoning?.effort, 'reasoning.effort'),
-    generation: { ...defined({ topP }), ...formatOptions(request.text?.format ?? undefined) },
+    ...defined({ outputSchema }),
+    generation: { ...defined({ topP }), ...generation },
   }
 }
 

@@ -11,7 +11,7 @@ import { afterStoring, lastSeqOf } from '../start-run.js'
 import { type AgentRequest, beginRun, sessionIn } from './begin-run.js'
 import { type ClientRun, digestOf, findClientRun, parsePartId, runPartId } from './client-calls.js'
 import { modelOf, sortMessages } from './completion-request.js'
-import { structured } from './completion-run.js'
+import { jsonAnswer } from './json-answer.js'
 import { openaiErrorResponse } from './openai-error.js'
 import { refuseUnknown } from './request-options.js'
 import { headersOf, storedResponse, streamed, whole } from './response-answer.js'
@@ -50,9 +50,10 @@ async function respond(c: Context<ServerEnv>, context: ServerContext): Promise<R
       const response = { ...new ResponseWriter(head).response(), status: 'queued', model: found?.model ?? '' }
       return c.json(response, 200, headersOf(run))
     }
+    const isStreamed = request.stream === true
     run.leaveOn(c.req.raw.signal)
     run.deliveredBy(watchDelivery(c, run.started.runId))
-    const steps = options.isStructured ? structured(run.steps()) : run.steps()
+    const steps = options.isStructured ? jsonAnswer(run.steps(), { isStreamed }) : run.steps()
     return request.stream
       ? streamed(c, context, { run, steps, head })
       : whole(c, run, steps, new ResponseWriter(head))
@@ -67,7 +68,7 @@ async function agentRequest(
   { options, echo }: { options: ResponseOptions; echo: Record<string, unknown> },
 ): Promise<AgentRequest> {
   const { instructions, previous_response_id: previousId } = request
-  const { clientTools, asked, isStructured } = options
+  const { clientTools, asked, schema, isStructured } = options
   const items = await inputItems(c, context, request)
   const place = await sessionOf(c, context, options, previousId ?? undefined)
   const system = instructions ? [{ role: 'system' as const, content: instructions }] : []
@@ -79,7 +80,7 @@ async function agentRequest(
   const model = modelOf(request, context.info)
   const { metadata, user, safety_identifier } = request
   return {
-    ...{ ...sorted, ...place, isKept: options.isKept, model, options: { clientTools, ...asked } },
+    ...{ ...sorted, ...place, isKept: options.isKept, model, options: { clientTools, ...asked }, schema },
     note: {
       tools: (clientTools?.tools ?? []).map(({ name }) => name),
       history: sorted.history,

@@ -20,7 +20,8 @@ export function mountStoredResponses(app: Hono<ServerEnv>, context: ServerContex
     if (unknown !== undefined) throw invalidValue(unknown, `\`${unknown}\` is not supported.`)
     if (stream !== 'true') return c.json(await storedResponse(context, run, afterSeq))
     const startingAfter = after === undefined ? -1 : number(after, 'starting_after')
-    return streamed(c, context, { ...storedAnswer(context, run, afterSeq), startingAfter })
+    const answer = storedAnswer(context, run, { afterSeq, isStreamed: true })
+    return streamed(c, context, { ...answer, startingAfter })
   })
   app.post('/v1/responses/:id/cancel', async c => {
     const { run, afterSeq } = await found(c, context)
