@@ -1,5 +1,7 @@
-// npm run fuzz [-- restore|repair|steady] [--count N] [--seed S]: the property tests with many more cases. Without a name, all of them.
-import { spawnSync } from 'node:child_process'
+// npm run fuzz [-- restore|repair|steady] [--count N] [--seed S] [--jobs J]: the property tests with many more cases.
+// Without a name, all of them. The cases are divided among J processes, by default as many as there are cores.
+import { spawn } from 'node:child_process'
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -7,17 +9,50 @@ const DEFAULTS = { restore: 100_000, repair: 1_000_000, steady: 100_000 }
 
 const args = process.argv.slice(2)
 const named = args[0] && !args[0].startsWith('--') ? args.shift() : undefined
-if (named && !(named in DEFAULTS)) {
-  console.error(`No such fuzz: ${named}. Choose one of: ${Object.keys(DEFAULTS).join(', ')}.`)
-  process.exit(1)
-}
-const seed = args.includes('--seed') ? [] : ['--seed', String(Math.floor(Math.random() * 1e9))]
+if (named && !(named in DEFAULTS))
+  fail(`No such fuzz: ${named}. Choose one of: ${Object.keys(DEFAULTS).join(', ')}.`)
+const jobs = take('jobs', availableParallelism())
+const seed = take('seed', Math.floor(Math.random() * 1e9))
+const given = take('count', 0)
 let failed = false
 for (const name of named ? [named] : Object.keys(DEFAULTS)) {
-  const count = args.includes('--count') ? [] : ['--count', String(DEFAULTS[name])]
-  const command = ['--import', 'tsx', `test/fuzz/${name}.ts`, ...args, ...count, ...seed]
-  console.log(`fuzz ${name} ${[...args, ...count, ...seed].join(' ')}`)
-  const { status } = spawnSync('node', command, { cwd: ROOT, stdio: 'inherit' })
-  failed ||= status !== 0
+  const count = given || DEFAULTS[name]
+  console.log(`fuzz ${name} --count ${count} --seed ${seed} --jobs ${jobs}`)
+  const share = Math.ceil(count / jobs)
+  const ended = await Promise.all(
+    Array.from({ length: jobs }, (_, job) => run(name, share, seed + job * share)),
+  )
+  failed ||= ended.some(status => status !== 0)
 }
 process.exit(failed ? 1 : 0)
+
+/** The seed of a case is the first one plus its number, so that the shares have no case in common. */
+function run(name, count, first) {
+  const command = [
+    '--import',
+    'tsx',
+    `test/fuzz/${name}.ts`,
+    ...args,
+    '--count',
+    String(count),
+    '--seed',
+    String(first),
+  ]
+  const child = spawn('node', command, { cwd: ROOT, stdio: 'inherit' })
+  return new Promise(resolve => child.once('exit', resolve))
+}
+
+/** A whole number among the arguments, which loses it. */
+function take(name, fallback) {
+  const at = args.indexOf(`--${name}`)
+  if (at === -1) return fallback
+  const [, text] = args.splice(at, 2)
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < 1) fail(`--${name} takes a whole number, not "${text}".`)
+  return value
+}
+
+function fail(message) {
+  console.error(message)
+  process.exit(1)
+}

@@ -55,10 +55,9 @@ function brokenHonesty(
 ): string | undefined {
   const last = Math.max(history.length - 1, 0)
   if (repairs.some(repair => repair.at < 0 || repair.at > last)) return 'honest: a receipt points nowhere'
-  const before = written(history)
-  const after = written(messages)
-  // u: a user's text, x: anybody's text, s: an instruction, a: an answer, r: a result, v: a vendor part's words.
-  for (const [token] of before.matchAll(/\b[uxsarv]\d+#/g)) {
+  const { text: before, tokens } = readingOf(history)
+  const after = messages === history ? before : written(messages)
+  for (const token of tokens) {
     if (!after.includes(token)) return `honest: ${token} is lost`
   }
   for (const message of messages) {
@@ -70,6 +69,24 @@ function brokenHonesty(
     }
   }
   return undefined
+}
+
+interface Reading {
+  text: string
+  tokens: readonly string[]
+}
+
+/** Each history is judged for every profile, and read once. */
+const readings = new WeakMap<readonly ProviderMessage[], Reading>()
+
+function readingOf(history: readonly ProviderMessage[]): Reading {
+  const known = readings.get(history)
+  if (known) return known
+  const text = written(history)
+  // u: a user's text, x: anybody's text, s: an instruction, a: an answer, r: a result, v: a vendor part's words.
+  const reading = { text, tokens: [...new Set(text.match(/\b[uxsarv]\d+#/g))] }
+  readings.set(history, reading)
+  return reading
 }
 
 /** All of it as text, whatever it is: what JSON cannot say, and what is nested too deeply for it. */

@@ -184,12 +184,14 @@ class Play {
       runtime.start({ sessionId: this.#sessionId, text: this.#text() }),
       process.over.then(() => ({ runId: undefined })),
     ])
-    if (runId === undefined) return
+    if (runId === undefined) return void runtime.close()
     const follow = async () => {
       for await (const _event of runtime.follow(runId));
     }
     await Promise.race([follow(), process.over])
     await process.crash()
+    // Its timers end here; what waits for its store waits for ever, and is collected with it.
+    void runtime.close()
     const own = this.#runtime as Runtime
     await own.resume(runId).catch(() => {})
     for await (const _event of own.follow(runId));
