@@ -51,6 +51,8 @@ export class Replay {
   readonly skipped: readonly RecordedEvent[]
   readonly #views = new Map<string, SessionView>()
   readonly #adopted = new WeakSet<Event>()
+  /** Recorded answers after which their model call gave another one. */
+  readonly #continued = new WeakSet<Event>()
   readonly #failures = new WeakMap<Event, AgentError>()
   readonly #openingId: string | undefined
   readonly #eventOf: (message: Message) => Event
@@ -142,7 +144,14 @@ export class Replay {
       throw this.#diverge(`agent "${lane.author}" calls the model`, recorded)
     this.#take(lane)
     this.#given.set(entry.id, recorded)
-    return this.#restored(recorded, message)
+    const answer = this.#restored(recorded, message)
+    if (entry.more) this.#continued.add(answer)
+    return answer
+  }
+
+  /** Whether the model call of a recorded answer gave another one after it. */
+  hasMore(answer: Event): boolean {
+    return this.#continued.has(answer)
   }
 
   /** See `SessionJournal.adopt`. */

@@ -13,6 +13,7 @@ import type {
   SessionView,
 } from '../session/session-journal.js'
 import type { SessionStore } from '../session/session-store.js'
+import { followCall } from './model-answers.js'
 import type { Lane, Replay } from './replay.js'
 import type { RunFinishReason } from './run-event.js'
 
@@ -42,6 +43,12 @@ export class RunJournal implements SessionJournal<Event> {
   readonly #asking = new Set<object>()
   /** Events that are answers of model steps. A plugin may replace the event, and keeps its id. */
   readonly #answers = new Set<string>()
+  /** The model steps whose last answer is not the only one to come. */
+  readonly #unfinished = new WeakSet<object>()
+  /** The model steps whose models may give several answers. */
+  readonly #followed = new WeakSet<object>()
+  /** Answers that come from the record. */
+  readonly #recorded = new WeakSet<object>()
   /** Where the events of nodes were made, by their ids. */
   readonly #madeIn = new Map<string, string>()
   #isHeld = false
@@ -75,24 +82,70 @@ export class RunJournal implements SessionJournal<Event> {
     return this.#parts.replay?.hasNotice(laneOf(invocationContext.branch, agentName)) ?? false
   }
 
-  /** Begins a model step. Returns the recorded answer, if there is one. */
-  async beginStep(
-    { invocationContext, agentName, actions }: Context,
-    request: LlmRequest,
-  ): Promise<Event | undefined> {
-    const { replay, answerUnknownTools } = this.#parts
-    const answer = replay?.nextAnswer(laneOf(invocationContext.branch, agentName))
+  /**
+   * Begins a model step. Returns the recorded answer, if there is one; `several`: the model gives the recorded answers,
+   * because there is more than one.
+   */
+  async beginStep(context: Context, request: LlmRequest): Promise<Event | 'several' | undefined> {
+    const { replay } = this.#parts
+    const { invocationContext, agentName } = context
+    const lane = laneOf(invocationContext.branch, agentName)
+    const answer = replay?.nextAnswer(lane)
+    const ask = () => this.#beginAsking(context)
+    if (answer && replay?.hasMore(answer) && this.#follow(context, request, { lane, first: answer, ask }))
+      return 'several'
     if (answer) {
       invocationContext.incrementLlmCallCount()
-      answerUnknownTools(request, answer)
-      return answer
+      return this.#give(request, answer)
     }
+    await ask()
+    this.#follow(context, request, { lane, first: undefined, ask: async () => {} })
+    return undefined
+  }
+
+  /** Whether the model of a step was made in code, so that it may give several answers. */
+  isFollowed({ actions }: Context): boolean {
+    return this.#followed.has(actions.stateDelta)
+  }
+
+  /** Whether an answer comes from the record. */
+  isRecorded(response: LlmResponse): boolean {
+    return this.#recorded.has(response)
+  }
+
+  #follow(
+    context: Context,
+    request: LlmRequest,
+    { lane, first, ask }: { lane: Lane; first: Event | undefined; ask: () => Promise<void> },
+  ): boolean {
+    const { replay } = this.#parts
+    const step = context.actions.stateDelta
+    let next = first
+    const isFollowed = followCall(context, request, {
+      recorded: () => {
+        const event = next ?? (first && replay?.nextAnswer(lane))
+        next = undefined
+        return event && { event: this.#give(request, event), hasMore: replay?.hasMore(event) ?? false }
+      },
+      ask,
+      answered: hasMore => void (hasMore ? this.#unfinished.add(step) : this.#unfinished.delete(step)),
+    })
+    if (isFollowed) this.#followed.add(step)
+    return isFollowed
+  }
+
+  #give(request: LlmRequest, answer: Event): Event {
+    this.#parts.answerUnknownTools(request, answer)
+    this.#recorded.add(answer)
+    return answer
+  }
+
+  async #beginAsking({ agentName, actions }: Context): Promise<void> {
     await this.untilLive(`agent "${agentName}" calls the model`)
     // The run is continued elsewhere.
     if (this.#isHeld) await new Promise<never>(() => {})
     this.#steps.add(actions.stateDelta)
     this.#asking.add(actions.stateDelta)
-    return undefined
   }
 
   /** Inside a node of a workflow: resolves when nothing that is recorded is left. */
@@ -127,18 +180,23 @@ export class RunJournal implements SessionJournal<Event> {
       branch: event.branch ?? '',
       ...defined({ node: this.#nodeOf(event) || undefined }),
       ...(isNested ? { at: key } : {}),
+      ...(isAnswer && this.#unfinished.has(step) ? { more: true } : {}),
       ...(failure instanceof AgentError ? { error: { ...failure.toJSON() } } : {}),
       ...(hasDelta ? { delta: toJsonData(delta) as State, before: toJsonData(before) as State } : {}),
     }
     // The opening of the run needs no entry of its own.
-    if (!message && !hasDelta) return void this.#asking.delete(step)
+    if (!message && !hasDelta) return this.#answered(step)
     await this.#parts.write({
       journal: [entry],
       ...defined({ message }),
       ...(Object.keys(stateDelta).length > 0 ? { stateDelta } : {}),
       ...(isNested ? { at: key } : {}),
     })
-    this.#asking.delete(step)
+    this.#answered(step)
+  }
+
+  #answered(step: object): void {
+    if (!this.#unfinished.has(step)) this.#asking.delete(step)
   }
 
   /** The node that made an event: the innermost one, because those around it pass it on as theirs. */

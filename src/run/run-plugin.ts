@@ -126,7 +126,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
     const recorded = await this.journal?.beginStep(callbackContext, llmRequest)
     if (recorded) {
       this.#wrapUpStarted ||= this.#wrapUp !== undefined
-      return recorded
+      return recorded === 'several' ? undefined : recorded
     }
     if (maySayNothing) acceptSilence(llmRequest)
     if (!this.#wrapUp) return undefined
@@ -175,6 +175,8 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   }: {
     llmResponse: LlmResponse
   }): Promise<LlmResponse | undefined> {
+    // What callbacks made of a recorded answer is part of the record.
+    if (this.journal?.isRecorded(llmResponse)) return llmResponse
     if (!this.#wrapUp || !this.#wrapUpStarted || llmResponse.errorCode || llmResponse.partial)
       return undefined
     const parts = llmResponse.content?.parts ?? []
@@ -232,9 +234,9 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
 class NestedPlugin extends BasePlugin {
   readonly #outer: RunPlugin
   readonly #journal: RunJournal
-  readonly #onAnswer: (event: Event) => void
+  readonly #onAnswer: (answer: LlmResponse) => void
 
-  constructor(outer: RunPlugin, journal: RunJournal, onAnswer: (event: Event) => void) {
+  constructor(outer: RunPlugin, journal: RunJournal, onAnswer: (answer: LlmResponse) => void) {
     super(RUN_PLUGIN)
     this.#outer = outer
     this.#journal = journal
@@ -250,8 +252,23 @@ class NestedPlugin extends BasePlugin {
   }): Promise<LlmResponse | undefined> {
     this.#outer.place(callbackContext, llmRequest)
     const recorded = await this.#journal.beginStep(callbackContext, llmRequest)
-    if (recorded) this.#onAnswer(recorded)
+    if (!recorded || recorded === 'several') return undefined
+    this.#onAnswer(recorded)
     return recorded
+  }
+
+  override async afterModelCallback({
+    callbackContext,
+    llmResponse,
+  }: {
+    callbackContext: Context
+    llmResponse: LlmResponse
+  }): Promise<LlmResponse | undefined> {
+    const isRecorded = this.#journal.isRecorded(llmResponse)
+    // Lango's own models report their answers themselves.
+    if (!llmResponse.partial && (isRecorded || this.#journal.isFollowed(callbackContext)))
+      this.#onAnswer(llmResponse)
+    return isRecorded ? llmResponse : undefined
   }
 }
 
@@ -260,8 +277,8 @@ export function enterAgent(invocation: object, outer: RunPlugin, limits: RunLimi
   const { journal } = outer
   if (!journal) return
   const context = invocation as { -readonly [Key in keyof InvocationContext]: InvocationContext[Key] }
-  const plugin = new NestedPlugin(outer, journal, event => {
-    const calls = (event.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
+  const plugin = new NestedPlugin(outer, journal, answer => {
+    const calls = (answer.content?.parts ?? []).flatMap(part => part.functionCall ?? [])
     if (calls.length > 0) limits.observeNested(calls)
   })
   context.pluginManager = new PluginManager([plugin])

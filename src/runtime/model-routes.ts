@@ -21,6 +21,7 @@ import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Provider, RepairMode } from '../provider/provider.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
+import { answersOnce } from '../run/model-answers.js'
 import type { RequestPlace } from '../run/run-event.js'
 import type { RunModels } from '../run/run-host.js'
 import { type RunScope, runScope } from '../run/run-scope.js'
@@ -359,6 +360,7 @@ class RoutedModel extends BaseLlm {
 
   constructor({ reference, options }: ModelChoice, answer: Answer) {
     super({ model: reference })
+    answersOnce(this)
     this.options = options
     this.#answer = answer
   }

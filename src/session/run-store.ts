@@ -121,6 +121,8 @@ export interface JournalEntry {
    * id begins with `wait:`.
    */
   kind: 'model' | 'event' | 'end' | 'wait'
+  /** The model call gives another answer after this one. */
+  more?: true
   /** The tool call whose agent appended it, as the ledger names calls; empty for the run's own session. */
   scope: string
   author: string

@@ -3,6 +3,7 @@ import {
   AgentTool,
   type BaseAgent,
   BaseAgent as BaseAgentClass,
+  BaseLlm,
   BasePlugin,
   createEvent,
   createEventActions,
@@ -11,6 +12,8 @@ import {
   InMemoryArtifactService,
   type InvocationContext,
   LlmAgent,
+  type LlmRequest,
+  type LlmResponse,
   LongRunningFunctionTool,
   LoopAgent,
   ParallelAgent,
@@ -155,6 +158,65 @@ class CodeAgent extends BaseAgentClass {
   }
 }
 
+/** Gives several complete answers to each request: words in pieces, a call, then more words, an empty response at last. */
+class SeveralAnswers extends BaseLlm {
+  readonly #world: World
+  readonly #calls: readonly string[]
+
+  constructor(world: World, ...calls: string[]) {
+    super({ model: 'several' })
+    this.#world = world
+    this.#calls = calls
+  }
+
+  override async *generateContentAsync(request: LlmRequest): AsyncGenerator<LlmResponse, void> {
+    const said = request.contents.flatMap(({ parts = [] }) => parts)
+    this.#world.asked.push(
+      JSON.stringify(
+        said.map(({ text, functionCall, functionResponse }) => [
+          text,
+          functionCall?.name,
+          functionResponse?.name,
+        ]),
+      ),
+    )
+    const done = said.filter(({ functionResponse }) => functionResponse).length
+    const usageMetadata = { promptTokenCount: 10, candidatesTokenCount: 2, totalTokenCount: 12 }
+    const text = (words: string, more: object = {}) => ({
+      content: { role: 'model', parts: [{ text: words }] },
+      ...more,
+    })
+    yield text('First ', { partial: true })
+    yield text('things.', { partial: true })
+    yield text('First things.', { usageMetadata })
+    const name = this.#calls[done]
+    if (name !== undefined)
+      yield {
+        content: {
+          role: 'model',
+          parts: [
+            {
+              functionCall: { id: `${name}-${done}`, name, args: name === 'inner' ? { request: 'Go.' } : {} },
+            },
+          ],
+        },
+        usageMetadata,
+      }
+    yield text(`Then ${done}.`, { partial: true })
+    yield text(`Then ${done}.`, { usageMetadata })
+    yield {}
+  }
+
+  override connect(): Promise<never> {
+    return Promise.reject(new TypeError('not a live model'))
+  }
+}
+
+interface ModelCallback {
+  context: { state: Map<string, unknown> }
+  response: LlmResponse
+}
+
 const state = (stateDelta: Record<string, unknown>, more: object = {}): Partial<Event> => ({
   actions: createEventActions({ stateDelta, ...more }),
 })
@@ -167,6 +229,28 @@ const inTurn =
   }
 
 const scenarios: Record<string, Scenario> = {
+  'a model with several answers in one call': {
+    agent: world =>
+      agent('root', {
+        model: new SeveralAnswers(world, 'pay', 'send'),
+        tools: [tool(world, 'pay'), tool(world, 'send')],
+        afterModelCallback: ({ context, response }: ModelCallback) => {
+          if (!response.partial) context.state.set('answers', 1 + Number(context.state.get('answers') ?? 0))
+          return undefined
+        },
+      }),
+    script: () => say('Nobody asks this one.'),
+  },
+  'a model with several answers inside a tool': {
+    agent: world => {
+      const inner = agent('inner', { model: new SeveralAnswers(world, 'pay'), tools: [tool(world, 'pay')] })
+      return agent('root', {
+        model: new SeveralAnswers(world, 'inner'),
+        tools: [new AgentTool({ agent: inner })],
+      })
+    },
+    script: () => say('Nobody asks this one.'),
+  },
   'temporary, app and user state': {
     agent: world =>
       agent('root', {

@@ -1,0 +1,116 @@
+/**
+ * Models that were made in code may give several complete answers in one call; those of Lango's give one. Each answer is
+ * an event of its own, so a process may end between two of them. A resumed run is given the recorded ones, and where more
+ * were to come the model is asked again, for those that are missing.
+ *
+ * - The model is wrapped in place, once, and finds the call of each request by itself.
+ * - An answer is held until the model goes on or ends, so that its record says whether another one follows.
+ */
+import {
+  type BaseLlm,
+  type Context,
+  type Event,
+  isLlmAgent,
+  type LlmAgent,
+  type LlmRequest,
+  type LlmResponse,
+} from '../adk/sdk.js'
+
+/** One call of a model, as its run follows it. */
+export interface ModelCall {
+  /** The next recorded answer; `undefined` where the record ends. */
+  recorded(): { event: Event; hasMore: boolean } | undefined
+  /** The model is about to be asked. Called once the record has ended. */
+  ask(): Promise<void>
+  /** An answer is about to be passed on. */
+  answered(hasMore: boolean): void
+}
+
+type Answers = AsyncGenerator<LlmResponse, void>
+type Generate = BaseLlm['generateContentAsync']
+
+/** Models that give exactly one answer to each request. */
+const single = new WeakSet<object>()
+const wrapped = new WeakSet<object>()
+const calls = new WeakMap<object, ModelCall>()
+
+/** The model gives exactly one answer to each request. */
+export function answersOnce(model: object): void {
+  single.add(model)
+}
+
+/** Follows the call of a request that the agent's model is about to be asked; `false` where the model gives one answer. */
+export function followCall({ invocationContext }: Context, request: LlmRequest, call: ModelCall): boolean {
+  const { agent } = invocationContext
+  // ADK makes a model anew for each call by a name that only its registry knows.
+  const model = isLlmAgent(agent) ? modelOf(agent) : undefined
+  if (!model || single.has(model)) return false
+  calls.set(request, call)
+  if (!wrapped.has(model)) wrap(model)
+  return true
+}
+
+/** The model object of an agent, or of the nearest agent above it that has a model. */
+function modelOf(agent: LlmAgent): BaseLlm | undefined {
+  if (typeof agent.model === 'object') return agent.model
+  const above = agent.parentAgent
+  return agent.model || !above || !isLlmAgent(above) ? undefined : modelOf(above)
+}
+
+function wrap(model: BaseLlm): void {
+  const generate: Generate = model.generateContentAsync.bind(model)
+  const value: Generate = (request, ...rest) => {
+    const call = calls.get(request)
+    calls.delete(request)
+    return call ? answers(call, () => generate(request, ...rest)) : generate(request, ...rest)
+  }
+  wrapped.add(model)
+  Object.defineProperty(model, 'generateContentAsync', { value, configurable: true, writable: true })
+}
+
+async function* answers(call: ModelCall, generate: () => Answers): Answers {
+  let given = 0
+  for (let answer = call.recorded(); answer; answer = call.recorded()) {
+    given += 1
+    yield answer.event
+    if (!answer.hasMore) return
+  }
+  await call.ask()
+  for await (const { response, hasMore } of lookedAhead(generate())) {
+    if (isAnswer(response)) {
+      given -= 1
+      if (given < 0) call.answered(hasMore)
+    }
+    // What was recorded is not given twice, and neither are its parts.
+    if (given < 0 || (given === 0 && !isAnswer(response))) yield response
+  }
+}
+
+/** Each response, and whether an answer or a part of one comes after it. */
+async function* lookedAhead(
+  responses: Answers,
+): AsyncGenerator<{ response: LlmResponse; hasMore: boolean }, void> {
+  const held: LlmResponse[] = []
+  const passed = (hasMore: boolean) => held.splice(0).map(response => ({ response, hasMore }))
+  try {
+    for await (const response of responses) {
+      if (!isIgnored(response)) yield* passed(true)
+      if (isAnswer(response) || held.length > 0) held.push(response)
+      else yield { response, hasMore: true }
+    }
+  } catch (error) {
+    yield* passed(true)
+    throw error
+  }
+  yield* passed(false)
+}
+
+function isAnswer(response: LlmResponse): boolean {
+  return response.partial !== true && !isIgnored(response)
+}
+
+/** ADK makes no event of a response that says nothing. */
+function isIgnored({ content, errorCode, interrupted, usageMetadata }: LlmResponse): boolean {
+  if (errorCode || interrupted) return false
+  return content ? content.parts?.length === 0 : !usageMetadata
+}
