@@ -1,8 +1,9 @@
-// Emits ESM and types to dist/, and the web chat to dist/web. Plain tsc: what is published is what was written.
+// Writes the code and its types to dist/, and the web chat to dist/web.
 // `--no-check` is for `npm run check`, which checks the types of the same files in another step.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { buildCode } from './build-code.mjs'
 import { buildWeb } from './build-web.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -12,7 +13,14 @@ for (const name of existsSync(dist) ? readdirSync(dist) : []) {
   if (name !== 'web') rmSync(new URL(name, dist), { recursive: true, force: true })
 }
 const unchecked = process.argv.includes('--no-check') ? ['--noCheck'] : []
-const tsc = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', ...unchecked]
+const tsc = [
+  'node_modules/typescript/bin/tsc',
+  '-p',
+  'tsconfig.build.json',
+  '--emitDeclarationOnly',
+  ...unchecked,
+]
 const { status } = spawnSync(process.execPath, tsc, { cwd: ROOT, stdio: 'inherit' })
 if (status !== 0) process.exit(status ?? 1)
+await buildCode(fileURLToPath(dist))
 await buildWeb()

@@ -1,7 +1,7 @@
 /**
- * Lango, the scripts of this folder and the examples as JavaScript, for tests that start them as programs. Types are
- * stripped file by file, once for each state of the sources: a start from TypeScript costs twice the time, and the
- * tests start some hundred processes. For the same reason these programs find the largest packages in a few files
+ * Lango, the scripts of this folder and the examples as JavaScript, for tests that start them as programs: the package
+ * as it is published, and file by file what the scripts import. Made once for each state of the sources: a start from
+ * TypeScript costs twice the time, and the tests start some hundred processes. For the same reason these programs find the largest packages in a few files
  * instead of some thousand: ADK loads in 0.5 s of CPU time instead of 1.6 s. The tests in the process of a worker, the
  * tests of what is loaded when, and the check of the package load them as they are published.
  */
@@ -10,6 +10,7 @@ import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { buildCode } from '../../scripts/build-code.mjs'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 // Below node_modules, so that the packages are found. The folder has a copy of package.json, so `lango` and
@@ -18,7 +19,7 @@ const CACHE = join(ROOT, 'node_modules/.cache/lango-built')
 const OLD_MS = 24 * 60 * 60 * 1000
 
 /** Where the files of a folder of the repository are put. */
-const FOLDERS = { src: 'dist', 'test/support': 'test/support', examples: 'examples', chaos: 'chaos' }
+const FOLDERS = { src: 'src', 'test/support': 'test/support', examples: 'examples', chaos: 'chaos' }
 
 /** Those with many files, of which each costs time. Their main entry is all that the sources import. */
 const BUNDLED = [
@@ -54,7 +55,8 @@ interface Source {
 
 async function build(): Promise<string> {
   const sources = (await Promise.all(Object.entries(FOLDERS).map(readSources))).flat()
-  const hash = createHash('sha256').update(await readFile(join(ROOT, 'package.json')))
+  const hash = createHash('sha256')
+  for (const name of ['package.json', 'scripts/build-code.mjs']) hash.update(await readFile(join(ROOT, name)))
   for (const { output, text } of sources) hash.update(`${output}\0${text}\0`)
   const packages = await bundledPackages()
   const folder = join(CACHE, hash.update(packages).digest('hex').slice(0, 16))
@@ -124,11 +126,10 @@ async function fill(folder: string, sources: readonly Source[], packages: string
       await mkdir(dirname(target), { recursive: true })
       await writeFile(target, (await transformWithOxc(text, file)).code)
     }
+    await buildCode(join(draft, 'dist'))
     await copyFile(join(ROOT, 'package.json'), join(draft, 'package.json'))
     await symlink(join(ROOT, 'dist/web'), join(draft, 'dist/web'))
     await symlink(packages, join(draft, 'node_modules'))
-    // The scripts import `../../src/…` or `../src/…`.
-    await symlink('dist', join(draft, 'src'))
   })
   await removeOld(packages)
 }

@@ -1,0 +1,88 @@
+// The JavaScript of the package: one file per entry, and the modules that they share in few files. Starting a command
+// costs more by the number of its files than by their size, and Node loads each of them apart; the text of every module
+// stays as it was written. What is imported on demand in the sources still is.
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const SRC = join(ROOT, 'src')
+
+/** What a command needs before it knows more than its own name, and what it needs to open a store. */
+const GROUPS = {
+  start: ['cli/commands.ts', 'cli/command-line.ts', 'cli/version.ts', 'cli/output.ts'],
+  store: ['cli/sessions.ts', 'store/sqlite.ts', 'store/sql-store.ts', 'store/memory-store.ts'],
+}
+
+/** Writes the entries of package.json to `outDir`, and what they share to `chunks/` in it. */
+export async function buildCode(outDir) {
+  const { build } = await import('vite')
+  await build({
+    configFile: false,
+    root: ROOT,
+    publicDir: false,
+    logLevel: 'error',
+    build: {
+      ssr: true,
+      outDir,
+      emptyOutDir: false,
+      target: 'node20',
+      minify: false,
+      rolldownOptions: {
+        input: entries(),
+        output: {
+          format: 'esm',
+          entryFileNames: '[name].js',
+          chunkFileNames: 'chunks/[name].js',
+          codeSplitting: { groups: [{ name: groupOf() }] },
+        },
+      },
+    },
+  })
+}
+
+function entries() {
+  const names = readdirSync(join(SRC, 'entries')).filter(name => !name.endsWith('.test.ts'))
+  const files = ['index.ts', 'cli/main.ts', ...names.map(name => `entries/${name}`)]
+  return Object.fromEntries(files.map(file => [file.replace(/\.ts$/, ''), join(SRC, file)]))
+}
+
+/**
+ * A group has the modules that its files import, as far as none of them imports a package: a package is loaded by the
+ * command that needs it. All that a module of a group imports is in that group or in one before it, so the files of
+ * the groups never import each other in a circle.
+ */
+function groupOf() {
+  let members
+  return (id, context) => {
+    members ??= membersOf(context)
+    return members.get(id) ?? null
+  }
+}
+
+function membersOf(context) {
+  const members = new Map()
+  for (const [name, files] of Object.entries(GROUPS)) {
+    for (const file of files) {
+      for (const id of importsOf(join(SRC, file), context))
+        if (!members.has(id) && !needsPackage(id, context)) members.set(id, name)
+    }
+  }
+  return members
+}
+
+/** The file and all that it imports when it is loaded. */
+function importsOf(id, context, seen = new Set()) {
+  if (seen.has(id)) return seen
+  seen.add(id)
+  for (const imported of context.getModuleInfo(id)?.importedIds ?? []) importsOf(imported, context, seen)
+  return seen
+}
+
+function needsPackage(id, context) {
+  return [...importsOf(id, context)].some(imported => !imported.startsWith(SRC) && !isBuiltIn(imported))
+}
+
+function isBuiltIn(id) {
+  return id.startsWith('node:')
+}
