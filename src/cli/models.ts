@@ -9,7 +9,7 @@ import { compact } from './wording.js'
 
 /** `lango models`. */
 export async function models(flags: Flags): Promise<number> {
-  const [{ config, env, model }, { listModels, listProviders }] = await Promise.all([
+  const [{ config, env, model }, { listModels, listProviders, pricesAsOf }] = await Promise.all([
     loadSettings(flags, { runs: false }),
     import('../runtime/models.js'),
   ])
@@ -29,7 +29,7 @@ export async function models(flags: Flags): Promise<number> {
   const found = listModels(options).filter(each => provider === undefined || each.provider === provider)
   const shown = providers.filter(each => provider === undefined || each.provider === provider)
   if (flags.json) await printJson({ default: model ?? null, models: found, providers: shown })
-  else await show(found, shown, model)
+  else await show(found, shown, { model, pricesAsOf })
   return 0
 }
 
@@ -42,7 +42,7 @@ interface ShownProvider {
 async function show(
   found: readonly ModelChoice[],
   providers: readonly ShownProvider[],
-  model: string | undefined,
+  { model, pricesAsOf }: { model: string | undefined; pricesAsOf: string },
 ): Promise<void> {
   const { bold, dim } = stylesOf(process.stdout)
   if (found.length > 0) {
@@ -67,7 +67,7 @@ async function show(
     const variables = missing.map(({ keyVariable }) => keyVariable).join(', ')
     await print(`Missing keys: set ${variables}.\n`)
   }
-  await print(`${dim(`Prices in $ per million tokens. Default model: ${named}.`)}\n`)
+  await print(`${dim(`Prices in $ per million tokens, of ${pricesAsOf}. Default model: ${named}.`)}\n`)
 }
 
 /** The lines of the table. */

@@ -11,10 +11,10 @@ import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from '../tools/tool-names.j
 import { adkAgent, adkSchema, artifactsSchema, limitsSchema, refuseContradictions } from './adk-config.js'
 import { DEFAULT_STORE } from './find-config.js'
 import {
-  amount,
   anyFunction,
   anyText,
   budgetSchema,
+  capabilitiesSchema,
   effectsSchema,
   environment,
   flag,
@@ -26,6 +26,7 @@ import {
   modelName,
   modelOptions,
   oneOf,
+  priceSchema,
   profileSchema,
   storeAddress,
   text,
@@ -116,14 +117,8 @@ export function agentSchemaWith<Model extends string | object>(model: z.ZodType<
 const modelCorrectionSchema = group({
   contextWindow: wholeNumber(1).optional().describe('The context window in tokens.'),
   outputLimit: wholeNumber(1).optional().describe('Maximum number of output tokens.'),
-  price: group({
-    input: amount().describe('Dollars per million tokens of input.'),
-    output: amount().describe('Dollars per million tokens of output.'),
-    cachedInput: amount().optional().describe('Dollars per million tokens read from the provider’s cache.'),
-    cacheWrite: amount().optional().describe('Dollars per million tokens written to the provider’s cache.'),
-  })
-    .optional()
-    .describe('The price of the model.'),
+  price: priceSchema().optional().describe('The price of the model.'),
+  capabilities: capabilitiesSchema().optional().describe('What the model can do.'),
   profile: text().optional().describe('The name of a repair profile.'),
 })
 

@@ -52,6 +52,36 @@ export const budgetSchema = () =>
       .describe('A model whose price is not known is refused, or called uncounted. Default `refuse`.'),
   })
 
+const prices = {
+  input: amount().describe('Dollars per million tokens of input.'),
+  output: amount().describe('Dollars per million tokens of output.'),
+  cachedInput: amount().optional().describe('Dollars per million tokens read from the provider’s cache.'),
+  cacheWrite: amount().optional().describe('Dollars per million tokens written to the provider’s cache.'),
+  cacheWrite1h: amount().optional().describe('The same for tokens that the cache keeps for an hour.'),
+}
+
+/** What a model costs. */
+export const priceSchema = () =>
+  group({
+    ...prices,
+    longContext: group({
+      above: wholeNumber(1).describe('Tokens of input above which these prices hold for the whole request.'),
+      ...prices,
+      input: prices.input.optional(),
+      output: prices.output.optional(),
+    })
+      .optional()
+      .describe('Prices of long requests. What is absent costs as in a shorter one.'),
+  })
+
+/** What a model takes and does. */
+export const capabilitiesSchema = () =>
+  group({
+    vision: flag.describe('It takes images.'),
+    tools: flag.describe('It calls tools.'),
+    thinking: flag.describe('It can think before it answers.'),
+  })
+
 /** A URL. */
 export function webAddress() {
   const error = 'must be a URL that starts with http:// or https://'

@@ -9,6 +9,7 @@ export type {
   GenerateRequest,
   GenerationOptions,
   MediaPart,
+  ModelCapabilities,
   ModelInfo,
   Origin,
   Provider,

@@ -28,7 +28,7 @@ import {
   toUsd,
 } from '../session/spending.js'
 import { CALL_TOKENS, estimateTokens, MEDIA_TOKENS, MESSAGE_TOKENS, utf8Length } from '../session/tokens.js'
-import { type Budget, completeUsage, costOf, type ModelPrice } from '../session/usage.js'
+import { type Budget, completeUsage, costOf, type ModelPrice, priceFor } from '../session/usage.js'
 
 /** Who pays for a call. */
 export interface Payer {
@@ -133,8 +133,8 @@ class PaidCall {
   #callOf(request: GenerateRequest, info: ModelInfo, price: ModelPrice): CallCost {
     const { isLast } = this.#payer
     const inputTokens = countRequest(request) * this.#parts.scale(request.model) * MARGIN
-    const input = (inputTokens * Math.max(price.input, price.cacheWrite ?? 0)) / MILLION
-    const output = Math.max(price.output, 0) / MILLION
+    const input = dearestInput(inputTokens, price)
+    const output = Math.max(priceFor(inputTokens, price).output, 0) / MILLION
     const wanted = wantedOutput(request, info)
     const costOfOutput = (tokens: number) => toNanos(input + output * Math.min(tokens, wanted), Math.ceil)
     return {
@@ -142,7 +142,7 @@ class PaidCall {
       enough: costOfOutput(ENOUGH_OUTPUT),
       least: costOfOutput(isLast ? LEAST_OUTPUT.last : LEAST_OUTPUT.ordinary),
       // The next request is longer than this one.
-      hold: isLast ? 0 : toNanos(input * MARGIN + output * HELD_OUTPUT, Math.ceil),
+      hold: isLast ? 0 : toNanos(dearestInput(inputTokens * MARGIN, price) + output * HELD_OUTPUT, Math.ceil),
       outputFor: nanos =>
         nanos >= costOfOutput(wanted) ? wanted : Math.floor((toUsd(nanos) - input) / output + ROUNDING),
     }
@@ -223,6 +223,13 @@ interface CallCost extends Pick<SpendingAsk, 'wants' | 'enough' | 'least'> {
 type Refusal = Extract<SpendingGrant, { scope: unknown }>
 
 const MILLION = 1_000_000
+
+/** Dollars for input, at the highest of its prices. */
+function dearestInput(tokens: number, price: ModelPrice): number {
+  const { input, cacheWrite = 0 } = priceFor(tokens, price)
+  return (tokens * Math.max(input, cacheWrite)) / MILLION
+}
+
 const ROUNDING = 1e-6
 const MOST_PAUSE_MS = 1000
 /** How long a call waits for more than the least. */

@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { describeModel } from './model-catalog.js'
-import { CATALOG } from './model-catalog-data.js'
+import { catalogNames, describeModel } from './model-catalog.js'
 
 describe('a model is known by the longest row that its name continues', () => {
   test.each([
     ['openai', 'gpt-5.2-2025-12-11', 400_000, 1.75],
     ['openai', 'gpt-5-mini', 400_000, 0.25],
-    ['openai', 'gpt-5.6-luna', 1_050_000, 1],
+    ['openai', 'gpt-5.6-luna', 1_050_000, 0.2],
     ['openai', 'o3-mini', 200_000, 1.1],
     ['anthropic', 'claude-opus-4-5-20251101', 200_000, 5],
     ['anthropic', 'claude-opus-4-20250514', 200_000, 15],
@@ -59,11 +58,30 @@ test('a server’s own limit holds for every model on it', () => {
 })
 
 test('every row leaves room for a prompt and has sane prices', () => {
-  for (const [name, [window, output, input, out, cached]] of Object.entries(CATALOG)) {
-    expect(output, name).toBeLessThanOrEqual(window / 2)
-    if (input !== undefined) expect(out, name).toBeGreaterThanOrEqual(input)
-    if (cached !== undefined) expect(cached, name).toBeLessThan(input ?? 0)
+  for (const name of catalogNames()) {
+    const { contextWindow, outputLimit, price } = describeModel('openai', name)
+    expect(outputLimit, name).toBeLessThanOrEqual(contextWindow / 2)
+    if (!price) continue
+    expect(price.output, name).toBeGreaterThanOrEqual(price.input)
+    expect(price.cachedInput ?? 0, name).toBeLessThan(price.input)
+    expect(price.longContext?.input ?? price.input + 1, name).toBeGreaterThan(price.input)
   }
+})
+
+test.each([
+  ['gpt-4o', { vision: true, tools: true, thinking: false }],
+  ['o3-mini', { vision: false, tools: true, thinking: true }],
+  ['gpt-5.2-2025-12-11', { vision: true, tools: true, thinking: true }],
+  ['gpt-5.2-nano', undefined],
+  ['brand-new', undefined],
+])('what %s can do is %j', (model, capabilities) => {
+  expect(describeModel('openai', model).capabilities).toEqual(capabilities)
+})
+
+test('a name that continues a known one otherwise than by a release has its limits and no price', () => {
+  const info = describeModel('openai', 'gpt-5.2-nano')
+  expect(info).toMatchObject({ contextWindow: 400_000, known: false })
+  expect(info.price).toBeUndefined()
 })
 
 test.each([

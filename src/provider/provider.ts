@@ -178,13 +178,26 @@ export interface VendorPart {
   origin?: Origin
 }
 
+/** What a model takes and does. */
+export interface ModelCapabilities {
+  /** It takes images. */
+  vision: boolean
+  /** It calls tools. */
+  tools: boolean
+  /** It can think before it answers. */
+  thinking: boolean
+}
+
 export interface ModelInfo {
   /** Without the provider's prefix. */
   id: string
   name?: string
   contextWindow: number
   outputLimit: number
+  /** Absent when it is not known. */
   price?: ModelPrice
+  /** Absent when they are not known. */
+  capabilities?: ModelCapabilities
   /** Name of the repair profile. */
   profile: string
   /** False when the figures are a guess for an unknown model. */

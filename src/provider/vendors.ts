@@ -28,8 +28,6 @@ export interface VendorRow {
   readonly names?: RegExp
   /** Model names that mean this vendor even without `provider/`. */
   readonly bareNames?: RegExp
-  /** A catalogue name as the vendor's API spells it. */
-  readonly apiName?: (catalogName: string) => string
   /** Models of this family need `familyProfile` on servers of others. Searched anywhere in the name. */
   readonly family?: RegExp
   /** Default: `profile`. */
@@ -123,9 +121,7 @@ export const VENDORS = {
     keyVariables: ['MISTRAL_API_KEY'],
     baseUrl: 'https://api.mistral.ai/v1',
     defaultModel: 'mistral-large-latest',
-    names: /^(mistral|magistral|codestral)/,
-    // A name without a release date is an alias, and aliases end in -latest.
-    apiName: name => (/\d{4}$/.test(name) ? name : `${name}-latest`),
+    names: /^(mistral|magistral|codestral|devstral|ministral)/,
     family: /(mi[sx]tral|magistral|codestral|devstral|pixtral|voxtral)/,
     familyProfile: 'mistral-template',
     telemetryName: 'mistral_ai',
@@ -250,6 +246,7 @@ export const VENDORS = {
     type: 'openai-compatible',
     keyVariables: ['XAI_API_KEY'],
     baseUrl: 'https://api.x.ai/v1',
+    names: /^grok-/,
     telemetryName: 'x_ai',
     // Chat Completions there has no field for encrypted reasoning.
     api: 'responses',

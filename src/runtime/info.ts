@@ -2,7 +2,7 @@
 
 import { isRecord } from '../base/is-record.js'
 import { DEFAULT_AGENT_NAME } from '../base/names.js'
-import type { RepairMode } from '../provider/provider.js'
+import type { ModelCapabilities, RepairMode } from '../provider/provider.js'
 import { DEFAULT_BUDGET_TOKENS, OBSERVATIONAL_BUDGET_TOKENS } from '../session/budget.js'
 import type { SessionKey } from '../session/message.js'
 import type { ModelPrice } from '../session/usage.js'
@@ -41,6 +41,8 @@ export interface ModelChoice {
   contextWindow: number
   outputLimit: number
   price?: ModelPrice
+  /** Absent when they are not known. */
+  capabilities?: ModelCapabilities
   /** The rules that a history is repaired to. */
   profile: string
   /** Whether a key was found, or none is needed. */

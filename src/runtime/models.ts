@@ -1,9 +1,13 @@
 /** The models that are known by name, for the command line and the server. Loads no vendor's SDK. */
 import { own } from '../base/own.js'
-import { CATALOG } from '../provider/model-catalog-data.js'
+import { catalogNames } from '../provider/model-catalog.js'
+import { PRICES_AS_OF } from '../provider/model-catalog-data.js'
 import { createRegistry, type ProvidersConfig } from '../provider/provider-registry.js'
 import { usesVertex, vendorNames, vendorRow } from '../provider/vendors.js'
 import type { ModelChoice } from './info.js'
+
+/** The day of the catalogue's prices. */
+export const pricesAsOf: string = PRICES_AS_OF
 
 export interface ListModelsOptions {
   /** The configured providers. */
@@ -20,7 +24,7 @@ export function listModels({ providers = {}, env = process.env }: ListModelsOpti
     return modelNames(provider, providers).flatMap(id => {
       const info = registry.get(provider)?.describeModel(id)
       if (!info) return []
-      const { contextWindow, outputLimit, price, profile, known } = info
+      const { contextWindow, outputLimit, price, capabilities, profile, known } = info
       return [
         {
           reference: `${provider}/${id}`,
@@ -29,6 +33,7 @@ export function listModels({ providers = {}, env = process.env }: ListModelsOpti
           contextWindow,
           outputLimit,
           ...(price ? { price } : {}),
+          ...(capabilities ? { capabilities } : {}),
           profile,
           ...key,
           known,
@@ -61,13 +66,9 @@ function providerNames(providers: ProvidersConfig): string[] {
 function modelNames(provider: string, providers: ProvidersConfig): string[] {
   const options = optionsOf(provider, providers)
   const vendor = options?.preset ?? options?.type ?? provider
-  const { names, apiName = (name: string) => name } = vendorRow(vendor) ?? {}
-  const known = names ? Object.keys(CATALOG).filter(name => names.test(name)) : []
-  const all = [
-    ...Object.keys(options?.models ?? {}),
-    ...known.map(apiName),
-    ...(vendor === 'demo' ? ['demo'] : []),
-  ]
+  const { names } = vendorRow(vendor) ?? {}
+  const known = names ? catalogNames().filter(name => names.test(name)) : []
+  const all = [...Object.keys(options?.models ?? {}), ...known, ...(vendor === 'demo' ? ['demo'] : [])]
   return [...new Set(all)]
 }
 

@@ -17,13 +17,17 @@ export interface Usage {
   cachedInputTokens?: number
   /** Part of `inputTokens` that was written to the provider's cache. */
   cacheWriteTokens?: number
+  /** Part of `cacheWriteTokens` that is kept for an hour, where the provider charges more for that. */
+  cacheWrite1hTokens?: number
   /** Part of `outputTokens` that was spent on reasoning. */
   reasoningTokens?: number
   totalTokens: number
 }
 
 /** Tokens and cost of model calls: of one, of a run, of a session. */
-export interface RunUsage extends Required<Usage> {
+export interface RunUsage
+  extends Required<Omit<Usage, 'cacheWrite1hTokens'>>,
+    Pick<Usage, 'cacheWrite1hTokens'> {
   /** Dollars, when the prices of all models that were called are known. */
   cost?: number
 }
@@ -36,6 +40,10 @@ export interface ModelPrice {
   cachedInput?: number
   /** Default: the price of input. */
   cacheWrite?: number
+  /** What is kept for an hour. Default: the price of `cacheWrite`. */
+  cacheWrite1h?: number
+  /** Prices of a whole request whose input is longer than `above`. What is absent costs as in a shorter one. */
+  longContext?: Partial<Omit<ModelPrice, 'longContext'>> & { above: number }
 }
 
 /** The price of a model by its reference, when it is known. */
@@ -43,7 +51,7 @@ export type PriceOf = (reference: string) => ModelPrice | undefined
 
 /**
  * Usage in ADK's fields, which are Gemini's: thoughts are counted apart from the answer. Gemini charges for
- * keeping a cache and not for writing it, so the last field is ours; ADK and the store keep it.
+ * keeping a cache and not for writing it, so the fields of cache writes are ours; ADK and the store keep them.
  */
 export interface UsageMetadata {
   promptTokenCount: number
@@ -51,6 +59,7 @@ export interface UsageMetadata {
   thoughtsTokenCount?: number
   cachedContentTokenCount?: number
   cacheWriteTokenCount?: number
+  cacheWrite1hTokenCount?: number
   totalTokenCount: number
 }
 
@@ -71,8 +80,16 @@ export function emptyUsage(): RunUsage {
 /** A report with zero for what was not reported. */
 export function completeUsage(reported: Usage): RunUsage {
   const { inputTokens, outputTokens, totalTokens } = reported
-  const { cachedInputTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0 } = reported
-  return { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, totalTokens }
+  const { cachedInputTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0, cacheWrite1hTokens } = reported
+  const complete = {
+    inputTokens,
+    outputTokens,
+    cachedInputTokens,
+    cacheWriteTokens,
+    reasoningTokens,
+    totalTokens,
+  }
+  return cacheWrite1hTokens ? { ...complete, cacheWrite1hTokens } : complete
 }
 
 /** Usage as an event of ADK's keeps it. What was not reported stays absent. */
@@ -86,6 +103,7 @@ export function toUsageMetadata(usage: Usage): UsageMetadata {
       thoughtsTokenCount: reasoningTokens,
       cachedContentTokenCount: cachedInputTokens,
       cacheWriteTokenCount: cacheWriteTokens,
+      cacheWrite1hTokenCount: usage.cacheWrite1hTokens,
     }),
     totalTokenCount: totalTokens,
   }
@@ -97,29 +115,47 @@ export function fromUsageMetadata(reported: object): RunUsage {
     const value: unknown = Reflect.get(reported, name)
     return typeof value === 'number' && Number.isFinite(value) ? value : 0
   }
-  return {
+  return completeUsage({
     inputTokens: count('promptTokenCount'),
     outputTokens: count('candidatesTokenCount') + count('thoughtsTokenCount'),
     cachedInputTokens: count('cachedContentTokenCount'),
     cacheWriteTokens: count('cacheWriteTokenCount'),
+    cacheWrite1hTokens: count('cacheWrite1hTokenCount'),
     reasoningTokens: count('thoughtsTokenCount'),
     totalTokens: count('totalTokenCount'),
-  }
+  })
 }
 
-type CountedTokens = Pick<RunUsage, 'inputTokens' | 'outputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>
+type CountedTokens = Pick<
+  RunUsage,
+  'inputTokens' | 'outputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'cacheWrite1hTokens'
+>
 
 /** Dollars for one model call. */
 export function costOf(usage: CountedTokens, price: ModelPrice): number {
-  const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
-  const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached)
-  const fresh = usage.inputTokens - cached - written
+  const { inputTokens, cacheWrite1hTokens = 0 } = usage
+  const { input, output, cachedInput, cacheWrite = input, cacheWrite1h } = priceFor(inputTokens, price)
+  const cached = Math.min(usage.cachedInputTokens, inputTokens)
+  const written = Math.min(usage.cacheWriteTokens, inputTokens - cached)
+  const writtenLong = Math.min(cacheWrite1hTokens, written)
+  const fresh = inputTokens - cached - written
   const perMillion =
-    fresh * price.input +
-    cached * (price.cachedInput ?? price.input) +
-    written * (price.cacheWrite ?? price.input) +
-    usage.outputTokens * price.output
+    fresh * input +
+    cached * (cachedInput ?? input) +
+    (written - writtenLong) * cacheWrite +
+    writtenLong * (cacheWrite1h ?? cacheWrite) +
+    usage.outputTokens * output
   return perMillion / 1_000_000
+}
+
+/** The prices of a request with so much input. */
+export function priceFor(
+  inputTokens: number,
+  { longContext, ...short }: ModelPrice,
+): Omit<ModelPrice, 'longContext'> {
+  if (!longContext || inputTokens <= longContext.above) return short
+  const { above: _limit, ...long } = longContext
+  return { ...short, ...defined(long) }
 }
 
 /** The usage of a step with its cost, when the model's price is known. */
@@ -133,6 +169,8 @@ export function sumUsage(all: readonly RunUsage[]): RunUsage {
   let cost = 0
   for (const usage of all) {
     for (const field of TOKEN_FIELDS) sum[field] += usage[field]
+    if (usage.cacheWrite1hTokens)
+      sum.cacheWrite1hTokens = (sum.cacheWrite1hTokens ?? 0) + usage.cacheWrite1hTokens
     cost += usage.cost ?? Number.NaN
   }
   return Number.isNaN(cost) ? sum : { ...sum, cost }
@@ -173,12 +211,9 @@ export function usageOfEvent({ model, usage }: Readonly<Record<string, unknown>>
   if (!isRecord(usage)) return undefined
   const reported = usage as unknown as Usage & { cost?: unknown }
   const cost = typeof reported.cost === 'number' ? { cost: reported.cost } : {}
-  return {
-    kind: 'run',
-    model: String(model ?? ''),
-    calls: 1,
-    usage: { ...completeUsage(reported), ...cost },
-  }
+  // How long a cache keeps what was written is in the cost; stores do not count it apart.
+  const { cacheWrite1hTokens: _kept, ...counted } = completeUsage(reported)
+  return { kind: 'run', model: String(model ?? ''), calls: 1, usage: { ...counted, ...cost } }
 }
 
 /**

@@ -382,7 +382,22 @@ const EVERYTHING = {
         m: {
           contextWindow: 1,
           outputLimit: 1,
-          price: { input: 1, output: 1, cachedInput: 1, cacheWrite: 0 },
+          price: {
+            input: 1,
+            output: 1,
+            cachedInput: 1,
+            cacheWrite: 0,
+            cacheWrite1h: 2,
+            longContext: {
+              above: 200_000,
+              input: 2,
+              output: 4,
+              cachedInput: 1,
+              cacheWrite: 2,
+              cacheWrite1h: 4,
+            },
+          },
+          capabilities: { vision: true, tools: true, thinking: false },
           profile: 'x',
         },
       },

@@ -1,17 +1,32 @@
 // What a run reports while it works is what the store says about it later: tokens and dollars, cache writes included.
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { fromMessages } from '../../src/transcript/from-messages.js'
 import type { ChatMessage } from '../../web/src/state/api.js'
+import { createDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { searchTool } from '../support/tools.js'
 
 const KEY = { appName: 'lango', userId: 'user', sessionId: 's' }
 /** A write to the cache costs more than input: counted as input, 100,000 of them would be $0.075 short. */
-const PRICE = { input: 3, output: 15, cachedInput: 0.3, cacheWrite: 3.75 }
+const PRICE = {
+  input: 3,
+  output: 15,
+  cachedInput: 0.3,
+  cacheWrite: 3.75,
+  cacheWrite1h: 6,
+  longContext: {
+    above: 200_000,
+    input: 6,
+    output: 22.5,
+    cachedInput: 0.6,
+    cacheWrite: 7.5,
+    cacheWrite1h: 12,
+  },
+}
 
 const open: Runtime[] = []
 
@@ -25,6 +40,16 @@ async function start(store: string): Promise<Runtime> {
       {
         toolCalls: [{ name: 'search', args: { query: 'a' } }],
         usage: { inputTokens: 100_000, outputTokens: 10, cachedInputTokens: 0, cacheWriteTokens: 100_000 },
+      },
+      {
+        toolCalls: [{ name: 'search', args: { query: 'b' } }],
+        usage: {
+          inputTokens: 250_000,
+          outputTokens: 100,
+          cachedInputTokens: 100_000,
+          cacheWriteTokens: 100_000,
+          cacheWrite1hTokens: 40_000,
+        },
       },
       {
         text: 'done',
@@ -58,15 +83,22 @@ function footerOf(messages: readonly ChatMessage[]) {
   return fromMessages(messages, []).find(entry => entry.kind === 'footer')
 }
 
-describe.each(['memory', 'SQLite'])('in %s', kind => {
-  const address = async () =>
-    kind === 'memory' ? 'memory:' : `sqlite:${join(await temporaryFolder(), 'cost.db')}`
+describe.each(['memory', 'SQLite', 'PostgreSQL'])('in %s', kind => {
+  const address = async () => {
+    if (kind === 'PostgreSQL') {
+      const database = await createDatabase()
+      onTestFinished(() => database.drop())
+      return database.url
+    }
+    return kind === 'memory' ? 'memory:' : `sqlite:${join(await temporaryFolder(), 'cost.db')}`
+  }
 
   test('live usage, stored usage, the chat bubble, the inspector and the usage of the day show one cost', async () => {
     const runtime = await start(await address())
     const { steps, total } = await playOnce(runtime)
-    expect(steps.map(usage => usage.cacheWriteTokens)).toEqual([100_000, 200])
-    expect(total?.cost).toBeCloseTo(0.37515 + 0.0003 + 0.03 + 0.00075 + 0.0006, 12)
+    expect(steps.map(usage => usage.cacheWriteTokens)).toEqual([100_000, 100_000, 200])
+    const long = 0.3 + 0.06 + 0.45 + 0.48 + 0.00225
+    expect(total?.cost).toBeCloseTo(0.37515 + long + 0.0003 + 0.03 + 0.00075 + 0.0006, 12)
 
     expect(await runtime.usage(KEY)).toEqual(total)
     const messages = await runtime.messages(KEY)
@@ -81,7 +113,10 @@ describe.each(['memory', 'SQLite'])('in %s', kind => {
     expect(others).toEqual([])
     const { cost = Number.NaN, ...tokens } = line?.usage ?? {}
     expect(cost).toBeCloseTo(total?.cost ?? Number.NaN, 9)
-    expect({ ...tokens, cost: total?.cost }).toEqual(total)
+    // How long a cache keeps what was written is in the cost of the day, and not in its tokens.
+    const { cacheWrite1hTokens, ...counted } = total ?? {}
+    expect(cacheWrite1hTokens).toBe(40_000)
+    expect({ ...tokens, cost: total?.cost }).toEqual(counted)
   })
 })
 

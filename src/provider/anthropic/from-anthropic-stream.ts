@@ -56,6 +56,7 @@ export interface AnthropicUsageWire {
   output_tokens?: number | null
   cache_read_input_tokens?: number | null
   cache_creation_input_tokens?: number | null
+  cache_creation?: { ephemeral_1h_input_tokens?: number | null } | null
   output_tokens_details?: { thinking_tokens?: number | null } | null
 }
 
@@ -239,12 +240,14 @@ function takeUsage(usage: AnthropicUsageWire | undefined, state: ReadState): voi
 function toUsage(usage: AnthropicUsageWire): Partial<Usage> {
   const read = usage.cache_read_input_tokens ?? 0
   const written = usage.cache_creation_input_tokens ?? 0
+  const writtenLong = usage.cache_creation?.ephemeral_1h_input_tokens
   const thinking = usage.output_tokens_details?.thinking_tokens
   return {
     inputTokens: (usage.input_tokens ?? 0) + read + written,
     outputTokens: usage.output_tokens ?? 0,
     ...(usage.cache_read_input_tokens == null ? {} : { cachedInputTokens: read }),
     ...(usage.cache_creation_input_tokens == null ? {} : { cacheWriteTokens: written }),
+    ...(writtenLong ? { cacheWrite1hTokens: writtenLong } : {}),
     ...(thinking == null ? {} : { reasoningTokens: thinking }),
   }
 }

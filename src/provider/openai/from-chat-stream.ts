@@ -54,7 +54,7 @@ interface ChatUsageWire {
   prompt_tokens?: number | null
   completion_tokens?: number | null
   total_tokens?: number | null
-  prompt_tokens_details?: { cached_tokens?: number | null } | null
+  prompt_tokens_details?: { cached_tokens?: number | null; cache_write_tokens?: number | null } | null
   completion_tokens_details?: { reasoning_tokens?: number | null } | null
   prompt_cache_hit_tokens?: number | null
 }
@@ -129,12 +129,14 @@ function fromContentPiece(piece: ChatContentPieceWire, answer: AnswerAssembly): 
 
 function toUsage(usage: ChatUsageWire): Partial<Usage> {
   const cached = usage.prompt_tokens_details?.cached_tokens ?? usage.prompt_cache_hit_tokens
+  const written = usage.prompt_tokens_details?.cache_write_tokens
   const reasoning = usage.completion_tokens_details?.reasoning_tokens
   return {
     inputTokens: usage.prompt_tokens ?? 0,
     outputTokens: usage.completion_tokens ?? 0,
     ...(usage.total_tokens == null ? {} : { totalTokens: usage.total_tokens }),
     ...(cached == null ? {} : { cachedInputTokens: cached }),
+    ...(written == null ? {} : { cacheWriteTokens: written }),
     ...(reasoning == null ? {} : { reasoningTokens: reasoning }),
   }
 }

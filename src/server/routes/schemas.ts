@@ -92,6 +92,7 @@ const usage = z
     outputTokens: count,
     cachedInputTokens: count,
     cacheWriteTokens: count,
+    cacheWrite1hTokens: count.optional(),
     reasoningTokens: count,
     totalTokens: count,
     cost: z.number().optional(),
