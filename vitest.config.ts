@@ -76,7 +76,7 @@ function project(name: string, include: string[], exclude: string[]): TestProjec
       exclude: ['**/node_modules/**', 'test/clients/**', ...exclude],
       pool: 'forks',
       isolate: !isShared,
-      setupFiles: isShared ? ['test/support/no-leaks.ts'] : [],
+      setupFiles: ['test/support/fixed-seed.ts', ...(isShared ? ['test/support/no-leaks.ts'] : [])],
       maxWorkers: WORKERS,
       testTimeout: 120_000,
       hookTimeout: 120_000,

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
 import { MALFORMED_HISTORIES } from '../fixtures/malformed-histories.js'
 import { fuzzRepair } from '../fuzz/repair.js'
+import { SEED } from '../support/seed.js'
 import { signHistory, strictJudge } from './repair-judge.js'
 
 describe.each(MALFORMED_HISTORIES)('row $row: $title', row => {
@@ -12,9 +13,7 @@ describe.each(MALFORMED_HISTORIES)('row $row: $title', row => {
 })
 
 test('strict servers accept every repaired history', { timeout: 600_000 }, () => {
-  const seed = Number(process.env.LANGO_SEED ?? Math.floor(Math.random() * 2 ** 31))
-  console.log(`repair against the strict servers: seed ${seed} (set LANGO_SEED to repeat)`)
-  const report = fuzzRepair(1500, seed, { judge: strictJudge, prepare: signHistory })
+  const report = fuzzRepair(1500, SEED, { judge: strictJudge, prepare: signHistory })
   expect(report.failures).toEqual([])
   expect(report.untouched).toBeGreaterThan(500)
 })

@@ -2,11 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ProviderMessage } from '../../src/provider/provider.js'
 import { repairHistory } from '../../src/provider/repair/repair-history.js'
+import { SEED } from '../support/seed.js'
 import { buildHistory, tapeChooser } from './repair-generator.js'
 import { checkLaws, PROFILE_NAMES } from './repair-laws.js'
-
-const seed = Number(process.env.LANGO_SEED ?? Math.floor(Math.random() * 2 ** 31))
-console.log(`repair properties: seed ${seed} (set LANGO_SEED to repeat)`)
 
 const tapes = fc.array(fc.nat(9999), { maxLength: 160, size: 'max' })
 const histories = tapes.map(historyOf)
@@ -25,7 +23,7 @@ test('on every profile the result is valid, repairing twice equals once, every c
         if (broken !== undefined) throw new Error(`${profile}: ${broken}`)
       }
     }),
-    { numRuns: 5000, seed },
+    { numRuns: 1500, seed: SEED },
   )
 })
 
@@ -36,7 +34,7 @@ test('equal histories give equal requests', () => {
       const once = repairHistory(historyOf(tape), profile)
       expect(repairHistory(historyOf(tape), profile)).toEqual(once)
     }),
-    { numRuns: 500, seed },
+    { numRuns: 500, seed: SEED },
   )
 })
 
