@@ -246,8 +246,7 @@ test.each(Object.entries(READERS))(
 test('the measure finds quadratic work', async () => {
   const quadratic = (text: string) => {
     let found = 0
-    for (let at = 0; at < text.length; at++)
-      for (const letter of ['b', 'c', 'd', 'e']) found += text.lastIndexOf(letter, at)
+    for (let at = 0; at < text.length; at += 16) found += text.lastIndexOf('b', at)
     return found
   }
   expect(await growthOf(quadratic, 'a', { attempts: 5, enough: 0 })).toBeGreaterThan(MOST_GROWTH)
