@@ -1,5 +1,8 @@
 /** A bank, and the tools that pay there: one for each way in which a tool may be declared. */
+import { FunctionTool, LongRunningFunctionTool } from '@google/adk'
+import { z } from 'zod'
 import type { PaymentRequest } from '../chaos/bank.js'
+import type { AgentTool } from '../src/adk/agent/build-agent.js'
 import {
   defineTool,
   type OnUnknown,
@@ -18,6 +21,11 @@ export type ToolName =
   | 'pay_failing'
   | 'pay_verified'
   | 'pay_approved'
+  | 'pay_confirmed'
+  | 'pay_later'
+
+/** Tools of ADK that a person answers between two rounds of a run: a confirmation, the result of a long-running tool. */
+export const ANSWERED_LATER: readonly ToolName[] = ['pay_confirmed', 'pay_later']
 
 /** Records each effect. A payment with a key that is known has none. */
 export class Bank {
@@ -42,8 +50,8 @@ export class Bank {
   }
 
   /** The payments that were made, by order. */
-  byOrder(): Map<string, PaymentRequest[]> {
-    const made = new Map<string, PaymentRequest[]>()
+  byOrder(): Map<string, Bank['effects']> {
+    const made = new Map<string, Bank['effects']>()
     for (const effect of this.effects) made.set(effect.order, [...(made.get(effect.order) ?? []), effect])
     return made
   }
@@ -65,7 +73,7 @@ interface PayOptions {
   isVerified?: true
 }
 
-export function bankTools(parts: BankTools): Tool[] {
+export function bankTools(parts: BankTools): AgentTool[] {
   const blind: PayOptions = parts.repeatsBlindly ? { onUnknown: 'retry' } : {}
   return [
     balanceTool(parts),
@@ -76,7 +84,45 @@ export function bankTools(parts: BankTools): Tool[] {
     payTool('pay_failing', parts, { onUnknown: 'fail' }),
     payTool('pay_verified', parts, { isVerified: true }),
     payTool('pay_approved', parts, { needsApproval: true }),
+    ...adkTools(parts),
   ]
+}
+
+const ORDER = z.object({ order: z.string() })
+
+/** What is asked for before the payment, and what is paid now and answered by a person later. */
+function adkTools({ bank, process, now }: BankTools): AgentTool[] {
+  const pay = async (name: ToolName, order: string): Promise<string> => {
+    await process.reach(`tool:${name}:before`)
+    const receipt = bank.pay(order, name, process.slot, now(), false)
+    process.note(`paid ${order} by ${name}`)
+    await process.reach(`tool:${name}:after`)
+    return receipt
+  }
+  const description = 'Pays an order at the bank.'
+  return [
+    new FunctionTool({
+      name: 'pay_confirmed',
+      description,
+      parameters: ORDER,
+      requireConfirmation: true,
+      execute: async ({ order }) => paid(order, await pay('pay_confirmed', order)),
+    }),
+    new LongRunningFunctionTool({
+      name: 'pay_later',
+      description,
+      parameters: ORDER,
+      execute: async ({ order }) => {
+        await pay('pay_later', order)
+        return null
+      },
+    }),
+  ]
+}
+
+/** What a payment that was made is reported as. */
+export function paid(order: string, receipt: string) {
+  return { status: 'paid', order, receipt }
 }
 
 const JSON_SCHEMA = { type: 'object', properties: { order: { type: 'string' } }, required: ['order'] }
@@ -107,7 +153,6 @@ function balanceTool({ process }: BankTools): Tool {
 function payTool(name: ToolName, parts: BankTools, options: PayOptions): Tool {
   const { effect = 'once', onUnknown, isKeyed = false, isVerified, needsApproval } = options
   const { bank, process } = parts
-  const paid = (order: string, receipt: string) => ({ status: 'paid', order, receipt })
   return {
     name,
     description: 'Pays an order at the bank.',

@@ -1,9 +1,13 @@
 /** What a simulation checks besides the checks of `chaos/check.ts`. */
 import type { Evidence, FinalRun, Problem } from '../chaos/check.js'
 import type { StoredMessage } from '../src/session/message.js'
+import { isAnsweredLater } from './model.js'
 import type { Plan } from './plan.js'
 
-/** Every call in a history has one answer, after it and before the next message of a user. */
+/**
+ * Every call in a history has one answer, after it and before the next message of a user. One that a person answers later
+ * may stay open: another message may come first.
+ */
 export function checkCalls({ messages }: Evidence): Problem[] {
   return [...messages].flatMap(([sessionId, found]) =>
     unpaired(found).map(detail => ({ kind: 'illegal' as const, detail, sessionId })),
@@ -12,10 +16,20 @@ export function checkCalls({ messages }: Evidence): Problem[] {
 
 function unpaired(messages: readonly StoredMessage[]): string[] {
   const open = new Map<string, number>()
+  /** Calls that people answer. */
+  const called = new Set<string>()
+  const answered = new Set<string>()
   const wrong: string[] = []
   for (const { seq, role, toolCalls = [] } of messages) {
-    for (const { id, kind } of toolCalls) {
-      if (kind !== 'response') open.set(id, seq)
+    for (const { id, kind, name } of toolCalls) {
+      const isLate = isAnsweredLater(name)
+      if (isLate && (kind !== 'response' || answered.has(id) || !called.has(id))) {
+        if (kind !== 'response') called.add(id)
+        else wrong.push(`message ${seq} answers the call ${id}, which is not open`)
+        continue
+      }
+      if (isLate) answered.add(id)
+      else if (kind !== 'response') open.set(id, seq)
       else if (!open.delete(id)) wrong.push(`message ${seq} answers the call ${id}, which is not open`)
     }
     if (role !== 'user' || toolCalls.length > 0) continue

@@ -1,12 +1,13 @@
 /** The people around the processes: those who send messages, and one who answers questions. */
 
 import type { Problem } from '../chaos/check.js'
+import { isRefusedOrder } from '../chaos/orders.js'
 import type { Random } from '../chaos/random.js'
 import { AgentError } from '../src/errors.js'
 import type { RunEvent } from '../src/run/run-event.js'
 import type { SessionStore } from '../src/session/session-store.js'
-import type { ApprovalAnswer, OutcomeAnswer } from '../src/tool.js'
-import type { Bank } from './bank.js'
+import type { RunAnswer } from '../src/tool.js'
+import { type Bank, paid } from './bank.js'
 import type { Clock } from './clock.js'
 import type { PlannedMessage } from './plan.js'
 import type { SimulatedProcess } from './process.js'
@@ -116,24 +117,41 @@ export class Clients {
     }
   }
 
-  async #reply(runId: string, { id, order, isOutcome }: Question, random: Random): Promise<void> {
-    const { bank, up, note, clock, answersAll } = this.#parts
-    const name = `${runId} ${id} ${isOutcome}`
+  async #reply(runId: string, question: Question, random: Random): Promise<void> {
+    const { up, note, clock, answersAll } = this.#parts
+    const { id, order, kind } = question
+    const name = `${runId} ${id} ${kind === 'outcome'}`
     const latest = answersAll ? clock.now + random.between(10_000, 90_000) : Number.POSITIVE_INFINITY
     const due = this.#due.get(name) ?? (random.chance(0.1) ? latest : 0)
     this.#due.set(name, due)
     if (clock.now < due) return
     // An answer that has no effect is given again.
     this.#due.set(name, clock.now + AGAIN_MS)
-    const truth: OutcomeAnswer = bank.byOrder().has(order) ? 'happened' : 'run'
-    const outcome = random.chance(0.2) ? 'leave' : truth
-    const approval: ApprovalAnswer = random.weighted({ once: 4, always: 1, no: 1 })
-    const answer = isOutcome ? outcome : approval
+    const answer = this.#answerTo(question, random)
+    if (answer === undefined) return
     try {
-      await random.pick(up())?.call(runtime => runtime.answer(runId, id, answer), ANSWER_MS)
-      note(`answered ${answer} to ${order}`)
+      const process = random.pick(up())
+      const given = process?.call(runtime => runtime.answer(runId, id, answer).then(() => true), ANSWER_MS)
+      const isTaken = await given
+      note(`answered ${JSON.stringify(answer)} to ${order}`)
+      // What was acknowledged is not said twice: a run that has lost it is stuck.
+      if (isTaken && ADK_KINDS.has(kind)) this.#due.set(name, Number.POSITIVE_INFINITY)
     } catch (error) {
       note(`the answer to ${order} failed: ${String(error)}`)
+    }
+  }
+
+  #answerTo({ order, kind }: Question, random: Random): RunAnswer | undefined {
+    const made = this.#parts.bank.byOrder().get(order)?.[0]
+    switch (kind) {
+      case 'confirmation':
+        return isRefusedOrder(order) ? 'no' : 'once'
+      case 'result':
+        return made && paid(order, made.receipt)
+      case 'outcome':
+        return random.chance(0.2) ? 'leave' : made ? 'happened' : 'run'
+      case 'approval':
+        return random.weighted({ once: 4, always: 1, no: 1 })
     }
   }
 }
@@ -141,27 +159,28 @@ export class Clients {
 interface Question {
   id: string
   order: string
-  isOutcome: boolean
+  /** Of these, ADK asks for confirmations and for results. */
+  kind: 'approval' | 'outcome' | 'confirmation' | 'result'
 }
+
+const ADK_KINDS: ReadonlySet<Question['kind']> = new Set(['confirmation', 'result'])
 
 /** The questions of a run that nobody has answered. */
 function openIn(events: readonly RunEvent[]): Question[] {
   const open = new Map<string, Question>()
+  const ask = ({ id, args }: { id: string; args: Record<string, unknown> }, kind: Question['kind']) =>
+    open.set(id, { id, order: String(args.order), kind })
   for (const event of events) {
-    if (event.type === 'approval-request') open.set(event.id, questionOf(event, false))
+    if (event.type === 'approval-request')
+      ask(event, event.callId === undefined ? 'approval' : 'confirmation')
     if (event.type === 'approval-answer') open.delete(event.id)
-    if (event.type === 'tool-unknown' && event.asks) open.set(event.id, questionOf(event, true))
+    if (event.type === 'tool-call' && event.name === 'pay_later') ask(event, 'result')
+    if (event.type === 'tool-result') open.delete(event.id)
+    if (event.type === 'tool-unknown' && event.asks) ask(event, 'outcome')
     if (event.type === 'tool-unknown' && event.answer !== undefined) open.delete(event.id)
     if (event.type === 'run-finish') open.clear()
   }
   return [...open.values()]
-}
-
-function questionOf(
-  { id, args }: { id: string; args: Record<string, unknown> },
-  isOutcome: boolean,
-): Question {
-  return { id, order: String(args.order), isOutcome }
 }
 
 /** Whether the client may send the message again. */

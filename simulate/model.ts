@@ -1,9 +1,11 @@
 /** The model of a simulation. What it says depends on the request alone, so that any process gets the same answer. */
 import { paidIn } from '../chaos/orders.js'
 import { isRecord } from '../src/base/is-record.js'
+import { CONFIRMATION_TOOL } from '../src/base/names.js'
 import { AgentError } from '../src/errors.js'
 import type { GenerateRequest, ModelInfo, Provider, ProviderMessage } from '../src/provider/provider.js'
 import type { StreamEvent } from '../src/provider/stream-event.js'
+import { ANSWERED_LATER } from './bank.js'
 import { type PlannedCall, stepsIn } from './plan.js'
 import type { SimulatedProcess } from './process.js'
 
@@ -63,8 +65,10 @@ function nextCalls({ messages, tools = [] }: GenerateRequest): Call[] {
   const inTurn = messages.slice(turn + 1)
   const most = ask.includes('[insist]') ? MOST_CALLS.insisting : MOST_CALLS.turn
   const paid = paidOrders(messages)
-  const open = ({ order }: PlannedCall) => {
+  const open = ({ tool, order }: PlannedCall) => {
     if (paid.has(order) || callsOf(order, inTurn) >= most) return false
+    // Its result is still to come, or nobody knows whether it was paid.
+    if (tool === 'pay_later' && callsOf(order, messages) > 0) return false
     return callsOf(order, messages) < MOST_CALLS.session
   }
   const asked = ask.includes('[all]') ? messages.filter(isAsk).map(textOf).join(' ') : ask
@@ -134,6 +138,11 @@ function isCallOf(order: string, part: ProviderMessage['parts'][number]): boolea
   return part.type === 'text' && part.text.includes('called tool') && part.text.includes(`"${order}"`)
 }
 
+/** Whether a person answers calls of a tool, perhaps after other messages. */
+export function isAnsweredLater(name: string): boolean {
+  return name === CONFIRMATION_TOOL || ANSWERED_LATER.some(tool => tool === name)
+}
+
 /** A result without a call, or a call without a result. */
 function illegalIn(messages: readonly ProviderMessage[]): string | undefined {
   const open = new Map<string, string>()
@@ -143,7 +152,8 @@ function illegalIn(messages: readonly ProviderMessage[]): string | undefined {
       if (part.type === 'tool-result' && !open.delete(part.id)) return `a result of ${part.name} has no call`
     }
     const isAnswer = role === 'user' && !parts.some(part => part.type === 'tool-result')
-    if (isAnswer && open.size > 0) return `calls have no result: ${[...open.values()].join(', ')}`
+    const unanswered = [...open.values()].filter(name => !isAnsweredLater(name))
+    if (isAnswer && unanswered.length > 0) return `calls have no result: ${unanswered.join(', ')}`
   }
   return undefined
 }

@@ -1,7 +1,7 @@
 /** What one simulation does: the messages that users send and the faults that hit the processes, drawn from a seed. */
 import type { Sent } from '../chaos/clients.js'
 import { Random } from '../chaos/random.js'
-import type { ToolName } from './bank.js'
+import { ANSWERED_LATER, type ToolName } from './bank.js'
 
 /** One call that a message asks the model for. */
 export interface PlannedCall {
@@ -54,17 +54,26 @@ export interface FaultOptions {
   mostFaults?: number | undefined
   /** Which kinds of faults. Default: all. */
   actions?: readonly Action[] | undefined
+  /**
+   * Whether some payments are made by ADK's own tools, which a person answers between two rounds of a run. Default false,
+   * and then a seed gives the plan that it always gave.
+   */
+  confirmations?: boolean | undefined
 }
 
-export function makePlan(seed: string, { mostFaults = MOST_FAULTS, actions }: FaultOptions = {}): Plan {
+export function makePlan(seed: string, options: FaultOptions = {}): Plan {
+  const { mostFaults = MOST_FAULTS, actions, confirmations } = options
   const random = new Random(seed).stream('plan')
+  const confirming = confirmations ? new Random(seed).stream('confirmations') : undefined
   const sessions = random.chance(0.3) ? 2 : 1
   const count = random.between(1, 3)
   return {
     seed,
     processes: random.chance(0.25) ? 3 : 2,
     maxRunning: random.pick([1, 2, 8]) ?? 8,
-    messages: Array.from({ length: count }, (_, index) => makeMessage(random, `m${index + 1}`, sessions)),
+    messages: Array.from({ length: count }, (_, index) =>
+      makeMessage(random, `m${index + 1}`, sessions, confirming),
+    ),
     faults: Array.from({ length: random.between(1, mostFaults) }, () => makeFault(random, actions)),
   }
 }
@@ -83,9 +92,15 @@ function plainMessage(random: Random, token: string, sessionId: string): Planned
   return { ...flags, ...sent, text: mark, mark, orders: [] }
 }
 
-function makeMessage(random: Random, token: string, sessions: number): PlannedMessage {
+function makeMessage(
+  random: Random,
+  token: string,
+  sessions: number,
+  confirming: Random | undefined,
+): PlannedMessage {
   const plain = plainMessage(random, token, `s${random.between(1, sessions)}`)
-  const steps = Array.from({ length: random.between(0, 2) }, (_, at) => makeStep(random, `${token}-${at}`))
+  const made = Array.from({ length: random.between(0, 2) }, (_, at) => makeStep(random, `${token}-${at}`))
+  const steps = confirming ? made.map(step => confirmedStep(step, confirming)) : made
   const flags = [random.chance(0.5) ? '[insist]' : '', random.chance(0.5) ? '[all]' : '']
   const calls = steps.flatMap(step => (step === 'transfer' ? [] : step))
   return {
@@ -110,7 +125,18 @@ function makeStep(random: Random, token: string): PlannedStep {
   })
 }
 
-const TOOLS: Readonly<Record<ToolName, number>> = {
+/** Some of the calls go to tools that a person answers later; some of the orders are refused by everybody. */
+function confirmedStep(step: PlannedStep, random: Random): PlannedStep {
+  if (step === 'transfer') return step
+  return step.map(call => {
+    if (!random.chance(0.4)) return call
+    const tool = random.pick(ANSWERED_LATER) ?? call.tool
+    const isRefused = tool === 'pay_confirmed' && random.chance(0.2)
+    return { tool, order: isRefused ? `${call.order}-r` : call.order }
+  })
+}
+
+const TOOLS: Readonly<Record<Exclude<ToolName, 'pay_confirmed' | 'pay_later'>, number>> = {
   balance: 1,
   pay_keyed: 2,
   pay_retried: 1,

@@ -4,7 +4,7 @@ import { Random } from '../chaos/random.js'
 import type { SessionStore } from '../src/session/session-store.js'
 import { checkedStore } from '../src/store/checked-store.js'
 import { MemoryStore } from '../src/store/memory-store.js'
-import { Bank, bankTools } from './bank.js'
+import { ANSWERED_LATER, Bank, bankTools } from './bank.js'
 import { checkCalls, checkEnds } from './check.js'
 import { Clients } from './clients.js'
 import { Clock, installVirtualTime, type Owner, ownerScope, useClock } from './clock.js'
@@ -201,7 +201,8 @@ class Simulation implements Surroundings {
 
   /** Whether a tool of the plan asks a person. */
   get #hasQuestions(): boolean {
-    return this.#plan.messages.some(({ text }) => text.includes('pay_asked') || text.includes('pay_approved'))
+    const asking = ['pay_asked', 'pay_approved', ...ANSWERED_LATER]
+    return this.#plan.messages.some(({ text }) => asking.some(tool => text.includes(tool)))
   }
 
   #isStuck(): boolean {

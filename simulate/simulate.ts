@@ -18,6 +18,7 @@ process crashes, pauses for longer than its lease, or gets an error. The same se
   --resume on|off  whether interrupted runs are continued (default on)
   --faults N       the most faults of one simulation (default 4)
   --actions A,B    which faults: crash, pause, fail, outage, close (default: all)
+  --confirmations on|off  whether some tools are ADK's own, with confirmations and results that come later (default on)
   --mutation M     make a mistake on purpose: ${MUTATIONS.join(', ')}
   --trace          print everything that happened, of every simulation
   --json           print the result as JSON
@@ -29,6 +30,7 @@ const ARGUMENTS = {
   resume: { type: 'string', default: 'on' },
   faults: { type: 'string', default: String(MOST_FAULTS) },
   actions: { type: 'string', default: ACTIONS.join(',') },
+  confirmations: { type: 'string', default: 'on' },
   mutation: { type: 'string' },
   trace: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
@@ -89,11 +91,12 @@ function* seedsFrom(first: number, count: number): Generator<string> {
 }
 
 function printFailure({ seed, plan, problems, trace }: SimulationReport, chosen: Chosen): void {
-  const { resume, mutation, mostFaults, actions } = chosen
+  const { resume, mutation, mostFaults, actions, confirmations } = chosen
   const options = [
     ...(resume ? [] : ['--resume off']),
     ...(mostFaults === MOST_FAULTS ? [] : [`--faults ${mostFaults}`]),
     ...(actions.length === ACTIONS.length ? [] : [`--actions ${actions.join(',')}`]),
+    ...(confirmations ? [] : ['--confirmations off']),
     ...(mutation === undefined ? [] : [`--mutation ${mutation}`]),
   ]
   const command = ['npm run simulate -- --count 1 --seed', seed, ...options, '--trace'].join(' ')
@@ -124,6 +127,7 @@ function readArguments() {
     count: positive('count', values.count, true),
     seed: positive('seed', values.seed, true),
     resume: isOn('resume', values.resume),
+    confirmations: isOn('confirmations', values.confirmations),
     mostFaults: positive('faults', values.faults, true),
     actions: namedIn('actions', values.actions, ACTIONS),
     mutation: values.mutation === undefined ? undefined : namedIn('mutation', values.mutation, MUTATIONS)[0],

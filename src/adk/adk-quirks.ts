@@ -259,6 +259,14 @@ export function restoreRequests(events: Event[], answer: Event): void {
   }
 }
 
+/** How the id of such a response ends. */
+const REQUESTED = ':requested'
+
+/** Whether an event is such a response: it is ADK's to find, and no model's to read. */
+export function isRequestStandIn({ id }: Event): boolean {
+  return id.endsWith(REQUESTED)
+}
+
 function requestOf(event: Event, requested: readonly unknown[]): Event {
   const calls = requested.map(
     args => Reflect.get(Object(args), 'originalFunctionCall') as Part['functionCall'],
@@ -270,7 +278,7 @@ function requestOf(event: Event, requested: readonly unknown[]): Event {
   const nothing = { stateDelta: {}, artifactDelta: {}, requestedAuthConfigs: {} }
   return {
     ...event,
-    id: `${event.id}:requested`,
+    id: `${event.id}${REQUESTED}`,
     longRunningToolIds: [],
     content: { role: 'user', parts },
     actions: { ...nothing, requestedToolConfirmations: { ...requestedToolConfirmations } },

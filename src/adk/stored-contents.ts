@@ -5,7 +5,7 @@
  * instead: repair then brings them into an order that the model takes, and reports each change.
  */
 import { isRequestTool } from '../base/names.js'
-import { ACCOUNT_HEADING, markWrittenBy } from './adk-quirks.js'
+import { ACCOUNT_HEADING, isRequestStandIn, markWrittenBy } from './adk-quirks.js'
 import type { Content, Event, LlmAgent, Part } from './sdk.js'
 
 type RequestProcessor = LlmAgent['requestProcessors'][number]
@@ -36,7 +36,7 @@ function inStoredOrder(original: RequestProcessor): RequestProcessor {
 /** As ADK decides it, except for messages that begin with an empty text. */
 function isIncluded(event: Event, branch: string | undefined, scope: string | undefined): boolean {
   const { content } = event
-  if (!content?.role || !content.parts?.length) return false
+  if (!content?.role || !content.parts?.length || isRequestStandIn(event)) return false
   const isElsewhere =
     branch && event.branch && branch !== event.branch && !branch.startsWith(`${event.branch}.`)
   if (isElsewhere || (event.isolationScope !== undefined && event.isolationScope !== scope)) return false

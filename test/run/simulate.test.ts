@@ -34,7 +34,7 @@ test.each([
   async (_name, resume) => {
     const totals = { simulations: 0, runs: 0, faults: 0, effects: 0, interrupted: 0, resumed: 0 }
     const failed: string[] = []
-    await simulate(seedsFrom(1, COUNT), { resume }, ({ seed, problems, ...report }) => {
+    await simulate(seedsFrom(1, COUNT), { resume, confirmations: true }, ({ seed, problems, ...report }) => {
       totals.simulations += 1
       for (const name of ['runs', 'faults', 'effects', 'interrupted', 'resumed'] as const)
         totals[name] += report[name]

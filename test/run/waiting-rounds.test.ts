@@ -162,6 +162,9 @@ test.each<[RunAnswer, string[], object]>([
     expect(events.filter(({ type }) => type === 'approval-answer')).toHaveLength(1)
     // The answer that was paid for is not asked for again.
     expect(second.provider.requests).toHaveLength(1)
+    // What the model reads of the call is its result alone.
+    const read = second.provider.requests.flatMap(({ messages }) => messages.flatMap(({ parts }) => parts))
+    expect(read.filter(({ type }) => type === 'tool-result')).toMatchObject([{ name: 'pay', result }])
     const users = (await store.readMessages(KEY)).filter(({ author }) => author === 'user')
     expect(users).toHaveLength(2)
   },
