@@ -17,7 +17,7 @@ import { CONFIRMATION_TOOL } from '../base/names.js'
 import { own } from '../base/own.js'
 import type { AgentError } from '../errors.js'
 import type { ServerTool } from '../provider/provider.js'
-import type { Content, Event, LlmAgent, Part } from './sdk.js'
+import type { BaseLlm, Content, Event, LlmAgent, Part } from './sdk.js'
 
 /** `program`: a correction by Lango, an account by ADK. */
 export type WrittenBy = 'user' | 'program'
@@ -283,6 +283,24 @@ function requestOf(event: Event, requested: readonly unknown[]): Event {
     content: { role: 'user', parts },
     actions: { ...nothing, requestedToolConfirmations: { ...requestedToolConfirmations } },
   }
+}
+
+/** ADK takes any number of answers from one call of a model. These give exactly one. */
+const single = new WeakSet<object>()
+
+/** The model gives exactly one answer to each request. */
+export function answersOnce(model: object): void {
+  single.add(model)
+}
+
+/**
+ * The model of an agent, or of the nearest agent above it that has one, where it may give several answers. ADK makes a
+ * model anew for each call by a name that only its registry knows: there is none to be found then.
+ */
+export function modelOfSeveral(agent: object | undefined): BaseLlm | undefined {
+  const { model, parentAgent } = (agent ?? {}) as { model?: unknown; parentAgent?: object }
+  if (!model) return parentAgent && modelOfSeveral(parentAgent)
+  return typeof model === 'object' && !single.has(model) ? (model as BaseLlm) : undefined
 }
 
 /** ADK recognizes an abort by this name of an error: such a node is not run again. */

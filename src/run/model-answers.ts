@@ -6,15 +6,7 @@
  * - The model is wrapped in place, once, and finds the call of each request by itself.
  * - An answer is held until the model goes on or ends, so that its record says whether another one follows.
  */
-import {
-  type BaseLlm,
-  type Context,
-  type Event,
-  isLlmAgent,
-  type LlmAgent,
-  type LlmRequest,
-  type LlmResponse,
-} from '../adk/sdk.js'
+import type { BaseLlm, Event, LlmRequest, LlmResponse } from '../adk/sdk.js'
 
 /** One call of a model, as its run follows it. */
 export interface ModelCall {
@@ -29,32 +21,13 @@ export interface ModelCall {
 type Answers = AsyncGenerator<LlmResponse, void>
 type Generate = BaseLlm['generateContentAsync']
 
-/** Models that give exactly one answer to each request. */
-const single = new WeakSet<object>()
 const wrapped = new WeakSet<object>()
 const calls = new WeakMap<object, ModelCall>()
 
-/** The model gives exactly one answer to each request. */
-export function answersOnce(model: object): void {
-  single.add(model)
-}
-
-/** Follows the call of a request that the agent's model is about to be asked; `false` where the model gives one answer. */
-export function followCall({ invocationContext }: Context, request: LlmRequest, call: ModelCall): boolean {
-  const { agent } = invocationContext
-  // ADK makes a model anew for each call by a name that only its registry knows.
-  const model = isLlmAgent(agent) ? modelOf(agent) : undefined
-  if (!model || single.has(model)) return false
+/** Follows the call of a request that a model is about to be asked. */
+export function followCall(model: BaseLlm, request: LlmRequest, call: ModelCall): void {
   calls.set(request, call)
   if (!wrapped.has(model)) wrap(model)
-  return true
-}
-
-/** The model object of an agent, or of the nearest agent above it that has a model. */
-function modelOf(agent: LlmAgent): BaseLlm | undefined {
-  if (typeof agent.model === 'object') return agent.model
-  const above = agent.parentAgent
-  return agent.model || !above || !isLlmAgent(above) ? undefined : modelOf(above)
 }
 
 function wrap(model: BaseLlm): void {

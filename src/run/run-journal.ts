@@ -1,5 +1,6 @@
 /** What a run records of its events while it works, and what it is given again when it is resumed. */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { modelOfSeveral } from '../adk/adk-quirks.js'
 import type { Context, Event, LlmRequest, LlmResponse } from '../adk/sdk.js'
 import { defined } from '../base/defined.js'
 import { toJsonData } from '../base/json.js'
@@ -120,8 +121,11 @@ export class RunJournal implements SessionJournal<Event> {
   ): boolean {
     const { replay } = this.#parts
     const step = context.actions.stateDelta
+    const model = modelOfSeveral(context.invocationContext.agent)
+    if (!model) return false
+    this.#followed.add(step)
     let next = first
-    const isFollowed = followCall(context, request, {
+    followCall(model, request, {
       recorded: () => {
         const event = next ?? (first && replay?.nextAnswer(lane))
         next = undefined
@@ -130,8 +134,7 @@ export class RunJournal implements SessionJournal<Event> {
       ask,
       answered: hasMore => void (hasMore ? this.#unfinished.add(step) : this.#unfinished.delete(step)),
     })
-    if (isFollowed) this.#followed.add(step)
-    return isFollowed
+    return true
   }
 
   #give(request: LlmRequest, answer: Event): Event {

@@ -1,6 +1,6 @@
 /** Model references to models: which adapter serves a request, what the request reports to its run, and what is learnt from it. */
 
-import { serverToolsOf } from '../adk/adk-quirks.js'
+import { answersOnce, serverToolsOf } from '../adk/adk-quirks.js'
 import { agentsOf } from '../adk/agent/agent-tree.js'
 import { isKnownToAdk } from '../adk/agent/build-agent.js'
 import { convertOptions, withChosen } from '../adk/model/convert-config.js'
@@ -21,7 +21,6 @@ import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Provider, RepairMode } from '../provider/provider.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
-import { answersOnce } from '../run/model-answers.js'
 import type { RequestPlace } from '../run/run-event.js'
 import type { RunModels } from '../run/run-host.js'
 import { type RunScope, runScope } from '../run/run-scope.js'
