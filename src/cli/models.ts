@@ -67,7 +67,7 @@ async function show(
     const variables = missing.map(({ keyVariable }) => keyVariable).join(', ')
     await print(`Missing keys: set ${variables}.\n`)
   }
-  await print(`${dim(`Prices in $ per million tokens, of ${pricesAsOf}. Default model: ${named}.`)}\n`)
+  await print(`${dim(`Prices in $ per million tokens, ${pricesAsOf}.\nDefault model: ${named}.`)}\n`)
 }
 
 /** The lines of the table. */

@@ -63,11 +63,9 @@ export async function* retryStream(options: RetryOptions): AsyncGenerator<Stream
   const { policy, signal, toError, limiter } = options
   for (let attempt = 1; ; attempt += 1) {
     let visible = false
+    let sentAt: number | undefined
     try {
-      const turnMs = limiter?.waitMs ?? 0
-      if (turnMs >= REPORTED_MS)
-        yield { type: 'wait', waitMs: Math.round(turnMs), reason: 'provider-rate-limit' }
-      await limiter?.take(signal)
+      if (limiter) sentAt = yield* waitForTurn(limiter, signal)
       for await (const event of options.attempt()) {
         visible ||= isVisible(event)
         yield event
@@ -76,12 +74,41 @@ export async function* retryStream(options: RetryOptions): AsyncGenerator<Stream
     } catch (thrown) {
       const error = toError(thrown)
       const delayMs = visible ? undefined : retryDelayMs(error, attempt, policy)
-      if (error.code === 'provider-rate-limit') limiter?.refused(retryAfterOf(error))
+      if (error.code === 'provider-rate-limit') limiter?.refused(retryAfterOf(error), sentAt)
       if (delayMs === undefined || signal?.aborted) throw error
       if (delayMs >= REPORTED_MS) yield { type: 'wait', waitMs: Math.round(delayMs), reason: error.code }
       await policy.sleep(delayMs, signal)
       await options.onRetry?.(error)
     }
+  }
+}
+
+/** Reports the wait when it is expected to be long, or when it is. */
+async function* waitForTurn(
+  limiter: RateLimiter,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<StreamEvent, number> {
+  const expected = limiter.waitMs
+  const turn = limiter.take(signal)
+  const report = (waitMs: number): StreamEvent => {
+    return { type: 'wait', waitMs: Math.round(waitMs), reason: 'provider-rate-limit' }
+  }
+  // A caller that leaves at the report below does not wait for the outcome.
+  turn.catch(() => {})
+  if (expected >= REPORTED_MS) yield report(expected)
+  else if (await isLate(turn)) yield report(Math.max(REPORTED_MS, limiter.waitMs))
+  return turn
+}
+
+async function isLate(turn: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>(resolve => {
+    timer = setTimeout(() => resolve(true), REPORTED_MS)
+  })
+  try {
+    return await Promise.race([turn.then(() => false), late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -125,51 +152,58 @@ interface Allowance {
 /**
  * Turns under the rate limit of one model, for all runs of the process.
  *
- * - While nothing is known, a burst begins with four requests; after the first answer they go one by one, ten a
- *   second and twice as many every second, until after three seconds no limit is looked for: a provider with a limit refuses
- *   one or two of a hundred, not ninety. What was learnt holds while the model is used. A few callers that wait for their
- *   answers are not slowed down.
+ * - While nothing is known, eleven requests are sent within a second. When none of them was refused, half as many more
+ *   follow, again and again, until no limit is looked for. A provider that takes ten a second refuses one of a hundred,
+ *   not ninety; where there is no limit, the last of fifty is sent within a second. What was learnt holds while the
+ *   model is used.
  * - Headers (`x-ratelimit-*`, `anthropic-ratelimit-*`) say how many are left until when.
- * - A refusal without them makes all wait for its Retry-After; then requests go one by one, as many as were answered
+ * - A refusal without them makes all wait for its Retry-After; then requests go one by one, as many as were taken
  *   before the refusal, a little slower, and faster again while none is refused.
  */
 export class RateLimiter {
   readonly #now: () => number
-  readonly #queue: (() => void)[] = []
+  readonly #first: number
+  readonly #queue: ((sentAt: number) => void)[] = []
   #timer: NodeJS.Timeout | undefined
   #pending = 0
-  /** When the first answer of a burst came; 0 before it. */
-  #burstSince = 0
+  /** How many are sent within a second while nothing is known, and whether anything was answered yet. */
+  #ceiling: number
+  #isAnswered = false
+  /** When the timer should end, and since when it has been on time. */
+  #due = Number.POSITIVE_INFINITY
+  #steadySince = 0
+  /** When requests were sent that were not refused, in the last minute. */
+  #taken: number[] = []
   #lastSent = 0
   #pausedUntil = 0
   #allowance: Allowance | undefined
   /** Milliseconds between two requests, once a refusal has taught it. */
   #intervalMs: number | undefined
   #slowSince = 0
-  /** When requests were answered, in the last minute. */
-  #answered: number[] = []
+  /** Whether it was learnt from more than a few requests. */
+  #isSure = true
 
-  constructor(now: () => number = Date.now) {
+  /** `isLimited: false` is for servers that are not expected to have a limit. */
+  constructor({ now = Date.now, isLimited = true }: { now?: () => number; isLimited?: boolean } = {}) {
     this.#now = now
+    this.#first = isLimited ? FIRST : Number.POSITIVE_INFINITY
+    this.#ceiling = this.#first
   }
 
   /** How long a request that comes now will wait for its turn, roughly. */
   get waitMs(): number {
     const { length } = this.#queue
-    const each = this.#intervalMs ?? (this.#allowance ? 0 : 1000 / FIRST_PER_SECOND)
+    const each = this.#intervalMs ?? 0
     return Math.min(this.#nextInMs(), LONGEST_ESTIMATE_MS) + length * each
   }
 
-  /** Resolves when the request may be sent. Rejects when the signal is aborted. */
-  async take(signal?: AbortSignal): Promise<void> {
-    if (this.#queue.length === 0 && this.#nextInMs() === 0) {
-      this.#sent()
-      return
-    }
-    await new Promise<void>((resolve, reject) => {
-      const go = () => {
+  /** Resolves when the request may be sent, with the time. Rejects when the signal is aborted. */
+  async take(signal?: AbortSignal): Promise<number> {
+    if (this.#queue.length === 0 && this.#nextInMs() === 0) return this.#sent()
+    return new Promise<number>((resolve, reject) => {
+      const go = (sentAt: number) => {
         signal?.removeEventListener('abort', leave)
-        resolve()
+        resolve(sentAt)
       }
       const leave = () => {
         const at = this.#queue.indexOf(go)
@@ -185,10 +219,13 @@ export class RateLimiter {
   /** The answer to a request has begun, or it has failed. */
   answered(isSuccess: boolean): void {
     this.#pending = Math.max(0, this.#pending - 1)
-    const now = this.#now()
-    if (isSuccess) this.#answered = [...this.#answered.filter(at => now - at < MEMORY_MS), now]
-    if (isSuccess && this.#burstSince === 0) this.#burstSince = now
-    this.#serve()
+    if (isSuccess) {
+      this.#isAnswered = true
+      this.#serve()
+      return
+    }
+    // Whether it was a refusal is told next.
+    this.#serveIn(0)
   }
 
   /** Learns from the headers of any answer. */
@@ -198,25 +235,35 @@ export class RateLimiter {
     if (found) this.#allowance = { ...found, remaining: found.remaining - Math.max(0, this.#pending - 1) }
   }
 
-  refused(retryAfterMs: number | undefined): void {
+  /** The provider has refused a request that was sent at a time. */
+  refused(retryAfterMs: number | undefined, sentAt = this.#now()): void {
     const now = this.#now()
     this.#pausedUntil = Math.max(this.#pausedUntil, now + (retryAfterMs ?? 1000))
     const windowMs = Math.min(MEMORY_MS, Math.max(1000, retryAfterMs ?? 0))
-    const within = this.#answered.filter(at => now - at <= windowMs).length
+    // This one was not taken. Those that are under way were: a refusal comes sooner than an answer.
+    this.#taken.splice(this.#taken.lastIndexOf(sentAt), 1)
+    const within = this.#taken.filter(at => at <= sentAt && sentAt - at <= windowMs).length
+    this.#isSure = within >= SURE
     const learnt = windowMs / Math.max(1, within * SHARE)
     // Refusals of requests that were on the way together teach one thing.
     const isNew = now - this.#slowSince > 1000
     this.#intervalMs = isNew ? learnt : Math.max(learnt, this.#intervalMs ?? 0)
     this.#slowSince = now
+    this.#ceiling = this.#first
   }
 
-  #sent(): void {
+  #sent(): number {
     const now = this.#now()
-    if (now - this.#lastSent > QUIET_MS && this.#pending === 0) this.#burstSince = 0
+    if (now - this.#lastSent > QUIET_MS && this.#pending === 0) {
+      this.#ceiling = this.#first
+      this.#isAnswered = false
+    }
+    this.#taken = [...this.#taken.filter(at => now - at < MEMORY_MS).slice(-MOST_TAKEN), now]
     if (now - this.#lastSent > MEMORY_MS) this.#intervalMs = undefined
     this.#lastSent = now
     this.#pending += 1
     if (this.#allowance) this.#allowance.remaining -= 1
+    return now
   }
 
   /** Milliseconds until the next request may be sent. */
@@ -231,9 +278,20 @@ export class RateLimiter {
 
   #whileUnknown(now: number): number {
     if (this.#queue.length === 0 && this.#pending < FEW) return 0
-    if (this.#burstSince === 0) return this.#pending < FIRST ? 0 : POLL_MS
-    const perSecond = FIRST_PER_SECOND * FASTER_BY ** ((now - this.#burstSince) / 1000)
-    return perSecond > MOST_PER_SECOND ? 0 : Math.max(0, this.#lastSent + 1000 / perSecond - now)
+    const isFirst = this.#ceiling === this.#first
+    const windowMs = isFirst ? FIRST_WINDOW_MS : SECOND_MS
+    const recent = this.#taken.filter(at => now - at < windowMs).length
+    const under = Math.max(recent, this.#pending)
+    if (under < this.#ceiling || this.#ceiling > MOST_PER_SECOND) return 0
+    // A refusal comes sooner than an answer, and a busy process reads it late: what was not refused for a while was taken.
+    if (now > this.#due + LATE_MS) this.#steadySince = now
+    const firstMs = this.#isAnswered ? FIRST_STEP_MS : UNANSWERED_STEP_MS
+    const stepMs = isFirst ? firstMs : STEP_MS
+    const since = Math.max(this.#lastSent, this.#steadySince)
+    const stepInMs = this.#pending === 0 ? 0 : since + stepMs - now
+    if (stepInMs > 0) return Math.min(stepInMs, POLL_MS)
+    this.#ceiling = Math.ceil(this.#ceiling * GROWTH)
+    return 0
   }
 
   #byAllowance({ limit, remaining, resetAt }: Allowance, now: number): number | undefined {
@@ -249,9 +307,10 @@ export class RateLimiter {
   }
 
   #byInterval(now: number): number {
-    if (now - this.#slowSince > FASTER_EVERY_MS) {
+    const { byFactor, everyMs } = this.#isSure ? FASTER : FASTER_UNSURE
+    if (now - this.#slowSince > everyMs) {
       this.#slowSince = now
-      this.#intervalMs = (this.#intervalMs ?? 0) / FASTER
+      this.#intervalMs = (this.#intervalMs ?? 0) / byFactor
     }
     return Math.max(0, this.#lastSent + (this.#intervalMs ?? 0) - now)
   }
@@ -262,33 +321,50 @@ export class RateLimiter {
     while (this.#queue.length > 0) {
       const waitMs = this.#nextInMs()
       if (waitMs > 0) {
-        this.#timer = setTimeout(() => this.#serve(), Math.ceil(waitMs))
+        this.#serveIn(Math.ceil(waitMs))
         return
       }
-      this.#sent()
-      this.#queue.shift()?.()
+      this.#queue.shift()?.(this.#sent())
     }
+    this.#due = Number.POSITIVE_INFINITY
+  }
+
+  #serveIn(delayMs: number): void {
+    clearTimeout(this.#timer)
+    this.#due = this.#now() + delayMs
+    this.#timer = setTimeout(() => this.#serve(), delayMs)
   }
 }
 
 const MEMORY_MS = 60_000
+const MOST_TAKEN = 1000
 /** After a pause of this length nothing is known any more. */
 const QUIET_MS = 600_000
 /** Callers that are let through at once while nothing waits. */
 const FEW = 2
-/** Requests of a burst before the first answer. */
-const FIRST = 4
-const FIRST_PER_SECOND = 10
-const FASTER_BY = 2
+/** Requests within a second while nothing is known: one more than many small limits. */
+const FIRST = 11
+const GROWTH = 1.5
+/** How long nothing may be refused before more are sent: the first time, before any answer, and later. */
+const FIRST_STEP_MS = 400
+const UNANSWERED_STEP_MS = 800
+const STEP_MS = 200
+/** A timer that is so late shows that the process is busy; it is looked at so often. */
+const LATE_MS = 50
+const POLL_MS = 50
+/** The first ones count for longer, because they have to be answered first. */
+const FIRST_WINDOW_MS = 5000
+const SECOND_MS = 1000
 /** Faster than this, no limit is looked for. */
 const MOST_PER_SECOND = 80
-const POLL_MS = 25
 const SHORT_WINDOW_MS = 2000
 const LONGEST_ESTIMATE_MS = 60_000
-/** The share of what was answered before a refusal that is sent after it. */
+/** The share of what was taken before a refusal that is sent after it. */
 const SHARE = 0.9
-const FASTER = 1.05
-const FASTER_EVERY_MS = 10_000
+const FASTER = { byFactor: 1.05, everyMs: 10_000 }
+/** What was learnt from fewer than this is a guess that is soon corrected. */
+const SURE = 5
+const FASTER_UNSURE = { byFactor: 1.25, everyMs: 1000 }
 
 function allowanceOf(headers: Headers, now: number): Allowance | undefined {
   const read = (name: string) =>
@@ -325,9 +401,9 @@ const limiters = new Map<string, RateLimiter>()
 const MOST_LIMITERS = 1000
 
 /** The limiter of an account and a model: one for the process. */
-export function limiterFor(account: readonly (string | undefined)[]): RateLimiter {
+export function limiterFor(account: readonly (string | undefined)[], isLimited = true): RateLimiter {
   const name = JSON.stringify(account)
-  const known = limiters.get(name) ?? new RateLimiter()
+  const known = limiters.get(name) ?? new RateLimiter({ isLimited })
   limiters.set(name, known)
   const [oldest] = limiters.keys()
   if (limiters.size > MOST_LIMITERS && oldest !== undefined) limiters.delete(oldest)

@@ -38,8 +38,11 @@ export abstract class SdkProvider<Client> implements Provider {
   generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<StreamEvent> {
     const { id: providerId, retry, idleTimeoutMs } = this.settings
     // A replaced clock of retries has no timers for turns.
-    const account = [providerId, this.settings.baseUrl, this.#apiKey(), request.model]
-    const limiter = retry.sleep === DEFAULT_RETRY.sleep ? limiterFor(account) : undefined
+    const key = this.#apiKey()
+    const account = [providerId, this.settings.baseUrl, key, request.model]
+    // A server without keys is one's own.
+    const isLimited = key !== undefined || this.row?.keyVariables !== undefined
+    const limiter = retry.sleep === DEFAULT_RETRY.sleep ? limiterFor(account, isLimited) : undefined
     const answer = { providerId, retry, idleTimeoutMs, secrets: this.#secrets(), limiter }
     return streamAnswer(answer, request, signal, () => this.wire(request.model))
   }

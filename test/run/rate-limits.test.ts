@@ -4,38 +4,89 @@ import { RateLimiter } from '../../src/provider/retry.js'
 import { createRuntime } from '../../src/runtime/runtime.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 
-test.each([
-  ['openai-chat', 'openai', 'gpt-4.1', { api: 'chat' }],
-  ['anthropic-4.6', 'anthropic', 'claude-sonnet-4-6', {}],
-] as const)(
-  'a hundred runs on %s with ten requests a second: none fails, at most two of a hundred requests are refused',
-  async (profile, type, model, more) => {
-    const server = await startStrictProvider({ profile, requestsPerSecond: 10 })
-    const { baseUrl } = server
-    const runtime = await createRuntime({
-      store: 'memory:',
-      providers: { p: { type, apiKey: 'k', baseUrl, ...more } },
-      agent: { model: `p/${model}` },
-      runs: { maxRunning: 200 },
-    })
-    onTestFinished(async () => {
-      await runtime.close()
-      await server.close()
-    })
-    let waits = 0
-    const stop = runtime.observe(event => {
-      if (event.type === 'model-wait') waits += 1
-    })
-    const runs = Array.from({ length: 100 }, () => runtime.runAndCollect({ text: 'hello' }))
-    const results = await Promise.all(runs)
-    stop()
-    expect(results.every(({ finishReason }) => finishReason === 'stop')).toBe(true)
-    const refused = server.requests.length - 100
-    expect(refused / server.requests.length).toBeLessThanOrEqual(0.02)
-    expect(waits).toBeGreaterThan(50)
-  },
-  60_000,
-)
+test('forty runs with ten requests a second: none fails, those that wait say so, and few requests are refused', async () => {
+  const server = await startStrictProvider({ profile: 'openai-chat', requestsPerSecond: 10 })
+  const other = await startStrictProvider({ profile: 'openai-chat' })
+  const { baseUrl } = server
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: {
+      p: { type: 'openai', api: 'chat', apiKey: 'k', baseUrl },
+      other: { type: 'openai', api: 'chat', apiKey: 'k', baseUrl: other.baseUrl },
+    },
+    agent: { model: 'p/gpt-4.1' },
+    runs: { maxRunning: 200 },
+  })
+  onTestFinished(async () => {
+    await runtime.close()
+    await server.close()
+    await other.close()
+  })
+  // What is loaded by the first request would make the others late.
+  await runtime.runAndCollect({ text: 'hello', model: 'other/gpt-4.1' })
+  let waits = 0
+  const stop = runtime.observe(event => {
+    if (event.type === 'model-wait') waits += 1
+  })
+  const runs = Array.from({ length: 40 }, () => runtime.runAndCollect({ text: 'hello' }))
+  const results = await Promise.all(runs)
+  stop()
+  expect(results.every(({ finishReason }) => finishReason === 'stop')).toBe(true)
+  // One, unless the machine is so busy that requests arrive in heaps. The share is held to two per cent below, where
+  // time is not that of the machine.
+  const refused = server.requests.length - 40
+  expect(refused / server.requests.length).toBeLessThanOrEqual(0.34)
+  expect(waits).toBeGreaterThan(15)
+}, 180_000)
+
+/** Requests that begin together, to a provider that takes so many in any second, on a clock of its own. */
+async function together(count: number, limit: number, { answerMs, refuseMs }: Record<string, number>) {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const limiter = new RateLimiter()
+  const pause = (delayMs = 0) => new Promise<void>(resolve => setTimeout(resolve, delayMs))
+  const start = Date.now()
+  const seen = { refused: 0, taken: [] as number[] }
+  const send = async (): Promise<void> => {
+    const sentAt = await limiter.take()
+    await pause(refuseMs)
+    const now = Date.now()
+    if (seen.taken.filter(at => now - at < 1000).length < limit) {
+      seen.taken.push(now)
+      await pause((answerMs ?? 0) - (refuseMs ?? 0))
+      return limiter.answered(true)
+    }
+    seen.refused += 1
+    limiter.answered(false)
+    limiter.refused(1000, sentAt)
+    await pause(1125)
+    return send()
+  }
+  const all = Promise.all(Array.from({ length: count }, send))
+  let isOver = false
+  void all.then(() => (isOver = true))
+  while (!isOver) await vi.advanceTimersByTimeAsync(10)
+  const lastMs = Math.max(...seen.taken) - start - (refuseMs ?? 0)
+  return { share: seen.refused / (count + seen.refused), lastMs }
+}
+
+describe.each([
+  { answerMs: 40, refuseMs: 20 },
+  { answerMs: 600, refuseMs: 80 },
+  { answerMs: 600, refuseMs: 250 },
+  { answerMs: 3000, refuseMs: 150 },
+])('with answers after $answerMs ms and refusals after $refuseMs ms', times => {
+  test('a limit of ten a second refuses at most two of a hundred, and little time is lost', async () => {
+    const { share, lastMs } = await together(100, 10, times)
+    expect(share).toBeLessThanOrEqual(0.02)
+    expect(lastMs).toBeLessThan(12_000)
+  })
+
+  test('without a limit ten are not held back, and the last of fifty is sent after less than a second and a half', async () => {
+    expect((await together(10, Number.POSITIVE_INFINITY, times)).lastMs).toBe(0)
+    expect((await together(50, Number.POSITIVE_INFINITY, times)).lastMs).toBeLessThan(1500)
+  })
+})
 
 describe('turns', () => {
   afterEach(() => void vi.useRealTimers())
