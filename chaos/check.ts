@@ -198,13 +198,16 @@ function checkSession(
 ): Problem[] {
   const problems: Problem[] = []
   const wrong = (detail: string) => problems.push({ kind: 'interleaved', detail, sessionId })
-  const seen = new Set<string>()
-  let before: string | undefined
-  for (const { seq, invocationId } of messages) {
-    if (invocationId !== undefined && invocationId !== before && seen.has(invocationId))
+  // The rounds of a run are invocations of their own, between its message and that of the next run.
+  const marks = runs.map(({ sent }) => sent.mark)
+  const seen = new Map<string, number>()
+  let run = 0
+  for (const { seq, role, content, invocationId } of messages) {
+    if (role === 'user' && marks.some(mark => content.includes(mark))) run += 1
+    if (invocationId === undefined) continue
+    if ((seen.get(invocationId) ?? run) !== run)
       wrong(`message ${seq} belongs to an earlier run (${invocationId}), others came in between`)
-    if (invocationId !== undefined) seen.add(invocationId)
-    before = invocationId
+    seen.set(invocationId, run)
   }
   const answered = messages.flatMap(({ toolCalls = [] }) =>
     toolCalls.flatMap(({ id, kind }) => (kind === 'response' ? id : [])),

@@ -108,7 +108,8 @@ export class RoundQuestions {
    */
   async keepResults(wait: JournalEntry): Promise<void> {
     const { pending, recorder, resultOf, prepare } = this.#parts
-    for (const kept of pending.answers(call => (call.isPending ? undefined : resultOf(call)))) {
+    // A long-running call has none, unless it failed or nobody knows whether it took effect.
+    for (const kept of pending.answers(call => resultOf(call) ?? undefined)) {
       const message = answerMessage(kept)
       const { author, branch = '' } = kept
       for (const { id, name, response } of kept.answers)

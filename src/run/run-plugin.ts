@@ -270,6 +270,29 @@ class NestedPlugin extends BasePlugin {
       this.#onAnswer(llmResponse)
     return isRecorded ? llmResponse : undefined
   }
+
+  override onToolErrorCallback(failed: ToolFailure): Promise<Record<string, unknown> | undefined> {
+    return laterFailure(failed)
+  }
+}
+
+/**
+ * ADK keeps no word of a long-running tool that fails: its call would wait for a result that nobody gives. Comes after the
+ * plugins of the user's, which may answer the error themselves.
+ */
+class FailedLater extends BasePlugin {
+  override onToolErrorCallback(failed: ToolFailure): Promise<Record<string, unknown> | undefined> {
+    return laterFailure(failed)
+  }
+}
+
+interface ToolFailure {
+  tool: BaseTool
+  error: Error
+}
+
+async function laterFailure({ tool, error }: ToolFailure): Promise<Record<string, unknown> | undefined> {
+  return tool.isLongRunning ? { error: error.message } : undefined
 }
 
 /** Lets the steps of an agent inside a tool be recorded. The calls of recorded answers count as those of new ones do. */
@@ -336,14 +359,15 @@ export function startAdk(
   const { plugins = [], runConfig, ...services } = adk
   start.plugin.credentialService = services.credentialService
   start.plugin.client?.beginRound()
+  const last = new FailedLater('lango-failed-later')
   const runner = new Runner({
     // The run's own plugin is the first one: it ties the message to the run, whatever the others make of it.
     ...(app
       ? {
           app: ofRun(app, { name: appName, rootAgent, plugins: [start.plugin, ...app.plugins] }),
-          plugins: [...plugins],
+          plugins: [...plugins, last],
         }
-      : { appName, agent: rootAgent, plugins: [start.plugin, ...plugins] }),
+      : { appName, agent: rootAgent, plugins: [start.plugin, ...plugins, last] }),
     sessionService: start.sessions,
     ...defined(services),
   })

@@ -68,6 +68,7 @@ export class RunQuestions {
     const { canLeave, isBetween, signal, waitingGraceMs = WAITING_GRACE_MS } = this.#parts
     if (!canLeave || !this.#between.hasAny) return undefined
     await this.#between.keepResults(waitEntry(round))
+    if (!this.#between.hasAny) return undefined
     await this.#between.askCaller()
     // Nothing is in memory that an answer would need; one that comes later continues the run.
     await this.#between.settled(isBetween ? waitingGraceMs : 0, signal)

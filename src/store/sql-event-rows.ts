@@ -45,10 +45,15 @@ export function eventRows(events: readonly RunEventRecord[], message?: Message):
   }))
 }
 
-/** The call whose question an event answers. A question that was aborted may be answered later. */
-export function answeredCall({ type, id, answer, given }: RunEventRecord): string | undefined {
-  const isAnswer = (type === 'approval-answer' && answer !== 'aborted') || type === 'tool-unknown'
-  const isAnswered = (isAnswer && answer !== undefined) || (type === 'tool-result' && given === true)
+/**
+ * The call that an event answers, or about which there is nothing more to ask. A question that was aborted may be answered
+ * later. A call that failed, or whose outcome is unknown, may have been answered before: nobody waits for that answer.
+ */
+export function answeredCall({ type, id, answer, given, isError, asks }: RunEventRecord): string | undefined {
+  const isAnswered =
+    (type === 'approval-answer' && answer !== undefined && answer !== 'aborted') ||
+    (type === 'tool-unknown' && (answer !== undefined || asks !== true)) ||
+    (type === 'tool-result' && (given === true || isError === true))
   return isAnswered && typeof id === 'string' ? id : undefined
 }
 

@@ -72,6 +72,14 @@ async function office({
       return null
     },
   })
+  const broken = new LongRunningFunctionTool({
+    name: 'broken',
+    description: 'broken',
+    parameters: z.object({ n: z.number() }),
+    execute: async () => {
+      throw new RangeError('No connection.')
+    },
+  })
   const provider = new ScriptedProvider(
     (request): ScriptStep => {
       if (JSON.stringify(request).includes('Help others.')) return { text: 'Helped.' }
@@ -98,6 +106,7 @@ async function office({
         tool('log'),
         ask,
         order,
+        broken,
         new AgentTool({
           agent: new LlmAgent({ name: 'helper', model: 'play/m', instruction: 'Help others.' }),
         }),
@@ -192,6 +201,24 @@ test('a long-running tool makes the run wait; an object is its result', async ()
   })
   expect(await store.runs.signalled?.([runId])).toEqual([])
 })
+
+test.each([[['broken']], [['broken', 'pay']]])(
+  'of %s the long-running tool that fails has its error for a result, and nobody waits for another',
+  async calls => {
+    const store = await openStore('memory:')
+    const done: string[] = []
+    const { runtime, provider } = await office({ store, done, calls })
+    const { runId } = await runtime.runAndCollect({ sessionId: 's', text: 'Go.' })
+    if (calls.includes('pay')) await runtime.answer(runId, 'pay-1', 'once')
+    const events = await eventsOf(runtime, runId)
+    expect(events.at(-1)).toMatchObject({ finishReason: 'stop', lastText: 'Finished.' })
+    const failed = events.filter(event => event.type === 'tool-result' && event.name === 'broken')
+    expect(failed).toMatchObject([
+      { isError: true, result: { error: expect.stringContaining('No connection.') } },
+    ])
+    expect(JSON.stringify(provider.requests.at(-1)?.messages)).toContain('No connection.')
+  },
+)
 
 test('several requests are answered one after the other; the id of the call itself works too', async () => {
   const store = await openStore('memory:')

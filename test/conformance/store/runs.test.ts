@@ -220,6 +220,20 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(await place.store.runs.takeSignals(runId)).toEqual([])
   })
 
+  test('an answer to a call that failed, or whose outcome is unknown, is forgotten', async () => {
+    const { key, runId } = await run()
+    for (const callId of ['failed', 'unknown', 'done', 'asked'])
+      await place.store.runs.sendSignal(runId, { type: 'response', callId, response: {} })
+    await place.store.runs.appendEvents(key, runId, [
+      { seq: 1, type: 'tool-result', id: 'failed', isError: true },
+      { seq: 2, type: 'tool-unknown', id: 'unknown' },
+      { seq: 3, type: 'tool-result', id: 'done', isError: false },
+      { seq: 4, type: 'tool-unknown', id: 'asked', asks: true },
+    ])
+    const left = await place.store.runs.takeSignals(runId)
+    expect(left).toMatchObject([{ callId: 'done' }, { callId: 'asked' }])
+  })
+
   test('pruning forgets what is older and never touches messages', async () => {
     const { key, runId } = await run()
     await place.store.appendMessage(key, { role: 'user', content: 'kept', timestamp: 1 })
