@@ -1,13 +1,10 @@
 // `useChat` of the AI SDK 5, 6 and 7, rendered by React in a real browser, against the server and a strict provider.
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { LlmAgent, LongRunningFunctionTool } from '@google/adk'
 import type { UIMessage } from 'ai'
 import type { Browser, Page } from 'playwright-core'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
-import { z } from 'zod'
-import { defineTool } from '../../src/tool.js'
 import {
   heldTool,
   type ProtocolServerOptions,
@@ -18,6 +15,14 @@ import { launchBrowser } from '../support/browser.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { can, clientSuite } from './support/client-suite.js'
 import { startCuttableProxy } from './support/cuttable-proxy.js'
+import {
+  askingAgent,
+  askThenTell,
+  countedTool,
+  dangerous,
+  dangerThenTell,
+  lookOnce,
+} from './support/scenes.js'
 import type { ChatWindow } from './use-chat-page/chat-window.js'
 
 declare const window: ChatWindow
@@ -246,13 +251,8 @@ for (const { major, ai } of VERSIONS) {
       'once',
       'a request that is sent again, during the run and after a cut, executes the tool once',
       async () => {
-        const { tool, called, letGo } = heldTool()
-        let executions = 0
-        const execute: typeof tool.execute = (...call) => {
-          executions += 1
-          return tool.execute(...call)
-        }
-        const server = await start({ tools: [{ ...tool, effect: 'once', execute }] })
+        const { tool, called, letGo, count } = countedTool()
+        const server = await start({ tools: [tool] })
         const proxy = await startCuttableProxy(server.url)
         const page = await open(proxy.url)
         const sent = page.waitForRequest(request => request.method() === 'POST')
@@ -271,7 +271,7 @@ for (const { major, ai } of VERSIONS) {
         letGo()
         expect(await during.text()).toContain('I found ')
         expect(await after.text()).toContain('I found ')
-        expect(executions).toBe(1)
+        expect(count()).toBe(1)
         expect(await server.runtime.listRuns(KEY)).toHaveLength(1)
       },
     )
@@ -348,45 +348,4 @@ function toolsOf(message: UIMessage | undefined): ToolPart[] {
 
 function textOf(message: UIMessage | undefined): string {
   return (message?.parts ?? []).flatMap(part => (part.type === 'text' ? [part.text] : [])).join('|')
-}
-
-type Script = Extract<NonNullable<ProtocolServerOptions['script']>, (...request: never[]) => unknown>
-
-/** Looks for what the first message names, and does as it is told by those after it. */
-const lookOnce: Script = (request, index) =>
-  index === 0 ? searchThenTell(request) : { text: `Fine: ${request.lastUserText}.` }
-
-const askThenTell: Script = ({ messages }) =>
-  messages.at(-1)?.role === 'tool'
-    ? { text: 'You are Ada.' }
-    : { text: 'Tell me.', toolCalls: [{ name: 'ask_page', args: { question: 'name' } }] }
-
-function askingAgent(model: string): LlmAgent {
-  const ask = new LongRunningFunctionTool({
-    name: 'ask_page',
-    description: 'Asks the page.',
-    // The compiler finds ADK's types and Zod's together too deep.
-    parameters: z.object({ question: z.string() }) as never,
-    execute: () => undefined,
-  })
-  return new LlmAgent({ name: 'root', model, instruction: 'Ask.', tools: [ask] })
-}
-
-const dangerThenTell: Script = ({ messages }) => {
-  const last = messages.at(-1)
-  if (last?.role !== 'tool') return { text: 'May I?', toolCalls: [{ name: 'danger' }] }
-  return { text: JSON.stringify(last).includes('done') ? 'Done with it.' : 'As you wish.' }
-}
-
-function dangerous(executed: string[]) {
-  return defineTool({
-    name: 'danger',
-    description: 'Does something that somebody must allow.',
-    parameters: { type: 'object', properties: {} },
-    needsApproval: true,
-    execute: () => {
-      executed.push('danger')
-      return { done: true }
-    },
-  })
 }

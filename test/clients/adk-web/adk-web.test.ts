@@ -1,8 +1,9 @@
 // ADK's own page, adk-web, from `@google/adk-devtools`, in a real browser with an empty console.
+import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
-import { defineTool } from '../../../src/tool.js'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { startLango } from '../../cli/lango.js'
 import {
   heldTool,
   type ProtocolServer,
@@ -11,7 +12,10 @@ import {
   startProtocolServer,
 } from '../../server/protocols/support.js'
 import { launchBrowser } from '../../support/browser.js'
+import { temporaryFolder } from '../../support/temporary-folder.js'
 import { can, clientSuite } from '../support/client-suite.js'
+import { startCuttableProxy } from '../support/cuttable-proxy.js'
+import { countedTool, dangerous, dangerThenTell, savingAgent } from '../support/scenes.js'
 
 const adkWebRoot = join(import.meta.dirname, 'node_modules/@google/adk-devtools/dist/browser')
 
@@ -59,11 +63,13 @@ clientSuite({ client: 'adk-web', package: '@google/adk-devtools', without }, sto
     },
   )
 
-  can('agent tools', 'the call and its result are shown', async () => {
-    const { page, problems } = await open(await start())
+  can('agent tools', 'the call and its result are shown, and the artifact that the tool saved', async () => {
+    const { page, problems } = await open(await start({ rootAgent: savingAgent }))
     await say(page, 'apples')
     await shows(page, 'I found apples.')
     await page.getByText('search("apples")').waitFor()
+    await page.getByText('Artifacts', { exact: true }).first().click()
+    await page.locator('app-artifact-tab').getByText('found.txt').first().waitFor()
     expect(problems).toEqual([])
   })
 
@@ -136,10 +142,57 @@ clientSuite({ client: 'adk-web', package: '@google/adk-devtools', without }, sto
     expect(await sendAgain(server, (await answered).postData())).toContain('Done with it.')
     expect(executed).toEqual(['danger'])
   })
+
+  can(
+    'once',
+    'a message that is sent again during the run and after a cut executes the tool once',
+    async () => {
+      const { tool, called, letGo, count } = countedTool()
+      const server = await start({ tools: [tool] })
+      const proxy = await startCuttableProxy(server.url)
+      const { page } = await open(proxy)
+      const sent = page.waitForRequest(request => request.url().endsWith('/run_sse'))
+      await say(page, 'apples')
+      const body = (await sent).postData()
+      await called
+      const during = sendAgain(server, body)
+      proxy.cut()
+      const after = sendAgain(server, body)
+      letGo()
+      expect(await during).toContain('I found ')
+      expect(await after).toContain('I found ')
+      expect(count()).toBe(1)
+    },
+  )
+})
+
+describe('lango web --adk', () => {
+  test('serves the page of the package in its folder, which talks to the agent with an empty console', async () => {
+    const cwd = await temporaryFolder()
+    await mkdir(join(cwd, 'node_modules'))
+    await symlink(join(import.meta.dirname, 'node_modules/@google'), join(cwd, 'node_modules/@google'))
+    const child = startLango(['web', '--adk', '--port', '0', '--store', 'memory:'], { cwd })
+    const ended = new Promise(resolve => child.on('close', resolve))
+    onTestFinished(async () => {
+      child.kill('SIGTERM')
+      await ended
+    })
+    let printed = ''
+    child.stdout?.on('data', chunk => {
+      printed += chunk
+    })
+    const place = () => /^ADK’s page: (http:\S+)\/dev-ui\/$/m.exec(printed)?.[1]
+    await expect.poll(place).toBeDefined()
+    const { page, problems } = await open({ url: place() ?? '' })
+    await say(page, 'Hello')
+    await page.getByText('Turn Complete').waitFor()
+    await page.waitForLoadState('networkidle')
+    expect(problems).toEqual([])
+  })
 })
 
 /** The page, and what its console reports. Its fonts come from another host, which tests do not connect to. */
-async function open({ url }: ProtocolServer): Promise<{ page: Page; problems: string[] }> {
+async function open({ url }: Pick<ProtocolServer, 'url'>): Promise<{ page: Page; problems: string[] }> {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 } })
   onTestFinished(() => context.close())
   context.setDefaultTimeout(60_000)
@@ -167,25 +220,4 @@ async function shows(page: Page, text: string): Promise<void> {
 async function sendAgain({ url }: ProtocolServer, body: string | null): Promise<string> {
   const headers = { 'content-type': 'application/json' }
   return (await fetch(`${url}/run_sse`, { method: 'POST', headers, body })).text()
-}
-
-type Script = Extract<NonNullable<ProtocolServerOptions['script']>, (...request: never[]) => unknown>
-
-const dangerThenTell: Script = ({ messages }) => {
-  const last = messages.at(-1)
-  if (last?.role !== 'tool') return { text: 'May I?', toolCalls: [{ name: 'danger' }] }
-  return { text: JSON.stringify(last).includes('done') ? 'Done with it.' : 'As you wish.' }
-}
-
-function dangerous(executed: string[]) {
-  return defineTool({
-    name: 'danger',
-    description: 'Does something that somebody must allow.',
-    parameters: { type: 'object', properties: {} },
-    needsApproval: true,
-    execute: () => {
-      executed.push('danger')
-      return { done: true }
-    },
-  })
 }

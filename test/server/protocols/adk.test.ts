@@ -1,5 +1,8 @@
 // A client of ADK's documented routes, against the server.
+import { FunctionTool, LlmAgent } from '@google/adk'
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import type { RequestSummary } from '../../../src/testing/strict/script.js'
 import { AdkClient, type AdkClientError, type AdkEvent } from './adk-client.js'
 import { heldTool, searchThenTell, startProtocolServer, until } from './support.js'
 
@@ -211,6 +214,92 @@ describe('ADK’s errors', () => {
     await expect(posing.getSession('s1')).rejects.toMatchObject({ status: 403 })
     await expect(new AdkClient(url, 'lango', 'ann').getSession('s1')).rejects.toMatchObject({ status: 401 })
   })
+})
+
+/** Looks for what the first message names, and answers those after it at once. */
+const lookOnce = (request: RequestSummary, index: number) =>
+  index === 0 ? searchThenTell(request) : { text: `Fine: ${request.lastUserText}.` }
+
+test('a message after a stream that was closed stops the run, and one while it is read is queued', async () => {
+  const { tool, called, letGo } = heldTool()
+  const { url, runtime } = await startProtocolServer({ script: lookOnce, tools: [tool] })
+  const client = new AdkClient(url, 'lango', 'user')
+  await client.createSession('s1')
+  const leaving = new AbortController()
+  const left = collect(client.runSse({ sessionId: 's1', text: 'apples' }, leaving.signal))
+  await called
+  leaving.abort()
+  await expect(left).rejects.toThrow()
+  expect(textOf(await client.run({ sessionId: 's1', text: 'pears' }))).toBe('Fine: pears.')
+  letGo()
+  const reasons = async (key = KEY) => (await runtime.listRuns(key)).map(({ finishReason }) => finishReason)
+  expect(await reasons()).toEqual(['stop', 'aborted'])
+
+  const other = heldTool()
+  const second = await startProtocolServer({ script: lookOnce, tools: [other.tool] })
+  const again = new AdkClient(second.url, 'lango', 'user')
+  await again.createSession('s1')
+  const read = collect(again.runSse({ sessionId: 's1', text: 'apples' }))
+  await other.called
+  const queued = again.run({ sessionId: 's1', text: 'pears' })
+  await until(async () => (await second.runtime.listRuns(KEY)).length === 2)
+  other.letGo()
+  expect(textOf(await read)).toContain('Fine: apples.')
+  expect(textOf(await queued)).toBe('Fine: pears.')
+  const runs = await second.runtime.listRuns(KEY)
+  expect(runs.map(({ finishReason }) => finishReason)).toEqual(['stop', 'stop'])
+})
+
+test('a message instead of the answer to a confirmation: the tool does not run', async () => {
+  const { url, runtime, provider } = await startProtocolServer({
+    script: ({ lastUserText }) =>
+      lastUserText === 'go' ? { toolCalls: [{ name: 'danger' }] } : { text: 'As you wish.' },
+  })
+  const client = new AdkClient(url, 'lango', 'user')
+  await client.createSession('s1')
+  const asked = await client.run({ sessionId: 's1', text: 'go' })
+  const call = asked[0]?.content?.parts[0]?.functionCall
+  expect(asked.at(-1)?.content?.parts[0]?.functionCall?.name).toBe('adk_request_confirmation')
+  // assistant-ui sends a result of its own for every call that has none.
+  const cancelled = { functionResponse: { ...call, args: undefined, response: { cancelled: true } } }
+  const answer = await client.run({ sessionId: 's1', parts: [cancelled, { text: 'rather not' }] })
+  expect(textOf(answer)).toBe('As you wish.')
+  expect((await runtime.listRuns(KEY)).map(({ finishReason }) => finishReason)).toEqual(['stop', 'aborted'])
+  expect(JSON.stringify(await runtime.messages(KEY))).not.toContain('"done":true')
+  expect(provider.violations).toEqual([])
+})
+
+test('an artifact that a tool has saved is listed, loaded by version, and deleted', async () => {
+  const rootAgent = (model: string) => new LlmAgent({ name: 'root', model, tools: [SAVE] })
+  const { url } = await startProtocolServer({ rootAgent, script: searchThenTell })
+  const client = new AdkClient(url, 'lango', 'user')
+  await client.createSession('s1')
+  for (const text of ['apples', 'pears']) await client.run({ sessionId: 's1', text })
+  const get = async (path: string, method = 'GET') => {
+    const answer = await fetch(`${url}/apps/lango/users/user/sessions/s1/artifacts${path}`, { method })
+    return answer.status === 200 ? await answer.json() : answer.status
+  }
+  expect(await get('')).toEqual(['found.txt'])
+  expect(await get('/found.txt')).toEqual({ text: 'pears' })
+  expect(await get('/found.txt/versions')).toEqual([0, 1])
+  expect(await get('/found.txt/versions/0')).toEqual({ text: 'apples' })
+  expect(await get('/found.txt/versions/7')).toBe(404)
+  expect(await get('/found.txt/versions/x')).toBe(400)
+  expect(await get('/none')).toBe(404)
+  expect(await get('/found.txt', 'DELETE')).toBe(204)
+  expect(await get('')).toEqual([])
+})
+
+const SAVE = new FunctionTool({
+  name: 'search',
+  description: 'Searches, and saves what it finds.',
+  // The compiler finds ADK's types and Zod's together too deep.
+  parameters: z.object({ query: z.string() }) as never,
+  execute: async (args: unknown, context) => {
+    const { query } = args as { query: string }
+    await context?.saveArtifact('found.txt', { text: query })
+    return { found: query }
+  },
 })
 
 test('the answer is stored when the client disconnects during the stream', async () => {

@@ -4,8 +4,9 @@ import { randomUUID } from 'node:crypto'
 import { CONFIRMATION_TOOL } from '../../../base/names.js'
 import type { Runtime } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
-import type { Problem, RunEvent, RunQuestion } from '../../chat-protocol.js'
+import type { Problem, RunEvent, RunItem, RunQuestion } from '../../chat-protocol.js'
 import type { ServerContext } from '../../server-context.js'
+import { followUntilAsked } from '../run-readers.js'
 import {
   lastSeqOf,
   runProblem,
@@ -24,8 +25,8 @@ export interface AdkRunOptions {
   /** Whether parts of an answer are sent before the answer, as partial events. */
   streaming: boolean
   signal?: AbortSignal
-  /** The call that the caller has just answered: what the run did before it was asked is not sent again. */
-  afterCall?: string | undefined
+  /** The calls that the caller has just answered: what the run did before the first was asked is not sent again. */
+  answered?: readonly string[] | undefined
 }
 
 /** Events of ADK in order, and last the problem of a run that failed. */
@@ -37,17 +38,18 @@ export type AdkRunStep = { events: AdkEvent[] } | { problem: Problem }
  */
 export async function* adkRunEvents(
   context: ServerContext,
-  { key, runId, streaming, signal, afterCall }: AdkRunOptions,
+  { key, runId, streaming, signal, answered = [] }: AdkRunOptions,
 ): AsyncGenerator<AdkRunStep> {
   const { hub, runtime } = context
-  const order = new AdkOrder(streaming)
+  const [afterCall] = answered
+  const order = new AdkOrder(streaming, answered)
   let read = 0
   let afterSeq: number | undefined
   let hasBegun = false
   let isPast = afterCall === undefined
   let problem: Problem | undefined = streamTruncated()
-  const follow = { untilWaiting: true, withoutVoid: true, ...(signal ? { signal } : {}) }
-  for await (const batch of hub.followBatches(runId, follow)) {
+  const isAsking = () => isPast && order.isAsking
+  for await (const batch of followUntilAsked(hub, runId, { signal, isAsking })) {
     hasBegun ||= batch.events.some(({ type }) => type === 'run-start')
     // Before it begins a run has no messages; those that are stored meanwhile are another run's.
     if (hasBegun) afterSeq ??= (await hub.find(runId))?.item.afterSeq ?? 0
@@ -74,7 +76,9 @@ export async function* adkRunEvents(
   if (!problem || signal?.aborted) return
   const rest = order.end()
   if (rest.length > 0) yield { events: rest }
-  const waiting = await waitingRun(context, runId)
+  const waiting = order.isAsking
+    ? { runId, waitsFor: await hub.questions(runId) }
+    : await waitingRun(context, runId)
   if (!waiting) yield { problem }
   else if (order.asks(waiting)) yield { events: [waitingEvent(waiting, order.last)] }
 }
@@ -117,6 +121,23 @@ export function waitingEvent(run: WaitingRun, last: Pick<AdkEvent, 'author' | 'i
   }
 }
 
+/** What a run asks of a person, also while it is still in memory for the answer. */
+export async function askingRun(
+  context: ServerContext,
+  { runId, status }: RunItem,
+): Promise<WaitingRun | undefined> {
+  if (status !== 'running') return waitingRun(context, runId)
+  const waitsFor = (await context.hub.questions(runId)).filter(({ asks }) => asks === 'approval')
+  return waitsFor.length > 0 ? { runId, waitsFor } : undefined
+}
+
+/** Whether an event of ADK's own asks everything that a run waits for. */
+export function isAsked(events: readonly AdkEvent[], { waitsFor }: WaitingRun): boolean {
+  return events.some(({ longRunningToolIds = [] }) =>
+    waitsFor.every(({ callId }) => longRunningToolIds.includes(callId)),
+  )
+}
+
 function confirmationCall(runId: string, { callId, tool, args, reason }: RunQuestion) {
   const hint = reason ?? `May the agent call ${tool}?`
   return {
@@ -149,6 +170,9 @@ class AdkOrder {
   readonly #streaming: boolean
   /** The calls by which ADK has asked a person. */
   readonly #requested = new Set<string>()
+  /** Approvals of Lango's own that nobody has answered. */
+  readonly #asked = new Set<string>()
+  readonly #answered: ReadonlySet<string>
   #invocationId: string | undefined
   /** An answer that is the last one unless another event follows. */
   #final: AdkEvent | undefined
@@ -158,8 +182,9 @@ class AdkOrder {
   #deltaLength = 0
   #releasedLength = 0
 
-  constructor(streaming: boolean) {
+  constructor(streaming: boolean, answered: readonly string[]) {
     this.#streaming = streaming
+    this.#answered = new Set(answered)
   }
 
   /** Whether the store may hold a new message. */
@@ -180,6 +205,8 @@ class AdkOrder {
       if (this.#streaming) this.#push(this.#partial(event))
     }
     if (event.type === 'step-restart') this.#restart(event.step)
+    if (event.type === 'approval-request' && this.#isOpen(event)) this.#asked.add(event.id)
+    if (event.type === 'approval-answer') this.#asked.delete(event.id)
     this.#release(event.type === 'run-finish')
   }
 
@@ -213,6 +240,15 @@ class AdkOrder {
     this.#final = undefined
     if (event && mayEndTurn(event)) this.#final = event
     else if (event) this.#ready.push(withoutTurnEnd(event))
+  }
+
+  get isAsking(): boolean {
+    return this.#asked.size > 0
+  }
+
+  /** A request of ADK's own names the call that it is about, and ends the round. */
+  #isOpen({ id, callId }: Extract<RunEvent, { type: 'approval-request' }>): boolean {
+    return callId === undefined && !this.#answered.has(id)
   }
 
   /** Whether there is something to ask that ADK has not asked itself, with an event of its own. */

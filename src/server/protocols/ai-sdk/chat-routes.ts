@@ -13,9 +13,10 @@ import { Refusal } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { badField, checkMessages, type InputPart, mediaPart, readBody } from '../read-body.js'
 import { markOf, runOfRequest } from '../repeated-request.js'
+import { RunReaders } from '../run-readers.js'
 import { afterStoring, startStreamedRun } from '../start-run.js'
 import { sessionOfChat, toUiMessages, turnBack, type UiHistoryMessage } from './chat-session.js'
-import { approvalsAsData, RunReaders, streamChat } from './chat-stream.js'
+import { approvalsAsData, streamChat } from './chat-stream.js'
 
 /** The routes under `/api/chat`, with errors as the AI SDK shows them. */
 export function chatRoutes(context: ServerContext): Hono<ServerEnv> {

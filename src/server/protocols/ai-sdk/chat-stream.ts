@@ -3,7 +3,6 @@
 import type { Context } from 'hono'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../../../base/markers.js'
 import { CONFIRMATION_TOOL } from '../../../base/names.js'
-import { orTimeout } from '../../../base/pause.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { Source } from '../../../session/sources.js'
 import { isLink } from '../../../transcript/item.js'
@@ -12,6 +11,7 @@ import type { EventBatch } from '../../runs/event-batch.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { DONE, dataFrames, type StreamChunk, streamResponse } from '../../sse.js'
 import { badField } from '../read-body.js'
+import { followUntilAsked, type RunReaders } from '../run-readers.js'
 import {
   type ModelFinish,
   modelFinish,
@@ -20,35 +20,6 @@ import {
   streamTruncated,
   waitingRun,
 } from '../start-run.js'
-
-/** The streams of each run that clients have open: a new message looks whether the answer before it is still read. */
-export class RunReaders {
-  readonly #open = new Map<string, number>()
-  readonly #waiting = new Map<string, (() => void)[]>()
-
-  enter(runId: string): void {
-    this.#open.set(runId, (this.#open.get(runId) ?? 0) + 1)
-  }
-
-  leave(runId: string): void {
-    const left = (this.#open.get(runId) ?? 1) - 1
-    if (left > 0) {
-      this.#open.set(runId, left)
-      return
-    }
-    this.#open.delete(runId)
-    for (const resolve of this.#waiting.get(runId) ?? []) resolve()
-    this.#waiting.delete(runId)
-  }
-
-  /** Resolves as soon as no client reads the run. */
-  gone(runId: string): Promise<void> {
-    if (!this.#open.has(runId)) return Promise.resolve()
-    return new Promise(resolve => {
-      this.#waiting.set(runId, [...(this.#waiting.get(runId) ?? []), resolve])
-    })
-  }
-}
 
 interface ChatStreamOptions {
   key: SessionKey
@@ -98,37 +69,23 @@ async function* frames(
 ): AsyncGenerator<StreamChunk> {
   const writer = new UiChunkWriter({ sessionId: key.sessionId, runId }, { answered, asData })
   readers.enter(runId)
-  const ended = new AbortController()
-  const batches = context.hub.followBatches(runId, {
-    signal: AbortSignal.any([signal, ended.signal]),
-    withoutVoid: true,
-    untilWaiting: true,
-  })
   let hasEnded = false
   try {
     yield dataFrames([writer.start()])
-    for (let batch = await batches.next(); !batch.done; ) {
-      const chunks = await chunksOf(context, { key, batch: batch.value, after, writer })
+    const isAsking = () => writer.isWaiting
+    for await (const batch of followUntilAsked(context.hub, runId, { signal, isAsking })) {
+      const chunks = await chunksOf(context, { key, batch, after, writer })
       if (chunks.length > 0) yield dataFrames(chunks)
-      hasEnded = batch.value.endsRun
-      const waiting = batches.next()
-      const next = writer.isWaiting ? await orTimeout(waiting, QUIET_MS) : await waiting
-      if (next === 'timeout') {
-        waiting.catch(() => {})
-        yield dataFrames(writer.pause())
-        hasEnded = true
-        break
-      }
-      batch = next
+      hasEnded = batch.endsRun
     }
   } finally {
-    ended.abort()
     readers.leave(runId)
   }
   if (!hasEnded && !signal.aborted) {
     const waiting = await waitingRun(context, runId)
     const truncated = [{ type: 'error', errorText: streamTruncated().detail }]
-    yield dataFrames(waiting ? writer.pause({ status: 'waiting', waitsFor: waiting.waitsFor }) : truncated)
+    const paused = writer.isWaiting ? writer.pause() : truncated
+    yield dataFrames(waiting ? writer.pause({ status: 'waiting', waitsFor: waiting.waitsFor }) : paused)
   }
   yield DONE
 }
@@ -154,9 +111,6 @@ async function chunksOf(
   }
   return chunks
 }
-
-/** Parallel calls request approval one after the other; the stream ends after this long without another event. */
-const QUIET_MS = 300
 
 /** A chunk of the stream: its type, and what belongs to it. */
 interface UiChunk {
