@@ -5,6 +5,7 @@ import type { UIMessage } from 'ai'
 import type { Browser, Page } from 'playwright-core'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
+import type { Message } from '../../src/session/message.js'
 import {
   heldTool,
   type ProtocolServerOptions,
@@ -87,7 +88,26 @@ for (const { major, ai } of VERSIONS) {
       expect(server.provider.violations).toEqual([])
     })
 
-    can('agent tools', 'calls and results are parts; repairs, cuts and cost are data parts', async () => {
+    can('agent tools', 'what was repaired and cut before the model got it is a data part', async () => {
+      const server = await start({ history: { maxMessageTokenBudget: 400 } })
+      await server.runtime.store.createSession(KEY)
+      for (const message of brokenHistory()) await server.runtime.store.appendMessage(KEY, message)
+      const page = await open(server.url)
+      await send(page, 'apples')
+      const { messages, data } = await stateOf(page)
+      expect(textOf(messages.at(-1))).toBe('Let me look.|I found apples.')
+      const parts = (type: string) => data.filter(part => part.type === type).map(part => part.data)
+      expect(parts('data-history-cut')).toContainEqual({
+        cut: expect.objectContaining({ reason: 'token-budget', budgetTokens: 400 }),
+      })
+      expect(parts('data-repair')).toContainEqual({
+        ...{ model: 'strict/gpt-4.1', profile: 'openai-chat' },
+        repairs: [expect.objectContaining({ step: 'pair-calls', kind: 'synthesize-result' })],
+      })
+      expect(server.provider.violations).toEqual([])
+    })
+
+    can('agent tools', 'calls and results are parts, and the cost is a data part', async () => {
       const server = await start()
       const page = await open(server.url)
       await send(page, 'apples')
@@ -225,26 +245,31 @@ for (const { major, ai } of VERSIONS) {
       expect(textOf((await stateOf(again)).messages.at(-1))).toBe('Let me look.|I found apples.')
     })
 
-    // The hooks of 5 and 6 add a stream that begins again to what they have; theirs resume on a page that is loaded again.
-    if (major === 7) {
-      can('reconnect', 'after a lost connection resumeStream() gets the answer, once', async () => {
-        const { tool, called, letGo } = heldTool()
-        const server = await start({ tools: [tool] })
-        const proxy = await startCuttableProxy(server.url)
-        const page = await open(proxy.url)
-        await page.evaluate(() => window.chat.send('apples'))
-        await called
-        await page.waitForFunction(() => JSON.stringify(window.chat.messages).includes('Let me look.'))
-        proxy.cut()
-        await page.waitForFunction(() => window.chat.status === 'error')
-        await page.evaluate(() => window.chat.resume())
-        await page.waitForFunction(() => window.chat.status === 'streaming')
-        letGo()
-        await says(page, 'I found apples.')
-        const { messages } = await stateOf(page)
-        expect(messages.map(textOf)).toEqual(['apples', 'Let me look.|I found apples.'])
-        expect(await server.runtime.listRuns(KEY)).toHaveLength(1)
-      })
+    // The hooks of 5 and 6 add a stream that begins again to what they have.
+    for (const way of major === 7 ? (['resume', 'reopen'] as const) : (['reopen'] as const)) {
+      const words = way === 'resume' ? 'resumeStream()' : 'the chat that is opened anew with its messages'
+      can(
+        'reconnect',
+        `after a lost connection on an open page: ${words} gets the answer, once`,
+        async () => {
+          const { tool, called, letGo } = heldTool()
+          const server = await start({ tools: [tool] })
+          const proxy = await startCuttableProxy(server.url)
+          const page = await open(proxy.url)
+          await page.evaluate(() => window.chat.send('apples'))
+          await called
+          await page.waitForFunction(() => JSON.stringify(window.chat.messages).includes('Let me look.'))
+          proxy.cut()
+          await page.waitForFunction(() => window.chat.status === 'error')
+          await page.evaluate(name => void window.chat[name](), way)
+          await page.waitForFunction(() => window.chat.status === 'streaming')
+          letGo()
+          await says(page, 'I found apples.')
+          const { messages } = await stateOf(page)
+          expect(messages.map(textOf)).toEqual(['apples', 'Let me look.|I found apples.'])
+          expect(await server.runtime.listRuns(KEY)).toHaveLength(1)
+        },
+      )
     }
 
     can(
@@ -276,6 +301,17 @@ for (const { major, ai } of VERSIONS) {
       },
     )
   })
+}
+
+/** Longer than the budget, and with a call that was never answered. */
+function brokenHistory(): Message[] {
+  const long = Array.from({ length: 20 }, (_, index): Message => {
+    const role = index % 2 === 0 ? 'user' : 'assistant'
+    return { role, content: `${index} ${'words '.repeat(40)}`, timestamp: index }
+  })
+  const call = { id: 'lost', name: 'search', input: '{"query":"x"}', kind: 'call' as const }
+  const open: Message = { role: 'assistant', content: '', toolCalls: [call], timestamp: 30 }
+  return [...long, { role: 'user', content: 'and then?', timestamp: 29 }, open]
 }
 
 async function open(url: string, hash = 'c'): Promise<Page> {

@@ -14,6 +14,7 @@ export interface ChatWindow {
     approve(approvalId: string, toolCallId: string, approved: boolean): void
     addOutput(toolCallId: string, output: unknown): void
     resume(): void
+    reopen(): Promise<void>
     stop(): Promise<void>
   }
 }

@@ -1,7 +1,7 @@
 /** The hook of one version of the AI SDK on a page, at its default settings; what it knows and can do is left at the window. */
 import { DefaultChatTransport, isDataUIPart, type UIMessage } from 'ai'
 import { useChat } from 'ai-react-6'
-import { createElement } from 'react'
+import { createElement, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 import type { ChatWindow } from './chat-window.js'
 
@@ -34,10 +34,32 @@ function isLast(parts: UIMessage['parts']): boolean {
 
 const received: { type: string; data: unknown }[] = []
 
-function Chat() {
+interface Opened {
+  messages: UIMessage[]
+  resume: boolean
+  /** Opens the chat anew, with the stored messages, and follows the answer that is being written. */
+  reopen(): Promise<void>
+}
+
+/** A chat is opened anew by another key: its hook begins with the messages that it is given. */
+function Page() {
+  const [{ count, ...opened }, setOpened] = useState({
+    count: 0,
+    messages: [] as UIMessage[],
+    resume: modes.includes('resume'),
+  })
+  const reopen = async () => {
+    const { messages } = (await (await fetch(`/api/chat/${id}`)).json()) as { messages: UIMessage[] }
+    setOpened({ count: count + 1, messages, resume: true })
+  }
+  return createElement(Chat, { key: count, ...opened, reopen })
+}
+
+function Chat({ messages, resume, reopen }: Opened) {
   const chat = useChat({
     id,
-    resume: modes.includes('resume'),
+    messages,
+    resume,
     transport: new DefaultChatTransport({
       api: '/api/chat',
       ...(isData ? { headers: { 'x-lango-approvals': 'data' } } : {}),
@@ -60,10 +82,11 @@ function Chat() {
         : void chat.addToolApprovalResponse({ id: approvalId, approved }),
     addOutput,
     resume: () => void chat.resumeStream(),
+    reopen,
     stop: () => Promise.resolve(chat.stop()),
   }
   return createElement('main', null, JSON.stringify(chat.messages))
 }
 
 const root = page.document.getElementById('root')
-if (root) createRoot(root).render(createElement(Chat))
+if (root) createRoot(root).render(createElement(Page))

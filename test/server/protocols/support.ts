@@ -2,6 +2,7 @@
 import type { BaseAgent } from '@google/adk'
 import { onTestFinished } from 'vitest'
 import { silentLogger } from '../../../src/logger.js'
+import type { RuntimeOptions } from '../../../src/runtime/options.js'
 import { createRuntime, type Runtime } from '../../../src/runtime/runtime.js'
 import { type RunningServer, type ServeOptions, serve } from '../../../src/server/serve.js'
 import {
@@ -29,6 +30,7 @@ export interface ProtocolServerOptions extends Partial<Omit<StrictProviderOption
   /** An agent of ADK's in place of the plain one. */
   rootAgent?: (model: string) => BaseAgent
   maxTurns?: number
+  history?: RuntimeOptions['history']
 }
 
 const MODEL = 'strict/gpt-4.1'
@@ -40,6 +42,7 @@ export async function startProtocolServer(options: ProtocolServerOptions = {}): 
     tools = [searchTool, dangerTool],
     rootAgent,
     maxTurns,
+    history,
     ...strict
   } = options
   const { profile = 'openai-chat' } = strict
@@ -47,6 +50,7 @@ export async function startProtocolServer(options: ProtocolServerOptions = {}): 
   const wire = { apiKey: 'k', baseUrl: provider.baseUrl }
   const runtime = await createRuntime({
     store,
+    ...(history ? { history } : {}),
     providers: {
       strict:
         profile === 'openai-chat'

@@ -1,10 +1,7 @@
-// The AI SDK's `useChat`, rendered by React in a real browser, against the server.
-import type { UIMessage } from 'ai'
-import type { Browser, Page } from 'playwright-core'
-import { build } from 'vite'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { launchBrowser } from '../../support/browser.js'
-import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
+// The AI SDK's `Chat`, which `useChat` renders, against the server. The hook itself, in a browser, is in test/clients.
+import { Chat } from '@ai-sdk/react'
+import { DefaultChatTransport, isToolUIPart, type UIMessage } from 'ai'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { searchTool } from '../../support/tools.js'
 import {
   heldTool,
@@ -15,85 +12,25 @@ import {
   startProtocolServer,
   until,
 } from './support.js'
-import type { ChatWindow } from './use-chat-page/chat-window.js'
 
-// Starting processes takes long on a busy machine.
-vi.setConfig({ testTimeout: 120_000 })
-
-let browser: Browser
-let webRoot = ''
-
-beforeAll(async () => {
-  webRoot = await makeFolder()
-  const root = new URL('./use-chat-page', import.meta.url).pathname
-  const outputs = { outDir: webRoot, emptyOutDir: true, chunkSizeWarningLimit: 10_000 }
-  await build({ configFile: false, root, logLevel: 'error', build: outputs })
-  browser = await launchBrowser()
-}, 120_000)
-
-afterAll(async () => {
-  await browser?.close()
-  await removeFolder(webRoot)
-})
-
-declare const window: ChatWindow
-
-/** A page with the hook on it, and what the test does with it. */
-class ChatPage {
-  constructor(readonly page: Page) {}
-
-  state(): Promise<Pick<ChatWindow['chat'], 'messages' | 'status' | 'error'>> {
-    return this.page.evaluate(() => {
-      const { messages, status, error } = window.chat
-      return { messages, status, error }
-    })
-  }
-
-  async last(): Promise<UIMessage | undefined> {
-    return (await this.state()).messages.at(-1)
-  }
-
-  /** Says something and waits for the answer, or for the error. */
-  async send(text: string): Promise<void> {
-    const before = await this.page.evaluate(words => {
-      window.chat.send(words)
-      return window.chat.messages.length
-    }, text)
-    await this.page.waitForFunction(count => {
-      const { status, messages } = window.chat
-      return status === 'error' || (status === 'ready' && messages.length >= count)
-    }, before + 2)
-  }
-
-  /** Waits until the last message says this and nothing is under way. */
-  async says(text: string): Promise<void> {
-    await this.page.waitForFunction(words => {
-      const { status, messages } = window.chat
-      return status === 'ready' && JSON.stringify(messages.at(-1)).includes(words)
-    }, text)
-  }
-
-  /** Waits for an answer that is not the one with this id. */
-  async answersAnew(id: string | undefined): Promise<void> {
-    await this.page.waitForFunction(old => {
-      const last = window.chat.messages.at(-1)
-      return window.chat.status === 'ready' && last?.role === 'assistant' && last.id !== old
-    }, id)
-  }
-}
-
-async function open({ url }: ProtocolServer, hash: string, door?: string): Promise<ChatPage> {
-  const context = await browser.newContext()
-  onTestFinished(() => context.close())
-  const page = await context.newPage()
-  if (door) await page.goto(`${url}${door}`)
-  await page.goto(`${url}/?#${hash}`)
-  await page.waitForFunction(() => window.chat !== undefined)
-  return new ChatPage(page)
-}
+const KEY = { appName: 'lango', userId: 'user', sessionId: 'c' }
 
 function start(options: ProtocolServerOptions = {}): Promise<ProtocolServer> {
-  return startProtocolServer({ script: searchThenTell, ...options, serve: { webRoot, ...options.serve } })
+  return startProtocolServer({ script: searchThenTell, ...options })
+}
+
+function open({ url }: ProtocolServer, headers: Record<string, string> = {}): Chat<UIMessage> {
+  return new Chat({
+    id: 'c',
+    transport: new DefaultChatTransport({ api: `${url}/api/chat`, headers }),
+    sendAutomaticallyWhen: isAnswered,
+  })
+}
+
+/** Whether every approval that was asked for has been answered: then the answers are sent by themselves. */
+function isAnswered({ messages }: { messages: UIMessage[] }): boolean {
+  const states = (messages.at(-1)?.parts ?? []).map(part => (isToolUIPart(part) ? part.state : ''))
+  return states.includes('approval-responded') && !states.includes('approval-requested')
 }
 
 function textOf(message: UIMessage | undefined): string {
@@ -104,24 +41,21 @@ function typesOf(message: UIMessage | undefined): string[] {
   return (message?.parts ?? []).map(({ type }) => type)
 }
 
-describe('useChat', () => {
-  test('runs a streamed conversation of several turns, with tools that the agent runs', async () => {
+/** Waits until the last message says this and nothing is under way. */
+async function says(chat: Chat<UIMessage>, text: string): Promise<void> {
+  await until(() => chat.status === 'ready' && JSON.stringify(chat.messages.at(-1)).includes(text))
+}
+
+describe('the AI SDK’s chat', () => {
+  test('an answer is steps with texts, calls and usage, in one session', async () => {
     const server = await start()
-    const chat = await open(server, 'fruit')
-    for (const words of ['apples', 'pears', 'plums']) await chat.send(words)
-    const { messages, error } = await chat.state()
-    expect(error).toBeUndefined()
-    expect(messages.map(({ role }) => role)).toEqual(Array(3).fill(['user', 'assistant']).flat())
-    const answer = messages.at(-1)
-    expect(typesOf(answer)).toEqual([
-      'step-start',
-      'text',
-      'data-usage',
-      'dynamic-tool',
-      'step-start',
-      'text',
-      'data-usage',
-    ])
+    const chat = open(server)
+    for (const text of ['apples', 'pears', 'plums']) await chat.sendMessage({ text })
+    expect(chat.error).toBeUndefined()
+    expect(chat.messages.map(({ role }) => role)).toEqual(Array(3).fill(['user', 'assistant']).flat())
+    const answer = chat.messages.at(-1)
+    const step = ['step-start', 'text', 'data-usage']
+    expect(typesOf(answer)).toEqual([...step, 'dynamic-tool', ...step])
     expect(answer?.parts[3]).toMatchObject({
       toolName: 'search',
       state: 'output-available',
@@ -130,22 +64,21 @@ describe('useChat', () => {
     })
     expect(answer?.parts.at(-2)).toMatchObject({ text: 'I found plums.', state: 'done' })
     expect(answer?.metadata).toMatchObject({
-      lango: { sessionId: 'fruit', finishReason: 'stop', usage: { totalTokens: 38 } },
+      lango: { sessionId: 'c', finishReason: 'stop', usage: { totalTokens: 38 } },
     })
     expect(server.provider.violations).toEqual([])
-    expect(await sessionIds(server.runtime)).toEqual(['fruit'])
+    expect(await sessionIds(server.runtime)).toEqual(['c'])
   })
 
-  test('shows reasoning, and the error of a tool', async () => {
+  test('reasoning, and the error of a tool', async () => {
     const script = [
       { thinking: 'Hm.', toolCalls: [{ name: 'search', args: { query: 'x' } }] },
       { text: 'It failed.' },
     ]
     const tool = { ...searchTool, execute: () => Promise.reject(new TypeError('The net is torn.')) }
-    const server = await start({ script, tools: [tool], profile: 'deepseek-thinking' })
-    const chat = await open(server, 'c')
-    await chat.send('look')
-    const answer = await chat.last()
+    const chat = open(await start({ script, tools: [tool], profile: 'deepseek-thinking' }))
+    await chat.sendMessage({ text: 'look' })
+    const answer = chat.messages.at(-1)
     expect(typesOf(answer).filter(type => type !== 'data-usage')).toEqual([
       'step-start',
       'reasoning',
@@ -159,37 +92,36 @@ describe('useChat', () => {
     expect(JSON.stringify(failed)).toContain('The net is torn.')
   })
 
-  test('sends files', async () => {
+  test('files are sent', async () => {
     const server = await start({ script: [{ text: 'A dot.' }] })
-    const chat = await open(server, 'c')
-    const pixel = 'data:image/png;base64,iVBORw0KGgo='
-    await chat.page.evaluate(url => window.chat.sendFile('look', url), pixel)
-    await chat.says('A dot.')
-    expect(JSON.stringify(server.provider.requests[0]?.body)).toContain(pixel)
+    const chat = open(server)
+    const url = 'data:image/png;base64,iVBORw0KGgo='
+    await chat.sendMessage({ text: 'look', files: [{ type: 'file', mediaType: 'image/png', url }] })
+    expect(textOf(chat.messages.at(-1))).toBe('A dot.')
+    expect(JSON.stringify(server.provider.requests[0]?.body)).toContain(url)
   })
 
-  test('requests approval, sends the answers automatically, and continues in the same message', async () => {
+  test('an approval beside a call that needs none continues in the same message', async () => {
     const script: ProtocolServerOptions['script'] = ({ messages }) =>
       messages.at(-1)?.role === 'tool'
         ? { text: 'Done with it.' }
         : { text: 'May I?', toolCalls: [{ name: 'danger' }, { name: 'search', args: { query: 'x' } }] }
     const server = await start({ script })
-    const chat = await open(server, 'c')
+    const chat = open(server)
     for (const [turn, approved] of [true, false].entries()) {
-      await chat.send('go')
-      const asking = await chat.last()
-      const asked = asking?.parts.filter(part => 'state' in part && part.state === 'approval-requested')
+      await chat.sendMessage({ text: 'go' })
+      const asking = chat.messages.at(-1)
+      const asked = (asking?.parts ?? []).flatMap(part =>
+        part.type === 'dynamic-tool' && part.state === 'approval-requested' ? [part] : [],
+      )
       expect(asked).toMatchObject([{ toolName: 'danger' }])
-      const [{ approval }] = asked as unknown as [{ approval: { id: string } }]
-      const answer = { id: approval.id, approved }
-      await chat.page.evaluate(said => window.chat.approve(said.id, said.approved), answer)
-      await chat.says('Done with it.')
-      const { messages, error } = await chat.state()
-      expect(error).toBeUndefined()
-      expect(messages).toHaveLength(2 * (turn + 1))
-      expect(messages.at(-1)?.id).toBe(asking?.id)
-      expect(textOf(messages.at(-1))).toBe('May I?|Done with it.')
-      expect(statesOf(messages.at(-1))).toEqual({
+      await chat.addToolApprovalResponse({ id: asked[0]?.approval.id ?? '', approved })
+      await says(chat, 'Done with it.')
+      expect(chat.error).toBeUndefined()
+      expect(chat.messages).toHaveLength(2 * (turn + 1))
+      expect(chat.messages.at(-1)?.id).toBe(asking?.id)
+      expect(textOf(chat.messages.at(-1))).toBe('May I?|Done with it.')
+      expect(statesOf(chat.messages.at(-1))).toEqual({
         danger: approved ? 'output-available' : 'output-denied',
         search: 'output-available',
       })
@@ -197,25 +129,18 @@ describe('useChat', () => {
     expect(server.provider.violations).toEqual([])
   })
 
-  test('regenerates a turn and replaces a message without losing the earlier ones', async () => {
+  test('a turn that is regenerated and a message that is edited keep the earlier ones', async () => {
     const server = await start()
-    const chat = await open(server, 'c')
-    for (const words of ['apples', 'pears']) await chat.send(words)
-    const first = await chat.last()
-    await chat.page.evaluate(() => window.chat.regenerate())
-    await chat.answersAnew(first?.id)
-    await chat.send('plums')
-    const users = (await chat.state()).messages.filter(({ role }) => role === 'user')
+    const chat = open(server)
+    for (const text of ['apples', 'pears']) await chat.sendMessage({ text })
+    await chat.regenerate()
+    await chat.sendMessage({ text: 'plums' })
+    const users = chat.messages.filter(({ role }) => role === 'user')
     expect(users.map(textOf)).toEqual(['apples', 'pears', 'plums'])
-
-    const before = await chat.last()
-    await chat.page.evaluate(id => window.chat.edit(id, 'figs'), users[1]?.id ?? '')
-    await chat.answersAnew(before?.id)
-    const { messages, error } = await chat.state()
-    expect(error).toBeUndefined()
-    expect(messages.filter(({ role }) => role === 'user').map(textOf)).toEqual(['apples', 'figs'])
-    expect(textOf(messages.at(-1))).toBe('Let me look.|I found figs.')
-
+    await chat.sendMessage({ text: 'figs', messageId: users[1]?.id ?? '' })
+    expect(chat.error).toBeUndefined()
+    expect(chat.messages.filter(({ role }) => role === 'user').map(textOf)).toEqual(['apples', 'figs'])
+    expect(textOf(chat.messages.at(-1))).toBe('Let me look.|I found figs.')
     const histories = await Promise.all((await sessionIds(server.runtime)).map(id => usersSaid(server, id)))
     expect(histories.map(said => said.join(' ')).sort()).toEqual([
       'apples figs',
@@ -225,32 +150,24 @@ describe('useChat', () => {
     expect(server.provider.violations).toEqual([])
   })
 
-  test('a reloaded page resumes the active run; without one it does nothing', async () => {
-    const { tool, called, letGo } = heldTool()
-    const server = await start({ tools: [tool] })
-    const chat = await open(server, 'c')
-    await chat.page.evaluate(() => window.chat.send('apples'))
-    await called
-    await chat.page.close()
-    const again = await open(server, 'c/resume')
-    await again.page.waitForFunction(() => window.chat.status === 'streaming')
-    letGo()
-    await again.says('I found apples.')
-    expect(statesOf(await again.last())).toEqual({ search: 'output-available' })
-    const later = await open(server, 'c/resume')
-    expect(await later.state()).toMatchObject({ messages: [], status: 'ready' })
+  test('resuming without an active run does nothing', async () => {
+    const server = await start()
+    const chat = open(server)
+    await chat.sendMessage({ text: 'apples' })
+    const later = open(server)
+    await later.resumeStream()
+    expect(later).toMatchObject({ messages: [], status: 'ready' })
     expect((await fetch(`${server.url}/api/chat/c/stream`)).status).toBe(204)
   })
 
   test('a reopened chat starts with its earlier messages, as they were shown', async () => {
     const server = await start()
-    const chat = await open(server, 'c')
-    for (const words of ['apples', 'pears']) await chat.send(words)
-    const { messages } = await chat.state()
+    const chat = open(server)
+    for (const text of ['apples', 'pears']) await chat.sendMessage({ text })
     const stored = await fetch(`${server.url}/api/chat/c`)
     const { messages: again } = (await stored.json()) as { messages: UIMessage[] }
     expect(again.map(({ role, parts }) => ({ role, parts: parts.map(shown) }))).toEqual(
-      messages.map(({ role, parts }) => ({
+      chat.messages.map(({ role, parts }) => ({
         role,
         parts: parts.filter(({ type }) => type !== 'data-usage').map(shown),
       })),
@@ -259,63 +176,56 @@ describe('useChat', () => {
 
   test('regenerating an active turn replaces the run', async () => {
     const { tool, called, letGo } = heldTool()
+    onTestFinished(letGo)
     const server = await start({ tools: [tool] })
-    const chat = await open(server, 'c')
-    await chat.page.evaluate(() => window.chat.send('apples'))
+    const chat = open(server)
+    void chat.sendMessage({ text: 'apples' })
     await called
-    await chat.page.evaluate(() => window.chat.stop())
-    await chat.page.waitForFunction(() => window.chat.status === 'ready')
-    await chat.page.evaluate(() => window.chat.regenerate())
-    const key = { appName: 'lango', userId: 'user', sessionId: 'c' }
-    await until(async () => (await server.runtime.store.runs.listRuns(key))[0]?.finishReason === 'aborted')
+    await chat.stop()
+    await until(() => chat.status === 'ready')
+    const answered = chat.regenerate()
+    await until(async () => (await server.runtime.listRuns(KEY))[0]?.finishReason === 'aborted')
     letGo()
-    await chat.says('I found apples.')
-    expect((await chat.state()).messages).toHaveLength(2)
+    await answered
+    expect(textOf(chat.messages.at(-1))).toContain('I found apples.')
+    expect(chat.messages).toHaveLength(2)
     expect(server.provider.violations).toEqual([])
   })
 
   test('disconnecting does not stop the run; the stop request does', async () => {
     const { tool, called, letGo } = heldTool()
+    onTestFinished(letGo)
     const server = await start({ tools: [tool] })
-    const chat = await open(server, 'c')
-    await chat.page.evaluate(() => window.chat.send('apples'))
+    const chat = open(server)
+    void chat.sendMessage({ text: 'apples' })
     await called
-    await chat.page.evaluate(() => window.chat.stop())
-    await chat.page.waitForFunction(() => window.chat.status === 'ready')
-    const key = { appName: 'lango', userId: 'user', sessionId: 'c' }
-    expect(await server.runtime.store.runs.listRuns(key)).toMatchObject([{ finished: false }])
+    await chat.stop()
+    await until(() => chat.status === 'ready')
+    expect(await server.runtime.listRuns(KEY)).toMatchObject([{ finished: false }])
     const stopped = await fetch(`${server.url}/api/chat/c/stream`, { method: 'DELETE' })
     expect(stopped.status).toBe(204)
-    await until(async () => (await server.runtime.store.runs.listRuns(key))[0]?.finished === true)
-    expect(await server.runtime.store.runs.listRuns(key)).toMatchObject([{ finishReason: 'aborted' }])
-    letGo()
+    await until(async () => (await server.runtime.listRuns(KEY))[0]?.finished === true)
+    expect(await server.runtime.listRuns(KEY)).toMatchObject([{ finishReason: 'aborted' }])
   })
 
-  test('an error before or in the stream has a readable message, and the next message works', async () => {
-    const server = await start({ faults: [{ kind: 'auth', at: 0 }] })
-    const chat = await open(server, 'c')
-    await chat.send('apples')
-    expect(await chat.state()).toMatchObject({ status: 'error', error: expect.stringMatching(/key/) })
-    await chat.send('pears')
-    expect(await chat.state()).toMatchObject({ status: 'ready', error: undefined })
-    expect(textOf(await chat.last())).toBe('Let me look.|I found pears.')
-    await chat.send('')
-    const { error } = await chat.state()
-    expect(error).toBe('The last message is empty: it needs text or a file.')
+  test('an empty message is refused with one sentence', async () => {
+    const chat = open(await start())
+    await chat.sendMessage({ text: '' })
+    expect(chat.error?.message).toBe('The last message is empty: it needs text or a file.')
   })
 
-  test('a login link is sufficient, and users with the same chat id have separate chats', async () => {
+  test('users with the same chat id have separate chats', async () => {
     const tokens = { 'token-of-ann': 'ann', 'token-of-bob': 'bob' }
     const server = await start({ serve: { tokens } })
     for (const [token, user] of Object.entries(tokens)) {
-      const chat = await open(server, 'c', `/login?token=${token}`)
-      await chat.send(user)
-      expect(textOf(await chat.last())).toBe(`Let me look.|I found ${user}.`)
+      const chat = open(server, { authorization: `Bearer ${token}` })
+      await chat.sendMessage({ text: user })
+      expect(textOf(chat.messages.at(-1))).toBe(`Let me look.|I found ${user}.`)
       expect(await usersSaid(server, 'c', user)).toEqual([user])
     }
-    const stranger = await open(server, 'c')
-    await stranger.send('eve')
-    expect((await stranger.state()).error).toContain('token')
+    const stranger = open(server)
+    await stranger.sendMessage({ text: 'eve' })
+    expect(stranger.error?.message).toContain('token')
   })
 })
 
