@@ -13,7 +13,7 @@ import type { ServerEnv } from './server-context.js'
 /** Where the build puts the page. */
 export const DEFAULT_WEB_ROOT = fileURLToPath(new URL('../../dist/web', import.meta.url))
 
-/** Serves the page under `/` and `/s/…`, and its files; other paths go to the next route. */
+/** Serves the page under `/`, `/check` and `/s/…`, and its files; other paths go to the next route. */
 export function mountStaticFiles(app: Hono<ServerEnv>, webRoot: string): void {
   let files: Promise<Map<string, StaticFile>> | undefined
   const load = async () => {
@@ -102,7 +102,9 @@ function fileName(path: string): string {
 
 /** Paths that the page routes itself. */
 export function isPage(path: string): boolean {
-  return path === '/' || path === '/index.html' || path.startsWith('/s/') || path === '/s'
+  return (
+    path === '/' || path === '/index.html' || path.startsWith('/s/') || path === '/s' || path === '/check'
+  )
 }
 
 async function send(c: Context<ServerEnv>, file: StaticFile): Promise<Response> {

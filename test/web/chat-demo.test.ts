@@ -64,9 +64,9 @@ test('the inspector and the lint open next to the chat', async () => {
   await page.getByRole('button', { name: 'What time is it?' }).click()
   await page.locator('.answer-footer').waitFor()
   await page.getByRole('button', { name: 'Inspect what the model was sent' }).click()
-  await page.getByRole('heading', { name: 'Context inspector' }).waitFor()
+  await page.getByRole('heading', { name: 'What the model was sent' }).waitFor()
   await page.keyboard.press('Escape')
-  await eventually(() => page.getByRole('heading', { name: 'Context inspector' }).count()).toBe(0)
+  await eventually(() => page.getByRole('heading', { name: 'What the model was sent' }).count()).toBe(0)
   await page.getByRole('button', { name: 'Check on every model' }).click()
   await page
     .locator('.inspect-frame')

@@ -87,7 +87,7 @@ test('an answer about a call of an ended run is kept, and the repeated call is n
   expect(bank.requests).toHaveLength(1)
   await card(page).first().getByText('Found out since: it took effect.').waitFor()
   await page.getByRole('button', { name: 'Inspect what the model was sent' }).last().click()
-  const panel = page.getByRole('complementary', { name: 'Context inspector' })
+  const panel = page.getByRole('complementary', { name: 'What the model was sent' })
   await panel.getByText('Tool calls').click()
   await panel.getByText('Idempotency key').waitFor()
   expect(await panel.locator('.inspect-calls li').innerText()).toContain(String(bank.requests[0]))

@@ -100,3 +100,76 @@ test.each([
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
   await photograph(page, `gallery-${name}-refused`)
 })
+
+test('a pasted history is explained and healed, and the healed file is downloaded and accepted', async () => {
+  const page = await visit()
+  await page.getByRole('button', { name: /Paste yours/ }).click()
+  await page.waitForURL(/\/check$/)
+  await page.getByRole('button', { name: 'Show me an example' }).click()
+  await page.getByRole('button', { name: 'Check it' }).click()
+  await page.getByText('Rejected as it is.').waitFor()
+  await page.getByText(/`tool_use` ids were found without `tool_result`/).waitFor()
+  await page.getByText(/had no result: one was added/).waitFor()
+  expect(await broken(page)).toEqual([])
+  await photograph(page, 'check')
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download healed.json' }).click(),
+  ])
+  expect(download.suggestedFilename()).toBe('healed.json')
+  const healed = await readFile(await download.path(), 'utf8')
+  const field = page.getByRole('textbox', { name: 'History' })
+  await field.fill(healed)
+  await page.getByRole('button', { name: 'Check it' }).click()
+  await page.getByText('Accepted: nothing is wrong.').waitFor()
+  // What fits several formats is asked about; what is no history is refused with what to do.
+  await field.fill('[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"}]')
+  await field.press('Control+Enter')
+  await page.getByText('Not sure what this is.').waitFor()
+  await page.getByRole('button', { name: 'an Anthropic request' }).click()
+  await page.getByText(/An Anthropic request, 2 messages/i).waitFor()
+  await field.fill('hello')
+  await field.press('Control+Enter')
+  await page
+    .getByRole('alert')
+    .getByText(/is not JSON/)
+    .waitFor()
+  // The page has an address of its own, and the way back is the browser's.
+  await page.goBack()
+  await page.getByRole('button', { name: /Paste yours/ }).waitFor()
+})
+
+test.each([
+  ['dark', { colorScheme: 'dark' }],
+  ['phone', { viewport: { width: 390, height: 844 } }],
+])('the check of a pasted history holds in %s', async (name, options) => {
+  const page = await visit({ ...options, url: `${server.url}/check` })
+  const call = { type: 'tool-call', toolCallId: 'a', toolName: 'f', input: {} }
+  const history = [
+    { role: 'user', content: 'x' },
+    { role: 'assistant', content: [call] },
+  ]
+  await page.getByRole('textbox', { name: 'History' }).fill(JSON.stringify(history))
+  await page.getByRole('button', { name: 'Check it' }).click()
+  await page.getByRole('heading', { name: 'The healed file' }).waitFor()
+  await page.getByText('Show it').click()
+  expect(await broken(page)).toEqual([])
+  expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
+  await photograph(page, `check-${name}`)
+})
+
+test('settings are kept: the theme at once, the model for new chats', async () => {
+  const page = await visit()
+  await page.locator('.composer').waitFor()
+  await page.keyboard.press('Control+,')
+  const dialog = page.getByRole('dialog', { name: 'Settings' })
+  await dialog.getByLabel('Theme').selectOption('dark')
+  expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark')
+  await dialog.getByLabel('Model of new chats').selectOption('demo/demo')
+  expect(await broken(page)).toEqual([])
+  await photograph(page, 'settings')
+  await page.reload()
+  expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark')
+  await page.getByRole('button', { name: 'Settings' }).click()
+  expect(await dialog.getByLabel('Model of new chats').inputValue()).toBe('demo/demo')
+})

@@ -79,7 +79,7 @@ describe('the inspector', () => {
   test('shows the cut, the repairs and the renamed id of the request of an answer', async () => {
     const page = await openChat()
     await openInspector(page)
-    const panel = page.getByRole('complementary', { name: 'Context inspector' })
+    const panel = page.getByRole('complementary', { name: 'What the model was sent' })
     await panel.getByText('anthropic/claude-sonnet-4-6', { exact: true }).waitFor()
     expect(await panel.getByText(/^guide · finished · 2 requests/).count()).toBe(1)
 
@@ -154,7 +154,7 @@ describe('the inspector', () => {
     const page = await openChat()
     await openInspector(page)
     await page.keyboard.press('Escape')
-    await page.getByRole('complementary', { name: 'Context inspector' }).waitFor({ state: 'detached' })
+    await page.getByRole('complementary', { name: 'What the model was sent' }).waitFor({ state: 'detached' })
     const label = await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))
     expect(label).toBe('Inspect what the model was sent')
   })
@@ -174,7 +174,7 @@ describe('the inspector', () => {
   test('is a sheet on a phone that keeps the focus and is no wider than the screen', async () => {
     const page = await openChat({ viewport: PHONE })
     await openInspector(page)
-    const sheet = page.getByRole('dialog', { name: 'Context inspector' })
+    const sheet = page.getByRole('dialog', { name: 'What the model was sent' })
     const stops = 40
     for (let press = 0; press < stops; press++) {
       await page.keyboard.press('Tab')
@@ -218,7 +218,7 @@ test('every answer in sight says what was cut and repaired for it, not only the 
     "(() => { const t = document.querySelector('.thread'); return t.scrollHeight - t.scrollTop - t.clientHeight })()"
   await expect.poll(() => page.evaluate(rest)).toBeLessThan(2)
   await cuts.last().getByRole('button').click()
-  await page.getByRole('complementary', { name: 'Context inspector' }).waitFor()
+  await page.getByRole('complementary', { name: 'What the model was sent' }).waitFor()
 })
 
 test('with an open panel the chat is in view at every width of the screen', async () => {

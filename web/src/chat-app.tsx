@@ -1,10 +1,9 @@
-import { type ComponentProps, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { type ComponentProps, lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import type { LangoClient } from '../../src/client/client.js'
 import { ChatPage } from './chat/chat-page.js'
 import { ChatContext, type ChatContextValue, type Panel, useObserved } from './chat-context.js'
 import { useChosenModel } from './chosen-model.js'
-import { useLocationSession } from './location-session.js'
 import { PanelHost } from './panel-host.js'
 import { listenForRuns } from './run-channel.js'
 import { SessionsController } from './sessions-controller.js'
@@ -12,7 +11,13 @@ import { ShortcutsDialog } from './shortcuts-dialog.js'
 import { Sidebar } from './sidebar/sidebar.js'
 import type { ModelChoice, ServerInfo } from './state/api.js'
 import { ThreadController } from './thread-controller.js'
+import { useLocation } from './use-location.js'
 import { useShortcuts } from './use-shortcuts.js'
+
+const CheckPage = lazy(() => import('./check/check-page.js').then(module => ({ default: module.CheckPage })))
+const SettingsDialog = lazy(() =>
+  import('./settings-dialog.js').then(module => ({ default: module.SettingsDialog })),
+)
 
 interface ChatAppProps {
   client: LangoClient
@@ -23,10 +28,10 @@ interface ChatAppProps {
 /** The page: chats at the left, one of them in the middle, a panel at the right when it is asked for. */
 export function ChatApp({ client, info, models }: ChatAppProps) {
   const { thread, sessions } = useControllers(client)
-  const [openId, navigate] = useAddress(thread)
+  const { openId, isCheck, navigate, goToCheck } = useAddress(thread)
   const [panel, setPanel] = useState<Panel>()
   const [isSidebarOpen, setSidebarOpen] = useState(() => window.innerWidth > PHONE_WIDTH)
-  const [isHelpOpen, setHelpOpen] = useState(false)
+  const [dialog, setDialog] = useState<'keys' | 'settings'>()
   const area = useRef<HTMLTextAreaElement>(null)
   const searchField = useRef<HTMLInputElement>(null)
   const [model, setModel] = useChosenModel(openId, models)
@@ -45,8 +50,14 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
     setPanel(next)
     if (window.innerWidth <= WIDE_WIDTH) setSidebarOpen(false)
   }, [])
+  const openCheck = useCallback(() => {
+    void thread.open(undefined)
+    goToCheck()
+    setPanel(undefined)
+    if (window.innerWidth <= PHONE_WIDTH) setSidebarOpen(false)
+  }, [goToCheck, thread])
   const inspectMessage = useInspectMessage(client, thread, openPanel)
-  const actions = { setModel, openSession, openPanel, inspectMessage }
+  const actions = { setModel, openSession, openPanel, openCheck, inspectMessage }
   const context = useContextValue({ client, thread, sessions, info, models, model, ...actions })
   useShortcuts({
     newChat: () => openSession(undefined),
@@ -58,7 +69,8 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
     focusComposer: () => area.current?.focus(),
     stop: () => (panel ? setPanel(undefined) : void thread.stop()),
     toggleSidebar: () => setSidebarOpen(isOpen => !isOpen),
-    help: () => setHelpOpen(true),
+    help: () => setDialog('keys'),
+    settings: () => setDialog('settings'),
   })
   return (
     <ChatContext value={context}>
@@ -71,35 +83,47 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
           <Drawer
             searchField={searchField}
             onClose={() => setSidebarOpen(false)}
-            onShowShortcuts={() => setHelpOpen(true)}
+            onShowShortcuts={() => setDialog('keys')}
+            onShowSettings={() => setDialog('settings')}
           />
         ) : null}
-        <ChatPage area={area} isSidebarOpen={isSidebarOpen} onToggleSidebar={() => setSidebarOpen(true)} />
+        {isCheck ? (
+          <Suspense fallback={<main className="chat" />}>
+            <CheckPage isSidebarOpen={isSidebarOpen} onToggleSidebar={() => setSidebarOpen(true)} />
+          </Suspense>
+        ) : (
+          <ChatPage area={area} isSidebarOpen={isSidebarOpen} onToggleSidebar={() => setSidebarOpen(true)} />
+        )}
         {panel && openId ? (
           <PanelHost panel={panel} sessionId={openId} onClose={() => setPanel(undefined)} />
         ) : null}
       </div>
-      {isHelpOpen ? <ShortcutsDialog onClose={() => setHelpOpen(false)} /> : null}
+      {dialog === 'keys' ? <ShortcutsDialog onClose={() => setDialog(undefined)} /> : null}
+      {dialog === 'settings' ? (
+        <Suspense fallback={null}>
+          <SettingsDialog onClose={() => setDialog(undefined)} />
+        </Suspense>
+      ) : null}
     </ChatContext>
   )
 }
 
 /** The session that is open, and how to open another: the page's address and the thread follow each other. */
 function useAddress(thread: ThreadController) {
-  const [sessionId, navigate] = useLocationSession()
+  const [{ sessionId, isCheck }, navigate, goToCheck] = useLocation()
   const { sessionId: openId } = useObserved(thread.state)
   useEffect(() => void thread.open(sessionId), [thread, sessionId])
   // A session gets its address with its first message.
   useEffect(() => {
-    if (openId !== undefined && sessionId === undefined) navigate(openId, 'replace')
-  }, [openId, sessionId, navigate])
-  return [openId, navigate] as const
+    if (openId !== undefined && sessionId === undefined && !isCheck) navigate(openId, 'replace')
+  }, [openId, sessionId, isCheck, navigate])
+  return { openId, isCheck, navigate, goToCheck }
 }
 
 /** The context changes only when one of its values does. */
 function useContextValue(value: ChatContextValue): ChatContextValue {
-  const { client, thread, sessions, info, models, model, setModel, openSession, openPanel, inspectMessage } =
-    value
+  const { client, thread, sessions, info, models, model } = value
+  const { setModel, openSession, openPanel, openCheck, inspectMessage } = value
   return useMemo(
     () => ({
       client,
@@ -111,9 +135,22 @@ function useContextValue(value: ChatContextValue): ChatContextValue {
       setModel,
       openSession,
       openPanel,
+      openCheck,
       inspectMessage,
     }),
-    [client, thread, sessions, info, models, model, setModel, openSession, openPanel, inspectMessage],
+    [
+      client,
+      thread,
+      sessions,
+      info,
+      models,
+      model,
+      setModel,
+      openSession,
+      openPanel,
+      openCheck,
+      inspectMessage,
+    ],
   )
 }
 
@@ -130,7 +167,7 @@ function Drawer(props: ComponentProps<typeof Sidebar>) {
 /** Up to here the chats are a drawer over the page. */
 const PHONE_WIDTH = 760
 /** Up to here the chats give way to a panel. */
-const WIDE_WIDTH = 1500
+const WIDE_WIDTH = 1199
 
 function useControllers(client: LangoClient) {
   const controllers = useMemo(() => {

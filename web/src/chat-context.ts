@@ -19,6 +19,8 @@ export interface ChatContextValue {
   setModel: (reference: string) => void
   openSession: (sessionId: string | undefined) => void
   openPanel: (panel: Panel) => void
+  /** Opens the page that checks a history. */
+  openCheck: () => void
   /** Opens the inspector for the run that wrote a message. */
   inspectMessage: (seq: number) => void
 }

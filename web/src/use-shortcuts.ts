@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'react'
+import { own } from '../../src/base/own.js'
 
 export interface Shortcuts {
   newChat: () => void
@@ -7,6 +8,7 @@ export interface Shortcuts {
   stop: () => void
   toggleSidebar: () => void
   help: () => void
+  settings: () => void
 }
 
 /** The keys that the help lists. `Mod` is Command on a Mac and Control elsewhere. */
@@ -16,6 +18,7 @@ export const SHORTCUTS: readonly { keys: string; meaning: string }[] = [
   { keys: '/', meaning: 'Write a message' },
   { keys: 'Esc', meaning: 'Stop the answer, or close the panel' },
   { keys: 'Mod B', meaning: 'Show or hide the chats' },
+  { keys: 'Mod ,', meaning: 'Settings' },
   { keys: 'Enter', meaning: 'Send' },
   { keys: 'Shift Enter', meaning: 'New line' },
   { keys: '?', meaning: 'This list' },
@@ -37,6 +40,12 @@ export function useShortcuts(shortcuts: Shortcuts): void {
   }, [])
 }
 
+const WITH_MODIFIER: Readonly<Record<string, keyof Shortcuts>> = {
+  k: 'search',
+  b: 'toggleSidebar',
+  ',': 'settings',
+}
+
 function shortcutOf(event: KeyboardEvent): keyof Shortcuts | undefined {
   if (event.isComposing || event.defaultPrevented || document.querySelector('dialog[open]')) return undefined
   if (isInOpenList(event.target)) return undefined
@@ -44,7 +53,7 @@ function shortcutOf(event: KeyboardEvent): keyof Shortcuts | undefined {
   if (event.metaKey || event.ctrlKey) {
     if (event.altKey) return undefined
     if (event.shiftKey) return key === 'o' ? 'newChat' : undefined
-    return key === 'k' ? 'search' : key === 'b' ? 'toggleSidebar' : undefined
+    return own(WITH_MODIFIER, key)
   }
   if (key === 'escape') return 'stop'
   if (event.altKey || isTyping(event.target)) return undefined

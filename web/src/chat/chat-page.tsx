@@ -76,12 +76,13 @@ function Skeleton() {
 
 /** What stands quietly over the composer: a lost connection, a refused message, the demo. */
 function Notices({ state }: { state: ThreadState }) {
-  const { info, thread } = useChat()
+  const { info, model, thread } = useChat()
+  const isDemo = info.demo && (model ?? info.model).startsWith('demo/')
   return (
     <>
       {state.connection === 'lost' ? (
         <Notice icon="info" tone="quiet" role="status">
-          The connection is lost. Trying to get it back; nothing is lost meanwhile.
+          {location.host} does not answer. Trying again by itself; the answer goes on there meanwhile.
         </Notice>
       ) : null}
       {state.problem && state.status !== 'failed' ? (
@@ -89,7 +90,7 @@ function Notices({ state }: { state: ThreadState }) {
           {state.problem.message}
         </Notice>
       ) : null}
-      {info.demo ? (
+      {isDemo ? (
         <Notice icon="spark" tone="demo" role="note">
           <strong>Demo model</strong>: real tools, no intelligence.{' '}
           {info.keyHint ? <KeyHint text={info.keyHint} /> : null}

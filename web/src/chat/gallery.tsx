@@ -27,7 +27,7 @@ function useHistories(): readonly BrokenHistory[] {
 
 /** One card for each broken history; a click opens it as a chat. */
 export function BrokenCards() {
-  const { client, openSession, sessions, thread } = useChat()
+  const { client, openSession, openCheck, sessions, thread } = useChat()
   const histories = useHistories()
   const [opening, setOpening] = useState<string>()
   if (histories.length === 0) return null
@@ -55,6 +55,12 @@ export function BrokenCards() {
             </button>
           </li>
         ))}
+        <li>
+          <button type="button" className="gallery-own" onClick={openCheck}>
+            <strong className="example-title">Paste yours</strong>
+            <span>what is wrong, and the healed file</span>
+          </button>
+        </li>
       </ul>
     </section>
   )

@@ -24,7 +24,7 @@ export function InspectorPanel({ client, sessionId, runId, onClose }: InspectorP
   const [chosen, setChosen] = useState<number>()
   if (loaded.state !== 'done') {
     return (
-      <PanelFrame title="Context inspector" onClose={onClose}>
+      <PanelFrame title="What the model was sent" onClose={onClose}>
         <PanelState loaded={loaded} what="requests of this answer" onRetry={reload} />
       </PanelFrame>
     )
@@ -35,7 +35,7 @@ export function InspectorPanel({ client, sessionId, runId, onClose }: InspectorP
   const step = steps.find(one => one.step === chosen) ?? steps.at(-1)
   return (
     <PanelFrame
-      title="Context inspector"
+      title="What the model was sent"
       subtitle={runText(inspection)}
       onClose={onClose}
       head={<StepPicker steps={steps} chosen={step?.step} onChoose={setChosen} onReload={reload} />}

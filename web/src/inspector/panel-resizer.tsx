@@ -7,7 +7,7 @@ const STEP = 32
 
 /** How wide the panel is, kept for the next time and never wider than the page allows. */
 export function usePanelWidth(): [number, (width: number) => void] {
-  const [width, setWidth] = useState(() => within(readWidth() ?? window.innerWidth * 0.54))
+  const [width, setWidth] = useState(() => within(readWidth() ?? firstWidth()))
   useEffect(() => {
     const listen = () => setWidth(within)
     window.addEventListener('resize', listen)
@@ -53,6 +53,15 @@ export function PanelResizer({ width, onWidth }: { width: number; onWidth: (widt
     />
   )
 }
+
+/** Wide screens keep the chats and the chat beside it. */
+function firstWidth(): number {
+  const half = window.innerWidth * 0.54
+  return window.innerWidth >= 1200 ? Math.min(half, window.innerWidth - ROOM) : half
+}
+
+/** What the chats and a narrow chat need. */
+const ROOM = 272 + 384
 
 function maximum(): number {
   return Math.max(MINIMUM, window.innerWidth - 120)

@@ -100,6 +100,13 @@ const PATHS = {
       <path d="M4.3 6.6h.01M6.8 6.6h.01M9.2 6.6h.01M11.7 6.6h.01M5 9.4h6" />
     </>
   ),
+  settings: (
+    <>
+      <path d="M2.5 4.6h5.2M11.3 4.6h2.2M2.5 11.4h2.2M8.3 11.4h5.2" />
+      <circle cx="9.5" cy="4.6" r="1.7" />
+      <circle cx="6.5" cy="11.4" r="1.7" />
+    </>
+  ),
   file: <path d="M4 2.3h5L12.3 5.6v8.1H4zM8.8 2.5v3.3h3.3" />,
 } satisfies Record<string, ReactNode>
 

@@ -12,11 +12,12 @@ interface SidebarProps {
   searchField: RefObject<HTMLInputElement | null>
   onClose: () => void
   onShowShortcuts: () => void
+  onShowSettings: () => void
 }
 
 /** All chats, newest first; more are loaded as the reader scrolls. */
-export function Sidebar({ searchField, onClose, onShowShortcuts }: SidebarProps) {
-  const { openSession, info } = useChat()
+export function Sidebar({ searchField, onClose, onShowShortcuts, onShowSettings }: SidebarProps) {
+  const { openSession, openCheck, info } = useChat()
   return (
     <nav className="sidebar" aria-label="Chats">
       <div className="sidebar-head">
@@ -34,6 +35,8 @@ export function Sidebar({ searchField, onClose, onShowShortcuts }: SidebarProps)
         <span className="user-name" title={`Signed in as ${info.user}`}>
           {info.user}
         </span>
+        <IconButton icon="shield" label="Check a history" onClick={openCheck} />
+        <IconButton icon="settings" label="Settings" onClick={onShowSettings} />
         <IconButton icon="keyboard" label="Keyboard shortcuts" onClick={onShowShortcuts} />
         <ThemeSwitch />
       </div>

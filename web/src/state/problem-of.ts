@@ -8,10 +8,15 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof TypeError) {
     return {
       code: 'unreachable',
-      message: 'The server cannot be reached. Is it running? Trying again helps once it is.',
+      message: `${serverAddress()} cannot be reached. If it was stopped, start it again (lango serve, or npm start in a clone); if it is on another machine, check the network.`,
     }
   }
   return { code: 'internal', message: error instanceof Error ? error.message : String(error) }
+}
+
+/** The address of this page's server. Tests run without a page. */
+function serverAddress(): string {
+  return globalThis.location?.origin ?? 'The server'
 }
 
 function problemDocument(error: unknown): Problem | undefined {

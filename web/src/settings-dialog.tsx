@@ -1,0 +1,73 @@
+import { useEffect, useRef, useState } from 'react'
+import { useChat } from './chat-context.js'
+import { DEFAULT_MODEL_KEY } from './chosen-model.js'
+import { IconButton } from './shared/icon-button.js'
+import { readStored, writeStored } from './shared/stored.js'
+import { applyTheme, currentTheme, THEMES } from './shared/theme.js'
+
+/** What this browser keeps: the look, and the model of new chats; and what the server was set up with. */
+export function SettingsDialog({ onClose }: { onClose: () => void }) {
+  const { info, models } = useChat()
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [theme, setTheme] = useState(currentTheme)
+  const [model, setModel] = useState(() => readStored(DEFAULT_MODEL_KEY) ?? '')
+  useEffect(() => dialog.current?.showModal(), [])
+  const usable = models.filter(({ keyPresent }) => keyPresent)
+  return (
+    <dialog ref={dialog} className="dialog settings" aria-labelledby="settings-title" onClose={onClose}>
+      <header>
+        <h2 id="settings-title">Settings</h2>
+        <IconButton icon="close" label="Close" onClick={() => dialog.current?.close()} />
+      </header>
+      <label>
+        <span>Theme</span>
+        <select
+          value={theme}
+          onChange={event => {
+            const next = THEMES.find(name => name === event.target.value) ?? 'system'
+            setTheme(next)
+            applyTheme(next)
+          }}
+        >
+          {THEMES.map(name => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <span>Model of new chats</span>
+        <select
+          value={model}
+          onChange={event => {
+            setModel(event.target.value)
+            writeStored(DEFAULT_MODEL_KEY, event.target.value || undefined)
+          }}
+        >
+          <option value="">as the server is set: {info.model || 'the agent’s own'}</option>
+          {usable.map(({ reference }) => (
+            <option key={reference}>{reference}</option>
+          ))}
+        </select>
+      </label>
+      <dl>
+        <Fact name="Memory" value={info.memory ? 'on' : 'off (history.memory turns it on)'} />
+        <Fact name="Stored in" value={info.store} />
+        <Fact name="Repair" value={info.repair} />
+        <Fact name="Version" value={info.version} />
+      </dl>
+      <p className="settings-links">
+        <a href="/docs">Documentation</a>
+        <a href="/api/docs">API</a>
+      </p>
+    </dialog>
+  )
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  )
+}
