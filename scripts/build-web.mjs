@@ -4,14 +4,28 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { buildDocs } from './build-docs.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const OUTPUT = join(ROOT, 'dist', 'web')
 const STAMP = '.digest'
-const SOURCES = ['web', 'src/client', 'src/server/chat-protocol.ts', 'package-lock.json']
+const SOURCES = [
+  'web',
+  'src/client',
+  'src/transcript',
+  'src/base',
+  'src/server/chat-protocol.ts',
+  'package-lock.json',
+]
 
-/** Builds the page unless it is up to date. Returns whether it was built. */
+/** Builds the page and the documentation unless they are up to date. Returns whether the page was built. */
 export async function buildWeb({ folder = OUTPUT, force = false, onStart = () => {} } = {}) {
+  const built = await buildPage({ folder, force, onStart })
+  await buildDocs({ folder })
+  return built
+}
+
+async function buildPage({ folder, force, onStart }) {
   const digest = digestOf(SOURCES.map(name => join(ROOT, name)))
   const stamp = join(folder, STAMP)
   if (!force && existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return false

@@ -35,6 +35,7 @@ export interface Flags {
   before?: string
   raw?: boolean
   all?: boolean
+  report?: boolean
   output?: string
   as?: string
   name?: string

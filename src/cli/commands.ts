@@ -190,6 +190,7 @@ const CARE: readonly CommandSpec[] = [
       { flags: '--fix', description: 'write a repaired copy' },
       { flags: '--as <id>', description: 'the id of the copy; default: <id>-healed' },
       { flags: '--offline', description: 'do not connect to providers' },
+      { flags: '--report', description: 'print what an issue needs, without texts' },
       JSON_OPTION,
     ],
     shared: ['config', 'trust', 'store', 'user', 'app'],

@@ -287,7 +287,7 @@ function routeClass(path: string): RouteClass {
   if (path === '/api/health' || path === '/api/ready' || path === '/metrics') return 'health'
   if (path === '/login' || path === '/logout') return 'login'
   if (path.startsWith('/api/')) return path.endsWith('/events') ? 'stream' : 'api'
-  return isPage(path) || path.startsWith('/assets/') ? 'page' : 'protocol'
+  return isPage(path) || /^\/(assets|docs)(\/|$)/.test(path) ? 'page' : 'protocol'
 }
 
 /**

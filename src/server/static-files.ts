@@ -13,7 +13,7 @@ import type { ServerEnv } from './server-context.js'
 /** Where the build puts the page. */
 export const DEFAULT_WEB_ROOT = fileURLToPath(new URL('../../dist/web', import.meta.url))
 
-/** Serves the page under `/`, `/check` and `/s/…`, and its files; other paths go to the next route. */
+/** Serves the page under `/`, `/check` and `/s/…`, and its files, and the documentation under `/docs`; other paths go to the next route. */
 export function mountStaticFiles(app: Hono<ServerEnv>, webRoot: string): void {
   let files: Promise<Map<string, StaticFile>> | undefined
   const load = async () => {
@@ -25,7 +25,8 @@ export function mountStaticFiles(app: Hono<ServerEnv>, webRoot: string): void {
   }
   app.get('*', async (c, next) => {
     const known = await load()
-    const file = known.get(fileName(c.req.path))
+    const name = fileName(c.req.path)
+    const file = known.get(name) ?? known.get(documentName(name))
     if (file) return send(c, file)
     if (!isPage(c.req.path)) return next()
     const index = known.get('index.html')
@@ -98,6 +99,12 @@ function fileName(path: string): string {
   } catch {
     return ''
   }
+}
+
+/** The file of a page of the documentation: `/docs` and `/docs/server` have no ending. */
+function documentName(name: string): string {
+  const page = name.replace(/\/$/, '')
+  return page === 'docs' ? 'docs/index.html' : page.startsWith('docs/') ? `${page}.html` : ''
 }
 
 /** Paths that the page routes itself. */

@@ -358,3 +358,24 @@ test('each fallback is asked for a word: one answers, one does not', async () =>
   const quiet = await captured(() => doctor({ config: file, json: true, trust: true, offline: true }))
   expect(quiet.text).not.toContain('fallback')
 })
+
+test('the report for an issue has versions, checks and the form of a history, and none of its text', async () => {
+  const store = `sqlite:${join(await temporaryFolder(), 'report.db')}`
+  const opened = await openStore(store)
+  const key = { appName: 'lango', userId: 'user', sessionId: 'secret' }
+  await opened.createSession(key)
+  await opened.appendMessage(key, { role: 'user', content: 'My password is swordfish', timestamp: 1 })
+  const toolCalls = [{ id: 'call_1', name: 'book_table', input: '{"name":"Ann"}' }]
+  await opened.appendMessage(key, { role: 'assistant', content: '', toolCalls, timestamp: 2 })
+  await opened.close()
+  const { code, text } = await captured(() => doctor({ report: true, session: 'secret', store }))
+  expect(code).toBe(0)
+  expect(text).toMatch(/\| Lango \| \d+\.\d+\.\d+ \|/)
+  expect(text).toMatch(/\| @google\/adk \| \d/)
+  expect(text).toContain('- ok node: Node')
+  expect(text).toContain('1 user: text 24')
+  expect(text).toContain('2 assistant: call book_table call_1 14')
+  expect(text).toMatch(/Rejected as it is by: .*anthropic-4\.6/)
+  expect(text).not.toMatch(/swordfish|Ann/)
+  await expect(doctor({ report: true, json: true })).rejects.toThrow(/cannot be combined/)
+})

@@ -173,3 +173,27 @@ test('settings are kept: the theme at once, the model for new chats', async () =
   await page.getByRole('button', { name: 'Settings' }).click()
   expect(await dialog.getByLabel('Model of new chats').inputValue()).toBe('demo/demo')
 })
+
+test.each([
+  ['light', {}],
+  ['dark', { colorScheme: 'dark' }],
+  ['phone', { viewport: { width: 390, height: 844 } }],
+])('the documentation is served, linked and searchable in %s', async (name, options) => {
+  const page = await visit({ ...options, url: `${server.url}/docs` })
+  await page.getByRole('heading', { name: 'Documentation', level: 1 }).waitFor()
+  expect(await broken(page)).toEqual([])
+  await page.getByRole('main').getByRole('link', { name: 'Getting started in ten minutes' }).first().click()
+  await page.waitForURL(/\/docs\/getting-started$/)
+  await page.getByRole('combobox').fill('prompt cache')
+  await page.getByRole('option').first().waitFor()
+  expect(await broken(page)).toEqual([])
+  await photograph(page, `docs-${name}`)
+  await page.getByRole('combobox').fill('budget')
+  await page
+    .getByRole('option', { name: /budget/i })
+    .first()
+    .waitFor()
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/#/)
+  expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
+})

@@ -13,6 +13,7 @@ import {
   type TranscriptItem,
   waitText,
 } from '../../transcript/item.js'
+import { stepTitle } from '../../transcript/repair-words.js'
 import { count } from '../wording.js'
 import { formatCount } from './format.js'
 
@@ -121,7 +122,10 @@ function wrapUpText({ reason, turns, maxTurns }: Extract<Mark, { type: 'wrap-up'
 function repairText({ profile, repairs }: Extract<Mark, { type: 'repair' }>): string {
   const counts = new Map<string, number>()
   for (const { step } of repairs) counts.set(step, (counts.get(step) ?? 0) + 1)
-  const steps = [...counts].map(([step, times]) => (times === 1 ? step : `${step} ×${times}`))
+  const steps = [...counts].map(([step, times]) => {
+    const title = stepTitle(step).toLowerCase()
+    return times === 1 ? title : `${title} (${times})`
+  })
   return `history repaired for ${profile}: ${steps.join(', ')} · /inspect`
 }
 

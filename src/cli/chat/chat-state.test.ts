@@ -183,7 +183,10 @@ describe('what happens around an answer', () => {
       [{ type: 'wrap-up', reason: 'turn-limit', turns: 25, maxTurns: 25 }],
       [['quiet', 'turn 25 of 25 is used: one last answer, without tools']],
     ],
-    [[repair, repair], [['quiet', 'history repaired for gemini-3: pair-calls ×2, merge-roles · /inspect']]],
+    [
+      [repair, repair],
+      [['quiet', 'history repaired for gemini-3: calls and their results (2), turns alternate · /inspect']],
+    ],
     [
       [cut(3), cut(3), cut(1)],
       [

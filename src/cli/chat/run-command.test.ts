@@ -50,7 +50,7 @@ test('a step is shown from what was stored to what was sent', () => {
     '  cut       40 messages, 9k tokens, to fit 8k tokens',
     "  cut       read_file's output shortened from 20k to 500 tokens",
     '  history   12 messages, 7k tokens',
-    '  repaired  pair-calls: Answered a call that had no answer.',
+    '  repaired  Calls and their results: Answered a call that had no answer.',
     '  ids       1 call id rewritten for the wire',
     '  sent      13 messages, 2.0 KB',
     '  counted   1.2k in (1k cached), 34 out, $0.0042',

@@ -10,6 +10,7 @@ import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import { startsTurn } from '../../session/turn.js'
 import { sourceLabel } from '../../transcript/item.js'
+import { stepTitle } from '../../transcript/repair-words.js'
 import { plainLine } from '../plain-text.js'
 import { ago, count } from '../wording.js'
 import type { ChatItemBody } from './chat-item.js'
@@ -255,7 +256,7 @@ function stepLines(step: InspectedStep): string[] {
   }
   if (step.repairs.length === 0) lines.push(row('repaired', 'nothing'))
   for (const [index, { step: name, detail }] of step.repairs.slice(0, SHOWN_REPAIRS).entries()) {
-    lines.push(row(index === 0 ? 'repaired' : '', `${name}: ${detail}`))
+    lines.push(row(index === 0 ? 'repaired' : '', `${stepTitle(name)}: ${detail}`))
   }
   const more = step.repairs.length - SHOWN_REPAIRS
   if (more > 0) lines.push(row('', `… ${count(more, 'more repair')}`))

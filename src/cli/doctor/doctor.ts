@@ -36,6 +36,10 @@ interface Check {
  */
 export async function doctor(flags: Flags): Promise<number> {
   refuseContradictions(flags)
+  if (flags.report) {
+    const { reportForIssue } = await import('./issue-report.js')
+    return reportForIssue(await checksOf({ ...flags, offline: true }), flags)
+  }
   if (flags.session !== undefined) {
     const { treatSession } = await import('./treat-sessions.js')
     return treatSession(flags.session, flags)
@@ -47,11 +51,12 @@ export async function doctor(flags: Flags): Promise<number> {
   return checkInstallation(flags)
 }
 
-function refuseContradictions({ session, all, fix, as }: Flags): void {
+function refuseContradictions({ session, all, fix, as, report: asReport, json }: Flags): void {
   const refuse = (message: string) => {
     throw new AgentError('invalid-argument', `${message} See 'lango doctor --help'.`)
   }
   if (session !== undefined && all) refuse('--session and --all cannot be combined.')
+  if (asReport && (all || fix || json)) refuse('--report cannot be combined with --all, --fix or --json.')
   if (fix && session === undefined && !all) refuse('--fix needs --session or --all.')
   if (as !== undefined && (session === undefined || !fix)) {
     refuse('--as needs --session and --fix.')
@@ -60,6 +65,13 @@ function refuseContradictions({ session, all, fix, as }: Flags): void {
 
 /** Checks Node, configuration, keys, store, providers, port, tokens and sandbox. The exit code is 1 when one fails. */
 async function checkInstallation(flags: Flags): Promise<number> {
+  const shown = await checksOf(flags)
+  if (flags.json) await printJson({ ok: shown.every(({ status }) => status !== 'fail'), checks: shown })
+  else await print(report(shown))
+  return shown.some(({ status }) => status === 'fail') ? 1 : 0
+}
+
+async function checksOf(flags: Flags): Promise<Check[]> {
   const configuration = await readConfiguration(flags)
   const checks = [checkNode(process.versions.node), configuration.check]
   const { loaded } = configuration
@@ -74,10 +86,7 @@ async function checkInstallation(flags: Flags): Promise<number> {
       await checkSandbox(loaded.config.tools.sandbox),
     )
   }
-  const shown = checks.map(hidden)
-  if (flags.json) await printJson({ ok: shown.every(({ status }) => status !== 'fail'), checks: shown })
-  else await print(report(shown))
-  return shown.some(({ status }) => status === 'fail') ? 1 : 0
+  return checks.map(hidden)
 }
 
 /** Whether a version of Node is new enough. */

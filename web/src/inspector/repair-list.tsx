@@ -1,7 +1,8 @@
 import './request.css'
+import { stepReason, stepTitle } from '../../../src/transcript/repair-words.js'
 import type { InspectedStep, StepRepair } from './types.js'
 import type { WireRequest } from './wire-messages.js'
-import { plural, profileTitle, stepReason, stepTitle } from './words.js'
+import { plural, profileTitle } from './words.js'
 
 export interface RepairListProps {
   step: InspectedStep

@@ -1,0 +1,1 @@
+export function buildDocs(options?: { folder?: string; root?: string }): Promise<boolean>
