@@ -147,6 +147,52 @@ describe('lining up', () => {
     expect(rows[1]?.notes).toContainEqual({ kind: 'cut', text: 'Output shortened from 5,000 to 300 tokens' })
   })
 
+  test.each([
+    {
+      system: [{ type: 'text', text: 'Be kind.' }],
+      messages: [
+        { role: 'user', content: 'add' },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'one', name: 'add', input: {} }] },
+        {
+          role: 'user',
+          content: [
+            { type: 'tool_result', tool_use_id: 'one', content: 'No result was stored.' },
+            { type: 'text', text: 'well?' },
+          ],
+        },
+      ],
+    },
+    {
+      contents: [
+        { role: 'user', parts: [{ text: 'add' }] },
+        { role: 'model', parts: [{ functionCall: { name: 'add', args: {} } }] },
+        {
+          role: 'user',
+          parts: [
+            { functionResponse: { name: 'add', response: { error: 'No result.' } } },
+            { text: 'well?' },
+          ],
+        },
+      ],
+    },
+  ])('a result that repair added is marked and among what differs (%#)', body => {
+    const repairs = [
+      { step: 'pair-calls', kind: 'synthesize-result', at: 1, detail: 'The call had no result.' },
+    ]
+    const history = [
+      stored(1, 'user', 'add'),
+      stored(2, 'assistant', call('one')),
+      stored(3, 'user', 'well?'),
+    ]
+    const { rows } = describeStep(step(body, { repairs }), readWireRequest(body), history)
+    const marked = rows.find(row =>
+      row.sent.some(({ parts }) => parts.some(part => part.type === 'tool-result')),
+    )
+    expect(marked?.notes).toContainEqual({ kind: 'repair', text: 'Added by repair: The call had no result.' })
+    const shown = foldRows(rows, { changesOnly: true, unfolded: new Set() })
+    expect(shown.map(({ key }) => key)).toContain(marked?.key)
+  })
+
   test('of a request that shares nothing with the session shows both sides apart', () => {
     const request = readWireRequest({ messages: [{ role: 'user', content: 'a nested question' }] })
     const { rows } = describeStep(step({}, { stored: { messages: 1, tokens: 1 } }), request, [

@@ -115,6 +115,7 @@ function changesOf(
   const notes: RowNote[] = found
     .filter(repair => repair.step !== 'map-ids' || Object.keys(step.mappedIds).length === 0)
     .map(repair => ({ kind: 'repair', text: repair.detail }))
+  notes.push(...addedResults(row, step))
   for (const id of callIds(row.stored)) {
     const wire = own(step.mappedIds, id)
     if (wire !== undefined) notes.push({ kind: 'mapped', text: `Id ${id} is ${wire} on the wire` })
@@ -136,6 +137,16 @@ function changesOf(
   const isQuoted = textsOf(row.sent)[0]?.startsWith('For context:') === true
   const text = isQuoted ? 'Quoted from another agent' : 'Sent in other words than it is stored'
   return [{ kind: 'repair', text }]
+}
+
+/** Some wires put a result that repair has made into the message of the user that follows. */
+function addedResults({ stored, sent }: AlignedRow, step: InspectedStep): RowNote[] {
+  const own = stored.flatMap(message => message.parts).filter(part => part.type === 'tool-result').length
+  const results = sent.flatMap(message => message.parts).filter(part => part.type === 'tool-result')
+  const added = results.length - own
+  if (added <= 0) return []
+  const made = step.repairs.filter(repair => repair.kind === 'synthesize-result')
+  return made.slice(0, added).map(({ detail }) => ({ kind: 'repair', text: `Added by repair: ${detail}` }))
 }
 
 function signedNotes(row: AlignedRow): RowNote[] {
