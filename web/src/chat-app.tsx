@@ -1,4 +1,14 @@
-import { type ComponentProps, lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import {
+  type ComponentProps,
+  lazy,
+  type RefObject,
+  Suspense,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
 import { flushSync } from 'react-dom'
 import type { LangoClient } from '../../src/client/client.js'
 import { ChatPage } from './chat/chat-page.js'
@@ -28,34 +38,12 @@ interface ChatAppProps {
 /** The page: chats at the left, one of them in the middle, a panel at the right when it is asked for. */
 export function ChatApp({ client, info, models }: ChatAppProps) {
   const { thread, sessions } = useControllers(client)
-  const { openId, isCheck, navigate, goToCheck } = useAddress(thread)
-  const [panel, setPanel] = useState<Panel>()
-  const [isSidebarOpen, setSidebarOpen] = useState(() => window.innerWidth > PHONE_WIDTH)
-  const [dialog, setDialog] = useState<'keys' | 'settings'>()
   const area = useRef<HTMLTextAreaElement>(null)
   const searchField = useRef<HTMLInputElement>(null)
+  const { openId, isCheck, ...places } = usePlaces(thread, area)
+  const { panel, setPanel, isSidebarOpen, setSidebarOpen, openSession, openPanel, openCheck } = places
+  const [dialog, setDialog] = useState<Dialog>()
   const [model, setModel] = useChosenModel(openId, models)
-  const openSession = useCallback(
-    (next: string | undefined) => {
-      if (next === undefined) void thread.open(undefined)
-      navigate(next, 'push')
-      setPanel(undefined)
-      if (window.innerWidth <= PHONE_WIDTH) setSidebarOpen(false)
-      // On a phone the keyboard would cover the chat that was just opened.
-      if (matchMedia('(hover: hover)').matches) setTimeout(() => area.current?.focus())
-    },
-    [navigate, thread],
-  )
-  const openPanel = useCallback((next: Panel) => {
-    setPanel(next)
-    if (window.innerWidth <= WIDE_WIDTH) setSidebarOpen(false)
-  }, [])
-  const openCheck = useCallback(() => {
-    void thread.open(undefined)
-    goToCheck()
-    setPanel(undefined)
-    if (window.innerWidth <= PHONE_WIDTH) setSidebarOpen(false)
-  }, [goToCheck, thread])
   const inspectMessage = useInspectMessage(client, thread, openPanel)
   const actions = { setModel, openSession, openPanel, openCheck, inspectMessage }
   const context = useContextValue({ client, thread, sessions, info, models, model, ...actions })
@@ -87,25 +75,72 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
             onShowSettings={() => setDialog('settings')}
           />
         ) : null}
-        {isCheck ? (
-          <Suspense fallback={<main className="chat" />}>
-            <CheckPage isSidebarOpen={isSidebarOpen} onToggleSidebar={() => setSidebarOpen(true)} />
-          </Suspense>
-        ) : (
-          <ChatPage area={area} isSidebarOpen={isSidebarOpen} onToggleSidebar={() => setSidebarOpen(true)} />
-        )}
+        <MainPage
+          isCheck={isCheck}
+          area={area}
+          isSidebarOpen={isSidebarOpen}
+          onToggleSidebar={() => setSidebarOpen(true)}
+        />
         {panel && openId ? (
           <PanelHost panel={panel} sessionId={openId} onClose={() => setPanel(undefined)} />
         ) : null}
       </div>
-      {dialog === 'keys' ? <ShortcutsDialog onClose={() => setDialog(undefined)} /> : null}
-      {dialog === 'settings' ? (
-        <Suspense fallback={null}>
-          <SettingsDialog onClose={() => setDialog(undefined)} />
-        </Suspense>
-      ) : null}
+      <OpenDialog dialog={dialog} onClose={() => setDialog(undefined)} />
     </ChatContext>
   )
+}
+
+/** What is open: a chat or the check, the panel beside it, and the list of chats. */
+function usePlaces(thread: ThreadController, area: RefObject<HTMLTextAreaElement | null>) {
+  const { openId, isCheck, navigate, goToCheck } = useAddress(thread)
+  const [panel, setPanel] = useState<Panel>()
+  const [isSidebarOpen, setSidebarOpen] = useState(() => window.innerWidth > PHONE_WIDTH)
+  const arrive = useCallback(() => {
+    setPanel(undefined)
+    if (window.innerWidth <= PHONE_WIDTH) setSidebarOpen(false)
+  }, [])
+  const openSession = useCallback(
+    (next: string | undefined) => {
+      if (next === undefined) void thread.open(undefined)
+      navigate(next, 'push')
+      arrive()
+      // On a phone the keyboard would cover the chat that was just opened.
+      if (matchMedia('(hover: hover)').matches) setTimeout(() => area.current?.focus())
+    },
+    [navigate, thread, arrive, area],
+  )
+  const openPanel = useCallback((next: Panel) => {
+    setPanel(next)
+    if (window.innerWidth <= WIDE_WIDTH) setSidebarOpen(false)
+  }, [])
+  const openCheck = useCallback(() => {
+    goToCheck()
+    arrive()
+  }, [goToCheck, arrive])
+  const views = { openId, isCheck, panel, setPanel, isSidebarOpen, setSidebarOpen }
+  return { ...views, openSession, openPanel, openCheck }
+}
+
+/** A chat, or the page that checks a history. */
+function MainPage({ isCheck, ...props }: ComponentProps<typeof ChatPage> & { isCheck: boolean }) {
+  if (!isCheck) return <ChatPage {...props} />
+  const { area: _area, ...rest } = props
+  return (
+    <Suspense fallback={<main className="chat" />}>
+      <CheckPage {...rest} />
+    </Suspense>
+  )
+}
+
+type Dialog = 'keys' | 'settings' | undefined
+
+function OpenDialog({ dialog, onClose }: { dialog: Dialog; onClose: () => void }) {
+  if (dialog === 'keys') return <ShortcutsDialog onClose={onClose} />
+  return dialog === 'settings' ? (
+    <Suspense fallback={null}>
+      <SettingsDialog onClose={onClose} />
+    </Suspense>
+  ) : null
 }
 
 /** The session that is open, and how to open another: the page's address and the thread follow each other. */
@@ -117,7 +152,12 @@ function useAddress(thread: ThreadController) {
   useEffect(() => {
     if (openId !== undefined && sessionId === undefined && !isCheck) navigate(openId, 'replace')
   }, [openId, sessionId, isCheck, navigate])
-  return { openId, isCheck, navigate, goToCheck }
+  // What was open would take its address back.
+  const leave = useCallback(() => {
+    void thread.open(undefined)
+    goToCheck()
+  }, [thread, goToCheck])
+  return { openId, isCheck, navigate, goToCheck: leave }
 }
 
 /** The context changes only when one of its values does. */
