@@ -56,6 +56,8 @@ function inMemory(store: SessionStore): SessionStore {
   })
   return overridden(store, {
     artifacts,
+    sessionsOf: async appName =>
+      Array.from(sessions.values(), ({ key }) => key).filter(key => key.appName === appName),
     forgetSession: async key => void sessions.delete(textOf(key)),
     forgetUser: async ({ appName, userId }) => {
       let count = 0
@@ -77,12 +79,24 @@ function inFolder(store: SessionStore, place: string): SessionStore {
     return count
   }
   return overridden(store, {
+    sessionsOf: async appName => {
+      const users = join(folderOf(place, appName), 'users')
+      const keys: SessionKey[] = []
+      for (const userId of await namesIn(users))
+        for (const sessionId of await namesIn(join(users, userId, 'sessions')))
+          keys.push({ appName, userId, sessionId })
+      return keys
+    },
     forgetSession: async key => {
       if (isSegment(key.userId) && isSegment(key.sessionId))
         await remove(join(userFolder(key), 'sessions', key.sessionId))
     },
     forgetUser: async owner => (isSegment(owner.userId) ? remove(userFolder(owner)) : 0),
   })
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch(() => [])
 }
 
 /** ADK's file service keeps each version of an artifact in a folder with a number, below `versions`. */
@@ -98,14 +112,17 @@ function isSegment(name: string): boolean {
 
 interface Placed {
   artifacts?: SessionStore['artifacts']
+  /** The sessions of an app that have artifacts here. */
+  sessionsOf(appName: string): Promise<SessionKey[]>
   forgetSession(key: SessionKey): Promise<void>
   /** Returns how many versions of artifacts it has deleted. */
   forgetUser(owner: UserKey): Promise<number>
 }
 
 /** The same store, except that deleting also deletes what is placed elsewhere. */
-function overridden(store: SessionStore, { artifacts, forgetSession, forgetUser }: Placed): SessionStore {
-  const { erase } = store
+function overridden(store: SessionStore, placed: Placed): SessionStore {
+  const { artifacts, forgetSession, forgetUser } = placed
+  const { erase, expire } = store
   const own: Partial<SessionStore> = {
     ...(artifacts ? { artifacts } : {}),
     deleteSession: async key => {
@@ -121,6 +138,18 @@ function overridden(store: SessionStore, { artifacts, forgetSession, forgetUser 
           },
         }
       : {}),
+    ...(expire
+      ? {
+          expire: async options => {
+            // Only what this store had: another one may use the same folder.
+            const had = await known(store, await placed.sessionsOf(options.appName))
+            const receipt = await expire.call(store, options)
+            const kept = receipt.sessions > 0 ? new Set(await known(store, had)) : new Set(had)
+            for (const key of had) if (!kept.has(key)) await forgetSession(key)
+            return receipt
+          },
+        }
+      : {}),
   }
   return new Proxy(store, {
     get(target, name) {
@@ -128,4 +157,11 @@ function overridden(store: SessionStore, { artifacts, forgetSession, forgetUser 
       return typeof value === 'function' ? value.bind(target) : value
     },
   })
+}
+
+/** Those of the sessions that a store has. */
+async function known(store: SessionStore, keys: readonly SessionKey[]): Promise<SessionKey[]> {
+  const found: SessionKey[] = []
+  for (const key of keys) if (await store.describeSession(key)) found.push(key)
+  return found
 }

@@ -77,6 +77,30 @@ describe.each(['store', 'memory:', 'a folder'])('artifacts in %s', place => {
     expect(listed).toEqual([[], ['user:f'], []])
   })
 
+  test('they are deleted with a session that expires, and no others', async () => {
+    const listed: unknown[] = []
+    const runtime = await runtimeWith(
+      async context => {
+        listed.push(await context.listArtifacts())
+        await context.saveArtifact('f', { text: 'x' })
+        await context.saveArtifact('user:f', { text: 'x' })
+      },
+      await options(),
+    )
+    const run = (sessionId: string) => runtime.runAndCollect({ ...IDENTITY, sessionId, text: 'go' })
+    await run('s')
+    const expire = async () => {
+      const receipt = await runtime.store.expire?.({ appName: 'lango', sessionsMs: 1, trustClock: true })
+      return receipt?.sessions
+    }
+    await expect.poll(expire).toBe(1)
+    await run('other')
+    expect((await runtime.store.expire?.({ appName: 'lango', sessionsMs: 1_000_000 }))?.sessions).toBe(0)
+    await run('s')
+    await run('other')
+    expect(listed).toEqual([[], ['user:f'], ['user:f'], ['f', 'user:f']])
+  })
+
   test('one that is too large is refused with what to do', async () => {
     const runtime = await runtimeWith(
       async context => context.saveArtifact('big', { text: 'x'.repeat(101) }),
