@@ -65,6 +65,37 @@ test('an unreachable server, and a proxy that answers with a page, are ClientErr
   await expect(client.info()).rejects.toMatchObject({ status: 0, retryable: true })
 })
 
+test('a page with status 200 is a ClientError that says so', async () => {
+  const html = () => new Response('<h1>Sign in</h1>', { headers: { 'content-type': 'text/html' } })
+  const client = createClient({ fetch: async () => html() })
+  const failure = await client.sessions().catch(error => error)
+  expect(failure).toBeInstanceOf(ClientError)
+  expect(failure).toMatchObject({ status: 200, retryable: false, message: expect.stringMatching(/not JSON/) })
+})
+
+test('notes about a session are read, edited and forgotten', async () => {
+  const { client, runtime } = await startServer()
+  const key = { appName: 'lango', userId: 'user', sessionId: 's1' }
+  await client.createSession({ sessionId: 's1' })
+  const observations = ['Ann lives in Oslo.', 'Ann likes tea.', 'Ann has a dog.'].map(text => ({
+    ...{ kind: 'fact' as const, priority: 1 as const, time: 1, origin: 'digest', text, fromSeq: 1, toSeq: 1 },
+  }))
+  const message = { role: 'user', content: 'About me.', timestamp: 1 }
+  await runtime.store.appendMessage(key, message)
+  await runtime.store.memory?.observe(key, { observed: { afterSeq: 0, throughSeq: 1 }, observations })
+  const texts = async () => (await client.memory('s1')).notes.map(({ text }) => text)
+  expect(await texts()).toEqual(['Ann lives in Oslo.', 'Ann likes tea.', 'Ann has a dog.'])
+  expect((await client.memory('s1', { afterNumber: 1, limit: 1 })).notes).toMatchObject([{ number: 2 }])
+  const { number } = await client.editNote('s1', 1, 'Ann lives in Porto.')
+  expect(await texts()).toEqual(['Ann likes tea.', 'Ann has a dog.', 'Ann lives in Porto.'])
+  expect(await client.forget('s1', number)).toMatchObject({ forgotten: expect.any(Number) })
+  expect(await texts()).toEqual(['Ann likes tea.', 'Ann has a dog.'])
+  await client.forget('s1')
+  expect(await texts()).toEqual([])
+  await expect(client.memory('none')).rejects.toMatchObject({ code: 'session-not-found', status: 404 })
+  await expect(client.forget('none')).rejects.toBeInstanceOf(ClientError)
+})
+
 test('a token is shown with every call and stream', async () => {
   const { url } = await startServer({ tokens: { 'token-of-ann-0123456789': 'ann' } })
   const client = createClient({ baseUrl: url, token: 'token-of-ann-0123456789' })
