@@ -33,11 +33,9 @@ export async function models(flags: Flags): Promise<number> {
   return 0
 }
 
-interface ShownProvider {
-  provider: string
-  keyPresent: boolean
-  keyVariable?: string
-}
+type ShownProvider = ReturnType<ListProviders>[number]
+
+type ListProviders = typeof import('../runtime/models.js').listProviders
 
 async function show(
   found: readonly ModelChoice[],
@@ -51,10 +49,7 @@ async function show(
   }
   const bare = providers.filter(({ provider }) => !found.some(each => each.provider === provider))
   if (bare.length > 0) {
-    const names = bare.map(({ provider, keyPresent, keyVariable }) => {
-      if (keyVariable === undefined) return `${provider} (no key needed)`
-      return `${provider} (${keyVariable}${keyPresent ? ' is set' : ''})`
-    })
+    const names = bare.map(each => `${each.provider} (${keyState(each)})`)
     await print(
       `Any model of these providers, as provider/model:\n${names.map(name => `  ${name}\n`).join('')}\n`,
     )
@@ -68,6 +63,13 @@ async function show(
     await print(`Missing keys: set ${variables}.\n`)
   }
   await print(`${dim(`Prices in $ per million tokens, ${pricesAsOf}.\nDefault model: ${named}.`)}\n`)
+}
+
+function keyState({ keyPresent, keyVariable, findsCredentials, missingVariable }: ShownProvider): string {
+  if (keyVariable === undefined) return 'no key needed'
+  const otherwise = findsCredentials ? ', or credentials of the machine' : ''
+  const key = `${keyVariable}${keyPresent ? ' is set' : otherwise}`
+  return missingVariable === undefined ? key : `${key}; ${missingVariable} is missing`
 }
 
 /** The lines of the table. */

@@ -5,18 +5,15 @@
 
 import { z } from 'zod'
 import { AGENT_NAME_PATTERN, DEFAULT_AGENT_NAME, type THINKING_LEVELS } from '../base/names.js'
-import { PROVIDER_TYPES } from '../provider/vendors.js'
 import type { Tool, ToolParameters } from '../tool.js'
 import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from '../tools/tool-names.js'
 import { adkAgent, adkSchema, artifactsSchema, limitsSchema, refuseContradictions } from './adk-config.js'
 import { DEFAULT_STORE } from './find-config.js'
+import { providerSchema } from './provider-config.js'
 import {
-  anyFunction,
   anyText,
   budgetSchema,
-  capabilitiesSchema,
   effectsSchema,
-  environment,
   flag,
   group,
   list,
@@ -26,8 +23,6 @@ import {
   modelName,
   modelOptions,
   oneOf,
-  priceSchema,
-  profileSchema,
   storeAddress,
   text,
   textsByName,
@@ -113,60 +108,6 @@ export function agentSchemaWith<Model extends string | object>(model: z.ZodType<
       .describe('Same as `limits.maxDelegations`, which overrides it.'),
   })
 }
-
-const modelCorrectionSchema = group({
-  contextWindow: wholeNumber(1).optional().describe('The context window in tokens.'),
-  outputLimit: wholeNumber(1).optional().describe('Maximum number of output tokens.'),
-  price: priceSchema().optional().describe('The price of the model.'),
-  capabilities: capabilitiesSchema().optional().describe('What the model can do.'),
-  profile: text().optional().describe('The name of a repair profile.'),
-})
-
-const providerSchema = group({
-  type: oneOf(PROVIDER_TYPES)
-    .optional()
-    .describe('The API of the provider. Optional when the provider’s name is a type.'),
-  apiKey: text('must be a non-empty key').optional().describe('Default: the vendor’s environment variable.'),
-  baseUrl: webAddress().optional().describe('The base URL, in the form that the vendor’s SDK expects.'),
-  api: oneOf(['chat', 'responses'])
-    .optional()
-    .describe('For `openai`. Default: Responses for OpenAI’s own models, Chat Completions for others.'),
-  profile: profileSchema.optional().describe('The repair profile. Default: chosen by the model’s name.'),
-  preset: text()
-    .optional()
-    .describe('For `openai-compatible`: the name of a known server, such as `ollama` or `groq`.'),
-  headers: textsByName.optional().describe('Sent with every request. Never printed.'),
-  models: z
-    .record(z.string(), modelCorrectionSchema, { error: 'must be an object of models' })
-    .optional()
-    .describe('Corrections to the model catalogue, by model name.'),
-  retry: group({
-    maxAttempts: wholeNumber(1, 20).optional().describe('Maximum number of attempts for one model call.'),
-    baseDelayMs: wholeNumber(0)
-      .optional()
-      .describe('The first delay between attempts; it grows exponentially.'),
-    maxDelayMs: wholeNumber(0)
-      .optional()
-      .describe('The longest delay. If a server asks for a longer one, the call fails.'),
-    sleep: anyFunction<(delayMs: number, signal?: AbortSignal) => Promise<void>>()
-      .optional()
-      .describe('Waits between attempts. For tests.'),
-    random: anyFunction<() => number>()
-      .optional()
-      .describe('A number from 0 to 1 for the jitter. For tests.'),
-  })
-    .optional()
-    .describe('Retries of model calls that fail before any output was streamed.'),
-  idleTimeoutMs: wholeNumber(1)
-    .optional()
-    .describe('How long to wait while the provider sends no data. Default 600000.'),
-  vertexai: flag.optional().describe('For `gemini`: use Vertex AI. Default: GOOGLE_GENAI_USE_VERTEXAI.'),
-  project: text().optional().describe('For Vertex AI.'),
-  location: text().optional().describe('For Vertex AI.'),
-  env: environment
-    .optional()
-    .describe('The environment variables of the vendor. Default: those of the process. Never printed.'),
-})
 
 const PROVIDER_ERROR = 'must be an object with a `type`, or a provider made in code'
 

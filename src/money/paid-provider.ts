@@ -58,7 +58,7 @@ export function paidProvider(provider: Provider, parts: PaymentParts): Provider 
     id: provider.id,
     describeModel: model => provider.describeModel(model),
     ...(provider.check ? { check: (request, agent) => provider.check?.(request, agent) } : {}),
-    ...(provider.load ? { load: async () => provider.load?.() } : {}),
+    ...(provider.load ? { load: async model => provider.load?.(model) } : {}),
     ...(provider.listModels
       ? { listModels: async signal => (await provider.listModels?.(signal)) ?? [] }
       : {}),

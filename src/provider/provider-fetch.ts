@@ -17,8 +17,12 @@ export interface ExchangeFacts {
   answer?: string
 }
 
-/** Sends a request. Rejects with an error that `exchangeOf` reads. */
-export async function providerFetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+/** Sends a request. Rejects with an error that `exchangeOf` reads. The answer to a POST is a stream, unless `whole`. */
+export async function providerFetch(
+  input: string | URL | Request,
+  init?: RequestInit,
+  { whole = false } = {},
+): Promise<Response> {
   const url = new URL(input instanceof Request ? input.url : input)
   const address = addressOf(url)
   let response: Response
@@ -30,7 +34,7 @@ export async function providerFetch(input: string | URL | Request, init?: Reques
   }
   limiterOfCall.getStore()?.learn(response.headers)
   if (!response.ok || response.body === null) return response
-  const isStream = (init?.method ?? 'GET').toUpperCase() === 'POST'
+  const isStream = !whole && (init?.method ?? 'GET').toUpperCase() === 'POST'
   const { body, answer } = await inspectBody(response.body, isStream ? /[[{<]/ : /</)
   if (answer !== undefined) throw exchangeError({ address, answer })
   return new Response(body, {

@@ -2,11 +2,13 @@
 import { own } from '../base/own.js'
 import { AgentError, checkArgument } from '../errors.js'
 import { AnthropicProvider } from './anthropic/anthropic-provider.js'
+import { ConverseProvider } from './converse/converse-provider.js'
 import { DemoProvider } from './demo/demo-provider.js'
 import { GeminiProvider } from './gemini/gemini-provider.js'
 import { OpenAiProvider } from './openai/openai-provider.js'
-import type { Provider } from './provider.js'
+import type { GenerateRequest, ModelInfo, Provider } from './provider.js'
 import { type ProviderOptions, type ProviderSettings, readSettings } from './provider-settings.js'
+import type { StreamEvent } from './stream-event.js'
 import { type ProviderType, vendorNames, vendorRow } from './vendors.js'
 
 export interface ModelReference {
@@ -138,10 +140,58 @@ export function createProvider(options: ProviderOptions): Provider {
   return new PROVIDERS[settings.type](settings)
 }
 
-const PROVIDERS: Readonly<Record<ProviderType, new (settings: ProviderSettings) => Provider>> = {
+type ProviderClass = new (settings: ProviderSettings) => Provider
+
+/** A platform that serves Claude by its maker's API, and other models by one of its own. */
+function platform(Others: ProviderClass): ProviderClass {
+  return class PlatformProvider implements Provider {
+    readonly id: string
+    readonly #settings: ProviderSettings
+    readonly #claude: Provider
+    readonly #others: Provider
+
+    constructor(settings: ProviderSettings) {
+      this.id = settings.id
+      this.#settings = settings
+      this.#claude = new AnthropicProvider(settings)
+      this.#others = new Others(settings)
+    }
+
+    generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<StreamEvent> {
+      return this.#of(request.model).generate(request, signal)
+    }
+
+    describeModel(model: string): ModelInfo {
+      return this.#of(model).describeModel(model)
+    }
+
+    check(request: CheckedRequest, agent?: string): void {
+      this.#of(request.model).check?.(request, agent)
+    }
+
+    async load(model = ''): Promise<void> {
+      await this.#of(model).load?.(model)
+    }
+
+    /** A name that does not say what it stands for, such as that of an inference profile, is told by its profile. */
+    #of(model: string): Provider {
+      const { models, profile } = this.#settings
+      const chosen = own(models, model)?.profile ?? profile?.name
+      const isClaude = chosen === undefined ? /claude/i.test(model) : chosen.startsWith('anthropic-')
+      return isClaude ? this.#claude : this.#others
+    }
+  }
+}
+
+type CheckedRequest = Parameters<NonNullable<Provider['check']>>[0]
+
+const PROVIDERS: Readonly<Record<ProviderType, ProviderClass>> = {
   gemini: GeminiProvider,
   openai: OpenAiProvider,
   anthropic: AnthropicProvider,
   'openai-compatible': OpenAiProvider,
+  azure: OpenAiProvider,
+  bedrock: platform(ConverseProvider),
+  vertex: platform(GeminiProvider),
   demo: DemoProvider,
 }

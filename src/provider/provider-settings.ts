@@ -17,7 +17,7 @@ export interface ProviderOptions {
   apiKey?: string | undefined
   /** What the vendor's own SDK takes as its base URL. */
   baseUrl?: string | undefined
-  /** For `openai`: Default: Responses for OpenAI's own models and Chat Completions for the rest. */
+  /** For `openai` and `azure`. Default: Responses for OpenAI's own models and Chat Completions for the rest. */
   api?: 'chat' | 'responses' | undefined
   /** The repair profile, instead of the one that the model's name implies. */
   profile?: string | Profile | undefined
@@ -32,8 +32,16 @@ export interface ProviderOptions {
   idleTimeoutMs?: number | undefined
   /** For `gemini`: use Vertex AI. Default: GOOGLE_GENAI_USE_VERTEXAI. */
   vertexai?: boolean | undefined
+  /** For Vertex AI. Default: GOOGLE_CLOUD_PROJECT. */
   project?: string | undefined
+  /** For Vertex AI. Default: GOOGLE_CLOUD_LOCATION. */
   location?: string | undefined
+  /** For `bedrock`. Default: AWS_REGION. */
+  region?: string | undefined
+  /** For `azure`: a dated version of the API. Default: OPENAI_API_VERSION, or the v1 API, which has no versions. */
+  apiVersion?: string | undefined
+  /** For `azure`: the models behind deployments that are not named like their models. */
+  deployments?: Readonly<Record<string, string>> | undefined
   /** Where variables are looked up. Default `process.env`. */
   env?: Readonly<Record<string, string | undefined>> | undefined
 }
@@ -53,6 +61,9 @@ export interface ProviderSettings {
   vertexai?: boolean
   project?: string
   location?: string
+  region?: string
+  apiVersion?: string
+  deployments?: Readonly<Record<string, string>>
   env: Readonly<Record<string, string | undefined>>
 }
 

@@ -25,8 +25,11 @@ export interface Provider {
     request: Pick<GenerateRequest, 'model' | 'options' | 'serverTools' | 'repairMode'>,
     agent?: string,
   ): void
-  /** Loads what the first request would load, such as a vendor's SDK. Requests nothing. */
-  load?(): Promise<void>
+  /**
+   * Loads what the first request to a model would load, such as a vendor's SDK. Requests nothing. Throws when that
+   * cannot be loaded, or when a setting is missing without which no request can be sent.
+   */
+  load?(model?: string): Promise<void>
   /** Asks the provider which models it serves. */
   listModels?(signal?: AbortSignal): Promise<ModelInfo[]>
 }

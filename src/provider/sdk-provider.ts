@@ -6,14 +6,15 @@ import { own } from '../base/own.js'
 import { AgentError, messageOf } from '../errors.js'
 import { type DescribeOptions, describeModel } from './model-catalog.js'
 import type { GenerateRequest, ModelInfo, Provider } from './provider.js'
-import { missingKeyError, toProviderError } from './provider-error.js'
+import { missingKeyError, missingSettingError, toProviderError } from './provider-error.js'
 import type { ProviderSettings } from './provider-settings.js'
 import { PROFILES, type Profile, resolveProfile } from './repair/profile.js'
 import { reviewRequest } from './request-options.js'
 import { DEFAULT_RETRY, limiterFor } from './retry.js'
 import { streamAnswer, type Wire } from './stream-answer.js'
 import type { StreamEvent } from './stream-event.js'
-import { readVariable, type VendorRow, vendorRow } from './vendors.js'
+import { missingNeed, readVariable, type VendorRow } from './vendor-row.js'
+import { vendorRow } from './vendors.js'
 
 const MOST_MODELS = 1000
 
@@ -25,7 +26,7 @@ export abstract class SdkProvider<Client> implements Provider {
   /** Absent for a compatible server that is known by its address alone. */
   protected readonly row: VendorRow | undefined
   readonly #vendor: string
-  #client: { key: string | undefined; sdk: Promise<Client> } | undefined
+  #client: { account: string; sdk: Promise<Client> } | undefined
 
   /** `vendor` is the name of the vendor's row. */
   constructor(settings: ProviderSettings, vendor: string) {
@@ -72,8 +73,8 @@ export abstract class SdkProvider<Client> implements Provider {
   }
 
   /** Without a key no request can be sent, so there is nothing to load. */
-  async load(): Promise<void> {
-    if (this.#apiKey() !== undefined || !this.needsKey()) await this.connect('models')
+  async load(model = 'models'): Promise<void> {
+    if (this.#apiKey() !== undefined || !this.needsKey()) await this.connect(model)
   }
 
   async listModels(signal?: AbortSignal): Promise<ModelInfo[]> {
@@ -104,7 +105,9 @@ export abstract class SdkProvider<Client> implements Provider {
   }
 
   protected needsKey(): boolean {
-    return this.row?.keyVariables !== undefined
+    const { keyVariables, accountVariables = [], findsCredentials } = this.row ?? {}
+    const hasAccount = accountVariables.some(names => names.every(name => this.#variable(name) !== undefined))
+    return keyVariables !== undefined && !findsCredentials && !hasAccount
   }
 
   protected profileOf(info: ModelInfo): Profile {
@@ -118,10 +121,23 @@ export abstract class SdkProvider<Client> implements Provider {
     if (key === undefined && variable !== undefined && this.needsKey()) {
       throw missingKeyError({ provider: this.id, model }, variable)
     }
-    if (this.#client === undefined || this.#client.key !== key) {
-      this.#client = { key, sdk: this.newClient(key) }
+    const missing = this.row && missingNeed(this.row, this.settings.env, this.settings)
+    if (missing) throw missingSettingError({ provider: this.id, model }, missing)
+    const account = [key, ...this.#accountValues()].join('\n')
+    if (this.#client === undefined || this.#client.account !== account) {
+      this.#client = { account, sdk: this.newClient(key) }
     }
     return this.#client.sdk
+  }
+
+  #variable(name: string): string | undefined {
+    return readVariable(this.settings.env, [name])
+  }
+
+  /** The values of the variables that stand for a key. */
+  #accountValues(secretsOnly = false): (string | undefined)[] {
+    const names = (this.row?.accountVariables ?? []).flat()
+    return names.filter(name => !secretsOnly || /KEY|TOKEN$/.test(name)).map(name => this.#variable(name))
   }
 
   #apiKey(): string | undefined {
@@ -130,21 +146,21 @@ export abstract class SdkProvider<Client> implements Provider {
 
   /** What no error may contain: the key, and every header's value. */
   #secrets(): (string | undefined)[] {
-    return [this.#apiKey(), ...Object.values(this.settings.headers)]
+    return [this.#apiKey(), ...this.#accountValues(true), ...Object.values(this.settings.headers)]
   }
 }
 
-/** Loads a vendor's SDK at first use, and names the package that is missing when that fails. */
+/** Loads a vendor's SDK at first use, and says how to install it when it is missing. */
 export async function loadSdk<Module>(packageName: string, load: () => Promise<Module>): Promise<Module> {
   try {
     return await load()
   } catch (error) {
-    throw new AgentError(
-      'invalid-config',
-      `Cannot load ${packageName}: ${messageOf(error)}. Is it installed?`,
-      {
-        cause: error,
-      },
-    )
+    const isMissing =
+      /^(ERR_)?MODULE_NOT_FOUND$/.test(String((error as { code?: unknown }).code)) &&
+      messageOf(error).includes(`'${packageName}'`)
+    const message = isMissing
+      ? `The package ${packageName} is not installed. Install it with: npm install ${packageName}`
+      : `Cannot load ${packageName}: ${messageOf(error)}. Install it again with: npm install ${packageName}`
+    throw new AgentError('invalid-config', message, { cause: error, details: { package: packageName } })
   }
 }

@@ -6,77 +6,26 @@
  * docs/adding-a-provider.md describes how to add a row.
  */
 import { defined } from '../base/defined.js'
-import type { ProfileName } from './repair/profile.js'
+import type { ChatQuirks, VendorRow } from './vendor-row.js'
 
-/** A provider's class: one for each SDK, one for every server with the Chat Completions API, and the demo. */
-export const PROVIDER_TYPES = ['gemini', 'openai', 'anthropic', 'openai-compatible', 'demo'] as const
+/**
+ * A provider's class: one for each SDK, one for every server with the Chat Completions API, one for each platform that
+ * serves models of others under its own accounts, and the demo.
+ */
+export const PROVIDER_TYPES = [
+  'gemini',
+  'openai',
+  'anthropic',
+  'openai-compatible',
+  'azure',
+  'bedrock',
+  'vertex',
+  'demo',
+] as const
 
 export type ProviderType = (typeof PROVIDER_TYPES)[number]
 
-export interface VendorRow {
-  readonly type: ProviderType
-  /** The variables that may hold the key; messages name the first. Absent: no key is needed. */
-  readonly keyVariables?: readonly string[]
-  readonly baseUrl?: string
-  /** A variable with a URL that replaces `baseUrl`. */
-  readonly baseUrlVariable?: string
-  /** A variable with a host, a host and port, or a URL that replaces `baseUrl`. */
-  readonly hostVariable?: string
-  /** The model of an agent that names none, once the key is set. The order of the rows is the order of choice. */
-  readonly defaultModel?: string
-  /** Model names that the vendor serves: its part of the catalogue, and the hint for a name without provider. */
-  readonly names?: RegExp
-  /** Model names that mean this vendor even without `provider/`. */
-  readonly bareNames?: RegExp
-  /** Models of this family need `familyProfile` on servers of others. Searched anywhere in the name. */
-  readonly family?: RegExp
-  /** Default: `profile`. */
-  readonly familyProfile?: ProfileName
-  /** The server serves models of many makers, and the model's family decides which history it takes. */
-  readonly servesFamilies?: true
-  /** The API that the vendor's models are reached by. Default: Chat Completions. */
-  readonly api?: 'responses'
-  /**
-   * Context window and output limit of a model that is not in the catalogue: the smallest of the vendor's current
-   * models, because a figure that is too low costs a truncation and one that is too high a refusal.
-   */
-  readonly limits?: readonly [contextWindow: number, outputLimit: number]
-  /** The server truncates prompts at this length whatever the model allows; `variable` overrides it. */
-  readonly windowLimit?: { readonly variable: string; readonly tokens: number }
-  /** `gen_ai.provider.name` in OpenTelemetry's conventions, where it differs from the row's name. */
-  readonly telemetryName?: string
-  /** The repair profile. For vendors with several generations, the strictest; the model's name refines it. */
-  readonly profile: ProfileName
-  /** For `openai-compatible`: fields that differ from those of the profile. */
-  readonly quirks?: Partial<ChatQuirks>
-}
-
-/** The fields of a Chat Completions request that servers disagree on. */
-export interface ChatQuirks {
-  maxTokensField: 'max_tokens' | 'max_completion_tokens'
-  /** The field in which the server wants earlier reasoning back, if any. */
-  reasoningField?: 'reasoning_content' | 'reasoning'
-  /** Reasoning is sent back with every call, and only there, even when it is empty. */
-  reasoningWithCallsOnly?: boolean
-  /** Every message of the assistant brings its reasoning back, even when it is empty. */
-  reasoningAlways?: boolean
-  /** Whether `stream_options.include_usage` is understood; the others always send usage. */
-  asksForUsage: boolean
-  seedField: 'seed' | 'random_seed'
-  /** The server's value for "a tool must be called". */
-  requiredToolChoice: 'required' | 'any'
-  /** `json_object` servers get the schema as text. */
-  responseFormat: 'json_schema' | 'json_object'
-  /** The field that asks for thinking, if any. */
-  thinkingField?: 'reasoning_effort' | 'reasoning' | 'thinking'
-  takesTopK: boolean
-  takesSeed: boolean
-  takesPenalties: boolean
-  takesLogprobs: boolean
-  takesServiceTier: boolean
-  /** Whether the server can be asked to call one of several tools. */
-  takesAllowedTools: boolean
-}
+type Row = VendorRow<ProviderType>
 
 /** What Mistral's own API wants otherwise; its models behind other servers are asked as all models are there. */
 const LOCAL: Partial<ChatQuirks> = { asksForUsage: true, seedField: 'seed', requiredToolChoice: 'required' }
@@ -115,6 +64,98 @@ export const VENDORS = {
     names: /^claude-/,
     limits: [200_000, 32_000],
     profile: 'anthropic-4.6',
+  },
+  azure: {
+    type: 'azure',
+    keyVariables: ['AZURE_OPENAI_API_KEY', 'AZURE_API_KEY'],
+    accountVariables: [['AZURE_OPENAI_AD_TOKEN']],
+    needs: [
+      {
+        setting: 'baseUrl',
+        variables: ['AZURE_OPENAI_ENDPOINT'],
+        example: 'https://NAME.openai.azure.com',
+      },
+    ],
+    baseUrlVariable: 'AZURE_OPENAI_ENDPOINT',
+    limits: [128_000, 16_384],
+    telemetryName: 'azure.ai.openai',
+    servesFamilies: true,
+    profile: 'openai-chat',
+    hints: [
+      [
+        /DeploymentNotFound|API deployment for this resource does not exist/,
+        "A model is named by its deployment: use a deployment's name, or create one in the Azure portal.",
+      ],
+      [
+        /^(\d+ )?Resource not found/,
+        'Check the endpoint and the API version: AZURE_OPENAI_ENDPOINT is the address of the resource, without a path.',
+      ],
+    ],
+  },
+  bedrock: {
+    type: 'bedrock',
+    keyVariables: ['AWS_BEARER_TOKEN_BEDROCK'],
+    accountVariables: [
+      ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'],
+      ['AWS_PROFILE'],
+      ['AWS_ROLE_ARN', 'AWS_WEB_IDENTITY_TOKEN_FILE'],
+      ['AWS_CONTAINER_CREDENTIALS_RELATIVE_URI'],
+      ['AWS_CONTAINER_CREDENTIALS_FULL_URI'],
+    ],
+    findsCredentials: true,
+    needs: [{ setting: 'region', variables: ['AWS_REGION', 'AWS_DEFAULT_REGION'], example: 'us-east-1' }],
+    baseUrl: 'https://bedrock-runtime.{region}.amazonaws.com',
+    baseUrlVariable: 'AWS_ENDPOINT_URL_BEDROCK_RUNTIME',
+    limits: [128_000, 4096],
+    telemetryName: 'aws.bedrock',
+    profile: 'converse',
+    hints: [
+      [
+        /on-demand throughput isn.t supported/,
+        "Use the ID of an inference profile: the model's ID after us., eu., apac. or global.",
+      ],
+      [
+        /model identifier is invalid|resolve the foundation model|model .*not (available|supported) in this region/i,
+        "Check the model's ID, and whether the region (AWS_REGION) serves it.",
+      ],
+      [/access to the model/, 'Request access to the model in the Bedrock console of this region.'],
+      [
+        /load credentials from any providers|resolve AWS credentials|Token is expired|Could not resolve credentials/i,
+        'Set AWS_BEARER_TOKEN_BEDROCK, AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY, or AWS_PROFILE.',
+      ],
+    ],
+  },
+  vertex: {
+    type: 'vertex',
+    keyVariables: ['GOOGLE_OAUTH_ACCESS_TOKEN', 'CLOUDSDK_AUTH_ACCESS_TOKEN'],
+    accountVariables: [['GOOGLE_APPLICATION_CREDENTIALS']],
+    findsCredentials: true,
+    needs: [
+      {
+        setting: 'project',
+        variables: ['GOOGLE_CLOUD_PROJECT', 'ANTHROPIC_VERTEX_PROJECT_ID'],
+        example: 'my-project',
+      },
+    ],
+    baseUrl: 'https://aiplatform.googleapis.com',
+    baseUrlVariable: 'GOOGLE_VERTEX_BASE_URL',
+    limits: [200_000, 32_000],
+    telemetryName: 'gcp.vertex_ai',
+    profile: 'gemini-3-strict',
+    hints: [
+      [
+        /Publisher Model .* (was )?not found|is not servable in region/i,
+        'Check the model and the location (GOOGLE_CLOUD_LOCATION; "global" serves most), and enable the model in the Model Garden.',
+      ],
+      [
+        /load the default credentials|acquire Google OAuth credentials/,
+        'Run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account.',
+      ],
+      [
+        /Vertex AI API has not been used|aiplatform\.googleapis\.com.*disabled/,
+        'Enable the Vertex AI API in the project.',
+      ],
+    ],
   },
   mistral: {
     type: 'openai-compatible',
@@ -261,18 +302,27 @@ export const VENDORS = {
     limits: [32_768, 4096],
     profile: 'openai-chat',
   },
-} as const satisfies Readonly<Record<string, VendorRow>>
+} as const satisfies Readonly<Record<string, Row>>
 
-const ROWS: readonly (readonly [name: string, row: VendorRow])[] = Object.entries(VENDORS)
+const ROWS: readonly (readonly [name: string, row: Row])[] = Object.entries(VENDORS)
 
 /** The row of a vendor's name, or `undefined`: names come from users. */
-export function vendorRow(name: string): VendorRow | undefined {
+export function vendorRow(name: string): Row | undefined {
   return ROWS.find(([known]) => known === name)?.[1]
 }
 
 /** The names of the vendors whose row meets a condition, in the order of the table. */
-export function vendorNames(condition: (row: VendorRow) => boolean = () => true): string[] {
+export function vendorNames(condition: (row: Row) => boolean = () => true): string[] {
   return ROWS.flatMap(([name, row]) => (condition(row) ? [name] : []))
+}
+
+/** What a vendor's error means, where its own words do not say what to do. */
+export function errorHint(words: string): string | undefined {
+  for (const [, { hints = [] }] of ROWS) {
+    const found = hints.find(([pattern]) => pattern.test(words))
+    if (found) return found[1]
+  }
+  return undefined
 }
 
 /** A server known by name: `createProvider({ type: 'openai-compatible', preset: 'groq' })` or `groq/…`. */
@@ -319,38 +369,4 @@ export const SUGGESTED_KEYS: readonly string[] = [
 /** The shell command that sets a key, for people who have none yet. */
 export function keyHint(platform: string = process.platform): string {
   return `${platform === 'win32' ? 'set' : 'export'} ${SUGGESTED_KEYS[0]}=…`
-}
-
-type Environment = Readonly<Record<string, string | undefined>>
-
-/** The first of some variables that is set to something. */
-export function readVariable(env: Environment, names: readonly (string | undefined)[]): string | undefined {
-  for (const name of names) {
-    const value = name === undefined ? undefined : env[name]?.trim()
-    if (value) return value
-  }
-  return undefined
-}
-
-/** Whether requests to Gemini are sent to Vertex AI, which needs no key. */
-export function usesVertex(options: { vertexai?: boolean | undefined }, env: Environment): boolean {
-  return options.vertexai ?? /^(true|1)$/i.test(readVariable(env, ['GOOGLE_GENAI_USE_VERTEXAI']) ?? '')
-}
-
-/** Where the environment says that a vendor's server is: its URL variable, its host variable, or the usual place. */
-export function vendorAddress(row: VendorRow, env: Environment): string | undefined {
-  const url = readVariable(env, [row.baseUrlVariable])
-  const host = readVariable(env, [row.hostVariable])
-  if (url !== undefined || host === undefined || row.baseUrl === undefined) return url ?? row.baseUrl
-  return hostToUrl(host, row.baseUrl)
-}
-
-/** `OLLAMA_HOST` may be a host, a host and port, or a URL. `0.0.0.0` is an address to listen on, not to call. */
-function hostToUrl(host: string, standard: string): string {
-  const { port, pathname } = new URL(standard)
-  const url = new URL(/^https?:\/\//.test(host) ? host : `http://${host}`)
-  if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
-  if (url.port === '' && url.protocol === 'http:') url.port = port
-  if (url.pathname === '/') url.pathname = pathname
-  return url.href.replace(/\/$/, '')
 }

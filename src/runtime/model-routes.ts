@@ -100,7 +100,8 @@ export class ModelRoutes implements RunModels {
     const { registry, logger } = this.#options
     for (const reference of this.#references) {
       try {
-        await registry.resolve(reference).provider.load?.()
+        const { provider, model } = registry.resolve(reference)
+        await provider.load?.(model)
       } catch (error) {
         logger.warn('The SDK of a model could not be loaded', { model: reference, error: messageOf(error) })
       }

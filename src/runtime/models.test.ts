@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Provider } from '../provider/provider.js'
+import { vendorNames } from '../provider/vendors.js'
 import { listModels, listProviders } from './models.js'
 
 test('every model can be named as it is listed, once', () => {
@@ -28,6 +29,44 @@ test.each([
   ],
   [{ env: {} }, 'groq', { keyPresent: false, keyVariable: 'GROQ_API_KEY' }],
   [{ env: {} }, 'ollama', { keyPresent: true }],
+  [
+    { env: {} },
+    'azure',
+    {
+      keyPresent: false,
+      keyVariable: 'AZURE_OPENAI_API_KEY',
+      missingVariable: 'AZURE_OPENAI_ENDPOINT',
+    },
+  ],
+  [
+    {
+      env: { AZURE_OPENAI_AD_TOKEN: 'x' },
+      providers: { azure: { baseUrl: 'https://name.openai.azure.com' } },
+    },
+    'azure',
+    { keyPresent: true, keyVariable: 'AZURE_OPENAI_AD_TOKEN' },
+  ],
+  [
+    { env: { AWS_ACCESS_KEY_ID: 'x' } },
+    'bedrock',
+    {
+      keyPresent: false,
+      keyVariable: 'AWS_BEARER_TOKEN_BEDROCK',
+      findsCredentials: true,
+      missingVariable: 'AWS_REGION',
+    },
+  ],
+  [
+    { env: { AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'y', AWS_DEFAULT_REGION: 'us-east-1' } },
+    'bedrock',
+    { keyPresent: true, keyVariable: 'AWS_ACCESS_KEY_ID' },
+  ],
+  [{ env: { AWS_PROFILE: 'work' } }, 'bedrock', { keyPresent: true, keyVariable: 'AWS_PROFILE' }],
+  [
+    { env: { GOOGLE_APPLICATION_CREDENTIALS: '/key.json', GOOGLE_CLOUD_PROJECT: 'p' } },
+    'vertex',
+    { keyPresent: true, keyVariable: 'GOOGLE_APPLICATION_CREDENTIALS', findsCredentials: true },
+  ],
   [{ env: {} }, 'demo', { keyPresent: true }],
   [
     {
@@ -61,4 +100,11 @@ test('a provider made in code needs no key', () => {
     describeModel: () => undefined,
   } as unknown as Provider
   expect(listProviders({ env: {}, providers: { own } })[0]).toEqual({ provider: 'own', keyPresent: true })
+})
+
+test('every vendor is listed with the state of its key, whether it has a list of models or not', () => {
+  const listed = listProviders({ env: {} })
+  expect(listed.map(({ provider }) => provider)).toEqual(vendorNames())
+  for (const { provider, keyPresent, keyVariable } of listed)
+    expect({ provider, keyPresent }).toEqual({ provider, keyPresent: keyVariable === undefined })
 })

@@ -1,9 +1,11 @@
 /** The models that are known by name, for the command line and the server. Loads no vendor's SDK. */
+import { defined } from '../base/defined.js'
 import { own } from '../base/own.js'
 import { catalogNames } from '../provider/model-catalog.js'
 import { PRICES_AS_OF } from '../provider/model-catalog-data.js'
 import { createRegistry, type ProvidersConfig } from '../provider/provider-registry.js'
-import { usesVertex, vendorNames, vendorRow } from '../provider/vendors.js'
+import { keyVariableIn, missingNeed, type NeededSettings, usesVertex } from '../provider/vendor-row.js'
+import { vendorNames, vendorRow } from '../provider/vendors.js'
 import type { ModelChoice } from './info.js'
 
 /** The day of the catalogue's prices. */
@@ -20,7 +22,7 @@ export interface ListModelsOptions {
 export function listModels({ providers = {}, env = process.env }: ListModelsOptions = {}): ModelChoice[] {
   const registry = createRegistry(providers)
   return providerNames(providers).flatMap(provider => {
-    const key = keyOf(provider, providers, env)
+    const { keyPresent, keyVariable } = keyOf(provider, providers, env)
     return modelNames(provider, providers).flatMap(id => {
       const info = registry.get(provider)?.describeModel(id)
       if (!info) return []
@@ -35,7 +37,8 @@ export function listModels({ providers = {}, env = process.env }: ListModelsOpti
           ...(price ? { price } : {}),
           ...(capabilities ? { capabilities } : {}),
           profile,
-          ...key,
+          keyPresent,
+          ...defined({ keyVariable }),
           known,
         },
       ]
@@ -43,10 +46,14 @@ export function listModels({ providers = {}, env = process.env }: ListModelsOpti
   })
 }
 
-/** Whether a provider's key is there, and which variable would hold it. */
+/** Whether a provider's key is there, and which variable holds or would hold it. */
 export interface ProviderKey {
   keyPresent: boolean
   keyVariable?: string
+  /** Without a key the vendor's SDK looks for credentials of the machine: a login, a role. */
+  findsCredentials?: true
+  /** A variable that is needed besides the key, and is not set. */
+  missingVariable?: string
 }
 
 /** The providers that can be named, and their keys; those without a list of models included. */
@@ -80,17 +87,20 @@ function keyOf(
   if (isMadeInCode(provider, providers)) return { keyPresent: true }
   const options = optionsOf(provider, providers)
   const vendor = options?.preset ?? options?.type ?? provider
-  const variables = vendorRow(vendor)?.keyVariables ?? []
-  const [keyVariable] = variables
+  const row = vendorRow(vendor)
+  const found = row && keyVariableIn(row, env)
+  // Of several names for one key the first is shown; an account has its own.
+  const isAccount = found !== undefined && row?.keyVariables?.includes(found) === false
+  const keyVariable = isAccount ? found : row?.keyVariables?.[0]
   const isVertex = vendor === 'gemini' && usesVertex(options ?? {}, env)
-  const hasKey = Boolean(options?.apiKey) || variables.some(name => env[name]?.trim())
+  const missingVariable = row && missingNeed(row, env, options)?.variables[0]
   return {
-    keyPresent: hasKey || isVertex || keyVariable === undefined,
-    ...(keyVariable === undefined ? {} : { keyVariable }),
+    keyPresent: Boolean(options?.apiKey) || found !== undefined || isVertex || keyVariable === undefined,
+    ...defined({ keyVariable, findsCredentials: row?.findsCredentials, missingVariable }),
   }
 }
 
-interface KnownOptions {
+interface KnownOptions extends NeededSettings {
   type?: string | undefined
   preset?: string | undefined
   apiKey?: string | undefined

@@ -8,6 +8,7 @@ const TYPES: Readonly<Record<ProfileFacts['family'], ProviderType>> = {
   anthropic: 'anthropic',
   'openai-chat': 'openai-compatible',
   'openai-responses': 'openai',
+  converse: 'bedrock',
 }
 
 /** The options of a provider with the rules and the wire of a profile. */
@@ -19,5 +20,6 @@ export function profileProvider(profile: StrictProfile, baseUrl: string): Provid
     baseUrl,
     profile,
     ...(family === 'openai-chat' ? { api: 'chat' as const } : {}),
+    ...(family === 'converse' ? { region: 'us-east-1' } : {}),
   }
 }

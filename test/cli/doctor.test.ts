@@ -275,6 +275,48 @@ test('what is missing fails with the fix: a key, a port, a store, a provider, a 
   expect(of('port')).toMatchObject({ status: 'warn', fix: expect.stringContaining('--port 0') })
 })
 
+test.each([
+  ['azure', {}, /needs an endpoint\. Set AZURE_OPENAI_ENDPOINT/],
+  [
+    'azure',
+    { baseUrl: 'http://127.0.0.1:9/openai/deployments/x' },
+    /must be the address of the resource alone/,
+  ],
+  ['bedrock', {}, /needs a region\. Set AWS_REGION in the environment, such as us-east-1, or region/],
+  ['vertex', {}, /needs a project\. Set GOOGLE_CLOUD_PROJECT/],
+])('the platform of %s with %j fails, and says what to set', async (provider, options, message) => {
+  const { code, of } = await installation(
+    {
+      server: { port: 0 },
+      providers: { [provider]: { apiKey: 'k', env: {}, ...options } },
+      agent: { name: 'a', model: `${provider}/claude-sonnet-4-6` },
+    },
+    { offline: true },
+  )
+  expect(code).toBe(1)
+  expect(of('platform')).toMatchObject({ status: 'fail', message: expect.stringMatching(message) })
+})
+
+test('a platform in order is said to be, reached at its address, and may take credentials of the machine', async () => {
+  const port = await listen(404)
+  const { code, of } = await installation({
+    server: { port: 0 },
+    tools: { sandbox: 'off' },
+    providers: {
+      bedrock: { region: 'eu-west-1', env: {}, baseUrl: `http://127.0.0.1:${port}` },
+    },
+    agent: { name: 'a', model: 'bedrock/eu.amazon.nova-pro-v1:0' },
+  })
+  expect(code).toBe(0)
+  expect(of('keys')).toMatchObject({
+    status: 'warn',
+    message: expect.stringContaining('credentials of the machine are used'),
+    fix: expect.stringContaining('AWS_BEARER_TOKEN_BEDROCK'),
+  })
+  expect(of('platform')).toMatchObject({ status: 'ok' })
+  expect(of('provider')?.message).toBe(`bedrock is reachable at http://127.0.0.1:${port}`)
+})
+
 test('--offline asks nobody, and without a key the demo is named', async () => {
   const { code, of } = await installation({ server: { port: 0 } }, { offline: true })
   expect(code).toBe(0)

@@ -126,9 +126,10 @@ test('lango config check tells all that is wrong, also what only a runtime would
 
 test('lango models tells limits, prices and keys, and never a key itself', async () => {
   const cwd = await temporaryFolder()
-  const env = { ANTHROPIC_API_KEY: 'sk-ant-test-0123456789', COLUMNS: '80' }
-  const [table, json, groq, unknown] = await Promise.all([
+  const env = { ANTHROPIC_API_KEY: 'sk-ant-test-0123456789', AWS_PROFILE: 'work', COLUMNS: '80' }
+  const [table, all, json, groq, unknown] = await Promise.all([
     lango(['models', '--provider', 'anthropic'], { cwd, env }),
+    lango(['models'], { cwd, env }),
     lango(['models', '--json'], { cwd, env }),
     lango(['models', '--provider', 'groq'], { cwd, env }),
     lango(['models', '--provider', 'antropic'], { cwd, env }),
@@ -150,6 +151,11 @@ test('lango models tells limits, prices and keys, and never a key itself', async
     keyVariable: 'OPENAI_API_KEY',
     known: true,
   })
+  expect(all.stdout).toContain(`
+  azure (AZURE_OPENAI_API_KEY; AZURE_OPENAI_ENDPOINT is missing)
+  bedrock (AWS_PROFILE is set; AWS_REGION is missing)
+  vertex (GOOGLE_OAUTH_ACCESS_TOKEN, or credentials of the machine; GOOGLE_CLOUD_PROJECT is missing)
+`)
   expect(groq).toMatchObject({ code: 0, stdout: expect.stringContaining('groq (GROQ_API_KEY)') })
   expect(unknown).toMatchObject({
     code: 1,

@@ -21,7 +21,7 @@ function problemsOf(input: unknown): string[] {
   return []
 }
 
-const TYPES = 'gemini, openai, anthropic, openai-compatible, demo'
+const TYPES = 'gemini, openai, anthropic, openai-compatible, azure, bedrock, vertex, demo'
 const NAME = 'must start with a letter or underscore, followed by letters, digits, underscores or hyphens'
 const ADDRESS = 'must be a URL that starts with http:// or https://'
 const ONE_SERVER = 'must have either `command` (a program to start) or `url` (a server to call), not both'

@@ -35,7 +35,7 @@ export function buildHistory(choose: Choose): ProviderMessage[] {
 }
 
 const VENDORS = [
-  ...['gemini', 'openai', 'anthropic', 'mistral', 'deepseek', 'ollama', 'groq', 'vllm'],
+  ...['gemini', 'openai', 'anthropic', 'mistral', 'deepseek', 'ollama', 'groq', 'vllm', 'bedrock'],
   ...['moonshot', 'zai', 'qwen', 'minimax', 'xai'],
 ]
 const IDS = [

@@ -4,6 +4,7 @@
  * mint them, so that a genuine one can be distinguished from one that repair should have removed.
  */
 import { toAnthropicRequest } from '../../src/provider/anthropic/to-anthropic-request.js'
+import { toConverseRequest } from '../../src/provider/converse/to-converse-request.js'
 import { toGeminiRequest } from '../../src/provider/gemini/to-gemini-request.js'
 import { chatQuirks, toChatRequest } from '../../src/provider/openai/to-chat-request.js'
 import { toResponsesRequest } from '../../src/provider/openai/to-responses-request.js'
@@ -31,6 +32,10 @@ export function wireBody(messages: readonly ProviderMessage[], name: ProfileName
   if (name.startsWith('gemini')) return toGeminiRequest(request)
   if (name.startsWith('anthropic')) return toAnthropicRequest(request)
   if (name.endsWith('-responses')) return toResponsesRequest(request)
+  if (name === 'converse') {
+    const { modelId: _model, ...body } = toConverseRequest(request)
+    return body
+  }
   return toChatRequest(request, chatQuirks(name))
 }
 
@@ -66,6 +71,7 @@ const MODELS: Readonly<Record<ProfileName, string>> = {
   groq: 'llama-3.3-70b-versatile',
   vllm: 'some-model',
   ollama: 'llama3.2',
+  converse: 'us.amazon.nova-pro-v1:0',
 }
 
 /** Puts genuine signatures in the place of made-up ones; what no server could have signed loses its own. */

@@ -54,6 +54,8 @@ interface Rules {
   /** Turns alternate even when messages with calls and results are not counted. */
   plainTurnsAlternate?: boolean
   resultNamedAsCall?: boolean
+  /** Nothing of the user's follows results directly: they are the user's turn. */
+  resultsAnswered?: boolean
   signsCalls?: boolean
   checksSignatures?: boolean
   mediaTypes: RegExp
@@ -203,6 +205,20 @@ const RULES: Record<string, Rules> = {
   glm: { ...echoing, vendor: 'zai' },
   qwen: { ...echoing, vendor: 'qwen' },
   minimax: { ...echoing, vendor: 'minimax' },
+  converse: {
+    ...claude,
+    vendor: 'bedrock',
+    noRepeatedRoles: true,
+    resultsAnswered: true,
+    resultsUnder: 'tool',
+    reasoning: 'refused',
+    reasoningNeedsFollower: false,
+    mediaTypes:
+      /^image\/(jpeg|png|gif|webp)$|^application\/pdf$|^text\/(plain|csv|html|markdown)$|^video\/(mp4|webm|quicktime)$/,
+    mediaInResults: false,
+    remoteMediaRefused: true,
+    vendorParts: false,
+  },
   groq: { ...chat, vendor: 'groq', mediaTypes: /^image\/(jpeg|png|gif|webp)$/ },
   vllm,
   ollama: {
@@ -421,6 +437,9 @@ function checkOrder(messages: readonly ProviderMessage[], rules: Rules, found: s
       ['user', 'assistant'].includes(message.role)
     ) {
       if (!holdsResults(message) && !holdsResults(before)) found.push(`${index}: role repeated`)
+    }
+    if (rules.resultsAnswered && before?.role === 'tool' && message.role === 'user') {
+      found.push(`${index}: words after results`)
     }
     if (rules.reasoningNeedsFollower && message.parts.at(-1)?.type === 'reasoning') {
       const closed = messages[index + 1]?.role !== 'assistant'

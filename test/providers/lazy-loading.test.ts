@@ -6,7 +6,8 @@ import { expect, test } from 'vitest'
 
 const run = promisify(execFile)
 const hook = new URL('./list-loaded-modules.mjs', import.meta.url)
-const HEAVY = /node_modules\/(openai|@anthropic-ai\/sdk|@google\/genai|@google\/adk)\//
+const HEAVY =
+  /node_modules\/(openai|@anthropic-ai\/[\w-]+|@google\/genai|@google\/adk|@aws-sdk\/client-bedrock-runtime)\//
 
 async function urlsLoadedBy(script: string): Promise<string> {
   const { stdout } = await run(

@@ -24,6 +24,7 @@ export const STRICT_TARGETS: Readonly<Record<StrictProfile, { options: ProviderO
     model: 'mistralai/Mistral-Small-3.2-24B-Instruct',
   },
   'deepseek-v4': { options: { type: 'openai-compatible', preset: 'deepseek' }, model: 'deepseek-v4-flash' },
+  converse: { options: { type: 'bedrock', region: 'us-east-1' }, model: 'us.amazon.nova-pro-v1:0' },
   kimi: { options: { type: 'openai-compatible', preset: 'moonshot' }, model: 'kimi-k2.6' },
   glm: { options: { type: 'openai-compatible', preset: 'zai' }, model: 'glm-5.1' },
   qwen: { options: { type: 'openai-compatible', preset: 'dashscope' }, model: 'qwen3.5-plus' },

@@ -36,7 +36,7 @@ describe('the judge', () => {
       fc.property(nearly, fc.constantFrom('strict' as const, 'lenient' as const), (body, reading) => {
         for (const violation of judge(profile, body, { reading })) {
           expect(violation.message).not.toBe('')
-          expect(violation.code).toMatch(/^[GCRAMX](\d+|-[a-z]+)$/)
+          expect(violation.code).toMatch(/^[BGCRAMX](\d+|-[a-z]+)$/)
         }
       }),
       { numRuns: 300 },
@@ -94,7 +94,7 @@ const chat: Wire = {
   },
 }
 
-const wires: Record<'gemini' | 'anthropic' | 'responses' | 'chat' | 'deepseek', Wire> = {
+const wires: Record<'gemini' | 'anthropic' | 'converse' | 'responses' | 'chat' | 'deepseek', Wire> = {
   chat: {
     ...chat,
     next: (history, answer) =>
@@ -136,6 +136,26 @@ const wires: Record<'gemini' | 'anthropic' | 'responses' | 'chat' | 'deepseek', 
       return [...history, { role: 'assistant', content: answer.content }, { role: 'user', content: results }]
     },
   },
+  converse: {
+    start: [{ role: 'user', content: [{ text: 'go' }] }],
+    body: messages => ({
+      messages,
+      toolConfig: { tools: [{ toolSpec: { name: 'f', inputSchema: { json: { type: 'object' } } } }] },
+    }),
+    next(
+      history,
+      answer: {
+        output: { message: { content: { toolUse?: { toolUseId: string }; reasoningContent?: object }[] } }
+      },
+    ) {
+      // Thoughts are not asked for, and some of the models refuse them.
+      const content = answer.output.message.content.filter(block => block.reasoningContent === undefined)
+      const results = content.flatMap(({ toolUse }) =>
+        toolUse ? [{ toolResult: { toolUseId: toolUse.toolUseId, content: [{ text: 'y' }] } }] : [],
+      )
+      return [...history, { role: 'assistant', content }, { role: 'user', content: results }]
+    },
+  },
   responses: {
     start: [{ role: 'user', content: 'go' }],
     body: input => ({ model: 'm', input, store: false, include: ['reasoning.encrypted_content'] }),
@@ -155,6 +175,7 @@ function wireOf(profile: StrictProfile): Wire {
   if (profile.startsWith('gemini')) return wires.gemini
   if (profile.startsWith('anthropic')) return wires.anthropic
   if (profile.endsWith('-responses')) return wires.responses
+  if (profile === 'converse') return wires.converse
   return ECHOING.test(profile) ? wires.deepseek : wires.chat
 }
 

@@ -12,6 +12,7 @@ function pathOf(profile: StrictProfile, stream = false): string {
     return stream ? '/v1beta/models/m:streamGenerateContent?alt=sse' : '/v1beta/models/m:generateContent'
   }
   if (profile.startsWith('anthropic')) return '/v1/messages'
+  if (profile === 'converse') return `/model/m/converse${stream ? '-stream' : ''}`
   return profile.endsWith('-responses') ? '/v1/responses' : '/v1/chat/completions'
 }
 

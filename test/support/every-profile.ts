@@ -24,6 +24,8 @@ export function providerFor(profile: StrictProfile, baseUrl: string): ProviderOp
       return { type: 'gemini', ...common }
     case 'anthropic':
       return { type: 'anthropic', ...common }
+    case 'converse':
+      return { type: 'bedrock', region: 'us-east-1', ...common }
     case 'openai-responses':
       return { type: 'openai', api: 'responses', ...common }
     default:

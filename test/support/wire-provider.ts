@@ -1,5 +1,6 @@
 /** A provider whose requests are written as the real ones write them, and whose answers come from a script: no HTTP. */
 import { toAnthropicRequest } from '../../src/provider/anthropic/to-anthropic-request.js'
+import { toConverseRequest } from '../../src/provider/converse/to-converse-request.js'
 import { toGeminiRequest } from '../../src/provider/gemini/to-gemini-request.js'
 import { chatQuirks, toChatRequest } from '../../src/provider/openai/to-chat-request.js'
 import { toResponsesRequest } from '../../src/provider/openai/to-responses-request.js'
@@ -82,6 +83,7 @@ export class WireProvider implements Provider {
     if (this.#profile.startsWith('gemini')) return toGeminiRequest(prepared)
     if (this.#profile.startsWith('anthropic')) return toAnthropicRequest(prepared)
     if (this.#profile === 'openai-responses') return toResponsesRequest(prepared)
+    if (this.#profile === 'converse') return toConverseRequest(prepared)
     return toChatRequest(prepared, chatQuirks(this.#profile))
   }
 }

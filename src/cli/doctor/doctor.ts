@@ -11,7 +11,8 @@ import {
   type ProvidersConfig,
   parseModelReference,
 } from '../../provider/provider-registry.js'
-import { keyHint, vendorAddress, vendorNames, vendorRow } from '../../provider/vendors.js'
+import { vendorAddress } from '../../provider/vendor-row.js'
+import { keyHint, vendorNames, vendorRow } from '../../provider/vendors.js'
 import { listProviders } from '../../runtime/models.js'
 import { shortTokenWarning } from '../../server/security/server-token.js'
 import { inspectStore } from '../../store/open-store.js'
@@ -79,6 +80,7 @@ async function checksOf(flags: Flags): Promise<Check[]> {
     checks.push(
       checkKeys(loaded),
       await checkStore(loaded.config.store),
+      ...(await checkPlatform(loaded)),
       ...(await checkProviders(loaded, { offline: flags.offline === true })),
       ...(flags.offline === true ? [] : await checkFallbacks(loaded)),
       await checkPort(loaded.config.server),
@@ -135,6 +137,11 @@ function checkKeys(loaded: LoadedConfig): Check {
     }
   }
   const own = providers.find(({ provider }) => provider === chosen)
+  if (own?.findsCredentials && !own.keyPresent) {
+    const fix = `Log in with the vendor's command line, or set ${own.keyVariable}; 'lango run' shows whether it works.`
+    const message = `No key for ${loaded.model} is set: credentials of the machine are used, if it has any.`
+    return { name, status: 'warn', message, fix }
+  }
   if (own && !own.keyPresent) {
     const fix = `Set it with export ${own.keyVariable ?? 'its key'}=…, or choose another model with --model.`
     return { name, status: 'fail', message: `No API key for the model ${loaded.model}.`, fix }
@@ -180,12 +187,30 @@ export async function checkStore(url: string): Promise<Check> {
   }
 }
 
+/** Whether a model that needs more than a key has it: a region, a project, an SDK that comes apart from Lango. */
+async function checkPlatform({ config, model }: LoadedConfig): Promise<Check[]> {
+  const name = 'platform'
+  const registry = createRegistry(config.providers as ProvidersConfig)
+  const { provider: id = '', model: bare } = parseModelReference(model ?? '')
+  const options = own<unknown>(config.providers, id) as { type?: string } | undefined
+  if (vendorRow(options?.type ?? id)?.needs === undefined) return []
+  try {
+    await registry.get(id)?.load?.(bare)
+    return [{ name, status: 'ok', message: `${id} has what ${model} needs` }]
+  } catch (error) {
+    const fix = 'Do what the message says, or choose another model with --model.'
+    return [{ name, status: 'fail', message: messageOf(error), fix }]
+  }
+}
+
 /** Connects to each provider that is in use, without a key: any response counts. */
 async function checkProviders(loaded: LoadedConfig, { offline }: { offline: boolean }): Promise<Check[]> {
   const name = 'provider'
   if (offline) return [{ name, status: 'ok', message: 'Not checked (--offline)' }]
   const usable = new Set(
-    providersOf(loaded).flatMap(({ provider, keyPresent }) => (keyPresent ? provider : [])),
+    providersOf(loaded).flatMap(({ provider, keyPresent, findsCredentials }) =>
+      keyPresent || findsCredentials ? provider : [],
+    ),
   )
   const chosen = chosenProvider(loaded)
   const wanted = new Set([...Object.keys(loaded.config.providers), ...(chosen === undefined ? [] : [chosen])])
@@ -246,12 +271,12 @@ const FALLBACK_PATIENCE_MS = 20_000
 
 function addressOf(provider: string, { config, env }: LoadedConfig): string | undefined {
   const given = own<unknown>(config.providers, provider) as
-    | { type?: string; preset?: string; baseUrl?: string }
+    | { type?: string; preset?: string; baseUrl?: string; region?: string; project?: string }
     | undefined
   if (given?.baseUrl !== undefined) return given.baseUrl
   const vendor = given?.preset ?? given?.type ?? provider
   const row = vendorRow(vendor)
-  return row && vendorAddress(row, env)
+  return row && vendorAddress(row, env, given)
 }
 
 const PATIENCE_MS = 4000

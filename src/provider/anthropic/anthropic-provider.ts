@@ -1,33 +1,47 @@
-/** Claude through Anthropic's own SDK, loaded at the first request. */
+/** Claude through Anthropic's own SDKs for its API, for Bedrock and for Vertex AI, loaded at the first request. */
 import type Anthropic from '@anthropic-ai/sdk'
+import type { BaseAnthropic } from '@anthropic-ai/sdk/client'
 import { defined } from '../../base/defined.js'
+import { own } from '../../base/own.js'
 import type { ModelInfo } from '../provider.js'
 import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
+import type { Profile } from '../repair/profile.js'
 import { loadSdk, SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
-import { readVariable } from '../vendors.js'
+import { readVariable } from '../vendor-row.js'
 import { continuePaused } from './continue-paused.js'
 import { type AnthropicEventWire, fromAnthropicStream } from './from-anthropic-stream.js'
+import { bedrockClient, type ClaudePlatform, PLATFORMS, vertexClient } from './platforms.js'
 import { type AnthropicRequestWire, abilities, toAnthropicRequest } from './to-anthropic-request.js'
 
-/** Sends requests to Anthropic's Messages API. */
-export class AnthropicProvider extends SdkProvider<Anthropic> {
+/** Sends requests to Anthropic's Messages API, where the type of the provider says that it is served. */
+export class AnthropicProvider extends SdkProvider<BaseAnthropic> {
   constructor(settings: ProviderSettings) {
-    super(settings, 'anthropic')
+    super(settings, settings.type)
+  }
+
+  get #platform(): ClaudePlatform | undefined {
+    return own(PLATFORMS, this.settings.type)
   }
 
   protected wire(model: string): Wire<AnthropicRequestWire, AnthropicEventWire> {
     const info = this.describeModel(model)
     return {
       vendor: 'anthropic',
-      profile: this.profileOf(info),
+      profile: this.#profileOf(info),
       info,
-      abilities,
+      abilities: prepared => this.#platform?.abilities(abilities(prepared)) ?? abilities(prepared),
       toBody: toAnthropicRequest,
       open: (body, signal) => this.#open(body, signal),
       read: fromAnthropicStream,
     }
+  }
+
+  #profileOf(info: ModelInfo): Profile {
+    const profile = this.profileOf(info)
+    // The platforms fetch nothing: files come with the request.
+    return this.#platform ? { ...profile, media: { ...profile.media, remote: false } } : profile
   }
 
   async #open(body: AnthropicRequestWire, signal: AbortSignal): Promise<AsyncIterable<AnthropicEventWire>> {
@@ -35,7 +49,8 @@ export class AnthropicProvider extends SdkProvider<Anthropic> {
     const headers = this.#headersFor(body)
     const send = async (content: AnthropicRequestWire) => {
       // Not `messages.create`, which also prints warnings about old models to the console.
-      const stream = await sdk.post('/v1/messages', { body: content, stream: true, signal, headers })
+      const sent = this.#platform?.body(content) ?? content
+      const stream = await sdk.post('/v1/messages', { body: sent, stream: true, signal, headers })
       return stream as AsyncIterable<AnthropicEventWire>
     }
     // The first request is sent here, so that its refusal is one of the request and not of a stream.
@@ -43,8 +58,13 @@ export class AnthropicProvider extends SdkProvider<Anthropic> {
     return continuePaused(body, content => (content === body ? Promise.resolve(first) : send(content)))
   }
 
-  protected async *servedModels(sdk: Anthropic, signal: AbortSignal | undefined): AsyncGenerator<ModelInfo> {
-    for await (const model of sdk.models.list({ limit: 100 }, { signal })) {
+  protected async *servedModels(
+    sdk: BaseAnthropic,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<ModelInfo> {
+    // The platforms have no list of Anthropic's, and a provider for them is asked for none.
+    if (!('models' in sdk)) return
+    for await (const model of (sdk as Anthropic).models.list({ limit: 100 }, { signal })) {
       yield {
         ...this.describeModel(model.id),
         name: model.display_name,
@@ -54,21 +74,22 @@ export class AnthropicProvider extends SdkProvider<Anthropic> {
     }
   }
 
-  protected async newClient(apiKey: string | undefined): Promise<Anthropic> {
-    const { default: Client } = await loadSdk('@anthropic-ai/sdk', () => import('@anthropic-ai/sdk'))
+  protected async newClient(apiKey: string | undefined): Promise<BaseAnthropic> {
     const { settings } = this
     const baseURL = settings.baseUrl ?? readVariable(settings.env, [this.row?.baseUrlVariable])
-    return new Client({
-      ...defined({ apiKey }),
-      // A request with two credentials is refused, so only the key is sent.
-      authToken: null,
-      ...defined({ baseURL }),
+    const common = {
       maxRetries: 0,
       timeout: settings.idleTimeoutMs,
       defaultHeaders: { ...settings.headers },
-      logLevel: 'off',
+      logLevel: 'off' as const,
       fetch: providerFetch,
-    })
+    }
+    const target = { apiKey, baseURL, settings, row: this.row }
+    if (settings.type === 'bedrock') return bedrockClient(target, common)
+    if (settings.type === 'vertex') return vertexClient(target, common)
+    const { default: Client } = await loadSdk('@anthropic-ai/sdk', () => import('@anthropic-ai/sdk'))
+    // A request with two credentials is refused, so only the key is sent.
+    return new Client({ ...defined({ apiKey, baseURL }), authToken: null, ...common })
   }
 
   /**
@@ -85,7 +106,7 @@ export class AnthropicProvider extends SdkProvider<Anthropic> {
       ...(body.thinking?.block_binding ? [BINDING_BETA] : []),
     ]
     return {
-      ...(samples ? { 'anthropic-version': '2023-06-01' } : {}),
+      ...(samples && !this.#platform ? { 'anthropic-version': '2023-06-01' } : {}),
       ...(betas.length > 0 ? { [BETA_HEADER]: [...new Set(betas)].join(',') } : {}),
     }
   }

@@ -4,6 +4,9 @@ import { type Abilities, abilitiesOf } from '../request-options.js'
 
 type WireTool = { type: string; name: string; [field: string]: unknown }
 
+/** Gemini's names of the tool that searches the web. */
+export const WEB_SEARCH: readonly string[] = ['googleSearch', 'googleSearchRetrieval']
+
 /** Anthropic's counterparts of Gemini's tools. Web search and fetch answer with citations, code runs in a sandbox. */
 const SERVER_TOOLS: Readonly<Record<string, (config: ServerTool['config']) => WireTool>> = {
   googleSearch: webSearch,

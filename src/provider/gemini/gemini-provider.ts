@@ -1,12 +1,13 @@
 /** Gemini through Google's own SDK, loaded at the first request. */
 import type { GoogleGenAI } from '@google/genai'
 import { defined } from '../../base/defined.js'
+import { googleAccount, tokenClient } from '../google-account.js'
 import type { ModelInfo } from '../provider.js'
 import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
 import { loadSdk, SdkProvider } from '../sdk-provider.js'
 import type { Wire } from '../stream-answer.js'
-import { readVariable, usesVertex } from '../vendors.js'
+import { readVariable, usesVertex } from '../vendor-row.js'
 import { fromGeminiStream, type GeminiChunkWire } from './from-gemini-stream.js'
 import { clientOptions, geminiAbilities, sdkNames } from './gemini-options.js'
 import { type GeminiRequestWire, toGeminiRequest } from './to-gemini-request.js'
@@ -14,12 +15,12 @@ import { type GeminiRequestWire, toGeminiRequest } from './to-gemini-request.js'
 /** Sends requests to the Gemini API, or to Vertex AI. */
 export class GeminiProvider extends SdkProvider<GoogleGenAI> {
   constructor(settings: ProviderSettings) {
-    super(settings, 'gemini')
+    super(settings, settings.type)
   }
 
   protected wire(model: string): Wire<GeminiRequestWire, GeminiChunkWire> {
     const info = this.describeModel(model)
-    const isVertex = usesVertex(this.settings, this.settings.env)
+    const isVertex = this.#isVertex()
     let client: Record<string, unknown> = {}
     return {
       vendor: 'gemini',
@@ -65,22 +66,26 @@ export class GeminiProvider extends SdkProvider<GoogleGenAI> {
   }
 
   protected override needsKey(): boolean {
-    return !usesVertex(this.settings, this.settings.env)
+    return !this.#isVertex()
+  }
+
+  #isVertex(): boolean {
+    return this.settings.type === 'vertex' || usesVertex(this.settings, this.settings.env)
   }
 
   protected async newClient(apiKey: string | undefined): Promise<GoogleGenAI> {
     const { GoogleGenAI } = await loadSdk('@google/genai', () => import('@google/genai'))
     const { env, headers, ...settings } = this.settings
-    const vertexai = usesVertex(settings, env)
+    const vertexai = this.#isVertex()
+    // The key of the platform is a token of an account; a key of Gemini's is one of a project.
+    const token = settings.type === 'vertex' ? apiKey : undefined
+    const key = settings.type === 'vertex' ? undefined : apiKey
     const baseUrl = settings.baseUrl ?? readVariable(env, [this.row?.baseUrlVariable])
-    const account = {
-      project: settings.project ?? readVariable(env, ['GOOGLE_CLOUD_PROJECT']),
-      location: settings.location ?? readVariable(env, ['GOOGLE_CLOUD_LOCATION']),
-    }
     return new GoogleGenAI({
       vertexai,
-      ...defined({ apiKey }),
-      ...(vertexai && apiKey === undefined ? defined(account) : {}),
+      ...defined({ apiKey: key }),
+      ...(vertexai && key === undefined ? defined(googleAccount(this.settings, this.row)) : {}),
+      ...(token === undefined ? {} : { googleAuthOptions: { authClient: tokenClient(token) } }),
       httpOptions: { ...defined({ baseUrl }), headers: { ...headers }, fetch: providerFetch },
     })
   }

@@ -1,14 +1,17 @@
-/** OpenAI, and every server with an API like OpenAI's, through OpenAI's own SDK, loaded at the first request. */
+/** OpenAI, also on Azure, and every server with an API like OpenAI's, through OpenAI's own SDK, loaded at the first request. */
 import type OpenAI from 'openai'
 import { defined } from '../../base/defined.js'
+import { own } from '../../base/own.js'
 import { AgentError } from '../../errors.js'
 import type { DescribeOptions } from '../model-catalog.js'
 import type { ModelInfo } from '../provider.js'
 import { providerFetch } from '../provider-fetch.js'
 import type { ProviderSettings } from '../provider-settings.js'
 import { loadSdk, SdkProvider } from '../sdk-provider.js'
-import type { Wire } from '../stream-answer.js'
-import { COMPATIBLE_SERVERS, readVariable, VENDORS, vendorAddress } from '../vendors.js'
+import type { PreparedRequest, Wire } from '../stream-answer.js'
+import { readVariable, vendorAddress } from '../vendor-row.js'
+import { COMPATIBLE_SERVERS, VENDORS } from '../vendors.js'
+import { azureClient, azureTarget } from './azure.js'
 import { type ChatChunkWire, fromChatStream } from './from-chat-stream.js'
 import { fromResponsesStream, type ResponsesEventWire } from './from-responses-stream.js'
 import { type ChatRequestWire, chatAbilities, chatQuirks, toChatRequest } from './to-chat-request.js'
@@ -42,8 +45,8 @@ export class OpenAiProvider extends SdkProvider<OpenAI> {
       vendor: profile.vendor,
       profile,
       info,
-      abilities: ({ options }) => chatAbilities(options, quirks, model),
-      toBody: prepared => toChatRequest(prepared, quirks),
+      abilities: ({ options }) => chatAbilities(options, quirks, this.#modelOf(model)),
+      toBody: prepared => this.#named(toChatRequest(this.#asModel(prepared), quirks), model),
       open: async (body, signal) => {
         const sdk = await this.connect(model)
         // Compatible servers take fields that the SDK's types do not know.
@@ -61,8 +64,8 @@ export class OpenAiProvider extends SdkProvider<OpenAI> {
       vendor: profile.vendor,
       profile,
       info,
-      abilities: ({ options }) => responsesAbilities(options, model),
-      toBody: toResponsesRequest,
+      abilities: ({ options }) => responsesAbilities(options, this.#modelOf(model)),
+      toBody: prepared => this.#named(toResponsesRequest(this.#asModel(prepared)), model),
       open: async (body, signal) => {
         const sdk = await this.connect(model)
         const parameters = body as unknown as OpenAI.Responses.ResponseCreateParamsStreaming
@@ -76,8 +79,28 @@ export class OpenAiProvider extends SdkProvider<OpenAI> {
     const { api, profile, type } = this.settings
     if (api !== undefined) return api
     if (profile !== undefined) return profile.name.endsWith('-responses') ? 'responses' : 'chat'
-    if (type === 'openai') return VENDORS.openai.names.test(model) ? 'responses' : 'chat'
+    const isOwn = VENDORS.openai.names.test(this.#modelOf(model))
+    if (type === 'openai') return isOwn ? 'responses' : 'chat'
+    if (type === 'azure') return isOwn && azureTarget(this.settings).hasResponses ? 'responses' : 'chat'
     return this.row?.api ?? 'chat'
+  }
+
+  /** The model that a name stands for: on Azure it is that of a deployment, which may be any. */
+  #modelOf(name: string): string {
+    return own(this.settings.deployments ?? {}, name) ?? name
+  }
+
+  /** What the body holds depends on the model; the name in it is that of the request. */
+  #asModel(prepared: PreparedRequest): PreparedRequest {
+    return { ...prepared, model: this.#modelOf(prepared.model) }
+  }
+
+  #named<Body extends { model: string }>(body: Body, model: string): Body {
+    return { ...body, model }
+  }
+
+  override describeModel(name: string): ModelInfo {
+    return { ...super.describeModel(this.#modelOf(name)), ...own(this.settings.models, name), id: name }
   }
 
   protected override describeOptions(model: string): DescribeOptions {
@@ -97,8 +120,10 @@ export class OpenAiProvider extends SdkProvider<OpenAI> {
   }
 
   protected async newClient(apiKey: string | undefined): Promise<OpenAI> {
-    const { default: Client } = await loadSdk('openai', () => import('openai'))
     const { settings, row = VENDORS.openai } = this
+    const sdk = await loadSdk('openai', () => import('openai'))
+    const { default: Client } = sdk
+    if (settings.type === 'azure') return azureClient(sdk, settings, apiKey, fetchWithNestedErrors)
     // A third party's server must not receive the account that the environment names.
     const account = settings.type === 'openai' ? {} : { organization: null, project: null }
     return new Client({

@@ -17,7 +17,8 @@ import {
 } from '../provider.js'
 import { type Abilities, abilitiesOf, JSON_IN_WORDS, schemaInWords } from '../request-options.js'
 import type { PreparedRequest } from '../stream-answer.js'
-import { type ChatQuirks, vendorRow } from '../vendors.js'
+import type { ChatQuirks } from '../vendor-row.js'
+import { vendorRow } from '../vendors.js'
 import {
   effortFor,
   isReasoningModel,

@@ -1,5 +1,6 @@
 import { checkArgument } from '../../errors.js'
-import { VENDORS, type VendorRow, vendorNames, vendorRow } from '../vendors.js'
+import type { VendorRow } from '../vendor-row.js'
+import { VENDORS, vendorNames, vendorRow } from '../vendors.js'
 import type { ProfileName } from './profile.js'
 
 /**
@@ -33,6 +34,12 @@ export function profileForModel(
       return api === 'chat' ? 'openai-chat' : 'openai-responses'
     case 'deepseek':
       return deepseekProfile(name)
+    case 'azure':
+      return api === 'chat' ? (familyProfile(name) ?? VENDORS.azure.profile) : 'openai-responses'
+    case 'bedrock':
+      return name.includes('claude') ? claudeProfile(name) : VENDORS.bedrock.profile
+    case 'vertex':
+      return name.includes('claude') ? claudeProfile(name) : geminiProfile(name)
     default:
       return serverProfile(vendorRow(type), name, api)
   }

@@ -106,6 +106,7 @@ export type ProfileName =
   | 'qwen'
   | 'minimax'
   | 'xai-responses'
+  | 'converse'
   | 'groq'
   | 'vllm'
   | 'ollama'
@@ -115,6 +116,8 @@ const IMAGES = /^image\/(jpeg|png|gif|webp)$/
 const IMAGES_AND_PDF = /^(image\/(jpeg|png|gif|webp)|application\/pdf)$/
 const CLAUDE_MEDIA = /^(image\/(jpeg|png|gif|webp)|application\/pdf|text\/plain)$/
 const GPT_MEDIA = /^(image\/(jpeg|png|gif|webp)|application\/pdf|audio\/(wav|x-wav|mp3|mpeg))$/
+const CONVERSE_MEDIA =
+  /^(image\/(jpeg|png|gif|webp)|application\/pdf|text\/(plain|csv|html|markdown)|video\/(mp4|webm|quicktime))$/
 const ANYTHING = /^/
 const NOTHING = /^(?!)/
 
@@ -282,6 +285,19 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   glm: { ...ECHOING, name: 'glm', vendor: 'zai' },
   qwen: { ...ECHOING, name: 'qwen', vendor: 'qwen' },
   minimax: { ...ECHOING, name: 'minimax', vendor: 'minimax' },
+  // Whatever the maker of the model is; what only some of the models refuse is refused for all.
+  converse: {
+    ...CLAUDE_4_6,
+    name: 'converse',
+    vendor: 'bedrock',
+    alternation: true,
+    resultsAnswered: true,
+    results: { ...CLAUDE_4_6.results, inUser: 'no' },
+    // DeepSeek's models refuse what they thought before, and the others do not ask for it.
+    reasoning: { keep: 'none', needs: 'company', requiredWithCalls: false },
+    media: { types: CONVERSE_MEDIA, inResult: false, inAssistant: false, remote: false },
+    vendorParts: false,
+  },
   groq: {
     ...OPENAI_CHAT,
     name: 'groq',

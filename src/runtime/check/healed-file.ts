@@ -40,7 +40,9 @@ export interface HealedFile {
 export async function healedFile(history: FileHistory, profiles: readonly string[]): Promise<HealedFile> {
   if (history.kind === 'request') {
     const profile = STRICT_PROFILES.find(name => name === profiles[0])
-    if (profile) return healedRequest(history, profile)
+    const family = profile && PROFILE_FACTS[profile].family
+    // Requests of Converse are not read from files.
+    if (profile && family && family !== 'converse') return healedRequest(history, profile, family)
   }
   const messages =
     history.kind === 'session' ? history.messages : neutralToMessages(history.messages, { now: Date.now() })
@@ -73,8 +75,9 @@ type RequestHistory = FileHistory & { kind: 'request' }
 async function healedRequest(
   { messages, body }: RequestHistory,
   profile: StrictProfile,
+  family: ReadFamily,
 ): Promise<HealedFile> {
-  const { family, model } = PROFILE_FACTS[profile]
+  const { model } = PROFILE_FACTS[profile]
   const named = typeof body.model === 'string' ? body.model : model
   const written = await bodyFor(messages, profile, named)
   const healed = merged(body, written, family)
@@ -107,7 +110,9 @@ interface WireFacts {
   read: (body: Fields) => WireMessage[]
 }
 
-const WIRES: Readonly<Record<ProfileFacts['family'], WireFacts>> = {
+type ReadFamily = Exclude<ProfileFacts['family'], 'converse'>
+
+const WIRES: Readonly<Record<ReadFamily, WireFacts>> = {
   gemini: { list: 'contents', system: 'systemInstruction', read: readGemini },
   anthropic: { list: 'messages', system: 'system', read: readAnthropic },
   'openai-chat': { list: 'messages', read: readChat },
@@ -115,7 +120,7 @@ const WIRES: Readonly<Record<ProfileFacts['family'], WireFacts>> = {
 }
 
 /** The given body with the repaired messages. An instruction that repair did not change stays in its own writing. */
-function merged(body: Fields, written: Fields, family: ProfileFacts['family']): Fields {
+function merged(body: Fields, written: Fields, family: ReadFamily): Fields {
   const { list, system, read } = WIRES[family]
   const healed: Fields = { ...body, [list]: written[list] }
   if (body.tools === undefined && written.tools !== undefined && !isRecord(body.config))

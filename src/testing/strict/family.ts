@@ -1,3 +1,4 @@
+import type { Framing } from './event-stream.js'
 import type { JsonObject } from './json.js'
 import type {
   Fault,
@@ -15,7 +16,11 @@ import type { JudgeContext, Violation } from './violation.js'
 export interface Family {
   /** What the vendor's own SDK takes as base URL, given `http://host:port`. */
   baseUrl(origin: string, context: JudgeContext): string
-  route(method: string, path: string): Route | undefined
+  route(method: string, path: string, query: URLSearchParams): Route | undefined
+  /** The vendor's own request in that of a platform. */
+  unwrap?(body: JsonObject, route: Route, headers: Readonly<Record<string, string>>): PlainRequest
+  /** How a stream's frames travel. Default: as server-sent events. */
+  readonly framing?: Framing
   /** The key that came with the request, if any. */
   keyOf(headers: Readonly<Record<string, string>>, query: URLSearchParams): string | undefined
   judge(body: JsonObject, context: JudgeContext): Violation[]
@@ -29,6 +34,16 @@ export interface Family {
   /** What the vendor writes into a running stream when it fails. */
   streamError(context: JudgeContext): string
   notFound(method: string, path: string, context: JudgeContext): HttpError
+  /** What the platform says of a model that it does not serve. */
+  unknownModel?(model: string): HttpError
+}
+
+/** A request as the vendor's own server would get it, or what the platform refuses about it. */
+export interface PlainRequest {
+  readonly body: JsonObject
+  /** Headers that the platform takes from elsewhere. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly violation?: Violation
 }
 
 export interface Route {
@@ -36,6 +51,8 @@ export interface Route {
   readonly model?: string
   /** Set where the path and not the body says whether to stream. */
   readonly stream?: boolean
+  /** The stream is one JSON list, and so are errors (Gemini). */
+  readonly isList?: boolean
 }
 
 export interface HttpError {

@@ -68,6 +68,12 @@ export function notAnObject(profile: StrictProfile): Violation {
         status: 400,
         message: 'Invalid JSON payload received. Root element must be a message.',
       }
+    case 'converse':
+      return {
+        code: 'B-schema',
+        status: 400,
+        message: 'Malformed input request: the body is not a JSON object.',
+      }
     case 'anthropic':
       return { code: 'A-schema', status: 400, message: 'The request body is not valid JSON' }
     default:

@@ -9,6 +9,7 @@ export const STRICT_PROFILES = [
   'anthropic-4.6',
   'anthropic-5.1',
   'xai-responses',
+  'converse',
   'mistral',
   'mistral-template',
   'deepseek-thinking',
@@ -32,7 +33,7 @@ export type Reading = 'strict' | 'lenient'
 
 /** Whose wire, whose words, and how much fits. */
 export interface ProfileFacts {
-  readonly family: 'gemini' | 'openai-chat' | 'openai-responses' | 'anthropic'
+  readonly family: 'gemini' | 'openai-chat' | 'openai-responses' | 'anthropic' | 'converse'
   readonly model: string
   readonly contextWindow: number
 }
@@ -59,6 +60,7 @@ export const PROFILE_FACTS: Readonly<Record<StrictProfile, ProfileFacts>> = {
   glm: { family: 'openai-chat', model: 'glm-5.1', contextWindow: 200_000 },
   qwen: { family: 'openai-chat', model: 'qwen3.5-plus', contextWindow: 131_072 },
   minimax: { family: 'openai-chat', model: 'MiniMax-M2.5', contextWindow: 204_800 },
+  converse: { family: 'converse', model: 'us.amazon.nova-pro-v1:0', contextWindow: 300_000 },
   groq: { family: 'openai-chat', model: 'openai/gpt-oss-120b', contextWindow: 131_072 },
   vllm: { family: 'openai-chat', model: 'meta-llama/Llama-3.3-70B-Instruct', contextWindow: 40_960 },
   ollama: { family: 'openai-chat', model: 'qwen3:8b', contextWindow: 40_960 },

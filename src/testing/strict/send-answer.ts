@@ -1,6 +1,7 @@
 /** Writing an answer to a socket, well or badly. */
 import type { ServerResponse } from 'node:http'
-import type { Answer, Frame, HttpError } from './family.js'
+import type { Framing } from './event-stream.js'
+import type { Answer, HttpError } from './family.js'
 import type { Fault } from './script.js'
 
 export interface Delivery {
@@ -10,6 +11,7 @@ export interface Delivery {
   readonly stream: boolean
   readonly fault: Fault | undefined
   readonly headers: Readonly<Record<string, string>>
+  readonly framing: Framing | undefined
   /** What the vendor writes into a stream that fails. */
   readonly streamError: string
   /** Some bodies are wrapped in a list. */
@@ -28,14 +30,15 @@ export function sendJson(response: ServerResponse, error: HttpError): void {
 }
 
 async function sendStream(delivery: Delivery): Promise<void> {
-  const { response, fault, headers } = delivery
+  const { response, fault, headers, framing } = delivery
   response.writeHead(200, {
-    'content-type': 'text/event-stream; charset=utf-8',
+    'content-type': framing?.contentType ?? 'text/event-stream; charset=utf-8',
     'cache-control': 'no-cache',
     ...headers,
   })
-  if (fault?.kind === 'slow-drip') return drip(response, joined(delivery.answer.frames))
-  for (const text of streamTexts(delivery)) await write(response, text)
+  const frames = streamTexts(delivery).map(text => framing?.encode(text) ?? Buffer.from(text))
+  if (fault?.kind === 'slow-drip') return drip(response, Buffer.concat(frames))
+  for (const frame of frames) await write(response, frame)
   if (fault?.kind === 'hang') return
   if (fault?.kind === 'cut') response.destroy()
   else response.end()
@@ -77,21 +80,16 @@ async function sendWhole(delivery: Delivery): Promise<void> {
     'content-length': String(Buffer.byteLength(sent)),
     ...headers,
   })
-  if (fault?.kind === 'slow-drip') return drip(response, sent)
+  if (fault?.kind === 'slow-drip') return drip(response, Buffer.from(sent))
   if (fault?.kind !== 'cut') return void response.end(sent)
   await write(response, sent.slice(0, Math.ceil(sent.length / 2)))
   response.destroy()
 }
 
-function joined(frames: readonly Frame[]): string {
-  return frames.map(frame => frame.text).join('')
-}
-
 const DRIP_BYTES = 7
 
 /** A few bytes at a time, so that frames, lines and characters arrive in pieces. */
-async function drip(response: ServerResponse, text: string): Promise<void> {
-  const bytes = Buffer.from(text)
+async function drip(response: ServerResponse, bytes: Buffer): Promise<void> {
   for (let at = 0; at < bytes.length && !response.destroyed; at += DRIP_BYTES) {
     await write(response, bytes.subarray(at, at + DRIP_BYTES))
   }

@@ -3,8 +3,9 @@ import { defined } from '../../base/defined.js'
 import { AgentError, messageOf } from '../../errors.js'
 import { familyOf } from './families.js'
 import { type Family, type HttpError, planAnswer, type Route } from './family.js'
-import { estimateTokens, isObject, type JsonObject, listOf, objectOf } from './json.js'
+import { estimateTokens, isObject, type JsonObject, listOf, objectOf, textOf } from './json.js'
 import { type JudgeOptions, judgeContext, notAnObject } from './judge.js'
+import type { StrictPlatform } from './platforms.js'
 import { PROFILE_FACTS, type Reading, type StrictProfile } from './profile.js'
 import type { Fault, Quirk, RequestSummary, Script, ScriptStep, SummaryMessage } from './script.js'
 import { freshToken } from './seal.js'
@@ -14,6 +15,10 @@ import type { JudgeContext, Violation } from './violation.js'
 /** The settings of a strict server. */
 export interface StrictServerSettings {
   readonly profile: StrictProfile
+  /** Serves the profile as Azure, Bedrock or Vertex AI do: their paths, keys, errors and streams. */
+  readonly platform?: StrictPlatform
+  /** The only models, or deployments, of a platform. Default: any. */
+  readonly models?: readonly string[]
   readonly script?: Script
   readonly faults?: readonly Fault[]
   readonly quirks?: readonly Quirk[]
@@ -40,7 +45,14 @@ export interface RecordedViolation extends Violation {
   readonly requestIndex: number
 }
 
-const SECRET_HEADERS = ['authorization', 'x-api-key', 'x-goog-api-key', 'api-key', 'cookie']
+const SECRET_HEADERS = [
+  'authorization',
+  'x-api-key',
+  'x-goog-api-key',
+  'api-key',
+  'x-amz-security-token',
+  'cookie',
+]
 const MAXIMUM_BODY_BYTES = 64 * 1024 * 1024
 
 /** One fake provider: the requests it received, what it refused, and how it answers. */
@@ -55,7 +67,7 @@ export class StrictServer {
 
   constructor(settings: StrictServerSettings) {
     this.#settings = settings
-    this.#family = familyOf(settings.profile)
+    this.#family = familyOf(settings.profile, settings.platform)
   }
 
   baseUrl(origin: string): string {
@@ -78,7 +90,7 @@ export class StrictServer {
   async #answer(exchange: Exchange): Promise<void> {
     const { method, url, headers } = exchange
     const context = this.#context(headers)
-    const route = this.#family.route(method, url.pathname)
+    const route = this.#family.route(method, url.pathname, url.searchParams)
     if (route === undefined) return exchange.refuse(this.#family.notFound(method, url.pathname, context))
     const key = this.#family.keyOf(headers, url.searchParams)
     if (this.#settings.apiKey !== undefined && key !== this.#settings.apiKey) {
@@ -93,22 +105,35 @@ export class StrictServer {
   }
 
   async #answerBody(exchange: Exchange, call: Call): Promise<void> {
-    const context = this.#context(exchange.headers, call.route)
-    exchange.wrapsErrors = isListStream(call.route, exchange.url)
+    const plain = isObject(call.body)
+      ? this.#family.unwrap?.(call.body, call.route, exchange.headers)
+      : undefined
+    const context = this.#context({ ...exchange.headers, ...plain?.headers }, call.route)
+    exchange.wrapsErrors = call.route.isList === true
     const fault = this.#settings.faults?.find(({ at }) => at === undefined || at === call.index)
     const refusal: Fault | undefined = this.#isOverLimit() ? { kind: '429', retryAfter: 1 } : fault
     const failure = refusal === undefined ? undefined : this.#family.fault(refusal, context)
     if (failure !== undefined) return exchange.refuse(failure)
-    const violations = isObject(call.body)
-      ? this.#family.judge(call.body, context)
-      : [notAnObject(context.profile)]
+    const unknown = this.#unknownModel(call)
+    if (unknown !== undefined) return exchange.refuse(unknown)
+    const sent = plain?.body ?? call.body
+    const violations = plain?.violation
+      ? [plain.violation]
+      : isObject(sent)
+        ? this.#family.judge(sent, context)
+        : [notAnObject(context.profile)]
     const first = violations.find(({ status }) => status >= 400) ?? violations[0]
     if (first !== undefined) this.violations.push({ ...first, requestIndex: call.index })
     if (first !== undefined && first.status >= 400)
       return exchange.refuse(this.#family.refusal(first, context))
-    const body = call.body as JsonObject
+    const body = sent as JsonObject
     if (call.route.kind === 'count-tokens') return exchange.json(this.#family.countTokens(body))
     await this.#generate(exchange, { ...call, body }, { context, fault, empty: first !== undefined })
+  }
+
+  #unknownModel({ route, body }: Call): HttpError | undefined {
+    const model = route.model ?? textOf(objectOf(body).model)
+    return this.#settings.models?.includes(model) === false ? this.#family.unknownModel?.(model) : undefined
   }
 
   /** Whether this request is one too many in the last second. */
@@ -127,7 +152,7 @@ export class StrictServer {
     const { body, route } = call
     const summary = this.#family.summarize(body, route)
     const step = withFault(await this.#step(summary, call.index, fault === undefined), fault, summary)
-    const stream = summary.stream && !isListStream(route, exchange.url)
+    const stream = summary.stream && route.isList !== true
     if (fault?.kind === 'error-in-stream' && !stream) {
       return exchange.refuse(this.#family.fault({ kind: '500' }, context))
     }
@@ -145,6 +170,7 @@ export class StrictServer {
       answer,
       stream,
       fault,
+      framing: this.#family.framing,
       headers: { 'x-request-id': `req_${freshToken(24)}` },
       streamError: this.#family.streamError(context),
       wrap: value => (exchange.wrapsErrors ? [value] : value),
@@ -195,11 +221,6 @@ function withFault(step: ScriptStep, fault: Fault | undefined, summary: RequestS
   const name = summary.tools[0]?.name ?? 'unknown'
   const toolCalls = step.toolCalls ?? [{ name, args: { broken: 'in the middle' } }]
   return { ...step, toolCalls, finish: 'malformed-call' }
-}
-
-/** Gemini's stream without `alt=sse` is a JSON list, and so are its errors. */
-function isListStream(route: Route, url: URL): boolean {
-  return route.stream === true && url.searchParams.get('alt') !== 'sse'
 }
 
 function parseJson(text: string): unknown {

@@ -72,12 +72,13 @@ export const geminiFamily: Family = {
   notFound: (_method, path) => googleError(404, `Requested entity was not found: ${path}`),
 }
 
-function routeGemini(method: string, path: string): Route | undefined {
+function routeGemini(method: string, path: string, query: URLSearchParams): Route | undefined {
   const action = /\/models\/([^/]+):(\w+)$/.exec(path)
   if (method === 'POST' && action !== null) {
     const model = decodeURIComponent(action[1] ?? '')
+    const isList = query.get('alt') !== 'sse'
     if (action[2] === 'generateContent') return { kind: 'generate', model, stream: false }
-    if (action[2] === 'streamGenerateContent') return { kind: 'generate', model, stream: true }
+    if (action[2] === 'streamGenerateContent') return { kind: 'generate', model, stream: true, isList }
     if (action[2] === 'countTokens') return { kind: 'count-tokens', model }
   }
   if (method !== 'GET') return undefined
