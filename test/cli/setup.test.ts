@@ -146,6 +146,7 @@ test('lango models tells limits, prices and keys, and never a key itself', async
     contextWindow: 400_000,
     outputLimit: 128_000,
     price: { input: 1.75, output: 14, cachedInput: 0.175 },
+    capabilities: { vision: true, tools: true, thinking: true },
     profile: 'openai-responses',
     keyPresent: false,
     keyVariable: 'OPENAI_API_KEY',
