@@ -9,6 +9,7 @@ const VENDORS = [
   ['openai', 'OpenAI, Chat Completions: 400 invalid_request_error'],
   ['openai-responses', 'OpenAI, Responses: 400 invalid_request_error'],
   ['anthropic', 'Claude: 400 invalid_request_error'],
+  ['bedrock', 'Bedrock, Converse: 400 ValidationException'],
   ['mistral', 'Mistral: 400 and 422'],
   ['deepseek', 'DeepSeek: 400'],
   ['groq', 'Groq: 400'],

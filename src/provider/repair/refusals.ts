@@ -126,6 +126,30 @@ export const REFUSALS: Readonly<Record<string, Readonly<Record<string, string>>>
     'orphan-result':
       "X3: “Messages with role 'tool' must be a response to a preceding message with 'tool_calls'”",
   },
+  bedrock: {
+    'no-user-first': 'B1: “A conversation must start with a user message.”',
+    'repeated-role': 'B2: “A conversation must alternate between user and assistant roles.”',
+    'assistant-last': 'B3: “requires the last turn in the conversation to be a user message”',
+    'empty-part': 'B4: “The text field in the ContentBlock object is blank.”',
+    'empty-message': 'B4: “The content field in the Message object is empty.”',
+    'id-form': 'B5: “Member must satisfy regular expression pattern”',
+    'missing-id': 'B5: “Member must satisfy regular expression pattern”',
+    'name-form': 'B5: “Member must satisfy regular expression pattern”',
+    'duplicate-id': 'B5: “The toolUse blocks contain duplicate Ids”',
+    'malformed-arguments': 'B5: “Provide a json object for the field and try again.”',
+    'call-without-result': 'B6: “Expected toolResult blocks for the following Ids”',
+    'distant-result': 'B6: “Expected toolResult blocks for the following Ids”',
+    'scattered-results': 'B6: “Expected toolResult blocks for the following Ids”',
+    'orphan-result':
+      'B6: “The number of toolResult blocks exceeds the number of toolUse blocks of previous turn.”',
+    'early-result':
+      'B6: “The number of toolResult blocks exceeds the number of toolUse blocks of previous turn.”',
+    'duplicate-result':
+      'B6: “The number of toolResult blocks exceeds the number of toolUse blocks of previous turn.”',
+    'misplaced-part':
+      'B8 on some models: “Conversation blocks and tool result blocks cannot be provided in the same turn.”',
+    'foreign-reasoning': 'B11 on some models: “User messages cannot contain reasoning content.”',
+  },
   groq: {
     'foreign-reasoning': "X4: “property 'reasoning_content' is unsupported”",
   },
