@@ -28,7 +28,7 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER) {
 }
 
 /** A number of at least 0. */
-export function amount(error = 'must be a number of at least 0') {
+function amount(error = 'must be a number of at least 0') {
   return z.number({ error }).min(0, { error })
 }
 
