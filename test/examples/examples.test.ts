@@ -49,12 +49,15 @@ const EXPECTED: Record<string, RegExp> = {
 /** These need a running server. */
 const WITH_SERVER = ['follow-a-run.ts']
 
+/** These are rendered in a browser, by test/clients/react-hook.test.ts. */
+const IN_BROWSER = ['use-run.ts']
+
 test('every file in examples/ is tested here', () => {
   expect(
     readdirSync(join(ROOT, 'examples'))
       .filter(name => name.endsWith('.ts'))
       .sort(),
-  ).toEqual([...Object.keys(EXPECTED), ...WITH_SERVER].sort())
+  ).toEqual([...Object.keys(EXPECTED), ...WITH_SERVER, ...IN_BROWSER].sort())
 })
 
 test('the quick start runs from TypeScript, with the command in its comment', async () => {
