@@ -38,6 +38,8 @@ export interface Flags {
   report?: boolean
   output?: string
   as?: string
+  author?: string[]
+  'dry-run'?: boolean
   name?: string
   ts?: boolean
   js?: boolean

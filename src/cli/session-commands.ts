@@ -157,21 +157,34 @@ export const SESSION_COMMANDS: CommandSpec = {
       name: 'import',
       summary: 'import sessions of Lango, of ADK or of another program',
       description:
-        'Imports sessions from an export, from the SQLite file of ADK’s DatabaseSessionService, from ADK session JSON, or\nfrom messages of the AI SDK, OpenAI Agents, LangChain, Mastra, Claude Code, Codex, pi or a request body. A session that cannot be read completely is not stored. A session that already exists is refused; --as\ngives it another id. Existing state of the app or the user ("app:", "user:") is not overwritten.',
-      arguments: [{ name: '<file>', description: 'the file to import; "-" for standard input (JSONL only)' }],
+        'Imports sessions from an export, from a database of ADK, Mastra, LangGraph or the OpenAI Agents SDK (a SQLite file,\nor postgres://…), from ADK session JSON, or from messages of the AI SDK, OpenAI Agents, LangChain, Mastra, Claude\nCode, Codex, pi or a request body. Fields that are not stored are named. A session that cannot be read completely is\nnot stored. A session that already exists is refused; --as gives it another id. Existing state of the app or the user\n("app:", "user:") is not overwritten.',
+      arguments: [
+        {
+          name: '<file>',
+          description: 'the file, or the URL of a PostgreSQL database; "-" for standard input (JSONL only)',
+        },
+      ],
       options: [
         { flags: '--as <id>', description: 'the new id, for a file with one session' },
         { flags: '--agent <name>', description: 'the agent that answers of other programs are stored under' },
         {
+          flags: '--author <name=agent>',
+          description: 'store what the agent NAME of the file said under AGENT',
+          repeats: true,
+        },
+        {
           flags: '--format <name>',
           description: 'the format of the file; default: recognized by its content',
         },
+        { flags: '--dry-run', description: 'list the sessions and store nothing' },
         JSON_OPTION,
       ],
       shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [
         ['lango sessions import s1.jsonl --as s1-copy', 'import under another id'],
         ['lango sessions import adk.db --app lango', 'import an ADK database for the app "lango"'],
+        ['lango sessions import adk.db --author clerk=lango-agent', 'continue what the agent "clerk" began'],
+        ['lango sessions import mastra.db --dry-run', 'list the sessions of a Mastra database'],
         ['lango sessions import transcript.jsonl --as refactoring', 'continue another agent’s conversation'],
       ],
       run: async (words, flags) => (await import('./sessions-import.js')).importSessions(words, flags),

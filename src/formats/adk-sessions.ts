@@ -1,6 +1,6 @@
 /**
- * Sessions of ADK: its SQLite databases (`DatabaseSessionService` of TypeScript and of Python, Python's
- * `SqliteSessionService`) and sessions as JSON. The file is only read.
+ * Sessions of ADK: its databases (`DatabaseSessionService` of TypeScript and of Python, Python's `SqliteSessionService`)
+ * and sessions as JSON. They are only read.
  */
 
 import { open, readFile } from 'node:fs/promises'
@@ -16,34 +16,26 @@ import type { Fields } from './wire-parts.js'
 export interface ForeignSession {
   key: SessionKey
   state: State
+  title?: string
   messages: Message[]
+  /** What of the session is not among the messages. */
+  notes?: readonly string[]
+  leftOut?: readonly string[]
 }
 
-/** Whether the file is a database or JSON with sessions of ADK. False for Lango's own exports and anything unknown. */
-export async function isForeignFile(file: string): Promise<boolean> {
-  // A SQLite file is never a Lango export; missing tables are reported when it is read.
-  if (await isSqlite(file)) return true
+/** Whether the file is JSON with sessions of ADK. False for Lango's own exports and anything unknown. */
+export async function isAdkFile(file: string): Promise<boolean> {
   const data = await readJson(file)
   return sessionsIn(data).length > 0
 }
 
-/** The sessions of an ADK file, one after the other. */
-export async function* readForeignSessions(file: string): AsyncGenerator<ForeignSession> {
-  if (!(await isSqlite(file))) {
-    const sessions = sessionsIn(await readJson(file))
-    if (sessions.length === 0) {
-      throw new AgentError('invalid-argument', `${file} is neither an ADK session nor an ADK database.`)
-    }
-    for (const session of sessions) yield readAdkSession(session)
-    return
+/** The sessions of an ADK file with JSON, one after the other. */
+export async function* readAdkFile(file: string): AsyncGenerator<ForeignSession> {
+  const sessions = sessionsIn(await readJson(file))
+  if (sessions.length === 0) {
+    throw new AgentError('invalid-argument', `${file} is not an ADK session.`)
   }
-  const { openForeignSqlite } = await import('../store/open-store.js')
-  const database = await openForeignSqlite(file)
-  try {
-    yield* readDatabase(database, file)
-  } finally {
-    database.close()
-  }
+  for (const session of sessions) yield readAdkSession(session)
 }
 
 /** One session of ADK as its JSON has it. */
@@ -68,7 +60,8 @@ export function isAdkSession(data: unknown): data is Fields {
 
 const SQLITE_MAGIC = 'SQLite format 3\u0000'
 
-async function isSqlite(file: string): Promise<boolean> {
+/** Whether a file is a database. */
+export async function isSqlite(file: string): Promise<boolean> {
   return (await beginningOf(file, SQLITE_MAGIC.length)) === SQLITE_MAGIC
 }
 
@@ -84,38 +77,54 @@ async function beginningOf(file: string, bytes: number): Promise<string> {
   }
 }
 
-function tablesOf(database: ForeignDatabase): Set<unknown> {
-  return new Set(database.rows("SELECT name FROM sqlite_master WHERE type = 'table'").map(row => row.name))
-}
-
-function* readDatabase(database: ForeignDatabase, file: string): Generator<ForeignSession> {
-  const tables = tablesOf(database)
-  if (!tables.has('sessions') || !tables.has('events')) {
-    const message = tables.has('lango_schema')
-      ? `${file} is a Lango store. Use it with --store sqlite:${file}.`
-      : `${file} is not an ADK database: it has no tables "sessions" and "events".`
-    throw new AgentError('invalid-argument', message)
-  }
-  const columns = new Set(database.rows('PRAGMA table_info(events)').map(row => row.name))
+/** The sessions of an ADK database. `columns` are those of its events. */
+export async function* readAdkDatabase(
+  database: ForeignDatabase,
+  columns: ReadonlySet<string>,
+): AsyncGenerator<ForeignSession> {
   const toEvent = columns.has('event_data') ? eventOfJson : eventOfColumns
-  const sessions = database.rows(
-    'SELECT app_name, user_id, id, state FROM sessions ORDER BY update_time, rowid',
+  const sessions = await database.rows(
+    `SELECT app_name, user_id, id, state FROM sessions ORDER BY update_time, ${database.insertion}`,
   )
   for (const row of sessions) {
     const key = { appName: text(row.app_name), userId: text(row.user_id), sessionId: text(row.id) }
     // Times may be equal; then the order of insertion decides.
-    const events = database.rows(
-      `SELECT * FROM events WHERE app_name = ? AND user_id = ? AND session_id = ? ORDER BY timestamp, rowid`,
+    const rows = await database.rows(
+      `SELECT * FROM events WHERE app_name = ? AND user_id = ? AND session_id = ? ORDER BY timestamp, ${database.insertion}`,
       ...[key.appName, key.userId, key.sessionId],
     )
-    yield { key, state: stateOf(database, key, row.state), messages: eventsToMessages(events.map(toEvent)) }
+    const events = inOwnOrder(rows, toEvent)
+    const notes = rows.some(({ actions }) => actions instanceof Uint8Array) ? [PICKLED] : []
+    const state = await stateOf(database, key, row.state)
+    yield { key, state, messages: eventsToMessages(events), notes }
   }
 }
 
+const PICKLED =
+  'The actions of its events are Python objects that are not read: the state that they set is in the session, transfers and requests are not.'
+
+/** A server may keep whole seconds alone: events of one second are in the order of the times that they have inside. */
+function inOwnOrder(rows: readonly Fields[], toEvent: (row: Fields) => Fields): Fields[] {
+  const seconds = new Map<string, Fields[]>()
+  for (const row of rows) {
+    const second = String(row.timestamp)
+    seconds.set(second, [...(seconds.get(second) ?? []), toEvent(row)])
+  }
+  return [...seconds.values()].flatMap(events =>
+    events.every(({ timestamp }) => typeof timestamp === 'number')
+      ? events.sort((one, other) => Number(one.timestamp) - Number(other.timestamp))
+      : events,
+  )
+}
+
 /** State of app and user is stored in separate tables, without the prefixes. */
-function stateOf(database: ForeignDatabase, { appName, userId }: SessionKey, own: unknown): State {
-  const app = database.rows('SELECT state FROM app_states WHERE app_name = ?', appName)
-  const user = database.rows(
+async function stateOf(
+  database: ForeignDatabase,
+  { appName, userId }: SessionKey,
+  own: unknown,
+): Promise<State> {
+  const app = await database.rows('SELECT state FROM app_states WHERE app_name = ?', appName)
+  const user = await database.rows(
     'SELECT state FROM user_states WHERE app_name = ? AND user_id = ?',
     appName,
     userId,

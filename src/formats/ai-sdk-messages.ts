@@ -51,14 +51,61 @@ export function readMastraMessages(messages: readonly Fields[]): WireMessage[] {
 
 /** Reads model messages (`ModelMessage`, before version 5 `CoreMessage`). */
 export function readModelMessages(messages: readonly Fields[]): WireMessage[] {
-  return messages.map((message, index) => ({ ...modelMessage(message), place: `messages[${index}]` }))
+  const settled = settleApprovals(messages)
+  return settled.flatMap((message, index) => {
+    const read = { ...modelMessage(message), place: `messages[${index}]` }
+    const isSettled = message !== messages[index] && read.parts.length === 0
+    return isSettled ? [] : [read]
+  })
+}
+
+/**
+ * Questions to a person and the answers are no parts that a model gets. A refusal that has no result yet becomes the
+ * result of its call.
+ */
+function settleApprovals(messages: readonly Fields[]): Fields[] {
+  const parts = messages.flatMap(({ content }) => recordsOf(content))
+  const asked = new Map(
+    parts.flatMap(part =>
+      part.type === 'tool-approval-request' ? [[part.approvalId, part.toolCallId]] : [],
+    ),
+  )
+  if (!parts.some(isApproval)) return [...messages]
+  const names = new Map(
+    parts.flatMap(part => (part.type === 'tool-call' ? [[part.toolCallId, part.toolName]] : [])),
+  )
+  const answered = new Set(parts.flatMap(part => (part.type === 'tool-result' ? [part.toolCallId] : [])))
+  return messages.map(message => {
+    const content = recordsOf(message.content)
+    if (!content.some(isApproval)) return message
+    const kept = content.flatMap((part): Fields[] => {
+      if (!isApproval(part)) return [part]
+      const toolCallId = asked.get(part.approvalId)
+      if (part.approved !== false || toolCallId === undefined || answered.has(toolCallId)) return []
+      const output = { type: 'execution-denied', reason: part.reason }
+      return [{ type: 'tool-result', toolCallId, toolName: names.get(toolCallId), output }]
+    })
+    return { ...message, content: kept }
+  })
+}
+
+function isApproval({ type }: Fields): boolean {
+  return type === 'tool-approval-request' || type === 'tool-approval-response'
 }
 
 function modelMessage(message: Fields): { role: string; parts: ProviderPart[] } {
   const { content } = message
   const role = String(message.role ?? '')
   if (typeof content === 'string') return { role, parts: [{ type: 'text', text: content }] }
-  return { role, parts: recordsOf(content).map(modelPart) }
+  const read = role === 'assistant' ? answerPart : modelPart
+  return { role, parts: recordsOf(content).map(read) }
+}
+
+/** The provider itself ran the tool whose result is part of the answer: for any other it is no tool of the history. */
+function answerPart(part: Fields): ProviderPart {
+  const isServed =
+    part.type === 'tool-result' || (part.type === 'tool-call' && part.providerExecuted === true)
+  return isServed ? foreignPart(AI_SDK, part) : modelPart(part)
 }
 
 function modelPart(part: Fields): ProviderPart {
@@ -73,6 +120,11 @@ function modelPart(part: Fields): ProviderPart {
     case 'image':
       return fileOf(part.image, text(part.mediaType ?? part.mimeType) || 'image/png', part.filename)
     case 'file':
+    case 'media':
+    case 'image-data':
+    case 'image-url':
+    case 'file-data':
+    case 'file-url':
       return fileOf(part.data ?? part.url, mimeTypeOf(part), part.filename)
     case 'tool-call':
       return {
@@ -101,10 +153,8 @@ function modelResult(part: Fields): ToolResultPart {
   switch (output.type) {
     case 'content':
       return { ...toolResult(id, name, output.value, modelPart), ...failed }
-    case 'execution-denied': {
-      const result = { denied: true, ...(output.reason === undefined ? {} : { reason: output.reason }) }
-      return { type: 'tool-result', id, name, result, isError: true }
-    }
+    case 'execution-denied':
+      return deniedResult(id, name, output)
     default: {
       const isError = output.type.startsWith('error') ? { isError: true } : failed
       return { type: 'tool-result', id, name, result: output.value ?? '', ...isError }
@@ -160,6 +210,7 @@ function reasoningParts(part: Fields): ProviderPart[] {
 }
 
 function callParts(part: Fields, name: string): ProviderPart[] {
+  if (part.providerExecuted === true) return [foreignPart(AI_SDK, part)]
   const id = text(part.toolCallId)
   const args = part.input ?? part.rawInput
   const call: ProviderPart = {
@@ -174,14 +225,19 @@ function callParts(part: Fields, name: string): ProviderPart[] {
       return [call, { type: 'tool-result', id, name, result: part.output ?? '' }]
     case 'output-error':
       return [call, { type: 'tool-result', id, name, result: text(part.errorText), isError: true }]
-    case 'output-denied': {
-      const reason = isRecord(part.approval) ? part.approval.reason : undefined
-      const result = { denied: true, ...(reason === undefined ? {} : { reason }) }
-      return [call, { type: 'tool-result', id, name, result, isError: true }]
-    }
     default:
-      return [call]
+      return isDenied(part) ? [call, deniedResult(id, name, part.approval)] : [call]
   }
+}
+
+function isDenied({ state, approval }: Fields): boolean {
+  return state === 'output-denied' || (isRecord(approval) && approval.approved === false)
+}
+
+function deniedResult(id: string, name: string, approval: unknown): ToolResultPart {
+  const reason = isRecord(approval) ? approval.reason : undefined
+  const result = { denied: true, ...(reason === undefined ? {} : { reason }) }
+  return { type: 'tool-result', id, name, result, isError: true }
 }
 
 function invocationParts(invocation: Fields, metadata?: unknown): ProviderPart[] {
@@ -254,14 +310,22 @@ function mimeTypeOf(part: Fields): string {
   return text(part.mediaType ?? part.mimeType) || 'application/octet-stream'
 }
 
-/** A file as an address, a data URL, base64, or bytes as JSON writes them. */
-function fileOf(data: unknown, mimeType: string, filename: unknown): MediaPart {
+/** A file as an address, a data URL, base64, or bytes as JSON writes them; since version 7 it says which. */
+function fileOf(given: unknown, mimeType: string, filename: unknown): MediaPart {
+  const data = isRecord(given) && typeof given.type === 'string' ? taggedData(given) : given
   const name = typeof filename === 'string' ? { name: filename } : {}
   if (typeof data === 'string') {
     const isAddress = /^(?:data|https?|gs|file|blob):/.test(data)
     return isAddress ? { ...mediaFrom(data, mimeType), ...name } : { type: 'media', mimeType, data, ...name }
   }
   return { type: 'media', mimeType, data: bytesOf(data), ...name }
+}
+
+function taggedData(given: Fields): unknown {
+  if (given.type === 'text') return Buffer.from(text(given.text)).toString('base64')
+  if (given.type === 'Buffer') return given
+  // What a provider keeps under a name of its own has no address that others can read.
+  return given.data ?? given.url ?? JSON.stringify(given.reference ?? given)
 }
 
 function bytesOf(value: unknown): string {

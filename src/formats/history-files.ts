@@ -10,10 +10,12 @@ import { AgentError, messageOf } from '../errors.js'
 import { PROFILES } from '../provider/repair/profile.js'
 import { profileForModel } from '../provider/repair/profile-for-model.js'
 import type { Message } from '../session/message.js'
-import { isAdkSession, readAdkSession, readForeignSessions } from './adk-sessions.js'
+import { isAdkSession, readAdkSession } from './adk-sessions.js'
 import { readClaudeCode, readCodex, readPi, type Transcript } from './agent-transcripts.js'
 import { readMastraMessages, readModelMessages, readUiMessages } from './ai-sdk-messages.js'
+import { readForeignDatabase } from './foreign-databases.js'
 import { readLangChain } from './langchain-messages.js'
+import { leftOut } from './left-out.js'
 import { readAgentsItems } from './openai-agents-items.js'
 import {
   areRequests,
@@ -35,8 +37,16 @@ import type { Fields, WireMessage } from './wire-parts.js'
  */
 export type FileHistory =
   | { kind: 'session'; name: string; messages: Message[] }
-  | { kind: 'transcript'; name: string; messages: WireMessage[]; notes: readonly string[] }
-  | { kind: 'request'; name: string; messages: WireMessage[]; notes: readonly string[]; body: Fields }
+  | ({ kind: 'transcript' } & ReadHistory)
+  | ({ kind: 'request'; body: Fields } & ReadHistory)
+
+interface ReadHistory {
+  name: string
+  messages: WireMessage[]
+  notes: readonly string[]
+  /** The rows of the file that the messages were read from. */
+  rows: readonly Fields[]
+}
 
 export interface HistoryFile {
   /** Absent when the file fits several formats, which all read the same in it. */
@@ -99,11 +109,23 @@ async function readInput(): Promise<string> {
 }
 
 async function readDatabase(file: string): Promise<HistoryFile> {
+  const { formats, sessions } = await readForeignDatabase(file, { app: 'lango' })
   const histories: FileHistory[] = []
-  for await (const { key, messages } of readForeignSessions(file)) {
+  for await (const { key, messages } of sessions) {
     histories.push({ kind: 'session', name: key.sessionId, messages })
   }
-  return { format: 'adk', candidates: ['adk'], histories, profiles: Object.keys(PROFILES) }
+  const [format, ...others] = formats
+  return {
+    ...(others.length === 0 && format !== undefined ? { format } : {}),
+    candidates: formats,
+    histories,
+    profiles: Object.keys(PROFILES),
+  }
+}
+
+/** The fields of the file that are not in the messages of a history. */
+export function leftOutOf({ rows, messages }: ReadHistory): string[] {
+  return leftOut(rows, messages)
 }
 
 function chosenFormat(format: string | undefined): HistoryFormat | undefined {
@@ -176,6 +198,7 @@ function readLines(
       kind: 'transcript',
       ...transcript,
       notes: [...transcript.notes, ...notes],
+      rows: lines,
     }),
   )
   return { format, candidates, histories, profiles: Object.keys(PROFILES) }
@@ -241,13 +264,16 @@ function readData(data: unknown, source: string, chosen: HistoryFormat | undefin
         'OpenAI Agents, LangChain, Mastra, Claude Code, Codex or pi.',
     )
   }
-  const histories = READERS[format](found)
-  if (others.some(other => !isSame(READERS[other](found), histories))) throw notSure(source, candidates)
+  const all = candidates.map(each => READERS[each](found))
+  const [read] = all
+  if (!read || all.some(other => !isSame(other, read))) throw notSure(source, candidates)
+  // What may be stored messages is judged as such: a request would have to end with the user.
+  const histories = all.find(({ kind }) => kind === 'transcript') ?? read
   const profiles = [...new Set(candidates.flatMap(each => profilesFor(each, found.body)))]
   return {
     ...(others.length === 0 ? { format } : {}),
     candidates,
-    histories: [{ ...histories, name: '', notes: [] }],
+    histories: [{ ...histories, name: '', notes: [], rows: found.rows }],
     profiles,
   }
 }

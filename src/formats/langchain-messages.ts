@@ -8,6 +8,7 @@ import type { ProviderPart } from '../provider/provider.js'
 import { anthropicPart, chatCall, chatPart, geminiPart } from './wire-messages.js'
 import {
   argumentsOf,
+  citations,
   type Fields,
   foreignPart,
   isTextPart,
@@ -103,7 +104,7 @@ function contentParts(content: unknown): ProviderPart[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
   return listOf(content).flatMap((block): ProviderPart[] => {
     if (typeof block === 'string') return [{ type: 'text', text: block }]
-    return isRecord(block) ? [contentPart(block)] : []
+    return isRecord(block) ? [contentPart(block), ...citations('langchain', block.annotations)] : []
   })
 }
 

@@ -8,10 +8,10 @@ import type { ProviderPart } from '../provider/provider.js'
 import { joinItems } from './wire-messages.js'
 import {
   argumentsOf,
+  citations,
   type Fields,
   foreignPart,
   isTextPart,
-  listOf,
   mediaFrom,
   reasoningPart,
   recordsOf,
@@ -24,7 +24,18 @@ import {
 /** Whether an item is one of the Agents SDK and not of the Responses API. */
 export function isAgentsItem(item: Fields): boolean {
   if (item.type === 'function_call_result' || item.type === 'hosted_tool_call') return true
+  if ('providerData' in item || recordsOf(item.content).some(part => 'providerData' in part)) return true
   return typeof item.callId === 'string' && typeof item.type === 'string'
+}
+
+/** The items of a run that waits, as `RunState` writes it. */
+export function itemsOfRunState(data: Fields): Fields[] | undefined {
+  if (typeof data.$schemaVersion !== 'string' || !Array.isArray(data.generatedItems)) return undefined
+  const { originalInput: input } = data
+  const asked = typeof input === 'string' ? [{ role: 'user', content: input }] : recordsOf(input)
+  // A question to a person repeats the call that it is about.
+  const made = recordsOf(data.generatedItems).filter(({ type }) => type !== 'tool_approval_item')
+  return [...asked, ...made.flatMap(({ rawItem }) => recordsOf([rawItem]))]
 }
 
 export function readAgentsItems(items: readonly Fields[]): WireMessage[] {
@@ -66,7 +77,12 @@ function readItem(item: Fields): { role: string; parts: ProviderPart[]; joins: b
 
 function contentParts(content: unknown): ProviderPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
-  return listOf(content).flatMap(part => (isRecord(part) ? [contentPart(part)] : []))
+  return recordsOf(content).flatMap(part => [contentPart(part), ...sourcesOf(part)])
+}
+
+/** The pages that a text cites. */
+function sourcesOf({ providerData }: Fields): ProviderPart[] {
+  return isRecord(providerData) ? citations('openai', providerData.annotations) : []
 }
 
 function contentPart(part: Fields): ProviderPart {
@@ -103,5 +119,7 @@ function imageOf(part: Fields): ProviderPart {
 function fileOf(part: Fields): ProviderPart {
   const { file } = part
   const address = typeof file === 'string' ? file : isRecord(file) ? text(file.url ?? file.data) : ''
-  return address === '' ? foreignPart('openai', part) : mediaFrom(address, 'application/pdf')
+  if (address === '') return foreignPart('openai', part)
+  const name = typeof part.filename === 'string' ? { name: part.filename } : {}
+  return { ...mediaFrom(address, 'application/pdf'), ...name }
 }

@@ -7,7 +7,7 @@ import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
 import { isClaudeCodeLine, isCodexLine, isOldCodex, isPiLine } from './agent-transcripts.js'
 import { isLangChainMessage } from './langchain-messages.js'
-import { isAgentsItem } from './openai-agents-items.js'
+import { isAgentsItem, itemsOfRunState } from './openai-agents-items.js'
 import { type Fields, listOf, recordsOf, text } from './wire-parts.js'
 
 /** What a file holds. */
@@ -66,6 +66,8 @@ function bareRows(data: unknown): FoundRows | undefined {
     return data.some(isRecord) ? { body: {}, rows: placesOf(data) } : undefined
   }
   if (!isRecord(data)) return undefined
+  const items = itemsOfRunState(data)
+  if (items) return { body: {}, rows: items }
   const { values } = data
   for (const list of [
     data.contents,
@@ -123,20 +125,33 @@ const PROOFS: readonly [DataFormat, Test][] = [
 const LIKELY: readonly [DataFormat, Test][] = [
   ['gemini', rows => rows.length > 0 && rows.every(({ parts }) => Array.isArray(parts))],
   ['ai-sdk-ui', rows => rows.length > 0 && rows.every(({ parts }) => Array.isArray(parts))],
-  ['openai-responses', rows => areTyped(rows)],
-  ['openai-agents', rows => areTyped(rows)],
+  ['openai-responses', (rows, body) => areTyped(rows) || areStrings(rows, body)],
+  ['openai-agents', (rows, body) => areTyped(rows) || areStrings(rows, body)],
   ['openai-chat', rows => areSpoken(rows)],
   ['anthropic', rows => areSpoken(rows) && rows.every(({ role }) => role !== 'system')],
   ['ai-sdk-model', rows => areSpoken(rows)],
 ]
 
+/** Items of which at least one says that it is a message; what the user says may leave that out. */
 function areTyped(rows: readonly Fields[]): boolean {
-  return rows.length > 0 && rows.every(({ type, role }) => type === 'message' && typeof role === 'string')
+  const spoken = rows.every(
+    ({ type, role }) => (type === 'message' || type === undefined) && typeof role === 'string',
+  )
+  return spoken && rows.some(({ type }) => type === 'message')
 }
 
 function areSpoken(rows: readonly Fields[]): boolean {
   return (
     rows.length > 0 && rows.every(row => 'content' in row && typeof row.role === 'string' && !('type' in row))
+  )
+}
+
+/** Texts alone may be items too: not in a body of messages, and not where items would be joined to one answer. */
+function areStrings(rows: readonly Fields[], body: Fields): boolean {
+  if (Object.keys(body).length > 0 || !areSpoken(rows)) return false
+  return rows.every(
+    ({ content, role }, index) =>
+      typeof content === 'string' && !(role === 'assistant' && rows[index - 1]?.role === 'assistant'),
   )
 }
 

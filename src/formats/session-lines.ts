@@ -159,3 +159,46 @@ function isTitle(title: unknown): boolean {
 function invalid(message: string): AgentError {
   return new AgentError('invalid-argument', message)
 }
+
+/** A session of a file. Its messages are read while they are stored. */
+export interface ReadSession {
+  key: SessionKey
+  state: State
+  title?: string | undefined
+  /** The number of messages, when the file states it. */
+  expected?: number | undefined
+  messages: AsyncIterable<Message> | Iterable<Message>
+  /** Fields of the file that are not in the messages. */
+  leftOut?: readonly string[] | undefined
+  notes?: readonly string[] | undefined
+  /** Read after the messages. */
+  artifacts?: AsyncIterable<ArtifactLine>
+}
+
+/** Sessions follow each other in one stream of lines; each is read completely before the next. */
+export async function* readLangoExport(
+  input: AsyncIterable<Uint8Array>,
+  source: string,
+): AsyncGenerator<ReadSession> {
+  const lines = readSessionLines(input, source)
+  let next = await lines.next()
+  const untilHeader = async function* (): AsyncGenerator<Message> {
+    for (next = await lines.next(); !next.done && 'message' in next.value; next = await lines.next()) {
+      yield next.value.message
+    }
+  }
+  const artifacts = async function* (): AsyncGenerator<ArtifactLine> {
+    for (; !next.done && 'artifact' in next.value; next = await lines.next()) yield next.value.artifact
+  }
+  if (next.done) throw new AgentError('invalid-argument', `${source} is empty.`)
+  while (!next.done) {
+    if (!('header' in next.value)) {
+      throw new AgentError(
+        'invalid-argument',
+        `Line ${next.value.line} of ${source} is not a session header: the file is not a Lango export, or its beginning is missing.`,
+      )
+    }
+    const { key, state, title, messages } = next.value.header
+    yield { key, state, title, expected: messages, messages: untilHeader(), artifacts: artifacts() }
+  }
+}

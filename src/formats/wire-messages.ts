@@ -174,7 +174,8 @@ export function chatPart(part: Fields): ProviderPart | undefined {
   }
   if (part.type === 'file' || part.type === 'input_file') {
     const file = isRecord(part.file) ? part.file : part
-    return mediaFrom(text(file.file_data ?? file.file_url), 'application/pdf')
+    const name = typeof file.filename === 'string' ? { name: file.filename } : {}
+    return { ...mediaFrom(text(file.file_data ?? file.file_url), 'application/pdf'), ...name }
   }
   if (part.type === 'input_audio') {
     const audio = isRecord(part.input_audio) ? part.input_audio : {}
@@ -245,8 +246,9 @@ export function anthropicPart(block: Fields): ProviderPart | undefined {
     case 'document': {
       const source = isRecord(block.source) ? block.source : {}
       const mimeType = text(source.media_type) || (block.type === 'image' ? 'image/png' : 'application/pdf')
-      if (source.type === 'url') return { type: 'media', mimeType, url: text(source.url) }
-      return { type: 'media', mimeType, data: text(source.data) || 'file' }
+      const name = typeof block.title === 'string' ? { name: block.title } : {}
+      if (source.type === 'url') return { type: 'media', mimeType, url: text(source.url), ...name }
+      return { type: 'media', mimeType, data: text(source.data) || 'file', ...name }
     }
     default:
       return { type: 'vendor', vendor: 'anthropic', value: block, text: `[${text(block.type)}]` }

@@ -89,6 +89,14 @@ export function foreignPart(vendor: string, value: unknown, words?: string): Pro
   return { type: 'vendor', vendor, value, text: words ?? JSON.stringify(value) }
 }
 
+/** What a text cites, as a part after it. */
+export function citations(vendor: string, annotations: unknown): ProviderPart[] {
+  const cited = recordsOf(annotations)
+  if (cited.length === 0) return []
+  const words = cited.map(source => [text(source.title), text(source.url)].filter(Boolean).join(', '))
+  return [foreignPart(vendor, { type: 'annotations', annotations: cited }, `[Sources: ${words.join('; ')}]`)]
+}
+
 /** Milliseconds of a number or of a date as text. */
 export function timeOf(value: unknown): { timestamp?: number } {
   const time = typeof value === 'string' ? Date.parse(value) : value

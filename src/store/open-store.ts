@@ -2,7 +2,7 @@ import { AgentError } from '../errors.js'
 import type { BackupOptions, BackupReceipt, SessionStore } from '../session/session-store.js'
 import type { RestoreOptions, RestoreReceipt } from './backup.js'
 import { checkedStore } from './checked-store.js'
-import type { ForeignDatabase } from './sqlite.js'
+import type { ForeignDatabase } from './sql-database.js'
 
 export type { ForeignDatabase }
 
@@ -42,10 +42,20 @@ export async function openStore(url: string): Promise<SessionStore> {
   }
 }
 
-/** Opens another program's SQLite file for reading only, to import sessions from it. */
-export async function openForeignSqlite(path: string): Promise<ForeignDatabase> {
-  const { openForeignSqlite: open } = await import('./sqlite.js')
-  return open(path)
+/** Whether a place to import from is a database on a server. */
+export function isDatabaseUrl(place: string): boolean {
+  return /^postgres(ql)?:/i.test(place)
+}
+
+/** Opens another program's database, a SQLite file or a URL of PostgreSQL, to import sessions from it. Only reads. */
+export async function openForeignDatabase(place: string): Promise<ForeignDatabase> {
+  const location = isDatabaseUrl(place) ? parseStoreUrl(place) : undefined
+  if (location?.driver === 'postgres') {
+    const { openForeignPostgres } = await import('./postgres.js')
+    return openForeignPostgres(location)
+  }
+  const { openForeignSqlite } = await import('./sqlite.js')
+  return openForeignSqlite(place)
 }
 
 /** The state of a store, without opening it. */

@@ -5,7 +5,15 @@
 import type { Pool, PoolClient, PoolConfig } from 'pg'
 import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
-import { type Dialect, type Row, type SqlDatabase, type Statement, sql, type Task } from './sql-database.js'
+import {
+  type Dialect,
+  type ForeignDatabase,
+  type Row,
+  type SqlDatabase,
+  type Statement,
+  sql,
+  type Task,
+} from './sql-database.js'
 import { storeClosed } from './store-errors.js'
 
 export interface PostgresLocation {
@@ -34,6 +42,32 @@ export async function openPostgres(location: PostgresLocation): Promise<SqlDatab
     throw error
   }
   return database
+}
+
+/** Another program's database, for reading only. */
+export async function openForeignPostgres(location: PostgresLocation): Promise<ForeignDatabase> {
+  const database = await openPostgres(location)
+  const rows: ForeignDatabase['rows'] = (text, ...parameters) =>
+    database.read(function* (): Task<readonly Row[]> {
+      return yield sql(text, ...parameters)
+    })
+  return {
+    // As long as a row was never updated. Programs that write events do not update them.
+    insertion: 'ctid',
+    tables: async () => {
+      const found = await rows(
+        'SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ANY (current_schemas(false))',
+      )
+      const tables = new Map<string, Set<string>>()
+      for (const { table_name: table, column_name: column } of found) {
+        const columns = tables.get(String(table)) ?? new Set<string>()
+        tables.set(String(table), columns.add(String(column)))
+      }
+      return tables
+    },
+    rows,
+    close: () => database.close(),
+  }
 }
 
 class PostgresDatabase implements SqlDatabase {

@@ -48,6 +48,19 @@ export interface SqlDatabase {
   close(): Promise<void>
 }
 
+/** A row of another program: any value that the driver returns. */
+export type ForeignRow = Readonly<Record<string, unknown>>
+
+/** Another program's database: read only. */
+export interface ForeignDatabase {
+  /** The columns of each table. */
+  tables(): Promise<ReadonlyMap<string, ReadonlySet<string>>>
+  /** The expression by which rows without another order are in the order of insertion. */
+  readonly insertion: string
+  rows(text: string, ...parameters: (string | number)[]): Promise<readonly ForeignRow[]>
+  close(): Promise<void>
+}
+
 /** Where the SQL of the two databases differs. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'

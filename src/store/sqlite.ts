@@ -6,7 +6,7 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { AgentError } from '../errors.js'
-import type { Row, SqlDatabase } from './sql-database.js'
+import type { ForeignDatabase, ForeignRow, SqlDatabase } from './sql-database.js'
 import { CHECKPOINT_PAGES, LARGE_LOG, loadDriver, SqliteDatabase, whileBusy } from './sqlite-database.js'
 import {
   BUSY_TIMEOUT_MS,
@@ -68,12 +68,6 @@ export async function inspectSqlite<Version extends object>(
   }
 }
 
-/** Another program's database: read only. */
-export interface ForeignDatabase {
-  rows(text: string, ...parameters: (string | number)[]): Row[]
-  close(): void
-}
-
 /** Opens another program's SQLite file for reading only. */
 export async function openForeignSqlite(path: string): Promise<ForeignDatabase> {
   const file = resolve(path)
@@ -86,9 +80,18 @@ export async function openForeignSqlite(path: string): Promise<ForeignDatabase> 
     }
   }
   const connection = guarded(() => new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS }))
+  const rows = (text: string, ...parameters: (string | number)[]): ForeignRow[] =>
+    guarded(() => connection.prepare(text).all(...parameters) as ForeignRow[])
+  const columnsOf = (table: string): Set<string> =>
+    new Set(rows('SELECT name FROM pragma_table_info(?)', table).map(({ name }) => String(name)))
   return {
-    rows: (text, ...parameters) => guarded(() => connection.prepare(text).all(...parameters) as Row[]),
-    close: () => connection.close(),
+    insertion: 'rowid',
+    tables: async () => {
+      const names = rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+      return new Map(names.map(({ name }) => [String(name), columnsOf(String(name))]))
+    },
+    rows: async (text, ...parameters) => rows(text, ...parameters),
+    close: async () => connection.close(),
   }
 }
 

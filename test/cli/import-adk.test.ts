@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type ForeignSession, isForeignFile, readForeignSessions } from '../../src/formats/adk-sessions.js'
+import { type ForeignSession, isAdkFile, isSqlite, readAdkFile } from '../../src/formats/adk-sessions.js'
+import { readForeignDatabase } from '../../src/formats/foreign-databases.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { BRICKED, SIGNATURE, type Writer, writeAdkDatabase } from './import-adk-database.js'
 
@@ -9,14 +10,16 @@ const WRITERS: Writer[] = ['typescript', 'python-1', 'python-0', 'python-sqlite'
 
 async function read(file: string): Promise<ForeignSession[]> {
   const sessions: ForeignSession[] = []
-  for await (const session of readForeignSessions(file)) sessions.push(session)
+  const found = (await isSqlite(file))
+    ? (await readForeignDatabase(file, { app: 'lango' })).sessions
+    : readAdkFile(file)
+  for await (const session of found) sessions.push(session)
   return sessions
 }
 
 test.each(WRITERS)('a database written by %s is read whole', async writer => {
   const file = join(await temporaryFolder(), 'adk.db')
   writeAdkDatabase(file, writer, BRICKED)
-  expect(await isForeignFile(file)).toBe(true)
   const [session, ...others] = await read(file)
   expect(others).toEqual([])
   expect(session).toMatchObject({
@@ -91,7 +94,7 @@ const CAMEL = {
 test('a session as JSON is read: bytes in the plain alphabet, no glimpses, and no id twice', async () => {
   const file = join(await temporaryFolder(), 's1.session.json')
   await writeFile(file, JSON.stringify(CAMEL))
-  expect(await isForeignFile(file)).toBe(true)
+  expect(await isAdkFile(file)).toBe(true)
   const [session] = await read(file)
   expect(session).toMatchObject({ key: { appName: 'shop', userId: 'ann', sessionId: 's1' }, state: { a: 1 } })
   expect(session?.state).not.toHaveProperty('temp:b')
@@ -111,10 +114,10 @@ test('exports of Lango, other JSON, other databases and other files are not take
   }
   for (const [name, content] of Object.entries(contents)) {
     await writeFile(join(folder, name), content)
-    expect(await isForeignFile(join(folder, name)), name).toBe(false)
+    expect(await isAdkFile(join(folder, name)), name).toBe(false)
   }
   await expect(read(join(folder, 'other.json'))).rejects.toMatchObject({ code: 'invalid-argument' })
-  await expect(isForeignFile(join(folder, 'missing'))).rejects.toMatchObject({ code: 'invalid-argument' })
+  await expect(isAdkFile(join(folder, 'missing'))).rejects.toMatchObject({ code: 'invalid-argument' })
   const { openStore } = await import('../../src/store/open-store.js')
   const store = await openStore(`sqlite:${join(folder, 'lango.db')}`)
   await store.close()
@@ -123,5 +126,7 @@ test('exports of Lango, other JSON, other databases and other files are not take
   const other = new DatabaseSync(join(folder, 'other.db'))
   other.exec('CREATE TABLE notes (text)')
   other.close()
-  await expect(read(join(folder, 'other.db'))).rejects.toThrow(/is not an ADK database: it has no tables/)
+  await expect(read(join(folder, 'other.db'))).rejects.toThrow(
+    /holds no sessions that can be imported\. Its tables: notes\. Known are those of ADK \(sessions, events\), Mastra/,
+  )
 })

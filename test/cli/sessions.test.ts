@@ -199,7 +199,10 @@ describe('export and import', () => {
     ]
     const copied = await lango(elsewhere, { cwd })
     const place = { appName: 'shop', userId: 'ann', sessionId: 's2' }
-    expect(JSON.parse(copied.stdout)).toEqual({ imported: [{ ...place, messages: 4 }] })
+    expect(JSON.parse(copied.stdout)).toEqual({
+      unknownAgents: ['agent'],
+      imported: [{ ...place, messages: 4 }],
+    })
     expect((await lango(['sessions', 'import', 's1.jsonl', '--as', 's3'], { cwd })).code).toBe(0)
     const third = await store.loadSession({ ...KEY, sessionId: 's3' })
     expect(third?.state).toEqual({ 'app:level': 'new', own: 1 })

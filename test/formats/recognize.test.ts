@@ -186,12 +186,14 @@ const spokenOnly = [
   { role: 'assistant', content: 'hello' },
 ]
 
+const ITEMS = ['openai-responses', 'openai-agents']
+
 describe('a file that fits several formats', () => {
   test.each([
-    ['texts with roles', spokenOnly, ['openai-chat', 'anthropic', 'ai-sdk-model']],
+    ['texts with roles', spokenOnly, [...ITEMS, 'openai-chat', 'anthropic', 'ai-sdk-model']],
     ['texts in a body', { messages: spokenOnly }, ['openai-chat', 'anthropic', 'ai-sdk-model']],
-    ['texts as lines', lines(spokenOnly), ['openai-chat', 'anthropic', 'ai-sdk-model']],
-    ['one text', spokenOnly.slice(0, 1), ['openai-chat', 'anthropic', 'ai-sdk-model']],
+    ['texts as lines', lines(spokenOnly), [...ITEMS, 'openai-chat', 'anthropic', 'ai-sdk-model']],
+    ['one text', spokenOnly.slice(0, 1), [...ITEMS, 'openai-chat', 'anthropic', 'ai-sdk-model']],
     [
       'text parts',
       [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }],
@@ -200,7 +202,7 @@ describe('a file that fits several formats', () => {
     [
       'a system text first',
       [{ role: 'system', content: 'be brief' }, ...spokenOnly],
-      ['openai-chat', 'ai-sdk-model'],
+      [...ITEMS, 'openai-chat', 'ai-sdk-model'],
     ],
     [
       'typed messages',
@@ -264,7 +266,7 @@ test.each([
   const key = { appName: 'lango', userId: 'user', sessionId: 'imported' }
   const stored = messagesToProvider(await store.readMessages(key))
   await store.close()
-  const history = { kind: 'transcript' as const, name: '', notes: [], messages: [] }
+  const history = { kind: 'transcript' as const, name: '', notes: [], rows: [], messages: [] }
   const found = spoken({ ...history, messages: stored.map(message => ({ ...message, place: '' })) })
   const wrapped = CONVERSATION.map(({ role, parts }) => ({
     role,

@@ -63,12 +63,22 @@ function violationsOf(body: Fields, { name }: Profile): Violation[] {
     contextWindow: Number.POSITIVE_INFINITY,
     headers: HEADERS,
   })
+  const continues = continuesStored(body)
   return violations.filter(({ code, message }) => {
     if (SILENT.has(code)) return false
+    if (continues && KEPT_BY_VENDOR.has(code)) return false
     // A gateway has fields of its own.
     return !(isGateway && /^Unknown parameter: '\w+'/.test(message))
   })
 }
+
+/** Whether the vendor has a part of the conversation that the body only names. */
+function continuesStored({ previous_response_id: previous, conversation, input }: Fields): boolean {
+  return Boolean(previous ?? conversation) || recordsOf(input).some(({ type }) => type === 'item_reference')
+}
+
+/** The response that is continued, and the calls in it. */
+const KEPT_BY_VENDOR = new Set(['R-previous', 'R2'])
 
 /** The version that takes what all of them take. */
 const HEADERS = {

@@ -1,0 +1,289 @@
+// Databases of frameworks that do not run here, by their published schemas; agents that are not known; and files that fit
+// two formats. Those of frameworks that run here are in test/clients/histories.
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { describe, expect, test, vi } from 'vitest'
+import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
+import { lint } from '../../src/cli/lint.js'
+import { importSessions } from '../../src/cli/sessions-import.js'
+import { readMessagePack } from '../../src/formats/message-pack.js'
+import type { StoredMessage } from '../../src/session/message.js'
+import { openStore } from '../../src/store/open-store.js'
+import { captured } from '../cli/doctor-output.js'
+import { BRICKED, writeAdkDatabase } from '../cli/import-adk-database.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { CODEX_LINES, PI_LINES } from './foreign-conversations.js'
+
+interface Outcome {
+  code: number
+  text: string
+  notes: string
+  store: string
+}
+
+async function imported(file: string, flags: object = {}, store?: string): Promise<Outcome> {
+  const url = store ?? `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  let notes = ''
+  const write = vi.spyOn(process.stderr, 'write').mockImplementation(chunk => {
+    notes += String(chunk)
+    return true
+  })
+  try {
+    const { code, text } = await captured(() =>
+      importSessions([file], { store: url, app: 'lango', ...flags }),
+    )
+    return { code, text, notes, store: url }
+  } finally {
+    write.mockRestore()
+  }
+}
+
+async function messagesIn(url: string, sessionId: string, userId = 'user'): Promise<StoredMessage[]> {
+  const store = await openStore(url)
+  const messages = await store.readMessages({ appName: 'lango', userId, sessionId })
+  await store.close()
+  return messages
+}
+
+async function database(
+  tables: string,
+): Promise<{ file: string; opened: InstanceType<typeof DatabaseSync> }> {
+  const file = join(await temporaryFolder(), 'other.db')
+  const opened = new DatabaseSync(file)
+  opened.exec(tables)
+  return { file, opened }
+}
+
+const AGENTS = `
+  CREATE TABLE agent_sessions (session_id TEXT PRIMARY KEY, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP);
+  CREATE TABLE agent_messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, message_data TEXT NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP);
+`
+
+const ITEMS = [
+  { role: 'user', content: 'Weather in Rome?' },
+  {
+    type: 'function_call',
+    id: 'fc_1',
+    call_id: 'c1',
+    name: 'get_weather',
+    arguments: '{"city":"Rome"}',
+    status: 'completed',
+  },
+  { type: 'function_call_output', call_id: 'c1', output: 'rain' },
+  {
+    ...{ type: 'message', id: 'msg_1', role: 'assistant', status: 'completed' },
+    content: [{ type: 'output_text', text: 'It rains.', annotations: [] }],
+  },
+]
+
+test('sessions of the OpenAI Agents SDK for Python are imported, each under its id', async () => {
+  const { file, opened } = await database(AGENTS)
+  for (const id of ['one', 'two']) {
+    opened.prepare('INSERT INTO agent_sessions (session_id) VALUES (?)').run(id)
+    const insert = opened.prepare('INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)')
+    for (const item of ITEMS) insert.run(id, JSON.stringify(item))
+  }
+  opened.close()
+  const { text, store } = await imported(file)
+  expect(text).toBe('Imported one of user user: 4 messages.\nImported two of user user: 4 messages.\n')
+  const [, call, result, answer] = await messagesIn(store, 'two')
+  expect(call?.toolCalls).toMatchObject([{ id: 'c1', name: 'get_weather', input: '{"city":"Rome"}' }])
+  expect(result?.toolCalls).toMatchObject([{ id: 'c1', name: 'get_weather', output: '{"result":"rain"}' }])
+  expect(answer?.content).toBe('It rains.')
+  await expect(imported(file, {}, store)).rejects.toMatchObject({ code: 'session-exists' })
+})
+
+/** What a test needs of MessagePack. An extension is `{ ext, of }`. */
+function pack(value: unknown): Buffer {
+  if (value === null) return Buffer.from([0xc0])
+  if (typeof value === 'boolean') return Buffer.from([value ? 0xc3 : 0xc2])
+  if (typeof value === 'bigint') {
+    const bytes = Buffer.alloc(9, 0xcf)
+    bytes.writeBigUInt64BE(value, 1)
+    return bytes
+  }
+  if (typeof value === 'number') {
+    if (Number.isInteger(value) && value >= 0 && value < 128) return Buffer.from([value])
+    const bytes = Buffer.alloc(9, 0xcb)
+    bytes.writeDoubleBE(value, 1)
+    return bytes
+  }
+  if (typeof value === 'string') {
+    const bytes = Buffer.from(value)
+    return Buffer.concat([sized(0xdb, bytes.length), bytes])
+  }
+  if (Array.isArray(value)) return Buffer.concat([sized(0xdd, value.length), ...value.map(pack)])
+  const fields = value as Record<string, unknown>
+  if (typeof fields.ext === 'number') {
+    const inside = pack(fields.of)
+    return Buffer.concat([sized(0xc9, inside.length), Buffer.from([fields.ext]), inside])
+  }
+  const entries = Object.entries(fields).flatMap(([key, item]) => [pack(key), pack(item)])
+  return Buffer.concat([sized(0xdf, entries.length / 2), ...entries])
+}
+
+function sized(code: number, length: number): Buffer {
+  const bytes = Buffer.alloc(5, code)
+  bytes.writeUInt32BE(length, 1)
+  return bytes
+}
+
+/** A message as Pydantic dumps it. */
+function pydantic(name: string, fields: object): object {
+  return { ext: 5, of: ['langchain_core.messages', name, fields, 'model_validate_json'] }
+}
+
+const CHECKPOINTS = `
+  CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id));
+  CREATE TABLE writes (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL, idx INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT, value BLOB, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx));
+`
+
+test('checkpoints of LangGraph for Python: the last one, and what was written after it', async () => {
+  const calls = [{ name: 'look', args: { big: 2n ** 60n }, id: 'c1', type: 'tool_call' }]
+  const asked = pydantic('HumanMessage', { type: 'human', content: 'Look.' })
+  const called = pydantic('AIMessage', { type: 'ai', content: '', tool_calls: calls, id: 'run-1' })
+  const answered = pydantic('ToolMessage', {
+    type: 'tool',
+    content: 'a cat',
+    tool_call_id: 'c1',
+    name: 'look',
+  })
+  const { file, opened } = await database(CHECKPOINTS)
+  const insert = opened.prepare(
+    'INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint) VALUES (?, ?, ?, ?)',
+  )
+  const values = (messages: object[]) => ({
+    v: 4,
+    channel_values: { messages, mood: 'good', 'branch:to:x': null },
+  })
+  insert.run('t1', '1ef', 'msgpack', pack(values([asked])))
+  insert.run('t1', '1f0', 'msgpack', pack(values([asked, called])))
+  opened
+    .prepare("INSERT INTO writes VALUES ('t1', '', '1f0', 'task', 0, 'messages', 'msgpack', ?)")
+    .run(pack([answered]))
+  opened.close()
+  const { text, store } = await imported(file, { json: true })
+  expect(JSON.parse(text).imported).toMatchObject([{ sessionId: 't1', messages: 3, leftOut: ['id'] }])
+  const messages = messagesToProvider(await messagesIn(store, 't1'))
+  expect(messages.flatMap(({ parts }) => parts)).toMatchObject([
+    { type: 'text', text: 'Look.' },
+    { type: 'tool-call', id: 'c1', args: { big: '1152921504606846976' } },
+    { type: 'tool-result', id: 'c1', result: { result: 'a cat' } },
+  ])
+})
+
+test.each([
+  ['ends too early', pack({ a: 'text' }).subarray(0, 8)],
+  ['is nested too deeply', Buffer.alloc(2000, 0x91)],
+  ['has an unknown kind of value', Buffer.from([0xc1])],
+])('MessagePack that %s is refused', (why, bytes) => {
+  expect(() => readMessagePack(bytes)).toThrow(why)
+})
+
+test('a checkpoint in a form that is not known is named, and nothing is stored', async () => {
+  const { file, opened } = await database(CHECKPOINTS)
+  opened
+    .prepare(
+      "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint) VALUES ('t', '1', 'pickle', ?)",
+    )
+    .run(Buffer.from([0x80, 0x05]))
+  opened.close()
+  await expect(imported(file)).rejects.toThrow('A checkpoint is stored as "pickle", which cannot be read.')
+})
+
+describe('a session by an agent that is not in the configuration', () => {
+  test('the import says so, and how to continue it as the own agent', async () => {
+    const file = join(await temporaryFolder(), 'adk.db')
+    writeAdkDatabase(file, 'typescript', BRICKED)
+    const { notes, store } = await imported(file)
+    expect(notes).toContain('Answers are by "root", which is no agent of this configuration')
+    expect(notes).toContain('import with --author root=lango-agent')
+    const again = await imported(file, { author: ['root=lango-agent'], as: 'mine' }, store)
+    expect(again.notes).toBe('')
+    const authors = (await messagesIn(store, 'mine', 'ann')).map(({ author }) => author)
+    expect(authors).toEqual(['user', 'lango-agent', 'lango-agent', 'user'])
+  })
+
+  test.each(['root', '=x', 'root=', 'root=user', 'root=a b'])('--author %s is refused', async pair => {
+    const file = join(await temporaryFolder(), 'adk.db')
+    writeAdkDatabase(file, 'typescript', BRICKED)
+    await expect(imported(file, { author: [pair] })).rejects.toThrow('Write --author NAME=AGENT')
+  })
+})
+
+test('--dry-run lists the sessions of a database and creates no store', async () => {
+  const folder = await temporaryFolder()
+  writeAdkDatabase(join(folder, 'adk.db'), 'python-0', BRICKED)
+  const store = `sqlite:${join(folder, 'none.db')}`
+  const { text, notes } = await imported(join(folder, 'adk.db'), { 'dry-run': true }, store)
+  expect(text).toBe('Found s1 of user ann: 4 messages.\n')
+  expect(notes).toContain('The actions of its events are Python objects that are not read')
+  expect(notes).toContain('Nothing was stored.')
+  const { existsSync } = await import('node:fs')
+  expect(existsSync(join(folder, 'none.db'))).toBe(false)
+})
+
+const chatCall = {
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{}' } }],
+}
+const claudeResult = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'ok' }] }
+const modelResult = {
+  role: 'tool',
+  content: [{ type: 'tool-result', toolCallId: 'a', toolName: 'f', output: { type: 'text', value: 'ok' } }],
+}
+const uiPart = { role: 'assistant', parts: [{ type: 'text', text: 'b' }] }
+const geminiRow = { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] }
+const responsesCall = { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' }
+const agentsResult = { type: 'function_call_result', callId: 'a', name: 'f', output: 'ok' }
+const mastraRow = { role: 'user', threadId: 't', resourceId: 'r', content: { format: 2, parts: [] } }
+const lines = (rows: readonly unknown[]) => rows.map(row => JSON.stringify(row)).join('\n')
+
+/** Pieces of two programs in one file, as people paste them: each reads differently by each of the two. */
+const AMBIGUOUS: [string, unknown, string[]][] = [
+  ['a call of OpenAI, a result of Anthropic', [chatCall, claudeResult], ['anthropic', 'openai-chat']],
+  ['a call of OpenAI, a result of the AI SDK', [chatCall, modelResult], ['ai-sdk-model', 'openai-chat']],
+  ['a result of Anthropic and one of the AI SDK', [claudeResult, modelResult], ['ai-sdk-model', 'anthropic']],
+  ['parts of Gemini and of the AI SDK', [geminiRow, uiPart], ['gemini', 'ai-sdk-ui']],
+  [
+    'parts of both in one message',
+    [{ role: 'user', parts: [{ text: 'a' }, ...uiPart.parts] }],
+    ['gemini', 'ai-sdk-ui'],
+  ],
+  [
+    'items of the API and of the Agents SDK',
+    [responsesCall, agentsResult],
+    ['openai-agents', 'openai-responses'],
+  ],
+  ['items and Chat messages', [responsesCall, chatCall], ['openai-responses', 'openai-chat']],
+  ['messages of Mastra and of the AI SDK', [mastraRow, uiPart], ['ai-sdk-ui', 'mastra']],
+  ['messages of Mastra and Chat messages', [mastraRow, chatCall], ['mastra', 'openai-chat']],
+  ['lines of two programs', lines([...PI_LINES, ...CODEX_LINES]), ['codex', 'pi']],
+]
+
+test.each(AMBIGUOUS)('not sure: %s', async (_, content, formats) => {
+  const file = join(await temporaryFolder(), 'history.json')
+  await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
+  const failures = [await failureOf(() => lint(file, {})), await failureOf(() => imported(file))]
+  for (const failure of failures) {
+    // Every error ends the command with exit code 1.
+    expect(failure).toMatchObject({ code: 'invalid-argument' })
+    expect(failure.message).toMatch(/: not sure, it could be .+ or .+\. Choose with --format/)
+    for (const format of formats) expect(failure.message).toContain(`--format ${format}`)
+  }
+  for (const format of formats) {
+    const { text } = await captured(() => lint(file, { format, json: true }))
+    expect(JSON.parse(text).format).toBe(format)
+  }
+})
+
+async function failureOf(work: () => Promise<unknown>): Promise<{ code?: string; message: string }> {
+  try {
+    await work()
+  } catch (error) {
+    return error as { code?: string; message: string }
+  }
+  return { message: 'It did not fail.' }
+}
