@@ -13,7 +13,7 @@ import { isRecord } from '../base/is-record.js'
 import { NO_RESPONSE_MARKER, OUTCOME_UNKNOWN } from '../base/markers.js'
 import { isRequestTool, TRANSFER_TOOL } from '../base/names.js'
 import { own } from '../base/own.js'
-import type { RunRepair, WrapUpReason } from '../run/run-event.js'
+import type { BudgetState, RunRepair, WrapUpReason } from '../run/run-event.js'
 import type { ChatPart } from '../session/chat-message.js'
 import type { HistoryCut } from '../session/message.js'
 import type { Source } from '../session/sources.js'
@@ -135,6 +135,8 @@ export type Mark =
       readonly reason: WrapUpReason
       readonly turns: number
       readonly maxTurns: number
+      /** Which budget is used up. */
+      readonly budget?: BudgetState
     }
   | { readonly type: 'repair'; readonly profile: string; readonly repairs: readonly RunRepair[] }
   /** A history is fitted when it is loaded and again before it is sent: cuts that follow each other are one mark. */

@@ -14,6 +14,7 @@ import type { LangoClient } from '../../src/client/client.js'
 import { ChatPage } from './chat/chat-page.js'
 import { ChatContext, type ChatContextValue, type Panel, useObserved } from './chat-context.js'
 import { useChosenModel } from './chosen-model.js'
+import { useRunOptions } from './chosen-thinking.js'
 import { PanelHost } from './panel-host.js'
 import { listenForRuns } from './run-channel.js'
 import { SessionsController } from './sessions-controller.js'
@@ -44,9 +45,10 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
   const { panel, setPanel, isSidebarOpen, setSidebarOpen, openSession, openPanel, openCheck } = places
   const [dialog, setDialog] = useState<Dialog>()
   const [model, setModel] = useChosenModel(openId, models)
+  const [options, setThinking] = useRunOptions(openId, model)
   const inspectMessage = useInspectMessage(client, thread, openPanel)
-  const actions = { setModel, openSession, openPanel, openCheck, inspectMessage }
-  const context = useContextValue({ client, thread, sessions, info, models, model, ...actions })
+  const actions = { setModel, setThinking, openSession, openPanel, openCheck, inspectMessage }
+  const context = useContextValue({ client, thread, sessions, info, models, model, options, ...actions })
   useShortcuts({
     newChat: () => openSession(undefined),
     search: () => {
@@ -81,8 +83,8 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
           isSidebarOpen={isSidebarOpen}
           onToggleSidebar={() => setSidebarOpen(true)}
         />
-        {panel && openId ? (
-          <PanelHost panel={panel} sessionId={openId} onClose={() => setPanel(undefined)} />
+        {panel && (openId || panel.type === 'usage') ? (
+          <PanelHost panel={panel} sessionId={openId ?? ''} onClose={() => setPanel(undefined)} />
         ) : null}
       </div>
       <OpenDialog dialog={dialog} onClose={() => setDialog(undefined)} />
@@ -162,36 +164,8 @@ function useAddress(thread: ThreadController) {
 
 /** The context changes only when one of its values does. */
 function useContextValue(value: ChatContextValue): ChatContextValue {
-  const { client, thread, sessions, info, models, model } = value
-  const { setModel, openSession, openPanel, openCheck, inspectMessage } = value
-  return useMemo(
-    () => ({
-      client,
-      thread,
-      sessions,
-      info,
-      models,
-      model,
-      setModel,
-      openSession,
-      openPanel,
-      openCheck,
-      inspectMessage,
-    }),
-    [
-      client,
-      thread,
-      sessions,
-      info,
-      models,
-      model,
-      setModel,
-      openSession,
-      openPanel,
-      openCheck,
-      inspectMessage,
-    ],
-  )
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the values are all that the object consists of.
+  return useMemo(() => value, Object.values(value))
 }
 
 /** The list of chats; on a phone it covers the page, and a tap outside closes it. */

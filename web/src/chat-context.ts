@@ -1,12 +1,16 @@
 import { createContext, useContext, useSyncExternalStore } from 'react'
 import type { LangoClient } from '../../src/client/client.js'
 import type { SessionsController } from './sessions-controller.js'
-import type { ModelChoice, ServerInfo } from './state/api.js'
+import type { ModelChoice, RunOptions, ServerInfo } from './state/api.js'
 import type { Observable } from './state/observable.js'
 import type { ThreadController } from './thread-controller.js'
 
 /** The panel next to the chat. */
-export type Panel = { type: 'inspector'; runId: string } | { type: 'lint' } | { type: 'memory' }
+export type Panel =
+  | { type: 'inspector'; runId: string }
+  | { type: 'lint' }
+  | { type: 'memory' }
+  | { type: 'usage' }
 
 export interface ChatContextValue {
   client: LangoClient
@@ -17,6 +21,9 @@ export interface ChatContextValue {
   /** The model of the next message; undefined: the server's own choice. */
   model: string | undefined
   setModel: (reference: string) => void
+  setThinking: (level: string) => void
+  /** What is sent with the next message. */
+  options: RunOptions
   openSession: (sessionId: string | undefined) => void
   openPanel: (panel: Panel) => void
   /** Opens the page that checks a history. */

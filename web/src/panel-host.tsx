@@ -14,6 +14,10 @@ const MemoryPanel = lazy(() =>
   import('./inspector/memory-panel.js').then(module => ({ default: module.MemoryPanel })),
 )
 
+const UsagePanel = lazy(() =>
+  import('./inspector/usage-panel.js').then(module => ({ default: module.UsagePanel })),
+)
+
 /** Up to here a panel covers the chat; `panel-frame.css` says the same. */
 const COVERED_WIDTH = 900
 
@@ -36,6 +40,8 @@ export function PanelHost({ panel, sessionId, onClose }: PanelHostProps) {
       <Suspense fallback={null}>
         {panel.type === 'lint' ? (
           <LintPanel client={client} sessionId={sessionId} onReveal={reveal} onClose={onClose} />
+        ) : panel.type === 'usage' ? (
+          <UsagePanel client={client} onClose={onClose} />
         ) : panel.type === 'memory' ? (
           <MemoryPanel client={client} sessionId={sessionId} onReveal={reveal} onClose={onClose} />
         ) : (

@@ -11,6 +11,7 @@ import type {
   OutcomeAnswer,
   RunEvent,
   RunItem,
+  RunOptions,
   SessionDetail,
 } from './state/api.js'
 import { newLiveRun } from './state/live-run.js'
@@ -28,7 +29,7 @@ import {
 export interface Outgoing {
   text: string
   files?: readonly AttachedFile[]
-  model?: string | undefined
+  options?: RunOptions
 }
 
 const PAGE_SIZE = 100
@@ -92,11 +93,11 @@ export class ThreadController {
   }
 
   /** Sends a message. Resolves to false when it was refused, so that the draft is kept. */
-  async send({ text, files: given = [], model }: Outgoing): Promise<boolean> {
+  async send({ text, files: given = [], options = {} }: Outgoing): Promise<boolean> {
     const files = [...given]
     const media = files.map(file => ({ type: 'media' as const, ...file }))
     const runId = await this.#begin({ text, media }, (sessionId, id) => {
-      const request = { runId: id, text, ...(files.length > 0 ? { files } : {}), ...(model ? { model } : {}) }
+      const request = { runId: id, text, ...(files.length > 0 ? { files } : {}), ...options }
       return this.#client.start(sessionId, request)
     })
     return runId !== undefined

@@ -5,6 +5,7 @@ import { Icon } from '../shared/icons.js'
 import { inlineFiles, LONGEST_PASTE } from '../state/inline-files.js'
 import { Media } from './media.js'
 import { ModelPicker } from './model-picker.js'
+import { ThinkingPicker } from './thinking-picker.js'
 import { type Attachments, useAttachments } from './use-attachments.js'
 import { useDraft } from './use-draft.js'
 
@@ -14,7 +15,7 @@ interface ComposerProps {
 
 /** Where the reader writes. Enter sends, Shift+Enter breaks the line; while an answer is written it can be stopped. */
 export function Composer({ area }: ComposerProps) {
-  const { thread, info, model } = useChat()
+  const { thread, info, options } = useChat()
   const { live, sessionId } = useObserved(thread.state)
   const [text, setText] = useDraft(sessionId)
   const attachments = useAttachments(sessionId, info.maxBodyBytes)
@@ -26,7 +27,7 @@ export function Composer({ area }: ComposerProps) {
     const { files } = attachments
     setText('')
     attachments.replace([])
-    const isAccepted = await thread.send({ ...inlineFiles(text.trim(), files), model })
+    const isAccepted = await thread.send({ ...inlineFiles(text.trim(), files), options })
     if (isAccepted) return
     setText(current => current || text)
     attachments.replace(files)
@@ -104,6 +105,7 @@ function ComposerBar({ attachments, isEmpty }: { attachments: Attachments; isEmp
         }}
       />
       <ModelPicker />
+      <ThinkingPicker />
       <span className="spacer" />
       {live && live.phase !== 'finished' ? (
         <button

@@ -10,7 +10,7 @@ const EXAMPLES = [
 
 /** An empty chat: three things to ask with one click, and broken histories to see healed. */
 export function EmptyState() {
-  const { thread, info, model } = useChat()
+  const { thread, info, options } = useChat()
   return (
     <div className="empty-state">
       <Logo size={52} />
@@ -21,7 +21,7 @@ export function EmptyState() {
       </p>
       <div className="examples">
         {EXAMPLES.map(({ title, text }) => (
-          <button key={title} type="button" onClick={() => void thread.send({ text, model })}>
+          <button key={title} type="button" onClick={() => void thread.send({ text, options })}>
             <strong className="example-title">{title}</strong>
             <span className="example-text">{text}</span>
           </button>

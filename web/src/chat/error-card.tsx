@@ -17,7 +17,7 @@ export function ErrorCard({ entry, isLast }: { entry: ErrorItem; isLast: boolean
   const retry = () => {
     if (!last) return
     const files = filesOf(last.parts.filter(part => part.type === 'media'))
-    void chat.thread.send({ text: textOf(last.parts), files, model: chat.model })
+    void chat.thread.send({ text: textOf(last.parts), files, options: chat.options })
   }
   const advice = adviceFor(code)
   return (
@@ -32,7 +32,7 @@ export function ErrorCard({ entry, isLast }: { entry: ErrorItem; isLast: boolean
             <button
               type="button"
               className="button primary"
-              onClick={() => void chat.thread.send({ text: 'Continue', model: chat.model })}
+              onClick={() => void chat.thread.send({ text: 'Continue', options: chat.options })}
             >
               Continue
             </button>

@@ -1,9 +1,9 @@
 import { useState } from 'react'
 import { type Mark, type MarkItem, resumedText, switchText, waitText } from '../../../src/transcript/item.js'
-import { useChat } from '../chat-context.js'
+import { useChat, useObserved } from '../chat-context.js'
 import { Icon, type IconName } from '../shared/icons.js'
 import type { QueuedEntry } from '../state/entry.js'
-import { formatTokens } from '../state/format.js'
+import { formatCost, formatTokens } from '../state/format.js'
 
 /** What happened around an answer, in one small line. When its run is known, it opens the inspector. */
 export function MarkLine({ entry }: { entry: MarkItem }) {
@@ -20,16 +20,71 @@ export function MarkLine({ entry }: { entry: MarkItem }) {
   // Nothing was sent for a run that has not begun.
   const runId = mark.type === 'queued' ? undefined : entry.runId
   return (
-    <div className="mark-line" data-mark={entry.mark.type}>
-      {runId ? (
-        <button type="button" title={title} onClick={() => openPanel({ type: 'inspector', runId })}>
-          {content}
-        </button>
-      ) : (
-        <span className="mark-text">{content}</span>
-      )}
-    </div>
+    <>
+      <div className="mark-line" data-mark={entry.mark.type}>
+        {runId ? (
+          <button type="button" title={title} onClick={() => openPanel({ type: 'inspector', runId })}>
+            {content}
+          </button>
+        ) : (
+          <span className="mark-text">{content}</span>
+        )}
+      </div>
+      {mark.type === 'wrap-up' && mark.reason === 'budget' && entry.runId ? (
+        <GoOn runId={entry.runId} budget={mark.budget} />
+      ) : null}
+    </>
   )
+}
+
+/** What a run has spent of its budget, and the way to continue with another one. */
+function GoOn({ runId, budget }: { runId: string; budget: Budget }) {
+  const { client, thread } = useChat()
+  const { live, lastRun } = useObserved(thread.state)
+  const [amount, setAmount] = useState(() => String(nextBudget(budget)))
+  const [isSent, setSent] = useState(false)
+  // Later messages have continued it.
+  if (live || (lastRun && lastRun.runId !== runId) || budget?.scope !== 'run') return null
+  const perRunUsd = Number(amount)
+  const isValid = perRunUsd > 0 && Number.isFinite(perRunUsd)
+  const goOn = async () => {
+    setSent(true)
+    try {
+      await client.goOn(runId, { perRunUsd })
+      await thread.refresh()
+    } catch (error) {
+      thread.showError(error)
+    }
+    setSent(false)
+  }
+  return (
+    <form
+      className="go-on"
+      aria-label="Go on with another budget"
+      onSubmit={event => {
+        event.preventDefault()
+        if (isValid) void goOn()
+      }}
+    >
+      <span>
+        {formatCost(budget.limitUsd - budget.leftUsd)} of {formatCost(budget.limitUsd)} spent.
+      </span>
+      <label>
+        New limit in $
+        <input inputMode="decimal" value={amount} onChange={event => setAmount(event.target.value)} />
+      </label>
+      <button type="submit" disabled={isSent || !isValid}>
+        Go on
+      </button>
+    </form>
+  )
+}
+
+type Budget = Extract<Mark, { type: 'wrap-up' }>['budget']
+
+/** Twice as much, as people write it. */
+function nextBudget(budget: Budget): number {
+  return Number(((budget?.limitUsd ?? 0.5) * 2).toPrecision(2))
 }
 
 /** A run that waits, and that can be stopped before it begins. */

@@ -13,7 +13,7 @@ export async function resend(
   if (forked === undefined) return
   chat.openSession(forked)
   await chat.thread.open(forked)
-  await chat.thread.send({ text: message.text, files: filesOf(message.media), model: chat.model })
+  await chat.thread.send({ text: message.text, files: filesOf(message.media), options: chat.options })
 }
 
 /** Attachments that are kept in the message itself; those at an address cannot be sent again. */

@@ -3,6 +3,12 @@ import type { ReactNode } from 'react'
 
 const PATHS = {
   bookmark: <path d="M4.5 2.75h7v10.5L8 10.5l-3.5 2.75z" />,
+  coin: (
+    <>
+      <circle cx="8" cy="8" r="5.6" />
+      <path d="M9.8 6.1C9.4 5.5 8.8 5.2 8 5.2c-1 0-1.8.5-1.8 1.4 0 2 3.7.8 3.7 2.8 0 .9-.8 1.4-1.9 1.4-.9 0-1.6-.3-2-1M8 4.2v7.6" />
+    </>
+  ),
   plus: <path d="M8 3v10M3 8h10" />,
   search: (
     <>

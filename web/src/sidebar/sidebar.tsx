@@ -17,7 +17,7 @@ interface SidebarProps {
 
 /** All chats, newest first; more are loaded as the reader scrolls. */
 export function Sidebar({ searchField, onClose, onShowShortcuts, onShowSettings }: SidebarProps) {
-  const { openSession, openCheck, info } = useChat()
+  const { openSession, openCheck, openPanel, info } = useChat()
   return (
     <nav className="sidebar" aria-label="Chats">
       <div className="sidebar-head">
@@ -35,6 +35,7 @@ export function Sidebar({ searchField, onClose, onShowShortcuts, onShowSettings 
         <span className="user-name" title={`Signed in as ${info.user}`}>
           {info.user}
         </span>
+        <IconButton icon="coin" label="What was spent" onClick={() => openPanel({ type: 'usage' })} />
         <IconButton icon="shield" label="Check a history" onClick={openCheck} />
         <IconButton icon="settings" label="Settings" onClick={onShowSettings} />
         <IconButton icon="keyboard" label="Keyboard shortcuts" onClick={onShowShortcuts} />

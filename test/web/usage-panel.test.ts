@@ -1,0 +1,103 @@
+// What was spent, as a plot and a table; a run that ended at its budget goes on; how much a model thinks is chosen.
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { GenerateRequest } from '../../src/provider/provider.js'
+import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { checkAccessible, launchBrowser, openPage } from '../support/browser.js'
+import { eventually } from '../support/eventually.js'
+import { startWebServer } from '../support/web-server.js'
+
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+async function open() {
+  const requests: GenerateRequest[] = []
+  const provider = new ScriptedProvider(
+    request => {
+      requests.push(request)
+      return { text: 'Here it is.', usage: { inputTokens: 1000, outputTokens: 500 } }
+    },
+    { id: 'play', model: { price: { input: 3, output: 15 } } },
+  )
+  const runtime = { agent: { model: 'play/large' }, providers: { play: provider } }
+  const server = await startWebServer({ store: 'memory:', runtime })
+  onTestFinished(() => server.close())
+  return { ...server, requests }
+}
+
+async function openChat(url: string, options: object = {}, path = '/s/s1'): Promise<Page> {
+  const { page, problems } = await openPage(browser, {
+    url: url + path,
+    reducedMotion: 'reduce',
+    ...options,
+  })
+  onTestFinished(async () => {
+    await page.context().close()
+    expect(problems).toEqual([])
+  })
+  return page
+}
+
+test('a run without money goes on with another budget, and the panel shows what was spent', async () => {
+  const { url, runtime } = await open()
+  const broke = await runtime.runAndCollect({ sessionId: 's1', text: 'Hello', budget: { perRunUsd: 0.0001 } })
+  expect(broke.finishReason).toBe('budget')
+  const page = await openChat(url)
+  const form = page.getByRole('form', { name: 'Go on with another budget' })
+  await form.getByText('$0 of $0.0001 spent.').waitFor()
+  const limit = form.getByLabel('New limit in $')
+  await limit.fill('minus one')
+  expect(await form.getByRole('button', { name: 'Go on' }).isDisabled()).toBe(true)
+  await checkAccessible(page)
+  await limit.fill('1')
+  await form.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('region', { name: 'Messages' }).getByText('Here it is.').waitFor()
+  await form.waitFor({ state: 'detached' })
+
+  await page.getByRole('button', { name: 'What was spent' }).click()
+  const panel = page.getByRole('complementary', { name: 'What was spent' })
+  await panel.getByText('$0.0105', { exact: true }).first().waitFor()
+  expect(await panel.getByRole('row').count()).toBe(2)
+  expect(await panel.locator('rect').count()).toBe(1)
+  await checkAccessible(page)
+  if (process.env.LANGO_SHOTS) await page.screenshot({ path: `${process.env.LANGO_SHOTS}/usage.png` })
+  await panel.getByLabel('Period').selectOption('7')
+  await panel.getByText('in 7 days').waitFor()
+})
+
+test('the panel is readable in the dark on a phone', async () => {
+  const { url, runtime } = await open()
+  await runtime.runAndCollect({ sessionId: 's1', text: 'Hello' })
+  const page = await openChat(url, { viewport: { width: 390, height: 844 }, colorScheme: 'dark' })
+  await page.getByRole('button', { name: 'Show the chats' }).click()
+  await page.getByRole('button', { name: 'What was spent' }).click()
+  await page
+    .getByRole('dialog', { name: 'What was spent' })
+    .getByRole('cell', { name: 'play/large' })
+    .waitFor()
+  await checkAccessible(page)
+  const [inner, outer] = await page.evaluate(() => [document.body.scrollWidth, window.innerWidth])
+  expect(inner).toBeLessThanOrEqual(outer ?? 0)
+  if (process.env.LANGO_SHOTS) await page.screenshot({ path: `${process.env.LANGO_SHOTS}/usage-phone.png` })
+})
+
+test('how much the model thinks is sent with the messages of the chat, and kept', async () => {
+  const { url, requests } = await open()
+  const page = await openChat(url, {}, '/')
+  await page.getByLabel('Thinking').selectOption('high')
+  await page.getByRole('textbox', { name: 'Message' }).fill('Think.')
+  await page.keyboard.press('Enter')
+  await page.getByRole('region', { name: 'Messages' }).getByText('Here it is.').waitFor()
+  expect(requests.at(-1)?.options?.thinking).toMatchObject({ effort: 'high' })
+  await page.reload()
+  await eventually(async () => expect(await page.getByLabel('Thinking').inputValue()).toBe('high'))
+  await page.getByLabel('Thinking').selectOption('')
+  await page.getByRole('textbox', { name: 'Message' }).fill('Again.')
+  await page.keyboard.press('Enter')
+  await eventually(() => expect(requests).toHaveLength(2))
+  expect(requests.at(-1)?.options?.thinking).toBeUndefined()
+})
