@@ -110,9 +110,10 @@ export class Clients {
     while (!isOver()) {
       await clock.sleep(LOOK_MS)
       const runs = (await store.runs.listUnfinished?.({ appName: 'lango' })) ?? []
-      for (const { runId } of runs) {
+      for (const { runId, state } of runs) {
         const events = (await store.runs.readEvents(runId)) as unknown as RunEvent[]
-        for (const question of openIn(events)) await this.#reply(runId, question, random)
+        const isWaiting = state === 'waiting'
+        for (const question of openIn(events)) await this.#reply(runId, { ...question, isWaiting }, random)
       }
     }
   }
@@ -141,13 +142,18 @@ export class Clients {
     }
   }
 
-  #answerTo({ order, kind }: Question, random: Random): RunAnswer | undefined {
+  #answerTo({ order, kind, isWaiting }: Question, random: Random): RunAnswer | undefined {
     const made = this.#parts.bank.byOrder().get(order)?.[0]
     switch (kind) {
       case 'confirmation':
         return isRefusedOrder(order) ? 'no' : 'once'
       case 'result':
-        return made && paid(order, made.receipt)
+        // A run that waits executes nothing: what has not been paid by then was never begun.
+        return made
+          ? paid(order, made.receipt)
+          : isWaiting
+            ? { error: `Order ${order} was not paid.` }
+            : undefined
       case 'outcome':
         return random.chance(0.2) ? 'leave' : made ? 'happened' : 'run'
       case 'approval':
@@ -161,13 +167,15 @@ interface Question {
   order: string
   /** Of these, ADK asks for confirmations and for results. */
   kind: 'approval' | 'outcome' | 'confirmation' | 'result'
+  /** No process works on its run. */
+  isWaiting: boolean
 }
 
 const ADK_KINDS: ReadonlySet<Question['kind']> = new Set(['confirmation', 'result'])
 
 /** The questions of a run that nobody has answered. */
-function openIn(events: readonly RunEvent[]): Question[] {
-  const open = new Map<string, Question>()
+function openIn(events: readonly RunEvent[]): Omit<Question, 'isWaiting'>[] {
+  const open = new Map<string, Omit<Question, 'isWaiting'>>()
   const ask = ({ id, args }: { id: string; args: Record<string, unknown> }, kind: Question['kind']) =>
     open.set(id, { id, order: String(args.order), kind })
   for (const event of events) {

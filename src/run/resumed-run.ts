@@ -226,15 +226,18 @@ function note(progress: RunProgress, event: RunEventBody): void {
       open.delete(event.author)
       return
     case 'tool-call':
-    case 'tool-result':
       open.delete(event.author)
       // Agents may use one id for several calls: what was said about an earlier one does not hold for the next.
       progress.approvals.delete(event.id)
       for (const [name, { callId }] of progress.outcomes)
         if (callId === event.id) progress.outcomes.delete(name)
       progress.responses.delete(event.id)
-      if (event.type === 'tool-result' && event.given && isRecord(event.result))
-        progress.responses.set(event.id, event.result)
+      return
+    case 'tool-result':
+      open.delete(event.author)
+      // The event may be stored without the result itself: then the call comes again, and what was said about it holds.
+      progress.responses.delete(event.id)
+      if (event.given && isRecord(event.result)) progress.responses.set(event.id, event.result)
       return
     case 'step-restart':
       takeBack(progress, event.author)

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import type { RunEvent } from '../../src/run/run-event.js'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
+import type { RunStep } from '../../src/session/run-store.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
@@ -114,6 +115,44 @@ test('an answer that was given survives the process that took it', async () => {
   expect(events.filter(({ type }) => type === 'approval-request')).toHaveLength(1)
   expect(events.at(-1)).toMatchObject({ finishReason: 'stop' })
 })
+
+test('a refusal whose result was reported and not stored is not asked again', async () => {
+  const store = await openStore('memory:')
+  const payments: string[] = []
+  const first = await office(store, payments)
+  const { runId } = await first.runtime.runAndCollect({ sessionId: 's', text: 'Pay.' })
+  await first.runtime.close()
+  const process = crashable(store)
+  // Events are also written by themselves: the process ends between that write and the one of the message.
+  const endingRuns = new Proxy(process.store.runs, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (name !== 'saveStep') return value
+      return async (step: RunStep) => {
+        if (step.message?.role !== 'tool') return target.saveStep?.(step)
+        await store.runs.appendEvents(step.key, step.runId, step.events ?? [])
+        await process.crash()
+        return new Promise(() => {})
+      }
+    },
+  })
+  const ending = new Proxy(process.store, {
+    get: (target, name) => (name === 'runs' ? endingRuns : Reflect.get(target, name)),
+  })
+  const second = await office(ending, payments)
+  await second.runtime.ready()
+  await second.runtime.answer(runId, 'c1', 'no')
+  await process.over
+  const reported = (await store.runs.readEvents(runId)).map(({ type }) => type)
+  expect(reported).toContain('tool-result')
+  const third = await office(store, payments)
+  onTestFinished(() => third.runtime.close())
+  await third.runtime.ready()
+  const events = await eventsOf(third.runtime, runId)
+  expect(payments).toEqual([])
+  expect(events.filter(({ type }) => type === 'approval-request')).toHaveLength(1)
+  expect(events.at(-1)).toMatchObject({ type: 'run-finish', finishReason: 'stop' })
+}, 20_000)
 
 test('an answer that a process has read and not recorded reaches the one that continues the run', async () => {
   const store = await openStore('memory:')
