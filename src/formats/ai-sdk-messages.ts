@@ -241,10 +241,14 @@ function deniedResult(id: string, name: string, approval: unknown): ToolResultPa
 }
 
 function invocationParts(invocation: Fields, metadata?: unknown): ProviderPart[] {
-  const { toolCallId, toolName, args, state, result } = invocation
+  const { toolCallId, toolName, args, state, result, errorText } = invocation
   const id = text(toolCallId)
   const name = text(toolName)
   const call: ProviderPart = { type: 'tool-call', id, name, args, ...signatureIn(metadata) }
+  // Mastra names the failure of a tool as the AI SDK does.
+  if (typeof errorText === 'string')
+    return [call, { type: 'tool-result', id, name, result: errorText, isError: true }]
+  if (isDenied(invocation)) return [call, deniedResult(id, name, invocation.approval)]
   return state === 'result' ? [call, { type: 'tool-result', id, name, result: result ?? '' }] : [call]
 }
 

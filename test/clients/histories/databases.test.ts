@@ -15,7 +15,7 @@ import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 import { ADK_APP, openAdk, playAdk } from './support/adk.js'
 import { lintFile, lostValues, quietly } from './support/imported.js'
 import { openSaver, playLangChain } from './support/langchain.js'
-import { HANDOFF_SCENES, SCENES, type Scene } from './support/scenes.js'
+import { HANDOFF_SCENES, PICTURE, SCENES, type Scene } from './support/scenes.js'
 
 let folder = ''
 let every: EveryProfile
@@ -90,6 +90,31 @@ async function postgres(): Promise<string> {
   onTestFinished(() => database.drop())
   return database.url
 }
+
+/** `mastra/README.md` says how the file was written. */
+test('threads of Mastra are imported whole, and go on', async () => {
+  const place = new URL('mastra/mastra.db', import.meta.url).pathname
+  expect(await lintFile(place, 'openai-chat')).toEqual({ format: 'mastra', breaks: [] })
+  const { store, report } = await importAll(place)
+  const threads = ['plain', 'turns', 'tools', 'fails', 'picture', 'scripts']
+  expect(report.map(({ sessionId }) => sessionId)).toEqual(threads)
+  const said = {
+    turns: ['Question 2?', 'You said: Question 2?'],
+    tools: ['I look.', '{"city":"Rome"}', '{"city":"Oslo"}', '{"sky":"rain","degrees":12}', 'So it is.'],
+    fails: ['disk full: /data', 'So it is.'],
+    picture: [PICTURE],
+    scripts: ['Grüße, 你好, 👩‍👩‍👧‍👦'],
+  }
+  for (const [sessionId, words] of Object.entries(said)) {
+    const key = { appName: 'lango', userId: 'ann', sessionId }
+    const messages = await messagesOf(store, key)
+    expect(lostValues(words, { messages, leftOut: [] })).toEqual([])
+    await every.expectNextMessageWorks(store, key)
+  }
+  const metadata =
+    /^(id|thread_id|resourceId|content\.(format|metadata|parts\.(createdAt|model)))( \(\d+\))?$/
+  for (const { leftOut = [] } of report) expect(leftOut.filter(path => !metadata.test(path))).toEqual([])
+})
 
 test('checkpoints of LangGraph: the messages of each thread are imported, and go on', async () => {
   const place = join(folder, 'graph.db')

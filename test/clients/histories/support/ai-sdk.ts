@@ -47,6 +47,8 @@ function modelBy(makers: Makers, { baseUrl, profile }: StrictProvider): Language
       return makers.createOpenAI(wire).chat(model)
     case 'gemini':
       return createGoogleGenerativeAI({ apiKey: 'none', baseURL: `${baseUrl}/v1beta` })(model)
+    default:
+      throw new Error(`No scene is played by the rules of ${profile}`)
   }
 }
 
