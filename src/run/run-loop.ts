@@ -196,8 +196,9 @@ export class RunLoop {
     if (this.#aborted || this.#shutting) return undefined
     if (this.#stopped) return this.#form.nextRound(this.#reader.answer, this.#failures, false)
     const answers = await this.#questions.answers(this.#roundNumber)
-    if (answers === 'missing' && !this.#aborted) await this.leave('round')
-    if (answers === 'missing' || this.#aborted) return undefined
+    const isLost = answers === 'lost'
+    if ((isLost || answers === 'missing') && !this.#aborted) await this.leave(isLost ? 'lost' : 'round')
+    if (isLost || answers === 'missing' || this.#aborted) return undefined
     if (answers) return { message: answers, isSynthetic: false }
     return this.#form.nextRound(this.#reader.answer, this.#failures, this.#limits.finishReason === 'stop')
   }

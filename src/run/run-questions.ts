@@ -1,5 +1,7 @@
 /** What a run asks of people: approvals, unknown outcomes, and what ADK asks between two rounds. */
 import type { Content } from '../adk/sdk.js'
+import { messageOf } from '../errors.js'
+import type { Logger } from '../logger.js'
 import type { ApprovalOutcome, OutcomeAnswer, RunAnswer } from '../tool.js'
 import type { OpenCall, PendingCalls } from './pending-calls.js'
 import type { RunProgress } from './resumed-run.js'
@@ -19,6 +21,7 @@ export interface QuestionParts {
   approvalTimeoutMs?: number | undefined
   waitingGraceMs?: number | undefined
   identity: RunDeskOptions['identity']
+  logger: Logger
   /** What the events of earlier attempts say. */
   earlier: RunProgress | undefined
   /** A round of an earlier attempt is over, and waits for answers. */
@@ -63,11 +66,17 @@ export class RunQuestions {
     this.#between = new RoundQuestions({ ...parts, resultOf })
   }
 
-  /** The message that opens the next round, if ADK has asked anything in this one. */
-  async answers(round: number): Promise<Content | 'missing' | undefined> {
-    const { canLeave, isBetween, signal, waitingGraceMs = WAITING_GRACE_MS } = this.#parts
+  /** The message that opens the next round, if ADK has asked anything in this one. `lost`: the store has failed. */
+  async answers(round: number): Promise<Content | 'missing' | 'lost' | undefined> {
+    const { canLeave, isBetween, signal, logger, waitingGraceMs = WAITING_GRACE_MS } = this.#parts
     if (!canLeave || !this.#between.hasAny) return undefined
-    await this.#between.keepResults(waitEntry(round))
+    try {
+      await this.#between.keepResults(waitEntry(round))
+    } catch (error) {
+      // Whether it was stored is not known here; another attempt reads it.
+      logger.warn('The results of a run that waits could not be stored', { error: messageOf(error) })
+      return 'lost'
+    }
     if (!this.#between.hasAny) return undefined
     await this.#between.askCaller()
     // Nothing is in memory that an answer would need; one that comes later continues the run.
