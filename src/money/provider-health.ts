@@ -31,7 +31,7 @@ export class ProviderHealth {
   readonly #now: () => number
   readonly #random: () => number
 
-  constructor(now: () => number = Date.now, random: () => number = Math.random) {
+  constructor(now: () => number = () => Date.now(), random: () => number = Math.random) {
     this.#now = now
     this.#random = random
   }

@@ -128,7 +128,11 @@ describe('the checks find', () => {
       ['lost'],
       { runs: [run(first), run(second, { isKnown: false, events: [] })] },
     ],
-    ['a message that is stored twice', ['doubled'], { history: renumbered(one, oneAnswer, two, two) }],
+    [
+      'a message that is stored twice',
+      ['doubled', 'interleaved'],
+      { history: renumbered(one, oneAnswer, two, two) },
+    ],
     ['messages of two runs that alternate', ['interleaved'], { history: renumbered(one, two, oneAnswer) }],
     [
       'runs in another order than acknowledged',

@@ -1,6 +1,5 @@
 // A model that cannot answer is replaced by the next one, in the same run, and asked again after a pause.
-import { setTimeout } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { AgentError } from '../../src/errors.js'
 import { ProviderHealth } from '../../src/money/provider-health.js'
 import type { RunEvent } from '../../src/run/run-event.js'
@@ -34,7 +33,11 @@ interface Stage {
   onCall: { do?: (at: number) => void }
 }
 
-async function stage(first: [Profile, Type, string], other: [Profile, Type, string]): Promise<Stage> {
+async function stage(
+  first: [Profile, Type, string],
+  other: [Profile, Type, string],
+  { idleTimeoutMs = 10_000 } = {},
+): Promise<Stage> {
   const faults: Fault[] = []
   const servers = [
     await startStrictProvider({ profile: first[0], script: think, faults }),
@@ -58,7 +61,7 @@ async function stage(first: [Profile, Type, string], other: [Profile, Type, stri
   const runtime = await createRuntime({
     store: 'memory:',
     providers: {
-      one: { type: first[1], apiKey: 'k', baseUrl: one.baseUrl, retry, idleTimeoutMs: 2000 },
+      one: { type: first[1], apiKey: 'k', baseUrl: one.baseUrl, retry, idleTimeoutMs },
       two: { type: other[1], apiKey: 'k', baseUrl: two.baseUrl, retry },
     },
     agent: {
@@ -129,30 +132,36 @@ test.each([
 ])(
   '%j falls back to %j on every fault at every step, and the next run returns',
   async (first, other) => {
-    await Promise.all(
-      (Object.keys(CODES) as FaultKind[]).map(async kind => {
-        const { runtime, faults, violations, asked, onCall } = await stage(first, other)
-        const expected = { from: `one/${first[2]}`, to: `two/${other[2]}` }
-        for (const step of [0, 1, 2]) {
-          const fail = () => void faults.push({ kind, afterEvents: 0 })
-          onCall.do = at => at === step && fail()
-          if (step === 0) fail()
-          const events = await eventsOf(runtime)
-          expect(finish(events), `${kind} at ${step}`).toMatchObject({ finishReason: 'stop' })
-          expect(switches(events), `${kind} at ${step}`).toMatchObject([expected])
-          expect(events.find(event => event.type === 'model-switch')?.reason).toMatch(/^provider-/)
-          faults.length = 0
-          onCall.do = () => {}
-          // While the first model rests, runs begin with the second; then they return.
-          for (let isBack = false; !isBack; await setTimeout(300)) {
-            const before = asked[1]()
-            expect(finish(await eventsOf(runtime))).toMatchObject({ finishReason: 'stop' })
-            isBack = asked[1]() === before
-          }
-        }
-        expect(violations(), kind).toEqual([])
-      }),
-    )
+    // A model rests by the clock; between two runs no lease is held.
+    vi.useFakeTimers({ toFake: ['Date'] })
+    onTestFinished(() => void vi.useRealTimers())
+    for (const kind of Object.keys(CODES) as FaultKind[]) {
+      const { runtime, faults, violations, asked, onCall } = await stage(
+        first,
+        other,
+        kind === 'hang' ? { idleTimeoutMs: 500 } : {},
+      )
+      const expected = { from: `one/${first[2]}`, to: `two/${other[2]}` }
+      for (const step of [0, 1, 2]) {
+        const fail = () => void faults.push({ kind, afterEvents: 0 })
+        onCall.do = at => at === step && fail()
+        if (step === 0) fail()
+        const events = await eventsOf(runtime)
+        expect(finish(events), `${kind} at ${step}`).toMatchObject({ finishReason: 'stop' })
+        expect(switches(events), `${kind} at ${step}`).toMatchObject([expected])
+        expect(events.find(event => event.type === 'model-switch')?.reason).toMatch(/^provider-/)
+        faults.length = 0
+        onCall.do = () => {}
+        // While the first model rests, runs begin with the second; then they return.
+        const [once, twice] = [asked[0](), asked[1]()]
+        expect(finish(await eventsOf(runtime)), kind).toMatchObject({ finishReason: 'stop' })
+        expect([asked[0]() - once, asked[1]() - twice], `${kind} at ${step}`).toEqual([0, 3])
+        vi.setSystemTime(Date.now() + 10 * 60_000)
+        expect(finish(await eventsOf(runtime)), kind).toMatchObject({ finishReason: 'stop' })
+        expect([asked[0]() - once, asked[1]() - twice], `${kind} at ${step}`).toEqual([3, 3])
+      }
+      expect(violations(), kind).toEqual([])
+    }
   },
   120_000,
 )

@@ -205,9 +205,10 @@ describe('a session', () => {
     await page.getByRole('option', { name: /set ANTHROPIC_API_KEY/, disabled: true }).waitFor()
     await checkAccessible(page)
     // Those that can answer come first, and typing finds one.
-    expect(await page.getByRole('option').first().getAttribute('aria-disabled')).toBe('false')
+    const options = page.getByRole('listbox', { name: 'Models' }).getByRole('option')
+    expect(await options.first().getAttribute('aria-disabled')).toBe('false')
     await page.keyboard.type('demo')
-    await eventually(() => page.getByRole('option').count()).toBe(1)
+    await eventually(() => options.count()).toBe(1)
     await page.keyboard.press('Enter')
     await say(page, 'Second question')
     await eventually(() => footers(page).count()).toBe(2)
