@@ -107,8 +107,6 @@ export const EXPECTED_DIFFERENCES: readonly ExpectedDifference[] = [
     differences: ['request contents'],
     cases: [
       'a long-running tool with a ticket, answered later',
-      'a confirmation that is given',
-      'a confirmation that is refused',
       'a credential that a tool asks for',
     ],
     ways: ['runtime'],

@@ -139,7 +139,7 @@ test.each([
       const { runtime, faults, violations, asked, onCall } = await stage(
         first,
         other,
-        kind === 'hang' ? { idleTimeoutMs: 500 } : {},
+        kind === 'hang' ? { idleTimeoutMs: 1000 } : {},
       )
       const expected = { from: `one/${first[2]}`, to: `two/${other[2]}` }
       for (const step of [0, 1, 2]) {

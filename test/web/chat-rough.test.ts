@@ -242,11 +242,11 @@ describe('the page continues', () => {
     await thread(page).getByText('Begun,').waitFor()
     await page.context().setOffline(true)
     door.open()
-    await page.getByText('The connection is lost').waitFor()
+    await page.getByText('does not answer').waitFor()
     await page.context().setOffline(false)
     await footers(page).waitFor()
     expect(await thread(page).getByText('Begun, and done.').count()).toBe(1)
-    await eventually(() => page.getByText('The connection is lost').count()).toBe(0)
+    await eventually(() => page.getByText('does not answer').count()).toBe(0)
   })
 
   test('when a part of it is gone from the server, and says how to get it', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { finishText, profileTitle, stepReason, stepTitle } from '../../web/src/inspector/words.js'
+import { stepReason, stepTitle } from '../../src/transcript/repair-words.js'
+import { finishText, profileTitle } from '../../web/src/inspector/words.js'
 import { adviceFor, errorTitle } from '../../web/src/state/problem-of.js'
 import { PROTOTYPE_NAMES } from '../support/prototype-names.js'
 
