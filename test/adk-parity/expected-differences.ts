@@ -105,10 +105,7 @@ export const EXPECTED_DIFFERENCES: readonly ExpectedDifference[] = [
     reason:
       'In the runtime a request extends the one before: an answer that comes late is announced at the end (ADR 0043).',
     differences: ['request contents'],
-    cases: [
-      'a long-running tool with a ticket, answered later',
-      'a credential that a tool asks for',
-    ],
+    cases: ['a long-running tool with a ticket, answered later', 'a credential that a tool asks for'],
     ways: ['runtime'],
   },
   {
