@@ -70,7 +70,13 @@ test('processes that crash, fail and pause again and again: what an earlier exec
   const asking = await reportsOf(['70360'], { mostFaults: 40, actions: ['crash', 'outage'] })
   // These end as aborted, the last one with two answers to a call, where a failure between two rounds ends the run.
   const between = await reportsOf(['920911', '921411', '920965'], { mostFaults: 40, confirmations: true })
-  const reports = [...failing, ...asking, ...between]
+  // This one loses the answer of a refused call beside one that needs a confirmation.
+  const refused = await reportsOf(['950220'], {
+    mostFaults: 40,
+    confirmations: true,
+    actions: ['crash', 'close', 'pause'],
+  })
+  const reports = [...failing, ...asking, ...between, ...refused]
   expect(reports.flatMap(({ seed, problems }) => problems.map(problem => ({ seed, problem })))).toEqual([])
 })
 

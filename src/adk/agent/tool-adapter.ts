@@ -205,7 +205,17 @@ export class ToolAdapter extends BaseTool {
   ): Promise<unknown> {
     const { approve, approvalTimeoutMs = Number.POSITIVE_INFINITY } = this.#options
     const refusal = await refusalOf({ tool: this.tool, args, context }, { approve, approvalTimeoutMs })
-    if (refusal !== undefined) return { error: refusal }
+    if (refusal !== undefined) {
+      const answer = { error: refusal }
+      // Nothing was begun, but the run needs the answer: ADK drops it beside a call that needs a confirmation.
+      return (
+        this.#ledgerOf()?.inside(
+          id,
+          async () => answer,
+          result => result,
+        ) ?? answer
+      )
+    }
     // The run may have been stopped while its answer was on the way.
     context.signal.throwIfAborted()
     const { callId, agentName, signal } = context
