@@ -7,6 +7,7 @@ import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { checkedStore } from '../../src/store/checked-store.js'
 import { openSqlStore } from '../../src/store/sql-store.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
+import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { openDatabase } from '../conformance/store/drivers.js'
 import { type BillingProvider, billedBy, startBilling } from '../support/billing-provider.js'
 import { createDatabase } from '../support/postgres.js'
@@ -289,6 +290,46 @@ test('a run that ended at its budget goes on with another one, on the same model
   })
   await expect(runtime.resume('nobody', { budget: { perRunUsd: 1 } })).rejects.toMatchObject({
     code: 'run-not-found',
+  })
+})
+
+describe('a dearer model answers instead of one that is down', () => {
+  async function startWithFallback() {
+    const billed = await billing(answer)
+    const down = await startStrictProvider({
+      profile: 'openai-chat',
+      faults: Array.from({ length: 20 }, () => ({ kind: '503' as const })),
+    })
+    open.push(down)
+    const cheap = {
+      ...billedBy(down),
+      retry: { maxAttempts: 1 },
+      models: { 'cheap-1': { contextWindow: 200_000, outputLimit: 32_000, price: { input: 1, output: 4 } } },
+    }
+    const runtime = await start(billed, {
+      providers: { bank: billedBy(billed.server), cheap },
+      agent: { name: 'root', model: 'cheap/cheap-1', fallback: ['bank/bill-1'], tools: [searchTool] },
+    })
+    return { runtime, billed }
+  }
+
+  test('its own price is reserved, and the output limit is that of its price', async () => {
+    const { runtime, billed } = await startWithFallback()
+    const events = await eventsOf(runtime, { text: 'Is it so?', budget: { perRunUsd: 0.1 } })
+    expect(events.find(({ type }) => type === 'model-switch')).toMatchObject({ to: 'bank/bill-1' })
+    const finish = events.at(-1)
+    expect(finish).toMatchObject({ finishReason: 'stop', lastText: 'Yes.' })
+    expect(billed.limits[0]).toBeGreaterThan(1800)
+    expect(billed.limits[0]).toBeLessThan(2500)
+    expect(billed.peak()).toBeLessThanOrEqual(0.1)
+    expect(finish?.type === 'run-finish' && finish.usage.cost).toBeCloseTo(billed.bill(), 9)
+  })
+
+  test('one that the budget cannot pay is not asked', async () => {
+    const { runtime, billed } = await startWithFallback()
+    const events = await eventsOf(runtime, { text: 'Is it so?', budget: { perRunUsd: 0.004 } })
+    expect(events.at(-1)).toMatchObject({ finishReason: 'budget' })
+    expect(billed.bill()).toBe(0)
   })
 })
 
