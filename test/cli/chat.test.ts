@@ -2,13 +2,34 @@
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { billedBy, startBilling } from '../support/billing-provider.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { folderFor, READY, say, serve, start } from './chat-stage.js'
 import { lango } from './lango.js'
 
 // Each start loads the whole runtime; on a busy machine that takes its time.
 vi.setConfig({ testTimeout: 120_000 })
+
+test('a run that ended at its budget goes on with another one', async () => {
+  const { server } = await startBilling(() => ({ text: 'Here it is.' }))
+  onTestFinished(() => server.close())
+  const cwd = await temporaryFolder()
+  const config = { providers: { bank: billedBy(server) }, agent: { model: 'bank/bill-1' } }
+  await writeFile(join(cwd, 'lango.config.json'), JSON.stringify(config))
+  const chat = start({ cwd, args: ['chat', '--budget', '0.0001'] })
+  await chat.waitFor(READY)
+  say(chat, 'Where is it?')
+  await chat.waitFor('/budget 0.50 goes on')
+  expect(server.requests).toEqual([])
+  say(chat, '/budget none')
+  await chat.waitFor('Give an amount in dollars')
+  say(chat, '/budget 0.25')
+  await chat.waitFor('Here it is.')
+  await chat.waitUntilGone('Ctrl-C stops')
+  say(chat, '/budget 0.25')
+  await chat.waitFor('did not end at its budget')
+})
 
 describe('without a key', () => {
   test('the demo answers, asks before it writes, and the session continues after a restart', async () => {

@@ -163,6 +163,15 @@ export class ChatSession {
     await this.#begin(this.#work({ text }))
   }
 
+  /** Continues the last run of the chat with another budget. Throws when that run did not end at its budget. */
+  async goOn(perRunUsd: number): Promise<void> {
+    const { runId } = this.#state
+    if (runId === undefined)
+      throw new AgentError('invalid-argument', 'There is no run yet that could go on: send a message first.')
+    const started = await this.opened.runtime.resume(runId, { budget: { perRunUsd } })
+    await this.#begin(this.#followFound(started.runId))
+  }
+
   #begin(work: Promise<void>): Promise<void> {
     this.#working = work.finally(() => {
       this.#working = undefined

@@ -297,7 +297,7 @@ function finishNotice({ finishReason }: Extract<RunEvent, { type: 'run-finish' }
     aborted: undefined,
     'turn-limit': 'ended at the turn limit: send another message to continue',
     loop: 'ended because a call was repeated: send another message to continue',
-    budget: 'ended at its budget: send another message to go on',
+    budget: 'ended at its budget: /budget 0.50 goes on with that many dollars',
     waiting: 'the run waits for an answer; it continues when the question is answered',
   }[finishReason]
 }

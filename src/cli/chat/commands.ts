@@ -10,7 +10,16 @@ export interface ChatCommand {
   readonly description: string
 }
 
-export type CommandName = 'help' | 'model' | 'sessions' | 'new' | 'inspect' | 'reasoning' | 'export' | 'quit'
+export type CommandName =
+  | 'help'
+  | 'model'
+  | 'sessions'
+  | 'new'
+  | 'inspect'
+  | 'reasoning'
+  | 'budget'
+  | 'export'
+  | 'quit'
 
 export const COMMANDS: readonly ChatCommand[] = [
   { name: 'help', description: 'commands and keys' },
@@ -19,6 +28,7 @@ export const COMMANDS: readonly ChatCommand[] = [
   { name: 'new', description: 'begin a new session' },
   { name: 'inspect', description: 'what the model was sent in the last run' },
   { name: 'reasoning', description: 'show or fold what the model thought' },
+  { name: 'budget', argument: 'USD', description: 'go on with a run that ended at its budget' },
   { name: 'export', argument: '[file]', description: 'write the session to a file (.jsonl or .md)' },
   { name: 'quit', description: 'leave; the session is kept' },
 ]

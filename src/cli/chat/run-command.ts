@@ -46,6 +46,7 @@ const ACTIONS: Readonly<Record<CommandName, Action>> = {
     chat.dispatch({ type: 'toggle-reasoning' })
     chat.notice(chat.state.showReasoning ? 'reasoning is shown' : 'reasoning is folded')
   },
+  budget: goOn,
   export: exportChat,
   quit: (_chat, ui) => ui.leave(),
 }
@@ -120,6 +121,15 @@ async function inspect(chat: ChatSession): Promise<void> {
     return
   }
   chat.dispatch({ type: 'panel', title: 'What the model was sent', lines: inspectLines(found) })
+}
+
+/** Continues the last run, which ended at its budget, with another one. */
+async function goOn(chat: ChatSession, _ui: ChatUi, argument: string): Promise<void> {
+  refuseWhileBusy(chat)
+  const perRunUsd = Number(argument.replace(/^\$/, '') || Number.NaN)
+  if (!(perRunUsd > 0 && Number.isFinite(perRunUsd)))
+    throw new AgentError('invalid-argument', 'Give an amount in dollars, such as /budget 0.50.')
+  await chat.goOn(perRunUsd)
 }
 
 async function exportChat(chat: ChatSession, _ui: ChatUi, argument: string): Promise<void> {
