@@ -64,6 +64,20 @@ export function isAsked(restored: RestoredCalls | undefined, callId: string): bo
   return reported.some(each => each.callId === callId && each.asks && each.answer === undefined)
 }
 
+/** What is reported about an unknown outcome. */
+export function outcomeEvent(
+  entry: LedgerEntry,
+  idempotencyKey: string,
+  more: { asks?: boolean; answer?: OutcomeAnswer },
+): RunEventBody {
+  const { callId: id, tool: name, args } = entry.facts
+  const { author, policy } = entry
+  const facts = { author, id, name, args: { ...args }, idempotencyKey, policy: policy.onUnknown }
+  const isQuestion = more.asks === true || more.answer !== undefined
+  const executions = isQuestion ? { executions: executionsOf(entry) } : {}
+  return { type: 'tool-unknown', ...facts, ...more, ...executions }
+}
+
 /** What was reported about an unknown outcome. */
 export interface ReportedOutcome {
   callId: string

@@ -31,6 +31,8 @@ export interface RoundQuestionParts {
   onApproval: OnApproval | undefined
   /** The result of a call that has ended. */
   resultOf(call: OpenCall): unknown
+  /** Whether a call has begun and has no end. */
+  isUnsettled(call: OpenCall): boolean
   /** An event that the next write stores. */
   prepare(body: RunEventBody): void
 }
@@ -62,6 +64,16 @@ export class RoundQuestions {
   /** Whether ADK has left anything to be answered. */
   get hasAny(): boolean {
     return this.#parts.pending.requests().length > 0
+  }
+
+  /** Whether a call beside those that ask has begun and has no end: what it did is not known, and it must be settled first. */
+  get hasUnsettled(): boolean {
+    let isFound = false
+    this.#parts.pending.answers(call => {
+      isFound ||= this.#parts.isUnsettled(call)
+      return undefined
+    })
+    return isFound
   }
 
   /** The message of the next round, once everything is answered. */

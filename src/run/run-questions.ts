@@ -46,6 +46,7 @@ export interface QuestionParts {
 interface OutcomeQuestions {
   readonly isAsking: boolean
   resultOf(id: string): unknown
+  isUnsettled(id: string): boolean
   answer(callId: string, answer: OutcomeAnswer): boolean
   expect(callId: string, answer: OutcomeAnswer): void
 }
@@ -56,20 +57,28 @@ export class RunQuestions {
   readonly #desk: ApprovalDesk
   readonly #between: RoundQuestions
   #timer: NodeJS.Timeout | undefined
+  /** The round that is over was executed here, so that another attempt can repeat it. */
+  #isReplayed: boolean
 
   constructor(parts: QuestionParts) {
     this.#parts = parts
     const { identity, onApproval, emit, ledger, approvalTimeoutMs: timeoutMs } = parts
     const earlier = parts.earlier?.approvals
     this.#desk = openApprovalDesk({ identity, earlier, onApproval, emit, timeoutMs })
-    const resultOf = ({ messageId, id }: OpenCall) => ledger?.resultOf(`${messageId}/${id}`)
-    this.#between = new RoundQuestions({ ...parts, resultOf })
+    const nameOf = ({ messageId, id }: OpenCall) => `${messageId}/${id}`
+    const resultOf = (call: OpenCall) => ledger?.resultOf(nameOf(call))
+    const isUnsettled = (call: OpenCall) => ledger?.isUnsettled(nameOf(call)) ?? false
+    this.#between = new RoundQuestions({ ...parts, resultOf, isUnsettled })
+    this.#isReplayed = !parts.isBetween
   }
 
   /** The message that opens the next round, if ADK has asked anything in this one. `lost`: the store has failed. */
   async answers(round: number): Promise<Content | 'missing' | 'lost' | undefined> {
     const { canLeave, isBetween, signal, logger, waitingGraceMs = WAITING_GRACE_MS } = this.#parts
     if (!canLeave || !this.#between.hasAny) return undefined
+    const isLost = this.#isReplayed && this.#between.hasUnsettled
+    this.#isReplayed = true
+    if (isLost) return 'lost'
     try {
       await this.#between.keepResults(waitEntry(round))
     } catch (error) {

@@ -54,6 +54,7 @@ import {
   messageOfCall,
   NESTED,
   newEntry,
+  outcomeEvent,
   outcomeUnknown,
   recordedEnd,
   reportedOutcome,
@@ -115,6 +116,12 @@ export class ToolLedger implements CallLedger {
   /** What a call that has ended has returned. */
   resultOf(id: string): unknown {
     return this.#entries.get(id)?.ended?.result ?? this.#contained.get(id)
+  }
+
+  /** Whether a call has begun and its end is not known: the store has failed in between. */
+  isUnsettled(id: string): boolean {
+    const entry = this.#entries.get(id)
+    return entry?.hasBegun === true && !entry.ended && !this.#contained.has(id)
   }
 
   /** Whether tools are being called. Those that only read may be called again. */
@@ -224,8 +231,7 @@ export class ToolLedger implements CallLedger {
     const policy = this.policyOf(call.name, this.#host.tools.find(author, call.name))
     const id = `${message.id ?? ''}/${call.id}`
     if (!policy || this.#entries.has(id)) return undefined
-    const args = parseJson(call.input ?? '{}')
-    const facts = callFacts(call.id, call.name, args, policy.effect)
+    const facts = callFacts(call.id, call.name, parseJson(call.input ?? '{}'), policy.effect)
     const entry = newEntry({ id, facts, author, branch, policy, isAlone })
     this.#entries.set(id, entry)
     return changeOf(entry, 'intent')
@@ -367,13 +373,7 @@ export class ToolLedger implements CallLedger {
   }
 
   #report(entry: LedgerEntry, more: { asks?: boolean; answer?: OutcomeAnswer } = {}): void {
-    const { callId: id, tool: name, args } = entry.facts
-    const { author, policy } = entry
-    const idempotencyKey = this.#keyOf(entry)
-    const facts = { author, id, name, args: { ...args }, idempotencyKey, policy: policy.onUnknown }
-    const isQuestion = more.asks === true || more.answer !== undefined
-    const executions = isQuestion ? { executions: executionsOf(entry) } : {}
-    this.#run.emit({ type: 'tool-unknown', ...facts, ...more, ...executions })
+    this.#run.emit(outcomeEvent(entry, this.#keyOf(entry), more))
   }
 
   async #findTwins(entry: LedgerEntry): Promise<void> {
