@@ -63,9 +63,10 @@ describe.each(stores)('in %s', (_name, address) => {
     for (const child of others) expect((await child.ended).code, child.errors()).toBe(0)
     const results = others.flatMap(({ lines }) => lines.slice(1))
     expect(results).toHaveLength(100)
-    expect(results.some(line => line.startsWith('stop'))).toBe(true)
+    // What the killed processes had reserved stays spent, so there may be nothing left for the others.
+    expect(results.filter(line => !/^(stop|budget) /.test(line))).toEqual([])
     expect(results.some(line => line.startsWith('budget'))).toBe(true)
-    expect(results.some(line => line.startsWith('error'))).toBe(false)
+    expect(billed.bill()).toBeGreaterThan(0)
     expect(billed.peak()).toBeLessThanOrEqual(1)
   }, 240_000)
 })
