@@ -23,7 +23,9 @@ export class EventReader {
   readonly #steps: RunUsage[] = []
   /** What was emitted of the code in the open step of each author. */
   readonly #code = new Map<string, readonly RunEventBody[]>()
-  #last: { model: string; step?: number } = { model: '' }
+  #last: ReportedCall = { model: '' }
+  /** The last call of each agent and branch: parallel agents call models side by side. */
+  readonly #calls = new Map<string, ReportedCall>()
 
   constructor(agentNames: ReadonlySet<string>, priceOf: PriceOf = () => undefined) {
     this.#agentNames = agentNames
@@ -45,9 +47,10 @@ export class EventReader {
     this.answer.add(event)
   }
 
-  /** The call that the next usage belongs to. */
-  modelCalled(model: string, step: number): void {
-    this.#last = { model, step }
+  /** A model was called: the next usage of this agent and branch is its. */
+  modelCalled(call: ReportedCall, place?: { agent: string; branch: string }): void {
+    this.#last = call
+    if (place) this.#calls.set(stepOf({ ...place, author: place.agent }), call)
   }
 
   /** The usage of an agent inside a tool, whose events ADK does not pass on. */
@@ -68,7 +71,7 @@ export class EventReader {
     const sources = sourcesOf(event)
     if (sources.length > 0) found.push({ type: 'sources', author, sources })
     if (event.usageMetadata) {
-      const { model, step } = this.#last
+      const { model, step } = this.#calls.get(stepOf(event)) ?? this.#last
       const usage = this.#add(model, fromUsageMetadata(event.usageMetadata))
       found.push({ type: 'usage', author, model, usage, ...(step === undefined ? {} : { step }) })
     }
@@ -93,6 +96,12 @@ export class EventReader {
     this.#steps.push(usage)
     return usage
   }
+}
+
+/** A model call, as its usage is reported. */
+interface ReportedCall {
+  model: string
+  step?: number
 }
 
 function readCode(event: Event, author: string): RunEventBody[] {

@@ -122,8 +122,7 @@ export function isReplay(context: Pick<Context, 'invocationContext'>): boolean {
 export function reportLoaded({ key, messages, totalMessages, cut }: Session): void {
   const scope = runScope.getStore()
   if (key.sessionId !== scope?.sessionId) return
-  const kept = messages.reduce((all, message) => all + message.tokens, 0)
-  const tokens = cut ? cut.tokens + cut.keptTokens : kept
+  const tokens = cut ? cut.tokens + cut.keptTokens : messages.reduce((all, each) => all + each.tokens, 0)
   scope.loaded({ messages: totalMessages, tokens }, cut, restoreReceipts(messages))
 }
 
@@ -199,7 +198,7 @@ export function createScope(scope: ScopeParts): RunScope {
       if (repairs.length > 0) emit({ type: 'repair', model, profile, repairs })
       const cuts = [...(opened?.cut ? [opened.cut] : []), ...(request.cuts ?? [])]
       const step = recorder.saveRequest({ ...request, ...(opened ? { stored: opened.stored } : {}), cuts })
-      reader.modelCalled(model, step)
+      reader.modelCalled({ model, step })
       return step
     },
     repaired: repair => {
@@ -207,7 +206,8 @@ export function createScope(scope: ScopeParts): RunScope {
     },
     modelUsed: (request, step, model, usage) => {
       // The run's own requests report their usage with ADK's event.
-      if (!plugin.owns(request)) defer(reader.nestedUsage(model, step, usage))
+      if (plugin.owns(request)) reader.modelCalled({ model, step }, plugin.placeOf(request))
+      else defer(reader.nestedUsage(model, step, usage))
     },
     counted: observation => recorder.counted(observation),
     loaded: (stored, cut, repairs) => {

@@ -51,6 +51,41 @@ test('two branches with an expert each: every model call is counted once', async
   expect(usage).toMatchObject(ALL)
 })
 
+test('agents side by side with models of their own: each answer is counted with its model and request', async () => {
+  // The first one called answers last.
+  let answered = () => {}
+  const other = new Promise<void>(resolve => {
+    answered = resolve
+  })
+  const slow = new ScriptedProvider(
+    async (): Promise<ScriptStep> => {
+      await other
+      return { text: 'Slow.', usage: { inputTokens: 10, outputTokens: 2 } }
+    },
+    { id: 'slow' },
+  )
+  const fast = new ScriptedProvider([{ text: 'Fast.', usage: { inputTokens: 3, outputTokens: 1 } }], {
+    id: 'fast',
+  })
+  const agents = ['slow', 'fast'].map(name => new LlmAgent({ name, model: `${name}/m`, instruction: 'Go.' }))
+  const runtime = await createRuntime({
+    store: 'memory:',
+    providers: { slow, fast },
+    rootAgent: new ParallelAgent({ name: 'both', subAgents: agents }),
+  })
+  onTestFinished(() => runtime.close())
+  const found: unknown[] = []
+  for await (const event of runtime.run({ sessionId: 's', runId: RUN, text: 'Go.' })) {
+    if (event.type !== 'usage') continue
+    found.push([event.author, event.model, event.usage.inputTokens])
+    if (event.author === 'fast') answered()
+  }
+  expect(found).toEqual([
+    ['fast', 'fast/m', 3],
+    ['slow', 'slow/m', 10],
+  ])
+})
+
 test('cut after each write and resumed, the answers that were kept are counted once', async () => {
   const watched = crashable(await openStore('memory:'))
   const whole = await branches(watched.store)
