@@ -1,9 +1,8 @@
 import type { FileHandle } from 'node:fs/promises'
 import { AgentError, messageOf } from '../errors.js'
-import { artifactLines, headerLine, messageLine } from '../formats/session-lines.js'
+import { exportLines } from '../formats/session-lines.js'
 import { isUserArtifact } from '../session/artifacts.js'
 import type { SessionKey } from '../session/message.js'
-import { messagePages } from '../session/session-pages.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
 import { type CommandStore, findSession, sessionKeys, withStore } from './open-command-store.js'
@@ -12,8 +11,8 @@ import { plainLine } from './plain-text.js'
 
 import { count, grouped } from './wording.js'
 
-/** Messages per page. */
-const PAGE = 500
+/** A session of as many messages takes a while. */
+const LONG = 500
 
 /** `lango sessions export`. */
 export async function exportSessions(ids: readonly string[], flags: Flags): Promise<number> {
@@ -63,33 +62,37 @@ async function writeSessions(
   const users = new Set<string>()
   try {
     for await (const key of keys) {
-      const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
-      // Deleted since it was listed.
-      if (session === undefined) continue
-      await write(headerLine(session))
-      const end = session.totalMessages + 1
-      for await (const page of messagePages(store, key, { beforeSeq: end, pageSize: PAGE })) {
-        await write(page.map(messageLine).join(''))
-        const at = page.at(-1)?.seq ?? 0
-        done.messages += page.length
-        // The position within a session is shown only when the session is long.
-        const within =
-          end <= PAGE ? '' : `; message ${grouped(at)} of ${grouped(end - 1)} in ${plainLine(key.sessionId)}`
-        progress.report(
-          () => `exported ${count(done.sessions, 'session')}, ${count(done.messages, 'message')}${within}`,
-        )
-      }
       // Artifacts of a user are written with the first session of the user.
       const isFirst = !users.has(key.userId)
+      let isThere = false
+      for await (const part of exportLines(store, key, name => isFirst || !isUserArtifact(name))) {
+        isThere = true
+        await write(part.text)
+        done.messages += part.messages
+        progress.report(() => soFar(done, key, part))
+      }
+      // Deleted since it was listed.
+      if (!isThere) continue
       users.add(key.userId)
-      for await (const line of artifactLines(store.artifacts, key, name => isFirst || !isUserArtifact(name)))
-        await write(line)
       done.sessions += 1
     }
   } finally {
     progress.end()
   }
   return done
+}
+
+/** The position within a session is shown only when the session is long. */
+function soFar(
+  { sessions, messages }: Exported,
+  { sessionId }: SessionKey,
+  { throughSeq, totalMessages }: { throughSeq: number; totalMessages: number },
+): string {
+  const within =
+    totalMessages < LONG
+      ? ''
+      : `; message ${grouped(throughSeq)} of ${grouped(totalMessages)} in ${plainLine(sessionId)}`
+  return `exported ${count(sessions, 'session')}, ${count(messages, 'message')}${within}`
 }
 
 async function* namedSessions(

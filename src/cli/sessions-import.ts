@@ -1,14 +1,9 @@
-import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { basename } from 'node:path'
-import { addAbortSignal } from 'node:stream'
 import { defined } from '../base/defined.js'
 import { DEFAULT_AGENT_NAME, isAgentName } from '../base/names.js'
-import { AgentError, messageOf } from '../errors.js'
-import { type ArtifactLine, type ReadSession, readLangoExport } from '../formats/session-lines.js'
+import { AgentError } from '../errors.js'
+import { readSessions, storeSession, withAuthors } from '../formats/import-sessions.js'
 import type { Message, SessionKey } from '../session/message.js'
-import { appendAll } from '../session/session-pages.js'
-import type { SessionStore } from '../session/session-store.js'
 import { isDatabaseUrl } from '../store/open-store.js'
 import type { Flags } from './command.js'
 import { interruptible } from './interruptible.js'
@@ -56,11 +51,8 @@ async function importInto({ store, app }: CommandStore, options: ImportOptions):
     progress.report(() => `imported ${count(imported.length, 'session')}, ${count(messages, 'message')}`)
   }
   try {
-    for await (const session of readSessions(file, signal, {
-      app,
-      flags,
-      author: flags.agent ?? agents?.[0],
-    })) {
+    const into = { app, format: flags.format, author: flags.agent ?? agents?.[0], signal }
+    for await (const session of readSessions(file, into)) {
       signal.throwIfAborted()
       if (flags.as !== undefined && imported.length > 0) {
         throw new AgentError(
@@ -77,7 +69,7 @@ async function importInto({ store, app }: CommandStore, options: ImportOptions):
       const read = { ...session, key, messages: withAuthors(session.messages, authors, seen) }
       const stored = flags['dry-run']
         ? await countMessages(read.messages, onMessage)
-        : await storeSession(store, read, onMessage)
+        : await storeSession(store, read, onMessage).catch(inFlags)
       imported.push({ ...key, messages: stored, ...defined({ leftOut: session.leftOut }) })
     }
   } finally {
@@ -106,19 +98,10 @@ function authorsOf(given: readonly string[] = []): Map<string, string> {
   )
 }
 
-/** The messages under the names that were asked for. The names that they end up with are added to `seen`. */
-async function* withAuthors(
-  messages: ReadSession['messages'],
-  authors: ReadonlyMap<string, string>,
-  seen: Set<string>,
-): AsyncGenerator<Message> {
-  for await (const message of messages) {
-    const name = message.author
-    const author = name === undefined ? undefined : authors.get(name)
-    const isAgent = message.role !== 'user' && message.role !== 'system' && name !== 'user'
-    if (isAgent && name !== undefined) seen.add(author ?? name)
-    yield author === undefined ? message : { ...message, author }
-  }
+/** What to do about a session that exists, in words of this command. */
+function inFlags(error: unknown): never {
+  if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
+  throw new AgentError('session-exists', `${error.message} Import it under another id with --as.`)
 }
 
 async function countMessages(messages: AsyncIterable<Message>, onMessage: () => void): Promise<number> {
@@ -171,158 +154,6 @@ async function checkFile(file: string): Promise<void> {
     'invalid-argument',
     `${file} ${why}. Pass a Lango export, an ADK database, or a session or transcript of another program.`,
   )
-}
-
-interface ImportInto {
-  app: string
-  flags: Flags
-  /** The agent that answers of programs without agents are stored under. */
-  author: string | undefined
-}
-
-async function* readSessions(
-  file: string,
-  signal: AbortSignal,
-  into: ImportInto,
-): AsyncGenerator<ReadSession> {
-  if (file !== '-') {
-    const adk = await import('../formats/adk-sessions.js')
-    if (isDatabaseUrl(file) || (await adk.isSqlite(file))) {
-      const { readForeignDatabase } = await import('../formats/foreign-databases.js')
-      yield* (await readForeignDatabase(file, into)).sessions
-      return
-    }
-    if (await adk.isAdkFile(file)) {
-      yield* adk.readAdkFile(file)
-      return
-    }
-    if (!(await adk.isLangoExport(file))) {
-      yield* readTranscripts(file, into)
-      return
-    }
-  }
-  const input = file === '-' ? process.stdin : createReadStream(file)
-  // Aborted with the signal: an input that stays open would block an interrupted import.
-  yield* readLangoExport(addAbortSignal(signal, input), file === '-' ? 'standard input' : file)
-}
-
-/** Transcripts and request bodies of other programs, each as one session. */
-async function* readTranscripts(
-  file: string,
-  { app, flags, author }: ImportInto,
-): AsyncGenerator<ReadSession> {
-  const { leftOutOf, readHistoryFile } = await import('../formats/history-files.js')
-  const { neutralToMessages } = await import('../formats/neutral-to-messages.js')
-  const { histories } = await readHistoryFile(file, flags.format)
-  for (const [index, history] of histories.entries()) {
-    const fallback = basename(file).replace(/\.\w+$/, '')
-    const name = history.name || (histories.length > 1 ? `${fallback}-${index + 1}` : fallback)
-    const key = { appName: app, userId: 'user', sessionId: name }
-    if (history.kind === 'session') {
-      yield { key, state: {}, messages: history.messages }
-      continue
-    }
-    const messages = neutralToMessages(history.messages, { author, now: Date.now() })
-    yield { key, state: {}, messages, notes: history.notes, leftOut: leftOutOf(history) }
-  }
-}
-
-/** Stores a session completely or not at all. */
-async function storeSession(
-  store: SessionStore,
-  { key, state, title, messages, expected, artifacts }: ReadSession,
-  onStored: () => void,
-): Promise<number> {
-  await createSession(store, key, { state, title })
-  let stored = 0
-  try {
-    for await (const group of groupsOf(messages)) {
-      const numbers = await appendAll(store, key, group)
-      for (const [index, seq] of numbers.entries()) {
-        stored += 1
-        // A store replaces the message that has the same id.
-        if (seq !== stored) {
-          throw new AgentError(
-            'invalid-argument',
-            `Message ${stored} has the id of message ${seq} ("${group[index]?.id}"): the file was modified.`,
-          )
-        }
-        onStored()
-      }
-    }
-    if (expected !== undefined && stored !== expected) {
-      throw new AgentError(
-        'invalid-argument',
-        `Session "${key.sessionId}" should have ${count(expected, 'message')}, but the file contains ${stored}: it was truncated or modified.`,
-      )
-    }
-    if (artifacts) await storeArtifacts(store, key, artifacts)
-    return stored
-  } catch (error) {
-    await store.deleteSession(key)
-    const code = error instanceof AgentError ? error.code : 'internal'
-    const message = `${messageOf(error).replace(/\.$/, '')}. Session "${key.sessionId}" was not imported.`
-    throw new AgentError(code, message, { cause: error })
-  }
-}
-
-/** Artifacts of the user are only added, never overwritten by an old export. */
-async function storeArtifacts(
-  store: SessionStore,
-  key: SessionKey,
-  lines: AsyncIterable<ArtifactLine>,
-): Promise<void> {
-  const known = new Set(await store.artifacts?.list(key))
-  for await (const { name, header, body } of lines) {
-    if (!store.artifacts)
-      throw new AgentError('unsupported', 'The store keeps no artifacts: choose another one with --store')
-    if (!known.has(name)) await store.artifacts.save({ ...key, name }, { header, body })
-  }
-}
-
-/** Messages that are stored together, and the length of their texts from which on a group is complete. */
-const GROUP = 200
-const GROUP_LENGTH = 1_000_000
-
-async function* groupsOf(messages: ReadSession['messages']): AsyncGenerator<Message[]> {
-  let group: Message[] = []
-  let length = 0
-  for await (const message of messages) {
-    group.push(message)
-    // Of a file's lines nothing is checked yet.
-    length += String(message.content ?? '').length
-    if (group.length < GROUP && length < GROUP_LENGTH) continue
-    yield group
-    group = []
-    length = 0
-  }
-  if (group.length > 0) yield group
-}
-
-/** State shared with other sessions is only added, never overwritten by an old export. */
-async function createSession(
-  store: SessionStore,
-  key: SessionKey,
-  { state, title }: Pick<ReadSession, 'state' | 'title'>,
-): Promise<void> {
-  const own = Object.entries(state).filter(([name]) => !isShared(name))
-  try {
-    const created = await store.createSession(key, Object.fromEntries(own), defined({ title }))
-    const missing = Object.entries(state).filter(
-      ([name]) => isShared(name) && !Object.hasOwn(created.state, name),
-    )
-    if (missing.length > 0) await store.updateState(key, Object.fromEntries(missing))
-  } catch (error) {
-    if (!(error instanceof AgentError && error.code === 'session-exists')) throw error
-    throw new AgentError(
-      'session-exists',
-      `Session "${key.sessionId}" of user "${key.userId}" already exists. Import it under another id with --as.`,
-    )
-  }
-}
-
-function isShared(name: string): boolean {
-  return name.startsWith('app:') || name.startsWith('user:')
 }
 
 /** Sessions listed in the report; --json lists all. */

@@ -9,6 +9,9 @@ import type {
   CheckRequest,
   EraseReceipt,
   ForkRequest,
+  FoundMessages,
+  ImportedFile,
+  ImportRequest,
   MemoryPage,
   MessagePage,
   ModelList,
@@ -151,6 +154,21 @@ export interface LangoClient {
    * ```
    */
   fork(sessionId: string, request?: ForkRequest): Promise<SessionItem>
+  /**
+   * Messages that hold all words of `text`, newest first: in all sessions of the caller, or in one.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { found } = await client.search({ text: 'quiet beach' })
+   * for (const { sessionId, seq, before, match, after } of found) console.log(sessionId, seq, before + match + after)
+   * ```
+   */
+  search(query: { text: string; sessionId?: string; cursor?: string; limit?: number }): Promise<FoundMessages>
+  /** A session without loss, as lines of JSON that `importFile` and `lango sessions import` read. */
+  exportSession(sessionId: string): Promise<string>
+  /** Stores the sessions of a file of any format that `lango sessions import` reads; `dryRun` only reads it. */
+  importFile(request: ImportRequest): Promise<ImportedFile>
   /** What the caller's model calls have used, by day, model and kind. Days are as `2026-11-17`. */
   usage(query?: { model?: string; from?: string; to?: string }): Promise<UsageList>
   /** Goes on where a run ended at its budget, with a new run. */

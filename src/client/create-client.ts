@@ -28,13 +28,14 @@ export function createClient(options: ClientOptions = {}): LangoClient {
 /** Sends a request and returns the JSON of the answer. */
 interface Call {
   <T>(method: string, path: string, body?: unknown): Promise<T>
+  text(path: string): Promise<string>
   stream(path: string, signal: AbortSignal): Promise<Response>
 }
 
 function caller({ baseUrl = '', token, fetch = globalThis.fetch }: ClientOptions): Call {
   const root = baseUrl.replace(/\/+$/, '')
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
-  const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
+  const send = async (method: string, path: string, body?: unknown): Promise<Response> => {
     const json = body === undefined ? {} : { 'content-type': 'application/json' }
     let response: Response
     try {
@@ -48,6 +49,10 @@ function caller({ baseUrl = '', token, fetch = globalThis.fetch }: ClientOptions
       throw unreachable(error)
     }
     if (!response.ok) throw await errorOf(response)
+    return response
+  }
+  const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
+    const response = await send(method, path, body)
     // The types belong to the server's release.
     return (response.status === 204 ? undefined : await response.json().catch(notJson(response))) as T
   }
@@ -56,7 +61,13 @@ function caller({ baseUrl = '', token, fetch = globalThis.fetch }: ClientOptions
       headers: { accept: 'text/event-stream', ...headers },
       signal,
     })
-  return Object.assign(call, { stream })
+  const text = async (path: string): Promise<string> => {
+    const response = await send('GET', path)
+    return response.text().catch(error => {
+      throw unreachable(error)
+    })
+  }
+  return Object.assign(call, { text, stream })
 }
 
 function sessionCalls(call: Call) {
@@ -76,6 +87,9 @@ function sessionCalls(call: Call) {
       call('PATCH', `${sessionPath(sessionId)}/memory/${number}`, { text }),
     forget: (sessionId, number) =>
       call('DELETE', `${sessionPath(sessionId)}/memory${number === undefined ? '' : `/${number}`}`),
+    search: query => call('GET', `/api/search${search(query)}`),
+    exportSession: sessionId => call.text(`${sessionPath(sessionId)}/export`),
+    importFile: request => call('POST', '/api/import', request),
     usage: (query = {}) => call('GET', `/api/usage${search(query)}`),
     brokenHistories: () => call('GET', '/api/gallery'),
     openBroken: id => call('POST', `/api/gallery/${encodeURIComponent(id)}/open`),

@@ -10,6 +10,8 @@ import { withoutBom } from '../base/json.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Artifact, ArtifactStore } from '../session/artifacts.js'
 import type { Message, Session, SessionKey, State, StoredMessage } from '../session/message.js'
+import { messagePages } from '../session/session-pages.js'
+import type { SessionStore } from '../session/session-store.js'
 
 /** The first line of a session. */
 export interface SessionHeader {
@@ -54,7 +56,7 @@ export function messageLine(message: Message): string {
 }
 
 /** The artifacts of a session, or only those of its user, as lines. */
-export async function* artifactLines(
+async function* artifactLines(
   artifacts: ArtifactStore | undefined,
   key: SessionKey,
   isWanted: (name: string) => boolean,
@@ -66,6 +68,31 @@ export async function* artifactLines(
       if (found) yield `${JSON.stringify({ lango: 'artifact', name, ...found })}\n`
     }
   }
+}
+
+/** Messages that are read at once. */
+const PAGE = 500
+
+/**
+ * A session as lines, a page of messages at a time. Nothing when it does not exist. `isWanted` chooses the artifacts:
+ * those of the user would be repeated with each of the user's sessions.
+ */
+export async function* exportLines(
+  store: Pick<SessionStore, 'loadSession' | 'readMessages' | 'artifacts'>,
+  key: SessionKey,
+  isWanted: (name: string) => boolean = () => true,
+): AsyncGenerator<{ text: string; messages: number; throughSeq: number; totalMessages: number }> {
+  const session = await store.loadSession(key, { budgetTokens: 'off', maxMessages: 1 })
+  if (session === undefined) return
+  const { totalMessages } = session
+  yield { text: headerLine(session), messages: 0, throughSeq: 0, totalMessages }
+  const range = { beforeSeq: totalMessages + 1, pageSize: PAGE }
+  for await (const page of messagePages(store, key, range)) {
+    const text = page.map(messageLine).join('')
+    yield { text, messages: page.length, throughSeq: page.at(-1)?.seq ?? 0, totalMessages }
+  }
+  for await (const text of artifactLines(store.artifacts, key, isWanted))
+    yield { text, messages: 0, throughSeq: totalMessages, totalMessages }
 }
 
 /** Reads what `headerLine` and `messageLine` wrote. `source` is named in errors. */

@@ -14,6 +14,7 @@ import type { CheckedText } from '../runtime/check/check-text.js'
 import type { AsItIs, GalleryEntry } from '../runtime/gallery.js'
 import type { ModelChoice, ProfileLint, RuntimeInfo, SessionFinding, SessionLint } from '../runtime/info.js'
 import type { ChatMessage, ChatPart } from '../session/chat-message.js'
+import type { FoundMessage, FoundMessages } from '../session/search-messages.js'
 import type { MemoryProgress, ObserverUsage, StoredObservation } from '../session/session-memory.js'
 import type { EraseReceipt } from '../session/session-store.js'
 import type { RunUsage } from '../session/usage.js'
@@ -25,6 +26,8 @@ export type {
   ChatPart,
   CheckedText,
   EraseReceipt,
+  FoundMessage,
+  FoundMessages,
   InspectedStep,
   ModelChoice,
   ProfileLint,
@@ -59,6 +62,38 @@ export interface CheckRequest {
   text: string
   /** The format, when the text fits several. */
   format?: string
+}
+
+/** `POST /api/import`: a file of any format that `lango sessions import` reads. */
+export interface ImportRequest {
+  /** The name of the file. */
+  name: string
+  /** Base64. */
+  data: string
+  /** The format, when the file fits several. */
+  format?: string | undefined
+  /** Names of agents in the file, and those that they are stored under. */
+  authors?: Record<string, string> | undefined
+  /** Reads the file and stores nothing. */
+  dryRun?: boolean | undefined
+}
+
+export interface ImportedSession {
+  sessionId: string
+  title?: string
+  messages: number
+  notes: string[]
+  /** Fields of the file that are not stored. */
+  leftOut: string[]
+}
+
+export interface ImportedFile {
+  stored: boolean
+  sessions: ImportedSession[]
+  /** The agents here, the root first. */
+  agents: string[]
+  /** Authors of answers that are no agents here: a model is told in words what they said and called. */
+  unknownAgents: string[]
 }
 
 /** Tokens and cost of one model answer. */

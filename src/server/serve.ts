@@ -17,6 +17,7 @@ import { openaiRoutes } from './protocols/openai/openai-routes.js'
 import { sweepThrowaways } from './protocols/openai/throwaway.js'
 import { notFound, Refusal } from './refusal.js'
 import type { ApiApp } from './routes/add-route.js'
+import { mountExchangeRoutes } from './routes/exchange-routes.js'
 import { mountGalleryRoutes } from './routes/gallery-routes.js'
 import { mountDocs, mountHealthRoutes, mountInfoRoutes, mountMetrics } from './routes/info-routes.js'
 import { mountLogin } from './routes/login.js'
@@ -257,6 +258,7 @@ function createApp({ context, authenticator, addressOf, origins, webRoot, adkWeb
   mountSessionRoutes(app, context)
   mountMemoryRoutes(app, context)
   mountGalleryRoutes(app, context)
+  mountExchangeRoutes(app, context)
   mountRunRoutes(app, context)
   mountProtocols(app, context)
   return app

@@ -32,6 +32,8 @@ interface Document {
   security: Record<string, string[]>[]
 }
 
+const TRANSCRIPT = Buffer.from('[{"role":"user","content":"Hi"}]').toString('base64')
+
 const describedBy = (url: string): Promise<Document> =>
   rawRequest(url, '/api/openapi.json').then(answer => answer.json())
 
@@ -86,6 +88,9 @@ test('every route answers as the description says, without a field that it does 
     ['post', '/api/gallery/{id}/send', '/api/gallery/lost-ids/send'],
     ['post', '/api/sessions/{sessionId}/heal', `/api/sessions/${broken.sessionId}/heal`, {}],
     ['post', '/api/lint', '/api/lint', { text: '{"messages":[{"role":"tool","content":"ok"}]}' }],
+    ['get', '/api/search', '/api/search?text=search&limit=1'],
+    ['get', '/api/sessions/{sessionId}/export', '/api/sessions/s1/export'],
+    ['post', '/api/import', '/api/import', { name: 'a.json', data: TRANSCRIPT }],
     ['get', '/api/health', '/api/health'],
     ['get', '/api/ready', '/api/ready'],
     ['get', '/api/info', '/api/info'],
@@ -147,6 +152,7 @@ test('every route answers as the description says, without a field that it does 
 })
 
 function valuesIn(text: string, mediaType: string): unknown[] {
+  if (mediaType === 'application/x-ndjson') return [text]
   if (mediaType !== 'text/event-stream') return text === '' ? [] : [JSON.parse(text)]
   return [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data))
 }
