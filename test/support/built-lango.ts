@@ -1,36 +1,29 @@
 /**
  * Lango, the scripts of this folder and the examples as JavaScript, for tests that start them as programs: the package
  * as it is published, and file by file what the scripts import. Made once for each state of the sources: a start from
- * TypeScript costs twice the time, and the tests start some hundred processes. For the same reason these programs find the largest packages in a few files
- * instead of some thousand: ADK loads in 0.5 s of CPU time instead of 1.6 s. The tests in the process of a worker, the
- * tests of what is loaded when, and the check of the package load them as they are published.
+ * TypeScript costs twice the time, and the tests start some hundred processes. For the same reason these programs load
+ * the largest packages from a bundle. The tests in the process of a worker, the tests of what is loaded when, and the
+ * check of the package load them as they are published.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { buildCode } from '../../scripts/build-code.mjs'
+import { BUNDLED_BY, bundlePackages } from './bundled-packages.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 // Below node_modules, so that the packages are found. The folder has a copy of package.json, so `lango` and
 // `lango/*` in the examples are its own `dist`, as they are for a user.
 const CACHE = join(ROOT, 'node_modules/.cache/lango-built')
 const OLD_MS = 24 * 60 * 60 * 1000
+/** How long a worker waits for another one. */
+const CLAIM_MS = 60_000
 
 /** Where the files of a folder of the repository are put. */
 const FOLDERS = { src: 'src', 'test/support': 'test/support', examples: 'examples', chaos: 'chaos' }
-
-/** Those with many files, of which each costs time. Their main entry is all that the sources import. */
-const BUNDLED = [
-  '@google/adk',
-  '@google/genai',
-  '@hono/zod-openapi',
-  '@anthropic-ai/sdk',
-  'hono',
-  'openai',
-  'zod',
-]
 
 const BUILT = await build()
 
@@ -64,45 +57,13 @@ async function build(): Promise<string> {
   return folder
 }
 
-/** A folder as `node_modules` with the bundled packages, made once for each set of installed packages and this file. */
+/** A folder as `node_modules` with the bundled packages, made once for each set of installed packages. */
 async function bundledPackages(): Promise<string> {
   const hash = createHash('sha256').update(await readFile(join(ROOT, 'node_modules/.package-lock.json')))
-  hash.update(await readFile(fileURLToPath(import.meta.url)))
+  for (const file of BUNDLED_BY) hash.update(await readFile(file))
   const folder = join(CACHE, `packages-${hash.digest('hex').slice(0, 16)}`)
   if (!existsSync(folder)) await publish(folder, bundlePackages)
   return folder
-}
-
-/** What several packages need is in files that all of them import: there is one instance of it, as there is unbundled. */
-async function bundlePackages(draft: string): Promise<void> {
-  const { build: bundle } = await import('vite')
-  await bundle({
-    configFile: false,
-    root: ROOT,
-    publicDir: false,
-    logLevel: 'error',
-    ssr: { noExternal: true },
-    build: {
-      ssr: true,
-      outDir: draft,
-      target: 'node20',
-      minify: false,
-      rolldownOptions: {
-        input: Object.fromEntries(BUNDLED.map(name => [`${name}/index`, name])),
-        output: {
-          format: 'esm',
-          keepNames: true,
-          entryFileNames: '[name].mjs',
-          chunkFileNames: 'shared/[name]-[hash].mjs',
-        },
-      },
-    },
-  })
-  for (const name of BUNDLED) {
-    const { version } = JSON.parse(await readFile(join(ROOT, 'node_modules', name, 'package.json'), 'utf8'))
-    const description = { name, version, type: 'module', exports: './index.mjs' }
-    await writeFile(join(draft, name, 'package.json'), JSON.stringify(description))
-  }
 }
 
 async function readSources([from, to]: [from: string, to: string]): Promise<Source[]> {
@@ -134,14 +95,34 @@ async function fill(folder: string, sources: readonly Source[], packages: string
   await removeOld(packages)
 }
 
-/** The folder appears when it is complete, because several workers may make it at once. */
+/**
+ * The folder appears when it is complete. Of the workers that need it at once one makes it; the others wait for it, and
+ * make it themselves when that one was killed.
+ */
 async function publish(folder: string, make: (draft: string) => Promise<void>): Promise<void> {
+  const claim = `${folder}.claim`
+  await mkdir(CACHE, { recursive: true })
+  const isFirst = await mkdir(claim).then(
+    () => true,
+    () => false,
+  )
+  if (!isFirst && (await appears(folder, claim))) return
   const draft = `${folder}.${randomUUID()}`
-  await make(draft)
-  await rename(draft, folder).catch(async error => {
-    await rm(draft, { recursive: true, force: true })
-    if (!existsSync(folder)) throw error
-  })
+  try {
+    await make(draft)
+    await rename(draft, folder).catch(async error => {
+      await rm(draft, { recursive: true, force: true })
+      if (!existsSync(folder)) throw error
+    })
+  } finally {
+    await rm(claim, { recursive: true, force: true })
+  }
+}
+
+async function appears(folder: string, claim: string): Promise<boolean> {
+  const deadline = Date.now() + CLAIM_MS
+  while (!existsSync(folder) && existsSync(claim) && Date.now() < deadline) await sleep(50)
+  return existsSync(folder)
 }
 
 async function removeOld(packages: string): Promise<void> {
