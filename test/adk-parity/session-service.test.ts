@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { SessionServiceAdapter } from '../../src/adk/session/session-service-adapter.js'
 import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
-import { createDatabase, type TestDatabase } from '../support/postgres.js'
+import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { RUN_FACTS } from './run-facts.js'
 import { type Fact, OTHERWISE, SESSION_FACTS } from './session-facts.js'
@@ -16,7 +16,7 @@ const STORES = ['memory', 'sqlite', 'postgres'] as const
 let database: TestDatabase
 beforeAll(async () => {
   setLogLevel(LogLevel.ERROR)
-  database = await createDatabase()
+  database = await createStoreDatabase()
 })
 afterAll(() => database.drop())
 

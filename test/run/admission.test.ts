@@ -9,13 +9,13 @@ import type { SessionStore } from '../../src/session/session-store.js'
 import { openStore } from '../../src/store/open-store.js'
 import { eventually } from '../support/eventually.js'
 import { dangerTool, obedientProvider } from '../support/obedient-provider.js'
-import { createDatabase, type TestDatabase } from '../support/postgres.js'
+import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { createTestRuntime } from '../support/start-server.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 let database: TestDatabase
 beforeAll(async () => {
-  database = await createDatabase()
+  database = await createStoreDatabase()
 })
 afterAll(() => database.drop())
 

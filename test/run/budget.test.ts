@@ -10,7 +10,7 @@ import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { openDatabase } from '../conformance/store/drivers.js'
 import { type BillingProvider, billedBy, startBilling } from '../support/billing-provider.js'
-import { createDatabase } from '../support/postgres.js'
+import { createStoreDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { searchTool } from '../support/tools.js'
 
@@ -56,7 +56,7 @@ const stores = [
   [
     'PostgreSQL',
     async () => {
-      const database = await createDatabase()
+      const database = await createStoreDatabase()
       open.push({ close: database.drop })
       return database.url
     },

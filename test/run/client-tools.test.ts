@@ -5,7 +5,7 @@ import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import type { ScriptStep } from '../../src/testing/strict/script.js'
 import type { ClientTools } from '../../src/tool.js'
-import { createDatabase } from '../support/postgres.js'
+import { createStoreDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { searchTool } from '../support/tools.js'
 
@@ -57,7 +57,7 @@ async function waiting(runtime: Runtime, runId: string): Promise<void> {
 const STORES = {
   sqlite: async () => `sqlite:${join(await temporaryFolder(), 'lango.db')}`,
   postgres: async () => {
-    const database = await createDatabase()
+    const database = await createStoreDatabase()
     onTestFinished(() => database.drop())
     return database.url
   },

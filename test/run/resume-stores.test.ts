@@ -18,7 +18,7 @@ import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-pr
 import { defineTool, type Tool, type VerifyContext } from '../../src/tool.js'
 import { type CrashableStore, crashable } from '../support/crashable-store.js'
 import { eventually } from '../support/eventually.js'
-import { createDatabase } from '../support/postgres.js'
+import { createStoreDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 /** How the tools are declared. */
@@ -257,7 +257,7 @@ describe.each([
   [
     'PostgreSQL',
     async () => {
-      const { url, drop } = await createDatabase()
+      const { url, drop } = await createStoreDatabase()
       onTestFinished(drop)
       return url
     },

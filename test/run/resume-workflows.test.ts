@@ -11,7 +11,7 @@ import { WORKFLOW_CASES, type WorkflowCase } from '../adk-parity/workflow-cases.
 import { KEY, Play } from '../adk-parity/workflow-ways.js'
 import { crashable } from '../support/crashable-store.js'
 import { eventually } from '../support/eventually.js'
-import { createDatabase } from '../support/postgres.js'
+import { createStoreDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
 setLogLevel(LogLevel.ERROR)
@@ -127,7 +127,7 @@ describe.each(['sqlite', 'postgres'])('on %s', kind => {
   test.each(SOME)('%s: continued after some of its writes', async name => {
     const endings: (() => Promise<unknown>)[] = []
     const open = async () => {
-      const database = kind === 'postgres' ? await createDatabase() : undefined
+      const database = kind === 'postgres' ? await createStoreDatabase() : undefined
       const store = await openStore(database?.url ?? `sqlite:${await temporaryFolder()}/lango.db`)
       endings.push(async () => {
         await store.close()

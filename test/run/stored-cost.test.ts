@@ -6,7 +6,7 @@ import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { fromMessages } from '../../src/transcript/from-messages.js'
 import type { ChatMessage } from '../../web/src/state/api.js'
-import { createDatabase } from '../support/postgres.js'
+import { createStoreDatabase } from '../support/postgres.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { searchTool } from '../support/tools.js'
 
@@ -86,7 +86,7 @@ function footerOf(messages: readonly ChatMessage[]) {
 describe.each(['memory', 'SQLite', 'PostgreSQL'])('in %s', kind => {
   const address = async () => {
     if (kind === 'PostgreSQL') {
-      const database = await createDatabase()
+      const database = await createStoreDatabase()
       onTestFinished(() => database.drop())
       return database.url
     }

@@ -11,7 +11,7 @@ import type { ScriptStep } from '../../src/testing/strict/script.js'
 import { startLango } from '../cli/lango.js'
 import { eventually } from '../support/eventually.js'
 import { expireLeases } from '../support/expire-leases.js'
-import { createDatabase, type TestDatabase } from '../support/postgres.js'
+import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { numbers } from '../support/read-events.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
@@ -24,7 +24,7 @@ const DONE: ScriptStep = { text: 'It is late.' }
 
 let database: TestDatabase
 beforeAll(async () => {
-  database = await createDatabase()
+  database = await createStoreDatabase()
 })
 afterAll(() => database.drop())
 

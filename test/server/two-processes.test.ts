@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { LangoClient } from '../../src/client/client.js'
 import type { RunEvent } from '../../src/run/run-event.js'
-import { createDatabase, type TestDatabase } from '../support/postgres.js'
+import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
 import { numbers } from '../support/read-events.js'
 import { startServerProcess } from '../support/start-server.js'
 
 let database: TestDatabase
 beforeAll(async () => {
-  database = await createDatabase()
+  database = await createStoreDatabase()
 })
 afterAll(() => database.drop())
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import pg from 'pg'
 import { inject } from 'vitest'
+import { openStore } from '../../src/store/open-store.js'
 
 /** The run's PostgreSQL server: the URL of its database `postgres`, as superuser. Started by the first caller. */
 export function postgresUrl(): Promise<string> {
@@ -24,9 +25,40 @@ export interface TestDatabase {
 
 /** A new, empty database on the run's server. Drop it when the tests of the file are over. */
 export async function createDatabase(): Promise<TestDatabase> {
+  return databaseFrom('template1')
+}
+
+/**
+ * The same with the tables of a store, for tests that need many: a copy of a database costs a third of the time that the
+ * migrations take.
+ */
+export async function createStoreDatabase(): Promise<TestDatabase> {
+  isPrepared ??= prepareTemplate()
+  await isPrepared
+  return databaseFrom(TEMPLATE)
+}
+
+const TEMPLATE = 'lango_template'
+let isPrepared: Promise<void> | undefined
+
+/** The first worker makes the template; it gets its name when it is complete. */
+async function prepareTemplate(): Promise<void> {
+  const server = await postgresUrl()
+  await withClient(server, async client => {
+    await client.query('SELECT pg_advisory_lock(1)')
+    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [TEMPLATE])
+    if (rowCount) return
+    const draft = await databaseFrom('template1')
+    const store = await openStore(draft.url)
+    await store.close()
+    await client.query(`ALTER DATABASE ${new URL(draft.url).pathname.slice(1)} RENAME TO ${TEMPLATE}`)
+  })
+}
+
+async function databaseFrom(template: string): Promise<TestDatabase> {
   const server = await postgresUrl()
   const name = `lango_${randomBytes(6).toString('hex')}`
-  await withClient(server, client => client.query(`CREATE DATABASE ${name}`))
+  await withClient(server, client => client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`))
   const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
   return {
     url,

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Capability } from '../../../scripts/build-client-table.mjs'
-import { createDatabase, type TestDatabase } from '../../support/postgres.js'
+import { createStoreDatabase, type TestDatabase } from '../../support/postgres.js'
 import { makeFolder, removeFolder } from '../../support/temporary-folder.js'
 
 /** A store for one test: a new database each time. */
@@ -72,7 +72,7 @@ function storeOf(name: ClientStore['name']): ClientStore {
   const url = async () => {
     count += 1
     if (name === 'sqlite') return `sqlite:${join(folder, `${count}.db`)}`
-    const database = await createDatabase()
+    const database = await createStoreDatabase()
     databases.push(database)
     return database.url
   }
