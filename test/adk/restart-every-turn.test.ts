@@ -9,7 +9,7 @@ import { runTurn } from '../support/adk-run.js'
 import { RecordingModel } from '../support/recording-model.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 
-const TURNS = 200
+const TURNS = 100
 
 /** Three agents, two tools, parallel calls, hand-overs in every direction, ids given and not given. */
 function answer(contents: readonly Content[], index: number, self: string): Part[] {

@@ -1,4 +1,6 @@
-// Every hostile folder with every command: in a pipe, on a terminal that answers no, and after trust.
+// Hostile folders with every command: in a pipe, on a terminal that answers no, and after trust. A command that executes
+// runs meets every kind of configuration in both ways, each other command one kind in a pipe and another one on a terminal;
+// LANGO_ALL_PAIRS=1 takes all pairs.
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -64,6 +66,17 @@ function everyCommand(command: CommandSpec = LANGO, path = LANGO.name): CommandL
 
 const RUNNING = new Set(['lango run', 'lango runs resume', 'lango chat', 'lango serve', 'lango web'])
 
+/** The kinds 0 and 1 are data, 2 and 3 are code: with a shift of 2 a command meets one of each. */
+function commandsIn(folder: HostileFolder, shift: number): CommandLine[] {
+  const kind = COMBINED_FOLDERS.indexOf(folder)
+  return everyCommand().filter(
+    ({ path }, index) =>
+      process.env.LANGO_ALL_PAIRS === '1' ||
+      RUNNING.has(path) ||
+      (index + shift) % COMBINED_FOLDERS.length === kind,
+  )
+}
+
 function expectNothing(root: string): void {
   expect(attacker.connections).toBe(0)
   expect(existsSync(join(root, 'ran'))).toBe(false)
@@ -99,7 +112,7 @@ test.each(COMBINED_FOLDERS)(
   { timeout: 300_000 },
   async folder => {
     const { root, cwd, env } = await prepare(folder)
-    await inTurns(everyCommand(), async command => {
+    await inTurns(commandsIn(folder, 0), async command => {
       const { code, stderr } = await inPipe(command, cwd, env)
       if (RUNNING.has(command.path)) {
         expect(code, command.path).toBe(1)
@@ -119,7 +132,7 @@ test.each(COMBINED_FOLDERS)(
   { timeout: 300_000 },
   async folder => {
     const { root, cwd, env } = await prepare(folder)
-    const commands = everyCommand().filter(({ path }) => path !== 'lango strict')
+    const commands = commandsIn(folder, 2).filter(({ path }) => path !== 'lango strict')
     await inTurns(commands, async ({ path, args }) => {
       const terminal = new TestTerminal({ cwd, args, env, columns: 200, rows: 60 })
       onTestFinished(() => terminal.kill())

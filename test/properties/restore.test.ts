@@ -82,5 +82,5 @@ test('any stored event is restored unchanged', () => {
     const [restored] = messagesToEvents([json(message) as typeof message])
     expect(json(restored)).toEqual(json(event))
   }
-  fc.assert(fc.property(anyEvent, restores), { numRuns: 2000 })
+  fc.assert(fc.property(anyEvent, restores), { numRuns: 1000 })
 })

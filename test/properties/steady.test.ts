@@ -3,7 +3,7 @@ import { PROFILES, type ProfileName } from '../../src/provider/repair/profile.js
 import { playSession } from './steady-sessions.js'
 
 /** `npm run fuzz -- steady` plays many more. */
-const SESSIONS = 3
+const SESSIONS = 2
 
 test.each(Object.keys(PROFILES) as ProfileName[])(
   'each request of a session to %s extends the one before it, or one receipt says why not',
@@ -14,7 +14,7 @@ test.each(Object.keys(PROFILES) as ProfileName[])(
       expect(report.broken).toEqual([])
       pairs += report.pairs
     }
-    expect(pairs).toBeGreaterThan(20)
+    expect(pairs).toBeGreaterThan(10)
   },
   120_000,
 )

@@ -213,7 +213,7 @@ describe('an agent inside a tool', () => {
   })
 })
 
-test('a run of 500 tool calls stays within its budget, and the question stays in', {
+test('a run of 250 tool calls stays within its budget, and the question stays in', {
   timeout: 300_000,
 }, async () => {
   const pageTool = defineTool({
@@ -229,20 +229,20 @@ test('a run of 500 tool calls stays within its budget, and the question stays in
     (request, index) => {
       const json = JSON.stringify(request.messages)
       sizes.push(json.length)
-      if (json.includes('Read all 500 pages.')) questions += 1
-      return index < 500 ? call('read_page', { page: index }) : { text: 'All read.' }
+      if (json.includes('Read all 250 pages.')) questions += 1
+      return index < 250 ? call('read_page', { page: index }) : { text: 'All read.' }
     },
     {
-      agent: { name: 'root', model: 'play/m', tools: [pageTool], maxTurns: 600 },
+      agent: { name: 'root', model: 'play/m', tools: [pageTool], maxTurns: 300 },
       history: { maxMessageTokenBudget: 8000 },
     },
   )
-  const result = await runtime.runAndCollect({ sessionId: 's', text: 'Read all 500 pages.' })
-  expect(result).toMatchObject({ text: 'All read.', finishReason: 'stop', turns: 500 })
-  expect(sizes).toHaveLength(501)
-  expect(questions).toBe(501)
+  const result = await runtime.runAndCollect({ sessionId: 's', text: 'Read all 250 pages.' })
+  expect(result).toMatchObject({ text: 'All read.', finishReason: 'stop', turns: 250 })
+  expect(sizes).toHaveLength(251)
+  expect(questions).toBe(251)
   // 8,000 tokens are 32,000 bytes; JSON's frame adds to what is counted.
   expect(Math.max(...sizes)).toBeLessThan(60_000)
   expect(result.cuts.length).toBeGreaterThan(0)
-  expect((await runtime.store.loadSession(KEY))?.totalMessages).toBe(1002)
+  expect((await runtime.store.loadSession(KEY))?.totalMessages).toBe(502)
 })
