@@ -100,6 +100,20 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
     expect(notes.requests.length).toBeGreaterThan(0)
   })
 
+  test('messages that were imported without ids are noted like others', async () => {
+    const { runtime, main, sessionId } = await start({ memory: {} })
+    const key = KEY(sessionId)
+    await place.store.createSession(key)
+    for (let index = 0; index < 24; index++)
+      await place.store.appendMessage(key, {
+        role: index % 2 === 0 ? 'user' : 'assistant',
+        content: `Sentence ${index}. ${'word '.repeat(60)}`,
+        timestamp: 1,
+      })
+    await talk(runtime, sessionId, 1)
+    expect(textOf(main.requests.at(-1) as GenerateRequest, 1)).toMatch(/^<memory>\nMessages 1 to \d+ of/)
+  })
+
   test('notes enter a request only when the cut moves', async () => {
     const { runtime, main, sessionId } = await start({ memory: { observer: 'notes/any' } })
     await talk(runtime, sessionId, 14)

@@ -67,6 +67,45 @@ test('the memory panel shows notes with their sources, edits them and forgets th
   await page.locator('.thread').getByText('We go to Porto.').waitFor()
 })
 
+test('the inspector lists the notes of a request with the messages that each stands for', async () => {
+  const play = new ScriptedProvider(() => ({ text: 'Fine.' }), { id: 'play' })
+  const { url, store, runtime } = await open({
+    agent: { model: 'play/m' },
+    providers: { play },
+    history: { memory: {}, maxMessageTokenBudget: 2000 },
+  })
+  for (let index = 0; index < 30; index++)
+    await store.appendMessage(KEY, {
+      role: index % 2 ? 'assistant' : 'user',
+      content: `Sentence ${index} ${'of many words '.repeat(40)}`,
+      timestamp: Date.UTC(2026, 2, 3),
+    })
+  const note = { kind: 'fact' as const, priority: 1 as const, time: Date.UTC(2026, 2, 3), origin: 'digest' }
+  await store.memory?.observe(KEY, {
+    observed: { afterSeq: 0, throughSeq: 20 },
+    observations: [
+      { ...note, text: 'The trip, "by train": <Porto>.', fromSeq: 1, toSeq: 2 },
+      { ...note, text: 'They like trains.', fromSeq: 3, toSeq: 3 },
+    ],
+  })
+  await runtime.runAndCollect({ sessionId: 's1', text: 'Where to?' })
+  const page = await openChat(url)
+  await page
+    .getByRole('button', { name: /Inspect/ })
+    .last()
+    .click()
+  await page.getByRole('tab', { name: /Instruction and tools/ }).click()
+  const notes = page.getByRole('list', { name: 'Notes of memory' })
+  await notes.getByText('The trip, "by train": <Porto>.').waitFor()
+  await page.getByText(/They stand for messages 1 to \d+/).waitFor()
+  await checkAccessible(page)
+  await notes.getByRole('button', { name: 'message 3', exact: true }).click()
+  await page
+    .getByText(/Sentence 2 of many words/)
+    .first()
+    .waitFor()
+})
+
 function office(): { rootAgent: LlmAgent; providers: { play: ScriptedProvider } } {
   const order = new LongRunningFunctionTool({
     name: 'order',

@@ -19,7 +19,7 @@ import type { SessionStore } from '../../session/session-store.js'
 import { isSyntheticMetadata } from '../../session/turn.js'
 import { markNumber, markWrittenBy } from '../adk-quirks.js'
 import type { AdkSession, Content, Event, FunctionCall, Part } from '../sdk.js'
-import { restoreEvents } from './messages-to-events.js'
+import { eventIdOf, restoreEvents } from './messages-to-events.js'
 
 export interface ViewOptions {
   rootAgentName?: string | undefined
@@ -50,7 +50,7 @@ export function adkView(events: readonly Event[], options: ViewOptions = {}): Ev
 
 /** The events with the numbers of the messages that they come from. */
 export function withNumbers(events: readonly Event[], messages: readonly StoredMessage[]): Event[] {
-  const numbers = new Map(messages.map(({ id, seq }) => [id, seq]))
+  const numbers = new Map(messages.map((message, index) => [eventIdOf(message, index), message.seq]))
   return events.map(event => {
     const number = numbers.get(event.id)
     const { content } = event

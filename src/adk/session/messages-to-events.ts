@@ -118,7 +118,7 @@ function eventOf(
   const actions: EventActions = extra.actions === undefined ? none : { ...none, ...extra.actions }
   // A copy already, so it is filled in place: spreading it would take several times as long.
   const event = otherFields(extra) as Partial<Event> & { [EVENT_BRAND]?: true }
-  event.id = message.id || `message-${'seq' in message ? message.seq : index + 1}`
+  event.id = eventIdOf(message, index)
   event.invocationId = message.invocationId ?? ''
   event.author = author
   event.actions = actions
@@ -128,6 +128,11 @@ function eventOf(
   if (content !== undefined) event.content = content
   event[EVENT_BRAND] = true
   return event as Event
+}
+
+/** The id of a message's event. Imported messages often have none. */
+export function eventIdOf(message: Message, index: number): string {
+  return message.id || `message-${'seq' in message ? message.seq : index + 1}`
 }
 
 /**

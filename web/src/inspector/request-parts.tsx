@@ -1,10 +1,18 @@
+import './memory.css'
 import './request.css'
 import { LongText } from './long-text.js'
+import { sentNotes } from './sent-notes.js'
 import type { WireRequest } from './wire-messages.js'
 import { plural } from './words.js'
 
-/** What goes with the history: the instruction, the declared tools, the settings. */
-export function RequestParts({ request }: { request: WireRequest }) {
+export interface RequestPartsProps {
+  request: WireRequest
+  /** Shows a stored message. */
+  onMessage: (seq: number) => void
+}
+
+/** What goes with the history: the instruction, the notes of memory, the declared tools, the settings. */
+export function RequestParts({ request, onMessage }: RequestPartsProps) {
   const settings = Object.entries(request.settings)
   return (
     <div className="inspect-request-parts">
@@ -16,6 +24,7 @@ export function RequestParts({ request }: { request: WireRequest }) {
           <LongText className="inspect-request-system" text={request.system} limit={4000} />
         )}
       </section>
+      <Notes request={request} onMessage={onMessage} />
       <section>
         <h3>
           {request.tools.length === 0
@@ -49,5 +58,35 @@ export function RequestParts({ request }: { request: WireRequest }) {
         </section>
       ) : null}
     </div>
+  )
+}
+
+/** What memory says in place of the messages that were left out, and which of them each note stands for. */
+function Notes({ request, onMessage }: RequestPartsProps) {
+  const found = sentNotes(request)
+  if (!found) return null
+  const { throughSeq, notes } = found
+  return (
+    <section>
+      <h3>{plural(notes.length, 'note')} of memory</h3>
+      <p className="inspect-repair-reason">
+        {notes.length === 0
+          ? `Messages 1 to ${throughSeq} are not in this request, and nothing was noted about them.`
+          : `They stand for messages 1 to ${throughSeq}, which are not in this request.`}
+      </p>
+      <ul className="inspect-memory-list" aria-label="Notes of memory">
+        {notes.map(({ number, text, fromSeq, toSeq }) => (
+          <li key={number} className="inspect-memory-note">
+            <p dir="auto">{text}</p>
+            <p className="inspect-memory-facts">
+              <span>{number}</span>
+              <button type="button" className="inspect-memory-link" onClick={() => onMessage(fromSeq)}>
+                {fromSeq === toSeq ? `message ${fromSeq}` : `messages ${fromSeq}–${toSeq}`}
+              </button>
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }

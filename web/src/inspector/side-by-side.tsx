@@ -26,7 +26,9 @@ export function SideBySide({ rows, scroller, target, older, onOlder }: SideBySid
   useEffect(() => {
     if (target === undefined) return
     const at = items.findIndex(item => item.rows.some(row => row.stored.some(({ seq }) => seq === target)))
-    if (at >= 0) virtualizer.scrollToIndex(at, { align: 'center' })
+    const fold = items[at]?.isFold ? items[at].key : undefined
+    if (fold !== undefined) setUnfolded(before => new Set([...before, fold]))
+    else if (at >= 0) virtualizer.scrollToIndex(at, { align: 'center' })
   }, [target, items, virtualizer])
   return (
     <div>

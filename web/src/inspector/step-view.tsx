@@ -30,10 +30,11 @@ export function StepView({ client, sessionId, inspection, step, model, budgetTok
   const [target, setTarget] = useState<number>()
   const scroller = useRef<HTMLDivElement>(null)
   const request = useMemo(() => readWireRequest(step.sent.body), [step])
-  const { history, older, onOlder, reload } = useHistory(client, sessionId, inspection, step)
+  const { history, older, onOlder, reach, reload } = useHistory(client, sessionId, inspection, step)
   const stored = history.state === 'done' ? history.value : NOTHING
   const described = useMemo(() => describeStep(step, request, stored), [step, request, stored])
   const showMessage = (seq: number) => {
+    reach(seq)
     setTarget(seq)
     setTab('compare')
   }
@@ -57,7 +58,7 @@ export function StepView({ client, sessionId, inspection, step, model, budgetTok
         {tab === 'repairs' ? (
           <RepairList step={step} seqs={described.repairSeqs} request={request} onMessage={showMessage} />
         ) : null}
-        {tab === 'parts' ? <RequestParts request={request} /> : null}
+        {tab === 'parts' ? <RequestParts request={request} onMessage={showMessage} /> : null}
         {tab === 'raw' ? <RawRequest body={step.sent.body} scroller={scroller} /> : null}
       </StepTabs>
     </div>
@@ -82,11 +83,14 @@ function useHistory(client: LangoClient, sessionId: string, inspection: RunInspe
     history: shown.current,
     older: fromSeq - 1,
     onOlder: () => setFromSeq(seq => Math.max(1, seq - OLDER)),
+    reach: (seq: number) => setFromSeq(from => Math.min(from, Math.max(seq, from - MOST_OLDER))),
     reload,
   }
 }
 
 const OLDER = 200
+/** How far back one click goes. */
+const MOST_OLDER = 2000
 
 function StepFigures({ step, request }: { step: InspectedStep; request: WireRequest }) {
   const { usage } = step
