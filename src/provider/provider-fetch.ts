@@ -7,7 +7,7 @@
  */
 import { redactText } from '../base/redact.js'
 import { AgentError } from '../errors.js'
-import { limiterOfCall } from './retry.js'
+import { limiterOfCall } from './rate-limiter.js'
 
 /** Why an exchange failed, for the message of the error. */
 export interface ExchangeFacts {

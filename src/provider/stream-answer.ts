@@ -15,11 +15,12 @@ import type {
   Vendor,
 } from './provider.js'
 import { abortedError, type ErrorContext, silentStreamError, toProviderError } from './provider-error.js'
+import { limiterOfCall, type RateLimiter } from './rate-limiter.js'
 import { toWireName } from './repair/map-names.js'
 import type { Profile } from './repair/profile.js'
 import { refuseBroken, repairHistory } from './repair/repair-history.js'
 import { type Abilities, reviewRequest } from './request-options.js'
-import { limiterOfCall, type RateLimiter, type RetryPolicy, retryStream } from './retry.js'
+import { type RetryPolicy, retryStream } from './retry.js'
 import type { StreamEvent } from './stream-event.js'
 
 /** How a provider writes a body, sends it, and reads the answer. */
@@ -90,7 +91,7 @@ export async function* streamAnswer<Body, Chunk>(
       signal,
       toError: error => toProviderError(error, context),
       onRetry: request.onRetry,
-      attempt: () => oneAttempt(wire, body, answer, settings),
+      attempt: sentAt => oneAttempt(wire, body, answer, { ...settings, sentAt }),
     })
   } catch (error) {
     yield { type: 'error', error: toProviderError(error, context) }
@@ -153,11 +154,11 @@ async function* oneAttempt<Body, Chunk>(
   wire: Wire<Body, Chunk>,
   body: Body,
   context: AnswerContext,
-  { idleTimeoutMs, limiter }: AnswerSettings,
+  { idleTimeoutMs, limiter, sentAt }: AnswerSettings & { sentAt: number | undefined },
 ): AsyncGenerator<StreamEvent> {
   const watch = new Watch(context, idleTimeoutMs)
   try {
-    const chunks = await watch.race(sent(() => wire.open(body, watch.signal), limiter))
+    const chunks = await watch.race(sent(() => wire.open(body, watch.signal), limiter, sentAt))
     yield* wire.read(watch.chunks(chunks), context)
   } finally {
     watch.close()
@@ -165,7 +166,11 @@ async function* oneAttempt<Body, Chunk>(
 }
 
 /** Sends a request whose turn it is, and tells when its answer begins. */
-async function sent<Chunks>(open: () => Promise<Chunks>, limiter: RateLimiter | undefined): Promise<Chunks> {
+async function sent<Chunks>(
+  open: () => Promise<Chunks>,
+  limiter: RateLimiter | undefined,
+  sentAt: number | undefined,
+): Promise<Chunks> {
   if (!limiter) return open()
   let isSuccess = false
   try {
@@ -173,7 +178,7 @@ async function sent<Chunks>(open: () => Promise<Chunks>, limiter: RateLimiter | 
     isSuccess = true
     return chunks
   } finally {
-    limiter.answered(isSuccess)
+    limiter.answered(isSuccess, sentAt)
   }
 }
 
