@@ -4,10 +4,12 @@
  * - Lines form a tree (Claude Code, pi): the branch of the last message is read, and what is on other branches is
  *   counted in a note.
  * - Claude Code writes one line per block: lines of one answer, and results that follow each other, are one message.
+ *   Results of calls at once hang on their own calls, beside the branch.
  * - Lines about the program itself (settings, snapshots, progress) are no messages. They are counted in a note.
  */
 
 import { isRecord } from '../base/is-record.js'
+import { parseJson } from '../base/json.js'
 import type { Origin, ProviderPart } from '../provider/provider.js'
 import { anthropicParts, named, readResponses } from './wire-messages.js'
 import {
@@ -77,19 +79,12 @@ function claudeThread(
   all: readonly Fields[],
 ): { messages: WireMessage[] } {
   const read: (WireMessage & { answer?: string })[] = []
-  for (const line of branchOf(thread, all, CLAUDE_LINKS)) {
-    if (!isClaudeCodeLine(line)) continue
-    const message = line.message as Fields
-    const parts = anthropicParts(message.content)
-    const role = String(message.role ?? line.type)
-    const answer = textOr(message.id)
-    const last = read.at(-1)
-    const continues =
-      last?.role === role &&
-      (role === 'assistant'
-        ? answer !== undefined && last.answer === answer
-        : last.parts.every(isResult) && parts.every(isResult))
-    if (last && continues) last.parts = [...last.parts, ...parts]
+  for (const line of claudeBranch(thread, all)) {
+    const spoken = claudeMessage(line)
+    if (!spoken) continue
+    const { role, parts, answer } = spoken
+    const open = openMessage(read, role, answer, parts)
+    if (open) open.parts = [...open.parts, ...parts]
     else
       read.push({
         role,
@@ -102,13 +97,83 @@ function claudeThread(
   return { messages: named(read.map(({ answer: _answer, ...message }) => message)) }
 }
 
+interface ClaudeMessage {
+  role: string
+  parts: ProviderPart[]
+  /** The id of the model's answer that the line is a block of. */
+  answer?: string | undefined
+}
+
+function claudeMessage(line: Fields): ClaudeMessage | undefined {
+  if (isClaudeCodeLine(line)) {
+    const message = line.message as Fields
+    const role = String(message.role ?? line.type)
+    return { role, parts: anthropicParts(message.content), answer: textOr(message.id) }
+  }
+  const { attachment } = line
+  if (!isRecord(attachment)) return undefined
+  if (attachment.type === 'queued_command') return { role: 'user', parts: anthropicParts(attachment.prompt) }
+  if (attachment.type !== 'file' && attachment.type !== 'directory') return undefined
+  const shown = recordsOf(listOf(line.rendered)).flatMap(({ content }) => anthropicParts(content))
+  const whole: ProviderPart = { type: 'text', text: JSON.stringify(attachment.content ?? attachment) }
+  return { role: 'user', parts: shown.length > 0 ? shown : [whole] }
+}
+
+/** The message that a line continues. Results may come in while the answer is still being written. */
+function openMessage(
+  read: readonly (WireMessage & { answer?: string })[],
+  role: string,
+  answer: string | undefined,
+  parts: readonly ProviderPart[],
+): WireMessage | undefined {
+  const last = read.at(-1)
+  if (role !== 'assistant') {
+    return last?.role === role && last.parts.every(isResult) && parts.every(isResult) ? last : undefined
+  }
+  if (answer === undefined) return undefined
+  const before = last && last.role !== 'assistant' && last.parts.every(isResult) ? read.at(-2) : last
+  return before?.answer === answer ? before : undefined
+}
+
+/**
+ * The branch of the last line. Calls at once are a line each, with their results below them, so that the branch may run
+ * through any of them: the other blocks of its answers, and their results, belong to it too.
+ */
+function claudeBranch(thread: readonly (Fields & Numbered)[], all: readonly Fields[]): (Fields & Numbered)[] {
+  const branch = branchOf(thread, all, CLAUDE_LINKS)
+  const taken = new Set(branch.map(line => line.uuid))
+  const answers = new Set<unknown>(branch.map(answerOf).filter(answer => answer !== undefined))
+  const called = new Set(branch.flatMap(line => blocksOf(line).map(({ id }) => id)))
+  const answered = new Set(branch.flatMap(line => blocksOf(line).map(block => block.tool_use_id)))
+  const beside = thread.filter(line => {
+    if (taken.has(line.uuid) || !taken.has(line.parentUuid)) return false
+    const blocks = blocksOf(line)
+    const isResults = blocks.every(({ tool_use_id: id }) => called.has(id) && !answered.has(id))
+    if (!answers.has(answerOf(line)) && !(isResults && blocks.length > 0)) return false
+    taken.add(line.uuid)
+    for (const { id } of blocks) called.add(id)
+    return true
+  })
+  return beside.length === 0 ? branch : [...branch, ...beside].sort((one, other) => one.number - other.number)
+}
+
+function answerOf({ message }: Fields): string | undefined {
+  return isRecord(message) ? textOr(message.id) : undefined
+}
+
+function blocksOf({ message }: Fields): Fields[] {
+  return isRecord(message) ? recordsOf(listOf(message.content)) : []
+}
+
 function isResult(part: ProviderPart): boolean {
   return part.type === 'tool-result'
 }
 
-function notesOf(main: readonly Fields[], all: readonly Fields[], others: number): string[] {
-  const onBranch = new Set(branchOf(main, all, CLAUDE_LINKS).map(line => line.uuid))
-  return notes(main.filter(line => !onBranch.has(line.uuid)).length, others)
+function notesOf(main: readonly (Fields & Numbered)[], all: readonly Fields[], others: number): string[] {
+  const branch = claudeBranch(main, all)
+  const onBranch = new Set(branch.map(line => line.uuid))
+  const attached = branch.filter(line => !isClaudeCodeLine(line) && claudeMessage(line) !== undefined).length
+  return notes(main.filter(line => !onBranch.has(line.uuid)).length, others - attached)
 }
 
 function notes(abandoned: number, others: number): string[] {
@@ -183,10 +248,14 @@ export function readPi(lines: readonly Fields[]): Transcript[] {
   const numbered = lines.map((line, index) => ({ ...line, number: index + 1 }) as Fields & Numbered)
   const entries = numbered.filter(line => line.type !== 'session')
   const branch = branchOf(entries, entries, PI_LINKS)
-  const messages = branch.flatMap((line): WireMessage[] => {
+  const messages: WireMessage[] = []
+  for (const line of branch) {
     const read = piEntry(line)
-    return read ? [{ ...read, place: `line ${line.number}`, ...timeOf(line.timestamp) }] : []
-  })
+    const last = messages.at(-1)
+    // The results of one answer are a line each.
+    if (read?.role === 'tool' && last?.role === 'tool') last.parts = [...last.parts, ...read.parts]
+    else if (read) messages.push({ ...read, place: `line ${line.number}`, ...timeOf(line.timestamp) })
+  }
   const spoken = entries.filter(isPiLine)
   const onBranch = new Set(branch.map(({ number }) => number))
   const abandoned = spoken.filter(({ number }) => !onBranch.has(number)).length
@@ -201,17 +270,29 @@ function piEntry(line: Fields): { role: string; parts: ProviderPart[] } | undefi
   return isPiLine(line) ? piMessage(line.message as Fields) : undefined
 }
 
-function piMessage(message: Fields): { role: string; parts: ProviderPart[] } {
+function piMessage(message: Fields): { role: string; parts: ProviderPart[] } | undefined {
   const role = text(message.role)
   const vendor = PI_VENDORS.get(text(message.api)) ?? text(message.provider)
   const origin = vendor === '' ? undefined : { vendor, model: text(message.model) }
   switch (role) {
     case 'user':
-    case 'assistant':
-      return { role, parts: piParts(message.content, origin) }
+    case 'assistant': {
+      const parts = piParts(message.content, origin)
+      // An answer that failed before its first word: pi keeps the error and does not send the message.
+      return parts.length === 0 && text(message.errorMessage) !== '' ? undefined : { role, parts }
+    }
+    case 'system': {
+      const sections = isRecord(message.sections) ? Object.values(message.sections) : []
+      const said = [
+        ...piParts(message.content, undefined),
+        ...sections.flatMap(each => piParts(each, undefined)),
+      ]
+      const parts = said.filter(part => part.type !== 'text' || part.text !== '')
+      return parts.length === 0 ? undefined : { role, parts }
+    }
     case 'toolResult': {
       const failed = message.isError === true ? { isError: true } : {}
-      const [id, name] = [text(message.toolCallId), text(message.toolName)]
+      const [id, name] = [piCallId(message.toolCallId), text(message.toolName)]
       const result = toolResult(id, name, message.content, part => piPart(part, undefined))
       return { role: 'tool', parts: [{ ...result, ...failed }] }
     }
@@ -245,24 +326,39 @@ function piParts(content: unknown, origin: Origin | undefined): ProviderPart[] {
 }
 
 function piPart(part: Fields, origin: Origin | undefined): ProviderPart {
+  // Of the others pi keeps ids of items and names of fields there, which sign nothing.
   const signed = (signature: unknown) =>
-    typeof signature === 'string' ? { signature, ...(origin ? { origin } : {}) } : {}
+    typeof signature === 'string' && origin?.vendor === 'gemini' ? { signature, origin } : {}
   switch (part.type) {
     case 'text':
       return { type: 'text', text: text(part.text), ...signed(part.textSignature) }
     case 'thinking': {
       const redacted = part.redacted === true ? { redacted: true } : {}
-      return { ...reasoningFrom(text(part.thinking), textOr(part.thinkingSignature), origin), ...redacted }
+      return { ...reasoningFrom(text(part.thinking), piSignature(part, origin), origin), ...redacted }
     }
     case 'toolCall': {
       const { id, name, arguments: args } = part
-      return { type: 'tool-call', id: text(id), name: text(name), args, ...signed(part.thoughtSignature) }
+      return { type: 'tool-call', id: piCallId(id), name: text(name), args, ...signed(part.thoughtSignature) }
     }
     case 'image':
       return { type: 'media', mimeType: text(part.mimeType) || 'image/png', data: text(part.data) }
     default:
       return foreignPart('pi', part)
   }
+}
+
+/** The id of a Responses call, without the id of its item that pi writes behind it. */
+function piCallId(id: unknown): string {
+  return text(id).replace(/\|(?:fc|ctc|item)_\w+$/, '')
+}
+
+/** What a provider signed. Of OpenAI's reasoning pi keeps the whole item; of Chat Completions the name of a field. */
+function piSignature({ thinkingSignature }: Fields, origin: Origin | undefined): string | undefined {
+  const signature = textOr(thinkingSignature)
+  if (origin?.vendor !== 'openai')
+    return signature === undefined || /^reasoning\w*$/.test(signature) ? undefined : signature
+  const item = parseJson(signature ?? '')
+  return isRecord(item) ? textOr(item.encrypted_content) : signature
 }
 
 /** Whether lines are a transcript whose first line is Codex' old header. */
