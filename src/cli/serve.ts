@@ -38,6 +38,7 @@ export async function serve(flags: Flags): Promise<number> {
       trustedProxies: server.trustedProxies,
       graceMs: server.graceMs,
       keepRunsMs: (retention.runsDays ?? server.keepRunsDays) * DAY_MS,
+      ...(retention.usageDays === undefined ? {} : { keepUsageMs: retention.usageDays * DAY_MS }),
       logger,
       version: version(),
       tokens: tokensOf(server.tokens),

@@ -255,6 +255,11 @@ const retentionSchema = group({
     .describe(
       'Delete run events and sent requests older than this many days. Default: never; the server uses `server.keepRunsDays`.',
     ),
+  usageDays: wholeNumber(1, 36_500)
+    .optional()
+    .describe(
+      'Delete the records of model calls (tokens, cost) older than this many days. Budgets keep what was spent. Default: never; the server keeps them for 400 days.',
+    ),
 })
 
 /** Keys that a configuration file and `createRuntime` share. */

@@ -139,6 +139,8 @@ export interface RetentionOptions {
   sessionsDays?: number | undefined
   /** Deletes run events and sent requests that are older than this many days. */
   runsDays?: number | undefined
+  /** Deletes the records of model calls that are older than this many days. Budgets keep what was spent. */
+  usageDays?: number | undefined
 }
 
 export interface ToolsOptions extends Partial<BuiltInToolOptions> {

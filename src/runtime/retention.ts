@@ -15,6 +15,7 @@ export interface RetentionParts {
   appName: string
   sessionsMs?: number | undefined
   runsMs?: number | undefined
+  usageMs?: number | undefined
   logger: Logger
   /** A clock that is never set. Default: the process's. */
   steadyMs?: () => number
@@ -44,11 +45,11 @@ export function startRetention(parts: RetentionParts): () => Promise<void> {
 
 /** One sweep; it logs what was removed, and failures, and never throws. */
 export function createSweep(parts: RetentionParts, signal?: AbortSignal): () => Promise<void> {
-  const { appName, logger, sessionsMs, runsMs } = parts
+  const { appName, logger, sessionsMs, runsMs, usageMs } = parts
   const doubt = new ClockDoubt(parts.steadyMs)
   return async () => {
     try {
-      const options = { appName, sessionsMs, runsMs, signal, trustClock: doubt.isSettled }
+      const options = { appName, sessionsMs, runsMs, usageMs, signal, trustClock: doubt.isSettled }
       const receipt = await expire(parts.store, options)
       const { now, clockAheadMs, ...removed } = receipt
       if (doubt.observe(now, clockAheadMs) === 'began') {
@@ -75,6 +76,7 @@ interface Expiry {
   appName: string
   sessionsMs: number | undefined
   runsMs: number | undefined
+  usageMs: number | undefined
   signal: AbortSignal | undefined
   trustClock: boolean
 }
@@ -82,18 +84,19 @@ interface Expiry {
 /** A store of the user's own may only be able to prune runs. */
 async function expire(
   store: SessionStore,
-  { sessionsMs, runsMs, signal, ...rest }: Expiry,
+  { sessionsMs, runsMs, usageMs, signal, ...rest }: Expiry,
 ): Promise<ExpireReceipt> {
   if (store.expire) {
     return store.expire({
       ...rest,
       ...(sessionsMs === undefined ? {} : { sessionsMs }),
       ...(runsMs === undefined ? {} : { runsMs }),
+      ...(usageMs === undefined ? {} : { usageMs }),
       ...(signal === undefined ? {} : { signal }),
     })
   }
   const now = Date.now()
-  const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, now }
+  const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, usage: 0, now }
   if (runsMs === undefined) return nothing
   return { ...nothing, ...(await store.runs.prune({ before: Math.max(0, now - runsMs) })) }
 }
@@ -142,13 +145,15 @@ export function retain({
   store: SessionStore
   logger: Logger
 }): () => Promise<void> {
-  const { sessionsDays, runsDays } = options.retention ?? {}
-  if (sessionsDays === undefined && runsDays === undefined) return async () => {}
+  const { sessionsDays, runsDays, usageDays } = options.retention ?? {}
+  if ((sessionsDays ?? runsDays ?? usageDays) === undefined) return async () => {}
+  const inMs = (days: number | undefined) => (days === undefined ? undefined : days * DAY_MS)
   return startRetention({
     store,
     appName: options.app,
-    sessionsMs: sessionsDays === undefined ? undefined : sessionsDays * DAY_MS,
-    runsMs: runsDays === undefined ? undefined : runsDays * DAY_MS,
+    sessionsMs: inMs(sessionsDays),
+    runsMs: inMs(runsDays),
+    usageMs: inMs(usageDays),
     logger,
   })
 }

@@ -59,6 +59,8 @@ export interface ServeOptions {
   graceMs?: number | undefined
   /** How long run events are kept. Default 30 days; sessions are deleted by the runtime's `retention`. */
   keepRunsMs?: number | undefined
+  /** How long the records of model calls are kept. Default 400 days. */
+  keepUsageMs?: number | undefined
   limits?: Partial<ServerLimits> | undefined
 }
 
@@ -117,6 +119,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     store: runtime.store,
     appName: info.app,
     runsMs: options.keepRunsMs ?? 30 * DAY_MS,
+    usageMs: options.keepUsageMs ?? 400 * DAY_MS,
     logger,
   })
   let closed: Promise<void> | undefined

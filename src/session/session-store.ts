@@ -158,6 +158,11 @@ export interface ExpireOptions {
   sessionsMs?: number
   /** Deletes run events, requests and signals, of all apps, that are older than this. */
   runsMs?: number
+  /**
+   * Deletes the records of model calls of the app whose day ended longer ago than this, at least a day. What they count in
+   * the budget of a session stays counted, and the budget of the current day is not affected.
+   */
+  usageMs?: number
   /** Deletes also when the clock is far ahead of the stored times. Default false. */
   trustClock?: boolean
   /** Stops between two slices. */
@@ -169,6 +174,8 @@ export interface ExpireReceipt {
   events: number
   requests: number
   signals: number
+  /** Records of model calls. */
+  usage: number
   /** The store's clock, in milliseconds since 1970. */
   now: number
   /** Set when nothing was deleted, because the clock is this far ahead of the newest time stored before the last day. */

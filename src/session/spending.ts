@@ -144,6 +144,11 @@ export function dayNumber(day: string): number {
   return Math.floor(Date.parse(`${day}T00:00:00Z`) / DAY_MS)
 }
 
+/** The last day that had ended at a time. */
+export function lastDayBefore(timeMs: number): number {
+  return Math.floor(timeMs / DAY_MS) - 1
+}
+
 export function dayName(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10)
 }

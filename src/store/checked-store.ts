@@ -27,7 +27,7 @@ import type {
   SessionSummary,
   UserKey,
 } from '../session/session-store.js'
-import type { SpendingStore } from '../session/spending.js'
+import { DAY_MS, type SpendingStore } from '../session/spending.js'
 import {
   checkEvents,
   checkFence,
@@ -245,6 +245,7 @@ class CheckedStore implements SessionStore {
       checkName('appName', options.appName)
       if (options.sessionsMs !== undefined) checkInteger('sessionsMs', options.sessionsMs, 1)
       if (options.runsMs !== undefined) checkInteger('runsMs', options.runsMs, 0)
+      if (options.usageMs !== undefined) checkInteger('usageMs', options.usageMs, DAY_MS)
     }
     return checked(check, async () => {
       if (!this.#store.expire) throw unsupported('expire')

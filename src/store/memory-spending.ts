@@ -8,6 +8,7 @@ import {
   dayName,
   dayNumber,
   grantOf,
+  lastDayBefore,
   RESERVED_MS,
   type SpendingAsk,
   type SpendingGrant,
@@ -132,6 +133,23 @@ export class MemorySpending implements SpendingStore {
     for (const kept of [this.#usage, this.#reserved])
       for (const [id, row] of kept) if (isOf(row, owner) && kept.delete(id)) deleted += 1
     return { usage: deleted }
+  }
+
+  /** Deletes the rows of days that had ended, and counts them. What they count in the budget of a session stays in its sum. */
+  expire(appName: string, beforeMs: number): number {
+    const lastDay = lastDayBefore(beforeMs)
+    let deleted = 0
+    for (const [id, row] of this.#usage) {
+      if (row.appName !== appName || row.day > lastDay) continue
+      this.#usage.delete(id)
+      deleted += 1
+      if (row.budgeted) continue
+      const sums = this.#sums.get(userText(row)) ?? new Map<string, number>()
+      this.#sums.set(userText(row), sums)
+      const scope = `session/${row.session}`
+      sums.set(scope, (sums.get(scope) ?? 0) + toNanos(row.usage.cost ?? 0))
+    }
+    return deleted
   }
 
   #pkOf(key: SessionKey): number {

@@ -213,10 +213,10 @@ export class MemoryStore implements SessionStore {
     return { ...counts, at: Date.now(), residue: 'none' }
   }
 
-  async expire({ appName, sessionsMs, runsMs, trustClock }: ExpireOptions): Promise<ExpireReceipt> {
+  async expire({ appName, sessionsMs, runsMs, usageMs, trustClock }: ExpireOptions): Promise<ExpireReceipt> {
     this.#assertOpen()
     const now = Date.now()
-    const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, now }
+    const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, usage: 0, now }
     const own = [...this.#sessions.values()].filter(({ key }) => key.appName === appName)
     const times = own.map(({ updatedAt }) => updatedAt).filter(time => time < now - DAY_MS)
     const newest = Math.max(-1, ...times, this.runs.newestBefore(now - DAY_MS) ?? -1)
@@ -231,7 +231,8 @@ export class MemoryStore implements SessionStore {
     for (const { key } of idle) this.#remove(key, noCounts())
     const pruned =
       runsMs === undefined ? nothing : await this.runs.prune({ before: Math.max(0, now - runsMs) })
-    return { ...nothing, ...pruned, sessions: idle.length }
+    const usage = usageMs === undefined ? 0 : this.spending.expire(appName, now - usageMs)
+    return { ...nothing, ...pruned, sessions: idle.length, usage }
   }
 
   async acquireLease(key: SessionKey, options: LeaseOptions = {}): Promise<Lease> {

@@ -18,6 +18,7 @@ import type {
   ExpireReceipt,
   UserKey,
 } from '../session/session-store.js'
+import { lastDayBefore } from '../session/spending.js'
 import {
   DAY_MS,
   type Dialect,
@@ -42,6 +43,7 @@ import {
   PERSONAL_TABLES,
   tablesOf,
 } from './sql-detach.js'
+import { expireUsage } from './sql-spending.js'
 
 /** Sessions and runs are detached before their rows are deleted; they are listed for the vacuum only. */
 const TOUCHED_TABLES = ['lango_sessions', 'lango_runs', ...PERSONAL_TABLES.map(({ table }) => table)]
@@ -110,10 +112,10 @@ export async function expireOld(
   runs: RunStore,
   options: ExpireOptions,
 ): Promise<ExpireReceipt> {
-  const { appName, sessionsMs, runsMs, signal, trustClock = false } = options
+  const { appName, sessionsMs, runsMs, usageMs, signal, trustClock = false } = options
   const [clock] = await database.run(clockStatement(database.dialect, appName))
   const now = numberIn(clock, 'now')
-  const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, now }
+  const nothing = { sessions: 0, events: 0, requests: 0, signals: 0, usage: 0, now }
   const aheadMs = clockAheadMs(now, clock?.newest === null ? undefined : numberIn(clock, 'newest'))
   if (aheadMs !== undefined && !trustClock) return { ...nothing, clockAheadMs: aheadMs }
   const eraser = new Eraser(database)
@@ -123,8 +125,10 @@ export async function expireOld(
   const isStopped = signal?.aborted === true
   const pruned =
     runsMs === undefined || isStopped ? nothing : await runs.prune({ before: Math.max(0, now - runsMs) })
-  if (sessions + pruned.events + pruned.requests > 0) await emptyLog(database)
-  return { ...nothing, ...pruned, sessions, now }
+  const usage =
+    usageMs === undefined ? 0 : await expireUsage(database, appName, lastDayBefore(now - usageMs), signal)
+  if (sessions + pruned.events + pruned.requests + usage > 0) await emptyLog(database)
+  return { ...nothing, ...pruned, sessions, usage, now }
 }
 
 /**

@@ -5,6 +5,7 @@
  * holds nothing else.
  */
 import { randomUUID } from 'node:crypto'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { SessionKey } from '../session/message.js'
 import {
   byDay,
@@ -247,6 +248,69 @@ function usageStatement({ appName, userId, model, from, to }: UsageQuery): State
     ...given.map(({ value }) => value),
   )
 }
+
+/**
+ * Deletes the rows of an app up to a day, user by user as the index has them, in slices. What runs without a budget have
+ * spent is moved to the sum of their session first: deleting does not refill its budget.
+ */
+export async function expireUsage(
+  database: SqlDatabase,
+  appName: string,
+  lastDay: number,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  let deleted = 0
+  const isStopped = () => signal?.aborted === true
+  for (let userId: string | undefined; !isStopped(); ) {
+    const [next] = await database.run(
+      userId === undefined
+        ? sql('SELECT min(user_id) AS user_id FROM lango_usage WHERE app_name = ?', appName)
+        : sql(
+            'SELECT min(user_id) AS user_id FROM lango_usage WHERE app_name = ? AND user_id > ?',
+            appName,
+            userId,
+          ),
+    )
+    if (typeof next?.user_id !== 'string') break
+    userId = next.user_id
+    const owner = [appName, userId] as const
+    for (let count = EXPIRED_AT_ONCE; count === EXPIRED_AT_ONCE && !isStopped(); deleted += count) {
+      count = await database.write(() => expireTask(database.dialect, owner, lastDay))
+      await yieldToEventLoop()
+    }
+  }
+  return deleted
+}
+
+const EXPIRED_AT_ONCE = 200
+
+function* expireTask(
+  { name }: Dialect,
+  owner: readonly [appName: string, userId: string],
+  lastDay: number,
+): Task<number> {
+  const place = name === 'sqlite' ? 'rowid' : 'ctid'
+  const some = `SELECT ${place} FROM lango_usage WHERE app_name = ? AND user_id = ? AND day <= ? LIMIT ${EXPIRED_AT_ONCE}`
+  const rows = yield sql(
+    `DELETE FROM lango_usage WHERE ${name === 'sqlite' ? `rowid IN (${some})` : `ctid = ANY (ARRAY(${some}))`}
+      RETURNING session_pk, cost, budgeted`,
+    ...owner,
+    lastDay,
+  )
+  const moved = new Map<number, number>()
+  for (const row of rows) {
+    const pk = numberIn(row, 'session_pk')
+    if (numberIn(row, 'budgeted') === 0) moved.set(pk, (moved.get(pk) ?? 0) + numberIn(row, 'cost'))
+  }
+  // In one order everywhere, so that no two wait for each other.
+  for (const [pk, cost] of [...moved].sort(([one], [other]) => one - other)) {
+    if (cost > 0) yield sql(ADD_TO_SESSION, ...owner, `session/${pk}`, cost)
+  }
+  return rows.length
+}
+
+const ADD_TO_SESSION = `INSERT INTO lango_spend (app_name, user_id, scope, total) VALUES (?, ?, ?, ?)
+  ON CONFLICT (app_name, user_id, scope) DO UPDATE SET total = lango_spend.total + excluded.total`
 
 function toLine(row: Row): UsageLine {
   const unpricedCalls = numberIn(row, 'unpriced')

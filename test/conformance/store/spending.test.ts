@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { SessionKey } from '../../../src/session/message.js'
-import type { SpendingAsk, SpendingStore } from '../../../src/session/spending.js'
+import { DAY_MS, type SpendingAsk, type SpendingStore } from '../../../src/session/spending.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { sql } from '../../../src/store/sql-database.js'
 import { DRIVERS, failureOf, newKey, openDatabase, SHARED_DRIVERS, useStore } from './drivers.js'
@@ -93,6 +93,50 @@ describe.each(DRIVERS)('spending in $name', driver => {
     expect(await runOf(other, { session: 110 })).toBe(10)
     expect(await runOf(other, { day: 120 })).toBe(0)
     expect(await runOf(stranger, { day: 120 })).toBe(10)
+  })
+
+  /** Makes everything that was counted until now so many days old. */
+  async function age(days: number): Promise<void> {
+    if (place.url === 'memory:') {
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + days * DAY_MS })
+      onTestFinished(() => void vi.useRealTimers())
+      return
+    }
+    const database = await openDatabase(place.url)
+    await database.run(sql('UPDATE lango_usage SET day = day - ?', days))
+    await database.close()
+  }
+
+  test('rows are deleted by age, for one app; those of today and all budgets stay', async () => {
+    const key = await session()
+    const other = await session()
+    const second = await session({ ...key, userId: 'bob' })
+    const events = Array.from({ length: 450 }, (_, index) => usageEvent(index + 2, 'p/m', 1e-9))
+    await storeUsage(key, randomUUID(), events)
+    await storeUsage(second, randomUUID(), events.slice(0, 3))
+    await storeUsage(other, randomUUID(), events.slice(0, 2))
+    const budgeted = ask(key, { wants: 7, enough: 7, least: 7 })
+    await spending().reserve(budgeted)
+    await storeUsage(key, budgeted.runId, [usageEvent(2, 'p/m', 7e-9)])
+    await age(30)
+    await storeUsage(key, randomUUID(), [usageEvent(2, 'p/m', 5e-9)])
+    const { appName } = key
+    const expire = async (days: number) => {
+      const receipt = await place.store.expire?.({ appName, usageMs: days * DAY_MS, trustClock: true })
+      return receipt?.usage
+    }
+    expect(await expire(30)).toBe(0)
+    expect(await expire(29)).toBe(454)
+    expect(await expire(1)).toBe(0)
+    expect(await spending().usage({ appName })).toMatchObject([{ userId: 'ann', calls: 1 }])
+    expect(await spending().usage({ appName: other.appName })).toMatchObject([{ calls: 2 }])
+    // 450 without a budget, 7 with one, 5 today.
+    const ofSession = await spending().reserve(ask(key, { limits: { session: 462 } }))
+    expect(ofSession).toMatchObject({ granted: 0, left: 0 })
+    const ofRun = await spending().reserve(ask(key, { runId: budgeted.runId, limits: { run: 7 } }))
+    expect(ofRun).toMatchObject({ granted: 0, left: 0 })
+    const isShorter = place.store.expire?.({ appName, usageMs: DAY_MS - 1 })
+    expect(await failureOf(isShorter ?? Promise.resolve())).toMatchObject({ code: 'invalid-argument' })
   })
 
   test('the tightest limit is named', async () => {
