@@ -87,9 +87,14 @@ export async function storeSession(
 ): Promise<number> {
   await createSession(store, key, { state, title })
   let stored = 0
+  // An export of Lango's is restored as it was; sessions of others are named as those that begin here.
+  let isNamed = title !== undefined || expected !== undefined
   try {
     for await (const group of groupsOf(messages)) {
       const numbers = await appendAll(store, key, group)
+      const words = isNamed ? undefined : group.map(firstWords).find(found => found !== '')
+      if (words !== undefined) await store.renameSession(key, words)
+      isNamed ||= words !== undefined
       for (const [index, seq] of numbers.entries()) {
         stored += 1
         // A store replaces the message that has the same id.
@@ -117,6 +122,19 @@ export async function storeSession(
     throw new AgentError(code, message, { cause: error })
   }
 }
+
+/** How a message of the user begins; empty for others. */
+function firstWords({ role, content }: Message): string {
+  const line =
+    role === 'user'
+      ? (String(content ?? '')
+          .trim()
+          .split('\n', 1)[0] ?? '')
+      : ''
+  return [...line.trim()].slice(0, TITLE_LENGTH).join('')
+}
+
+const TITLE_LENGTH = 80
 
 /** Artifacts of the user are only added, never overwritten by an old export. */
 async function storeArtifacts(

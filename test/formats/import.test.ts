@@ -287,3 +287,18 @@ async function failureOf(work: () => Promise<unknown>): Promise<{ code?: string;
   }
   return { message: 'It did not fail.' }
 }
+
+test('a session of another program is named by the first words of its user', async () => {
+  const file = join(await temporaryFolder(), 'chat.json')
+  const messages = [
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: 'Plan a trip to Porto.\nBy train.' },
+    { role: 'assistant', content: 'By the river.' },
+  ]
+  await writeFile(file, JSON.stringify({ model: 'gpt-5', messages }))
+  const { store: url } = await imported(file)
+  const store = await openStore(url)
+  const { sessions } = await store.listSessions({ appName: 'lango' })
+  await store.close()
+  expect(sessions).toMatchObject([{ key: { sessionId: 'chat' }, title: 'Plan a trip to Porto.' }])
+})
