@@ -85,8 +85,10 @@ function project(name: string, include: string[], exclude: string[]): TestProjec
   }
 }
 
+/** The folder of the clients has packages of its own, which may be installed at this moment. */
 function filesWith(pattern: RegExp): string[] {
-  return ['src', 'test'].flatMap(folder =>
+  const tests = readdirSync(join(import.meta.dirname, 'test')).filter(name => name !== 'clients')
+  return ['src', ...tests.map(name => `test/${name}`)].flatMap(folder =>
     readdirSync(join(import.meta.dirname, folder), { recursive: true, encoding: 'utf8' })
       .map(name => `${folder}/${name}`)
       .filter(

@@ -4,7 +4,8 @@
 //   npm run test:clients                 all suites
 //   npm run test:clients -- --write      also writes the table
 //   npm run test:clients -- use-chat     only files with this in their name; the table is left alone
-import { spawnSync } from 'node:child_process'
+//   npm run test:clients -- --install    only installs
+import { spawn, spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,9 +14,10 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CLIENTS = join(ROOT, 'test/clients')
 
 const write = process.argv.includes('--write')
-const filters = process.argv.slice(2).filter(word => word !== '--write')
+const filters = process.argv.slice(2).filter(word => !word.startsWith('--'))
 
-for (const folder of packageFolders()) install(folder)
+await Promise.all(packageFolders().map(install))
+if (process.argv.includes('--install')) process.exit()
 step('types', [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit', '-p', CLIENTS])
 const config = join(CLIENTS, 'vitest.config.ts')
 step('suites', [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', '--config', config, ...filters])
@@ -31,13 +33,14 @@ function packageFolders() {
 }
 
 /** No scripts: the packages are other people's, and none of the suites needs one. */
-function install(folder) {
+async function install(folder) {
   const lock = join(folder, 'package-lock.json')
   const installed = join(folder, 'node_modules/.installed-lock')
   if (existsSync(installed) && readFileSync(installed, 'utf8') === readFileSync(lock, 'utf8')) return
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
   const command = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-  end('install', spawnSync(npm, command, { cwd: folder, stdio: 'inherit' }))
+  const child = spawn(npm, command, { cwd: folder, stdio: 'inherit' })
+  end('install', { status: await new Promise(resolve => child.on('error', resolve).on('close', resolve)) })
   copyFileSync(lock, installed)
 }
 
