@@ -60,7 +60,7 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
   async function noted(sessionId: string, least: number): Promise<void> {
     await expect
       .poll(async () => (await place.store.memory?.progress(KEY(sessionId)))?.observedSeq ?? 0, {
-        timeout: 20_000,
+        timeout: 60_000,
       })
       .toBeGreaterThanOrEqual(least)
   }
@@ -210,7 +210,7 @@ describe.each(DRIVERS)('runs with memory in $name', driver => {
           const all = (await place.store.memory?.readObservations(KEY(sessionId))) ?? []
           return all.filter(({ text }) => text === 'All of it.').length
         },
-        { timeout: 20_000 },
+        { timeout: 60_000 },
       )
       .toBeGreaterThan(0)
     const all = (await place.store.memory?.readObservations(KEY(sessionId))) ?? []

@@ -244,7 +244,7 @@ test.each([
     await runtime.runAndCollect({ sessionId: 's', text: `${turn} ${text}` })
   const key = { appName: 'lango', userId: 'user', sessionId: 's' }
   await expect
-    .poll(async () => (await runtime.store.memory?.progress(key))?.observedSeq ?? 0, { timeout: 30_000 })
+    .poll(async () => (await runtime.store.memory?.progress(key))?.observedSeq ?? 0, { timeout: 60_000 })
     .toBeGreaterThan(0)
   const lines = (await runtime.store.spending?.usage({ appName: 'lango' })) ?? []
   const memory = lines.find(({ kind }) => kind === 'memory')

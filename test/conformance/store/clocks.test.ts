@@ -182,7 +182,7 @@ describe.each(SCENES.filter(({ name }) => name !== 'memory'))(
           (error: { code: string }) => error.code,
         )
       expect(await code()).toBe('session-busy')
-      await expect.poll(code, { timeout: 20_000 }).toBe('stored')
+      await expect.poll(code, { timeout: 60_000 }).toBe('stored')
     })
 
     test('a ticket of an older release is valid for the default time', async () => {

@@ -87,7 +87,7 @@ describe.each(DRIVERS)('erasing a user in $name', driver => {
   test('a holder of a lease is refused afterwards, and its run stores nothing', async () => {
     const key = newKey()
     const runId = await fill(place.store, key)
-    const lease = await place.store.acquireLease(key, { ttlMs: 600 })
+    const lease = await place.store.acquireLease(key, { ttlMs: 3000 })
     expect((await erase(place.store, key)).leases).toBe(1)
     const append = place.store.appendMessage(
       key,
@@ -113,11 +113,11 @@ describe.each(DRIVERS)('erasing a user in $name', driver => {
   test('a writer that waits for the session fails instead of creating it again', async () => {
     const key = newKey()
     await fill(place.store, key)
-    await place.store.acquireLease(key, { ttlMs: 600 })
-    const waiting = failureOf(place.store.acquireLease(key, { ttlMs: 600, waitMs: 60_000 }))
+    await place.store.acquireLease(key, { ttlMs: 3000 })
+    const waiting = failureOf(place.store.acquireLease(key, { ttlMs: 3000, waitMs: 60_000 }))
     if (driver.name !== 'memory') {
       const tickets = `SELECT count(*) AS count FROM lango_leases WHERE app_name = '${key.appName}'`
-      await vi.waitFor(async () => expect(await rows(place, tickets)).toEqual([{ count: 2 }]), 10_000)
+      await vi.waitFor(async () => expect(await rows(place, tickets)).toEqual([{ count: 2 }]), 60_000)
     }
     expect((await erase(place.store, key)).leases).toBe(2)
     const { code } = await waiting
@@ -366,7 +366,7 @@ describe('the files of a PostgreSQL database', () => {
           await database.query('CHECKPOINT')
           return filesWith(log, mark)
         },
-        { timeout: 20_000 },
+        { timeout: 60_000 },
       )
       .toEqual([])
     await database.query('ALTER SYSTEM RESET wal_recycle')

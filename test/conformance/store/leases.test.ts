@@ -138,7 +138,7 @@ describe.each(DRIVERS)('leases in $name', driver => {
 
   test('deleting the session takes the lease away', async () => {
     const key = await session()
-    const lease = await place.store.acquireLease(key, { ttlMs: 400 })
+    const lease = await place.store.acquireLease(key, { ttlMs: 3000 })
     await place.store.deleteSession(key)
     await fired(lease.lost)
     await place.store.createSession(key)

@@ -253,7 +253,7 @@ test('steps that are stored again after dropped connections leave each message, 
     const areAhead = async () => {
       for (const runId of runs) expect((await store.runs.readEvents(runId)).length).toBeGreaterThan(drops)
     }
-    await vi.waitFor(areAhead, { timeout: 20_000 })
+    await vi.waitFor(areAhead, { timeout: 60_000 })
     await dropConnections(database)
   }
   for (const [index, key] of (await working).entries()) {

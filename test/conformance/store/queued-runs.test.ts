@@ -442,7 +442,7 @@ describe.each(SHARED_DRIVERS)('queued runs of two stores on one $name database',
           { runId: `begun-${appName}`, state: 'running' },
           { runId: `queued-${appName}`, state: 'queued', place: 1 },
         ]),
-      { timeout: 20_000 },
+      { timeout: 60_000 },
     )
     const later = await open(place.store, orQueue(key, 'later'))
     expect(later).toEqual({ unfinished: [`begun-${appName}`] })
