@@ -61,6 +61,8 @@ export interface UsageMetadata {
   cacheWriteTokenCount?: number
   cacheWrite1hTokenCount?: number
   totalTokenCount: number
+  /** Dollars at the price of the day of the call: prices change, and what was spent does not. */
+  costUsd?: number
 }
 
 const TOKEN_FIELDS = [
@@ -92,8 +94,8 @@ export function completeUsage(reported: Usage): RunUsage {
   return cacheWrite1hTokens ? { ...complete, cacheWrite1hTokens } : complete
 }
 
-/** Usage as an event of ADK's keeps it. What was not reported stays absent. */
-export function toUsageMetadata(usage: Usage): UsageMetadata {
+/** Usage as an event of ADK's keeps it, with its cost at a price. What was not reported stays absent. */
+export function toUsageMetadata(usage: Usage, price?: ModelPrice): UsageMetadata {
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, totalTokens } =
     usage
   return {
@@ -106,6 +108,7 @@ export function toUsageMetadata(usage: Usage): UsageMetadata {
       cacheWrite1hTokenCount: usage.cacheWrite1hTokens,
     }),
     totalTokenCount: totalTokens,
+    ...(price ? { costUsd: costOf(completeUsage(usage), price) } : {}),
   }
 }
 
@@ -115,7 +118,8 @@ export function fromUsageMetadata(reported: object): RunUsage {
     const value: unknown = Reflect.get(reported, name)
     return typeof value === 'number' && Number.isFinite(value) ? value : 0
   }
-  return completeUsage({
+  const cost: unknown = Reflect.get(reported, 'costUsd' satisfies keyof UsageMetadata)
+  const usage = completeUsage({
     inputTokens: count('promptTokenCount'),
     outputTokens: count('candidatesTokenCount') + count('thoughtsTokenCount'),
     cachedInputTokens: count('cachedContentTokenCount'),
@@ -124,6 +128,7 @@ export function fromUsageMetadata(reported: object): RunUsage {
     reasoningTokens: count('thoughtsTokenCount'),
     totalTokens: count('totalTokenCount'),
   })
+  return typeof cost === 'number' && cost >= 0 && Number.isFinite(cost) ? { ...usage, cost } : usage
 }
 
 type CountedTokens = Pick<
@@ -158,9 +163,9 @@ export function priceFor(
   return { ...short, ...defined(long) }
 }
 
-/** The usage of a step with its cost, when the model's price is known. */
+/** The usage of a step with its cost, when that was recorded or the model's price is known. */
 export function withCost(usage: RunUsage, price: ModelPrice | undefined): RunUsage {
-  return price === undefined ? usage : { ...usage, cost: costOf(usage, price) }
+  return price === undefined || usage.cost !== undefined ? usage : { ...usage, cost: costOf(usage, price) }
 }
 
 /** The sum of steps or runs. An empty sum costs 0. */
@@ -176,7 +181,7 @@ export function sumUsage(all: readonly RunUsage[]): RunUsage {
   return Number.isNaN(cost) ? sum : { ...sum, cost }
 }
 
-/** The usage that a stored message reports, with its cost where the price of its model is known. */
+/** The usage that a stored message reports, with its cost; today's price counts where none was recorded with it. */
 export function messageUsage({ extra }: StoredMessage, priceOf: PriceOf): RunUsage | undefined {
   const reported = extra?.usageMetadata
   if (!isRecord(reported)) return undefined

@@ -34,7 +34,7 @@ afterEach(async () => {
   for (const runtime of open.splice(0)) await runtime.close()
 })
 
-async function start(store: string): Promise<Runtime> {
+async function start(store: string, price = PRICE): Promise<Runtime> {
   const provider = new ScriptedProvider(
     [
       {
@@ -62,7 +62,7 @@ async function start(store: string): Promise<Runtime> {
         },
       },
     ],
-    { id: 'play', model: { price: PRICE } },
+    { id: 'play', model: { price } },
   )
   const agent = { name: 'root', model: 'play/m', tools: [searchTool] }
   const runtime = await createRuntime({ store, providers: { play: provider }, agent })
@@ -126,6 +126,18 @@ test('a session that is opened by another process costs what it cost before', as
   const { total } = await playOnce(first)
   const second = await start(store)
   expect(await second.usage(KEY)).toEqual(total)
+})
+
+test('a price that changes does not change what was spent: messages, session and usage of the day agree', async () => {
+  const store = `sqlite:${join(await temporaryFolder(), 'cost.db')}`
+  const first = await start(store)
+  const { steps, total } = await playOnce(first)
+  const dearer = await start(store, { ...PRICE, input: 300, output: 1500 })
+  expect(await dearer.usage(KEY)).toEqual(total)
+  const messages = await dearer.messages(KEY)
+  expect(messages.flatMap(({ usage }) => (usage ? [usage] : []))).toEqual(steps)
+  const [line] = await dearer.usageByDay()
+  expect(line?.usage.cost).toBeCloseTo(total?.cost ?? Number.NaN, 9)
 })
 
 test('the bubble shows no cost when the price of one step is unknown', () => {

@@ -230,7 +230,8 @@ export class ModelAdapter extends BaseLlm {
     await letOthersRun()
     const failure = noAnswer(answer, `${this.provider.id}/${this.model}`)
     if (failure) throw failure
-    const response = { ...answer.complete(), modelVersion: `${this.provider.id}/${this.model}` }
+    const { price } = this.provider.describeModel(this.model)
+    const response = { ...answer.complete(price), modelVersion: `${this.provider.id}/${this.model}` }
     const unknown = answerUnknownTools(llmRequest, response)
     if (unknown.length > 0) report(llmRequest, { type: 'unknown-tools', names: unknown })
     return response

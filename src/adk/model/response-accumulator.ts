@@ -11,7 +11,7 @@ import { AgentError, type AgentErrorOptions } from '../../errors.js'
 import { sealSignature } from '../../provider/provider.js'
 import type { AnswerMetadata, FinishReason, Origin, StreamEvent } from '../../provider/stream-event.js'
 import { firstFreeId, newCallId } from '../../session/pair-calls.js'
-import { completeUsage, sumUsage, toUsageMetadata, type Usage } from '../../session/usage.js'
+import { completeUsage, type ModelPrice, sumUsage, toUsageMetadata, type Usage } from '../../session/usage.js'
 import type { AdkFinishReason, LlmResponse, Part } from '../sdk.js'
 
 export class ResponseAccumulator {
@@ -107,15 +107,15 @@ export class ResponseAccumulator {
     }
   }
 
-  /** The whole answer. */
-  complete(): LlmResponse {
+  /** The whole answer, with its cost at a price. */
+  complete(price?: ModelPrice): LlmResponse {
     const parts = this.#parts.map(open => structuredClone(open.part))
     return {
       ...(parts.length > 0 ? { content: { role: 'model', parts } } : {}),
       partial: false,
       turnComplete: true,
       finishReason: FINISH_REASONS[this.#finishReason ?? 'other'] as AdkFinishReason,
-      ...(this.#usage ? { usageMetadata: toUsageMetadata(this.#usage) } : {}),
+      ...(this.#usage ? { usageMetadata: toUsageMetadata(this.#usage, price) } : {}),
       // ADK's type names two of them; an event keeps the others under Gemini's names.
       ...structuredClone(this.#metadata),
     }
