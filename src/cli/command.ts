@@ -44,6 +44,7 @@ export interface Flags {
   ts?: boolean
   js?: boolean
   provider?: string
+  platform?: string
   profile?: string
   format?: string
   port?: string

@@ -212,16 +212,15 @@ const CARE: readonly CommandSpec[] = [
     description:
       'Starts a fake provider that enforces the real rules of a model generation and rejects requests with the\nvendor’s real error bodies. Point any framework at the base URL that it prints. Any key is accepted; Ctrl-C\nstops it.',
     options: [
+      { flags: '--profile <name>', description: 'the rules to enforce: gemini-3, anthropic-4.6, …' },
       {
-        flags: '--profile <name>',
-        description: 'the rules to enforce: gemini-3, openai-chat, anthropic-4.6, …',
+        flags: '--platform <name>',
+        description:
+          'serve the profile as azure, bedrock or vertex do: their paths, keys, errors and streams',
       },
       { flags: '-p, --port <number>', description: 'the port; default 0, any free one' },
       { flags: '--lenient', description: 'accept what at least one real server is known to accept' },
-      {
-        flags: '--json',
-        description: 'print one line of JSON with profile, baseUrl and port, then one per rejected request',
-      },
+      { flags: '--json', description: 'print the address, then each rejected request, as lines of JSON' },
     ],
     examples: [
       ['lango strict --profile gemini-3', 'the rules of Gemini 3, on any free port'],

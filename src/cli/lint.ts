@@ -1,6 +1,12 @@
 /** `lango lint`: reports which providers would reject a history, and why. Nothing is changed or sent. */
 import { AgentError } from '../errors.js'
-import { FORMAT_NAMES, type HistoryFile, orList, readHistoryFile } from '../formats/history-files.js'
+import {
+  FORMAT_NAMES,
+  type HistoryFile,
+  orList,
+  readHistoryFile,
+  refuseEmpty,
+} from '../formats/history-files.js'
 import { PROFILES, resolveProfile } from '../provider/repair/profile.js'
 import {
   type CheckedFile,
@@ -60,6 +66,7 @@ async function lintFiles(files: readonly string[], flags: Flags): Promise<number
   const all: NamedFile[] = []
   for (const file of files) {
     const read = await readHistoryFile(file, flags.format)
+    refuseEmpty(read, file === '-' ? 'Standard input' : file)
     all.push({ file, ...checkHistories(read, chosen) })
   }
   compareRequests(all)

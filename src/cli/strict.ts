@@ -1,5 +1,6 @@
 import { AgentError, messageOf } from '../errors.js'
 import { startStrictProvider } from '../testing/start-strict-provider.js'
+import { STRICT_PLATFORMS, type StrictPlatform } from '../testing/strict/platforms.js'
 import { STRICT_PROFILES, type StrictProfile } from '../testing/strict/profile.js'
 import { type Flags, wholeNumber } from './command.js'
 
@@ -8,7 +9,9 @@ export async function strict(flags: Flags): Promise<number> {
   const profile = readProfile(flags.profile)
   const port = wholeNumber('--port', flags.port, 0, 65_535) ?? 0
   const reading = flags.lenient ? 'lenient' : 'strict'
-  const server = await startStrictProvider({ profile, port, reading }).catch(error => {
+  const platform = readPlatform(flags.platform)
+  const settings = { profile, port, reading, ...(platform ? { platform } : {}) } as const
+  const server = await startStrictProvider(settings).catch(error => {
     if (!messageOf(error).includes('EADDRINUSE')) throw error
     throw new AgentError(
       'invalid-argument',
@@ -19,8 +22,8 @@ export async function strict(flags: Flags): Promise<number> {
   const write = (fact: object, text: string) =>
     process.stdout.write(`${flags.json ? JSON.stringify(fact) : text}\n`)
   write(
-    { profile, baseUrl: server.baseUrl, port: server.port },
-    `strict ${profile} at ${server.baseUrl} (Ctrl-C stops it; any key is accepted)`,
+    { profile, ...(platform ? { platform } : {}), baseUrl: server.baseUrl, port: server.port },
+    `strict ${profile}${platform ? ` on ${platform}` : ''} at ${server.baseUrl} (Ctrl-C stops it; any key is accepted)`,
   )
   let reported = 0
   const report = () => {
@@ -38,6 +41,15 @@ export async function strict(flags: Flags): Promise<number> {
   await server.close()
   report()
   return 0
+}
+
+function readPlatform(platform: string | undefined): StrictPlatform | undefined {
+  if (platform === undefined || STRICT_PLATFORMS.includes(platform as StrictPlatform))
+    return platform as StrictPlatform | undefined
+  throw new AgentError(
+    'invalid-argument',
+    `Unknown platform "${platform}". Choose one of: ${STRICT_PLATFORMS.join(', ')}.`,
+  )
 }
 
 function readProfile(profile: string | undefined): StrictProfile {

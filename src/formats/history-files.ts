@@ -13,6 +13,7 @@ import type { Message } from '../session/message.js'
 import { isAdkSession, readAdkSession } from './adk-sessions.js'
 import { readClaudeCode, readCodex, readPi, type Transcript } from './agent-transcripts.js'
 import { readMastraMessages, readModelMessages, readUiMessages } from './ai-sdk-messages.js'
+import { readConverse } from './converse-messages.js'
 import { readForeignDatabase } from './foreign-databases.js'
 import { readLangChain } from './langchain-messages.js'
 import { leftOut } from './left-out.js'
@@ -66,6 +67,7 @@ export const FORMAT_NAMES: Readonly<Record<HistoryFormat, string>> = {
   'openai-chat': 'an OpenAI Chat Completions request',
   'openai-responses': 'an OpenAI Responses request',
   anthropic: 'an Anthropic request',
+  converse: 'a Bedrock Converse request',
   'ai-sdk-ui': 'AI SDK UI messages',
   'ai-sdk-model': 'AI SDK model messages',
   'openai-agents': 'OpenAI Agents SDK items',
@@ -121,6 +123,15 @@ async function readDatabase(file: string): Promise<HistoryFile> {
     histories,
     profiles: Object.keys(PROFILES),
   }
+}
+
+/** Throws when a file has the form of a history and nothing in it. */
+export function refuseEmpty({ format, histories }: HistoryFile, source: string): void {
+  // An instruction alone is no conversation.
+  if (histories.some(({ messages }) => messages.some(({ role }) => role !== 'system'))) return
+  const what = format === undefined ? '' : ` It is ${FORMAT_NAMES[format]}`
+  const rest = histories.length > 0 ? ' without messages' : ' without conversations'
+  throw invalid(`${source} holds no messages: there is nothing to check.${what && `${what}${rest}.`}`)
 }
 
 /** The fields of the file that are not in the messages of a history. */
@@ -257,10 +268,12 @@ function readData(data: unknown, source: string, chosen: HistoryFormat | undefin
   const found = rowsOf(data)
   const candidates = found ? (chosen ? [chosen as DataFormat] : formatsOf(found)) : []
   const [format, ...others] = candidates
+  if (isEmptyList(data) || (found && !format && found.rows.length === 0))
+    throw invalid(`${source} holds no messages: its list is empty.`)
   if (!found || !format || !Object.hasOwn(READERS, format)) {
     throw invalid(
       `${source} has an unknown format. Expected a Lango export, an ADK session (with "events"), a request body for ` +
-        'Gemini ("contents"), OpenAI ("messages" or "input") or Anthropic ("messages"), or messages of the AI SDK, ' +
+        'Gemini ("contents"), OpenAI ("messages" or "input"), Anthropic or Bedrock Converse ("messages"), or messages of the AI SDK, ' +
         'OpenAI Agents, LangChain, Mastra, Claude Code, Codex or pi.',
     )
   }
@@ -278,6 +291,10 @@ function readData(data: unknown, source: string, chosen: HistoryFormat | undefin
   }
 }
 
+function isEmptyList(data: unknown): boolean {
+  return Array.isArray(data) && data.length === 0
+}
+
 type Read =
   | { kind: 'transcript'; messages: WireMessage[] }
   | { kind: 'request'; messages: WireMessage[]; body: Fields }
@@ -288,6 +305,7 @@ const READERS: Readonly<Record<DataFormat, (found: FoundRows) => Read>> = {
   'openai-responses': ({ body, rows }) =>
     request(readResponses, { ...body, input: typeof body.input === 'string' ? body.input : rows }),
   anthropic: ({ body, rows }) => request(readAnthropic, { ...body, messages: rows }),
+  converse: ({ body, rows }) => request(readConverse, { ...body, messages: rows }),
   'ai-sdk-ui': ({ rows }) => transcript(readUiMessages(rows)),
   'ai-sdk-model': ({ rows }) => transcript(readModelMessages(rows)),
   'openai-agents': ({ rows }) => transcript(readAgentsItems(rows)),
@@ -330,6 +348,7 @@ function profilesFor(format: DataFormat, body: Fields): readonly string[] {
     return [isOpenai ? 'openai-chat' : profileForModel('openai-compatible', model)]
   }
   if (format === 'openai-responses') return [/^grok/.test(model) ? 'xai-responses' : 'openai-responses']
+  if (format === 'converse') return ['converse']
   if (format !== 'gemini' && format !== 'anthropic') return Object.keys(PROFILES)
   if (model !== '') return [profileForModel(format, model)]
   return Object.values(PROFILES).flatMap(({ name, vendor }) => (vendor === format ? [name] : []))

@@ -6,6 +6,7 @@
 import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
 import { isClaudeCodeLine, isCodexLine, isOldCodex, isPiLine } from './agent-transcripts.js'
+import { isConverseBody } from './converse-messages.js'
 import { isLangChainMessage } from './langchain-messages.js'
 import { isAgentsItem, itemsOfRunState } from './openai-agents-items.js'
 import { type Fields, listOf, recordsOf, text } from './wire-parts.js'
@@ -18,6 +19,7 @@ export type HistoryFormat =
   | 'openai-chat'
   | 'openai-responses'
   | 'anthropic'
+  | 'converse'
   | 'ai-sdk-ui'
   | 'ai-sdk-model'
   | 'openai-agents'
@@ -109,6 +111,7 @@ type Test = (rows: readonly Fields[], body: Fields) => boolean
 /** What only one format writes. */
 const PROOFS: readonly [DataFormat, Test][] = [
   ['gemini', (rows, body) => Array.isArray(body.contents) || partsOf(rows).some(isGeminiPart)],
+  ['converse', (rows, body) => isConverseBody(rows, body)],
   ['ai-sdk-ui', rows => partsOf(rows).some(isUiPart) || rows.some(row => Array.isArray(row.toolInvocations))],
   ['mastra', rows => rows.some(isMastraRow)],
   ['openai-agents', rows => rows.some(isAgentsItem)],
@@ -212,7 +215,8 @@ function isClaudeBlock(block: Fields): boolean {
 
 function isClaudeBody(rows: readonly Fields[], body: Fields): boolean {
   if (rows.some(isChatRow)) return false
-  if (body.system !== undefined || body.anthropic_version !== undefined) return true
+  if (body.anthropic_version !== undefined) return true
+  if (body.system !== undefined) return !isConverseBody(rows, body)
   return recordsOf(body.tools).some(tool => 'input_schema' in tool) || /claude/i.test(text(body.model))
 }
 

@@ -29,12 +29,40 @@ test('lango strict serves a profile, tells what it refused, and ends on a signal
   expect(await ended).toBe(0)
 })
 
+test('lango strict serves a profile as a platform does', async () => {
+  const args = ['strict', '--profile', 'anthropic-4.6', '--platform', 'bedrock', '--json']
+  const child = startLango(args, { cwd: await temporaryFolder() })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const lines = createInterface({ input: child.stdout ?? process.stdin })[Symbol.asyncIterator]()
+  const started = JSON.parse((await lines.next()).value ?? '{}')
+  expect(started).toMatchObject({ profile: 'anthropic-4.6', platform: 'bedrock' })
+  const response = await fetch(`${started.baseUrl}/model/anthropic.claude-sonnet-4-6/invoke`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: 'Bearer test' },
+    body: JSON.stringify({
+      anthropic_version: 'bedrock-2023-05-31',
+      max_tokens: 100,
+      messages: [{ role: 'user', content: 'hi' }],
+    }),
+  })
+  expect(response.status).toBe(200)
+  expect(await response.json()).toMatchObject({ type: 'message', role: 'assistant' })
+})
+
 test.each([
   [['strict'], /--profile is missing\. Choose one of: gemini-2, /],
   [['strict', '--profile', 'gpt'], /Unknown profile "gpt"\. Choose one of/],
   [
     ['strict', '--profile', 'mistral', '--port', 'x'],
     /--port is "x", but must be a whole number from 0 to 65535\./,
+  ],
+  [
+    ['strict', '--profile', 'mistral', '--platform', 'aws'],
+    /Unknown platform "aws"\. Choose one of: azure, bedrock, vertex\./,
+  ],
+  [
+    ['strict', '--profile', 'gemini-3', '--platform', 'azure'],
+    /'azure' does not serve the profile 'gemini-3'/,
   ],
   [['strict', '--wrong'], /Unknown option --wrong of 'lango strict'\. See 'lango strict --help'\./],
 ])('lango %j is refused in one clear sentence', async (args, message) => {

@@ -278,3 +278,34 @@ test.each([
   }))
   expect(found).toEqual(wrapped)
 })
+
+const HEADER = {
+  lango: 1,
+  key: { appName: 'a', userId: 'u', sessionId: 's' },
+  state: {},
+  createdAt: 1,
+  updatedAt: 1,
+  totalMessages: 0,
+}
+
+test.each([
+  ['a list', '[]', undefined],
+  ['messages', '{"messages":[]}', undefined],
+  ['messages of Claude', '{"messages":[],"system":"Be brief."}', undefined],
+  ['contents', '{"contents":[]}', 'a Gemini request'],
+  ['input', '{"input":[]}', 'an OpenAI Responses request'],
+  ['messages of Converse', '{"messages":[],"inferenceConfig":{}}', 'a Bedrock Converse request'],
+  ['an export', JSON.stringify(HEADER), 'a Lango export'],
+  ['a session of ADK', '{"id":"s","appName":"a","userId":"u","state":{},"events":[]}', 'an ADK session'],
+  ['a pi transcript', lines(PI_LINES.filter(line => !('message' in line))), undefined],
+  [
+    'a Codex transcript',
+    lines(CODEX_LINES.filter(line => line.type !== 'response_item')),
+    'a Codex transcript',
+  ],
+])('a file with no messages (%s) is refused with these words', async (_, content, what) => {
+  const file = await written(content)
+  const linted = captured(() => lint(file, {}))
+  await expect(linted).rejects.toThrow('holds no messages')
+  if (what !== undefined) await expect(linted).rejects.toThrow(`It is ${what}`)
+})

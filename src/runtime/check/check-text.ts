@@ -1,7 +1,7 @@
 /** A pasted history: what it is, what providers reject in it and why, and the healed file. Nothing is stored or sent. */
 import { inSlices, letOthersRun } from '../../base/pause.js'
 import { AgentError } from '../../errors.js'
-import { FORMAT_NAMES, type HistoryFile, readHistoryText } from '../../formats/history-files.js'
+import { FORMAT_NAMES, type HistoryFile, readHistoryText, refuseEmpty } from '../../formats/history-files.js'
 import type { HistoryFormat } from '../../formats/recognize.js'
 import type { ProfileLint } from '../info.js'
 import { type CheckedHistory, checking, compareRequests, wireProfiles } from './check-histories.js'
@@ -60,7 +60,9 @@ export async function checkText(text: string, format?: string): Promise<CheckedT
 /** A text that several formats read differently is no error here: the reader is asked which one it is. */
 async function readOrAsk(text: string, format: string | undefined): Promise<HistoryFile> {
   try {
-    return await readHistoryText(text, 'The text', format)
+    const read = await readHistoryText(text, 'The text', format)
+    refuseEmpty(read, 'The text')
+    return read
   } catch (error) {
     const candidates = error instanceof AgentError ? error.details?.candidates : undefined
     if (!Array.isArray(candidates)) throw error

@@ -6,11 +6,12 @@
 import { isRecord } from '../../base/is-record.js'
 import { inSlices } from '../../base/pause.js'
 import { stableJson } from '../../base/stable-json.js'
+import { readConverse } from '../../formats/converse-messages.js'
 import type { FileHistory } from '../../formats/history-files.js'
 import { neutralToMessages } from '../../formats/neutral-to-messages.js'
 import { headerLine, messageLine } from '../../formats/session-lines.js'
 import { readAnthropic, readChat, readGemini, readResponses } from '../../formats/wire-messages.js'
-import type { Fields, WireMessage } from '../../formats/wire-parts.js'
+import { type Fields, text, type WireMessage } from '../../formats/wire-parts.js'
 import { createProvider } from '../../provider/provider-registry.js'
 import { resolveProfile } from '../../provider/repair/profile.js'
 import type { Message } from '../../session/message.js'
@@ -41,8 +42,7 @@ export async function healedFile(history: FileHistory, profiles: readonly string
   if (history.kind === 'request') {
     const profile = STRICT_PROFILES.find(name => name === profiles[0])
     const family = profile && PROFILE_FACTS[profile].family
-    // Requests of Converse are not read from files.
-    if (profile && family && family !== 'converse') return healedRequest(history, profile, family)
+    if (profile && family) return healedRequest(history, profile, family)
   }
   const messages =
     history.kind === 'session' ? history.messages : neutralToMessages(history.messages, { now: Date.now() })
@@ -75,10 +75,10 @@ type RequestHistory = FileHistory & { kind: 'request' }
 async function healedRequest(
   { messages, body }: RequestHistory,
   profile: StrictProfile,
-  family: ReadFamily,
+  family: ProfileFacts['family'],
 ): Promise<HealedFile> {
   const { model } = PROFILE_FACTS[profile]
-  const named = typeof body.model === 'string' ? body.model : model
+  const named = text(body.model) || text(body.modelId) || model
   const written = await bodyFor(messages, profile, named)
   const healed = merged(body, written, family)
   const again = { messages: WIRES[family].read(healed), body: healed }
@@ -107,24 +107,24 @@ interface WireFacts {
   /** The field of the messages, and the one of the instruction where the wire has one. */
   list: string
   system?: string
+  tools: string
   read: (body: Fields) => WireMessage[]
 }
 
-type ReadFamily = Exclude<ProfileFacts['family'], 'converse'>
-
-const WIRES: Readonly<Record<ReadFamily, WireFacts>> = {
-  gemini: { list: 'contents', system: 'systemInstruction', read: readGemini },
-  anthropic: { list: 'messages', system: 'system', read: readAnthropic },
-  'openai-chat': { list: 'messages', read: readChat },
-  'openai-responses': { list: 'input', system: 'instructions', read: readResponses },
+const WIRES: Readonly<Record<ProfileFacts['family'], WireFacts>> = {
+  gemini: { list: 'contents', system: 'systemInstruction', tools: 'tools', read: readGemini },
+  anthropic: { list: 'messages', system: 'system', tools: 'tools', read: readAnthropic },
+  'openai-chat': { list: 'messages', tools: 'tools', read: readChat },
+  'openai-responses': { list: 'input', system: 'instructions', tools: 'tools', read: readResponses },
+  converse: { list: 'messages', system: 'system', tools: 'toolConfig', read: readConverse },
 }
 
 /** The given body with the repaired messages. An instruction that repair did not change stays in its own writing. */
-function merged(body: Fields, written: Fields, family: ReadFamily): Fields {
-  const { list, system, read } = WIRES[family]
+function merged(body: Fields, written: Fields, family: ProfileFacts['family']): Fields {
+  const { list, system, tools, read } = WIRES[family]
   const healed: Fields = { ...body, [list]: written[list] }
-  if (body.tools === undefined && written.tools !== undefined && !isRecord(body.config))
-    healed.tools = written.tools
+  if (body[tools] === undefined && written[tools] !== undefined && !isRecord(body.config))
+    healed[tools] = written[tools]
   if (system === undefined) return healed
   const instructionOf = (from: Fields) =>
     stableJson(read(from).find(({ place }) => place === system)?.parts ?? [])

@@ -93,6 +93,7 @@ const SILENT = new Set(['X12', 'G18'])
 function completed(body: Fields, profile: ProfileName): Fields {
   const { family, model } = PROFILE_FACTS[profile]
   if (family === 'gemini') return completedGemini(body)
+  if (family === 'converse') return completedConverse(body)
   if (family !== 'anthropic') return { ...body, model: body.model ?? model }
   const { anthropic_version: _version, anthropic_beta: _beta, ...rest } = body
   const isWhole = rest.max_tokens !== undefined && (rest.model !== undefined || _version !== undefined)
@@ -100,6 +101,20 @@ function completed(body: Fields, profile: ProfileName): Fields {
   const tools = rest.tools === undefined ? declaredBy(recordsOf(rest.messages)) : {}
   const budget = isRecord(rest.thinking) ? Number(rest.thinking.budget_tokens ?? 0) : 0
   return { model, max_tokens: budget + 1024, ...rest, ...tools }
+}
+
+/** The model is in the path; people paste what an SDK takes. */
+function completedConverse({ modelId: _modelId, ...body }: Fields): Fields {
+  if (body.inferenceConfig !== undefined || _modelId !== undefined) return body
+  const blocks = recordsOf(body.messages).flatMap(({ content }) => recordsOf(content))
+  const names = new Set(blocks.flatMap(({ toolUse }) => (isRecord(toolUse) ? [text(toolUse.name)] : [])))
+  const hasResults = blocks.some(({ toolResult }) => toolResult !== undefined)
+  if (body.toolConfig !== undefined || (names.size === 0 && !hasResults)) return body
+  const legal = [...names].filter(name => /^[a-zA-Z0-9_-]{1,64}$/.test(name))
+  const tools = (legal.length > 0 ? legal : ['tool']).map(name => ({
+    toolSpec: { name, inputSchema: { json: { type: 'object' } } },
+  }))
+  return { ...body, toolConfig: { tools } }
 }
 
 function completedGemini(body: Fields): Fields {
