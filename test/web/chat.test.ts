@@ -261,7 +261,7 @@ describe('a session', () => {
     await row.getByRole('button', { name: /^Actions/ }).click()
     await list.getByRole('menuitem', { name: 'Delete' }).click()
     await list.getByRole('button', { name: 'Delete' }).click()
-    await list.getByText('Nothing found').waitFor()
+    await list.getByText('No chat is called').waitFor()
     expect(new URL(page.url()).pathname).toBe('/')
   })
 })

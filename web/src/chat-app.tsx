@@ -21,11 +21,15 @@ import { SessionsController } from './sessions-controller.js'
 import { ShortcutsDialog } from './shortcuts-dialog.js'
 import { Sidebar } from './sidebar/sidebar.js'
 import type { ModelChoice, ServerInfo } from './state/api.js'
+import { Observable } from './state/observable.js'
 import { ThreadController } from './thread-controller.js'
 import { useLocation } from './use-location.js'
 import { useShortcuts } from './use-shortcuts.js'
 
 const CheckPage = lazy(() => import('./check/check-page.js').then(module => ({ default: module.CheckPage })))
+const ImportDialog = lazy(() =>
+  import('./exchange/import-dialog.js').then(module => ({ default: module.ImportDialog })),
+)
 const SettingsDialog = lazy(() =>
   import('./settings-dialog.js').then(module => ({ default: module.SettingsDialog })),
 )
@@ -47,7 +51,8 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
   const [model, setModel] = useChosenModel(openId, models)
   const [options, setThinking] = useRunOptions(openId, model)
   const inspectMessage = useInspectMessage(client, thread, openPanel)
-  const actions = { setModel, setThinking, openSession, openPanel, openCheck, inspectMessage }
+  const finding = useFinding(openId)
+  const actions = { finding, setModel, setThinking, openSession, openPanel, openCheck, inspectMessage }
   const context = useContextValue({ client, thread, sessions, info, models, model, options, ...actions })
   useShortcuts({
     newChat: () => openSession(undefined),
@@ -61,6 +66,7 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
     toggleSidebar: () => setSidebarOpen(isOpen => !isOpen),
     help: () => setDialog('keys'),
     settings: () => setDialog('settings'),
+    find: () => finding.set(true),
   })
   return (
     <ChatContext value={context}>
@@ -75,6 +81,7 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
             onClose={() => setSidebarOpen(false)}
             onShowShortcuts={() => setDialog('keys')}
             onShowSettings={() => setDialog('settings')}
+            onImport={() => setDialog('import')}
           />
         ) : null}
         <MainPage
@@ -134,15 +141,16 @@ function MainPage({ isCheck, ...props }: ComponentProps<typeof ChatPage> & { isC
   )
 }
 
-type Dialog = 'keys' | 'settings' | undefined
+type Dialog = 'keys' | 'settings' | 'import' | undefined
 
 function OpenDialog({ dialog, onClose }: { dialog: Dialog; onClose: () => void }) {
   if (dialog === 'keys') return <ShortcutsDialog onClose={onClose} />
-  return dialog === 'settings' ? (
+  if (dialog === undefined) return null
+  return (
     <Suspense fallback={null}>
-      <SettingsDialog onClose={onClose} />
+      {dialog === 'settings' ? <SettingsDialog onClose={onClose} /> : <ImportDialog onClose={onClose} />}
     </Suspense>
-  ) : null
+  )
 }
 
 /** The session that is open, and how to open another: the page's address and the thread follow each other. */
@@ -160,6 +168,14 @@ function useAddress(thread: ThreadController) {
     goToCheck()
   }, [thread, goToCheck])
   return { openId, isCheck, navigate, goToCheck: leave }
+}
+
+/** Whether words are looked for in the open chat. */
+function useFinding(openId: string | undefined): Observable<boolean> {
+  const finding = useMemo(() => new Observable(false), [])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another chat is another search.
+  useEffect(() => finding.set(false), [finding, openId])
+  return finding
 }
 
 /** The context changes only when one of its values does. */

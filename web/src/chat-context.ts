@@ -24,6 +24,8 @@ export interface ChatContextValue {
   setThinking: (level: string) => void
   /** What is sent with the next message. */
   options: RunOptions
+  /** Whether words are looked for in the open chat. */
+  finding: Observable<boolean>
   openSession: (sessionId: string | undefined) => void
   openPanel: (panel: Panel) => void
   /** Opens the page that checks a history. */

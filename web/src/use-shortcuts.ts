@@ -9,12 +9,15 @@ export interface Shortcuts {
   toggleSidebar: () => void
   help: () => void
   settings: () => void
+  /** Finds words in the open chat. */
+  find: () => void
 }
 
 /** The keys that the help lists. `Mod` is Command on a Mac and Control elsewhere. */
 export const SHORTCUTS: readonly { keys: string; meaning: string }[] = [
   { keys: 'Mod Shift O', meaning: 'New chat' },
   { keys: 'Mod K', meaning: 'Search chats' },
+  { keys: 'Mod F', meaning: 'Find in this chat; twice: in the page' },
   { keys: '/', meaning: 'Write a message' },
   { keys: 'Esc', meaning: 'Stop the answer, or close the panel' },
   { keys: 'Mod B', meaning: 'Show or hide the chats' },
@@ -42,6 +45,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
 
 const WITH_MODIFIER: Readonly<Record<string, keyof Shortcuts>> = {
   k: 'search',
+  f: 'find',
   b: 'toggleSidebar',
   ',': 'settings',
 }
@@ -53,11 +57,18 @@ function shortcutOf(event: KeyboardEvent): keyof Shortcuts | undefined {
   if (event.metaKey || event.ctrlKey) {
     if (event.altKey) return undefined
     if (event.shiftKey) return key === 'o' ? 'newChat' : undefined
+    // From its own field, the key is the browser's again.
+    if (key === 'f' && !isFindable(event.target)) return undefined
     return own(WITH_MODIFIER, key)
   }
   if (key === 'escape') return 'stop'
   if (event.altKey || isTyping(event.target)) return undefined
   return key === '/' ? 'focusComposer' : key === '?' ? 'help' : undefined
+}
+
+function isFindable(target: EventTarget | null): boolean {
+  if (!document.querySelector('.thread')) return false
+  return !(target instanceof Element && target.closest('.find-bar'))
 }
 
 /** An open list of models has keys of its own. */

@@ -5,20 +5,20 @@ import { resolve } from 'node:path'
 import { AgentError } from '../../errors.js'
 import { headerLine, messageLine } from '../../formats/session-lines.js'
 import type { InspectedStep, RunInspection } from '../../observe/inspect.js'
+import { toChatMessages } from '../../runtime/chat-view.js'
 import type { SessionKey, StoredMessage } from '../../session/message.js'
 import { messagePages } from '../../session/session-pages.js'
 import type { SessionStore } from '../../session/session-store.js'
 import { startsTurn } from '../../session/turn.js'
-import { sourceLabel } from '../../transcript/item.js'
+import { fromMessages } from '../../transcript/from-messages.js'
 import { stepTitle } from '../../transcript/repair-words.js'
+import { toMarkdown } from '../../transcript/to-markdown.js'
 import { plainLine } from '../plain-text.js'
 import { ago, count } from '../wording.js'
-import type { ChatItemBody } from './chat-item.js'
 import type { ChatSession, ChatUi } from './chat-session.js'
 import { type CommandName, helpLines, unusedSessionName } from './commands.js'
-import { formatArguments, formatCost, formatCount, formatResult } from './format.js'
+import { formatCost, formatCount } from './format.js'
 import { type Choice, modelChoices } from './model-choices.js'
-import { itemsOf } from './open-session.js'
 
 /** Runs a command; errors are shown in the chat. */
 export async function runCommand(
@@ -193,28 +193,7 @@ async function openNew(path: string) {
 }
 
 function markdownOf(messages: readonly StoredMessage[]): string {
-  return itemsOf(messages)
-    .map(item => `${markdownItem(item)}\n\n`)
-    .join('')
-}
-
-function markdownItem(item: ChatItemBody): string {
-  switch (item.kind) {
-    case 'user':
-      return `**You:** ${item.text}`
-    case 'text':
-      return `**${item.author || 'Assistant'}:** ${item.text}`
-    case 'reasoning':
-      return item.text.replace(/^/gm, '> ')
-    case 'tool':
-      return `- \`${item.name}(${formatArguments(item.args)})\` → ${formatResult(item.result ?? '')}`
-    case 'sources':
-      return item.sources.map((source, at) => `${at + 1}. [${sourceLabel(source)}](${source.url})`).join('\n')
-    case 'notice':
-      return `_${item.text}_`
-    case 'panel':
-      return item.lines.join('\n')
-  }
+  return toMarkdown(fromMessages(toChatMessages(messages, () => undefined)))
 }
 
 /** The lines of `/inspect`: per step stored → cut → repaired → sent. */

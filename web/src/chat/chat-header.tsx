@@ -1,4 +1,5 @@
 import { useChat, useObserved } from '../chat-context.js'
+import { TakeAlongButton } from '../exchange/take-along-button.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Icon } from '../shared/icons.js'
 import { formatCost, formatTokens } from '../state/format.js'
@@ -10,7 +11,7 @@ interface ChatHeaderProps {
 
 /** The name of the chat, what it has cost, and whether another provider could take it over. */
 export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) {
-  const { thread, sessions, info, openSession, openPanel } = useChat()
+  const { thread, sessions, info, finding, openSession, openPanel } = useChat()
   const state = useObserved(thread.state)
   const list = useObserved(sessions.state)
   const item = list.sessions.find(({ sessionId }) => sessionId === state.sessionId)
@@ -36,6 +37,12 @@ export function ChatHeader({ isSidebarOpen, onToggleSidebar }: ChatHeaderProps) 
           {formatTokens(usage.totalTokens)} tokens
           {usage.cost === undefined ? '' : ` · ${formatCost(usage.cost)}`}
         </p>
+      ) : null}
+      {isThere && state.sessionId !== undefined ? (
+        <>
+          <IconButton icon="search" label="Find in this chat" onClick={() => finding.set(true)} />
+          <TakeAlongButton sessionId={state.sessionId} title={title} />
+        </>
       ) : null}
       {isThere && info.memory ? (
         <button

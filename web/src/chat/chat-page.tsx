@@ -1,5 +1,6 @@
 import type { RefObject } from 'react'
 import { useChat, useObserved } from '../chat-context.js'
+import { FindBar } from '../exchange/find-bar.js'
 import { Icon, type IconName } from '../shared/icons.js'
 import type { ThreadState } from '../state/thread-state.js'
 import { ChatHeader } from './chat-header.js'
@@ -16,12 +17,16 @@ interface ChatPageProps {
 
 /** One session: its head, its messages, and where to write. */
 export function ChatPage({ area, isSidebarOpen, onToggleSidebar }: ChatPageProps) {
-  const { thread } = useChat()
+  const { thread, finding } = useChat()
+  const isFinding = useObserved(finding)
   const state = useObserved(thread.state)
   const isReadable = state.status !== 'missing' && state.status !== 'failed'
   return (
     <main className="chat">
       <ChatHeader isSidebarOpen={isSidebarOpen} onToggleSidebar={onToggleSidebar} />
+      {isFinding && state.sessionId !== undefined && state.status === 'ready' ? (
+        <FindBar key={state.sessionId} sessionId={state.sessionId} onClose={() => finding.set(false)} />
+      ) : null}
       <ChatBody state={state} />
       {isReadable ? (
         <div className="chat-foot">

@@ -47,6 +47,9 @@ const PATHS = {
   check: <path d="m3.2 8.6 3 3 6.6-7" />,
   close: <path d="m4 4 8 8M12 4l-8 8" />,
   chevron: <path d="m6 4 4 4-4 4" />,
+  up: <path d="M8 13V3M3.8 7.2 8 3l4.2 4.2" />,
+  share: <path d="M8 9.8V2.4M5.2 5 8 2.2 10.8 5M3 8.6v4.6h10V8.6" />,
+  import: <path d="M8 2.4v7.4M5.2 7.2 8 10l2.8-2.8M3 8.6v4.6h10V8.6" />,
   down: <path d="M8 3v10M3.8 8.8 8 13l4.2-4.2" />,
   retry: <path d="M13 8a5 5 0 1 1-1.6-3.7M13 2.6v2.6h-2.6" />,
   tool: (

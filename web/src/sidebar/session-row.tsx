@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { useChat } from '../chat-context.js'
 import { IconButton } from '../shared/icon-button.js'
-import { Icon, type IconName } from '../shared/icons.js'
+import { Menu, type MenuAction } from '../shared/menu.js'
 import type { SessionItem } from '../state/api.js'
 import { formatAge } from '../state/format.js'
 
@@ -65,73 +65,33 @@ export function SessionRow({ item, now, isCurrent, activity }: SessionRowProps) 
         aria-expanded={mode === 'menu'}
         onClick={() => setMode(mode === 'menu' ? 'plain' : 'menu')}
       />
-      {mode === 'menu' ? <Menu item={item} onMode={setMode} onClose={close} /> : null}
+      {mode === 'menu' ? <RowMenu item={item} onMode={setMode} onClose={close} /> : null}
     </li>
   )
 }
 
 const ACTIVITY = { running: 'An answer is being written', waiting: 'An answer waits for you' } as const
 
-interface MenuProps {
+interface RowMenuProps {
   item: SessionItem
   onMode: (mode: Mode) => void
   onClose: () => void
 }
 
-function Menu({ item, onMode, onClose }: MenuProps) {
+function RowMenu({ item, onMode, onClose }: RowMenuProps) {
   const { client, sessions, thread, openSession } = useChat()
-  const menu = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    menu.current?.querySelector('button')?.focus()
-    const onPointer = (event: PointerEvent) => {
-      const row = menu.current?.parentElement
-      if (!(event.target instanceof Node) || !row?.contains(event.target)) onMode('plain')
-    }
-    document.addEventListener('pointerdown', onPointer)
-    return () => document.removeEventListener('pointerdown', onPointer)
-  }, [onMode])
   const fork = async () => {
     onMode('plain')
     const forked = await client.fork(item.sessionId).catch((error: unknown) => thread.showError(error))
     await sessions.refresh()
     if (forked) openSession(forked.sessionId)
   }
-  const actions: { icon: IconName; label: string; act: () => void }[] = [
+  const actions: MenuAction[] = [
     { icon: 'pencil', label: 'Rename', act: () => onMode('rename') },
     { icon: 'fork', label: 'Fork', act: () => void fork() },
     { icon: 'trash', label: 'Delete', act: () => onMode('delete') },
   ]
-  return (
-    <div
-      ref={menu}
-      className="menu"
-      role="menu"
-      tabIndex={-1}
-      onKeyDown={event => {
-        if (event.key === 'Escape' || event.key === 'Tab') {
-          event.preventDefault()
-          event.stopPropagation()
-          onClose()
-        } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-          event.preventDefault()
-          moveFocus(event.currentTarget, event.key === 'ArrowDown' ? 1 : -1)
-        }
-      }}
-    >
-      {actions.map(({ icon, label, act }) => (
-        <button key={label} type="button" role="menuitem" onClick={act}>
-          <Icon name={icon} />
-          {label}
-        </button>
-      ))}
-    </div>
-  )
-}
-
-function moveFocus(menu: HTMLElement, step: number): void {
-  const items = [...menu.querySelectorAll('button')]
-  const index = items.indexOf(document.activeElement as HTMLButtonElement)
-  items[(index + step + items.length) % items.length]?.focus()
+  return <Menu actions={actions} onClose={onClose} onLeave={() => onMode('plain')} />
 }
 
 interface RenameFormProps {

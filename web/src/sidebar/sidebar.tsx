@@ -1,5 +1,6 @@
 import { type RefObject, useEffect, useState } from 'react'
 import { useChat, useObserved } from '../chat-context.js'
+import { FoundMessages } from '../exchange/found-messages.js'
 import type { SessionsController } from '../sessions-controller.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Icon, Logo } from '../shared/icons.js'
@@ -13,10 +14,11 @@ interface SidebarProps {
   onClose: () => void
   onShowShortcuts: () => void
   onShowSettings: () => void
+  onImport: () => void
 }
 
 /** All chats, newest first; more are loaded as the reader scrolls. */
-export function Sidebar({ searchField, onClose, onShowShortcuts, onShowSettings }: SidebarProps) {
+export function Sidebar({ searchField, onClose, onShowShortcuts, onShowSettings, onImport }: SidebarProps) {
   const { openSession, openCheck, openPanel, info } = useChat()
   return (
     <nav className="sidebar" aria-label="Chats">
@@ -36,6 +38,7 @@ export function Sidebar({ searchField, onClose, onShowShortcuts, onShowSettings 
           {info.user}
         </span>
         <IconButton icon="coin" label="What was spent" onClick={() => openPanel({ type: 'usage' })} />
+        <IconButton icon="import" label="Import chats" onClick={onImport} />
         <IconButton icon="shield" label="Check a history" onClick={openCheck} />
         <IconButton icon="settings" label="Settings" onClick={onShowSettings} />
         <IconButton icon="keyboard" label="Keyboard shortcuts" onClick={onShowShortcuts} />
@@ -62,7 +65,7 @@ function SearchField({ field }: { field: RefObject<HTMLInputElement | null> }) {
       <input
         ref={field}
         type="search"
-        placeholder="Search chats"
+        placeholder="Search chats and messages"
         aria-label="Search chats"
         value={text}
         onChange={event => setText(event.target.value)}
@@ -93,7 +96,9 @@ function SessionList() {
     const rest = element.scrollHeight - element.scrollTop - element.clientHeight
     if (rest < LOAD_AHEAD_PIXELS) void sessions.loadMore()
   }
-  if (state.sessions.length === 0) return <p className="list-note">{emptyText(state.status, state.search)}</p>
+  const { search } = state
+  if (state.sessions.length === 0 && search === '')
+    return <p className="list-note">{emptyText(state.status, state.search)}</p>
   return (
     <>
       {state.problem ? (
@@ -101,17 +106,21 @@ function SessionList() {
           {state.problem.message}
         </p>
       ) : null}
-      <ul className="session-list" onScroll={event => onScroll(event.currentTarget)}>
-        {state.sessions.map(item => (
-          <SessionRow
-            key={item.sessionId}
-            item={item}
-            now={now}
-            isCurrent={item.sessionId === sessionId}
-            activity={item.sessionId === sessionId ? current : activityOf(item)}
-          />
-        ))}
-      </ul>
+      <div className="session-scroll" onScroll={event => onScroll(event.currentTarget)}>
+        {state.sessions.length === 0 ? <p className="list-note">{emptyText(state.status, search)}</p> : null}
+        <ul className="session-list">
+          {state.sessions.map(item => (
+            <SessionRow
+              key={item.sessionId}
+              item={item}
+              now={now}
+              isCurrent={item.sessionId === sessionId}
+              activity={item.sessionId === sessionId ? current : activityOf(item)}
+            />
+          ))}
+        </ul>
+        {search.trim() === '' ? null : <FoundMessages key={search} text={search} />}
+      </div>
     </>
   )
 }
@@ -136,5 +145,5 @@ function useWatchedRuns(sessions: SessionsController, isRunning: boolean): void 
 function emptyText(status: string, search: string): string {
   if (status === 'loading') return ''
   if (status === 'failed') return 'The chats could not be loaded.'
-  return search ? `Nothing found for “${search}”.` : 'Your chats will be listed here.'
+  return search ? `No chat is called “${search}”.` : 'Your chats will be listed here.'
 }

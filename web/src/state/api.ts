@@ -24,5 +24,7 @@ export type ApprovalAnswer = Extract<Parameters<LangoClient['approve']>[2], 'onc
 export type RunEvent = ReturnType<LangoClient['follow']> extends AsyncGenerator<infer Event> ? Event : never
 export type RunUsage = SessionDetail['usage']
 export type BrokenHistory = Answer<'brokenHistories'>['histories'][number]
+export type FoundMessage = Answer<'search'>['found'][number]
+export type ImportedFile = Answer<'importFile'>
 export type CheckedText = Answer<'check'>
 export type SentAsItIs = Answer<'sendBroken'>

@@ -1,0 +1,44 @@
+import { useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
+import { useChat } from '../chat-context.js'
+import { IconButton } from '../shared/icon-button.js'
+import { Menu, type MenuAction } from '../shared/menu.js'
+import type { TakenAs } from './take-along.js'
+
+/** Downloads the chat: a page to share, Markdown to read, or everything, to import again. */
+export function TakeAlongButton({ sessionId, title }: { sessionId: string; title: string }) {
+  const { client, thread } = useChat()
+  const [isOpen, setOpen] = useState(false)
+  const button = useRef<HTMLButtonElement>(null)
+  const close = () => {
+    flushSync(() => setOpen(false))
+    button.current?.focus()
+  }
+  const take = (as: TakenAs) => async () => {
+    close()
+    try {
+      const { takeAlong } = await import('./take-along.js')
+      await takeAlong(client, { sessionId, title }, as)
+    } catch (error) {
+      thread.showError(error)
+    }
+  }
+  const actions: MenuAction[] = [
+    { icon: 'share', label: 'Web page, to share', act: take('html') },
+    { icon: 'file', label: 'Markdown, to read', act: take('md') },
+    { icon: 'down', label: 'JSON lines, to import', act: take('jsonl') },
+  ]
+  return (
+    <div className="menu-place">
+      <IconButton
+        ref={button}
+        icon="share"
+        label="Share or export"
+        aria-haspopup="menu"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      />
+      {isOpen ? <Menu actions={actions} onClose={close} onLeave={() => setOpen(false)} /> : null}
+    </div>
+  )
+}
