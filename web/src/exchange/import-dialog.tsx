@@ -66,23 +66,7 @@ export function ImportDialog({ onClose }: { onClose: () => void }) {
       ) : null}
       {state.step === 'busy' ? <p role="status">Reading the file …</p> : null}
       {state.step === 'format' ? (
-        <>
-          <p className="import-problem" role="alert">
-            {state.problem}
-          </p>
-          <div className="import-actions">
-            {state.formats.map(format => (
-              <button
-                key={format}
-                type="button"
-                className="button"
-                onClick={() => void look({ ...state.chosen, format })}
-              >
-                {format}
-              </button>
-            ))}
-          </div>
-        </>
+        <FormatChoice {...state} onFormat={format => void look({ ...state.chosen, format })} />
       ) : null}
       {state.step === 'found' ? (
         <FoundChats
@@ -93,6 +77,29 @@ export function ImportDialog({ onClose }: { onClose: () => void }) {
         />
       ) : null}
     </dialog>
+  )
+}
+
+interface FormatChoiceProps {
+  problem: string
+  formats: readonly string[]
+  onFormat: (format: string) => void
+}
+
+function FormatChoice({ problem, formats, onFormat }: FormatChoiceProps) {
+  return (
+    <>
+      <p className="import-problem" role="alert">
+        {problem}
+      </p>
+      <div className="import-actions">
+        {formats.map(format => (
+          <button key={format} type="button" className="button" onClick={() => onFormat(format)}>
+            {format}
+          </button>
+        ))}
+      </div>
+    </>
   )
 }
 
