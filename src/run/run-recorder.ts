@@ -85,14 +85,14 @@ export class RunRecorder {
     this.#announce(first)
   }
 
-  /** Gives events their numbers. They are stored with the next write, at the latest after 50 ms. */
-  prepare(bodies: readonly RunEventBody[]): RunEvent[] {
+  /** Gives events their numbers. They are stored with the next write, at the latest after 50 ms unless it is to be awaited. */
+  prepare(bodies: readonly RunEventBody[], awaitsWrite = false): RunEvent[] {
     const events = bodies.map(body => this.#number(body))
     if (events.length === 0) return events
     if (this.#batch.length === 0) this.#batchStarted = Date.now()
     this.#batch.push(...events)
     // Flushed by a timer too: when a model pauses, followers of the run still get the last delta.
-    this.#timer ??= setTimeout(() => void this.flush(), BATCH_MS).unref()
+    if (!awaitsWrite) this.#timer ??= setTimeout(() => void this.flush(), BATCH_MS).unref()
     return events
   }
 

@@ -357,7 +357,7 @@ export class RunOutput {
   /** An event that is stored with the next write, and handed out with the next event. */
   defer(body: RunEventBody): void {
     const { recorder, outbox } = this.#parts
-    this.#ready.push(...recorder.prepare([...outbox.take(), body]))
+    this.#ready.push(...recorder.prepare([...outbox.take(), body], true))
   }
 
   /** The events that were prepared, once they are stored. */

@@ -723,8 +723,13 @@ async function finished(runtime: Runtime, runId = RUN): Promise<RunEvent[]> {
   return events
 }
 
-/** `isParallel`: the usage of an agent inside a tool may be stored with the answer of another branch, and counts twice then. */
+/**
+ * What clients are told. The usage of an agent inside a tool may be stored with the answer of another one, and counts twice
+ * when its own answer was lost and asked for again: how often is in `nested-usage`.
+ */
 function reported(events: readonly RunEvent[], isParallel = false): string[] {
+  const isNested = events.some(event => event.type === 'usage' && event.author === '')
+  const anyUsage = isParallel || isNested
   const kinds = [
     'tool-call',
     'tool-result',
@@ -735,10 +740,10 @@ function reported(events: readonly RunEvent[], isParallel = false): string[] {
     'run-finish',
   ]
   return events
-    .filter(event => kinds.includes(event.type) && !(isParallel && event.type === 'usage'))
+    .filter(event => kinds.includes(event.type) && !(anyUsage && event.type === 'usage'))
     .map(event => {
       const { seq, durationMs, step, ...rest } = event as RunEvent & { durationMs?: number; step?: number }
-      return JSON.stringify(isParallel ? { ...rest, usage: undefined } : rest)
+      return JSON.stringify(anyUsage ? { ...rest, usage: undefined } : rest)
     })
     .sort()
 }
