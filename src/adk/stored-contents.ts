@@ -6,7 +6,7 @@
  */
 import { isRequestTool } from '../base/names.js'
 import { ACCOUNT_HEADING, isRequestStandIn, markWrittenBy } from './adk-quirks.js'
-import type { Content, Event, LlmAgent, Part } from './sdk.js'
+import type { Content, Event, LlmAgent, LlmRequest, Part } from './sdk.js'
 
 type RequestProcessor = LlmAgent['requestProcessors'][number]
 
@@ -23,14 +23,50 @@ function inStoredOrder(original: RequestProcessor): RequestProcessor {
     async *runAsync(invocation, llmRequest) {
       const { session, branch, isolationScope } = invocation
       const agent = invocation.agent as LlmAgent
+      const included = () => session.events.filter(event => isIncluded(event, branch, isolationScope))
+      if (agent.includeContents === 'default' && isAnswered(invocation.sessionService, agent.name, branch)) {
+        contentsWhenRead(llmRequest, () => contentsOf(included(), agent.name))
+        return
+      }
       // What was compacted is replaced by its summary, which only ADK writes.
       const isWhole =
         agent.includeContents === 'default' && !session.events.some(event => 'isCompacted' in event)
-      const events = isWhole ? session.events.filter(event => isIncluded(event, branch, isolationScope)) : []
+      const events = isWhole ? included() : []
       if (isInOrder(events, agent.name)) yield* original.runAsync(invocation, llmRequest)
       else llmRequest.contents = contentsOf(events, agent.name)
     },
   }
+}
+
+/** `SessionServiceAdapter`: it knows what an earlier attempt of its run was answered. */
+interface RecordedAnswers {
+  /** Whether the answer of an agent's next model step is recorded, and is the only one of that step. */
+  isAnswered(agentName: string, branch: string | undefined): boolean
+}
+
+function isAnswered(sessions: object | undefined, agentName: string, branch: string | undefined): boolean {
+  return sessions !== undefined && 'isAnswered' in sessions
+    ? (sessions as RecordedAnswers).isAnswered(agentName, branch)
+    : false
+}
+
+/**
+ * A request whose answer is recorded is not sent. Its contents are made only for a tool or a callback that reads them: the
+ * copies of a long history at each of its steps would be most of the work of a replay.
+ */
+function contentsWhenRead(llmRequest: LlmRequest, make: () => Content[]): void {
+  let contents: Content[] | undefined
+  Object.defineProperty(llmRequest, 'contents', {
+    get: () => {
+      contents ??= make()
+      return contents
+    },
+    set: (given: Content[]) => {
+      contents = given
+    },
+    enumerable: true,
+    configurable: true,
+  })
 }
 
 /** As ADK decides it, except for messages that begin with an empty text. */

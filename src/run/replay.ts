@@ -123,6 +123,12 @@ export class Replay {
     return this.#next(lane)?.entry.kind === 'model'
   }
 
+  /** Whether it is, and the step gave no other one. */
+  hasOnlyAnswer(lane: Lane): boolean {
+    const { entry } = this.#next(lane) ?? {}
+    return entry?.kind === 'model' && !entry.more
+  }
+
   /** Whether the next record of a lane is a notice to the model. */
   hasNotice(lane: Lane): boolean {
     const { entry, message } = this.#next(lane) ?? {}

@@ -78,6 +78,10 @@ export class RunJournal implements SessionJournal<Event> {
     return this.#parts.replay?.hasAnswer(laneOf(invocationContext.branch, agentName)) ?? false
   }
 
+  isAnswered(agentName: string, branch: string | undefined): boolean {
+    return this.#parts.replay?.hasOnlyAnswer(laneOf(branch, agentName)) ?? false
+  }
+
   /** Whether the next thing that the record has of an agent is a notice to its model. */
   hasNotice({ invocationContext, agentName }: Context): boolean {
     return this.#parts.replay?.hasNotice(laneOf(invocationContext.branch, agentName)) ?? false

@@ -16,6 +16,8 @@ export interface SessionJournal<Event> {
    * the record ends before it. Throws when the record has something else in its place.
    */
   adopt(key: SessionKey, event: Event): AdoptedEvent | undefined
+  /** Whether the answer of an agent's next model step is recorded, and is the only one of that step. */
+  isAnswered(agentName: string, branch: string | undefined): boolean
   /** Stores a new event. */
   append(append: JournalledAppend<Event>): Promise<void>
 }

@@ -390,6 +390,41 @@ test('callbacks can see that they are called again', async () => {
   expect(seen.slice(before)).toContainEqual(['pay', true])
 })
 
+test('a tool that reads requests is given the same contents when the run is resumed', async () => {
+  let read: string[][] = []
+  const scenario: Scenario = {
+    ...oneAgent,
+    agent: world => {
+      const agent = oneAgent.agent(world) as LlmAgent
+      const reader = new FunctionTool({
+        name: 'reader',
+        description: 'Reads requests',
+        execute: () => 'read',
+      })
+      reader.processLlmRequest = async ({ llmRequest }) => {
+        const parts = llmRequest.contents.flatMap(content => content.parts ?? [])
+        read.push(parts.map(part => JSON.stringify(part)))
+      }
+      agent.tools.push(reader)
+      return agent
+    },
+  }
+  let mostReplayed = 0
+  for (let writes = 2; writes < 10; writes++) {
+    const store = await openStore('memory:')
+    const world: World = { effects: [], asked: [] }
+    await cut(scenario, store, world, writes)
+    const before = read
+    read = []
+    if ((await store.runs.findRun(RUN))?.finished) continue
+    await continued(scenario, store, world)
+    expect(read.slice(0, before.length)).toEqual(before)
+    mostReplayed = Math.max(mostReplayed, before.length)
+    read = []
+  }
+  expect(mostReplayed).toBeGreaterThan(1)
+})
+
 test('agents that behave differently end the run as interrupted, and the reason names the difference', async () => {
   const store = await openStore('memory:')
   const world: World = { effects: [], asked: [] }

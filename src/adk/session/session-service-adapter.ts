@@ -203,6 +203,10 @@ export class SessionServiceAdapter extends BaseSessionService {
     return event
   }
 
+  isAnswered(agentName: string, branch: string | undefined): boolean {
+    return this.#options.journal?.isAnswered(agentName, branch) ?? false
+  }
+
   async #write(
     session: AdkSession,
     key: SessionKey,
