@@ -65,6 +65,11 @@ export async function isSqlite(file: string): Promise<boolean> {
   return (await beginningOf(file, SQLITE_MAGIC.length)) === SQLITE_MAGIC
 }
 
+/** Whether the bytes of a file are a database. */
+export function isSqliteData(data: Buffer): boolean {
+  return data.toString('latin1', 0, SQLITE_MAGIC.length) === SQLITE_MAGIC
+}
+
 async function beginningOf(file: string, bytes: number): Promise<string> {
   const handle = await open(file).catch(cause => {
     throw new AgentError('invalid-argument', `Cannot read ${file}: ${messageOf(cause)}`, { cause })

@@ -10,7 +10,7 @@ import { AgentError, messageOf } from '../errors.js'
 import { PROFILES } from '../provider/repair/profile.js'
 import { profileForModel } from '../provider/repair/profile-for-model.js'
 import type { Message } from '../session/message.js'
-import { isAdkSession, readAdkSession } from './adk-sessions.js'
+import { isAdkSession, isSqliteData, readAdkSession } from './adk-sessions.js'
 import { readClaudeCode, readCodex, readPi, type Transcript } from './agent-transcripts.js'
 import { readMastraMessages, readModelMessages, readUiMessages } from './ai-sdk-messages.js'
 import { readConverse } from './converse-messages.js'
@@ -95,7 +95,7 @@ export async function readHistoryFile(file: string, format?: string): Promise<Hi
     )
   }
   const data = await readFile(file)
-  if (data.subarray(0, 15).toString('latin1') === 'SQLite format 3') return readDatabase(file)
+  if (isSqliteData(data)) return readDatabase(file)
   return readText(data.toString('utf8'), file, chosen)
 }
 

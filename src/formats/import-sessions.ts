@@ -124,7 +124,7 @@ export async function storeSession(
 }
 
 /** How a message of the user begins; empty for others. */
-function firstWords({ role, content }: Message): string {
+export function firstWords({ role, content }: Message): string {
   const line =
     role === 'user'
       ? (String(content ?? '')

@@ -534,7 +534,7 @@ const EVERYTHING = {
     maxDepth: 4,
     maxValues: 100,
   },
-  retention: { sessionsDays: 1, runsDays: 1 },
+  retention: { sessionsDays: 1, runsDays: 1, usageDays: 1 },
   log: { level: 'info', content: true, file: 'a.log', pretty: true },
 }
 

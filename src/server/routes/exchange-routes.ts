@@ -144,7 +144,8 @@ async function importFile(
   request: protocol.ImportRequest,
 ): Promise<protocol.ImportedFile> {
   const data = Buffer.from(request.data, 'base64')
-  const isDatabase = data.subarray(0, 15).toString('latin1') === 'SQLite format 3'
+  const { isSqliteData } = await import('../../formats/adk-sessions.js')
+  const isDatabase = isSqliteData(data)
   if (!isDatabase) await checkShape(data.toString('utf8'), context.limits)
   const folder = await mkdtemp(join(tmpdir(), 'lango-import-'))
   try {
@@ -172,7 +173,9 @@ async function importFrom(
   file: string,
   { format, authors = {}, dryRun = false }: protocol.ImportRequest,
 ): Promise<protocol.ImportedFile> {
-  const { readSessions, storeSession, withAuthors } = await import('../../formats/import-sessions.js')
+  const { firstWords, readSessions, storeSession, withAuthors } = await import(
+    '../../formats/import-sessions.js'
+  )
   const agents = namesOf((await context.runtime.info({ agents: true })).agents)
   const { appName } = context.keyOf(c, '-')
   const into = { app: appName, format, author: agents[0], signal: c.req.raw.signal }
@@ -181,15 +184,13 @@ async function importFrom(
   const sessions: protocol.ImportedSession[] = []
   for await (const read of readSessions(file, into)) {
     const first = { text: '' }
-    const messages = rememberFirst(withAuthors(read.messages, names, seen), first)
+    const messages = rememberFirst(withAuthors(read.messages, names, seen), first, firstWords)
     const key = await freeKey(c, context, read.key.sessionId)
     const session = { ...read, key, messages, state: clientState(read.state) }
     const count = dryRun
       ? await drained(session)
       : await storeSession(context.runtime.store, session, () => {})
-    const title = read.title ?? titleOf(first.text)
-    if (!dryRun && read.title === undefined && title !== undefined)
-      await context.runtime.store.renameSession(key, title)
+    const title = read.title ?? (first.text === '' ? undefined : first.text)
     const { notes = [], leftOut = [] } = read
     const facts = { notes: [...notes], leftOut: [...leftOut] }
     sessions.push({ sessionId: key.sessionId, messages: count, ...defined({ title }), ...facts })
@@ -216,18 +217,12 @@ async function drained({ messages, artifacts }: ReadSession): Promise<number> {
 async function* rememberFirst(
   messages: AsyncIterable<Message>,
   first: { text: string },
+  wordsOf: (message: Message) => string,
 ): AsyncGenerator<Message> {
   for await (const message of messages) {
-    if (first.text === '' && message.role === 'user') first.text = String(message.content ?? '').trim()
+    if (first.text === '') first.text = wordsOf(message)
     yield message
   }
-}
-
-const TITLE_LENGTH = 80
-
-function titleOf(text: string): string | undefined {
-  const line = text.split('\n', 1)[0]?.trim() ?? ''
-  return line === '' ? undefined : [...line].slice(0, TITLE_LENGTH).join('')
 }
 
 const MOST_COPIES = 20
