@@ -118,7 +118,12 @@ export class Model {
     for (const violation of strict.violations.slice(known)) {
       this.refused.push({ profile, violation, body: strict.requests[violation.requestIndex]?.body })
     }
-    this.#note(strict.requests[index]?.body, slot, isFaulty)
+    this.#note(strict.requests[index]?.body, slot)
+    // A request whose process was killed before it was read leaves its fault to the next one.
+    for (const { at } of faults) {
+      const mark = markOf(strict.requests[at]?.body)
+      if (mark !== undefined) this.faulted.add(mark)
+    }
     // The numbers of the requests stay.
     const old = strict.requests[strict.requests.length - 1 - KEPT_BODIES]
     if (old) strict.requests[strict.requests.length - 1 - KEPT_BODIES] = { ...old, body: undefined }
@@ -126,13 +131,9 @@ export class Model {
   }
 
   /** The process is wrong when two requests arrive at the same moment. */
-  #note(body: unknown, slot: number, isFaulty: boolean): void {
-    const mark = JSON.stringify(body ?? '')
-      .match(/\[message [\w-]+\]/g)
-      ?.at(-1)
-    if (mark === undefined) return
-    this.#slots.set(mark, slot)
-    if (isFaulty) this.faulted.add(mark)
+  #note(body: unknown, slot: number): void {
+    const mark = markOf(body)
+    if (mark !== undefined) this.#slots.set(mark, slot)
   }
 
   async #answer(request: RequestSummary): Promise<ScriptStep> {
@@ -140,6 +141,13 @@ export class Model {
     await sleep(random.chance(0.08) ? random.between(300, 1200) : random.between(0, 20))
     return answerTo(request)
   }
+}
+
+/** The message that a request asks about. */
+function markOf(body: unknown): string | undefined {
+  return JSON.stringify(body ?? '')
+    .match(/\[message [\w-]+\]/g)
+    ?.at(-1)
 }
 
 /** What the model says to a conversation. */
