@@ -121,7 +121,7 @@ export class Model {
     this.#note(strict.requests[index]?.body, slot)
     // A request whose process was killed before it was read leaves its fault to the next one.
     for (const { at } of faults) {
-      const mark = markOf(strict.requests[at]?.body)
+      const mark = at === undefined ? undefined : markOf(strict.requests[at]?.body)
       if (mark !== undefined) this.faulted.add(mark)
     }
     // The numbers of the requests stay.
