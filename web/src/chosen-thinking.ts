@@ -4,9 +4,26 @@ import type { RunOptions } from './state/api.js'
 
 const PREFIX = 'lango-thinking:'
 
+/** A number that this browser keeps under a name. */
+export interface NumberRange {
+  name: string
+  least: number
+  most: number
+  step: number
+}
+
+/** How answers are made, in every chat of this browser; see `AnswerSettings`. */
+export const TEMPERATURE: NumberRange = { name: 'lango-temperature', least: 0, most: 2, step: 0.1 }
+export const LONGEST_ANSWER: NumberRange = {
+  name: 'lango-longest-answer',
+  least: 1,
+  most: 1_000_000,
+  step: 1,
+}
+
 export const THINKING = ['off', 'low', 'medium', 'high'] as const
 
-/** What is sent with the next message, and how much thinking is asked for: kept with the session. */
+/** What is sent with the next message. How much thinking is asked for is kept with the session. */
 export function useRunOptions(
   sessionId: string | undefined,
   model: string | undefined,
@@ -27,9 +44,24 @@ export function useRunOptions(
   const stored = sessionId === undefined ? undefined : readStored(PREFIX + sessionId)
   const kept = chosen && chosen.sessionId === sessionId ? chosen.level : stored
   const thinking = THINKING.find(level => level === kept)
+  const temperature = storedNumber(TEMPERATURE)
+  const maxOutputTokens = storedNumber(LONGEST_ANSWER)
   const options = useMemo(
-    () => ({ ...(model ? { model } : {}), ...(thinking ? { thinking } : {}) }),
-    [model, thinking],
+    () => ({
+      ...(model ? { model } : {}),
+      ...(thinking ? { thinking } : {}),
+      ...(temperature === undefined ? {} : { temperature }),
+      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    }),
+    [model, thinking, temperature, maxOutputTokens],
   )
   return [options, setThinking]
+}
+
+/** A number that this browser keeps; `undefined` when there is none, or none that a server accepts. */
+function storedNumber({ name, least, most, step }: NumberRange): number | undefined {
+  const text = readStored(name) ?? ''
+  const value = Number(text)
+  if (text.trim() === '' || !(value >= least && value <= most)) return undefined
+  return step === 1 && !Number.isInteger(value) ? undefined : value
 }

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
 import { useChat } from './chat-context.js'
 import { DEFAULT_MODEL_KEY } from './chosen-model.js'
+import { LONGEST_ANSWER, type NumberRange, TEMPERATURE } from './chosen-thinking.js'
 import { IconButton } from './shared/icon-button.js'
 import { readStored, writeStored } from './shared/stored.js'
 import { applyTheme, currentTheme, THEMES } from './shared/theme.js'
@@ -49,6 +50,7 @@ export function SettingsDialog({ onClose }: { onClose: () => void }) {
           ))}
         </select>
       </label>
+      <AnswerSettings />
       <dl>
         <Fact name="Memory" value={info.memory ? 'on' : 'off (history.memory turns it on)'} />
         <Fact name="Stored in" value={info.store} />
@@ -60,6 +62,38 @@ export function SettingsDialog({ onClose }: { onClose: () => void }) {
         <a href="/api/docs">API</a>
       </p>
     </dialog>
+  )
+}
+
+/** Sent with every message of this browser; an empty field leaves it to the model. */
+function AnswerSettings() {
+  return (
+    <>
+      <NumberSetting range={TEMPERATURE} label="Temperature" hint="the model’s own (0 to 2)" />
+      <NumberSetting range={LONGEST_ANSWER} label="Longest answer, in tokens" hint="the model’s own" />
+    </>
+  )
+}
+
+function NumberSetting({ range, label, hint }: { range: NumberRange; label: string; hint: string }) {
+  const { name, least, most, step } = range
+  const [text, setText] = useState(() => readStored(name) ?? '')
+  return (
+    <label>
+      <span>{label}</span>
+      <input
+        type="number"
+        min={least}
+        max={most}
+        step={step}
+        placeholder={hint}
+        value={text}
+        onChange={event => {
+          setText(event.target.value)
+          writeStored(name, event.target.validity.valid ? event.target.value || undefined : undefined)
+        }}
+      />
+    </label>
   )
 }
 

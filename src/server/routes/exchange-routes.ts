@@ -186,13 +186,15 @@ async function importFrom(
     const first = { text: '' }
     const messages = rememberFirst(withAuthors(read.messages, names, seen), first, firstWords)
     const key = await freeKey(c, context, read.key.sessionId)
-    const session = { ...read, key, messages, state: clientState(read.state) }
+    const state = clientState(read.state)
+    const session = { ...read, key, messages, state }
     const count = dryRun
       ? await drained(session)
       : await storeSession(context.runtime.store, session, () => {})
     const title = read.title ?? (first.text === '' ? undefined : first.text)
     const { notes = [], leftOut = [] } = read
-    const facts = { notes: [...notes], leftOut: [...leftOut] }
+    const dropped = Object.keys(read.state).filter(name => !Object.hasOwn(state, name))
+    const facts = { notes: [...notes], leftOut: [...leftOut, ...dropped.map(name => `state "${name}"`)] }
     sessions.push({ sessionId: key.sessionId, messages: count, ...defined({ title }), ...facts })
   }
   return {
