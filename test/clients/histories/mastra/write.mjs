@@ -1,44 +1,84 @@
-// Writes a database with @mastra/core 1.71.0, @mastra/memory 1.31.0 and @mastra/libsql 1.23.1 on Node 22:
-//   node write.mjs mastra.db http://127.0.0.1:PORT/v1
-import { rmSync } from 'node:fs'
+// Plays one scene with @mastra/core 1.71.0, @mastra/memory 1.31.0 and @mastra/libsql 1.23.1 on Node 22; `play.ts` starts it:
+//   node write.mjs mastra.db http://127.0.0.1:PORT/v1 custom/MODEL < scene.json
+import { Mastra } from '@mastra/core'
 import { Agent } from '@mastra/core/agent'
 import { createTool } from '@mastra/core/tools'
 import { LibSQLStore } from '@mastra/libsql'
 import { Memory } from '@mastra/memory'
 import { z } from 'zod'
 
-const [, , file, url] = process.argv
-for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true })
+const [, , file, url, model] = process.argv
+let input = ''
+for await (const chunk of process.stdin) input += chunk
+const scene = JSON.parse(input)
 
+async function behave(behaviour) {
+  if ('returns' in behaviour) return behaviour.returns
+  if ('picture' in behaviour) return { note: 'the screen', png: behaviour.picture }
+  if ('fails' in behaviour) throw new Error(behaviour.fails)
+  // The program is killed while the tool works.
+  process.exit(9)
+}
+
+const tools = Object.fromEntries(
+  Object.entries(scene.tools ?? {}).map(([id, behaviour]) => [
+    id,
+    createTool({
+      id,
+      description: id,
+      inputSchema: z.looseObject({}),
+      execute: () => behave(behaviour),
+      ...(scene.approval ? { requireApproval: true } : {}),
+    }),
+  ]),
+)
 const storage = new LibSQLStore({ id: 's', url: `file:${file}` })
-const tool = (id, inputSchema, execute) => createTool({ id, description: id, inputSchema, execute })
-const agent = new Agent({
+const clerk = new Agent({
   id: 'clerk',
   name: 'Clerk',
-  instructions: 'Be brief.',
-  model: { id: 'custom/gpt-4.1', url, apiKey: 'none' },
-  memory: new Memory({ storage, options: { lastMessages: 20 } }),
-  tools: {
-    get_weather: tool('get_weather', z.object({ city: z.string() }), async () => ({
-      sky: 'rain',
-      degrees: 12,
-    })),
-    save: tool('save', z.object({}), async () => {
-      throw new Error('disk full: /data')
-    }),
-  },
+  instructions: scene.system ?? 'Be brief.',
+  model: { id: model, url, apiKey: 'none' },
+  memory: new Memory({ storage, options: { lastMessages: 40 } }),
+  tools,
 })
 
-const PIXEL =
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
-const picture = { type: 'image', image: `data:image/png;base64,${PIXEL}`, mimeType: 'image/png' }
-const say = (thread, message) => agent.generate(message, { memory: { thread, resource: 'ann' } })
+// A run that waits for a person is kept in the storage of the whole.
+const agent = new Mastra({ agents: { clerk }, storage, logger: false }).getAgent('clerk')
 
-await say('plain', 'Is it raining?')
-await say('turns', 'Question 1?')
-await say('turns', 'Question 2?')
-await say('tools', 'weather please')
-await say('fails', 'save it')
-await say('picture', [{ role: 'user', content: [{ type: 'text', text: 'What is this?' }, picture] }])
-await say('scripts', 'Grüße, 你好, 👩‍👩‍👧‍👦, "quotes" \\ and\ttabs')
+const memory = { thread: scene.name, resource: 'ann' }
+for (const { user, picture, pdf } of scene.turns) {
+  const media = [
+    ...(picture ? [{ type: 'image', image: `data:image/png;base64,${picture}`, mimeType: 'image/png' }] : []),
+    ...(pdf
+      ? [
+          {
+            type: 'file',
+            data: `data:application/pdf;base64,${pdf}`,
+            mediaType: 'application/pdf',
+            filename: 'a.pdf',
+          },
+        ]
+      : []),
+  ]
+  const message =
+    media.length > 0 ? [{ role: 'user', content: [{ type: 'text', text: user }, ...media] }] : user
+  const format = scene.structured
+    ? { structuredOutput: { schema: z.object({ city: z.string(), degrees: z.number() }) } }
+    : {}
+  const stop = new AbortController()
+  const stream = await agent.stream(message, { memory, abortSignal: stop.signal, ...format })
+  let length = 0
+  for await (const text of stream.textStream) {
+    length += text.length
+    if (scene.abortAfter !== undefined && length >= scene.abortAfter) stop.abort()
+  }
+  if (scene.approval === 'approved') await drain(await agent.approveToolCall({ runId: stream.runId, memory }))
+  if (scene.approval === 'denied') await drain(await agent.declineToolCall({ runId: stream.runId, memory }))
+}
+// Mastra stores what is left of an aborted turn after its stream has ended.
+await new Promise(resolve => setTimeout(resolve, 300))
 process.exit(0)
+
+async function drain(stream) {
+  for await (const _text of stream.textStream);
+}
