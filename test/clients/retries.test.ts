@@ -152,7 +152,7 @@ describe('a client whose own timeout ends before the run', () => {
       apiKey: 'none',
       defaultHeaders: headers,
       fetch: counted,
-      timeout: 2000,
+      timeout: 6000,
     })
     const messages = [{ role: 'user' as const, content: 'pay' }]
     const { choices } = await client.chat.completions.create({ model: 'lango', messages })
