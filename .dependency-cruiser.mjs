@@ -52,7 +52,7 @@ const ROOMS = {
     '^src/store/open-store[.]ts$',
     '^src/provider/repair/',
     '^src/testing/',
-    '^src/server/(serve|security/server-token)[.]ts$',
+    '^src/server/(serve|security/server-token|protocols/mcp-server)[.]ts$',
   ],
   client: ['^src/server/chat-protocol[.]ts$', '^src/run/run-event[.]ts$'],
 }
@@ -75,7 +75,10 @@ const OWNED_PACKAGES = [
   ['@aws-sdk/[^/]*', ['^src/provider/converse/']],
   ['@photostructure/sqlite', ['^src/store/sqlite(-database)?[.]ts$']],
   ['pg', ['^src/store/postgres[.]ts$']],
-  ['@modelcontextprotocol/sdk', ['^src/tools/mcp[^/]*[.]ts$']],
+  [
+    '@modelcontextprotocol/sdk',
+    ['^src/tools/mcp[^/]*[.]ts$', '^src/server/protocols/mcp-server[.]ts$', '^src/cli/mcp[.]ts$'],
+  ],
   ['pino', ['^src/observe/log[.]ts$']],
   ['yaml', ['^src/config/import-file[.]ts$']],
   ['hono', ['^src/server/']],

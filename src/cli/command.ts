@@ -119,6 +119,11 @@ const SHARED_OPTIONS: Readonly<Record<SharedOption, OptionSpec>> = {
 
 export const JSON_OPTION: OptionSpec = { flags: '--json', description: 'print JSON' }
 
+export const MODEL_OPTION: OptionSpec = {
+  flags: '-m, --model <provider/model>',
+  description: 'the model, such as openai/gpt-5.2; default: the configured one, or one whose key is set',
+}
+
 export const AGENT_OPTION: OptionSpec = {
   flags: '--agent <file>',
   description: 'a file that exports an ADK agent as rootAgent',

@@ -1,13 +1,9 @@
 /** The commands, as a table. Each loads its code when it is called, so that help is fast. */
 
 import { THINKING_LEVELS } from '../base/names.js'
-import { AGENT_OPTION, type CommandSpec, JSON_OPTION, type OptionSpec } from './command.js'
+import { AGENT_OPTION, type CommandSpec, JSON_OPTION, MODEL_OPTION, type OptionSpec } from './command.js'
+import { SERVER_COMMANDS, TOKEN_COMMANDS } from './server-commands.js'
 import { DATA_COMMANDS, MEMORY_COMMANDS, RUN_COMMANDS, SESSION_COMMANDS } from './session-commands.js'
-
-const MODEL_OPTION: OptionSpec = {
-  flags: '-m, --model <provider/model>',
-  description: 'the model, such as openai/gpt-5.2; default: the configured one, or one whose key is set',
-}
 
 /** What the model is asked for. */
 const MODEL_OPTIONS: readonly OptionSpec[] = [
@@ -33,18 +29,6 @@ const SCHEMA_OPTION: OptionSpec = {
   flags: '--schema <file>',
   description: 'a JSON schema: the answer is JSON that satisfies it, printed when it is complete',
 }
-
-/** Of the commands that start the server. */
-const SERVE_OPTIONS: NonNullable<CommandSpec['options']> = [
-  { flags: '-p, --port <number>', description: 'the port; 0 for any free one' },
-  {
-    flags: '--host <address>',
-    description: 'the address to listen on; any address other than loopback needs a token',
-  },
-  MODEL_OPTION,
-  AGENT_OPTION,
-  { flags: '--json', description: 'print the address as one line of JSON' },
-]
 
 const TALK: readonly CommandSpec[] = [
   {
@@ -107,29 +91,6 @@ const TALK: readonly CommandSpec[] = [
       [130, 'interrupted'],
     ],
     run: async (words, flags) => (await import('./run.js')).runOnce(words, flags),
-  },
-  {
-    name: 'serve',
-    summary: 'start the server with the web chat',
-    description:
-      'Starts the server with the web chat. Without configured tokens it accepts connections from this machine only.',
-    options: SERVE_OPTIONS,
-    shared: ['config', 'trust', 'store', 'app'],
-    examples: [
-      ['lango serve', 'listen on the configured port'],
-      ['lango serve --port 0 --store memory:', 'listen on any free port, without a database'],
-    ],
-    run: async (_words, flags) => (await import('./serve.js')).serve(flags),
-  },
-  {
-    name: 'web',
-    summary: "start the server with the web chat, or with ADK's own page",
-    description:
-      "Starts the server as `lango serve` does. With --adk it also serves ADK's own page, adk-web, under /dev-ui/,\nfrom the package @google/adk-devtools, which must be installed in this folder.",
-    options: [...SERVE_OPTIONS, { flags: '--adk', description: "serve ADK's own page under /dev-ui/" }],
-    shared: ['config', 'trust', 'store', 'app'],
-    examples: [['lango web --adk', "open the agent in ADK's page"]],
-    run: async (_words, flags) => (await import('./serve.js')).serve(flags),
   },
 ]
 
@@ -350,29 +311,6 @@ const CONFIG_COMMANDS: CommandSpec = {
   ],
 }
 
-/** `lango token`: tokens for the server. */
-const TOKEN_COMMANDS: CommandSpec = {
-  name: 'token',
-  summary: 'generate a token for the server',
-  description: 'Generates tokens for the server. Without a subcommand, generates one.',
-  fallback: 'new',
-  examples: [['lango token new', 'generate a token and its configuration entry']],
-  commands: [
-    {
-      name: 'new',
-      summary: 'generate a token and print it with its hash',
-      description:
-        'Generates a random token and prints it with its hash. The token is for the client of the server; the hash is a\nkey of server.tokens in the configuration. Neither is stored: the token cannot be shown again.',
-      options: [JSON_OPTION],
-      examples: [
-        ['lango token new', 'print both, with instructions'],
-        ['lango token new --json | jq -r .hash', 'read the hash, in a script'],
-      ],
-      run: async (_words, flags) => (await import('./config.js')).tokenNew(flags),
-    },
-  ],
-}
-
 /** The whole command line, in the order of its help. */
 export const LANGO: CommandSpec = {
   name: 'lango',
@@ -381,6 +319,7 @@ export const LANGO: CommandSpec = {
   fallback: 'chat',
   commands: [
     ...TALK,
+    ...SERVER_COMMANDS,
     SESSION_COMMANDS,
     RUN_COMMANDS,
     MEMORY_COMMANDS,

@@ -1,0 +1,29 @@
+/** `lango mcp`: Lango and the Model Context Protocol. */
+import type { Flags } from './command.js'
+import { loadSettings, runtimeOptions } from './open-runtime.js'
+import { protocolLogger, takeOutput, untilClosed } from './protocol-stdio.js'
+import { version } from './version.js'
+
+/** Serves one client on standard input and output until it closes them, or until a signal. */
+export async function serveMcp(flags: Flags): Promise<number> {
+  const output = takeOutput()
+  const loaded = await loadSettings({ ...flags, json: true }, { runs: true })
+  const [{ StdioServerTransport }, { createMcpServer }, { createRuntime }] = await Promise.all([
+    import('@modelcontextprotocol/sdk/server/stdio.js'),
+    import('../server/protocols/mcp-server.js'),
+    import('../runtime/runtime.js'),
+  ])
+  const logger = await protocolLogger(loaded)
+  const runtime = await createRuntime(await runtimeOptions(loaded, logger))
+  try {
+    const owner = { appName: loaded.config.app, userId: flags.user ?? 'user' }
+    const server = createMcpServer({ runtime, owner, version: version() })
+    await server.connect(new StdioServerTransport(process.stdin, output))
+    await untilClosed()
+    await server.close()
+    return 0
+  } finally {
+    await runtime.close()
+    logger.close()
+  }
+}
