@@ -14,6 +14,7 @@ import {
   RUN_STOPPED,
 } from '../base/markers.js'
 import { orTimeout } from '../base/pause.js'
+import { splitMedia, toInlineParts } from '../base/tool-media.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import { type Message, type StoredMessage, toolCallKind } from '../session/message.js'
@@ -130,7 +131,12 @@ function reportOf({ author, callId, tool, args, idempotencyKey, policy }: Closab
 
 /** The message that answers open calls: what is stored for an event of ADK's with these responses. */
 export function answerMessage({ author, invocationId, branch, answers }: ClosingAnswer): Message {
-  const outputs = answers.map(({ response }) => toJson(response))
+  const split = answers.map(({ response }) => splitMedia(response))
+  const outputs = split.map(({ result }) => toJson(result))
+  const hasMedia = split.some(({ media }) => media.length > 0)
+  const layout = split.map(({ media }) =>
+    media.length > 0 ? { call: { parts: toInlineParts(media) } } : ('call' as const),
+  )
   return {
     role: 'tool',
     author,
@@ -145,7 +151,7 @@ export function answerMessage({ author, invocationId, branch, answers }: Closing
     id: randomUUID(),
     ...(invocationId ? { invocationId } : {}),
     ...(branch === undefined ? {} : { branch }),
-    extra: { role: 'user' },
+    extra: { role: 'user', ...(hasMedia ? { parts: layout } : {}) },
   }
 }
 

@@ -309,6 +309,32 @@ test('the tools of a toolset, with the hints of an MCP server', async () => {
   ])
 })
 
+test('an image of a tool as ADK makes it reaches the model as an image', async () => {
+  class Camera extends HintedTool {
+    override async runAsync(): Promise<unknown> {
+      const image = { type: 'image', mimeType: 'image/jpeg', data: '/9j/4AAQ' }
+      return { content: [{ type: 'text', text: 'Look:' }, image] }
+    }
+  }
+  const { runtime, provider } = await start(agentWith(new Tools(new Camera('photo', {}))), [
+    call('photo'),
+    { text: 'Done.' },
+  ])
+  onTestFinished(() => runtime.close())
+  await run(runtime)
+  expect(provider.requests.at(-1)?.messages.at(-1)?.parts).toMatchObject([
+    {
+      result: {
+        content: [
+          { type: 'text', text: 'Look:' },
+          { type: 'text', text: '[image image/jpeg, 6 bytes]' },
+        ],
+      },
+      media: [{ type: 'media', mimeType: 'image/jpeg', data: '/9j/4AAQ' }],
+    },
+  ])
+})
+
 test('a tool that an agent gets after the runtime was made, and a tool of Lango in an agent of ADK', async () => {
   const agent = agentWith()
   const seen: unknown[] = []

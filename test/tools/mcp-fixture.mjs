@@ -7,6 +7,8 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { z } from 'zod'
 
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
 const text = value => ({ content: [{ type: 'text', text: String(value) }] })
 
 function createMcpServer() {
@@ -37,7 +39,7 @@ function createMcpServer() {
   server.registerTool('picture', { description: 'Answers with all sorts of things.' }, () => ({
     content: [
       { type: 'text', text: 'see' },
-      { type: 'image', data: 'AAAA', mimeType: 'image/png' },
+      { type: 'image', data: PNG, mimeType: 'image/png' },
       { type: 'resource', resource: { uri: 'file:///x', text: 'inner' } },
       { type: 'resource_link', uri: 'file:///y', name: 'y' },
     ],

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { messagesToProvider } from '../../src/adk/messages-to-provider.js'
+import { mcpResult } from '../../src/base/mcp-result.js'
 import type { Logger } from '../../src/logger.js'
 import { lintHistory } from '../../src/provider/repair/lint-history.js'
 import type { RunEvent } from '../../src/run/run-event.js'
@@ -17,7 +18,6 @@ import {
   type McpServerConfig,
 } from '../../src/tools/mcp.js'
 
-import { mcpResult } from '../../src/tools/mcp-server.js'
 import { PROTOTYPE_NAMES } from '../support/prototype-names.js'
 import { useTool } from './use-tool.js'
 
@@ -124,7 +124,8 @@ describe.each(WAYS)('over %s', (_, config) => {
       error: expect.stringContaining('Invalid arguments'),
     })
     expect(await use('fix_picture')).toEqual({
-      result: 'see\n[image image/png, 3 bytes, not shown]\ninner\n[resource file:///y]',
+      result: 'see\n[image image/png, 70 bytes]\ninner\n[resource file:///y: y]',
+      'lango:media': [{ mimeType: 'image/png', data: expect.stringMatching(/^iVBORw0KGgo/) }],
     })
   })
 
@@ -336,7 +337,42 @@ test.each<[string, Parameters<typeof mcpResult>[0], unknown]>([
   [
     'a resource in bytes',
     { content: [{ type: 'resource', resource: { uri: 'u', blob: 'AAAA' } }] },
-    '[resource u, 3 bytes, not shown]',
+    '[resource u undefined, 3 bytes, not shown]',
+  ],
+  [
+    'an image that is none',
+    { content: [{ type: 'image', mimeType: 'image/png', data: 'AAAA' }] },
+    '[image image/png, 3 bytes, not shown: it is not what its type says]',
+  ],
+  [
+    'an image that is not base64',
+    { content: [{ type: 'image', mimeType: 'image/png', data: 'no base64!' }] },
+    expect.stringMatching(/^\[image image\/png, \d+ bytes, not shown\]$/),
+  ],
+  [
+    'an image of another type than it says',
+    { content: [{ type: 'image', mimeType: 'image/png', data: '/9j/4AAQ' }] },
+    { result: '[image image/jpeg, 6 bytes]', 'lango:media': [{ mimeType: 'image/jpeg', data: '/9j/4AAQ' }] },
+  ],
+  [
+    'more media than a request may hold',
+    { content: [{ type: 'audio', mimeType: 'audio/wav', data: 'AAAA'.repeat(3_400_000) }] },
+    expect.stringContaining('not shown: a result may have 10000000 bytes of media'),
+  ],
+  [
+    'an archive',
+    { content: [{ type: 'resource', resource: { uri: 'u', blob: 'AAAA', mimeType: 'application/gzip' } }] },
+    '[resource u application/gzip, 3 bytes, not shown]',
+  ],
+  [
+    'text in bytes',
+    { content: [{ type: 'resource', resource: { uri: 'u', blob: 'aGk=', mimeType: 'text/plain' } }] },
+    'hi',
+  ],
+  [
+    'data with an image',
+    { structuredContent: { a: 1 }, content: [{ type: 'image', mimeType: 'image/jpeg', data: '/9j/4AAQ' }] },
+    { a: 1, 'lango:media': [{ mimeType: 'image/jpeg', data: '/9j/4AAQ' }] },
   ],
 ])('an answer of %s is a result', (_, answer, expected) => {
   expect(mcpResult(answer)).toEqual(expected)

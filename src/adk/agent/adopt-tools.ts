@@ -8,6 +8,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { isRecord } from '../../base/is-record.js'
 import { toJsonData } from '../../base/json.js'
+import { withoutBinaries } from '../../base/mcp-result.js'
 import { isAdkTool } from '../../base/names.js'
 import { stableJson } from '../../base/stable-json.js'
 import { AgentError, messageOf } from '../../errors.js'
@@ -123,6 +124,10 @@ function ledgerToolOf(tool: BaseTool | BaseNode): LedgerTool {
   return { effect: readOnlyHint ? 'read' : idempotentHint ? 'idempotent' : 'once' }
 }
 
+function isMcpTool(tool: BaseTool): boolean {
+  return isRecord(Reflect.get(tool, 'mcpTool'))
+}
+
 /** ADK keeps what an MCP server says of a tool in a field that it declares private. */
 function mcpHints(tool: BaseTool): { readOnlyHint?: unknown; idempotentHint?: unknown } {
   const described: unknown = Reflect.get(tool, 'mcpTool')
@@ -154,7 +159,8 @@ function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
     callsByContext.set(toolContext, begun)
     try {
       const work = () => runAsync(request)
-      const result = await (own.isContainer ? ledger.inside(id, work, asResponse) : work())
+      const given = await (own.isContainer ? ledger.inside(id, work, asResponse) : work())
+      const result = isMcpTool(tool) ? withoutBinaries(given) : given
       const isLater = tool.isLongRunning && (result === undefined || result === null)
       await begun.end('done', isLater ? undefined : asResponse(result), requestedActions(toolContext))
       return result

@@ -3,6 +3,7 @@ import { isRecord } from '../../base/is-record.js'
 import { toJson, toJsonData } from '../../base/json.js'
 import { OUTCOME_UNKNOWN } from '../../base/markers.js'
 import { READ_OUTPUT_TOOL } from '../../base/names.js'
+import { splitMedia, withMedia } from '../../base/tool-media.js'
 import { AgentError, checkArgument, checkOptions, messageOf } from '../../errors.js'
 import { shortenOutput } from '../../session/shorten-output.js'
 import type { BegunCall, CallEnd, LedgerTool } from '../../session/tool-calls.js'
@@ -265,13 +266,14 @@ export class ToolAdapter extends BaseTool {
   }
 
   async #shortened(result: unknown, context?: UnsignalledContext): Promise<Record<string, unknown>> {
-    const json = toJson(asObject(result))
+    const { result: data, media } = splitMedia(result)
+    const json = toJson(asObject(data))
     const limitTokens = this.#options.outputLimitTokens ?? DEFAULT_OUTPUT_LIMIT_TOKENS
     let shorter = this.name === READ_OUTPUT_TOOL ? json : shortenOutput(json, limitTokens)
     if (shorter !== json && this.#options.keepWhole && context) {
       shorter = shortenOutput(json, limitTokens, await this.#wholeNote(json, context))
     }
-    return JSON.parse(shorter) as Record<string, unknown>
+    return withMedia(JSON.parse(shorter), media) as Record<string, unknown>
   }
 
   /** Where the whole output is, for the marker in the shortened one. Losing it does not lose the rest. */

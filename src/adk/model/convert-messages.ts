@@ -1,3 +1,4 @@
+import { splitMedia, toInlineParts } from '../../base/tool-media.js'
 import { checkArgument } from '../../errors.js'
 import {
   type MediaPart,
@@ -204,8 +205,9 @@ function toCall(call: FunctionCall, identified: PartId) {
 }
 
 function toResult(response: FunctionResponse, identified: PartId): ProviderPart {
-  const media = (response.parts ?? []).flatMap(part => toMedia(part as Part))
-  const result: unknown = response.response ?? {}
+  // Where another session service keeps the events, media are still in the result.
+  const { result, media: unsplit } = splitMedia<unknown>(response.response ?? {})
+  const media = [...(response.parts ?? []), ...toInlineParts(unsplit)].flatMap(part => toMedia(part as Part))
   return {
     type: 'tool-result',
     id: identified?.id ?? '',

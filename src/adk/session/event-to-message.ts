@@ -1,5 +1,6 @@
 import { isRecord } from '../../base/is-record.js'
 import { toJsonData } from '../../base/json.js'
+import { splitMedia, toInlineParts } from '../../base/tool-media.js'
 import { checkArgument } from '../../errors.js'
 import type { Message } from '../../session/message.js'
 import { UNKNOWN_ERROR, vendorCodeOf } from '../adk-quirks.js'
@@ -87,13 +88,16 @@ export function eventToMessage(event: Event): Message | undefined {
 }
 
 /**
- * Makes an event, in place, what it will be when it is loaded again: results as JSON (a date, a map, a big number), and the
- * vendor's code of a model's error, which ADK replaces with its own.
+ * Makes an event, in place, what it will be when it is loaded again: results as JSON (a date, a map, a big number), media of
+ * tools as parts of their responses, and the vendor's code of a model's error, which ADK replaces with its own.
  */
 export function makeStorable(event: Event): void {
   for (const { functionResponse } of event.content?.parts ?? []) {
-    if (functionResponse?.response)
-      functionResponse.response = toJsonData(functionResponse.response) as Record<string, unknown>
+    if (!functionResponse?.response) continue
+    const { result, media } = splitMedia(functionResponse.response)
+    functionResponse.response = toJsonData(result) as Record<string, unknown>
+    if (media.length > 0)
+      functionResponse.parts = [...(functionResponse.parts ?? []), ...toInlineParts(media)]
   }
   const code = event.errorMessage === undefined ? undefined : vendorCodeOf(event.errorMessage)
   if (code !== undefined && event.errorCode === UNKNOWN_ERROR) event.errorCode = code
