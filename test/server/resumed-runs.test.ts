@@ -195,6 +195,8 @@ test('OpenAI’s stream ends with an error when the answer restarts, and the rep
   expect(live.headers.get('x-lango-run')).toBe(runId)
   await other.kill()
   expect(await live.text()).toMatch(/word1.*run was resumed by another process/s)
+  // Whether the answer is complete by then or not.
+  await eventually(async () => (await server.client.run(runId)).status).toBe('finished')
   const chunks = await dataOf(await post(server, '/v1/chat/completions', hang, inSession))
   const said = chunks.map(({ choices }) => (choices as { delta?: { content?: string } }[])[0]?.delta?.content)
   expect(said.join('')).toBe('The answer.')

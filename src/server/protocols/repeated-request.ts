@@ -7,7 +7,7 @@
  *   equal bytes that are sent at once are one run, and equal messages after two answers are two runs.
  *
  * A repeated request gets the run that it repeats: one that has not ended; within `retryMs` after its end one that has
- * failed, or whose caller lost the connection before the answer; and, by a key or by the count of retries that OpenAI's
+ * failed, or whose caller lost the connection before the answer or was told to repeat the request; and, by a key or by the count of retries that OpenAI's
  * clients send, one that has answered.
  */
 import { createHash } from 'node:crypto'
@@ -147,12 +147,16 @@ export function forgetRun(runId: string): void {
   if (answered.size > MOST_DELIVERIES && oldest !== undefined) answered.delete(oldest)
 }
 
-/** Resolves when the response is over: whether the caller of the run got all of it. */
-export function watchDelivery(c: Context<ServerEnv>, runId: string): Promise<boolean> {
+/** Resolves when the response is over: whether the caller of the run got all of it. `isCut`: it was told to repeat the request. */
+export function watchDelivery(
+  c: Context<ServerEnv>,
+  runId: string,
+  isCut: () => boolean = () => false,
+): Promise<boolean> {
   const { outgoing } = c.env
   return new Promise(resolve => {
     outgoing.once('close', () => {
-      const isDelivered = outgoing.writableFinished
+      const isDelivered = outgoing.writableFinished && !isCut()
       deliveries.delete(runId)
       deliveries.set(runId, isDelivered)
       const [oldest] = deliveries.keys()

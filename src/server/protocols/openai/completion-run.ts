@@ -73,6 +73,7 @@ export class CompletionRun {
   readonly #open = new Map<string, CompletionCall>()
   #calls: number
   #hasEnded = false
+  #isCut = false
   readonly #delivery: Promise<boolean>
   #deliver: (delivery: Promise<boolean>) => void = () => {}
 
@@ -108,6 +109,19 @@ export class CompletionRun {
   /** The promise resolves when the response is over: whether the caller got all of it. */
   deliveredBy(delivery: Promise<boolean>): void {
     this.#deliver(delivery)
+  }
+
+  /** Whether the caller was told to repeat the request. */
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  /** A stream cannot take text back: it ends, and the request returns the whole answer when it is repeated. */
+  cut(): Problem {
+    this.#isCut = true
+    const message =
+      'The run was resumed by another process, and its model writes this answer again. Repeat the request: it returns the whole answer and starts no second run.'
+    return runProblem(new AgentError('run-interrupted', message, { retryable: true }))
   }
 
   /** The signal fires when the caller disconnects. */
@@ -345,13 +359,6 @@ class Paragraphs {
     this.#hasText = this.#kept.hasText
     this.#isPaused = this.#kept.isPaused
   }
-}
-
-/** A stream cannot take text back: it ends, and the request returns the whole answer when it is repeated. */
-export function restarted(): Problem {
-  const message =
-    'The run was resumed by another process, and its model writes this answer again. Repeat the request: it returns the whole answer and starts no second run.'
-  return runProblem(new AgentError('run-interrupted', message, { retryable: true }))
 }
 
 function finishOf(reason: string, finish: ModelFinish): CompletionFinish {

@@ -14,13 +14,7 @@ import { beginRun, sessionIn } from './begin-run.js'
 import { type ChatOptions, CompletionRequest, chatOptions } from './chat-options.js'
 import { digestOf, findClientRun, runPartId } from './client-calls.js'
 import { ChatMessage, modelLines, modelOf, type SortedMessages, sortMessages } from './completion-request.js'
-import {
-  type CompletionCall,
-  type CompletionFinish,
-  type CompletionRun,
-  type CompletionStep,
-  restarted,
-} from './completion-run.js'
+import type { CompletionCall, CompletionFinish, CompletionRun, CompletionStep } from './completion-run.js'
 import { jsonAnswer } from './json-answer.js'
 import { openaiErrorResponse, openaiProblemResponse, toOpenaiError, UnknownModel } from './openai-error.js'
 import { refuseUnknown } from './request-options.js'
@@ -89,7 +83,7 @@ async function answer(
   run: CompletionRun,
 ): Promise<Response> {
   run.leaveOn(c.req.raw.signal)
-  run.deliveredBy(watchDelivery(c, run.started.runId))
+  run.deliveredBy(watchDelivery(c, run.started.runId, () => run.isCut))
   const headers = answerHeaders(run)
   const created = Math.floor(Date.now() / 1000)
   const steps = options.isStructured ? jsonAnswer(run.steps(), { isStreamed: options.stream }) : run.steps()
@@ -231,7 +225,7 @@ async function streamCompletion(
     headers,
     source: signal => {
       run.leaveOn(signal)
-      return frames(next, steps, writer)
+      return frames(next, steps, { run, writer })
     },
   })
 }
@@ -239,7 +233,7 @@ async function streamCompletion(
 async function* frames(
   first: Promise<IteratorResult<CompletionStep>>,
   others: AsyncGenerator<CompletionStep>,
-  writer: ChunkWriter,
+  { run, writer }: { run: CompletionRun; writer: ChunkWriter },
 ): AsyncGenerator<StreamChunk> {
   yield dataFrames([writer.first()])
   for (let next = await first; !next.done; next = await others.next()) {
@@ -247,7 +241,7 @@ async function* frames(
     if (step.type === 'text') yield dataFrames([writer.text(step.text)])
     else if (step.type === 'reasoning') yield dataFrames([writer.reasoning(step.text)])
     else if (step.type === 'restart' && step.text + step.reasoning > 0) {
-      yield dataFrames([toOpenaiError(restarted())])
+      yield dataFrames([toOpenaiError(run.cut())])
       return
     } else if (step.type === 'problem') {
       yield dataFrames([toOpenaiError(step.problem)])

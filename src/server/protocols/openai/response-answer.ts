@@ -6,7 +6,7 @@ import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { type StreamChunk, streamResponse } from '../../sse.js'
 import { runHeaders } from '../start-run.js'
 import type { ClientRun } from './client-calls.js'
-import { CompletionRun, type CompletionStep, restarted } from './completion-run.js'
+import { CompletionRun, type CompletionStep } from './completion-run.js'
 import { jsonAnswer } from './json-answer.js'
 import { openaiProblemResponse } from './openai-error.js'
 import { type ResponseEvent, type ResponseHead, ResponseWriter } from './response-writer.js'
@@ -68,7 +68,7 @@ async function* frames(
   yield fresh(writer.begin())
   for (let next = await first; !next.done; next = await others.next()) {
     const isVoid = next.value.type === 'restart' && next.value.text + next.value.reasoning > 0
-    const step: CompletionStep = isVoid ? { type: 'problem', problem: restarted() } : next.value
+    const step: CompletionStep = isVoid ? { type: 'problem', problem: run.cut() } : next.value
     const events = writer.step(step, run.model)
     if (events.length > 0) yield fresh(events)
     if (isVoid) return

@@ -52,7 +52,7 @@ async function respond(c: Context<ServerEnv>, context: ServerContext): Promise<R
     }
     const isStreamed = request.stream === true
     run.leaveOn(c.req.raw.signal)
-    run.deliveredBy(watchDelivery(c, run.started.runId))
+    run.deliveredBy(watchDelivery(c, run.started.runId, () => run.isCut))
     const steps = options.isStructured ? jsonAnswer(run.steps(), { isStreamed }) : run.steps()
     return request.stream
       ? streamed(c, context, { run, steps, head })
