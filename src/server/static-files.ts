@@ -120,11 +120,29 @@ async function send(c: Context<ServerEnv>, file: StaticFile): Promise<Response> 
   const bytes = await readFile(smaller?.path ?? file.path)
   const isHashed = /[-.][\w-]{8,}\.\w+$/.test(file.name) && file.name.startsWith('assets/')
   return c.body(bytes, 200, {
+    ...(file.name.startsWith('assets/diagram-') && file.name.endsWith('.html') ? DIAGRAM_HEADERS : {}),
     'content-type': own(TYPES, extname(file.name)) ?? 'application/octet-stream',
     'cache-control': isHashed ? 'public, max-age=31536000, immutable' : 'no-cache',
     vary: 'accept-encoding',
     ...(smaller ? { 'content-encoding': smaller.encoding } : {}),
   })
+}
+
+/**
+ * The frame in which the page draws diagrams that a model wrote. It may use inline styles, which the page may not; in
+ * return it has no origin, loads nothing, and only the page may frame it. Its own policy names its one script.
+ */
+const DIAGRAM_HEADERS = {
+  'content-security-policy': [
+    'sandbox allow-scripts',
+    "default-src 'none'",
+    "script-src 'unsafe-inline'",
+    "style-src 'unsafe-inline'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'self'",
+  ].join('; '),
+  'x-frame-options': 'SAMEORIGIN',
 }
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -33,6 +33,7 @@ import { htmlToText } from '../../src/tools/html-to-text.js'
 import { formatValue, summarize } from '../../web/src/state/format.js'
 import { inlineFiles } from '../../web/src/state/inline-files.js'
 import { isTooComplex, markdownBlocks } from '../../web/src/state/markdown-blocks.js'
+import { withDollars, withTexAsCode } from '../../web/src/state/math-pieces.js'
 
 const CONTEXT = {
   provider: 'p',
@@ -76,6 +77,8 @@ export const READERS: Readonly<Record<string, Reader>> = {
   htmlToText,
   markdownBlocks,
   isTooComplex,
+  withDollars,
+  withTexAsCode,
   formatValue,
   summarize: text => summarize({ text }),
   inlineFiles: text =>

@@ -15,6 +15,7 @@ test('the page is asked for every time, its files never again, and smaller when 
   await writeFile(`${folder}/assets/app-0a1b2c3d.js`, 'app()')
   await writeFile(`${folder}/assets/app-0a1b2c3d.js.br`, brotliCompressSync('app()'))
   await writeFile(`${folder}/assets/app-0a1b2c3d.js.map`, '{}')
+  await writeFile(`${folder}/assets/diagram-0a1b2c3d.html`, '<p>draws</p>')
   const { url } = await startServer({ webRoot: folder })
   for (const path of ['/', '/s/some-session', '/s/a%2Fb', '/index.html']) {
     const page = await rawRequest(url, path)
@@ -31,6 +32,13 @@ test('the page is asked for every time, its files never again, and smaller when 
   expect(small.headers.get('content-encoding')).toBe('br')
   expect(await small.text()).toBe('app()')
   expect((await rawRequest(url, '/icon.svg')).headers['cache-control']).toBe('no-cache')
+  // Only the frame that draws diagrams may use inline styles, and it has no origin.
+  const policies = async (path: string) => (await rawRequest(url, path)).headers['content-security-policy']
+  expect(await policies('/')).toContain("style-src 'self';")
+  expect(await policies('/assets/app-0a1b2c3d.js')).toContain("frame-ancestors 'none'")
+  expect(await policies('/assets/diagram-0a1b2c3d.html')).toMatch(
+    /^sandbox allow-scripts; default-src 'none';.*frame-ancestors 'self'$/,
+  )
   expect((await rawRequest(url, '/assets/app-0a1b2c3d.js.map')).status).toBe(404)
   expect((await rawRequest(url, '/assets/gone-0a1b2c3d.js')).status).toBe(404)
 })

@@ -6,12 +6,21 @@ import type { CodePiece } from './highlight.js'
 const MAXIMUM_LENGTH = 40_000
 
 /** Code with its language, a copy button, and colours once the highlighter is loaded. */
-export function CodeBlock({ code, language }: { code: string; language: string }) {
+export function CodeBlock({
+  code,
+  language,
+  action,
+}: {
+  code: string
+  language: string
+  action?: ReactNode
+}) {
   const pieces = usePieces(code, language)
   return (
     <figure className="code-block">
       <figcaption>
         <span>{language || 'text'}</span>
+        {action}
         <CopyButton text={code} label="Copy" />
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}

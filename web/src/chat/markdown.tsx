@@ -1,8 +1,9 @@
-import { type ComponentProps, memo, useMemo } from 'react'
+import { type ComponentProps, createContext, memo, useContext, useEffect, useMemo, useState } from 'react'
 import ReactMarkdown, { type Components, defaultUrlTransform } from 'react-markdown'
 import remarkGfm from 'remark-gfm'
-import { isTooComplex, markdownBlocks } from '../state/markdown-blocks.js'
+import { isTooComplex, markdownBlocks, mayHaveMath } from '../state/markdown-blocks.js'
 import { CodeBlock } from './code-block.js'
+import { Diagram } from './diagram.js'
 
 /** Markdown as it is written: finished blocks are not parsed again while more comes in. */
 export function Markdown({ text, isStreaming = false }: { text: string; isStreaming?: boolean }) {
@@ -11,7 +12,7 @@ export function Markdown({ text, isStreaming = false }: { text: string; isStream
     <div className="markdown" dir="auto" data-streaming={isStreaming || undefined}>
       {blocks.map((block, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: blocks only ever grow at the end.
-        <Block key={index} text={block} />
+        <Block key={index} text={block} isGrowing={isStreaming && index === blocks.length - 1} />
       ))}
     </div>
   )
@@ -19,14 +20,43 @@ export function Markdown({ text, isStreaming = false }: { text: string; isStream
 
 const PLUGINS = [remarkGfm]
 
-const Block = memo(function Block({ text }: { text: string }) {
+const Block = memo(function Block({ text, isGrowing }: { text: string; isGrowing: boolean }) {
+  // A fence of mathematics that is still being written would be an unfinished formula.
+  const math = useMath(mayHaveMath(text) && !(isGrowing && /(`{3}|~{3})[ \t]*math\b/.test(text)))
   if (isTooComplex(text)) return <p className="plain-block">{text}</p>
+  const plugins = math?.plugins ?? { remarkPlugins: PLUGINS }
   return (
-    <ReactMarkdown remarkPlugins={PLUGINS} components={COMPONENTS} urlTransform={safeUrl}>
-      {text}
-    </ReactMarkdown>
+    <IsGrowing value={isGrowing}>
+      <ReactMarkdown {...plugins} components={COMPONENTS} urlTransform={safeUrl}>
+        {math ? math.withDollars(text) : text}
+      </ReactMarkdown>
+    </IsGrowing>
   )
 })
+
+/** Whether the block is still being written: no diagram is drawn of a part of its source. */
+const IsGrowing = createContext(false)
+
+type Formulas = typeof import('./math.js').math
+let loaded: Formulas | undefined
+
+/** What shows formulas, once it is needed and loaded. */
+function useMath(isNeeded: boolean): Formulas | undefined {
+  const [math, setMath] = useState(loaded)
+  useEffect(() => {
+    if (!isNeeded || math) return
+    import('./math.js').then(
+      module => {
+        loaded = module.math
+        setMath(loaded)
+      },
+      () => {
+        // The server has other files since an update: the source of a formula can be read as well.
+      },
+    )
+  }, [isNeeded, math])
+  return isNeeded ? math : undefined
+}
 
 const COMPONENTS: Components = {
   a: ({ node: _node, children, ...rest }) => <Link {...rest}>{children}</Link>,
@@ -76,9 +106,12 @@ function Link({ href, children, ...rest }: ComponentProps<'a'>) {
 }
 
 function Code({ isBlock, className, children, ...rest }: ComponentProps<'code'> & { isBlock: boolean }) {
+  const isGrowing = useContext(IsGrowing)
   if (!isBlock) return <code {...rest}>{children}</code>
   const language = /language-([\w+#-]+)/.exec(className ?? '')?.[1] ?? ''
-  return <CodeBlock code={String(children ?? '').replace(/\n$/, '')} language={language} />
+  const code = String(children ?? '').replace(/\n$/, '')
+  if (language === 'mermaid' && !isGrowing) return <Diagram source={code} />
+  return <CodeBlock code={code} language={language} />
 }
 
 /** Inline code has no line end; a block always ends with one. */

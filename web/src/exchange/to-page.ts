@@ -6,6 +6,7 @@ import { micromark } from 'micromark'
 import { gfm, gfmHtml } from 'micromark-extension-gfm'
 import { isLink, type MediaPart, sourceLabel, type TranscriptItem } from '../../../src/transcript/item.js'
 import { isTooComplex, markdownBlocks } from '../state/markdown-blocks.js'
+import { withTexAsCode } from '../state/math-pieces.js'
 import style from './shared-page.css?raw'
 
 export function toPage(title: string, items: readonly TranscriptItem[]): string {
@@ -101,7 +102,7 @@ function markdownHtml(text: string): string {
   return markdownBlocks(text)
     .map(part => {
       if (isTooComplex(part)) return `<p class="plain">${escaped(part)}</p>`
-      const html = micromark(part, { extensions: [gfm()], htmlExtensions: [gfmHtml()] })
+      const html = micromark(withTexAsCode(part), { extensions: [gfm()], htmlExtensions: [gfmHtml()] })
       // Text of the chat is escaped, so these tags are Markdown's own. What scrolls is reachable by keyboard.
       return (
         html

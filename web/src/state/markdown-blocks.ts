@@ -16,12 +16,17 @@ export function markdownBlocks(text: string): string[] {
     }
     const mark = FENCE.exec(line)?.[1]
     if (mark && fence === undefined) fence = mark
-    else if (mark && fence !== undefined && closes(line, mark, fence)) fence = undefined
+    else if (fence !== undefined && closes(line, mark, fence)) fence = undefined
     afterBlank = line.trim() === ''
     block.push(line)
   }
   if (block.length > 0) blocks.push(block.join('\n'))
   return blocks
+}
+
+/** Whether a text may contain a formula. */
+export function mayHaveMath(text: string): boolean {
+  return /\$\$|\\\(|\\\[|(?:`{3}|~{3})[ \t]*math\b/.test(text)
 }
 
 /** A longer block, a deeper one, or one with more marks takes seconds to parse, or exhausts the stack. */
@@ -48,7 +53,8 @@ function levelsOf(line: string): number {
 
 /** Link definitions and footnotes stand apart from where they are used. */
 const REFERENCES = /^ {0,3}\[(?:[^\][\\]|\\[\s\S]){1,999}\]:/m
-const FENCE = /^ {0,3}(`{3,}|~{3,})/
+/** Code, and formulas that have lines of their own. */
+const FENCE = /^ {0,3}(`{3,}|~{3,}|\${2}(?=\s*$)|\\\[(?=\s*$))/
 /** Lists, quotes and tables: blank lines may stand inside them. */
 const CONTAINER = /^([-*+](\s|$)|\d+[.)](\s|$)|>|\|)/
 
@@ -57,6 +63,8 @@ function startsBlock(line: string, first: string): boolean {
   return !CONTAINER.test(line) || !CONTAINER.test(first)
 }
 
-function closes(line: string, mark: string, fence: string): boolean {
+function closes(line: string, mark: string | undefined, fence: string): boolean {
+  if (fence === '\\[') return line.trim() === '\\]'
+  if (mark === undefined) return false
   return mark[0] === fence[0] && mark.length >= fence.length && line.trim() === mark
 }
