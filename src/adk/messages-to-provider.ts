@@ -2,7 +2,7 @@ import { checkMessages } from '../errors.js'
 import type { ProviderMessage } from '../provider/provider.js'
 import { type Message, normalizeRole } from '../session/message.js'
 import { isSynthetic } from '../session/turn.js'
-import { markWrittenBy } from './adk-quirks.js'
+import { markNumber, markWrittenBy } from './adk-quirks.js'
 import { convertContents } from './model/convert-messages.js'
 import { messagesToContents } from './session/messages-to-events.js'
 
@@ -24,7 +24,7 @@ export function messagesToProvider(messages: readonly Message[]): ProviderMessag
     const message = messages[index]
     if (!content || !message) return []
     const marked = markWrittenBy(content, isSynthetic(message) ? 'program' : 'user')
-    return [{ content: marked, role: roleOf(message, content.role) }]
+    return [{ content: markNumber(marked, index + 1), role: roleOf(message, content.role) }]
   })
   return convertContents(
     spoken.map(({ content }) => content),

@@ -138,18 +138,20 @@ export const SESSION_COMMANDS: CommandSpec = {
     },
     {
       name: 'export',
-      summary: 'export sessions as JSONL, without loss',
+      summary: 'export sessions as JSONL, without loss, or for another framework',
       description:
-        'Exports sessions as JSONL: for each session a header line, then one stored message per line. The export is\nlossless: "lango sessions import" restores state and messages exactly. With -o, the file is written atomically.',
+        'Exports sessions as JSONL: for each session a header line, then one stored message per line. The export is\nlossless: "lango sessions import" restores state and messages exactly. With -o, the file is written atomically.\n--to writes one session in the form of another framework (adk, adk-python, ai-sdk-ui, ai-sdk-model, langchain, mastra,\nopenai-agents) or as the body of a request (openai-chat, openai-responses, anthropic, gemini), and names what that form\nhas no place for.',
       arguments: [{ name: '[id...]', description: 'the sessions to export; not with --all' }],
       options: [
         { flags: '--all', description: 'export every session of the app' },
+        { flags: '--to <format>', description: 'the form to write; default: lango' },
         { flags: '-o, --output <file>', description: 'write to a file instead of standard output' },
       ],
       shared: ['user', 'app', 'config', 'trust', 'store'],
       examples: [
         ['lango sessions export s1 > s1.jsonl', 'export one session'],
         ['lango sessions export --all -o backup.jsonl', 'export all sessions'],
+        ['lango sessions export s1 --to ai-sdk-ui -o messages.json', 'continue it with the AI SDK'],
       ],
       run: async (words, flags) => (await import('./sessions-export.js')).exportSessions(words, flags),
     },

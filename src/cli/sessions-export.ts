@@ -8,7 +8,6 @@ import { interruptible } from './interruptible.js'
 import { type CommandStore, findSession, sessionKeys, withStore } from './open-command-store.js'
 import { note, Progress, print } from './output.js'
 import { plainLine } from './plain-text.js'
-
 import { count, grouped } from './wording.js'
 
 /** A session of as many messages takes a while. */
@@ -22,7 +21,37 @@ export async function exportSessions(ids: readonly string[], flags: Flags): Prom
       : 'Pass the ids of sessions, or --all.'
     throw new AgentError('invalid-argument', message)
   }
+  if (flags.to !== undefined && flags.to !== 'lango') return exportAs(flags.to, ids, flags)
   return interruptible(signal => withStore(flags, opened => exportFrom(opened, { ids, flags, signal })))
+}
+
+/** One session in the form of another framework. What the form has no place for is named on standard error. */
+async function exportAs(to: string, ids: readonly string[], flags: Flags): Promise<number> {
+  const { exportFormat, writeSession } = await import('../runtime/export-session.js')
+  const format = exportFormat(to)
+  const [id, ...others] = ids
+  if (id === undefined || others.length > 0 || format === 'lango') {
+    throw new AgentError('invalid-argument', `A file of ${to} holds one session: pass one id.`)
+  }
+  return withStore(flags, async opened => {
+    const key = await findSession(opened, id, flags.user)
+    const written = await writeSession(opened.store, key, format)
+    if (!written) throw new AgentError('session-not-found', `There is no session "${id}".`)
+    const { content, leftOut, notes } = written
+    const text = `${JSON.stringify(content, null, 2)}\n`
+    const { output } = flags
+    if (output === undefined || output === '-') await print(text)
+    else {
+      await intoFile(output, async write => {
+        await write(text)
+        return { sessions: 1, messages: 0 }
+      })
+      note(`Exported ${plainLine(id)} as ${format} to ${output}.`)
+    }
+    for (const line of notes) note(plainLine(line))
+    if (leftOut.length > 0) note(`Not written: ${plainLine(leftOut.join(', '))}.`)
+    return 0
+  })
 }
 
 async function exportFrom(

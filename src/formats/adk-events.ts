@@ -6,6 +6,7 @@
 
 import { eventToMessage } from '../adk/session/event-to-message.js'
 import { isRecord } from '../base/is-record.js'
+import { openSignature } from '../provider/provider.js'
 import type { Message } from '../session/message.js'
 import type { Fields } from './wire-parts.js'
 
@@ -108,3 +109,89 @@ function withoutNull(fields: Fields): Fields {
     Object.entries(fields).filter(([, value]) => value !== null && value !== undefined),
   )
 }
+
+/**
+ * An event without what only Lango reads: signatures of other vendors, which Gemini would refuse, and parts of other
+ * programs, which become the text that stands for them.
+ */
+export function toPlainEvent(event: Fields): Fields {
+  const { content } = event
+  if (!isRecord(content) || !Array.isArray(content.parts)) return event
+  const parts = content.parts.filter(isRecord).flatMap(part => {
+    const { thoughtSignature: signature, partMetadata, ...others } = part
+    const isOwn = typeof signature === 'string' && openSignature(signature).origin.vendor === 'gemini'
+    const { lango: _lango, ...metadata } = isRecord(partMetadata) ? partMetadata : {}
+    const plainPart = {
+      ...others,
+      ...(isOwn ? { thoughtSignature: signature } : {}),
+      ...(Object.keys(metadata).length > 0 ? { partMetadata: metadata } : {}),
+    }
+    const isEmpty =
+      !isOwn && others.text === '' && Object.keys(plainPart).every(name => /^(text|thought)$/.test(name))
+    return isEmpty ? [] : [plainPart]
+  })
+  return { ...event, content: { ...content, parts } }
+}
+
+/**
+ * A session of ADK for TypeScript as ADK for Python reads it: times in seconds, bytes in URL-safe base64, and only fields
+ * that all of its versions since 1.0 know, because it refuses any other.
+ */
+export function toPythonSession(session: Fields): Fields {
+  const { events, lastUpdateTime, ...others } = session
+  const written = Array.isArray(events) ? events.filter(isRecord).map(toPythonEvent) : []
+  return { ...others, events: written, lastUpdateTime: Number(lastUpdateTime) / 1000 }
+}
+
+function toPythonEvent(event: Fields): Fields {
+  const { actions, content, timestamp, usageMetadata, longRunningToolIds, ...others } = event
+  return {
+    ...only(others, PYTHON_EVENT),
+    timestamp: Number(timestamp) / 1000,
+    actions: only(isRecord(actions) ? actions : {}, PYTHON_ACTIONS),
+    ...(isRecord(content) ? { content: toPythonContent(content) } : {}),
+    ...(isRecord(usageMetadata) ? { usageMetadata: only(usageMetadata, PYTHON_USAGE) } : {}),
+    ...(Array.isArray(longRunningToolIds) && longRunningToolIds.length > 0 ? { longRunningToolIds } : {}),
+  }
+}
+
+function toPythonContent({ role, parts }: Fields): Fields {
+  const written = (Array.isArray(parts) ? parts : []).filter(isRecord).map(part => {
+    const { thoughtSignature, inlineData, ...others } = only(part, PYTHON_PART)
+    return {
+      ...others,
+      ...(typeof thoughtSignature === 'string' ? { thoughtSignature: urlSafe(thoughtSignature) } : {}),
+      ...(isRecord(inlineData) ? { inlineData: { ...inlineData, data: urlSafe(inlineData.data) } } : {}),
+    }
+  })
+  return { ...(role === undefined ? {} : { role }), parts: written }
+}
+
+function only(fields: Fields, names: ReadonlySet<string>): Fields {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([name, value]) => names.has(name) && value !== null),
+  )
+}
+
+function urlSafe(data: unknown): unknown {
+  return typeof data === 'string' ? data.replaceAll('+', '-').replaceAll('/', '_') : data
+}
+
+const PYTHON_EVENT = new Set(
+  'id invocationId author branch partial turnComplete errorCode errorMessage interrupted customMetadata groundingMetadata'.split(
+    ' ',
+  ),
+)
+const PYTHON_ACTIONS = new Set(
+  'skipSummarization stateDelta artifactDelta transferToAgent escalate requestedAuthConfigs'.split(' '),
+)
+const PYTHON_USAGE = new Set(
+  'promptTokenCount candidatesTokenCount totalTokenCount cachedContentTokenCount thoughtsTokenCount toolUsePromptTokenCount'.split(
+    ' ',
+  ),
+)
+const PYTHON_PART = new Set(
+  'text thought thoughtSignature functionCall functionResponse inlineData fileData executableCode codeExecutionResult videoMetadata'.split(
+    ' ',
+  ),
+)

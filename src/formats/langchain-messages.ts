@@ -1,13 +1,14 @@
 /**
- * Messages of LangChain and LangGraph as neutral messages. Three forms hold the same fields: serialized objects
+ * Messages of LangChain and LangGraph as neutral messages, and back. Three forms hold the same fields: serialized objects
  * (`lc`, `id`, `kwargs`), stored messages (`type`, `data`), and plain objects with a `type`.
  */
 
 import { isRecord } from '../base/is-record.js'
-import type { ProviderPart } from '../provider/provider.js'
+import { type MediaPart, mediaUrl, type ProviderPart, resultText } from '../provider/provider.js'
 import { anthropicPart, chatCall, chatPart, geminiPart } from './wire-messages.js'
 import {
   argumentsOf,
+  bareResult,
   citations,
   type Fields,
   foreignPart,
@@ -15,6 +16,7 @@ import {
   listOf,
   reasoningPart,
   recordsOf,
+  type SourceMessage,
   text,
   textOr,
   toolResult,
@@ -140,7 +142,91 @@ function contentPart(block: Fields): ProviderPart {
 function standardMedia(block: Fields): ProviderPart {
   const mimeType = text(block.mimeType ?? block.mime_type) || 'application/octet-stream'
   if (isRecord(block.source)) return anthropicPart(block) ?? foreignPart('langchain', block)
-  if (typeof block.url === 'string') return { type: 'media', mimeType, url: block.url }
-  if (typeof block.data === 'string') return { type: 'media', mimeType, data: block.data }
+  const filename = isRecord(block.metadata) ? block.metadata.filename : undefined
+  const name = typeof filename === 'string' ? { name: filename } : {}
+  if (typeof block.url === 'string') return { type: 'media', mimeType, url: block.url, ...name }
+  if (typeof block.data === 'string') return { type: 'media', mimeType, data: block.data, ...name }
   return chatPart(block) ?? foreignPart('langchain', block)
+}
+
+/** Stored messages, as `mapStoredMessagesToChatMessages` takes them. */
+export function writeLangChain(messages: readonly SourceMessage[]): Fields[] {
+  return messages.flatMap(({ id, role, parts }): Fields[] => {
+    if (parts.length === 0) return []
+    if (role === 'tool')
+      return parts.flatMap(part => (part.type === 'tool-result' ? [toolMessage(part)] : []))
+    if (role === 'assistant') return [{ type: 'ai', data: { id, ...answerFields(parts) } }]
+    const type = role === 'system' ? 'system' : 'human'
+    return [{ type, data: { id, content: contentOf(parts), ...EMPTY } }]
+  })
+}
+
+const EMPTY = { additional_kwargs: {}, response_metadata: {} }
+
+function toolMessage(part: Extract<ProviderPart, { type: 'tool-result' }>): Fields {
+  const { result, isError } = bareResult(part)
+  const words = typeof result === 'string' ? result : resultText(result)
+  const { media = [] } = part
+  const content = media.length === 0 ? words : [{ type: 'text', text: words }, ...media.map(mediaBlock)]
+  const status = isError ? 'error' : 'success'
+  return { type: 'tool', data: { content, tool_call_id: part.id, name: part.name, status, ...EMPTY } }
+}
+
+function answerFields(parts: readonly ProviderPart[]): Fields {
+  const calls = parts.filter(part => part.type === 'tool-call')
+  const sound = calls.flatMap(({ id, name, args = {} }) =>
+    isRecord(args) ? [{ type: 'tool_call', id, name, args }] : [],
+  )
+  const broken = calls.flatMap(({ id, name, args = {} }) =>
+    isRecord(args)
+      ? []
+      : [{ type: 'invalid_tool_call', id, name, args: JSON.stringify(args), error: 'No object.' }],
+  )
+  // Only signed thoughts of Claude are blocks that go back to the model; others would leave an empty list behind.
+  const isThought = (part: ProviderPart) => part.type === 'reasoning' && !isSignedByClaude(part)
+  const thoughts = parts.filter(isThought).map(part => ('text' in part ? part.text : ''))
+  return {
+    content: contentOf(parts.filter(part => part.type !== 'tool-call' && !isThought(part))),
+    tool_calls: sound,
+    invalid_tool_calls: broken,
+    ...EMPTY,
+    ...(thoughts.length > 0 ? { additional_kwargs: { reasoning_content: thoughts.join('\n') } } : {}),
+  }
+}
+
+function isSignedByClaude({ origin, signature }: Extract<ProviderPart, { type: 'reasoning' }>): boolean {
+  return origin?.vendor === 'anthropic' && signature !== undefined
+}
+
+/** One text alone is a string, which every model of LangChain takes. */
+function contentOf(parts: readonly ProviderPart[]): unknown {
+  const [first, ...others] = parts
+  if (!first) return ''
+  return others.length === 0 && first.type === 'text' ? first.text : parts.map(blockOf)
+}
+
+function blockOf(part: ProviderPart): Fields {
+  switch (part.type) {
+    case 'media':
+      return mediaBlock(part)
+    case 'reasoning':
+      return part.redacted
+        ? { type: 'redacted_thinking', data: part.signature }
+        : { type: 'thinking', thinking: part.text, signature: part.signature }
+    case 'vendor':
+      return part.vendor === 'langchain' && isRecord(part.value) && 'type' in part.value
+        ? part.value
+        : { type: 'text', text: part.text }
+    default:
+      return { type: 'text', text: part.type === 'text' ? part.text : JSON.stringify(part) }
+  }
+}
+
+/** Images as all models of LangChain take them, anything else as a standard block of data. */
+function mediaBlock(media: MediaPart): Fields {
+  const { mimeType: mime_type, data, url, name } = media
+  if (mime_type.startsWith('image/')) return { type: 'image_url', image_url: { url: mediaUrl(media) } }
+  const type = mime_type.startsWith('audio/') ? 'audio' : 'file'
+  const source = data === undefined ? { source_type: 'url', url } : { source_type: 'base64', data }
+  return { type, ...source, mime_type, ...(name === undefined ? {} : { metadata: { filename: name } }) }
 }

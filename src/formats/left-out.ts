@@ -1,11 +1,14 @@
 /**
  * What of a file is not in the messages that were read from it: ids, usage, settings of a framework. Found by comparing
- * the values and not by a list of fields, so that a field which a later version of the framework adds is named too.
+ * the values and not by a list of fields, so that a field which a later version of the framework adds is named too. An
+ * export is compared in the same way: with what its own reader finds in it.
  */
 
 import { isRecord } from '../base/is-record.js'
 import { parseJson } from '../base/json.js'
-import type { Fields, WireMessage } from './wire-parts.js'
+import { stableJson } from '../base/stable-json.js'
+import type { ProviderMessage, ProviderPart } from '../provider/provider.js'
+import { bareResult, type Fields, type WireMessage } from './wire-parts.js'
 
 /** The names of the fields that were not read, each with the number of rows that have it: `usage (3)`. */
 export function leftOut(rows: readonly Fields[], messages: readonly WireMessage[]): string[] {
@@ -18,7 +21,84 @@ export function leftOut(rows: readonly Fields[], messages: readonly WireMessage[
     const { paths } = compare(row, '', found)
     for (const path of new Set(paths)) counts.set(path, (counts.get(path) ?? 0) + 1)
   }
+  return counted(counts)
+}
+
+function counted(counts: ReadonlyMap<string, number>): string[] {
   return [...counts].map(([path, count]) => (count === 1 ? path : `${path} (${count})`))
+}
+
+/** The fields of which a file that was written holds no value: `timestamp (4)`. */
+export function fieldsNotIn(file: unknown, rows: readonly Fields[]): string[] {
+  const found = valuesIn(file, true)
+  const counts = new Map<string, number>()
+  for (const row of rows)
+    for (const path of compare(row, '', found).paths) counts.set(path, (counts.get(path) ?? 0) + 1)
+  return counted(counts)
+}
+
+/** What of the parts that were written is not in those that were read again: `tool-result.isError (2)`, `media`. */
+export function partsLost(written: readonly ProviderMessage[], read: readonly ProviderMessage[]): string[] {
+  const pool = new Map<string, ReadPart[]>()
+  for (const part of partsWithRoles(read)) {
+    const name = identityOf(part)
+    pool.set(name, [...(pool.get(name) ?? []), part])
+  }
+  const texts = partsWithRoles(read).flatMap(part => (part.type === 'text' ? [part.text] : []))
+  const counts = new Map<string, number>()
+  for (const part of partsWithRoles(written)) {
+    const alike = pool.get(identityOf(part)) ?? []
+    // Some forms have one text where others have several.
+    if (part.type === 'text' && alike.length === 0 && texts.some(text => text.includes(part.text))) continue
+    const differences = alike.map(other => differing(part, other))
+    const fewest = Math.min(...differences.map(({ length }) => length))
+    const best = differences.findIndex(({ length }) => length === fewest)
+    for (const path of differences[best] ?? [part.type]) counts.set(path, (counts.get(path) ?? 0) + 1)
+    if (best >= 0) alike.splice(best, 1)
+  }
+  return counted(counts)
+}
+
+type ReadPart = ProviderPart & { role: string }
+
+function partsWithRoles(messages: readonly ProviderMessage[]): ReadPart[] {
+  return messages.flatMap(({ role, parts }) => parts.map(part => ({ ...part, role })))
+}
+
+/** What makes it the same part, whatever else became of it. */
+function identityOf(part: ProviderPart): string {
+  switch (part.type) {
+    case 'tool-call':
+    case 'tool-result':
+      return `${part.type} ${part.id}`
+    case 'media':
+      return `media ${part.data ?? part.url}`
+    case 'vendor':
+      return `vendor ${stableJson(part.value)}`
+    default:
+      return `${part.type} ${part.text}`
+  }
+}
+
+function differing(part: ReadPart, other: ReadPart): string[] {
+  const [one, two] = [comparable(part), comparable(other)]
+  const names = Object.keys(one).filter(name => stableJson(one[name]) !== stableJson(two[name]))
+  return names.map(name => (name === 'role' ? name : `${part.type}.${name}`))
+}
+
+/** Arguments and results by what they mean: some forms write them as text. Vendors are known by their signature. */
+function comparable(part: ReadPart): Fields {
+  const { origin: _origin, text: _text, ...fields } = part as ReadPart & Fields
+  if (part.type === 'tool-call') return { ...fields, args: data(part.args) }
+  if (part.type !== 'tool-result') return fields
+  const { result } = bareResult({ ...part, result: data(part.result), isError: true })
+  // On some wires results are the user's.
+  const { role: _role, ...others } = fields
+  return { ...others, result: data(result), isError: part.isError === true || undefined }
+}
+
+function data(value: unknown): unknown {
+  return typeof value === 'string' ? parseJson(value) : (value ?? {})
 }
 
 /** The messages of each row. A row that continued the message of an earlier one shares it. */
@@ -43,18 +123,32 @@ interface Values {
 }
 
 function valuesOf(messages: readonly WireMessage[]): Values {
+  return valuesIn(
+    messages.map(({ parts, timestamp, role }) => [
+      ...[parts, role],
+      ...(timestamp === undefined ? [] : [timestamp, new Date(timestamp).toISOString()]),
+    ]),
+  )
+}
+
+/** `withTimes`: times count in milliseconds too, however the file writes them. */
+function valuesIn(file: unknown, withTimes = false): Values {
   const exact = new Set<string>()
   const add = (value: unknown): void => {
     if (Array.isArray(value)) for (const item of value) add(item)
     else if (isRecord(value)) for (const item of Object.values(value)) add(item)
-    else if (typeof value === 'string' || typeof value === 'number') exact.add(String(value))
+    else if (typeof value === 'string' || typeof value === 'number') {
+      exact.add(String(value))
+      if (withTimes) exact.add(String(millisecondsOf(value)))
+    }
   }
-  for (const { parts, timestamp, role } of messages) {
-    add(parts)
-    exact.add(role)
-    if (timestamp !== undefined) exact.add(new Date(timestamp).toISOString()).add(String(timestamp))
-  }
+  add(file)
   return { exact, texts: [...exact].filter(text => text.length > 1) }
+}
+
+function millisecondsOf(value: string | number): number {
+  if (typeof value === 'number') return Math.round(value * 1000)
+  return /^\d{4}-\d\d-\d\dT/.test(value) ? Date.parse(value) : Number.NaN
 }
 
 /** Kinds of things, which the messages express by their own kinds. */

@@ -1,13 +1,14 @@
 /**
- * Items of the OpenAI Agents SDK (`result.history`, its sessions) as neutral messages. They are Responses items in
- * camel case, with results that name their tool.
+ * Items of the OpenAI Agents SDK (`result.history`, its sessions) as neutral messages, and back. They are
+ * Responses items in camel case, with results that name their tool.
  */
 
 import { isRecord } from '../base/is-record.js'
-import type { ProviderPart } from '../provider/provider.js'
+import { type MediaPart, mediaUrl, type ProviderPart, resultText } from '../provider/provider.js'
 import { joinItems } from './wire-messages.js'
 import {
   argumentsOf,
+  bareResult,
   citations,
   type Fields,
   foreignPart,
@@ -15,6 +16,7 @@ import {
   mediaFrom,
   reasoningPart,
   recordsOf,
+  type SourceMessage,
   text,
   textOr,
   toolResult,
@@ -122,4 +124,85 @@ function fileOf(part: Fields): ProviderPart {
   if (address === '') return foreignPart('openai', part)
   const name = typeof part.filename === 'string' ? { name: part.filename } : {}
   return { ...mediaFrom(address, 'application/pdf'), ...name }
+}
+
+/** Items, as a session or the input of a run takes them. */
+export function writeAgentsItems(messages: readonly SourceMessage[]): Fields[] {
+  return messages.flatMap(({ role, parts }): Fields[] => {
+    if (parts.length === 0) return []
+    if (role === 'system') return [{ type: 'message', role, content: parts.map(wordsOf).join('\n') }]
+    if (role === 'assistant' || role === 'tool') return answerItems(parts)
+    return [{ type: 'message', role: 'user', content: parts.map(inputOf) }]
+  })
+}
+
+/** Texts that follow each other are one message; calls, results and thoughts are items of their own. */
+function answerItems(parts: readonly ProviderPart[]): Fields[] {
+  const items: Fields[] = []
+  let said: Fields[] | undefined
+  for (const part of parts) {
+    const item = ownItem(part)
+    if (item) {
+      items.push(item)
+      said = undefined
+    } else if (said) said.push(outputOf(part))
+    else {
+      said = [outputOf(part)]
+      items.push({ type: 'message', role: 'assistant', status: 'completed', content: said })
+    }
+  }
+  return items
+}
+
+function ownItem(part: ProviderPart): Fields | undefined {
+  switch (part.type) {
+    case 'tool-call': {
+      const written = JSON.stringify(part.args ?? {})
+      const { id: callId, name } = part
+      return { type: 'function_call', callId, name, arguments: written, status: 'completed' }
+    }
+    case 'tool-result': {
+      const { id: callId, name, media = [] } = part
+      const { result, isError } = bareResult(part)
+      // Nothing else in an item says that it is a failure.
+      const words = typeof result === 'string' && !isError ? result : resultText(part.result)
+      const output = media.length === 0 ? words : [{ type: 'input_text', text: words }, ...media.map(inputOf)]
+      return { type: 'function_call_result', callId, name, status: 'completed', output }
+    }
+    case 'reasoning': {
+      const { signature, origin } = part
+      const sealed = origin?.vendor === 'openai' && signature !== undefined
+      const providerData = sealed ? { providerData: { encrypted_content: signature } } : {}
+      const content = part.text === '' ? [] : [{ type: 'input_text', text: part.text }]
+      return { type: 'reasoning', content, ...providerData }
+    }
+    case 'vendor':
+      return isRecord(part.value) && part.value.type === 'hosted_tool_call' ? part.value : undefined
+    default:
+      return undefined
+  }
+}
+
+function wordsOf(part: ProviderPart): string {
+  return 'text' in part && typeof part.text === 'string' ? part.text : JSON.stringify(part)
+}
+
+function outputOf(part: ProviderPart): Fields {
+  if (part.type !== 'media') return { type: 'output_text', text: wordsOf(part) }
+  const { mimeType, data } = part
+  if (mimeType.startsWith('audio/') && data !== undefined)
+    return { type: 'audio', audio: data, format: mimeType.slice('audio/'.length) }
+  return { type: 'image', image: mediaUrl(part) }
+}
+
+function inputOf(part: ProviderPart): Fields {
+  return part.type === 'media' ? inputMedia(part) : { type: 'input_text', text: wordsOf(part) }
+}
+
+function inputMedia(part: MediaPart): Fields {
+  const { mimeType, data, name } = part
+  if (mimeType.startsWith('image/')) return { type: 'input_image', image: mediaUrl(part) }
+  if (mimeType.startsWith('audio/') && data !== undefined)
+    return { type: 'audio', audio: data, format: mimeType.slice('audio/'.length) }
+  return { type: 'input_file', file: mediaUrl(part), ...(name === undefined ? {} : { filename: name }) }
 }

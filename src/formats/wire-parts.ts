@@ -22,6 +22,25 @@ export interface WireMessage extends ProviderMessage {
   timestamp?: number
 }
 
+/** A neutral message that is written in the form of another program. */
+export interface SourceMessage extends ProviderMessage {
+  id: string
+  timestamp: number
+}
+
+/**
+ * A result as the tool gave it. What is no object is stored inside one, as ADK does it: `{ result }`, or `{ error }` of a
+ * failure.
+ */
+export function bareResult({ result, isError = false }: ToolResultPart): {
+  result: unknown
+  isError: boolean
+} {
+  const [name, ...others] = isRecord(result) ? Object.keys(result) : []
+  const isWrapped = others.length === 0 && (name === 'result' || (isError && name === 'error'))
+  return { result: isWrapped && isRecord(result) ? result[name] : result, isError }
+}
+
 /** Arguments are a text on some wires: what is not the text of an object is judged as it is. */
 export function argumentsOf(written: unknown): unknown {
   return typeof written === 'string' ? parseJson(written) : written

@@ -12,8 +12,10 @@ import { neutralToMessages } from '../../formats/neutral-to-messages.js'
 import { headerLine, messageLine } from '../../formats/session-lines.js'
 import { readAnthropic, readChat, readGemini, readResponses } from '../../formats/wire-messages.js'
 import { type Fields, text, type WireMessage } from '../../formats/wire-parts.js'
+import type { ProviderMessage } from '../../provider/provider.js'
 import { createProvider } from '../../provider/provider-registry.js'
 import { resolveProfile } from '../../provider/repair/profile.js'
+import type { RequestEvent } from '../../provider/stream-event.js'
 import type { Message } from '../../session/message.js'
 import {
   PROFILE_FACTS,
@@ -79,7 +81,7 @@ async function healedRequest(
 ): Promise<HealedFile> {
   const { model } = PROFILE_FACTS[profile]
   const named = text(body.model) || text(body.modelId) || model
-  const written = await bodyFor(messages, profile, named)
+  const { body: written } = await bodyFor(messages, profile, named)
   const healed = merged(body, written, family)
   const again = { messages: WIRES[family].read(healed), body: healed }
   const verdict = lintRequest(again, resolveProfile(profile))
@@ -88,22 +90,22 @@ async function healedRequest(
   return { fileName: 'healed.json', text: `${JSON.stringify(healed, null, 2)}\n`, profile, note, left }
 }
 
-/** The body that the provider of a profile would send. Nothing is sent: the request is reported before. */
-async function bodyFor(
-  messages: readonly WireMessage[],
+/** The request that the provider of a profile would send. Nothing is sent: the request is reported before. */
+export async function bodyFor(
+  messages: readonly ProviderMessage[],
   profile: StrictProfile,
   model: string,
-): Promise<Fields> {
+): Promise<Pick<RequestEvent, 'repairs' | 'mappedIds'> & { body: Fields }> {
   const provider = createProvider(profileProvider(profile, 'http://127.0.0.1:9'))
   const neutral = messages.map(({ role, parts }) => ({ role, parts }))
   for await (const event of provider.generate({ model, messages: neutral })) {
     if (event.type === 'error') throw event.error
-    if (event.type === 'request') return isRecord(event.body) ? event.body : {}
+    if (event.type === 'request') return { ...event, body: isRecord(event.body) ? event.body : {} }
   }
-  return {}
+  return { body: {}, repairs: [], mappedIds: {} }
 }
 
-interface WireFacts {
+export interface WireFacts {
   /** The field of the messages, and the one of the instruction where the wire has one. */
   list: string
   system?: string
@@ -111,7 +113,7 @@ interface WireFacts {
   read: (body: Fields) => WireMessage[]
 }
 
-const WIRES: Readonly<Record<ProfileFacts['family'], WireFacts>> = {
+export const WIRES: Readonly<Record<ProfileFacts['family'], WireFacts>> = {
   gemini: { list: 'contents', system: 'systemInstruction', tools: 'tools', read: readGemini },
   anthropic: { list: 'messages', system: 'system', tools: 'tools', read: readAnthropic },
   'openai-chat': { list: 'messages', tools: 'tools', read: readChat },

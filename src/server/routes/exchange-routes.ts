@@ -24,6 +24,7 @@ const SearchQuery = z.object({
   cursor: z.string().max(2000).optional(),
   limit: z.coerce.number().int().min(1).max(200).optional(),
 })
+const ExportQuery = z.object({ format: z.string().max(50).default('lango') })
 
 const ImportRequest = z
   .strictObject({
@@ -92,16 +93,21 @@ export function mountExchangeRoutes(api: ApiApp, context: ServerContext): void {
     {
       method: 'get',
       path: '/api/sessions/{sessionId}/export',
-      summary: 'A session without loss, as lines that an import reads',
+      summary: 'A session without loss, as lines that an import reads, or in the form of another framework',
       params: schemas.SessionParameter,
+      query: ExportQuery,
       answer: {
         status: 200,
         schema: z.string(),
-        description: 'The lines',
+        description:
+          'The lines; JSON for another format, and then `lango-left-out` and `lango-notes` say as JSON what it has no place for',
         mediaType: 'application/x-ndjson',
       },
     },
-    async (c, { params: { sessionId } }) => exported(context, context.keyOf(c, sessionId)),
+    async (c, { params: { sessionId }, query }) => {
+      const key = context.keyOf(c, sessionId)
+      return query.format === 'lango' ? exported(context, key) : exportedAs(context, key, query.format)
+    },
   )
   addRoute(
     api,
@@ -115,6 +121,32 @@ export function mountExchangeRoutes(api: ApiApp, context: ServerContext): void {
     async (c, { body }) => c.json(await importFile(c, context, body)),
   )
 }
+
+async function exportedAs({ runtime }: ServerContext, key: SessionKey, name: string): Promise<Response> {
+  const { exportFormat, writeSession } = await import('../../runtime/export-session.js')
+  const format = exportFormat(name)
+  if (format === 'lango') throw new AgentError('internal', 'Lango’s own lines are streamed.')
+  const written = await writeSession(runtime.store, key, format)
+  if (!written) throw new AgentError('session-not-found', `There is no session "${key.sessionId}".`)
+  return new Response(JSON.stringify(written.content), {
+    headers: {
+      'content-type': 'application/json; charset=utf-8',
+      'lango-left-out': headerJson(written.leftOut),
+      'lango-notes': headerJson(written.notes),
+    },
+  })
+}
+
+/** The beginning of a list as JSON in ASCII: headers have neither other characters nor much space. */
+function headerJson(lines: readonly string[]): string {
+  const shown = lines.length > MOST_NAMED ? [...lines.slice(0, MOST_NAMED), `… (${lines.length})`] : lines
+  return JSON.stringify(shown.map(line => line.slice(0, 200))).replaceAll(
+    /[^\x20-\x7e]/g,
+    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+const MOST_NAMED = 20
 
 async function exported({ runtime }: ServerContext, key: SessionKey): Promise<Response> {
   const { exportLines } = await import('../../formats/session-lines.js')
