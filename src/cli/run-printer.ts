@@ -2,7 +2,7 @@
 import type { RunEvent, RunFinishReason } from '../run/run-event.js'
 import type { Runtime } from '../runtime/runtime.js'
 import type { ApprovalAnswer, OutcomeAnswer } from '../tool.js'
-import { sourceLabel, switchText, waitText } from '../transcript/item.js'
+import { missingText, sourceLabel, switchText, waitText } from '../transcript/item.js'
 import { answerExample, OpenQuestions, questionText, type RunQuestion } from '../transcript/questions.js'
 import { ask, askOutcome, canAsk } from './ask.js'
 import type { Flags } from './command.js'
@@ -268,6 +268,8 @@ export class RunPrinter {
         return switchText(event)
       case 'model-wait':
         return waitText(event)
+      case 'tools-missing':
+        return missingText(event)
       case 'repair':
         return `history repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
       case 'approval-answer':

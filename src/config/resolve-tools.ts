@@ -1,6 +1,6 @@
 import { suggest } from '../base/suggest.js'
 import { AgentError } from '../errors.js'
-import type { AgentConfig, SubAgentConfig, ToolConfig } from './config.js'
+import type { AgentConfig, SubAgentConfig } from './config.js'
 
 /** An agent whose tools are resolved. */
 export type ResolvedAgent<Agent extends AgentConfig | SubAgentConfig> = Omit<Agent, 'tools' | 'subAgents'> & {
@@ -10,21 +10,25 @@ export type ResolvedAgent<Agent extends AgentConfig | SubAgentConfig> = Omit<Age
 
 /**
  * Replaces the names of tools by the tools. `available` is all that built-in tools and MCP servers provide; the
- * root agent gets all of it when it names none. `name_*` stands for every tool with that prefix.
+ * root agent gets all of it when it names none. `name_*` stands for every tool with that prefix. A name that `mayCome`
+ * expects later is left out.
  */
 export function resolveTools<Agent extends AgentConfig | SubAgentConfig>(
   agent: Agent,
   available: readonly { readonly name: string }[],
+  mayCome: (name: string) => boolean = () => false,
   path = 'agent',
 ): ResolvedAgent<Agent> {
   const byDefault = path === 'agent' ? available : []
   return {
     ...agent,
-    tools: agent.tools?.flatMap((tool, index) => find(tool, available, `${path}.tools[${index}]`)) ?? [
-      ...byDefault,
-    ],
+    tools: agent.tools?.flatMap((tool, index) => {
+      const found = typeof tool === 'string' ? named(tool, available) : [tool]
+      if (found.length > 0 || mayCome(String(tool))) return found
+      throw unknownTool(String(tool), available, `${path}.tools[${index}]`)
+    }) ?? [...byDefault],
     subAgents: (agent.subAgents ?? []).map((child, index) =>
-      resolveTools(child, available, `${path}.subAgents[${index}]`),
+      resolveTools(child, available, mayCome, `${path}.subAgents[${index}]`),
     ),
   }
 }
@@ -36,16 +40,21 @@ export function namedTools(agent: AgentConfig | SubAgentConfig | undefined): str
   return [...new Set([...own, ...(agent.subAgents ?? []).flatMap(namedTools)])]
 }
 
-function find(tool: ToolConfig, available: readonly { readonly name: string }[], path: string): object[] {
-  if (typeof tool !== 'string') return [tool]
-  const found = tool.endsWith('*')
-    ? available.filter(({ name }) => name.startsWith(tool.slice(0, -1)))
-    : available.filter(({ name }) => name === tool)
-  if (found.length > 0) return found
+function named<Named extends { readonly name: string }>(name: string, available: readonly Named[]): Named[] {
+  return name.endsWith('*')
+    ? available.filter(tool => tool.name.startsWith(name.slice(0, -1)))
+    : available.filter(tool => tool.name === name)
+}
+
+function unknownTool(
+  tool: string,
+  available: readonly { readonly name: string }[],
+  path: string,
+): AgentError {
   const names = available.map(({ name }) => name)
   const near = suggest(tool, names)
   const fix = near === undefined ? `Known tools: ${names.join(', ') || 'none'}.` : `Did you mean "${near}"?`
-  throw new AgentError('invalid-config', `\`${path}\` is "${tool}", but no such tool exists. ${fix}`, {
+  return new AgentError('invalid-config', `\`${path}\` is "${tool}", but no such tool exists. ${fix}`, {
     details: { path, tool },
   })
 }

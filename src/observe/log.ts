@@ -207,6 +207,8 @@ function lineOf(event: RunEvent): Line | undefined {
     case 'model-switch':
     case 'model-wait':
       return lineOfModel(event)
+    case 'tools-missing':
+      return ['warn', 'Tools are missing', { server: event.server, problem: event.problem }]
     case 'tool-call':
       return ['debug', 'Tool called', { author: event.author, tool: event.name, callId: event.id }]
     case 'tool-result': {

@@ -160,6 +160,9 @@ export class RunSpans {
       case 'model-wait':
         this.#root.addEvent('lango.model-wait', { 'lango.model': event.model, 'lango.wait_ms': event.waitMs })
         return false
+      case 'tools-missing':
+        this.#root.addEvent('lango.tools-missing', { 'lango.server': event.server })
+        return false
       case 'run-queued':
       case 'run-start':
       case 'run-resumed':

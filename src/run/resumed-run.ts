@@ -270,6 +270,7 @@ function note(progress: RunProgress, event: RunEventBody): void {
     case 'code':
     case 'model-switch':
     case 'model-wait':
+    case 'tools-missing':
     case 'agent-transfer':
     case 'repair':
     case 'history-cut':

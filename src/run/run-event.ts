@@ -100,6 +100,8 @@ export type RunEventBody =
   | { type: 'model-switch'; from: string; to: string; reason: ModelSwitchReason }
   /** A model call waits: for its turn under the provider's rate limit, or to be sent again. */
   | { type: 'model-wait'; model: string; waitMs: number; reason: AgentErrorCode }
+  /** An MCP server is not available, so that its tools are not: they are added when it comes. */
+  | { type: 'tools-missing'; server: string; problem: string }
   | { type: 'text-delta'; author: string; text: string }
   | { type: 'reasoning-delta'; author: string; text: string }
   /** Where the step's answer comes from: pages that the vendor's own search found, quotations, fetched pages. */

@@ -321,6 +321,7 @@ export class ToolClock {
       case 'step-restart':
       case 'model-switch':
       case 'model-wait':
+      case 'tools-missing':
       case 'text-delta':
       case 'reasoning-delta':
       case 'sources':

@@ -67,8 +67,8 @@ export interface RunScope {
   counted(observation: Observation): void
   /** The session as the store has it, what was left out when it was loaded, and what restoring it changed. */
   loaded(stored: Counted, cut: HistoryCut | undefined, repairs: readonly RunRepair[]): void
-  /** Another model answers, or a model call waits. */
-  reportModel(event: Extract<RunEventBody, { type: 'model-switch' | 'model-wait' }>): void
+  /** Another model answers, a model call waits, or tools are missing. */
+  notify(event: Extract<RunEventBody, { type: 'model-switch' | 'model-wait' | 'tools-missing' }>): void
   /** A request leaves out part of the history. */
   historyCut(cut: HistoryCut): void
   /** The model of a nested agent failed: ADK would give the calling agent an empty result. */
@@ -215,7 +215,7 @@ export function createScope(scope: ScopeParts): RunScope {
       restored = repairs
       if (cut) emit({ type: 'history-cut', cut })
     },
-    reportModel: event => emit(event),
+    notify: event => emit(event),
     historyCut: cut => emit({ type: 'history-cut', cut }),
     nestedFailed: error => plugin.noteNestedFailure(error),
     nestedCalls: calls => {

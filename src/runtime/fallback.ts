@@ -70,7 +70,7 @@ function tellSwitch(
   const from = asked.get(name) ?? references[0] ?? to
   asked.set(name, to)
   if (from === to) return
-  scope.reportModel({
+  scope.notify({
     type: 'model-switch',
     from,
     to,

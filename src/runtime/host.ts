@@ -1,6 +1,6 @@
 /** The half of the runtime that needs ADK: joins agents, models, tools, sessions and observers for its runs. */
 
-import { adoptTools } from '../adk/agent/adopt-tools.js'
+import { type AdoptedTools, adoptTools } from '../adk/agent/adopt-tools.js'
 import { agentsOf, nodesOf, toolsOf } from '../adk/agent/agent-tree.js'
 import {
   type AgentDefinition,
@@ -9,6 +9,7 @@ import {
   resolveAgentModels,
 } from '../adk/agent/build-agent.js'
 import { checkClientTools, clientRequests } from '../adk/agent/client-tools.js'
+import { followTools, type WantedTools } from '../adk/agent/late-tools.js'
 import { checkedOutput } from '../adk/agent/tool-parameters.js'
 import { ArtifactServiceAdapter, boundedService } from '../adk/artifact-service.js'
 import { answerUnknownTools } from '../adk/model/unknown-tools.js'
@@ -94,6 +95,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   if (!store.runs.saveStep || !store.runs.readCalls || !store.runs.listUnknownCalls)
     logger.warn('The store keeps no ledger of tool calls: a call of a process that ends may be repeated')
   const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger)
+  if (tools.servers && !options.rootAgent) followServers(rootAgent, options.agent, tools, adopted)
   const known = new WeakSet<object>(nodesOf(rootAgent))
   const onNode = (node: object) => {
     if (known.has(node)) return
@@ -138,7 +140,9 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   }
   return {
     agentName: rootAgent.name,
-    agents: describeAgent(rootAgent),
+    get agents() {
+      return describeAgent(rootAgent)
+    },
     model: models.rootReference,
     runs: new Runs(runHost, parts.follower),
     check: async ({ clientTools }) => clientTools && checkClientTools(rootAgent, clientTools),
@@ -217,11 +221,43 @@ function makeRootAgent(
   const agent = options.agent ?? {}
   models.rootReference = typeof agent.model === 'string' ? agent.model : ''
   // A root agent that names no tools gets all configured ones; sub-agents get the tools that they name.
-  const resolved = resolveTools(agent as AgentConfig, tools.available) as AgentDefinition
+  const mayCome = (name: string) => tools.servers?.mayCome(name) ?? false
+  const resolved = resolveTools(agent as AgentConfig, tools.available, mayCome) as AgentDefinition
   return buildAgent(recall ? withTool(resolved, recall) : resolved, {
     resolveModel: (model, chosen) => (typeof model === 'string' ? models.routed(model, chosen) : model),
     toolOptions: tools.adapterOptions,
     contextCompactors: options.adk?.contextCompactors,
+  })
+}
+
+/** Gives the agents the tools of servers that come later, and reports once in a run which are missing. */
+function followServers(
+  root: object,
+  agent: AgentDefinition = {},
+  { servers, adapterOptions }: RuntimeTools,
+  { adopt }: AdoptedTools,
+): void {
+  if (!servers) return
+  const wanted = new Map<string, WantedTools>()
+  const visit = ({ name = DEFAULT_AGENT_NAME, tools, subAgents = [] }: AgentDefinition, isRoot: boolean) => {
+    const listed = (tools ?? []).filter(tool => typeof tool === 'string')
+    wanted.set(name, isRoot && tools === undefined ? 'all' : listed)
+    for (const child of subAgents) visit(child, false)
+  }
+  visit(agent, true)
+  const reported = new WeakMap<object, Set<string>>()
+  followTools(root, {
+    source: servers,
+    wanted: name => wanted.get(name) ?? [],
+    toolOptions: adapterOptions,
+    adopt,
+    onMissing: ({ server, problem }, branch) => {
+      const run = runScope.getStore()
+      if (!run || run.isReplaying(branch)) return
+      const known = reported.get(run) ?? new Set()
+      if (!known.has(server)) run.notify({ type: 'tools-missing', server, problem })
+      reported.set(run, known.add(server))
+    },
   })
 }
 

@@ -259,7 +259,7 @@ export class ModelRoutes implements RunModels {
         profile = message.request.profile
         step = this.#requestSent(scope, request, reference, message)
       }
-      if (message.type === 'wait') scope.reportModel({ ...message, type: 'model-wait', model: reference })
+      if (message.type === 'wait') scope.notify({ ...message, type: 'model-wait', model: reference })
       if (message.type === 'receipts') scope.repaired({ model: reference, profile, repairs: message.repairs })
       if (message.type === 'answer-cut')
         logger.warn('An answer was ended at its longest length', { model: reference, length: message.length })

@@ -9,11 +9,14 @@ import { runScope } from '../run/run-scope.js'
 import type { SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { Tool } from '../tool.js'
+import type { McpConnections } from '../tools/mcp.js'
 import type { CheckedOptions } from './options.js'
 
 export interface RuntimeTools {
   /** What agents may name. */
   available: readonly Tool[]
+  /** Servers whose tools may come, change and go. */
+  servers?: McpConnections | undefined
   /** How tools are run: whom to ask, and where long outputs go. */
   adapterOptions: ToolAdapterOptions
   close(): Promise<void>
@@ -44,10 +47,12 @@ export async function gatherTools(
       ? undefined
       : await (await import('../tools/mcp.js')).connectMcpServers(mcpServers, { logger })
   const available = [...own, ...(servers?.tools() ?? [])]
-  const outputs = (keepOutputs ?? available.length > 0) ? new KeptOutputs(store, appName) : undefined
+  const outputs =
+    (keepOutputs ?? (available.length > 0 || servers)) ? new KeptOutputs(store, appName) : undefined
   if (outputs) available.push(await makeReadOutput(outputs))
   return {
     available,
+    servers,
     adapterOptions: {
       approve: ({ tool, args, context }) =>
         runScope.getStore()?.approve({ callId: context.callId, tool: tool.name, args }, context.signal) ??

@@ -35,14 +35,16 @@ export interface McpServerOptions {
   readonly startTimeoutMs: number
   /** Doubles with every attempt. */
   readonly restartDelayMs: number
+  /** Between the attempts after that. */
+  readonly retryDelayMs: number
 }
 
 const MAX_RESTARTS = 5
 
 /**
- * One server. After a crash it is restarted with a growing delay, at most five times in a row; a successful call
- * resets the count. After that it is failed, and only a call tries once more. A call never throws: a failure is a
- * result.
+ * One server. After a crash it is restarted with a growing delay, five times in a row; a successful call resets the
+ * count. After that it is failed and tried again every half minute, and when somebody needs it. A call never throws: a
+ * failure is a result.
  */
 export class McpServer {
   #client: Client | undefined
@@ -51,6 +53,11 @@ export class McpServer {
   #problem: string | undefined
   #restarts = 0
   #isChecking = false
+  #hasListed = false
+  /** Counts the times that the tools were listed: an answer that a later one has overtaken does not count. */
+  #listings = 0
+  #triedAt = 0
+  #later: NodeJS.Timeout | undefined
   #coming: Promise<void> | undefined
   #lastLines: string[] = []
   readonly #closing = new AbortController()
@@ -67,6 +74,18 @@ export class McpServer {
 
   get tools(): readonly McpToolFacts[] {
     return this.#tools
+  }
+
+  /** Whether the server was ever available: its tools are known then, even while it is restarted. */
+  get hasListed(): boolean {
+    return this.#hasListed
+  }
+
+  /** Tries a server that was never available once more, and waits a moment for it; not with every model call. */
+  async refresh(signal: AbortSignal): Promise<void> {
+    if (this.#hasListed || Date.now() - this.#triedAt < REFRESH_MS) return
+    this.#triedAt = Date.now()
+    await Promise.race([this.#ready(signal), pause(REFRESH_WAIT_MS, signal)])
   }
 
   get status(): McpServerStatus {
@@ -92,6 +111,7 @@ export class McpServer {
     for (let attempt = 1; ; attempt++) {
       const client = await this.#ready(signal)
       if (!client) return { error: this.#unavailable(tool) }
+      if (!this.#tools.some(({ name }) => name === tool)) return { error: this.#removed(tool) }
       try {
         const answer = await client.callTool({ name: tool, arguments: args }, undefined, {
           signal,
@@ -106,7 +126,7 @@ export class McpServer {
         if (fate === 'forgotten' && attempt === 1) continue
         return {
           error:
-            fate === 'lost' ? this.#exitedDuring(tool) : `MCP server "${this.name}": ${messageOf(error)}`,
+            fate === 'lost' ? this.#exitedDuring(tool) : `MCP server "${this.name}": ${problemOf(error)}`,
         }
       }
     }
@@ -115,6 +135,7 @@ export class McpServer {
   async close(): Promise<void> {
     this.#state = 'closed'
     this.#closing.abort()
+    clearTimeout(this.#later)
     const client = this.#client
     this.#client = undefined
     await this.#coming?.catch(() => {})
@@ -126,6 +147,7 @@ export class McpServer {
     const { ToolListChangedNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js')
     const client = new Client({ name: 'lango', version: '0.1.0' })
     let isOver = false
+    client.setNotificationHandler(ToolListChangedNotificationSchema, () => this.#list(client))
     client.onerror = error => this.#noticed(client, error)
     client.onclose = () => {
       isOver = true
@@ -133,19 +155,26 @@ export class McpServer {
     }
     try {
       await client.connect(await this.#transport(), this.#limits())
-      this.#tools = await listTools(client, () => this.#limits())
+      await this.#list(client)
     } catch (error) {
       await endClient(client)
       throw error
     }
     if (this.#closing.signal.aborted) return endClient(client)
     if (isOver) throw new AgentError('internal', 'The server exited immediately.')
-    client.setNotificationHandler(ToolListChangedNotificationSchema, async () => {
-      this.#tools = await listTools(client, () => this.#limits())
-    })
     this.#client = client
     this.#state = 'ready'
     this.#problem = undefined
+  }
+
+  /** Lists the tools, when the server is connected and whenever it says that they have changed. */
+  async #list(client: Client): Promise<void> {
+    this.#listings += 1
+    const listing = this.#listings
+    const tools = await listTools(client, () => this.#limits())
+    if (listing !== this.#listings) return
+    this.#tools = tools
+    this.#hasListed = true
   }
 
   /** A separate signal for each request: the SDK never removes its listeners. */
@@ -173,9 +202,20 @@ export class McpServer {
   async #tryAgain(): Promise<void> {
     try {
       await this.#connect()
+      this.#options.logger.info('MCP server is available', { server: this.name })
     } catch (error) {
-      this.#problem = messageOf(error)
+      this.#problem = problemOf(error)
     }
+  }
+
+  /** A server that is down or refuses its token may come at any time; nobody calls tools that are not known. */
+  #tryLater(): void {
+    this.#later = setTimeout(() => {
+      if (this.#state !== 'failed') return
+      if (!this.#coming) this.#await(this.#tryAgain())
+      this.#tryLater()
+    }, this.#options.retryDelayMs)
+    this.#later.unref()
   }
 
   /** Calls wait for the pending connection until it succeeds or fails. */
@@ -194,7 +234,7 @@ export class McpServer {
 
   #failed(error: unknown): void {
     if (this.#state === 'closed') return
-    this.#problem = messageOf(error)
+    this.#problem = problemOf(error)
     this.#state = 'restarting'
     this.#options.logger.warn('MCP server is not available', { server: this.name, problem: this.#problem })
     this.#await(this.#restart())
@@ -210,13 +250,14 @@ export class McpServer {
         this.#options.logger.info('MCP server restarted', { server: this.name })
         return
       } catch (error) {
-        this.#problem = messageOf(error)
+        this.#problem = problemOf(error)
       }
     }
     if (this.#closing.signal.aborted) return
     this.#state = 'failed'
     const facts = { server: this.name, problem: this.#problem, attempts: this.#restarts }
-    this.#options.logger.error('MCP server failed, no more restarts', facts)
+    this.#options.logger.error('MCP server failed, tried again later', facts)
+    this.#tryLater()
   }
 
   /** What a failed call means for the connection. */
@@ -260,6 +301,11 @@ export class McpServer {
     return `MCP server "${this.name}" exited while "${tool}" was running. Whether the call had an effect is unknown.`
   }
 
+  #removed(tool: string): string {
+    const names = this.#tools.map(({ name }) => name).join(', ')
+    return `"${tool}" was not run: MCP server "${this.name}" does not offer it any more. It offers: ${names || 'nothing'}.`
+  }
+
   #unavailable(tool: string): string {
     return `"${tool}" was not run: MCP server "${this.name}" is not available (${this.#problem ?? this.#state}).`
   }
@@ -268,6 +314,8 @@ export class McpServer {
 const MAX_LINE_CHARACTERS = 1_000
 const MAX_PAGES = 50
 const PING_TIMEOUT_MS = 5_000
+const REFRESH_MS = 10_000
+const REFRESH_WAIT_MS = 1_000
 const END_TIMEOUT_MS = 10_000
 
 interface RequestLimits {
@@ -276,6 +324,8 @@ interface RequestLimits {
 }
 
 async function listTools(client: Client, limits: () => RequestLimits): Promise<McpToolFacts[]> {
+  // A server may have prompts and resources alone.
+  if (!client.getServerCapabilities()?.tools) return []
   const facts: McpToolFacts[] = []
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page++) {
@@ -288,6 +338,16 @@ async function listTools(client: Client, limits: () => RequestLimits): Promise<M
     cursor = nextCursor
   }
   return facts
+}
+
+/** Why there is no connection, in words that say what to do where that is known. */
+function problemOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const words = messageOf(error)
+  if (code === 401 || code === 403)
+    return `It refuses the credentials (HTTP ${code}). Set \`headers\` of the server. ${words}`
+  const cause = error instanceof Error && error.cause !== undefined ? ` (${messageOf(error.cause)})` : ''
+  return `${words}${cause}`
 }
 
 /** Terminates the session if there is one, and closes, each with a timeout. */

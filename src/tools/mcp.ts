@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { AgentError } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
 import type { Tool } from '../tool.js'
@@ -23,11 +24,31 @@ export interface McpOptions {
   startTimeoutMs?: number | undefined
   /** The delay before the first restart of a crashed server. Default 250. */
   restartDelayMs?: number | undefined
+  /** The delay between attempts to reach a server that has failed. Default 30,000. */
+  retryDelayMs?: number | undefined
+}
+
+/** A server whose tools are not known, because it was never available. */
+export interface MissingServer {
+  readonly server: string
+  /** How the names of its tools begin. */
+  readonly prefix: string
+  readonly problem: string
 }
 
 export interface McpConnections {
-  /** The current tools of the servers. They keep working when their server is restarted. */
+  /**
+   * The tools of the servers, in the order in which they were first seen. They keep working when their server is
+   * restarted. One that its server has removed stays, so that requests extend each other, and answers with an error; one
+   * whose description or schema has changed is another object of the same name.
+   */
   tools(): Tool[]
+  /** The servers that were never available. */
+  missing(): MissingServer[]
+  /** Whether an agent may name a tool that is not there: a server that was never available may have it. */
+  mayCome(name: string): boolean
+  /** Tries the missing servers once more, and waits a moment for them. */
+  refresh(signal: AbortSignal): Promise<void>
   /** The state of each server. */
   status(): McpServerStatus[]
   /** Closes the connections, and ends the servers that were started here with all their processes. */
@@ -37,12 +58,14 @@ export interface McpConnections {
 /** Connects to all servers in parallel. A failed connection is reported by `status` and the log, not thrown. */
 export async function connectMcpServers(
   servers: Readonly<Record<string, McpServerConfig>>,
-  { logger = silentLogger, signal, startTimeoutMs = 30_000, restartDelayMs = 250 }: McpOptions = {},
+  options: McpOptions = {},
 ): Promise<McpConnections> {
-  const options = { logger, startTimeoutMs, restartDelayMs }
+  const { logger = silentLogger, signal, startTimeoutMs = 30_000 } = options
+  const { restartDelayMs = 250, retryDelayMs = 30_000 } = options
+  const limits = { logger, startTimeoutMs, restartDelayMs, retryDelayMs }
   const connections = Object.entries(servers).map(([name, config]) => {
     checkConfig(name, config)
-    return { config, server: new McpServer(name, config, options) }
+    return { config, server: new McpServer(name, config, limits) }
   })
   const close = async () => {
     signal?.removeEventListener('abort', closeQuietly)
@@ -52,15 +75,49 @@ export async function connectMcpServers(
   signal?.addEventListener('abort', closeQuietly, { once: true })
   if (signal?.aborted) closeQuietly()
   else await Promise.all(connections.map(({ server }) => server.start()))
+  const known = new KnownTools()
   return {
     tools: () => {
-      const names = new McpNames()
-      return connections.flatMap(({ server, config }) =>
-        server.tools.map(facts => mcpTool(server, facts, config, names.give(server.name, facts.name))),
-      )
+      for (const { server, config } of connections) known.update(server, config)
+      return known.all
+    },
+    missing: () =>
+      connections.flatMap(({ server }) => {
+        const { name, state, problem } = server.status
+        const prefix = legal(`${name}_`)
+        return server.hasListed ? [] : [{ server: name, prefix, problem: problem ?? state }]
+      }),
+    mayCome: name =>
+      connections.some(({ server }) => {
+        const prefix = legal(`${server.name}_`)
+        if (name.endsWith('*')) return prefix.startsWith(name.slice(0, -1)) || name.startsWith(prefix)
+        return !server.hasListed && name.startsWith(prefix)
+      }),
+    refresh: async stop => {
+      await Promise.all(connections.map(({ server }) => server.refresh(stop)))
     },
     status: () => connections.map(({ server }) => server.status),
     close,
+  }
+}
+
+/** All tools that were ever seen, with the names that they were given first. */
+class KnownTools {
+  readonly #names = new McpNames()
+  readonly #tools = new Map<string, { facts: McpToolFacts; tool: Tool }>()
+
+  get all(): Tool[] {
+    return [...this.#tools.values()].map(({ tool }) => tool)
+  }
+
+  update(server: McpServer, config: McpServerConfig): void {
+    for (const facts of server.tools) {
+      const key = `${server.name}\0${facts.name}`
+      const known = this.#tools.get(key)
+      if (known && (known.facts === facts || isDeepStrictEqual(known.facts, facts))) continue
+      const name = known?.tool.name ?? this.#names.give(server.name, facts.name)
+      this.#tools.set(key, { facts, tool: mcpTool(server, facts, config, name) })
+    }
   }
 }
 

@@ -107,6 +107,7 @@ function withEvent(run: RunTranscript, event: RunEvent, now: number | undefined)
       return withMark(completed(run, event.from), { type: 'transfer', from: event.from, to: event.to })
     case 'wrap-up':
     case 'model-switch':
+    case 'tools-missing':
     case 'model-wait': {
       const { sessionId: _session, runId: _run, seq: _seq, ...mark } = event
       return withMark(run, mark)
@@ -399,7 +400,6 @@ function withCut(run: RunTranscript, mark: Extract<Mark, { type: 'history-cut' }
   if (last?.kind !== 'mark' || last.mark.type !== 'history-cut') return withMark(run, mark)
   const known = last.mark
   const joined: Mark = { type: 'history-cut', cuts: [...known.cuts, ...mark.cuts] }
-  const items = run.items.with(-1, { ...last, mark: joined })
   const marks = run.notes.marks.map(note => (note.mark === known ? { ...note, mark: joined } : note))
-  return { ...run, items, notes: { ...run.notes, marks } }
+  return { ...run, items: run.items.with(-1, { ...last, mark: joined }), notes: { ...run.notes, marks } }
 }

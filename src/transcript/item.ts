@@ -149,6 +149,8 @@ export type Mark =
   | { readonly type: 'model-switch'; readonly from: string; readonly to: string; readonly reason: string }
   /** The model call waits for its turn, or to be sent again. */
   | { readonly type: 'model-wait'; readonly model: string; readonly waitMs: number; readonly reason: string }
+  /** The tools of an MCP server are missing, because it is not available. */
+  | { readonly type: 'tools-missing'; readonly server: string; readonly problem: string }
   | { readonly type: 'stopped' }
   | { readonly type: 'note'; readonly text: string }
 
@@ -271,6 +273,14 @@ export function waitText({
 }: Omit<Extract<Mark, { type: 'model-wait' }>, 'type'>): string {
   const seconds = Math.max(1, Math.round(waitMs / 1000))
   return `Waits ${seconds} s for ${model} (${own(FAILURES, reason) ?? reason})`
+}
+
+/** What people read when a server of tools is not available. */
+export function missingText({
+  server,
+  problem,
+}: Omit<Extract<Mark, { type: 'tools-missing' }>, 'type'>): string {
+  return `The tools of MCP server ${server} are missing: ${problem}`
 }
 
 const FAILURES: Readonly<Record<string, string>> = {

@@ -178,7 +178,7 @@ describe('a server in a process', () => {
     await until(() => connections.status()[0]?.state === 'failed')
     expect(connections.status()[0]?.problem).toContain('Its last output: fixture starts')
     expect(log.entries.filter(({ level }) => level === 'error')).toMatchObject([
-      { message: 'MCP server failed, no more restarts', fields: { server: 'fix', attempts: 5 } },
+      { message: 'MCP server failed, tried again later', fields: { server: 'fix', attempts: 5 } },
     ])
     // Another call is worth another try.
     expect(await useTool(named(connections, 'fix_echo'), { word: 'back' })).toEqual({ result: 'back' })

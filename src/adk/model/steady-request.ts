@@ -108,7 +108,7 @@ export function planRequest(
   const announced = hasMoved || !last ? undefined : tell(current, last, fitted, { options, limit })
   const kept: Pick<Decided, 'instruction' | 'tools' | 'notes'> = announced ?? {
     instruction: textOf(current.system),
-    tools: current.tools,
+    tools: last && !hasMoved ? inSentOrder(last.tools, current.tools) : current.tools,
     notes: [],
   }
   const { shortened, omitted } = mergeShortened(shorter, fitted, last)
@@ -126,7 +126,7 @@ export function planRequest(
     (!isDeepStrictEqual(shortened, last.shortened) || !isDeepStrictEqual(omitted, last.omitted))
   const planned: PlannedRequest = {
     system: announced ? fixed.system : current.system,
-    tools: announced ? fixed.tools : current.tools,
+    tools: kept.tools,
     messages: withNotes(fitted.messages, kept.notes),
     fitted,
     decided,
@@ -205,6 +205,20 @@ function noteText(instruction: string): string {
 function areSameTools(before: readonly ToolDeclaration[], now: readonly ToolDeclaration[]): boolean {
   const byName = (tools: readonly ToolDeclaration[]) => new Map(tools.map(tool => [tool.name, tool]))
   return before.length === now.length && isDeepStrictEqual(byName(before), byName(now))
+}
+
+/** Tools that were sent before keep their order, and new ones come last. */
+function inSentOrder(
+  before: readonly ToolDeclaration[],
+  now: readonly ToolDeclaration[],
+): readonly ToolDeclaration[] {
+  const rest = new Map(now.map(tool => [tool.name, tool]))
+  const known = before.flatMap(({ name }) => {
+    const tool = rest.get(name)
+    rest.delete(name)
+    return tool ? [tool] : []
+  })
+  return [...known, ...rest.values()]
 }
 
 /** Puts notes where they were appended; never between a call and its results. */

@@ -5,6 +5,7 @@ import type { HistoryCut } from '../../session/message.js'
 import type { Source } from '../../session/sources.js'
 import {
   type Mark,
+  missingText,
   type ReasoningItem,
   resumedText,
   switchText,
@@ -93,6 +94,8 @@ function markText(mark: Mark): string | undefined {
       return switchText(mark)
     case 'model-wait':
       return waitText(mark)
+    case 'tools-missing':
+      return missingText(mark)
     case 'repair':
       return repairText(mark)
     case 'history-cut':

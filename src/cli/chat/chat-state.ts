@@ -181,6 +181,7 @@ function reduceEvent(before: ChatState, event: RunEvent, at: number): ChatState 
     case 'wrap-up':
     case 'model-switch':
     case 'model-wait':
+    case 'tools-missing':
     case 'repair':
     case 'history-cut':
     case 'approval-request':

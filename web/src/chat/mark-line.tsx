@@ -1,5 +1,12 @@
 import { useState } from 'react'
-import { type Mark, type MarkItem, resumedText, switchText, waitText } from '../../../src/transcript/item.js'
+import {
+  type Mark,
+  type MarkItem,
+  missingText,
+  resumedText,
+  switchText,
+  waitText,
+} from '../../../src/transcript/item.js'
 import { useChat, useObserved } from '../chat-context.js'
 import { Icon, type IconName } from '../shared/icons.js'
 import type { QueuedEntry } from '../state/entry.js'
@@ -132,6 +139,8 @@ function describe(mark: Mark): { icon: IconName; text: string } {
       return { icon: 'transfer', text: switchText(mark) }
     case 'model-wait':
       return { icon: 'clock', text: waitText(mark) }
+    case 'tools-missing':
+      return { icon: 'warning', text: missingText(mark) }
     case 'repair':
       return { icon: 'tool', text: `${counted(mark.repairs.length, 'repair')} to fit ${mark.profile}` }
     case 'history-cut':

@@ -319,6 +319,7 @@ const FOLLOWS_A_MESSAGE: Readonly<Record<RunEvent['type'], boolean>> = {
   'step-restart': false,
   'model-switch': false,
   'model-wait': false,
+  'tools-missing': false,
   'text-delta': false,
   'reasoning-delta': false,
   sources: false,

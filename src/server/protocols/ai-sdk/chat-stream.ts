@@ -317,6 +317,7 @@ type Notice = Of<
   | 'run-resumed'
   | 'model-switch'
   | 'model-wait'
+  | 'tools-missing'
   | 'agent-transfer'
   | 'turn-warning'
   | 'wrap-up'

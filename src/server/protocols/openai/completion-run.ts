@@ -218,6 +218,7 @@ export class CompletionRun {
       case 'wrap-up':
       case 'model-switch':
       case 'model-wait':
+      case 'tools-missing':
       case 'repair':
       case 'history-cut':
       case 'approval-request':
