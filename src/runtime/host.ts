@@ -96,13 +96,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
     logger.warn('The store keeps no ledger of tool calls: a call of a process that ends may be repeated')
   const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger)
   if (tools.servers && !options.rootAgent) followServers(rootAgent, options.agent, tools, adopted)
-  const known = new WeakSet<object>(nodesOf(rootAgent))
-  const onNode = (node: object) => {
-    if (known.has(node)) return
-    known.add(node)
-    resolveAgentModels(node, name => models.forAgent(name), referenceOf)
-    adopted.adoptTree(node)
-  }
+  const onNode = adopterOf(rootAgent, models, adopted)
   const runHost: RunHost = {
     appName: options.app,
     ...{ store, logger, rootAgent, models },
@@ -228,6 +222,17 @@ function makeRootAgent(
     toolOptions: tools.adapterOptions,
     contextCompactors: options.adk?.contextCompactors,
   })
+}
+
+/** Adopts a node that code makes while it runs. */
+function adopterOf(root: object, models: ModelRoutes, adopted: AdoptedTools): (node: object) => void {
+  const known = new WeakSet<object>(nodesOf(root))
+  return node => {
+    if (known.has(node)) return
+    known.add(node)
+    resolveAgentModels(node, name => models.forAgent(name), referenceOf)
+    adopted.adoptTree(node)
+  }
 }
 
 /** Gives the agents the tools of servers that come later, and reports once in a run which are missing. */
