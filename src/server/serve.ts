@@ -11,6 +11,7 @@ import type { SessionStore } from '../session/session-store.js'
 import { errorResponse } from './error-response.js'
 import { Metrics, type RouteClass } from './metrics.js'
 import { adkError, adkRoutes } from './protocols/adk/adk-routes.js'
+import { aguiError, aguiRoutes } from './protocols/agui/agui-routes.js'
 import { chatError, chatRoutes } from './protocols/ai-sdk/chat-routes.js'
 import { openaiErrorResponse } from './protocols/openai/openai-error.js'
 import { openaiRoutes } from './protocols/openai/openai-routes.js'
@@ -296,13 +297,14 @@ function routeClass(path: string): RouteClass {
 }
 
 /**
- * Three protocols that existing clients speak: ADK's, OpenAI's, and the AI SDK's. Each has routes and errors of
+ * The protocols that existing clients speak: ADK's, OpenAI's, the AI SDK's and AG-UI. Each has routes and errors of
  * its own shape; all of them use the same sessions and runs as the native API.
  */
 function mountProtocols(app: Hono<ServerEnv>, context: ServerContext): void {
   app.route('/', adkRoutes(context))
   app.route('/', openaiRoutes(context))
   app.route('/', chatRoutes(context))
+  app.route('/', aguiRoutes(context))
   void sweepThrowaways(context)
 }
 
@@ -312,6 +314,7 @@ type ErrorAnswer = (error: unknown, context: ServerContext) => Promise<Response>
 function protocolErrorOf(path: string): ErrorAnswer | undefined {
   if (path.startsWith('/v1/')) return openaiErrorResponse
   if (/^\/api\/chat(\/|$)/.test(path)) return chatError
+  if (path === '/agui') return aguiError
   return /^\/((dev\/)?apps\/|debug\/trace\/|(list-apps|run|run_sse|version)$)/.test(path)
     ? adkError
     : undefined

@@ -147,6 +147,11 @@ export function forgetRun(runId: string): void {
   if (answered.size > MOST_DELIVERIES && oldest !== undefined) answered.delete(oldest)
 }
 
+/** Whether the last caller of a run got all of its answer; `undefined` when no answer of this process was for it. */
+export function wasDelivered(runId: string): boolean | undefined {
+  return deliveries.get(runId)
+}
+
 /** Resolves when the response is over: whether the caller of the run got all of it. `isCut`: it was told to repeat the request. */
 export function watchDelivery(
   c: Context<ServerEnv>,
@@ -225,7 +230,8 @@ function usedKey(): AgentError {
   return new AgentError('invalid-argument', message)
 }
 
-function digest(parts: readonly string[]): string {
+/** A digest of a list of texts. */
+export function digest(parts: readonly string[]): string {
   const hash = createHash('sha256')
   // With its length before each part, no two lists have the same digest.
   for (const part of parts) hash.update(`${part.length}\n`).update(part)
@@ -233,7 +239,7 @@ function digest(parts: readonly string[]): string {
 }
 
 /** A UUID of version 8, which is the one for ids of one's own making. */
-function uuidOf(parts: readonly string[]): string {
+export function uuidOf(parts: readonly string[]): string {
   const hex = digest(parts)
   const variant = '89ab'[Number.parseInt(hex[16] ?? '0', 16) % 4]
   const groups = [

@@ -1,7 +1,11 @@
 /** Who reads runs, and for how long. */
 import { orTimeout } from '../../base/pause.js'
+import { messageOf } from '../../errors.js'
+import type { SessionKey } from '../../session/message.js'
+import type { RunItem } from '../chat-protocol.js'
 import type { EventBatch } from '../runs/event-batch.js'
 import type { RunHub } from '../runs/run-hub.js'
+import type { ServerContext } from '../server-context.js'
 
 /** The streams of each run that clients have open: a new message looks whether the answer before it is still read. */
 export class RunReaders {
@@ -44,6 +48,22 @@ export class RunReaders {
 }
 
 const MOST_KNOWN = 10_000
+
+/** Among as many of the newest runs those are looked for that have not ended. */
+const UNFINISHED = 25
+
+/** Newest first. */
+export async function unfinishedIn({ hub }: ServerContext, key: SessionKey): Promise<RunItem[]> {
+  return (await hub.list(key, UNFINISHED)).filter(({ status }) => status !== 'finished')
+}
+
+/** Stops a run that its client has left behind, as soon as no stream of it is open. Does not wait for that. */
+export function stopWhenLeft({ hub, logger }: ServerContext, runId: string, readers: RunReaders): void {
+  const stopped = readers.gone(runId).then(() => hub.stop(runId))
+  stopped.catch(error => {
+    logger.warn('A run that a client has left could not be stopped', { runId, reason: messageOf(error) })
+  })
+}
 
 /**
  * The events of a run to its end or until it waits. One that asks a person keeps its memory for a while: as soon as nothing

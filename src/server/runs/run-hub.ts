@@ -110,7 +110,7 @@ export class RunHub {
   /** What a run waits for, from its stored events. */
   async questions(runId: string): Promise<RunQuestion[]> {
     const questions = new OpenQuestions()
-    for await (const event of this.#stored(runId)) questions.add(event)
+    for await (const event of this.stored(runId)) questions.add(event)
     return questions.list
   }
 
@@ -198,7 +198,8 @@ export class RunHub {
       metrics.runFinished(event.finishReason)
   }
 
-  async *#stored(runId: string): AsyncGenerator<RunEvent> {
+  /** The events that are stored so far. */
+  async *stored(runId: string): AsyncGenerator<RunEvent> {
     const { runs } = this.#parts.runtime.store
     // The recorder of runs wrote them; a store returns what it was given.
     for await (const page of runEventPages(runs, runId)) yield* page as unknown as readonly RunEvent[]
@@ -208,7 +209,7 @@ export class RunHub {
   async #voided(runId: string): Promise<ReadonlySet<number>> {
     const voided = new Set<number>()
     const drafts = new Map<string, number[]>()
-    for await (const event of this.#stored(runId)) {
+    for await (const event of this.stored(runId)) {
       if (event.type === 'text-delta' || event.type === 'reasoning-delta')
         draftOf(drafts, event.author).push(event.seq)
       else if (event.type === 'usage' || event.type === 'tool-call') drafts.delete(event.author)

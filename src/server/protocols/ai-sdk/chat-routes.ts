@@ -3,7 +3,7 @@
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
 import { isRecord } from '../../../base/is-record.js'
-import { AgentError, messageOf } from '../../../errors.js'
+import { AgentError } from '../../../errors.js'
 import type { RunInput } from '../../../runtime/runtime.js'
 import type { SessionKey } from '../../../session/message.js'
 import type { RunAnswer } from '../../../tool.js'
@@ -13,7 +13,7 @@ import { Refusal } from '../../refusal.js'
 import type { ServerContext, ServerEnv } from '../../server-context.js'
 import { badField, checkMessages, type InputPart, mediaPart, readBody } from '../read-body.js'
 import { markOf, runOfRequest } from '../repeated-request.js'
-import { RunReaders } from '../run-readers.js'
+import { RunReaders, stopWhenLeft, unfinishedIn } from '../run-readers.js'
 import { afterStoring, startStreamedRun } from '../start-run.js'
 import { sessionOfChat, toUiMessages, turnBack, type UiHistoryMessage } from './chat-session.js'
 import { approvalsAsData, streamChat } from './chat-stream.js'
@@ -101,16 +101,8 @@ async function stopPassed(
 ): Promise<void> {
   const answered = new Set(messages.map(message => placeIn(message)?.runId))
   const isUnanswered = messages.at(-2)?.role === 'user'
-  for (const [index, { runId }] of (await unfinishedIn(context, key)).entries()) {
-    if (!answered.has(runId) && !(isUnanswered && index === 0)) continue
-    const stopped = readers.gone(runId).then(() => context.hub.stop(runId))
-    stopped.catch(error => {
-      context.logger.warn('A run that a chat has left could not be stopped', {
-        runId,
-        reason: messageOf(error),
-      })
-    })
-  }
+  for (const [index, { runId }] of (await unfinishedIn(context, key)).entries())
+    if (answered.has(runId) || (isUnanswered && index === 0)) stopWhenLeft(context, runId, readers)
 }
 
 /** A turn that is regenerated or edited replaces the running answer. */
@@ -162,14 +154,6 @@ function ignoreNotFound(error: unknown): void {
 
 async function runningIn(context: ServerContext, key: SessionKey): Promise<RunItem | undefined> {
   return (await unfinishedIn(context, key))[0]
-}
-
-/** Among as many of the newest runs those are looked for that have not ended. */
-const UNFINISHED = 25
-
-/** Newest first. */
-async function unfinishedIn({ hub }: ServerContext, key: SessionKey): Promise<RunItem[]> {
-  return (await hub.list(key, UNFINISHED)).filter(({ status }) => status !== 'finished')
 }
 
 const Part = z.looseObject({ type: z.string() })

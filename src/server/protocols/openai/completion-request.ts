@@ -52,7 +52,14 @@ export const ChatMessage = z.discriminatedUnion('role', [
   z.object({ role: z.literal('function'), content: Text.nullish(), name: z.string() }),
 ])
 
-export type CompletionMessage = z.infer<typeof ChatMessage>
+/** A message of a request. Other protocols give the parts of a user's message as a run gets them. */
+export type CompletionMessage =
+  | Exclude<z.infer<typeof ChatMessage>, { role: 'user' }>
+  | { role: 'user'; content: string | (Exclude<z.infer<typeof Anything>, string>[number] | ReadyPart)[] }
+interface ReadyPart {
+  type: 'ready'
+  part: InputPart
+}
 export type TextContent = z.infer<typeof Text>
 
 /** The model of the run: `undefined` for the names of the agent itself. */
@@ -221,6 +228,8 @@ function userParts({ content }: UserMessage, field: string): InputPart[] {
 
 function toPart(part: Exclude<UserMessage['content'], string>[number], field: string): InputPart {
   switch (part.type) {
+    case 'ready':
+      return part.part
     case 'text':
       return { text: part.text }
     case 'refusal':

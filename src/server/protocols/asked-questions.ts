@@ -1,0 +1,158 @@
+/**
+ * What a run asks of its client, and what the client answers, for protocols in which the answer is another request. A
+ * question is named by its run and the number of the event that asks it, so that every process on the store finds it.
+ */
+import { isRecord } from '../../base/is-record.js'
+import { AgentError } from '../../errors.js'
+import type { RunAnswer } from '../../tool.js'
+import { OpenQuestions } from '../../transcript/questions.js'
+import type { RunEvent, RunItem, RunQuestion } from '../chat-protocol.js'
+import { Refusal } from '../refusal.js'
+import type { ServerContext } from '../server-context.js'
+import { badField } from './read-body.js'
+
+export interface AskedQuestion {
+  /** The number of the event that asks. */
+  seq: number
+  question: RunQuestion
+  /** The number of the event that reports an answer. */
+  answeredSeq?: number
+}
+
+/** The open questions of a run, from its events in order. */
+export class AskedQuestions {
+  readonly #open = new OpenQuestions()
+  readonly #seqs = new Map<string, number>()
+
+  add(event: RunEvent): void {
+    this.#open.add(event)
+    if (isQuestion(event)) this.#seqs.set(event.id, event.seq)
+  }
+
+  /** Oldest first. */
+  get list(): AskedQuestion[] {
+    return this.#open.list.map(question => ({ seq: this.#seqs.get(question.callId) ?? 0, question }))
+  }
+}
+
+type QuestionEvent = Extract<RunEvent, { type: 'tool-call' | 'approval-request' | 'tool-unknown' }>
+
+function isQuestion(event: RunEvent): event is QuestionEvent {
+  if (event.type === 'tool-call') return event.pending === true
+  if (event.type === 'tool-unknown') return event.asks === true && event.answer === undefined
+  return event.type === 'approval-request'
+}
+
+function isAnswer(event: RunEvent): event is Extract<RunEvent, { id: string }> {
+  if (event.type === 'tool-unknown') return event.answer !== undefined
+  return event.type === 'approval-answer' || event.type === 'tool-result'
+}
+
+/** Questions of one run that a request answers. */
+export interface AskedRun {
+  runId: string
+  item: RunItem
+  /** By the numbers of their events. */
+  questions: ReadonlyMap<number, AskedQuestion>
+  /** The number of the last event before the answers: what follows is the answer to this request. */
+  afterSeq: number
+  /** All of them were answered before. */
+  isAnswered: boolean
+}
+
+/** The questions of a run with these numbers; `undefined` when none of them is one. */
+export async function findAsked(
+  { hub }: ServerContext,
+  item: RunItem,
+  seqs: readonly number[],
+): Promise<AskedRun | undefined> {
+  const { runId } = item
+  const questions = new Map<number, AskedQuestion>()
+  let resumedSeq = 0
+  let answersFrom = Number.POSITIVE_INFINITY
+  for await (const event of hub.stored(runId)) {
+    if (event.type === 'run-resumed') resumedSeq = event.seq
+    if (isQuestion(event) && seqs.includes(event.seq)) questions.set(event.seq, asked(event))
+    if (!isAnswer(event)) continue
+    const found = [...questions.values()].find(
+      ({ question, answeredSeq }) => question.callId === event.id && answeredSeq === undefined,
+    )
+    if (!found) continue
+    found.answeredSeq = event.seq
+    if (answersFrom < event.seq) continue
+    // The run was resumed for the answer.
+    const isResumed = resumedSeq > Math.max(...questions.keys())
+    answersFrom = isResumed ? resumedSeq : event.seq
+  }
+  if (questions.size === 0) return undefined
+  const isAnswered = [...questions.values()].every(({ answeredSeq }) => answeredSeq !== undefined)
+  return { runId, item, questions, afterSeq: Math.min(item.lastSeq, answersFrom - 1), isAnswered }
+}
+
+function asked(event: QuestionEvent): AskedQuestion {
+  const open = new AskedQuestions()
+  open.add(event)
+  const [found] = open.list
+  const { id: callId, name: tool, args } = event
+  return found ?? { seq: event.seq, question: { callId, tool, args, asks: 'result' } }
+}
+
+/** Gives an answer. One that was given meanwhile, by another request or client, is in the events of the run. */
+export async function giveAnswer(
+  { hub }: ServerContext,
+  runId: string,
+  callId: string,
+  answer: RunAnswer,
+): Promise<void> {
+  try {
+    await hub.approve(runId, callId, answer)
+  } catch (error) {
+    const isGone = error instanceof AgentError && error.code === 'run-not-found'
+    if (!isGone && !(error instanceof Refusal && error.code === 'not-found')) throw error
+  }
+}
+
+/** Waits until a process continues a run that was just answered: until then it is still one that waits. */
+export async function awaitAnswered({ hub }: ServerContext, runId: string, after: number): Promise<void> {
+  for await (const _event of hub.follow(runId, { after })) return
+}
+
+/** The JSON Schema of an answer, for clients that make a form of it. */
+export function answerSchema({ asks }: RunQuestion): Record<string, unknown> {
+  if (asks === 'result') return { type: 'object' }
+  const [name, property] =
+    asks === 'approval'
+      ? ['approved', { type: 'boolean' }]
+      : ['outcome', { type: 'string', enum: [...OUTCOMES] }]
+  const always = asks === 'approval' ? { always: { type: 'boolean', default: false } } : {}
+  return { type: 'object', properties: { [name]: property, ...always }, required: [name] }
+}
+
+const OUTCOMES = ['happened', 'run', 'leave'] as const
+
+/** The answer that a client has sent, in the form of `answerSchema` or as the value alone. */
+export function answerFrom({ asks, tool }: RunQuestion, payload: unknown, field: string): RunAnswer {
+  if (asks === 'result') return isRecord(payload) ? payload : { result: payload ?? null }
+  if (asks === 'outcome') {
+    const said = isRecord(payload) ? payload.outcome : payload
+    const outcome = OUTCOMES.find(each => each === said)
+    if (outcome) return outcome
+    throw badField(field, `${field} must be { "outcome": … } with one of ${OUTCOMES.join(', ')}.`)
+  }
+  if (isRecord(payload) && typeof payload.confirmed === 'boolean') return payload
+  const said = isRecord(payload) ? payload.approved : payload
+  if (said === true) return isRecord(payload) && payload.always === true ? 'always' : 'once'
+  if (said === false) return 'no'
+  const named = (['once', 'always', 'no'] as const).find(each => each === said)
+  if (named) return named
+  throw badField(
+    field,
+    `${field} must be { "approved": true } or { "approved": false }: ${tool} needs approval.`,
+  )
+}
+
+/** The answer of a client that abandons a question. */
+export function abandonedAnswer({ asks }: RunQuestion): RunAnswer {
+  if (asks === 'result') return { error: 'The user has not answered this.' }
+  return asks === 'approval' ? 'no' : 'leave'
+}
