@@ -59,6 +59,7 @@ const MIGRATIONS: readonly ((dialect: Dialect) => readonly string[])[] = [
   memory,
   artifacts,
   spending,
+  sharedParts,
 ]
 
 /** The newest schema version that this release supports. */
@@ -353,5 +354,15 @@ function spending({ integer, roomForUpdates }: Dialect): readonly string[] {
       amount ${integer} NOT NULL, at ${integer} NOT NULL
     )`,
     'CREATE INDEX lango_reservations_user ON lango_reservations (app_name, user_id)',
+  ]
+}
+
+/** Parts that the requests of a session share are stored once; those of older requests stay where they are. */
+function sharedParts({ identity, integer }: Dialect): readonly string[] {
+  return [
+    `CREATE TABLE lango_request_parts (
+      id ${identity}, session_pk ${integer} NOT NULL, digest TEXT NOT NULL, part TEXT NOT NULL,
+      UNIQUE (session_pk, digest)
+    )`,
   ]
 }

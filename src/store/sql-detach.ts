@@ -23,6 +23,7 @@ export const PERSONAL_TABLES: readonly PersonalTable[] = [
   { kind: 'indexed', table: 'lango_memory_documents', belongsTo: 'session', search: 'lango_memory_search' },
   { kind: 'indexed', table: 'lango_memory_terms', belongsTo: 'session' },
   { kind: 'indexed', table: 'lango_memory', belongsTo: 'session' },
+  { kind: 'requestParts', table: 'lango_request_parts', belongsTo: 'session' },
   // Those of users have no session.
   { kind: 'artifacts', table: 'lango_artifacts', belongsTo: 'session' },
   { kind: 'artifactPieces', table: 'lango_artifact_pieces', belongsTo: 'session' },

@@ -33,13 +33,15 @@ describe('splitRequest', () => {
 })
 
 test.each([
-  [[1], 'parts 1'],
-  [[5, 6, 7, 9, 9, 8], 'parts 5+2 9 9 8'],
-  [[3, 1, 2], 'parts 3 1+1'],
-  [[1, 2, 3, 5, 7, 9, 40], 'parts 1+2 5+2*2 40'],
+  [[1], 'shared 1'],
+  [[5, 6, 7, 9, 9, 8], 'shared 5+2 9 9 8'],
+  [[3, 1, 2], 'shared 3 1+1'],
+  [[1, 2, 3, 5, 7, 9, 40], 'shared 1+2 5+2*2 40'],
 ])('a list of the parts %j is written as %s', (ids, text) => {
   expect(writePartList(ids)).toBe(text)
-  expect(readPartList(text)).toEqual(ids)
+  expect(readPartList(text)).toEqual({ ids, isShared: true })
+  // As older releases have written it, with parts of the run.
+  expect(readPartList(text.replace('shared', 'parts'))).toEqual({ ids, isShared: false })
 })
 
 test('a request is not taken for a list', () => {

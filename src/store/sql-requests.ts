@@ -1,12 +1,16 @@
+import type { SessionKey } from '../session/message.js'
 import { type Dialect, numberIn, type Row, type Statement, sql, type Task, textIn } from './sql-database.js'
 import { partMissing } from './store-errors.js'
 
-/** Stores what one model step sent, once for the run where steps have it in common. */
+/** Stores what one model step sent, once for the session where requests have it in common. */
 export function* saveRequestTask(dialect: Dialect, runId: string, step: number, json: string): Task<void> {
   if (dialect.requestLock !== '') yield sql(dialect.requestLock)
   const [run] = yield findRun(dialect, runId)
   if (isDeleted(run)) return
-  const stored = isLongRequest(json) ? writePartList(yield* storeParts(runId, splitRequest(json))) : json
+  const session = run && isLongRequest(json) ? yield findSession(run) : []
+  const stored = session[0]
+    ? writePartList(yield* storeParts(dialect, numberIn(session[0], 'pk'), splitRequest(json)))
+    : json
   yield sql(
     `INSERT INTO lango_run_requests (run_id, step, stored_at, record) VALUES (?, ?, ${dialect.now}, ?)
       ON CONFLICT (run_id, step) DO UPDATE SET record = excluded.record, stored_at = excluded.stored_at`,
@@ -16,17 +20,44 @@ export function* saveRequestTask(dialect: Dialect, runId: string, step: number, 
   )
 }
 
-export function* readRequestsTask(runId: string): Task<{ step: number; json: string }[]> {
+function findSession(run: Row): Statement {
+  const names = ['app_name', 'user_id', 'session_id'].map(column => textIn(run, column))
+  return sql(SESSION_PK, ...names)
+}
+
+/** The number of the session with a name. */
+export const SESSION_PK =
+  'SELECT pk FROM lango_sessions WHERE app_name = ? AND user_id = ? AND session_id = ?'
+
+export function* readRequestsTask(dialect: Dialect, runId: string): Task<{ step: number; json: string }[]> {
   const rows = yield sql('SELECT step, record FROM lango_run_requests WHERE run_id = ? ORDER BY step', runId)
-  const parts = yield sql('SELECT id, part FROM lango_run_parts WHERE run_id = ?', runId)
-  const partOf = new Map(parts.map(row => [numberIn(row, 'id'), unpackPart(textIn(row, 'part'))]))
-  return rows.map(row => {
-    const step = numberIn(row, 'step')
+  const requests = rows.map(row => {
     const stored = textIn(row, 'record')
-    const found = readPartList(stored)?.map(id => partOf.get(id)) ?? [stored]
+    return { step: numberIn(row, 'step'), stored, list: readPartList(stored) }
+  })
+  const ids = new Set(requests.flatMap(({ list }) => (list?.isShared ? list.ids : [])))
+  const shared = ids.size > 0 ? yield partsWith(dialect, [...ids]) : []
+  // Requests of older releases share parts within their run only.
+  const hasOwn = requests.some(({ list }) => list?.isShared === false)
+  const own = hasOwn ? yield sql('SELECT id, part FROM lango_run_parts WHERE run_id = ?', runId) : []
+  const [sharedPart, ownPart] = [textsById(shared), textsById(own)]
+  return requests.map(({ step, stored, list }) => {
+    const partOf = list?.isShared ? sharedPart : ownPart
+    const found = list?.ids.map(id => partOf.get(id)) ?? [stored]
     if (found.includes(undefined)) throw partMissing(runId, step)
     return { step, json: found.join('') }
   })
+}
+
+function partsWith({ eachValue }: Dialect, ids: readonly number[]): Statement {
+  return sql(
+    `SELECT id, part FROM lango_request_parts WHERE id IN (SELECT CAST(value AS BIGINT) FROM ${eachValue})`,
+    JSON.stringify(ids),
+  )
+}
+
+function textsById(rows: readonly Row[]): Map<number, string> {
+  return new Map(rows.map(row => [numberIn(row, 'id'), unpackPart(textIn(row, 'part'))]))
 }
 
 /**
@@ -37,6 +68,10 @@ export function* forgetEmptyTask({ pruneLock, eachValue }: Dialect): Task<void> 
   if (pruneLock !== '') yield sql(pruneLock)
   yield sql(`DELETE FROM lango_run_parts WHERE
     NOT EXISTS (SELECT 1 FROM lango_run_requests r WHERE r.run_id = lango_run_parts.run_id)`)
+  // The parts of a session go together, with its last request.
+  yield sql(`DELETE FROM lango_request_parts WHERE session_pk NOT IN (SELECT s.pk FROM lango_sessions s
+    WHERE EXISTS (SELECT 1 FROM lango_runs a JOIN lango_run_requests r ON r.run_id = a.run_id
+      WHERE a.app_name = s.app_name AND a.user_id = s.user_id AND a.session_id = s.session_id))`)
   const gone =
     yield sql(`DELETE FROM lango_runs WHERE deleted_at IS NULL AND (state IS NULL OR state = 'finished')
     AND NOT EXISTS (SELECT 1 FROM lango_run_events e WHERE e.run_id = lango_runs.run_id)
@@ -63,42 +98,55 @@ export function isDeleted(run: Row | undefined): boolean {
   return (run?.deleted_at ?? null) !== null
 }
 
-/** The numbers of the parts, in order. Those that the run has already are not stored again. */
-function* storeParts(runId: string, parts: readonly string[]): Task<number[]> {
+/** The numbers of the parts, in order. Those that the session has already are not stored again. */
+function* storeParts(dialect: Dialect, sessionPk: number, parts: readonly string[]): Task<number[]> {
   const digests = parts.map(digestOf)
   const known = new Map<string, number>()
   const note = (rows: readonly Row[]) => {
     for (const row of rows) known.set(textIn(row, 'digest'), numberIn(row, 'id'))
   }
-  note(yield partsOfRun(runId))
+  note(yield knownParts(dialect, digests, sql('SELECT CAST(? AS BIGINT)', sessionPk)))
   const missing = new Map<string, string>()
   for (const [index, digest] of digests.entries())
     if (!known.has(digest)) missing.set(digest, parts[index] ?? '')
-  const rows = Array.from(missing, ([digest, part]) => [runId, digest, packPart(part)])
+  const rows = Array.from(missing, ([digest, part]) => [sessionPk, digest, packPart(part)])
   for (let start = 0; start < rows.length; start += PARTS_PER_STATEMENT) {
     const some = rows.slice(start, start + PARTS_PER_STATEMENT)
     note(
       yield sql(
-        `INSERT INTO lango_run_parts (run_id, digest, part) VALUES ${some.map(() => '(?, ?, ?)').join(', ')}
-          ON CONFLICT (run_id, digest) DO NOTHING RETURNING id, digest`,
+        `INSERT INTO lango_request_parts (session_pk, digest, part) VALUES ${some.map(() => '(?, ?, ?)').join(', ')}
+          ON CONFLICT (session_pk, digest) DO NOTHING RETURNING id, digest`,
         ...some.flat(),
       ),
     )
   }
-  // Another step of the same run may have stored some of them meanwhile.
-  if (digests.some(digest => !known.has(digest))) note(yield partsOfRun(runId))
+  // Another run of the same session may have stored some of them meanwhile.
+  if (digests.some(digest => !known.has(digest)))
+    note(yield knownParts(dialect, digests, sql('SELECT CAST(? AS BIGINT)', sessionPk)))
   return digests.map(digest => known.get(digest) ?? 0)
 }
 
-export function partsOfRun(runId: string): Statement {
-  return sql('SELECT id, digest FROM lango_run_parts WHERE run_id = ?', runId)
+/** Which of the digests a session has parts for; `session` gives its `pk`. */
+function knownParts({ eachValue }: Dialect, digests: readonly string[], session: Statement): Statement {
+  return sql(
+    `SELECT id, digest FROM lango_request_parts
+      WHERE session_pk = (${session.text}) AND digest IN (SELECT value FROM ${eachValue})`,
+    ...session.parameters,
+    JSON.stringify(digests),
+  )
+}
+
+/** The parts of a request that its session has already. */
+export function partsOfRequest(dialect: Dialect, key: SessionKey, json: string): Statement {
+  const session = sql(SESSION_PK, key.appName, key.userId, key.sessionId)
+  return knownParts(dialect, splitRequest(json).map(digestOf), session)
 }
 
 const PARTS_PER_STATEMENT = 32
 
 /**
- * The requests of a run repeat each other: every step sends the whole conversation again. So a long request is
- * cut into parts at places that its JSON gives, each distinct part is stored once for the run, and the request
+ * The requests of a session repeat each other: every step sends the whole conversation again. So a long request is
+ * cut into parts at places that its JSON gives, each distinct part is stored once for the session, and the request
  * itself becomes a list of parts. The cuts do not understand the JSON: joined, the parts are the very same text.
  */
 
@@ -118,7 +166,7 @@ const CUT = /(?<=[}"])(?=,\{?"|\]\}*,")/
 /** What comes before these places grows from step to step, and what comes after stays. */
 const ALWAYS_NEW = /^(?:,"body":|\]\}*,")/
 
-/** Cuts JSON into parts, most of them the same for the next request of the run. */
+/** Cuts JSON into parts, most of them the same for the next request of the session. */
 export function splitRequest(json: string): string[] {
   const parts: string[] = []
   let gathered = ''
@@ -135,10 +183,13 @@ export function splitRequest(json: string): string[] {
   return parts
 }
 
-/** Identifies a part within its run. */
+/** Identifies a part within its session. */
 function digestOf(part: string): string {
-  return builtIn('node:crypto').createHash('sha256').update(part).digest('base64url')
+  return builtIn('node:crypto').createHash('sha256').update(part).digest('base64url').slice(0, DIGEST_LENGTH)
 }
+
+/** 132 bits. */
+const DIGEST_LENGTH = 22
 
 /**
  * A list of numbers as text: `5+3` for 5, 6, 7, 8 and `5+3*2` for 5, 7, 9, 11, as numbers mostly follow each other
@@ -166,7 +217,7 @@ export interface SplitRequest {
   lowest: number | undefined
 }
 
-/** Splits a request against the parts that its run has. */
+/** Splits a request against the parts that its session has. */
 export function splitAgainst(known: ReadonlyMap<string, number>, json: string): SplitRequest {
   const split: SplitRequest = { items: undefined, missing: new Map(), lowest: undefined }
   if (!isLongRequest(json)) return split
@@ -192,38 +243,47 @@ export function splitAgainst(known: ReadonlyMap<string, number>, json: string): 
   return { ...split, items }
 }
 
-/** The parts that the active runs of this process have stored: reading them once per run is enough. Bounded. */
+/** The parts of sessions whose requests this process has stored: reading them once is enough. Bounded. */
 export class KnownParts {
-  readonly #runs = new Map<string, Map<string, number>>()
+  readonly #sessions = new Map<string, Map<string, number>>()
   #size = 0
 
-  get(runId: string): ReadonlyMap<string, number> | undefined {
-    return this.#runs.get(runId)
+  get(key: SessionKey): ReadonlyMap<string, number> | undefined {
+    return this.#sessions.get(nameOf(key))
   }
 
-  add(runId: string, parts: Iterable<readonly [digest: string, id: number]>): void {
-    const known = this.#runs.get(runId) ?? new Map<string, number>()
-    this.#size -= this.#runs.has(runId) ? known.size + 1 : 0
+  add(key: SessionKey, parts: Iterable<readonly [digest: string, id: number]>): void {
+    const name = nameOf(key)
+    const known = this.#sessions.get(name) ?? new Map<string, number>()
+    this.#size -= this.#sessions.has(name) ? known.size + 1 : 0
     for (const [digest, id] of parts) known.set(digest, id)
-    this.#runs.delete(runId)
-    this.#runs.set(runId, known)
+    this.#sessions.delete(name)
+    this.#sessions.set(name, known)
     this.#size += known.size + 1
-    // The run that wrote longest ago is dropped first; its parts are read again when it writes.
-    for (const [oldest] of this.#runs) {
-      if (this.#size <= MOST_KNOWN || oldest === runId) break
-      this.forget(oldest)
+    // The session that wrote longest ago is dropped first; its parts are read again when it writes.
+    for (const [oldest] of this.#sessions) {
+      if (this.#size <= MOST_KNOWN || oldest === name) break
+      this.#drop(oldest)
     }
   }
 
-  forget(runId: string): void {
-    const known = this.#runs.get(runId)
+  forget(key: SessionKey): void {
+    this.#drop(nameOf(key))
+  }
+
+  #drop(name: string): void {
+    const known = this.#sessions.get(name)
     if (known === undefined) return
     this.#size -= known.size + 1
-    this.#runs.delete(runId)
+    this.#sessions.delete(name)
   }
 }
 
-/** Digests in memory, of all runs together: some 20 MB at most. */
+function nameOf({ appName, userId, sessionId }: SessionKey): string {
+  return JSON.stringify([appName, userId, sessionId])
+}
+
+/** Digests in memory, of all sessions together: some 20 MB at most. */
 const MOST_KNOWN = 100_000
 
 function writeSeries({ first, more, gap }: { first: number; more: number; gap: number }): string {
@@ -232,18 +292,22 @@ function writeSeries({ first, more, gap }: { first: number; more: number; gap: n
 }
 
 /** The numbers that `writePartList` wrote; `undefined` when the text is a request itself. */
-export function readPartList(stored: string): number[] | undefined {
-  if (!stored.startsWith(LIST_MARKER)) return undefined
-  return stored
-    .slice(LIST_MARKER.length)
+export function readPartList(stored: string): { ids: number[]; isShared: boolean } | undefined {
+  const marker = [LIST_MARKER, OWN_LIST_MARKER].find(start => stored.startsWith(start))
+  if (marker === undefined) return undefined
+  const ids = stored
+    .slice(marker.length)
     .split(' ')
     .flatMap(series => {
       const [first = 0, more = 0, gap = 1] = series.split(/[+*]/).map(Number)
       return Array.from({ length: more + 1 }, (_, index) => first + index * gap)
     })
+  return { ids, isShared: marker === LIST_MARKER }
 }
 
-export const LIST_MARKER = 'parts '
+export const LIST_MARKER = 'shared '
+/** Of releases that shared parts within a run only. */
+const OWN_LIST_MARKER = 'parts '
 
 /** A part as it is stored: compressed where that makes it shorter. */
 export function packPart(part: string): string {

@@ -23,7 +23,7 @@ import { numberIn, type SqlDatabase, type Task, textIn } from './sql-database.js
 import { type EventRow, eventRows } from './sql-event-rows.js'
 import { checkTicketTask, progressStatement, resumeTask, storeJournalTask } from './sql-journal.js'
 import { beginTask, OpeningTasks, type QueueParts } from './sql-queue.js'
-import { isLongRequest, KnownParts, partsOfRun, saveRequestTask, splitAgainst } from './sql-requests.js'
+import { isLongRequest, KnownParts, partsOfRequest, saveRequestTask, splitAgainst } from './sql-requests.js'
 import { observationStatement } from './sql-runs.js'
 import { fitsStatement, openStatement, type StepRows, stepStatement } from './sql-step-statements.js'
 import { splitDelta } from './state-scopes.js'
@@ -55,8 +55,8 @@ export class RunWriter {
       const task = () => tasks.take(ttlMs)
       if (!this.#isRemote) return this.#database.write(task)
       const opened = await this.#orElse(() => openInOneTrip(this.#parts, opening, ttlMs, tasks), task)
-      // A new run has no parts yet.
-      if (opened !== 'busy' && 'seq' in opened) this.#knownParts.add(opening.runId, [])
+      // A new session has no parts yet.
+      if (opened !== 'busy' && 'seq' in opened && opened.seq === 1) this.#knownParts.add(opening.key, [])
       return opened
     }
     return { open, begin: ticket => this.#database.write(() => tasks.begin(ticket)) }
@@ -76,7 +76,7 @@ export class RunWriter {
   async resume(resume: RunResume): Promise<{ attempt: number } | undefined> {
     const attempt = await this.#database.write(() => resumeTask(this.#parts.dialect, resume))
     if (attempt === undefined) return undefined
-    this.#knownParts.forget(resume.runId)
+    this.#knownParts.forget(resume.key)
     if (attempt > 1) this.#retried.add(resume.runId)
     return { attempt }
   }
@@ -104,34 +104,31 @@ export class RunWriter {
       requests: (step.requests ?? []).map(requestRow),
       calls: callRows(step),
     }
-    const { runId } = step
+    const { key, runId } = step
     try {
       let stored = this.#isRemote ? await this.#saveInOneTrip(step, rows) : undefined
       if (stored === undefined) {
-        this.#knownParts.forget(runId)
+        this.#knownParts.forget(key)
         stored = await this.#database.write(() => saveTask(this.#parts, step, rows))
       }
       if (rows.isProgress || step.release) this.#retried.delete(runId)
       return stored
     } catch (error) {
-      this.#knownParts.forget(runId)
+      this.#knownParts.forget(key)
       throw error
-    } finally {
-      if (step.release) this.#knownParts.forget(runId)
     }
   }
 
   /** The common step over a network. `undefined` leaves it to the transaction. */
   async #saveInOneTrip(step: RunStep, rows: StepRows): Promise<SavedStep | undefined> {
-    const { runId } = step
     if (!fitsStatement(rows)) return undefined
-    const isLong = rows.requests.some(({ json }) => isLongRequest(json))
-    const known = isLong ? await this.#partsOf(runId) : new Map<string, number>()
+    const long = rows.requests.find(({ json }) => isLongRequest(json))
+    const known = long ? await this.#partsOf(step, long.json) : new Map<string, number>()
     const requests = rows.requests.map(request => ({ ...request, ...splitAgainst(known, request.json) }))
     try {
       const [row] = await this.#database.run(stepStatement(this.#database.dialect, step, rows, requests))
       if (row === undefined) return undefined
-      if (row.parts !== null) this.#knownParts.add(runId, readNewParts(textIn(row, 'parts')))
+      if (row.parts !== null) this.#knownParts.add(step.key, readNewParts(textIn(row, 'parts')))
       return {
         ...(rows.row === undefined ? {} : { seq: numberIn(row, 'seq') }),
         ...(step.calls
@@ -144,13 +141,16 @@ export class RunWriter {
     }
   }
 
-  /** Read once: while the run holds the lease, nobody else stores parts for it. */
-  async #partsOf(runId: string): Promise<ReadonlyMap<string, number>> {
-    const known = this.#knownParts.get(runId)
+  /**
+   * Read once, for the first request of a session that this process stores: later ones repeat it. What another process
+   * has stored meanwhile is a duplicate.
+   */
+  async #partsOf({ key }: RunStep, json: string): Promise<ReadonlyMap<string, number>> {
+    const known = this.#knownParts.get(key)
     if (known !== undefined) return known
-    const rows = await this.#database.run(partsOfRun(runId))
+    const rows = await this.#database.run(partsOfRequest(this.#database.dialect, key, json))
     const parts = new Map(rows.map(row => [textIn(row, 'digest'), numberIn(row, 'id')]))
-    this.#knownParts.add(runId, parts)
+    this.#knownParts.add(key, parts)
     return parts
   }
 }

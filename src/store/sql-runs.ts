@@ -122,7 +122,7 @@ export class SqlRuns implements RunStore {
   }
 
   async readRequests(runId: string): Promise<{ step: number; record: Record<string, unknown> }[]> {
-    const requests = await this.#database.read(() => readRequestsTask(runId))
+    const requests = await this.#database.read(() => readRequestsTask(this.#database.dialect, runId))
     return requests.map(({ step, json }) => ({ step, record: JSON.parse(json) as Record<string, unknown> }))
   }
 

@@ -33,7 +33,7 @@ import {
 } from './sql-database.js'
 import { type EventRow, FORGET_JOURNAL, UNSETTLED } from './sql-event-rows.js'
 import { journalQuery, progressStatement } from './sql-journal.js'
-import { LIST_MARKER, type SplitRequest } from './sql-requests.js'
+import { LIST_MARKER, SESSION_PK, type SplitRequest } from './sql-requests.js'
 import { usageOfRun } from './sql-spending.js'
 import { STATE_TABLES } from './sql-state.js'
 import { deleteExpiredText, limitText } from './sql-tickets.js'
@@ -142,7 +142,7 @@ export function stepStatement(
   const conditions = [
     'ticket',
     ...addRun(query, dialect, step, rows),
-    ...addKept(query, runId, requests),
+    ...addKept(query, key, requests),
     ...addCallConditions(query, key, rows.calls),
     ...(at ? addNested(query, dialect, at) : []),
   ]
@@ -152,7 +152,7 @@ export function stepStatement(
   if (rows.events.length > 0) addEvents(query, dialect, runId, rows.events)
   addProgress(query, step, rows, written)
   if (rows.calls.length > 0) query.with(...callQuery(dialect, key, rows.calls))
-  if (missing.size > 0) addParts(query, runId, missing)
+  if (missing.size > 0) addParts(query, key, missing)
   if (requests.length > 0) addRequests(query, dialect, runId, requests, missing.size > 0)
   if (calibration.length > 0) addCalibration(query, calibration)
   if (step.release)
@@ -199,17 +199,18 @@ const NOT_ENDED = `NOT EXISTS (SELECT 1 FROM (
   ) AS last WHERE last.seq >= ? OR strpos(last.event, '"type":"run-finish"') > 0)`
 
 /**
- * The parts of a run are pruned all at once, and later ones have higher numbers: when the lowest still exists after
+ * The parts of a session are pruned all at once, and later ones have higher numbers: when the lowest still exists after
  * waiting for pruning, all do.
  */
-function addKept(query: Query, runId: string, requests: readonly SplitRequest[]): string[] {
+function addKept(query: Query, key: SessionKey, requests: readonly SplitRequest[]): string[] {
   const lowest = Math.min(...requests.map(request => request.lowest ?? Number.POSITIVE_INFINITY))
   if (lowest === Number.POSITIVE_INFINITY) return []
   query.with(
     'kept AS MATERIALIZED',
-    `SELECT p.id FROM lango_run_parts p CROSS JOIN pruning WHERE p.id = ? AND p.run_id = ? FOR KEY SHARE OF p`,
+    `SELECT p.id FROM lango_request_parts p CROSS JOIN pruning WHERE p.id = ? AND p.session_pk = (${SESSION_PK})
+      FOR KEY SHARE OF p`,
     lowest,
-    runId,
+    ...namesOf(key),
   )
   return ['kept']
 }
@@ -321,12 +322,12 @@ function addEvents(query: Query, dialect: Dialect, runId: string, events: readon
   )
 }
 
-function addParts(query: Query, runId: string, missing: ReadonlyMap<string, string>): void {
+function addParts(query: Query, key: SessionKey, missing: ReadonlyMap<string, string>): void {
   query.with(
     'parts AS',
-    `INSERT INTO lango_run_parts (run_id, digest, part)
-      SELECT CAST(? AS TEXT), p ->> 0, p ->> 1 FROM session CROSS JOIN ${eachOf('p')} RETURNING id, digest`,
-    runId,
+    `INSERT INTO lango_request_parts (session_pk, digest, part)
+      SELECT (${SESSION_PK}), p ->> 0, p ->> 1 FROM session CROSS JOIN ${eachOf('p')} RETURNING id, digest`,
+    ...namesOf(key),
     JSON.stringify([...missing]),
   )
 }

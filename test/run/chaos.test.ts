@@ -17,7 +17,7 @@ const SHORT = { processes: 2, sessions: 6, kills: 5, limitMs: 60_000 }
 
 describe.each(['sqlite', 'postgres'])('servers on %s', store => {
   test('are killed at every kind of moment: nothing is lost, doubled, interleaved, stuck or given up', {
-    timeout: 420_000,
+    timeout: 1_200_000,
   }, async () => {
     const report = await runChaos({ ...SHORT, store, seed: 'a minute' })
     expect(report.problems, `evidence in ${report.folder}`).toEqual([])
@@ -30,7 +30,7 @@ describe.each(['sqlite', 'postgres'])('servers on %s', store => {
 })
 
 test('a server that repeats payments with an unknown outcome is found out', {
-  timeout: 420_000,
+  timeout: 1_200_000,
 }, async () => {
   const kills = { kills: 2, points: ['blind-after'] as const, events: ['kill'] as const, sabotage: true }
   const report = await runChaos({ ...SHORT, ...kills, store: 'sqlite', seed: 'sabotage' })

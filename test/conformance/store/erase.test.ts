@@ -149,6 +149,7 @@ describe.each(SHARED_DRIVERS)('erasing in $name', driver => {
       'lango_run_events',
       'lango_run_requests',
       'lango_run_parts',
+      'lango_request_parts',
       'lango_run_signals',
       'lango_sessions',
       'lango_runs',

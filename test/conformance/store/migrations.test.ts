@@ -64,6 +64,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 9 },
       { version: 10 },
       { version: 11 },
+      { version: 12 },
     ])
     await database.close()
     await started.stop()
@@ -91,7 +92,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     await started.stop()
   })
 
-  test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])(
+  test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])(
     'a database of schema %i opens, and a run can be stored in it',
     async version => {
       const started = await driver.start()
@@ -227,6 +228,33 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     await started.stop()
   })
 
+  test('requests of schema 11, which share parts within their run, come back and go with their run', async () => {
+    const started = await driver.start()
+    const database = await openDatabase(started.url)
+    await migrate(database, 11)
+    const body = { text: 'x'.repeat(6000) }
+    const statements = [
+      `INSERT INTO lango_sessions (app_name, user_id, session_id, message_count, token_total, turn_seq, created_at, updated_at, updated_hour)
+        VALUES ('app', 'ann', 'one', 0, 0, 0, 1000, 2000, 0)`,
+      "INSERT INTO lango_runs (run_id, app_name, user_id, session_id, state) VALUES ('r1', 'app', 'ann', 'one', 'finished')",
+      `INSERT INTO lango_run_parts (run_id, digest, part) VALUES ('r1', 'a', ' {"body":'), ('r1', 'b', ' ${JSON.stringify(body)}}')`,
+      "INSERT INTO lango_run_requests (run_id, step, stored_at, record) VALUES ('r1', 1, 1, 'parts 1+1')",
+    ]
+    for (const text of statements) await database.run(sql(text))
+    await database.close()
+    const store = await openStore(started.url)
+    await store.runs.saveRequest('r1', 2, { body, more: body })
+    expect(await store.runs.readRequests('r1')).toEqual([
+      { step: 1, record: { body } },
+      { step: 2, record: { body, more: body } },
+    ])
+    const erased = await store.erase?.({ appName: 'app', userId: 'ann' })
+    expect(erased?.requestParts).toBeGreaterThan(2)
+    expect(await store.runs.readRequests('r1')).toEqual([])
+    await store.close()
+    await started.stop()
+  })
+
   test('processes that open a database of the previous schema at once migrate it once', async () => {
     const started = await driver.start()
     await writeFirstSchema(started.url, 'app')
@@ -245,6 +273,7 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
       { version: 9 },
       { version: 10 },
       { version: 11 },
+      { version: 12 },
     ])
     await database.close()
     await started.stop()

@@ -388,7 +388,7 @@ test('a step that waits for the deletion of its session stores nothing', async (
   expect((await saving).code).toBe('session-not-found')
   const rows = await database.query(`SELECT (SELECT count(*) FROM lango_messages) AS messages,
     (SELECT count(*) FROM lango_run_events) AS events, (SELECT count(*) FROM lango_run_requests) AS requests,
-    (SELECT count(*) FROM lango_run_parts) AS parts`)
+    (SELECT count(*) FROM lango_request_parts) AS parts`)
   expect(rows).toEqual([{ messages: '0', events: '0', requests: '0', parts: '0' }])
   await store.close()
   await database.drop()

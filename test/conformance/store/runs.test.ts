@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import type { SessionKey } from '../../../src/session/message.js'
 import type { RunSignal } from '../../../src/session/run-store.js'
 import { openStore } from '../../../src/store/open-store.js'
-import { DRIVERS, failureOf, newKey, useStore } from './drivers.js'
+import { sql } from '../../../src/store/sql-database.js'
+import { DRIVERS, failureOf, newKey, openDatabase, useStore } from './drivers.js'
 
 describe.each(DRIVERS)('runs in $name', driver => {
   const place = useStore(driver)
@@ -133,7 +135,8 @@ describe.each(DRIVERS)('runs in $name', driver => {
   }
 
   test('requests that repeat each other come back exactly, whatever is saved in which order', async () => {
-    const { runId } = await run()
+    const { key, runId } = await run()
+    await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
     const steps = [3, 1, 2, 7, 6, 5, 4]
     await Promise.all(
       steps.map(step => place.store.runs.saveRequest(runId, step, requestOf(step, step > 5 ? 6 : 0))),
@@ -159,7 +162,8 @@ describe.each(DRIVERS)('runs in $name', driver => {
   })
 
   test('requests that are left after pruning come back exactly', async () => {
-    const { runId } = await run()
+    const { key, runId } = await run()
+    await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
     for (const step of [1, 2]) await place.store.runs.saveRequest(runId, step, requestOf(step + 1))
     // The clock of the database must have moved on between the steps.
     await new Promise(resolve => setTimeout(resolve, 50))
@@ -176,7 +180,8 @@ describe.each(DRIVERS)('runs in $name', driver => {
   })
 
   test('pruning while requests are saved leaves those that can be read', async () => {
-    const { runId } = await run()
+    const { key, runId } = await run()
+    await place.store.runs.appendEvents(key, runId, [{ seq: 1 }])
     await Promise.all(
       Array.from({ length: 40 }, async (_, step) => {
         await place.store.runs.saveRequest(runId, step, requestOf((step % 5) + 2))
@@ -188,6 +193,44 @@ describe.each(DRIVERS)('runs in $name', driver => {
     for (const { step, record } of requests)
       expect(record).toEqual(requestOf(step === 99 ? 4 : (step % 5) + 2))
     expect(requests.at(-1)?.step).toBe(99)
+  })
+
+  /** How many parts of requests the session has; 0 in memory, which keeps requests whole. */
+  async function partsOf({ appName }: SessionKey): Promise<number> {
+    if (driver.name === 'memory') return 0
+    const database = await openDatabase(place.url)
+    const [row] = await database.run(
+      sql(
+        'SELECT count(*) AS n FROM lango_request_parts WHERE session_pk IN (SELECT pk FROM lango_sessions WHERE app_name = ?)',
+        appName,
+      ),
+    )
+    await database.close()
+    return Number(row?.n)
+  }
+
+  test('the requests of later runs share what the session has sent before, until none is left', async () => {
+    const { key, runId } = await run()
+    const later = Array.from({ length: 8 }, (_, index) => `${runId}-${index}`)
+    for (const [index, id] of later.entries()) {
+      await place.store.runs.appendEvents(key, id, [{ seq: 1 }])
+      await place.store.runs.saveRequest(id, 1, requestOf(4 + index))
+      if (index === 1) await place.store.runs.prune({ before: 1 })
+    }
+    for (const [index, id] of later.entries())
+      expect(await place.store.runs.readRequests(id)).toEqual([{ step: 1, record: requestOf(4 + index) }])
+    const parts = await partsOf(key)
+    expect(parts).toBeLessThan(60)
+    // Another session that sends the same has parts of its own, which go with it.
+    const other = await run()
+    await place.store.runs.appendEvents(other.key, other.runId, [{ seq: 1 }])
+    await place.store.runs.saveRequest(other.runId, 1, requestOf(4))
+    if (driver.name !== 'memory') expect(await partsOf(other.key)).toBeGreaterThan(0)
+    await place.store.deleteSession(other.key)
+    expect(await place.store.runs.readRequests(later[0] ?? '')).toHaveLength(1)
+    expect(await partsOf(key)).toBe(parts)
+    await place.store.runs.prune({ before: Date.now() + 60_000 })
+    expect(await partsOf(key)).toBe(0)
   })
 
   test('what a run stores after its session was deleted is dropped', async () => {
