@@ -44,7 +44,7 @@ const ROOMS = {
   cli: [
     '^src/(runtime|observe|transcript|formats|memory)/',
     '^src/adk/(messages-to-provider|session/event-to-message|session/messages-to-events)[.]ts$',
-    '^src/provider/(provider|model-catalog|provider-registry|vendors|vendor-row)[.]ts$',
+    '^src/provider/(provider|model-catalog|provider-registry|sdk-provider|vendors|vendor-row)[.]ts$',
     '^src/tools/(sandbox|tool-names)[.]ts$',
     '^src/run/(run-event|run-signals)[.]ts$',
     '^src/session/',
@@ -85,13 +85,15 @@ const OWNED_PACKAGES = [
   ['@hono/[^/]*', ['^src/server/']],
   ['eventsource-parser', ['^src/client/']],
   ['prom-client', ['^src/server/metrics[.]ts$']],
+  ['@agentclientprotocol/sdk', ['^src/cli/acp/']],
   ['@earendil-works/pi-tui', ['^src/cli/chat/']],
   ['@clack/prompts', ['^src/cli/']],
   ['@opentelemetry/(sdk|exporter|resources)[^/]*', ['^src/observe/telemetry[.]ts$']],
 ]
 
 /** SDKs that are not installed with Lango: a provider loads them when a model needs them. */
-const OPTIONAL_PEERS = 'node_modules/(@anthropic-ai/(bedrock|vertex)-sdk|@aws-sdk/client-bedrock-runtime)/'
+const OPTIONAL_PEERS =
+  'node_modules/(@agentclientprotocol/sdk|@anthropic-ai/(bedrock|vertex)-sdk|@aws-sdk/client-bedrock-runtime)/'
 
 const packageRules = OWNED_PACKAGES.map(([name, owners]) => ({
   name: `only-its-owner-imports-${name.replaceAll(/[@/]/g, '-').replace(/^-/, '')}`,

@@ -161,6 +161,58 @@ function dataText({ output, lastText, text }: Extract<RunEvent, { type: 'run-fin
 /** Events that are printed as notices. */
 type NoticeEvent = Exclude<RunEvent, { type: 'run-start' | 'text-delta' | 'run-finish' | 'error' }>
 
+/** What happened around an answer. */
+type MarkEvent = Exclude<
+  NoticeEvent,
+  {
+    type:
+      | 'tool-call'
+      | 'tool-result'
+      | 'sources'
+      | 'code'
+      | 'step-restart'
+      | 'reasoning-delta'
+      | 'usage'
+      | 'approval-request'
+  }
+>
+
+/** What people read of it; `undefined` where nothing is to be said. */
+export function noticeText(event: MarkEvent): string | undefined {
+  switch (event.type) {
+    case 'agent-transfer':
+      return `transferred from ${event.from} to ${event.to}`
+    case 'turn-warning':
+      return `${event.turns} of ${event.maxTurns} turns used`
+    case 'wrap-up':
+      return `limit reached (${event.reason}): the model gets one last turn`
+    case 'history-cut':
+      return `${count(event.cut.messages, 'older message')} left out to fit the token budget`
+    case 'model-switch':
+      return switchText(event)
+    case 'model-wait':
+      return waitText(event)
+    case 'tools-missing':
+      return missingText(event)
+    case 'repair':
+      return `history repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
+    case 'approval-answer':
+      return event.answer === 'once' || event.answer === 'always'
+        ? undefined
+        : `${event.name} was not approved`
+    case 'run-queued':
+      return `waiting for the session: place ${event.place} in its queue`
+    case 'run-resumed':
+      return 'the run was resumed by another attempt'
+    case 'tool-unknown':
+      if (event.asks || event.answer) return undefined
+      return `? ${event.name}: it is not known whether the call took effect`
+    default:
+      event satisfies never
+      return undefined
+  }
+}
+
 /** Prints a run: the answer on standard output, everything else on standard error. */
 export class RunPrinter {
   readonly #options: PrinterOptions
@@ -256,42 +308,14 @@ export class RunPrinter {
         return `sources: ${event.sources.map(source => `${sourceLabel(source)} <${source.url}>`).join(', ')}`
       case 'code':
         return event.code === undefined ? `← ${event.output ?? ''}` : `→ code ${event.code}`
-      case 'agent-transfer':
-        return `transferred from ${event.from} to ${event.to}`
-      case 'turn-warning':
-        return `${event.turns} of ${event.maxTurns} turns used`
-      case 'wrap-up':
-        return `limit reached (${event.reason}): the model gets one last turn`
-      case 'history-cut':
-        return `${count(event.cut.messages, 'older message')} left out to fit the token budget`
-      case 'model-switch':
-        return switchText(event)
-      case 'model-wait':
-        return waitText(event)
-      case 'tools-missing':
-        return missingText(event)
-      case 'repair':
-        return `history repaired for ${event.model}: ${count(event.repairs.length, 'change')}`
-      case 'approval-answer':
-        return event.answer === 'once' || event.answer === 'always'
-          ? undefined
-          : `${event.name} was not approved`
-      case 'run-queued':
-        return `waiting for the session: place ${event.place} in its queue`
-      case 'run-resumed':
-        return 'the run was resumed by another attempt'
       case 'step-restart':
         return this.#restarted()
-      case 'tool-unknown':
-        if (event.asks || event.answer) return undefined
-        return `? ${event.name}: it is not known whether the call took effect`
       case 'reasoning-delta':
       case 'usage':
       case 'approval-request':
         return undefined
       default:
-        event satisfies never
-        return undefined
+        return noticeText(event)
     }
   }
 

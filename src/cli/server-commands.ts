@@ -13,6 +13,20 @@ const SERVE_OPTIONS: NonNullable<CommandSpec['options']> = [
   { flags: '--json', description: 'print the address as one line of JSON' },
 ]
 
+const ACP_COMMAND: CommandSpec = {
+  name: 'acp',
+  summary: 'serve the agent to an editor (Zed, JetBrains, Neovim)',
+  description:
+    'Serves the agent to an editor by the Agent Client Protocol, on standard input and output. Editors start it as a\nprogram; the configuration and the agent are those of the folder that the editor works in. Nothing but the\nprotocol goes to standard output; logs go to standard error. Needs the package @agentclientprotocol/sdk.',
+  options: [MODEL_OPTION, AGENT_OPTION],
+  shared: ['config', 'trust', 'store', 'user', 'app'],
+  examples: [
+    ['lango acp', 'serve the agent of the folder that the editor opens'],
+    ['lango acp --agent agent.ts --model openai/gpt-5.2', 'serve this agent with this model'],
+  ],
+  run: async (_words, flags) => (await import('./acp/acp.js')).acp(flags),
+}
+
 /** `lango mcp`: Lango and the Model Context Protocol. */
 const MCP_COMMANDS: CommandSpec = {
   name: 'mcp',
@@ -65,6 +79,7 @@ export const SERVER_COMMANDS: readonly CommandSpec[] = [
     examples: [['lango web --adk', "open the agent in ADK's page"]],
     run: async (_words, flags) => (await import('./serve.js')).serve(flags),
   },
+  ACP_COMMAND,
   MCP_COMMANDS,
 ]
 

@@ -25,6 +25,7 @@ import {
   oneOf,
   storeAddress,
   text,
+  textFiles,
   textsByName,
   toolSchema,
   tracerProvider,
@@ -173,6 +174,9 @@ const toolsSchema = group({
     .describe(
       'Run commands in a sandbox: if one is available (`auto`), never (`off`), or always (`required`; commands fail without one). Default `auto`.',
     ),
+  files: textFiles
+    .optional()
+    .describe('Who holds text files open, such as an editor: `read` and `write`. Default: nobody.'),
   needsApproval: group(approvalFlags)
     .optional()
     .describe('Which built-in tools require approval. Default: `write_file`, `edit_file` and `run_command`.'),

@@ -156,6 +156,8 @@ export const logger = made<object>(
   'must be a logger with the methods debug, info, warn and error',
 )
 
+export const textFiles = made<object>(['read', 'write'], 'must have the methods read and write')
+
 export const tracerProvider = live<object>('getTracer', 'must be an OpenTelemetry tracer provider')
 
 const PROFILE_ERROR = 'must be the name of a repair profile, or a profile'

@@ -8,6 +8,7 @@ import { runCommandTool } from './run-command.js'
 import type { SandboxMode } from './sandbox.js'
 import { searchFilesTool } from './search-files.js'
 import { BUILT_IN_TOOL_NAMES, type BuiltInToolName } from './tool-names.js'
+import type { TextFiles } from './workspace-path.js'
 import { editFileTool, writeFileTool } from './write-file.js'
 
 export interface BuiltInToolOptions {
@@ -21,6 +22,8 @@ export interface BuiltInToolOptions {
   env?: Readonly<Record<string, string>> | undefined
   /** Default `auto`: commands run in a sandbox where one is available. */
   sandbox?: SandboxMode | undefined
+  /** Who holds text files open. Default: nobody, they are read from the disk and written to it. */
+  files?: TextFiles | undefined
   /** Which tools require approval. Default: `write_file`, `edit_file` and `run_command`. */
   needsApproval?: Readonly<Partial<Record<BuiltInToolName, boolean>>> | undefined
 }

@@ -1,12 +1,18 @@
 import type { FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
 import { z } from 'zod'
 import { defineTool, type Tool } from '../tool.js'
 import { describeBinary } from './binary-content.js'
-import { inWorkspace } from './workspace-path.js'
+import { inWorkspace, type TextFiles } from './workspace-path.js'
+
+export interface ReadToolOptions {
+  workspace: string
+  files?: TextFiles | undefined
+}
 
 /** Reads a text file of the workspace, page by page. */
-export function readFileTool({ workspace }: { workspace: string }): Tool {
+export function readFileTool({ workspace, files }: ReadToolOptions): Tool {
   return defineTool({
     name: 'read_file',
     description:
@@ -17,15 +23,18 @@ export function readFileTool({ workspace }: { workspace: string }): Tool {
       max_lines: z.int().min(1).max(MAX_LINES).default(DEFAULT_LINES),
     }),
     effect: 'read',
-    execute: ({ path, first_line, max_lines }, { signal }) =>
+    execute: ({ path, first_line, max_lines }, context) =>
       inWorkspace(workspace, path, async ({ parent, name, path: found }) => {
         const handle = await parent.file(name)
         try {
           const bytes = (await handle.stat()).size
           const binary = await describeBinary(handle, bytes)
           if (binary) return { path: found, bytes, ...binary }
-          const page = await readLines(handle, { firstLine: first_line, maxLines: max_lines, signal })
-          return { path: found, bytes, ...page }
+          const range = { firstLine: first_line, maxLines: max_lines, signal: context.signal }
+          const held = await files?.read(join(parent.path, name), context)
+          if (held !== undefined)
+            return { path: found, bytes: Buffer.byteLength(held), ...linesOf(held, range) }
+          return { path: found, bytes, ...(await readLines(handle, range)) }
         } finally {
           await handle.close()
         }
@@ -62,6 +71,13 @@ async function readLines(handle: FileHandle, options: PageOptions) {
     page.add(decoder.write(chunk.subarray(0, bytesRead)))
     position += bytesRead
   }
+  return page.result()
+}
+
+function linesOf(text: string, options: PageOptions) {
+  const page = new LinePage(options)
+  page.add(text)
+  page.end()
   return page.result()
 }
 

@@ -25,6 +25,7 @@ import {
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { own } from '../base/own.js'
 import { AgentError } from '../errors.js'
+import type { ToolContext } from '../tool.js'
 
 /** A folder by its handle: it stays the same folder while it is open, even when it is renamed. */
 export class OpenFolder {
@@ -112,6 +113,14 @@ export class OpenFolder {
   #at(name: string): string {
     return this.#hasDescriptorPaths ? `/proc/self/fd/${this.#handle.fd}/${name}` : join(this.path, name)
   }
+}
+
+/** Text files that another program holds open, such as an editor with changes that are not saved. */
+export interface TextFiles {
+  /** The current text of a file, by its absolute path. `undefined`: it is read from the disk. */
+  read(path: string, context: ToolContext): Promise<string | undefined>
+  /** Replaces the text of a file. `false`: it is written to the disk. */
+  write(path: string, text: string, context: ToolContext): Promise<boolean>
 }
 
 /** A file or folder of the workspace by its open parent, its name there, and its path from the workspace. */

@@ -1,18 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
+import { join } from 'node:path'
 import { z } from 'zod'
 import { AgentError } from '../errors.js'
 import { defineTool, type Tool } from '../tool.js'
-import { inWorkspace, type OpenFolder } from './workspace-path.js'
+import { inWorkspace, type OpenFolder, type TextFiles } from './workspace-path.js'
 
 export interface WriteToolOptions {
   workspace: string
   /** Whether approval is required. Default true. */
   needsApproval?: boolean | undefined
+  files?: TextFiles | undefined
 }
 
 /** Writes a whole file of the workspace. */
-export function writeFileTool({ workspace, needsApproval = true }: WriteToolOptions): Tool {
+export function writeFileTool({ workspace, needsApproval = true, files }: WriteToolOptions): Tool {
   return defineTool({
     name: 'write_file',
     description:
@@ -23,14 +25,15 @@ export function writeFileTool({ workspace, needsApproval = true }: WriteToolOpti
     }),
     effect: 'once',
     needsApproval,
-    execute: ({ path, content }, { signal }) =>
+    execute: ({ path, content }, context) =>
       inWorkspace(
         workspace,
         path,
         async ({ parent, name, path: found }) => {
-          signal.throwIfAborted()
+          context.signal.throwIfAborted()
           const existed = await isReplaceable(parent, name, found)
-          await replaceFile(parent, name, content)
+          const isHeld = await files?.write(join(parent.path, name), content, context)
+          if (!isHeld) await replaceFile(parent, name, content)
           return { path: found, bytes: Buffer.byteLength(content), created: !existed }
         },
         { create: true },
@@ -90,7 +93,7 @@ async function modeOf(folder: OpenFolder, name: string): Promise<number | undefi
 }
 
 /** Replaces one passage of a file of the workspace. */
-export function editFileTool({ workspace, needsApproval = true }: WriteToolOptions): Tool {
+export function editFileTool({ workspace, needsApproval = true, files }: WriteToolOptions): Tool {
   return defineTool({
     name: 'edit_file',
     description:
@@ -106,12 +109,14 @@ export function editFileTool({ workspace, needsApproval = true }: WriteToolOptio
     }),
     effect: 'once',
     needsApproval,
-    execute: ({ path, old_text, new_text, replace_all }, { signal }) =>
+    execute: ({ path, old_text, new_text, replace_all }, context) =>
       inWorkspace(workspace, path, async ({ parent, name, path: found }) => {
         const before = await readWhole(parent, name, found)
         const edit = { path: found, oldText: old_text, newText: new_text, replaceAll: replace_all }
-        const { text, replacements } = replacePassage(before.text, edit)
-        signal.throwIfAborted()
+        const held = await files?.read(join(parent.path, name), context)
+        const { text, replacements } = replacePassage(held ?? before.text, edit)
+        context.signal.throwIfAborted()
+        if (await files?.write(join(parent.path, name), text, context)) return { path: found, replacements }
         const written = await replaceFile(parent, name, text, async () => {
           const now = await parent.facts(name)
           return now.ino === before.ino && now.mtimeMs === before.mtimeMs && now.size === before.size

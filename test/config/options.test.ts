@@ -456,6 +456,7 @@ const EVERYTHING = {
   tools: {
     builtIn: ['read_file'],
     workspace: '.',
+    files: { read: async () => undefined, write: async () => false },
     allowPrivateNetwork: ['10.0.0.0/8'],
     commandTimeoutMs: 1,
     env: { A: 'b' },
