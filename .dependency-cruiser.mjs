@@ -30,7 +30,12 @@ const ROOMS = {
     '^src/adk/session/event-to-message[.]ts$',
     '^src/store/open-store[.]ts$',
   ],
-  observe: [VENDORS, '^src/session/', '^src/run/run-event[.]ts$'],
+  observe: [
+    VENDORS,
+    '^src/session/',
+    '^src/run/run-event[.]ts$',
+    '^src/provider/(provider|stream-event|call-observer)[.]ts$',
+  ],
   transcript: ['^src/session/', '^src/run/run-event[.]ts$'],
   server: [
     VENDORS,

@@ -2,6 +2,7 @@
  * The typed client of Lango's server: fetch only, for browsers and Node. Every method throws a `ClientError`
  * with the server's problem document.
  */
+import type { TraceContext } from '../base/trace-context.js'
 import type {
   ApprovalReply,
   BrokenHistories,
@@ -38,6 +39,8 @@ export interface ClientOptions {
   token?: string
   /** Default: the global `fetch`. */
   fetch?: typeof globalThis.fetch
+  /** The trace that requests belong to, asked for each. Default: that of the active span of OpenTelemetry, if there is one. */
+  trace?: () => TraceContext | undefined
 }
 
 export interface LangoClient {

@@ -1,4 +1,5 @@
 import { createParser, type ParseError } from 'eventsource-parser'
+import { activeTraceHeaders, type TraceContext } from '../base/trace-context.js'
 import type { ApprovalReply, ForkRequest, NewSession, RunEvent, RunRequest } from '../server/chat-protocol.js'
 import type { ClientOptions, FollowOptions, LangoClient } from './client.js'
 import { ClientError, errorOf, notJson, unreachable } from './client-error.js'
@@ -32,9 +33,10 @@ interface Call {
   stream(path: string, signal: AbortSignal): Promise<Response>
 }
 
-function caller({ baseUrl = '', token, fetch = globalThis.fetch }: ClientOptions): Call {
+function caller({ baseUrl = '', token, fetch = globalThis.fetch, trace }: ClientOptions): Call {
   const root = baseUrl.replace(/\/+$/, '')
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const fixed = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const headers = () => ({ ...fixed, ...(trace ? traceHeaders(trace()) : activeTraceHeaders()) })
   const send = async (method: string, path: string, body?: unknown): Promise<Response> => {
     const json = body === undefined ? {} : { 'content-type': 'application/json' }
     let response: Response
@@ -42,7 +44,7 @@ function caller({ baseUrl = '', token, fetch = globalThis.fetch }: ClientOptions
       // Called without a receiver: a browser's fetch throws when it is called as a method.
       response = await fetch(`${root}${path}`, {
         method,
-        headers: { accept: 'application/json', ...headers, ...json },
+        headers: { accept: 'application/json', ...headers(), ...json },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
     } catch (error) {
@@ -58,7 +60,7 @@ function caller({ baseUrl = '', token, fetch = globalThis.fetch }: ClientOptions
   }
   const stream = (path: string, signal: AbortSignal) =>
     fetch(`${root}${path}`, {
-      headers: { accept: 'text/event-stream', ...headers },
+      headers: { accept: 'text/event-stream', ...headers() },
       signal,
     })
   const text = async (path: string): Promise<string> => {
@@ -68,6 +70,12 @@ function caller({ baseUrl = '', token, fetch = globalThis.fetch }: ClientOptions
     })
   }
   return Object.assign(call, { text, stream })
+}
+
+function traceHeaders(trace: TraceContext | undefined): Record<string, string> {
+  if (!trace) return {}
+  const { traceparent, tracestate } = trace
+  return { traceparent, ...(tracestate ? { tracestate } : {}) }
 }
 
 function sessionCalls(call: Call) {

@@ -20,6 +20,7 @@ import {
   live,
   logger,
   memorySchema,
+  meterProvider,
   modelName,
   modelOptions,
   oneOf,
@@ -227,10 +228,14 @@ const telemetrySchema = group({
     .describe('An OpenTelemetry collector (OTLP over HTTP). Absent: no spans are created.'),
   headers: textsByName.optional().describe('Sent to the collector. Never printed.'),
   content: flag.default(false).describe('Record the content of messages, answers and tool calls in spans.'),
-  serviceName: text().default('lango').describe('The service name of the spans.'),
+  metrics: flag.default(true).describe('Send metrics to the collector as well.'),
+  serviceName: text().default('lango').describe('The service name of the spans and metrics.'),
   tracerProvider: tracerProvider
     .optional()
     .describe('Instead of `endpoint`: a tracer provider of the application.'),
+  meterProvider: meterProvider
+    .optional()
+    .describe('With `tracerProvider`: a meter provider of the application. Default: the global one.'),
   logger: logger.optional().describe('Reports spans that could not be exported. Default: the log.'),
 })
 
@@ -309,7 +314,7 @@ export const sharedKeys = {
   retention: retentionSchema
     .prefault({})
     .describe('How long data is kept. Checked at startup and every hour; see data-retention.md.'),
-  telemetry: telemetrySchema.prefault({}).describe('Spans for OpenTelemetry.'),
+  telemetry: telemetrySchema.prefault({}).describe('Spans and metrics for OpenTelemetry.'),
   adk: adkSchema.optional().describe('Passed to ADK unchanged.'),
 }
 

@@ -1,3 +1,4 @@
+import { own } from '../base/own.js'
 import { isPlain } from '../base/redact.js'
 import type { PlaceKind } from './schema-walk.js'
 
@@ -10,6 +11,8 @@ export interface EnvironmentVariable {
   description: string
   /** False for values that are meant for another program. */
   accepts?: (value: string) => boolean
+  /** Values of its own, in lower case, and what they mean for the key. */
+  values?: Readonly<Record<string, unknown>>
 }
 
 /** Variables that set a key. Where two set the same one, the earlier wins. */
@@ -56,7 +59,21 @@ export const ENVIRONMENT_VARIABLES: readonly EnvironmentVariable[] = [
   {
     name: 'OTEL_SERVICE_NAME',
     path: ['telemetry', 'serviceName'],
-    description: 'The service name of the spans.',
+    description: 'The service name of the spans and metrics.',
+  },
+  {
+    name: 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT',
+    path: ['telemetry', 'content'],
+    description:
+      'Record content in spans: `true`, `SPAN_ONLY` or `SPAN_AND_EVENT`. With `false`, `NO_CONTENT` or `EVENT_ONLY` it is not recorded: Lango emits no events.',
+    values: { span_only: true, span_and_event: true, no_content: false, event_only: false },
+  },
+  {
+    name: 'OTEL_METRICS_EXPORTER',
+    path: ['telemetry', 'metrics'],
+    description: '`none`: no metrics are sent.',
+    accepts: value => /^(none|otlp)$/i.test(value),
+    values: { none: false, otlp: true },
   },
 ]
 
@@ -70,12 +87,12 @@ export interface FromEnvironment {
 export function readEnvironment(env: Environment, place: PlaceReader): FromEnvironment {
   const config: Record<string, unknown> = {}
   const variables: Record<string, string> = {}
-  for (const { name, path, accepts } of ENVIRONMENT_VARIABLES) {
+  for (const { name, path, accepts, values } of ENVIRONMENT_VARIABLES) {
     const text = env[name]?.trim()
     const key = path.join('.')
     if (!text || key in variables || accepts?.(text) === false) continue
     variables[key] = name
-    setAt(config, path, valueFor(place, path, text))
+    setAt(config, path, (values && own(values, text.toLowerCase())) ?? valueFor(place, path, text))
   }
   return { config, variables }
 }

@@ -159,6 +159,7 @@ export const logger = made<object>(
 export const textFiles = made<object>(['read', 'write'], 'must have the methods read and write')
 
 export const tracerProvider = live<object>('getTracer', 'must be an OpenTelemetry tracer provider')
+export const meterProvider = live<object>('getMeter', 'must be an OpenTelemetry meter provider')
 
 const PROFILE_ERROR = 'must be the name of a repair profile, or a profile'
 

@@ -158,13 +158,16 @@ function prettyLine(line: string): string {
 type RunObserver = (event: RunEvent) => void
 
 /** Passes every event to all observers. An observer that throws is logged and does not affect the run. */
-export function joinObservers(observers: readonly RunObserver[], logger: Logger): RunObserver {
-  return event => {
+export function joinObservers<Item extends { runId?: string } = RunEvent>(
+  observers: readonly ((item: Item) => void)[],
+  logger: Logger,
+): (item: Item) => void {
+  return item => {
     for (const observe of observers) {
       try {
-        observe(event)
+        observe(item)
       } catch (error) {
-        logger.warn('An observer of runs failed', { runId: event.runId, error: messageOf(error) })
+        logger.warn('An observer of runs failed', { runId: item.runId, error: messageOf(error) })
       }
     }
   }

@@ -9,14 +9,15 @@
  *      └─ chat model
  *
  * Spans are made from what a run reports and not from ADK's own, which serialise the whole request for every
- * chunk of an answer. They hold names, ids and counts; texts only with `content`.
+ * chunk of an answer. They hold names, ids and counts; texts only with `content`. Where a runtime traces its model calls
+ * and tools itself (see `call-spans.ts`), their spans are not made from events, except for those that it does not see:
+ * models that were made in code, and calls that nobody executed.
  */
 
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
-import { redactText } from '../base/redact.js'
-import { vendorRow } from '../provider/vendors.js'
+import type { SpanId } from '../base/trace-context.js'
 import type { RunEvent, SentRequest } from '../run/run-event.js'
-import type { RunUsage } from '../session/usage.js'
+import { boundedText, jsonText, modelAttributes, modelName, outputText, usageAttributes } from './genai.js'
 
 /** What spans need of a request. */
 export interface ObservedRequest extends Pick<SentRequest, 'model' | 'profile'> {
@@ -24,19 +25,34 @@ export interface ObservedRequest extends Pick<SentRequest, 'model' | 'profile'> 
   body?: unknown
 }
 
-/** The parts of the OpenTelemetry API that spans are made with; the package itself is loaded elsewhere. */
-export interface SpanApi {
-  readonly SpanKind: { readonly INTERNAL: 0; readonly CLIENT: 2 }
-  readonly SpanStatusCode: { readonly ERROR: 2 }
-  readonly context: { active(): Context }
-  readonly trace: { setSpan(context: Context, span: Span): Context }
-}
+/** The OpenTelemetry API; the package itself is loaded elsewhere. */
+export type SpanApi = Pick<
+  typeof import('@opentelemetry/api'),
+  'SpanKind' | 'SpanStatusCode' | 'context' | 'trace' | 'ROOT_CONTEXT' | 'createTraceState'
+>
 
 export interface RunSpansOptions {
   api: SpanApi
   tracer: Tracer
   /** Put texts of users, models and tools into spans. */
   content: boolean
+  /** Model calls and tools of runs have spans of their own. */
+  isLive?: boolean
+  /** Opens a span that has these ids. Absent for a provider that chooses ids itself. */
+  withIds?: ((ids: SpanId, open: () => Span) => Span) | undefined
+}
+
+/** What is known when a process begins to work on a run. */
+export interface Attempt {
+  runId: string
+  sessionId: string
+  agent?: string | undefined
+  model?: string | undefined
+  parent: Context
+  /** The ids of the run's span, in whichever process it ends. */
+  ids?: SpanId | undefined
+  startTime?: number | undefined
+  attributes?: Attributes | undefined
 }
 
 interface Chat {
@@ -50,9 +66,6 @@ interface Chat {
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>
 
-/** The first event of a run that a process observes: its beginning, or its continuation. */
-export type FirstEvent = EventOf<'run-start' | 'run-resumed'>
-
 /** The spans of one run. */
 export class RunSpans {
   readonly #root: Span
@@ -62,37 +75,47 @@ export class RunSpans {
   #model: string
   #chats: Chat[] = []
   readonly #tools = new Map<string, Span>()
+  /** The calls that have spans of their own. */
+  readonly #executed = new Set<string>()
   /** The time of the last tool result or transfer: a model call that was not reported began then. */
   #idleSince: number
 
   readonly #options: RunSpansOptions
 
-  /** `known`: the event that began the run, of a resumed run as far as this process has it. */
-  constructor(first: FirstEvent, options: RunSpansOptions, known?: EventOf<'run-start'>) {
+  constructor(attempt: Attempt, options: RunSpansOptions) {
     this.#options = options
-    const { api } = options
     this.#idleSince = Date.now()
-    const start = first.type === 'run-start' ? first : known
-    this.#rootAgent = start?.agent ?? ''
-    this.#model = start?.model ?? ''
-    this.#parent = api.context.active()
-    const name = start ? `invoke_agent ${start.agent}` : 'invoke_agent'
-    this.#root = this.#open(name, this.#parent, api.SpanKind.INTERNAL, {
+    const { agent, model = '', parent, ids, startTime } = attempt
+    this.#rootAgent = agent ?? ''
+    this.#model = model
+    this.#parent = parent
+    const attributes = {
       'gen_ai.operation.name': 'invoke_agent',
-      ...(start
-        ? {
-            'gen_ai.agent.name': start.agent,
-            'gen_ai.provider.name': providerName(start.model),
-            'gen_ai.request.model': modelName(start.model),
-          }
-        : {}),
-      'gen_ai.conversation.id': first.sessionId,
-      'lango.run.id': first.runId,
-      ...(first.type === 'run-resumed'
-        ? { 'lango.run.attempt': first.attempt, 'lango.run.replayed_steps': first.replayedSteps }
-        : {}),
-    })
+      ...(agent === undefined ? {} : { 'gen_ai.agent.name': agent }),
+      ...(model === '' ? {} : modelAttributes(model)),
+      'gen_ai.conversation.id': attempt.sessionId,
+      'lango.run.id': attempt.runId,
+      ...attempt.attributes,
+    }
+    const name = agent === undefined ? 'invoke_agent' : `invoke_agent ${agent}`
+    const open = () => this.#open(name, parent, options.api.SpanKind.INTERNAL, attributes, startTime)
+    this.#root = ids && options.withIds ? options.withIds(ids, open) : open()
     this.#agent = this.#root
+  }
+
+  /** The context of what the run does now. */
+  get context(): Context {
+    return this.#below(this.#agent)
+  }
+
+  /** A call has a span of its own. */
+  executed(callId: string): void {
+    this.#executed.add(callId)
+  }
+
+  /** Adds to the run's span. */
+  setAttributes(attributes: Attributes): void {
+    this.#root.setAttributes(attributes)
   }
 
   /** A request is about to be sent. */
@@ -102,11 +125,12 @@ export class RunSpans {
     const chat = this.#openChat(model, Date.now())
     chat.span.setAttributes({ 'lango.repair.profile': profile, 'lango.repair.count': repairs.length })
     if (this.#options.content && body !== undefined)
-      chat.span.setAttribute('lango.request.body', asText(body))
+      chat.span.setAttribute('lango.request.body', jsonText(body))
   }
 
   /** Takes one event; returns true when it was the last. */
   observe(event: RunEvent): boolean {
+    if (this.#options.isLive && this.#hasOwnSpan(event)) return false
     switch (event.type) {
       case 'text-delta':
         this.#said(event.text)
@@ -126,46 +150,25 @@ export class RunSpans {
       case 'agent-transfer':
         this.#transferred(event.to)
         return false
-      case 'history-cut':
-        this.#root.addEvent('lango.history-cut', {
-          'lango.cut.reason': event.cut.reason,
-          'lango.cut.messages': event.cut.messages,
-          'lango.cut.tokens': event.cut.tokens,
-        })
-        return false
       case 'error':
         this.#failed(event)
         return false
       case 'run-finish':
         this.#finish(event)
         return true
+      case 'history-cut':
       case 'tool-unknown':
-        this.#root.addEvent('lango.tool-unknown', {
-          'gen_ai.tool.name': event.name,
-          'gen_ai.tool.call.id': event.id,
-        })
-        return false
       case 'step-restart':
-        this.#root.addEvent('lango.step-restart', { 'lango.step': event.step })
-        return false
-      case 'model-switch': {
-        const { from, to, reason } = event
-        this.#root.addEvent('lango.model-switch', {
-          'lango.from': from,
-          'lango.to': to,
-          'lango.reason': reason,
-        })
-        return false
-      }
+      case 'model-switch':
       case 'model-wait':
-        this.#root.addEvent('lango.model-wait', { 'lango.model': event.model, 'lango.wait_ms': event.waitMs })
-        return false
       case 'tools-missing':
-        this.#root.addEvent('lango.tools-missing', { 'lango.server': event.server })
+        this.#root.addEvent(`lango.${event.type}`, noteOf(event))
+        return false
+      case 'run-resumed':
+        this.#root.setAttributes(attemptAttributes(event)).addEvent('lango.run-resumed')
         return false
       case 'run-queued':
       case 'run-start':
-      case 'run-resumed':
       case 'sources':
       case 'code':
       case 'turn-warning':
@@ -177,11 +180,25 @@ export class RunSpans {
     }
   }
 
+  /** Whether what the event reports is traced by those who do it. */
+  #hasOwnSpan(event: RunEvent): boolean {
+    if (event.type === 'text-delta' || event.type === 'reasoning-delta') return true
+    if (event.type === 'usage') return event.step !== undefined
+    if (event.type !== 'tool-result' || !this.#executed.delete(event.id)) return false
+    this.#tools.delete(event.id)
+    return true
+  }
+
   /** Ends all open spans of a run that sends no further events. */
   abandon(): void {
+    this.leave()
+    this.#root.end()
+  }
+
+  /** Ends the spans of what the run did here. Its own is left to the process that ends the run. */
+  leave(): void {
     this.#endStep()
     this.#endAgent()
-    this.#root.end()
   }
 
   #open(name: string, parent: Context, kind: 0 | 2, attributes: Attributes, startTime = Date.now()): Span {
@@ -201,8 +218,7 @@ export class RunSpans {
       this.#options.api.SpanKind.CLIENT,
       {
         'gen_ai.operation.name': 'chat',
-        'gen_ai.provider.name': providerName(model),
-        'gen_ai.request.model': modelName(model),
+        ...modelAttributes(model),
       },
       startTime,
     )
@@ -233,10 +249,10 @@ export class RunSpans {
   }
 
   #toolCalled({ id, name, args }: EventOf<'tool-call'>): void {
-    const chat = this.#chats.findLast(({ answered }) => answered) ?? this.#currentChat()
-    chat.called = true
-    chat.answered = true
-    chat.seenAt = Date.now()
+    const answered = this.#chats.findLast(chat => chat.answered)
+    const chat = answered ?? (this.#options.isLive ? undefined : this.#currentChat())
+    if (chat) Object.assign(chat, { called: true, answered: true, seenAt: Date.now() })
+    // Where the call has a span of its own, this one is dropped: a span that is not ended is not sent.
     const span = this.#open(
       `execute_tool ${name}`,
       this.#below(this.#agent),
@@ -248,7 +264,7 @@ export class RunSpans {
         'gen_ai.tool.type': 'function',
       },
     )
-    if (this.#options.content) span.setAttribute('gen_ai.tool.call.arguments', asText(args))
+    if (this.#options.content) span.setAttribute('gen_ai.tool.call.arguments', jsonText(args))
     this.#tools.set(id, span)
   }
 
@@ -257,7 +273,7 @@ export class RunSpans {
     const span = this.#tools.get(id)
     if (!span) return
     this.#tools.delete(id)
-    if (this.#options.content) span.setAttribute('gen_ai.tool.call.result', asText(result))
+    if (this.#options.content) span.setAttribute('gen_ai.tool.call.result', jsonText(result))
     if (isError) this.#markFailed(span, 'tool-error')
     span.end(Date.now())
     this.#idleSince = Date.now()
@@ -281,7 +297,7 @@ export class RunSpans {
   #failed({ error }: EventOf<'error'>): void {
     for (const chat of this.#chats.filter(({ answered }) => !answered))
       this.#markFailed(chat.span, error.code)
-    const message = this.#options.content ? redactText(error.message) : undefined
+    const message = this.#options.content ? boundedText(error.message) : undefined
     this.#markFailed(this.#root, error.code, message)
   }
 
@@ -294,13 +310,17 @@ export class RunSpans {
       'lango.run.turns': turns,
       'lango.run.delegations': delegations,
     })
-    if (this.#options.content) this.#root.setAttribute('gen_ai.output.messages', outputMessages(text))
+    if (this.#options.content)
+      this.#root.setAttribute(
+        'gen_ai.output.messages',
+        outputText(text, FINISH_NAMES[finishReason] ?? finishReason),
+      )
     this.#root.end(Date.now())
   }
 
   #endStep(): void {
     this.#endChats(() => true)
-    for (const span of this.#tools.values()) span.end(Date.now())
+    if (!this.#options.isLive) for (const span of this.#tools.values()) span.end(Date.now())
     this.#tools.clear()
     this.#idleSince = Date.now()
   }
@@ -313,9 +333,13 @@ export class RunSpans {
   #endChats(which: (chat: Chat) => boolean): void {
     for (const chat of this.#chats.filter(which)) {
       if (chat.answered) {
-        chat.span.setAttribute('gen_ai.response.finish_reasons', [chat.called ? 'tool_calls' : 'stop'])
+        chat.span.setAttribute('gen_ai.response.finish_reasons', [chat.called ? 'tool_call' : 'stop'])
       }
-      if (chat.text !== '') chat.span.setAttribute('gen_ai.output.messages', outputMessages(chat.text))
+      if (chat.text !== '')
+        chat.span.setAttribute(
+          'gen_ai.output.messages',
+          outputText(chat.text, chat.called ? 'tool_call' : 'stop'),
+        )
       chat.span.end(chat.answered ? chat.seenAt : Date.now())
     }
     this.#chats = this.#chats.filter(chat => !which(chat))
@@ -330,38 +354,37 @@ export class RunSpans {
   }
 }
 
-function usageAttributes(usage: RunUsage): Attributes {
-  return {
-    'gen_ai.usage.input_tokens': usage.inputTokens,
-    'gen_ai.usage.output_tokens': usage.outputTokens,
-    ...(usage.cachedInputTokens > 0
-      ? { 'gen_ai.usage.cache_read.input_tokens': usage.cachedInputTokens }
-      : {}),
-    ...(usage.cacheWriteTokens > 0
-      ? { 'gen_ai.usage.cache_creation.input_tokens': usage.cacheWriteTokens }
-      : {}),
-    ...(usage.reasoningTokens > 0 ? { 'gen_ai.usage.reasoning.output_tokens': usage.reasoningTokens } : {}),
-    ...(usage.cost === undefined ? {} : { 'lango.usage.cost_usd': usage.cost }),
+export function attemptAttributes({ attempt, replayedSteps }: EventOf<'run-resumed'>): Attributes {
+  return { 'lango.run.attempt': attempt, 'lango.run.replayed_steps': replayedSteps }
+}
+
+/** The conventions' names for the ends of runs, where they have one. */
+const FINISH_NAMES: Readonly<Record<string, string>> = {
+  'turn-limit': 'length',
+  budget: 'length',
+  loop: 'length',
+}
+
+type Note = EventOf<
+  'history-cut' | 'tool-unknown' | 'step-restart' | 'model-switch' | 'model-wait' | 'tools-missing'
+>
+
+/** What a run's span says of an event. */
+function noteOf(event: Note): Attributes {
+  switch (event.type) {
+    case 'history-cut': {
+      const { reason, messages, tokens } = event.cut
+      return { 'lango.cut.reason': reason, 'lango.cut.messages': messages, 'lango.cut.tokens': tokens }
+    }
+    case 'tool-unknown':
+      return { 'gen_ai.tool.name': event.name, 'gen_ai.tool.call.id': event.id }
+    case 'step-restart':
+      return { 'lango.step': event.step }
+    case 'model-switch':
+      return { 'lango.from': event.from, 'lango.to': event.to, 'lango.reason': event.reason }
+    case 'model-wait':
+      return { 'lango.model': event.model, 'lango.wait_ms': event.waitMs }
+    case 'tools-missing':
+      return { 'lango.server': event.server }
   }
-}
-
-function providerName(reference: string): string {
-  const slash = reference.indexOf('/')
-  const name = slash < 0 ? 'gemini' : reference.slice(0, slash)
-  return vendorRow(name)?.telemetryName ?? name
-}
-
-function modelName(reference: string): string {
-  return reference.slice(reference.indexOf('/') + 1)
-}
-
-function outputMessages(text: string): string {
-  return JSON.stringify([{ role: 'assistant', parts: [{ type: 'text', content: redactText(text) }] }])
-}
-
-/** Long enough to read, short enough for every collector. */
-const MAXIMUM_CHARACTERS = 32_000
-
-function asText(value: unknown): string {
-  return redactText(JSON.stringify(value) ?? '').slice(0, MAXIMUM_CHARACTERS)
 }

@@ -1,16 +1,25 @@
-/** OpenTelemetry: run events in, spans out to a collector. Its packages are loaded only when spans are wanted. */
+/** OpenTelemetry: runs in, spans and metrics out to a collector. Its packages are loaded only when they are wanted. */
 
-import type { TracerProvider } from '@opentelemetry/api'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { randomBytes } from 'node:crypto'
+import type { Context, ContextManager, MeterProvider, Span, TracerProvider } from '@opentelemetry/api'
+import { defined } from '../base/defined.js'
+import {
+  formatTraceparent,
+  parseTraceparent,
+  type RunTrace,
+  type SpanId,
+  type TraceContext,
+} from '../base/trace-context.js'
 import { checkOptions, messageOf } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
 import type { RunEvent } from '../run/run-event.js'
-import {
-  type FirstEvent,
-  type ObservedRequest,
-  RunSpans,
-  type RunSpansOptions,
-  type SpanApi,
-} from './spans.js'
+import type { ExecutedCall } from '../session/tool-calls.js'
+import { traceModelCall, traceTool } from './call-spans.js'
+import { contentAttributes, inputMessage } from './genai.js'
+import { createMetrics, type GenAiMetrics, OtlpMeter } from './genai-metrics.js'
+import type { CallTrace, StartedCall } from './model-calls.js'
+import { attemptAttributes, type ObservedRequest, RunSpans, type RunSpansOptions } from './spans.js'
 
 export interface TelemetryOptions {
   /** A collector that speaks OTLP over HTTP, such as `http://localhost:4318`. */
@@ -19,10 +28,14 @@ export interface TelemetryOptions {
   headers?: Readonly<Record<string, string>> | undefined
   /** Put the texts of users, models and tools into spans. Default false. */
   content?: boolean | undefined
+  /** Send metrics as well. Default true. */
+  metrics?: boolean | undefined
   /** Default `lango`. */
   serviceName?: string | undefined
   /** Instead of an endpoint: the spans go to a provider that the application has set up itself. */
   tracerProvider?: TracerProvider | undefined
+  /** Where the metrics go with `tracerProvider`. Default: the global one of OpenTelemetry's API. */
+  meterProvider?: MeterProvider | undefined
   logger?: Logger | undefined
 }
 
@@ -39,7 +52,7 @@ export interface Telemetry {
 
 /**
  * Starts telemetry, or returns `undefined` when neither an endpoint nor a provider is given. `createRuntime` does
- * this itself for its `telemetry` option.
+ * this itself for its `telemetry` option, and then also traces what happens inside model calls and tools.
  *
  * ```ts
  * import { createTelemetry, type Runtime } from 'lango'
@@ -53,22 +66,41 @@ export interface Telemetry {
  */
 export async function createTelemetry(options: TelemetryOptions = {}): Promise<Telemetry | undefined> {
   checkOptions(options, 'createTelemetry')
+  return openTelemetry(options, false)
+}
+
+/** The telemetry of a runtime, which traces its model calls and tools where they are made. */
+export function traceRuntime(options: TelemetryOptions): Promise<RunTelemetry | undefined> {
+  return openTelemetry(options, true)
+}
+
+async function openTelemetry(options: TelemetryOptions, isLive: boolean): Promise<RunTelemetry | undefined> {
   const { endpoint, tracerProvider, content = false, logger = silentLogger } = options
   if (endpoint === undefined && tracerProvider === undefined) return undefined
-  const api: SpanApi = await import('@opentelemetry/api')
+  const api = await import('@opentelemetry/api')
+  if (isLive) ensureContextManager(api)
+  const hasMetrics = isLive && (options.metrics ?? true)
   if (tracerProvider) {
-    const tracer = tracerProvider.getTracer('lango')
-    return new RunTelemetry({ api, tracer, content }, NOTHING_TO_SEND)
+    const spans = { api, tracer: tracerProvider.getTracer('lango'), content, isLive }
+    const meters = options.meterProvider ?? api.metrics.getMeterProvider()
+    return new RunTelemetry(
+      spans,
+      NOTHING_TO_SEND,
+      hasMetrics ? createMetrics(meters.getMeter('lango')) : undefined,
+    )
   }
-  const provider = await createProvider({ ...options, endpoint: endpoint ?? '' })
-  const guarded = (what: string, send: () => Promise<void>) => () =>
-    send().catch(error => logger.warn(`Spans could not be ${what}`, { error: messageOf(error) }))
+  const target = { ...options, endpoint: endpoint ?? '' }
+  const { provider, withIds } = await createProvider(target)
+  const meter = hasMetrics ? createMeter(target, logger) : undefined
+  const guarded = (send: () => Promise<void>) => () =>
+    send().catch(error => logger.warn('Spans could not be sent', { error: messageOf(error) }))
   return new RunTelemetry(
-    { api, tracer: provider.getTracer('lango'), content },
+    { api, tracer: provider.getTracer('lango'), content, isLive, ...(isLive ? { withIds } : {}) },
     {
-      flush: guarded('sent', () => provider.forceFlush()),
-      shutdown: guarded('sent', () => provider.shutdown()),
+      flush: async () => void (await Promise.all([guarded(() => provider.forceFlush())(), meter?.send()])),
+      shutdown: async () => void (await Promise.all([guarded(() => provider.shutdown())(), meter?.close()])),
     },
+    meter && createMetrics(meter),
   )
 }
 
@@ -87,6 +119,12 @@ export function tracesUrl(endpoint: string): string {
   return url.href
 }
 
+function metricsUrl(endpoint: string): string {
+  const url = new URL(tracesUrl(endpoint))
+  url.pathname = url.pathname.replace(/\/v1\/traces$/, '/v1/metrics')
+  return url.href
+}
+
 interface Sender {
   flush(): Promise<void>
   shutdown(): Promise<void>
@@ -97,40 +135,200 @@ const NOTHING_TO_SEND: Sender = { flush: async () => {}, shutdown: async () => {
 /** Bounds the memory of runs that never end. */
 const MAXIMUM_RUNS = 10_000
 
-type RunStart = Extract<RunEvent, { type: 'run-start' }>
+/** A process begins to work on a run. */
+export interface BegunAttempt {
+  runId: string
+  sessionId: string
+  agent: string
+  description?: string | undefined
+  model: string
+  trace?: RunTrace | undefined
+  isResumed: boolean
+  /** What the user wrote. */
+  text: string
+}
 
-class RunTelemetry implements Telemetry {
-  readonly #runs = new Map<string, { spans: RunSpans; start?: RunStart }>()
+interface TracedRun {
+  spans: RunSpans
+  agent?: string | undefined
+  model?: string | undefined
+  /** The span of the run is sent by the process that ends the run. */
+  isShared: boolean
+  /** Its span has the instructions and the tools of its agent. */
+  isDescribed?: boolean
+}
+
+export class RunTelemetry implements Telemetry {
+  readonly #runs = new Map<string, TracedRun>()
 
   readonly #spans: RunSpansOptions
   readonly #sender: Sender
+  readonly #metrics: GenAiMetrics | undefined
 
-  constructor(spans: RunSpansOptions, sender: Sender) {
+  constructor(spans: RunSpansOptions, sender: Sender, metrics?: GenAiMetrics) {
     this.#spans = spans
     this.#sender = sender
+    this.#metrics = metrics
+  }
+
+  /**
+   * What is stored with a run. Its trace is that of the active span, or of the caller; where the ids of spans can be
+   * chosen, the run's own span is part of it, so that it has one span however many processes work on it.
+   */
+  accept(given: TraceContext | undefined): RunTrace {
+    const parent = this.#activeTrace(given) ?? given
+    const above = parent && parseTraceparent(parent.traceparent)
+    const ids: SpanId = {
+      traceId: above?.traceId ?? randomBytes(16).toString('hex'),
+      spanId: randomBytes(8).toString('hex'),
+      traceFlags: above?.traceFlags ?? 1,
+    }
+    const span = this.#spans.withIds ? formatTraceparent(ids) : undefined
+    return { ...parent, ...defined({ span }), acceptedAt: Date.now() }
+  }
+
+  /** The active span is nearer than what the request carried, unless it belongs to another trace. */
+  #activeTrace(given: TraceContext | undefined): TraceContext | undefined {
+    const { api } = this.#spans
+    const active = api.trace.getSpanContext(api.context.active())
+    if (!active || !parseTraceparent(formatTraceparent(active))) return undefined
+    if (given && parseTraceparent(given.traceparent)?.traceId !== active.traceId) return undefined
+    const tracestate = active.traceState?.serialize() || undefined
+    return { traceparent: formatTraceparent(active), ...defined({ tracestate }) }
+  }
+
+  /** The events of a run from now on: what is done for each of them belongs to the agent that works then. */
+  async *follow<Item>(
+    attempt: BegunAttempt,
+    events: AsyncGenerator<Item, void, undefined>,
+  ): AsyncGenerator<Item, void, undefined> {
+    const { runId } = attempt
+    this.#begin(attempt)
+    const begun = this.#runs.get(runId)
+    const within = <Result>(work: () => Result): Result =>
+      begun ? this.#spans.api.context.with(begun.spans.context, work) : work()
+    let isOver = false
+    try {
+      while (true) {
+        const next = await within(() => events.next())
+        isOver = next.done === true
+        if (next.done) return
+        yield next.value
+      }
+    } catch (error) {
+      isOver = true
+      throw error
+    } finally {
+      if (!isOver) await within(() => events.return())
+      if (this.#runs.get(runId) === begun) this.#leave(runId)
+    }
+  }
+
+  #begin({ runId, sessionId, agent, model, trace = {}, isResumed, description, text }: BegunAttempt): void {
+    const ids = trace.span === undefined ? undefined : parseTraceparent(trace.span)
+    const attributes = {
+      ...(description ? { 'gen_ai.agent.description': description } : {}),
+      ...(this.#spans.content && text !== ''
+        ? { 'gen_ai.input.messages': inputMessage([{ type: 'text', text }]) }
+        : {}),
+    }
+    const isShared = ids !== undefined && this.#spans.withIds !== undefined
+    const startTime = isShared && isResumed ? trace.acceptedAt : undefined
+    const parent = this.#remote(trace)
+    this.#add(runId, isShared, { runId, sessionId, agent, model, parent, ids, startTime, attributes })
+  }
+
+  #remote({ traceparent, tracestate }: RunTrace): Context {
+    const { api } = this.#spans
+    const ids = traceparent === undefined ? undefined : parseTraceparent(traceparent)
+    if (!ids) return api.ROOT_CONTEXT
+    const traceState = tracestate === undefined ? undefined : api.createTraceState(tracestate)
+    return api.trace.setSpanContext(api.ROOT_CONTEXT, { ...ids, isRemote: true, ...defined({ traceState }) })
+  }
+
+  /** Executes a tool. */
+  tool<Result>(runId: string | undefined, call: ExecutedCall, work: () => Promise<Result>): Promise<Result> {
+    const run = runId === undefined ? undefined : this.#runs.get(runId)
+    run?.spans.executed(call.callId)
+    return traceTool(call, this.#parentIn(run), this.#spans, work)
+  }
+
+  /** A model call is about to be sent. */
+  modelCall(call: StartedCall): CallTrace {
+    const run = call.runId === undefined ? undefined : this.#runs.get(call.runId)
+    const parent = this.#parentIn(run)
+    if (run && !run.isDescribed && this.#spans.content && this.#isSameSpan(parent, run.spans.context)) {
+      run.isDescribed = true
+      const { 'gen_ai.input.messages': _ofCall, ...described } = contentAttributes({
+        ...call.request,
+        messages: call.request.messages.filter(({ role }) => role === 'system'),
+      })
+      run.spans.setAttributes(described)
+    }
+    const trace = traceModelCall(call, parent, this.#spans)
+    const metrics = this.#metrics
+    if (!metrics) return trace
+    return {
+      ...trace,
+      end: (ended, facts, error) => {
+        trace.end(ended, facts, error)
+        metrics.callEnded(ended, facts)
+      },
+    }
+  }
+
+  /** What is active if it is part of the run, such as a tool that asks a model; otherwise the run. */
+  #parentIn(run: TracedRun | undefined): Context {
+    const { api } = this.#spans
+    const active = api.context.active()
+    if (!run) return active
+    const own = api.trace.getSpanContext(run.spans.context)
+    return api.trace.getSpanContext(active)?.traceId === own?.traceId ? active : run.spans.context
+  }
+
+  #isSameSpan(one: Context, other: Context): boolean {
+    const { trace } = this.#spans.api
+    return trace.getSpanContext(one)?.spanId === trace.getSpanContext(other)?.spanId
+  }
+
+  /** This process has nothing more to do with a run. */
+  #leave(runId: string): void {
+    const run = this.#runs.get(runId)
+    this.#runs.delete(runId)
+    if (run) leaveRun(run)
   }
 
   observeRun(event: RunEvent): void {
-    if (event.type === 'run-start' || event.type === 'run-resumed') {
-      this.#begin(event)
-      return
-    }
-    if (this.#runs.get(event.runId)?.spans.observe(event)) this.#runs.delete(event.runId)
+    const run = this.#runs.get(event.runId)
+    const isFirst = event.type === 'run-start' || event.type === 'run-resumed'
+    if (event.type === 'run-resumed') this.#metrics?.runResumed(run?.model)
+    if (isFirst && !this.#spans.isLive) this.#begun(event, run)
+    else if (run?.spans.observe(event)) this.#runs.delete(event.runId)
   }
 
-  /** Each attempt of a run has a trace of its own: the spans of another process are not known here. */
-  #begin(event: FirstEvent): void {
-    const before = this.#runs.get(event.runId)
+  /** Each attempt of a run that is known by its events alone has a trace of its own. */
+  #begun(
+    event: Extract<RunEvent, { type: 'run-start' | 'run-resumed' }>,
+    before: TracedRun | undefined,
+  ): void {
+    const { runId, sessionId } = event
     before?.spans.abandon()
-    this.#runs.delete(event.runId)
-    const start = event.type === 'run-start' ? event : before?.start
-    const spans = new RunSpans(event, this.#spans, start)
-    this.#runs.set(event.runId, { spans, ...(start ? { start } : {}) })
-    this.#forgetOldest()
+    const { agent, model } = event.type === 'run-start' ? event : { ...before }
+    const attributes = event.type === 'run-resumed' ? attemptAttributes(event) : {}
+    const parent = this.#spans.api.context.active()
+    this.#add(runId, false, { runId, sessionId, agent, model, parent, attributes })
+  }
+
+  #add(runId: string, isShared: boolean, attempt: ConstructorParameters<typeof RunSpans>[0]): void {
+    this.#leave(runId)
+    const { agent, model } = attempt
+    this.#runs.set(runId, { spans: new RunSpans(attempt, this.#spans), agent, model, isShared })
+    const [oldest] = this.#runs.keys()
+    if (this.#runs.size > MAXIMUM_RUNS && oldest !== undefined) this.#leave(oldest)
   }
 
   observeRequest(runId: string, request: ObservedRequest): void {
-    this.#runs.get(runId)?.spans.requestSent(request)
+    if (!this.#spans.isLive) this.#runs.get(runId)?.spans.requestSent(request)
   }
 
   flush(): Promise<void> {
@@ -138,19 +336,14 @@ class RunTelemetry implements Telemetry {
   }
 
   async shutdown(): Promise<void> {
-    for (const { spans } of this.#runs.values()) spans.abandon()
-    this.#runs.clear()
+    for (const runId of [...this.#runs.keys()]) this.#leave(runId)
     await this.#sender.shutdown()
   }
+}
 
-  #forgetOldest(): void {
-    if (this.#runs.size <= MAXIMUM_RUNS) return
-    for (const [runId, { spans }] of this.#runs) {
-      spans.abandon()
-      this.#runs.delete(runId)
-      return
-    }
-  }
+function leaveRun({ spans, isShared }: TracedRun): void {
+  if (isShared) spans.leave()
+  else spans.abandon()
 }
 
 /** A provider of our own, not the global one: ADK's spans do not pass through it. */
@@ -165,8 +358,60 @@ async function createProvider(options: TelemetryOptions & { endpoint: string }) 
     url: tracesUrl(options.endpoint),
     ...(options.headers ? { headers: { ...options.headers } } : {}),
   })
-  return new BasicTracerProvider({
+  let chosen: SpanId | undefined
+  const provider = new BasicTracerProvider({
     resource: resourceFromAttributes({ 'service.name': options.serviceName ?? 'lango' }),
     spanProcessors: [new BatchSpanProcessor(exporter)],
+    idGenerator: {
+      generateTraceId: () => chosen?.traceId ?? randomBytes(16).toString('hex'),
+      generateSpanId: () => chosen?.spanId ?? randomBytes(8).toString('hex'),
+    },
   })
+  const withIds = (ids: SpanId, open: () => Span): Span => {
+    chosen = ids
+    try {
+      return open()
+    } finally {
+      chosen = undefined
+    }
+  }
+  return { provider, withIds }
+}
+
+function createMeter(
+  { endpoint, headers, serviceName = 'lango' }: TelemetryOptions & { endpoint: string },
+  logger: Logger,
+): OtlpMeter {
+  const { OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_METRICS_HEADERS } = process.env
+  const fromEnvironment = [OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_METRICS_HEADERS].flatMap(headerList)
+  const all = { ...Object.fromEntries(fromEnvironment), ...headers }
+  return new OtlpMeter({ url: metricsUrl(endpoint), headers: all, serviceName, logger })
+}
+
+/** `name=value,name=value`, percent-encoded, as the exporter of spans reads the same variable. */
+function headerList(text = ''): [string, string][] {
+  return text.split(',').flatMap((pair): [string, string][] => {
+    const at = pair.indexOf('=')
+    if (at < 1) return []
+    return [[pair.slice(0, at).trim(), decodeURIComponent(pair.slice(at + 1).trim())]]
+  })
+}
+
+/** Lets code see the span that it belongs to, unless the application has seen to that. */
+function ensureContextManager(api: typeof import('@opentelemetry/api')): void {
+  const probe = api.ROOT_CONTEXT.setValue(api.createContextKey('lango probe'), true)
+  if (api.context.with(probe, () => api.context.active() === probe)) return
+  const active = new AsyncLocalStorage<Context>()
+  const manager: ContextManager = {
+    active: () => active.getStore() ?? api.ROOT_CONTEXT,
+    with: (context, work, receiver, ...args) =>
+      active.run(context, () => work.call(receiver as never, ...args)),
+    bind: (context, target) =>
+      typeof target === 'function'
+        ? (((...args: unknown[]) => active.run(context, () => target(...args))) as typeof target)
+        : target,
+    enable: () => manager,
+    disable: () => manager,
+  }
+  api.context.setGlobalContextManager(manager)
 }

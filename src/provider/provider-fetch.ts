@@ -3,10 +3,13 @@
  *
  * - an answer of status 200 that is not a stream (an error body, a login page of a proxy) fails with its text;
  * - a failed connection names its address;
- * - only Lango's idle timeout ends a request: the 300 seconds of Node's own client are lifted.
+ * - only Lango's idle timeout ends a request: the 300 seconds of Node's own client are lifted;
+ * - the trace that is active goes with the request.
  */
 import { redactText } from '../base/redact.js'
+import { activeTraceHeaders } from '../base/trace-context.js'
 import { AgentError } from '../errors.js'
+import { callObserver } from './call-observer.js'
 import { limiterOfCall } from './rate-limiter.js'
 
 /** Why an exchange failed, for the message of the error. */
@@ -25,9 +28,10 @@ export async function providerFetch(
 ): Promise<Response> {
   const url = new URL(input instanceof Request ? input.url : input)
   const address = addressOf(url)
+  callObserver.getStore()?.sentTo(url)
   let response: Response
   try {
-    response = await fetch(input, { ...init, ...withoutTimeouts() })
+    response = await fetch(input, { ...init, ...traced(input, init), ...withoutTimeouts() })
   } catch (cause) {
     if (init?.signal?.aborted) throw cause
     throw exchangeError({ address }, cause)
@@ -42,6 +46,15 @@ export async function providerFetch(
     statusText: response.statusText,
     headers: response.headers,
   })
+}
+
+/** The headers with those of the active trace. What the caller has set stands. */
+function traced(input: string | URL | Request, init: RequestInit | undefined): RequestInit {
+  const trace = Object.entries(activeTraceHeaders())
+  if (trace.length === 0) return {}
+  const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined))
+  for (const [name, value] of trace) if (!headers.has(name)) headers.set(name, value)
+  return { headers }
 }
 
 /** The facts of a request that failed in `providerFetch`; the SDKs wrap its error in their own. */

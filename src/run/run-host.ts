@@ -16,6 +16,7 @@ import type {
   RunConfig,
   RunnableRoot,
 } from '../adk/sdk.js'
+import type { RunTrace, TraceContext } from '../base/trace-context.js'
 import type { Logger } from '../logger.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { CheckedOutput, ModelOptions, OutputSchema } from '../session/model-options.js'
@@ -56,6 +57,8 @@ export interface RunInput<Output = unknown> extends ModelOptions<Output> {
   clientTools?: ClientTools | undefined
   /** Further options of every model call of the run's agents, in ADK's names; they replace those of the agents. */
   generation?: GenerationOfRun | undefined
+  /** The trace that the run belongs to. Default: that of the active span, where telemetry is on. */
+  trace?: TraceContext | undefined
   /** What a protocol keeps with the run, as JSON data: it is part of `run-start`. */
   note?: Readonly<Record<string, unknown>> | undefined
   /** Called with the run's events once they are stored, in order: what a server may send to others. */
@@ -140,8 +143,30 @@ export interface RunHost {
   readonly observe?: ((event: RunEvent) => void) | undefined
   /** Called with every request before it is sent. */
   observeRequest?(runId: string, request: SentRequest): void
+  /** Traces runs; absent where nobody does. */
+  readonly tracing?: RunTracing | undefined
   /** Stores an event outside ADK's own loop. */
   appendNote(key: SessionKey, note: StoredNote, lease: Lease): Promise<void>
+}
+
+/** Traces runs through the processes that work on them. */
+export interface RunTracing {
+  /** What is stored with a run, so that another process continues its trace. */
+  accept(given: TraceContext | undefined): RunTrace
+  /** This process begins to work on a run, or continues it: what it does for the events belongs to the run's trace. */
+  follow(attempt: TracedAttempt, events: EventLists): EventLists
+}
+
+export interface TracedAttempt {
+  runId: string
+  sessionId: string
+  agent: string
+  description?: string | undefined
+  model: string
+  trace?: RunTrace | undefined
+  isResumed: boolean
+  /** What the user wrote. */
+  text: string
 }
 
 export interface RunTools extends LedgerTools {

@@ -5,6 +5,7 @@ import { defined } from '../base/defined.js'
 import { isRecord } from '../base/is-record.js'
 import { THINKING_LEVELS } from '../base/names.js'
 import { unknownKeyText } from '../base/suggest.js'
+import { isTraceContext, type RunTrace } from '../base/trace-context.js'
 import { AgentError } from '../errors.js'
 import type { Message, SessionKey, State } from '../session/message.js'
 import type { CheckedOutput, ModelOptions } from '../session/model-options.js'
@@ -24,6 +25,7 @@ export interface PreparedRun {
   invocationId: string
   /** The schema of the run's own for its answer. */
   output?: CheckedOutput | undefined
+  trace?: RunTrace | undefined
 }
 
 /** Checks the input of a run and prepares what is stored of it. */
@@ -42,7 +44,8 @@ export function prepareRun(host: RunHost, input: RunInput): PreparedRun {
   }
   const runId = (input.runId ?? randomUUID()).toLowerCase()
   const output = input.outputSchema && host.checkOutput(input.outputSchema)
-  return { key, runId, input, content, ...host.openingMessage(content), output }
+  const trace = host.tracing?.accept(input.trace) ?? input.trace
+  return { key, runId, input, content, ...host.openingMessage(content), output, trace }
 }
 
 /** The budget of a run; `undefined` when nothing is limited. */
@@ -71,7 +74,7 @@ export function preparedFrom(
   isOverdue: boolean,
 ): PreparedRun {
   const { model, invocationId, state, options = {}, ...given } = input as Partial<StoredInput>
-  const { request, clientTools, generation, note, budget } = given
+  const { request, clientTools, generation, note, budget, trace } = given
   if (model !== undefined && !isOverdue) host.models.check(model)
   const stateDelta = state && {
     ...state.set,
@@ -88,6 +91,7 @@ export function preparedFrom(
     message,
     invocationId: invocationId ?? '',
     output: options.outputSchema && host.checkOutput(options.outputSchema),
+    trace,
   }
 }
 
@@ -98,9 +102,10 @@ interface StoredInput extends Pick<RunInput, 'request' | 'clientTools' | 'genera
   state?: { set: State; removed: readonly string[] }
   /** The schema of the answer is stored as JSON schema. */
   options?: ModelOptions
+  trace?: RunTrace
 }
 
-function storedInput({ input, invocationId, output }: PreparedRun): RunInputRecord {
+function storedInput({ input, invocationId, output, trace }: PreparedRun): RunInputRecord {
   const entries = Object.entries(input.stateDelta ?? {})
   const set = Object.fromEntries(entries.filter(([, value]) => value !== undefined))
   const removed = entries.flatMap(([name, value]) => (value === undefined ? [name] : []))
@@ -112,7 +117,7 @@ function storedInput({ input, invocationId, output }: PreparedRun): RunInputReco
   const options = Object.keys(given).length > 0 ? given : undefined
   return {
     invocationId,
-    ...defined({ model, request, clientTools, generation, note, budget, state, options }),
+    ...defined({ model, request, clientTools, generation, note, budget, state, options, trace }),
   }
 }
 
@@ -146,6 +151,20 @@ export function startEvent(host: RunHost, run: PreparedRun, seq: number): RunEve
     ...(model.startsWith('demo/') ? { demo: true } : {}),
     ...defined({ request: run.input.request, note: run.input.note }),
   })
+}
+
+/** The events of a run that this process works on from now, for those who trace it. */
+export function tracedEvents(
+  host: RunHost,
+  run: PreparedRun,
+  events: EventLists,
+  isResumed: boolean,
+): EventLists {
+  const { key, runId, input, message, trace } = run
+  const { name: agent, description } = host.rootAgent
+  const model = input.model ?? host.models.rootReference
+  const about = { agent, description, model, trace, isResumed, text: message.content }
+  return host.tracing?.follow({ runId, sessionId: key.sessionId, ...about }, events) ?? events
 }
 
 function eventOf({ key, runId }: PreparedRun, seq: number, body: RunEventBody): RunEvent {
@@ -304,6 +323,7 @@ const RULES: Readonly<Record<keyof RunInput, Rule>> = {
     value => isObject(value) && Object.keys(value).every(key => GENERATION.has(key)),
     `an object with some of: ${[...GENERATION].join(', ')}`,
   ],
+  trace: [isTraceContext, '{ traceparent } as the W3C defines it, and `tracestate` where there is one'],
   note: [isObject, 'an object'],
   budget: [isBudget, BUDGET_RULE],
   onStored: FUNCTION,

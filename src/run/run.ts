@@ -25,6 +25,7 @@ import {
   prepareRun,
   startEvent,
   stoppedBeforeStart,
+  tracedEvents,
 } from './run-opening.js'
 import { OwnQueue, type OwnRun, QueueWorkers } from './run-queue.js'
 import { type Held, hasEnded, quietly, RunResumer } from './run-resume.js'
@@ -278,7 +279,7 @@ export class Runs {
     }
     const loop = new RunLoop({ ...run, host, lease, first, resumed, opening, end })
     stopWatching = watchEnds(loop, { signals: this.#signals, key, lease, input })
-    return { loop, events: () => loop.events(run.content) }
+    return { loop, events: () => tracedEvents(host, run, loop.events(run.content), resumed !== undefined) }
   }
 
   /** Executes a run to its end; its events go to its followers. Resolves when it has ended. */

@@ -36,7 +36,9 @@ import { resolveTools } from '../config/resolve-tools.js'
 import { AgentError } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
 import { joinObservers, logRuns } from '../observe/log.js'
-import { createTelemetry, hideContentFromAdkSpans } from '../observe/telemetry.js'
+import { type CallWatch, type RunListeners, watchedProvider } from '../observe/model-calls.js'
+import { hideContentFromAdkSpans, type RunTelemetry, traceRuntime } from '../observe/telemetry.js'
+import type { Provider } from '../provider/provider.js'
 import type { ProviderRegistry } from '../provider/provider-registry.js'
 import { Runs } from '../run/run.js'
 import type { RunEvent } from '../run/run-event.js'
@@ -48,6 +50,7 @@ import { reportLoaded, runScope } from '../run/run-scope.js'
 import { DEFAULT_BUDGET_TOKENS } from '../session/budget.js'
 import type { CheckedOutput } from '../session/model-options.js'
 import type { SessionStore } from '../session/session-store.js'
+import type { ExecuteCall } from '../session/tool-calls.js'
 import type { Tool } from '../tool.js'
 import { artifactPlace, folderOf, isFolder } from './artifact-place.js'
 import { type AgentTree, describeAgent } from './info.js'
@@ -76,8 +79,8 @@ export interface HostParts {
   store: SessionStore
   logger: Logger
   follower: RunFollower
-  /** Called with the events of all runs of this process. */
-  listeners: Set<(event: RunEvent) => void>
+  /** Called with the events and the model calls of all runs of this process. */
+  listeners: RunListeners
 }
 
 /** Builds the agents and returns what runs need of them. */
@@ -86,15 +89,16 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   joinLoggers(logger)
   if (!options.telemetry?.content) hideContentFromAdkSpans()
   const tools = await gatherTools(options, store, options.app, logger)
-  const telemetry = await createTelemetry({ logger, ...options.telemetry })
-  const memory = createMemory({ ...parts, pay: async provider => models.paid(provider, true) })
-  const models = makeModels(parts, memory)
+  const telemetry = await traceRuntime({ logger, ...options.telemetry })
+  const watch = watchCalls(parts, telemetry)
+  const memory = createMemory({ ...parts, watch, pay: async provider => models.paid(provider, true) })
+  const models = makeModels(parts, watch, memory)
   const rootAgent = makeRootAgent(options, models, tools, memory?.tool)
   models.rootAgent = rootAgent
   answerForRegistry(modelInRun)
   if (!store.runs.saveStep || !store.runs.readCalls || !store.runs.listUnknownCalls)
     logger.warn('The store keeps no ledger of tool calls: a call of a process that ends may be repeated')
-  const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger)
+  const adopted = adoptTools(rootAgent, () => runScope.getStore()?.ledger, executorOf(telemetry))
   if (tools.servers && !options.rootAgent) followServers(rootAgent, options.agent, tools, adopted)
   const onNode = adopterOf(rootAgent, models, adopted)
   const runHost: RunHost = {
@@ -129,7 +133,7 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
         ...hooks,
       }),
     observe: watchRuns(parts, telemetry, memory),
-    ...(telemetry ? { observeRequest: (runId, request) => telemetry.observeRequest(runId, request) } : {}),
+    tracing: telemetry,
     appendNote: noteAppender(store),
   }
   return {
@@ -154,12 +158,39 @@ function runSettings({ runs = {}, tools = {} }: CheckedOptions) {
   return { maxRunning, resume, maxAttempts, approvalTimeoutMs: tools.approvalTimeoutMs }
 }
 
-function makeModels(parts: HostParts, memory: RuntimeMemory | undefined): ModelRoutes {
+/** Watches the calls of providers. Each is wrapped once: a wrapped one is not told apart from another. */
+function watchCalls({ listeners, logger }: HostParts, telemetry: RunTelemetry | undefined) {
+  const known = new WeakMap<Provider, Provider>()
+  const watch: CallWatch = {
+    isWatched: () => telemetry !== undefined || listeners.calls.size > 0,
+    ended: call => joinObservers([...listeners.calls], logger)(call),
+    place: () => {
+      const { runId, sessionId } = runScope.getStore() ?? {}
+      return runId === undefined || sessionId === undefined ? undefined : { runId, sessionId }
+    },
+    ...(telemetry ? { trace: call => telemetry.modelCall(call) } : {}),
+  }
+  return (provider: Provider): Provider => {
+    const watched = known.get(provider) ?? watchedProvider(provider, watch)
+    known.set(provider, watched)
+    return watched
+  }
+}
+
+function executorOf(telemetry: RunTelemetry | undefined): ExecuteCall | undefined {
+  return telemetry && ((call, work) => telemetry.tool(runScope.getStore()?.runId, call, work))
+}
+
+function makeModels(
+  parts: HostParts,
+  watch: (provider: Provider) => Provider,
+  memory: RuntimeMemory | undefined,
+): ModelRoutes {
   const { options, registry, store, logger } = parts
   const { repair: repairMode, maxAnswerLength } = options.history ?? {}
   const budgetTokens = budgetOf(options)
   return new ModelRoutes({
-    ...{ registry, store, logger, budgetTokens, repairMode, maxAnswerLength },
+    ...{ registry, store, logger, budgetTokens, repairMode, maxAnswerLength, watch },
     memory: memory && ((key, throughSeq) => memory.keeper.logFor(key, throughSeq)),
   })
 }
@@ -182,7 +213,7 @@ function sessionOptions(options: CheckedOptions, store: SessionStore): SessionSe
 /** Passes the events of runs to the log, the spans, the listeners and memory. */
 function watchRuns(
   { logger, listeners }: HostParts,
-  telemetry: Awaited<ReturnType<typeof createTelemetry>>,
+  telemetry: RunTelemetry | undefined,
   memory: RuntimeMemory | undefined,
 ): (event: RunEvent) => void {
   const observers = [
@@ -190,7 +221,7 @@ function watchRuns(
     ...(telemetry ? [(event: RunEvent) => telemetry.observeRun(event)] : []),
   ]
   const tell = (event: RunEvent) => {
-    for (const listener of listeners) listener(event)
+    for (const listener of listeners.events) listener(event)
     memory?.onEvent(event)
   }
   return observers.length > 0 ? joinObservers([...observers, tell], logger) : tell

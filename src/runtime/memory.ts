@@ -61,7 +61,9 @@ interface MemoryParts {
   registry: ProviderRegistry
   store: SessionStore
   logger: Logger
-  /** The provider, with its calls held to the budget of the current run. */
+  /** The provider, with its calls reported to those who watch them. */
+  watch(provider: Provider): Provider
+  /** The same, with its calls held to the budget of the current run. */
   pay: (provider: Provider) => Promise<Provider>
 }
 
@@ -103,10 +105,13 @@ export function createMemory(parts: MemoryParts): RuntimeMemory | undefined {
   }
 }
 
-function observerOf({ registry, pay }: MemoryParts, { observer }: MemoryOptions): Observer | undefined {
+function observerOf(
+  { registry, watch, pay }: MemoryParts,
+  { observer }: MemoryOptions,
+): Observer | undefined {
   if (observer === undefined) return undefined
   const { provider, model } = registry.resolve(observer)
-  const free = modelObserver(provider, model, observer)
+  const free = modelObserver(watch(provider), model, observer)
   const paid = async () => modelObserver(await pay(provider), model, observer)
   const current = async () => (runScope.getStore()?.budget ? paid() : free)
   return {

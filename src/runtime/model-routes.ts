@@ -39,6 +39,8 @@ export interface ModelRoutesOptions {
   budgetTokens: number | 'off'
   repairMode: RepairMode | undefined
   maxAnswerLength?: number | undefined
+  /** The provider, with its calls reported to those who watch them. */
+  watch(provider: Provider): Provider
   /** Notes about the stored messages of a session up to a number. */
   memory?: ((key: SessionKey, throughSeq: number) => Promise<string | undefined>) | undefined
 }
@@ -223,10 +225,10 @@ export class ModelRoutes implements RunModels {
     const name = paid ? `$${reference}` : reference
     const known = this.#adapters.get(name)
     if (known) return known
-    const { registry, budgetTokens, repairMode, maxAnswerLength } = this.#options
+    const { registry, budgetTokens, repairMode, maxAnswerLength, watch } = this.#options
     const { provider, model } = registry.resolve(reference)
     const adapter = new ModelAdapter({
-      ...{ provider: paid ?? provider, model, budgetTokens, calibration: this.#calibration },
+      ...{ provider: paid ?? watch(provider), model, budgetTokens, calibration: this.#calibration },
       ...defined({ repairMode, maxAnswerLength }),
     })
     this.#adapters.set(name, adapter)
@@ -244,7 +246,11 @@ export class ModelRoutes implements RunModels {
   async paid(provider: Provider, isBeside = false): Promise<Provider> {
     const { paidCalls } = await import('./paid-calls.js')
     const { spending } = this.#options.store
-    return paidCalls(provider, { spending, scale: model => this.#calibration.scale(model), isBeside })
+    return paidCalls(this.#options.watch(provider), {
+      spending,
+      scale: model => this.#calibration.scale(model),
+      isBeside,
+    })
   }
 
   /** Passes the reports of the model layer to the run. */

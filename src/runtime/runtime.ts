@@ -8,6 +8,7 @@ import { within } from '../base/pause.js'
 import { AgentError, messageOf } from '../errors.js'
 import { silentLogger } from '../logger.js'
 import { inspectRun, type RunInspection } from '../observe/inspect.js'
+import { type ModelCall, RunListeners } from '../observe/model-calls.js'
 import { createRegistry } from '../provider/provider-registry.js'
 import { callKey } from '../run/call-key.js'
 import type { ActiveRun, Runs, StartedRun } from '../run/run.js'
@@ -123,8 +124,11 @@ export interface Runtime {
   findRun(runId: string): Promise<RunSummary | undefined>
   /** The runs of a session, newest first, looked after like `findRun`. Default limit 50. */
   listRuns(key: SessionKey, options?: { limit?: number }): Promise<RunSummary[]>
-  /** Calls the listener with every event of the runs that this process executes, until the returned function is called. */
-  observe(listener: (event: RunEvent) => void): () => void
+  /**
+   * Calls the listener with every event of the runs that this process executes, and `onCall` at the end of each of their
+   * model calls (tokens, cost, latency, time to the first part of the answer), until the returned function is called.
+   */
+  observe(listener: (event: RunEvent) => void, onCall?: (call: ModelCall) => void): () => void
   /** The runs that this process executes or has accepted, and that have not ended. */
   active(): readonly ActiveRun[]
   /** The sessions of runs that are followed here and executed elsewhere. */
@@ -230,7 +234,7 @@ class LangoRuntime implements Runtime {
       logger: parts.logger,
       checkLife: async run => void (await this.#checkLife(run)),
     })
-    this.#parts = { ...parts, follower: this.#follower, listeners: new Set() }
+    this.#parts = { ...parts, follower: this.#follower, listeners: new RunListeners() }
     this.#stopRetention = retain(this.#parts)
   }
 
@@ -284,9 +288,8 @@ class LangoRuntime implements Runtime {
     return followRun({ follower: this.#follower, runs: this.store.runs, runId }, options)
   }
 
-  observe(listener: (event: RunEvent) => void): () => void {
-    this.#parts.listeners.add(listener)
-    return () => void this.#parts.listeners.delete(listener)
+  observe(...given: Parameters<Runtime['observe']>): () => void {
+    return this.#parts.listeners.add(...given)
   }
 
   async stop(runId: string): Promise<void> {

@@ -39,6 +39,14 @@ export interface CallBegin {
   readonly isAwaited: boolean
 }
 
+/** A tool call that is being executed. */
+export interface ExecutedCall extends Pick<CallBegin, 'callId' | 'tool' | 'args' | 'signal'> {
+  readonly description?: string | undefined
+}
+
+/** Executes a tool for those who observe it. */
+export type ExecuteCall = <R>(call: ExecutedCall, work: () => Promise<R>) => Promise<R>
+
 /** How a call ended. `unknown`: it was stopped after it had begun. */
 export type CallEnd = 'done' | 'failed' | 'unknown'
 

@@ -142,6 +142,10 @@ describe('precedence', () => {
     ['LANGO_LOG_FILE', '/x.log', { log: { file: '/x.log' } }],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://c:4318', { telemetry: { endpoint: 'http://c:4318' } }],
     ['OTEL_SERVICE_NAME', 'shop', { telemetry: { serviceName: 'shop' } }],
+    ['OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT', 'true', { telemetry: { content: true } }],
+    ['OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT', 'SPAN_ONLY', { telemetry: { content: true } }],
+    ['OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT', 'EVENT_ONLY', { telemetry: { content: false } }],
+    ['OTEL_METRICS_EXPORTER', 'none', { telemetry: { metrics: false } }],
   ])('%s=%s sets its key', async (name, value, expected) => {
     expect((await load({}, { [name]: value })).config).toMatchObject(expected)
     expect(ENVIRONMENT_VARIABLES.map(variable => variable.name)).toContain(name)

@@ -7,7 +7,7 @@ import {
   InMemoryMemoryService,
   LlmAgent,
 } from '@google/adk'
-import { trace } from '@opentelemetry/api'
+import { metrics, trace } from '@opentelemetry/api'
 import { afterEach, describe, expect, test } from 'vitest'
 import { parseConfig } from '../../src/config/parse-config.js'
 import type { ConfigProblem } from '../../src/config/read-data.js'
@@ -484,8 +484,10 @@ const EVERYTHING = {
     endpoint: 'http://127.0.0.1:1',
     headers: { a: 'b' },
     content: true,
+    metrics: true,
     serviceName: 's',
     tracerProvider: trace.getTracerProvider(),
+    meterProvider: metrics.getMeterProvider(),
     logger: silentLogger,
   },
   artifacts: { place: 'memory:', maxBytes: 1000 },

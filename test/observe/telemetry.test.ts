@@ -110,7 +110,7 @@ describe('a run that uses a tool', () => {
     })
     const chats = byName('chat gpt-4.1').sort((left, right) => left.startMs - right.startMs)
     expect(chats.map(({ attributes }) => attributes['gen_ai.response.finish_reasons'])).toEqual([
-      ['tool_calls'],
+      ['tool_call'],
       ['stop'],
     ])
     expect(chats.map(({ attributes }) => attributes['gen_ai.usage.input_tokens'])).toEqual([100, 120])

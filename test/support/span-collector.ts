@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 /** A span as it came over the wire, its attributes as plain values. */
 export interface ReceivedSpan {
   name: string
+  service: string
   kind: number
   traceId: string
   spanId: string
@@ -14,9 +15,22 @@ export interface ReceivedSpan {
   endMs: number
 }
 
+/** One data point of a metric as it came over the wire. */
+export interface ReceivedPoint {
+  metric: string
+  unit: string
+  attributes: Record<string, unknown>
+  /** Of a histogram. */
+  count: number | undefined
+  sum: number
+  /** How many values are in the buckets, which must be all. */
+  counted: number | undefined
+}
+
 export interface SpanCollector {
   readonly endpoint: string
   readonly spans: ReceivedSpan[]
+  readonly points: ReceivedPoint[]
   /** Whole bodies and headers, for looking for what must not be there. */
   readonly received: string[]
   readonly services: string[]
@@ -26,6 +40,7 @@ export interface SpanCollector {
 /** An OpenTelemetry collector that understands OTLP over HTTP with JSON. */
 export async function startSpanCollector(): Promise<SpanCollector> {
   const spans: ReceivedSpan[] = []
+  const points: ReceivedPoint[] = []
   const received: string[] = []
   const services: string[] = []
   const server = createServer((request, response) => {
@@ -37,6 +52,7 @@ export async function startSpanCollector(): Promise<SpanCollector> {
     request.on('end', () => {
       received.push(`${request.url}\n${JSON.stringify(request.headers)}\n${body}`)
       if (request.url === '/v1/traces') readBody(JSON.parse(body) as WireBody, spans, services)
+      if (request.url === '/v1/metrics') points.push(...readMetrics(JSON.parse(body) as WireMetrics))
       response.setHeader('content-type', 'application/json')
       response.end('{}')
     })
@@ -45,6 +61,7 @@ export async function startSpanCollector(): Promise<SpanCollector> {
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans,
+    points,
     received,
     services,
     close: () =>
@@ -84,12 +101,49 @@ interface WireBody {
   resourceSpans: { resource: { attributes: WireAttribute[] }; scopeSpans: { spans: WireSpan[] }[] }[]
 }
 
+interface WirePoint {
+  attributes: WireAttribute[]
+  asDouble?: number
+  count?: number
+  sum?: number
+  bucketCounts?: number[]
+  explicitBounds?: number[]
+}
+
+interface WireMetric {
+  name: string
+  unit: string
+  histogram?: { dataPoints: WirePoint[] }
+  sum?: { dataPoints: WirePoint[] }
+}
+
+interface WireMetrics {
+  resourceMetrics: { scopeMetrics: { metrics: WireMetric[] }[] }[]
+}
+
+function readMetrics({ resourceMetrics }: WireMetrics): ReceivedPoint[] {
+  const metrics = resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(scope => scope.metrics))
+  return metrics.flatMap(
+    ({ name: metric, unit, histogram, sum }) =>
+      (histogram ?? sum)?.dataPoints.map(point => ({
+        metric,
+        unit,
+        attributes: plain(point.attributes),
+        count: point.count,
+        sum: point.sum ?? point.asDouble ?? 0,
+        counted: point.bucketCounts?.reduce((all, each) => all + each, 0),
+      })) ?? [],
+  )
+}
+
 function readBody({ resourceSpans }: WireBody, spans: ReceivedSpan[], services: string[]): void {
   for (const { resource, scopeSpans } of resourceSpans) {
-    services.push(String(plain(resource.attributes)['service.name']))
+    const service = String(plain(resource.attributes)['service.name'])
+    services.push(service)
     for (const span of scopeSpans.flatMap(scope => scope.spans)) {
       spans.push({
         name: span.name,
+        service,
         kind: span.kind,
         traceId: span.traceId,
         spanId: span.spanId,

@@ -17,6 +17,7 @@ import {
   type CallBegin,
   type CallLedger,
   callsByContext,
+  type ExecuteCall,
   type LedgerTool,
   type RecordedCall,
   type RecordedEnd,
@@ -44,7 +45,7 @@ export type LedgerOf = () => CallLedger | undefined
 /** A tool that records its calls itself. */
 interface RecordingTool extends BaseTool {
   readonly ledgerTool: LedgerTool
-  useLedger(ledgerOf: LedgerOf): void
+  useLedger(ledgerOf: LedgerOf, execute: ExecuteCall): void
 }
 
 /** The adopted tools of an agent tree. */
@@ -58,14 +59,18 @@ export interface AdoptedTools {
 }
 
 /** Adopts every tool of a tree of agents, those of nested agents, workflows and toolsets included. */
-export function adoptTools(root: object, ledgerOf: LedgerOf): AdoptedTools {
+export function adoptTools(
+  root: object,
+  ledgerOf: LedgerOf,
+  execute: ExecuteCall = (_call, work) => work(),
+): AdoptedTools {
   const tools = new Map<string, LlmAgent['tools']>()
-  const adopt = (tool: BaseTool) => adoptTool(tool, ledgerOf)
+  const adopt = (tool: BaseTool) => adoptTool(tool, ledgerOf, execute)
   const adoptTree = (tree: object): void => {
     for (const node of nodesOf(tree)) {
       if (isLlmAgent(node)) tools.set(node.name, node.tools)
       for (const tool of toolsOf(node)) {
-        if (isBaseToolset(tool)) adoptToolset(tool, ledgerOf)
+        if (isBaseToolset(tool)) adoptToolset(tool, adopt)
         else if (isBaseTool(tool)) adopt(tool)
       }
     }
@@ -88,24 +93,24 @@ export function adoptTools(root: object, ledgerOf: LedgerOf): AdoptedTools {
 const offered = new WeakMap<BaseToolset, readonly BaseTool[]>()
 const adopted = new WeakSet<object>()
 
-function adoptToolset(toolset: BaseToolset, ledgerOf: LedgerOf): void {
+function adoptToolset(toolset: BaseToolset, adopt: (tool: BaseTool) => void): void {
   if (adopted.has(toolset)) return
   adopted.add(toolset)
   const getTools = toolset.getTools.bind(toolset)
   toolset.getTools = async context => {
     const tools = await getTools(context)
-    for (const tool of tools) adoptTool(tool, ledgerOf)
+    for (const tool of tools) adopt(tool)
     offered.set(toolset, tools)
     return tools
   }
 }
 
-function adoptTool(tool: BaseTool, ledgerOf: LedgerOf): void {
+function adoptTool(tool: BaseTool, ledgerOf: LedgerOf, execute: ExecuteCall): void {
   // A node that a tool runs works in the session of the run: a resumed run drives it again, and its own record answers.
   if (adopted.has(tool) || isAdkTool(tool.name) || isNodeTool(tool)) return
   adopted.add(tool)
-  if (isRecording(tool)) tool.useLedger(ledgerOf)
-  else wrap(tool, ledgerOf)
+  if (isRecording(tool)) tool.useLedger(ledgerOf, execute)
+  else wrap(tool, ledgerOf, execute)
 }
 
 function isRecording(tool: BaseTool): tool is RecordingTool {
@@ -135,7 +140,7 @@ function mcpHints(tool: BaseTool): { readOnlyHint?: unknown; idempotentHint?: un
   return isRecord(hints) ? hints : {}
 }
 
-function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
+function wrap(tool: BaseTool, ledgerOf: LedgerOf, execute: ExecuteCall): void {
   const runAsync = tool.runAsync.bind(tool)
   const own = ledgerToolOf(tool)
   if (isAgentTool(tool)) wrapAgent(innerOf(tool) as BaseAgent, ledgerOf)
@@ -159,7 +164,10 @@ function wrap(tool: BaseTool, ledgerOf: LedgerOf): void {
     callsByContext.set(toolContext, begun)
     try {
       const work = () => runAsync(request)
-      const given = await (own.isContainer ? ledger.inside(id, work, asResponse) : work())
+      const given = await execute(
+        { callId, tool: tool.name, args, signal, description: tool.description },
+        () => (own.isContainer ? ledger.inside(id, work, asResponse) : work()),
+      )
       const result = isMcpTool(tool) ? withoutBinaries(given) : given
       const isLater = tool.isLongRunning && (result === undefined || result === null)
       await begun.end('done', isLater ? undefined : asResponse(result), requestedActions(toolContext))

@@ -6,7 +6,7 @@ import { READ_OUTPUT_TOOL } from '../../base/names.js'
 import { splitMedia, withMedia } from '../../base/tool-media.js'
 import { AgentError, checkArgument, checkOptions, messageOf } from '../../errors.js'
 import { shortenOutput } from '../../session/shorten-output.js'
-import type { BegunCall, CallEnd, LedgerTool } from '../../session/tool-calls.js'
+import type { BegunCall, CallEnd, ExecuteCall, LedgerTool } from '../../session/tool-calls.js'
 import type { Tool, ToolContext, VerifyContext } from '../../tool.js'
 import { withoutInheritedNames } from '../adk-quirks.js'
 import {
@@ -73,6 +73,7 @@ export class ToolAdapter extends BaseTool {
   readonly #parameters: CheckedParameters
   readonly #options: ToolAdapterOptions
   #ledgerOf: LedgerOf = () => undefined
+  #executeCall: ExecuteCall = (_call, work) => work()
 
   constructor(tool: Tool, options: ToolAdapterOptions = {}) {
     checkArgument(
@@ -90,8 +91,9 @@ export class ToolAdapter extends BaseTool {
   }
 
   /** Records calls in the ledger of the run that makes them, if there is one. */
-  useLedger(ledgerOf: LedgerOf): void {
+  useLedger(ledgerOf: LedgerOf, execute?: ExecuteCall): void {
     this.#ledgerOf = ledgerOf
+    if (execute) this.#executeCall = execute
   }
 
   /** What the ledger of a run needs to know of the tool. */
@@ -230,7 +232,10 @@ export class ToolAdapter extends BaseTool {
     }
     begin(begun)
     const { idempotencyKey, attempt } = begun
-    return this.tool.execute(args, { ...context, idempotencyKey, attempt })
+    const { name: tool, description } = this.tool
+    return this.#executeCall({ callId, tool, description, args: given, signal }, async () =>
+      this.tool.execute(args, { ...context, idempotencyKey, attempt }),
+    )
   }
 
   /** The result of a tool that is stopped before it answers. */

@@ -7,13 +7,19 @@ import { AgentError } from '../../errors.js'
 import type { Usage } from '../../session/usage.js'
 import { AnswerSources } from '../answer-sources.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
+import { callObserver } from '../call-observer.js'
 import type { FinishReason, StreamEvent } from '../stream-event.js'
 import { readServerTool, serverToolText } from './server-tool-blocks.js'
 
 export interface AnthropicEventWire {
   type: string
   index?: number
-  message?: { usage?: AnthropicUsageWire; input_transformations?: readonly TransformationWire[] | null }
+  message?: {
+    id?: string
+    model?: string
+    usage?: AnthropicUsageWire
+    input_transformations?: readonly TransformationWire[] | null
+  }
   input_transformations?: readonly TransformationWire[] | null
   content_block?: AnthropicAnswerBlockWire
   delta?: AnthropicDeltaWire
@@ -84,7 +90,11 @@ export async function* fromAnthropicStream(
     sources: new AnswerSources(),
     cited: { text: '', pages: [] },
   }
-  for await (const event of events) yield* fromEvent(event, state, context)
+  const observer = callObserver.getStore()
+  for await (const event of events) {
+    if (event.message) observer?.answered(event.message)
+    yield* fromEvent(event, state, context)
+  }
   yield* state.answer.end()
 }
 

@@ -6,10 +6,13 @@
 import { own } from '../../base/own.js'
 import type { Usage } from '../../session/usage.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
+import { callObserver } from '../call-observer.js'
 import { blockedError } from '../provider-error.js'
 import type { AnswerMetadata, FinishReason, StreamEvent } from '../stream-event.js'
 
 export interface GeminiChunkWire {
+  responseId?: string
+  modelVersion?: string
   candidates?: readonly GeminiCandidateWire[]
   promptFeedback?: { blockReason?: string; blockReasonMessage?: string }
   usageMetadata?: {
@@ -56,7 +59,9 @@ export async function* fromGeminiStream(
 ): AsyncGenerator<StreamEvent> {
   const answer = new AnswerAssembly(context)
   const streamed = new StreamedCall(answer)
+  const observer = callObserver.getStore()
   for await (const chunk of chunks) {
+    observer?.answered({ id: chunk.responseId, model: chunk.modelVersion })
     const blockReason = chunk.promptFeedback?.blockReason
     if (blockReason) {
       throw blockedError(context, blockReason, chunk.promptFeedback?.blockReasonMessage ?? blockReason)

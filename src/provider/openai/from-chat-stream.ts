@@ -8,9 +8,12 @@ import { AgentError } from '../../errors.js'
 import type { Usage } from '../../session/usage.js'
 import { AnswerSources, Logprobs } from '../answer-sources.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
+import { callObserver } from '../call-observer.js'
 import type { FinishReason, StreamEvent } from '../stream-event.js'
 
 export interface ChatChunkWire {
+  id?: string | null
+  model?: string | null
   choices?: readonly ChatChoiceWire[] | null
   usage?: ChatUsageWire | null
   x_groq?: { usage?: ChatUsageWire | null } | null
@@ -68,7 +71,9 @@ export async function* fromChatStream(
   const logprobs = new Logprobs()
   const annotations: ChatAnnotationWire[] = []
   let [said, refusal] = ['', '']
+  const observer = callObserver.getStore()
   for await (const chunk of chunks) {
+    observer?.answered(chunk)
     const usage = chunk.usage ?? chunk.x_groq?.usage
     if (usage) answer.usage(toUsage(usage))
     const choice = chunk.choices?.find(candidate => (candidate.index ?? 0) === 0)

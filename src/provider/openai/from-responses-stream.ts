@@ -6,6 +6,7 @@ import { own } from '../../base/own.js'
 import type { Usage } from '../../session/usage.js'
 import { AnswerSources, Logprobs } from '../answer-sources.js'
 import { AnswerAssembly, type AnswerContext } from '../assemble-stream.js'
+import { callObserver } from '../call-observer.js'
 import { toProviderError } from '../provider-error.js'
 import type { FinishReason, StreamEvent } from '../stream-event.js'
 import { phaseMark } from './to-responses-request.js'
@@ -50,6 +51,8 @@ interface AnnotationWire {
 }
 
 interface ResponsesAnswerWire {
+  id?: string
+  model?: string
   output?: readonly ResponsesOutputWire[]
   usage?: ResponsesUsageWire | null
   error?: { code?: string; message?: string } | null
@@ -78,7 +81,11 @@ export async function* fromResponsesStream(
     summarized: new Set<number>(),
     phases: new Map<number, string>(),
   }
-  for await (const event of events) yield* fromEvent(event, state, context)
+  const observer = callObserver.getStore()
+  for await (const event of events) {
+    if (event.response) observer?.answered(event.response)
+    yield* fromEvent(event, state, context)
+  }
   yield* state.answer.end()
 }
 

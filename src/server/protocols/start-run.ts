@@ -1,4 +1,6 @@
 import type { Context } from 'hono'
+import { defined } from '../../base/defined.js'
+import { readTraceContext } from '../../base/trace-context.js'
 import { AgentError, type AgentErrorJson } from '../../errors.js'
 import type { RunInput } from '../../runtime/runtime.js'
 import type { SessionKey } from '../../session/message.js'
@@ -23,9 +25,18 @@ export async function startRun(
   { mark, runId }: RunRequestOf,
 ): Promise<StartedRun> {
   const request = mark.fingerprint
-  const started = await context.hub.start({ ...input, runId, request, userId: context.userOf(c) })
+  const started = await context.hub.start({
+    ...input,
+    ...traceOf(c),
+    ...{ runId, request, userId: context.userOf(c) },
+  })
   await afterStoring(() => checkSameRequest(context, mark, started.runId))
   return started
+}
+
+/** The trace of the request, which its run continues. */
+export function traceOf(c: Context): Pick<RunInput, 'trace'> {
+  return defined({ trace: readTraceContext(name => c.req.header(name)) })
 }
 
 /**

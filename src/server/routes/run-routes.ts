@@ -7,7 +7,7 @@ import type { RunItem, RunList, StartedRun } from '../chat-protocol.js'
 import { clientState } from '../client-json.js'
 import { publicError } from '../error-response.js'
 import { markOf, runOfRequest } from '../protocols/repeated-request.js'
-import { startRun } from '../protocols/start-run.js'
+import { startRun, traceOf } from '../protocols/start-run.js'
 import { notFound } from '../refusal.js'
 import type { ServerContext, ServerEnv, ServerLimits } from '../server-context.js'
 import { type StreamChunk, streamResponse } from '../sse.js'
@@ -60,7 +60,7 @@ function mountStarting(api: ApiApp, context: ServerContext): void {
       const mark = await markOf(c, context)
       // A `runId` in the body does what a key does.
       if (mark.keyedRunId === undefined || body.runId !== undefined)
-        return c.json(await context.hub.start(input), 202)
+        return c.json(await context.hub.start({ ...input, ...traceOf(c) }), 202)
       const { known, runId } = await runOfRequest(context, mark, context.keyOf(c, sessionId))
       const started = known
         ? { runId, sessionId: known.sessionId }

@@ -72,6 +72,8 @@ const EXPOSED_HEADERS = 'retry-after, x-lango-session, x-lango-run, x-should-ret
 
 /** Headers that Lango's client, browsers and the `openai` client send. */
 const ALLOWED_HEADERS = [
+  'traceparent',
+  'tracestate',
   'authorization',
   'content-type',
   'idempotency-key',

@@ -1,0 +1,107 @@
+// One trace that begins in a client, goes through a process that is killed, and ends in a tool of another process.
+import { join } from 'node:path'
+import { context, ROOT_CONTEXT, trace } from '@opentelemetry/api'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { createClient } from '../../src/client/create-client.js'
+import { startStrictProvider } from '../../src/testing/start-strict-provider.js'
+import { runScript } from '../support/child.js'
+import { useContextManager } from '../support/context-manager.js'
+import { eventually } from '../support/eventually.js'
+import { expireLeases } from '../support/expire-leases.js'
+import { createStoreDatabase, type TestDatabase } from '../support/postgres.js'
+import { type SpanCollector, startSpanCollector } from '../support/span-collector.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+
+// Starting processes takes long on a busy machine.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createStoreDatabase()
+  useContextManager()
+  // Spans that a process has ended are sent at once, before it is killed.
+  vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '10')
+})
+
+afterAll(async () => {
+  context.disable()
+  vi.unstubAllEnvs()
+  await database.drop()
+})
+
+async function startProcess(store: string, model: string, collector: SpanCollector, rest: [string, string]) {
+  const child = runScript('trace-child.ts', [store, model, collector.endpoint, ...rest])
+  onTestFinished(async () => {
+    child.process.kill('SIGKILL')
+    await child.ended
+  })
+  await child.untilLines(1)
+  const [url = ''] = child.lines
+  expect(url, child.errors()).toMatch(/^http/)
+  return { ...child, client: createClient({ baseUrl: url }) }
+}
+
+/** Does work inside a span of a program that uses the client. */
+async function insideSpan<T>(collector: SpanCollector, work: () => Promise<T>) {
+  const exporter = new OTLPTraceExporter({ url: `${collector.endpoint}/v1/traces` })
+  const provider = new BasicTracerProvider({
+    resource: resourceFromAttributes({ 'service.name': 'client' }),
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+  })
+  const span = provider.getTracer('test').startSpan('order flowers')
+  const result = await context.with(trace.setSpan(ROOT_CONTEXT, span), work)
+  span.end()
+  await provider.shutdown()
+  return { result, ...span.spanContext() }
+}
+
+test.each(['sqlite', 'postgres'])('client, killed process, tool: one trace (%s)', async kind => {
+  const collector = await startSpanCollector()
+  const model = await startStrictProvider({
+    profile: 'openai-chat',
+    script: [{ toolCalls: [{ name: 'look', args: {} }] }, { text: 'Seen.' }],
+  })
+  onTestFinished(async () => {
+    await model.close()
+    await collector.close()
+  })
+  const store = kind === 'sqlite' ? `sqlite:${join(await temporaryFolder(), 'lango.db')}` : database.url
+  const first = await startProcess(store, model.baseUrl, collector, ['first', 'hang'])
+  const client = await insideSpan(collector, () => first.client.start(`trace-${kind}`, { text: 'Look.' }))
+  await first.untilLines(2)
+  await eventually(() => collector.spans.some(({ name }) => name === 'chat gpt-4.1')).toBe(true)
+  first.process.kill('SIGKILL')
+  await first.ended
+  if (kind === 'sqlite') expireLeases(store)
+
+  const second = await startProcess(store, model.baseUrl, collector, ['second', 'answer'])
+  const events: string[] = []
+  for await (const event of second.client.follow(client.result.runId)) events.push(event.type)
+  expect(events).toContain('run-resumed')
+  await eventually(() => collector.spans.some(({ name }) => name === 'invoke_agent root')).toBe(true)
+
+  const { spans } = collector
+  expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([client.traceId]))
+  const roots = spans.filter(({ name }) => name === 'invoke_agent root')
+  expect(roots).toMatchObject([{ service: 'second', parentSpanId: client.spanId }])
+  expect(roots[0]?.attributes).toMatchObject({ 'lango.run.attempt': 2, 'lango.run.finish_reason': 'stop' })
+  const below = spans.filter(({ parentSpanId }) => parentSpanId === roots[0]?.spanId)
+  const byStart = below.sort((one, other) => one.startMs - other.startMs)
+  expect(byStart.map(({ name, service }) => [name, service])).toEqual([
+    ['chat gpt-4.1', 'first'],
+    ['execute_tool look', 'second'],
+    ['chat gpt-4.1', 'second'],
+  ])
+  expect(roots[0]?.startMs).toBeLessThanOrEqual(byStart[0]?.startMs ?? 0)
+  expect(spans).toHaveLength(5)
+  // What the tool saw is its span: in the process that was killed one that was never sent, in the other one this.
+  expect(JSON.parse(first.lines[1] ?? '')).toMatchObject({ traceId: client.traceId })
+  expect(JSON.parse(second.lines[1] ?? '')).toMatchObject({
+    traceId: client.traceId,
+    spanId: byStart[1]?.spanId,
+  })
+})
