@@ -45,6 +45,7 @@ export class RunLoop {
   readonly #pending = new PendingCalls()
   /** What closes the calls could not be stored. */
   #isUnsettled = false
+  #settled: Promise<void> = Promise.resolve()
   readonly #abort = new AbortController()
   readonly #gate: AppendGate
   readonly #reader: EventReader
@@ -372,12 +373,18 @@ export class RunLoop {
     return this.#abort.signal.aborted
   }
 
+  /** One after the other: an abort comes at any time, and a call that is being answered looks open in the store. */
+  #settle(): Promise<void> {
+    this.#ledger?.seal()
+    this.#settled = this.#settled.then(() => this.#closeAndMark())
+    return this.#settled
+  }
+
   /**
    * Closes the store to ADK, answers open calls, and stores a marker of an abort for the next turn. When that
    * cannot be stored, the run stays unfinished in the store, so that its calls are settled when it is looked after.
    */
-  async #settle(): Promise<void> {
-    this.#ledger?.seal()
+  async #closeAndMark(): Promise<void> {
     await this.#gate.seal()
     if (this.#parts.lease.lost.aborted) this.#isUnsettled ||= this.#ledger?.hasOpenCalls ?? false
     if (this.#parts.lease.lost.aborted || this.#isUnsettled) return

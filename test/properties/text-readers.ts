@@ -5,6 +5,7 @@ import { isAdkTool, isAgentName, isRequestTool } from '../../src/base/names.js'
 import { isSecretName, redact, redactText } from '../../src/base/redact.js'
 import { stableJson } from '../../src/base/stable-json.js'
 import { suggest, unknownKeyText } from '../../src/base/suggest.js'
+import { isSignedType, signedType } from '../../src/base/tool-media.js'
 import { formatArguments, formatResult } from '../../src/cli/chat/format.js'
 import {
   fitText,
@@ -52,6 +53,8 @@ export const READERS: Readonly<Record<string, Reader>> = {
   isAdkTool,
   isAgentName,
   isRequestTool,
+  isSignedType,
+  signedType,
   suggest: text => suggest(text, ['alpha', 'beta']),
   unknownKeyText: text => unknownKeyText(text, ['alpha', 'beta']),
   parseJson: json.parseJson,

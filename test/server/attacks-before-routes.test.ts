@@ -100,9 +100,9 @@ test('a run that fails because of the store does not reveal its address', async 
   const { runs } = runtime.store
   const { saveStep } = runs
   let isFirst = true
-  // The first step fails; the end of the run is stored.
+  // The first answer fails; events alone would be stored again. The end of the run is stored.
   runs.saveStep = async step => {
-    if (!isFirst) return saveStep?.call(runs, step) ?? {}
+    if (!isFirst || step.message === undefined) return saveStep?.call(runs, step) ?? {}
     isFirst = false
     throw new AgentError('store-unavailable', message, { retryable: true, details: { host: 'db.internal' } })
   }
