@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { atOnce, createPause, inSlices, type Steps } from './pause.js'
+import { atOnce, createPause, inSlices, inTurn, type Steps } from './pause.js'
 
 test('timers fire while a loop of resolved promises pauses', async () => {
   const pause = createPause(1)
@@ -34,4 +34,17 @@ test('work in steps has the same result at once and in slices, and timers fire b
   }, 0)
   expect(await inSlices(work(() => fired === 1))).toBe('done')
   expect(fired).toBe(1)
+})
+
+test('work in turn begins at once, and again after its end', async () => {
+  const seen: string[] = []
+  const work = inTurn(async () => {
+    seen.push('begin')
+    await new Promise(setImmediate)
+    seen.push('end')
+  })
+  const both = Promise.all([work(), work()])
+  expect(seen).toEqual(['begin'])
+  await both
+  expect(seen).toEqual(['begin', 'end', 'begin', 'end'])
 })

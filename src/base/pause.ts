@@ -65,3 +65,12 @@ export function within(ms: number, promise: Promise<unknown>): Promise<void> {
     promise.then(done, done)
   })
 }
+
+/** Work that begins when its last execution has ended. It must not fail. */
+export function inTurn(work: () => Promise<void>): () => Promise<void> {
+  let last: Promise<void> | undefined
+  return () => {
+    last = last ? last.then(work) : work()
+    return last
+  }
+}

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Content, Event } from '../adk/sdk.js'
 import { RUN_ENDED_FIRST, RUN_STOPPED } from '../base/markers.js'
-import { createPause } from '../base/pause.js'
+import { createPause, inTurn } from '../base/pause.js'
 import { type AgentError, messageOf } from '../errors.js'
 import type { Lease } from '../session/session-store.js'
 import type { RunAnswer } from '../tool.js'
@@ -45,7 +45,8 @@ export class RunLoop {
   readonly #pending = new PendingCalls()
   /** What closes the calls could not be stored. */
   #isUnsettled = false
-  #settled: Promise<void> = Promise.resolve()
+  /** Once at a time: an abort may come meanwhile, and a call that is being answered looks open in the store. */
+  readonly #settle = inTurn(() => this.#closeAndMark())
   readonly #abort = new AbortController()
   readonly #gate: AppendGate
   readonly #reader: EventReader
@@ -373,25 +374,16 @@ export class RunLoop {
     return this.#abort.signal.aborted
   }
 
-  /** One after the other: an abort comes at any time, and a call that is being answered looks open in the store. */
-  #settle(): Promise<void> {
-    this.#ledger?.seal()
-    this.#settled = this.#settled.then(() => this.#closeAndMark())
-    return this.#settled
-  }
-
-  /**
-   * Closes the store to ADK, answers open calls, and stores a marker of an abort for the next turn. When that
-   * cannot be stored, the run stays unfinished in the store, so that its calls are settled when it is looked after.
-   */
+  /** Answers open calls, and marks an abort for the next turn. Where that fails the run stays unfinished, to be settled later. */
   async #closeAndMark(): Promise<void> {
+    this.#ledger?.seal()
     await this.#gate.seal()
     if (this.#parts.lease.lost.aborted) this.#isUnsettled ||= this.#ledger?.hasOpenCalls ?? false
     if (this.#parts.lease.lost.aborted || this.#isUnsettled) return
     try {
       const reason = this.#aborted ? RUN_STOPPED : RUN_ENDED_FIRST
-      const isUncertain = this.#gate.writes.haveFailed
-      const pending = isUncertain ? await pendingInStore(this.#host.store, this.runId) : this.#pending
+      const { haveFailed } = this.#gate.writes
+      const pending = haveFailed ? await pendingInStore(this.#host.store, this.runId) : this.#pending
       const closing = this.#ledger?.close(reason) ?? reason
       const ending = this.#journal && endEntry(this.#finishReason, this.#failures.failure)
       this.#output.add(await closeCalls(pending, closing, this.#recorder, ending))
