@@ -37,6 +37,10 @@ test('the text has these names, types and labels', async () => {
     'lango_runs_running 2',
     '# TYPE lango_tool_calls_unknown_total counter',
     'lango_tool_calls_unknown_total 1',
+    '# TYPE lango_model_tokens_total counter',
+    '# TYPE lango_model_cost_usd_total counter',
+    '# TYPE lango_model_call_duration_seconds histogram',
+    '# TYPE lango_model_time_to_first_token_seconds histogram',
     '# TYPE lango_streams_open gauge',
     'lango_streams_open 3',
     '# TYPE lango_streams_dropped_total counter',
@@ -57,6 +61,55 @@ test('the text has these names, types and labels', async () => {
     'process_uptime_seconds _',
     '',
   ])
+})
+
+const USAGE = {
+  inputTokens: 100,
+  outputTokens: 20,
+  cachedInputTokens: 60,
+  cacheWriteTokens: 10,
+  reasoningTokens: 5,
+  totalTokens: 120,
+  cost: 0.25,
+}
+
+test('model calls are counted by model: tokens, cost, duration and the time to the first token', async () => {
+  const metrics = started()
+  const call = { model: 'openai/gpt-5.2', durationMs: 3000, firstChunkMs: 400, usage: USAGE }
+  metrics.modelCalled(call)
+  metrics.modelCalled(call)
+  metrics.modelCalled({ model: 'openai/gpt-5.2', durationMs: 100, error: 'provider-overloaded' })
+  const lines = (await metrics.toText(IDLE)).split('\n')
+  const of = (name: string) => lines.filter(line => line.startsWith(name))
+  expect(of('lango_model_tokens_total{')).toEqual([
+    'lango_model_tokens_total{model="openai/gpt-5.2",type="input"} 200',
+    'lango_model_tokens_total{model="openai/gpt-5.2",type="output"} 40',
+    'lango_model_tokens_total{model="openai/gpt-5.2",type="cache_read"} 120',
+    'lango_model_tokens_total{model="openai/gpt-5.2",type="cache_write"} 20',
+    'lango_model_tokens_total{model="openai/gpt-5.2",type="reasoning"} 10',
+  ])
+  expect(of('lango_model_cost_usd_total{')).toEqual([
+    'lango_model_cost_usd_total{model="openai/gpt-5.2"} 0.5',
+  ])
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'lango_model_call_duration_seconds_count{model="openai/gpt-5.2",outcome="ok"} 2',
+      'lango_model_call_duration_seconds_sum{model="openai/gpt-5.2",outcome="ok"} 6',
+      'lango_model_call_duration_seconds_count{model="openai/gpt-5.2",outcome="provider-overloaded"} 1',
+      'lango_model_time_to_first_token_seconds_count{model="openai/gpt-5.2"} 2',
+      'lango_model_time_to_first_token_seconds_bucket{le="0.5",model="openai/gpt-5.2"} 2',
+      'lango_model_time_to_first_token_seconds_bucket{le="0.25",model="openai/gpt-5.2"} 0',
+    ]),
+  )
+})
+
+test('a caller cannot make models without end', async () => {
+  const metrics = started()
+  for (let number = 0; number < 150; number++)
+    metrics.modelCalled({ model: `openai/m${number}`, durationMs: 1 })
+  const text = await metrics.toText(IDLE)
+  expect(text).toContain('lango_model_call_duration_seconds_count{model="other",outcome="ok"} 50\n')
+  expect(text).not.toContain('openai/m120')
 })
 
 test('counters without labels begin at zero', async () => {

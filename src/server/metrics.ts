@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { Counter, Gauge, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { ModelCall } from '../observe/model-calls.js'
 
 /** Current values. */
 export interface Gauges {
@@ -10,7 +11,8 @@ export interface Gauges {
 }
 
 /**
- * Counts what the server does and writes it in Prometheus' text format. Labels come from closed lists only. The
+ * Counts what the server does and writes it in Prometheus' text format. Labels come from closed lists only, and the
+ * number of models that are told apart is bounded. The
  * registry is its own: the package's global one belongs to the application.
  */
 export class Metrics {
@@ -34,6 +36,27 @@ export class Metrics {
     'lango_tool_calls_unknown_total',
     'Tool calls of which it is not known whether they took effect.',
   )
+  readonly #tokens = this.#counter(
+    'lango_model_tokens_total',
+    'Tokens of model calls. Those of a cache are part of the input, those of reasoning of the output.',
+    ['model', 'type'],
+  )
+  readonly #cost = this.#counter(
+    'lango_model_cost_usd_total',
+    'Cost of model calls whose price is known, in US dollars.',
+    ['model'],
+  )
+  readonly #callDuration = this.#histogram(
+    'lango_model_call_duration_seconds',
+    'Duration of model calls, by model and outcome: ok, or the code of the error.',
+    ['model', 'outcome'],
+  )
+  readonly #firstToken = this.#histogram(
+    'lango_model_time_to_first_token_seconds',
+    'Time from a request to the first part of its answer.',
+    ['model'],
+  )
+  readonly #models = new Set<string>()
   readonly #streamsOpen = this.#gauge('lango_streams_open', 'Open event streams.')
   readonly #streamsDropped = this.#counter(
     'lango_streams_dropped_total',
@@ -68,6 +91,28 @@ export class Metrics {
 
   runResumed(): void {
     this.#runsResumed.inc()
+  }
+
+  modelCalled({ model: reference, durationMs, firstChunkMs, usage, error }: ModelCall): void {
+    const model = this.#modelLabel(reference)
+    this.#callDuration.observe({ model, outcome: error ?? 'ok' }, durationMs / 1000)
+    if (firstChunkMs !== undefined) this.#firstToken.observe({ model }, firstChunkMs / 1000)
+    if (!usage) return
+    const counts = {
+      input: usage.inputTokens,
+      output: usage.outputTokens,
+      cache_read: usage.cachedInputTokens,
+      cache_write: usage.cacheWriteTokens,
+      reasoning: usage.reasoningTokens,
+    }
+    for (const [type, count] of Object.entries(counts)) this.#tokens.inc({ model, type }, count)
+    if (usage.cost !== undefined) this.#cost.inc({ model }, usage.cost)
+  }
+
+  /** A request may name any model of a provider. */
+  #modelLabel(reference: string): string {
+    if (this.#models.size < MOST_MODELS) this.#models.add(reference)
+    return this.#models.has(reference) ? reference : 'other'
   }
 
   callUnknown(): void {
@@ -110,12 +155,18 @@ export class Metrics {
     return new Counter({ name, help, labelNames, registers: [this.#registry] })
   }
 
+  #histogram<Label extends string>(name: string, help: string, labelNames: Label[]) {
+    return new Histogram({ name, help, labelNames, buckets: SECONDS, registers: [this.#registry] })
+  }
+
   #gauge(name: string, help: string): Gauge {
     return new Gauge({ name, help, registers: [this.#registry] })
   }
 }
 
 const LAG_RESOLUTION_MS = 20
+const MOST_MODELS = 100
+const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160]
 
 /** The histogram measures from one sample to the next, so the sampling interval is subtracted. */
 function lagSeconds(nanoseconds: number): number {

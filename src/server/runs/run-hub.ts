@@ -46,7 +46,11 @@ export class RunHub {
 
   constructor(parts: HubParts) {
     this.#parts = parts
-    this.#stopCounting = parts.runtime.observe(event => this.#count(event))
+    const { runtime, metrics } = parts
+    this.#stopCounting = runtime.observe(
+      event => this.#count(event),
+      call => metrics.modelCalled(call),
+    )
   }
 
   /** Accepts a run: resolves when it is on disk. The same run id twice is one run. */
