@@ -182,14 +182,16 @@ export default {
       name: 'no-development-packages-in-the-product',
       severity: 'error',
       from: { path: '^src/', pathNot: '[.]test[.]ts$' },
-      comment: 'optional peers are there for the tests; `loadSdk` says how to install them',
-      to: { dependencyTypes: ['npm-dev'], pathNot: OPTIONAL_PEERS },
+      comment:
+        'optional peers are there for the tests; `loadSdk` says how to install them. Types are gone in the product',
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'], pathNot: OPTIONAL_PEERS },
     },
     {
       name: 'nothing-unresolved',
       severity: 'error',
       from: {},
-      to: { couldNotResolve: true },
+      // The build of the page makes modules of its own.
+      to: { couldNotResolve: true, pathNot: '^virtual:' },
     },
   ],
   options: {
