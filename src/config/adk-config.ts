@@ -38,6 +38,11 @@ export function isAdkApp(value: unknown): value is AdkApp {
   return Boolean(value.rootAgent) && Array.isArray(value.plugins)
 }
 
+/** Whether a value has the mark of one of ADK's classes, which is the same in all copies of ADK. */
+export function isBranded(value: unknown, name: string): boolean {
+  return isRecord(value) && Symbol.for(`google.adk.${name}`) in value
+}
+
 export const adkApp = z.custom<AdkApp>(isAdkApp, { error: 'must be an ADK app' })
 
 export const adkAgent = z.custom<object>(value => isRunnable(value) || isAdkApp(value), {

@@ -105,7 +105,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
 
 /**
  * What a file exports, as ADK's own loader expects: an `App` as `app` or `rootApp`, whose plugins and settings count, or
- * an agent as `rootAgent`.
+ * an agent as `rootAgent`. Otherwise its default export, and the only app or agent that it exports under another name.
  *
  * ```ts no-run: imports a file that does not exist
  * import { createRuntime, loadRootAgent, type RuntimeOptions } from 'lango'
@@ -117,21 +117,36 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
 export async function loadRootAgent(agentFile: string): Promise<object> {
   checkArgument(typeof agentFile === 'string', 'loadRootAgent', 'needs the path of a file')
   const module = await importModule(agentFile, { usesAdk: true })
+  // A CommonJS file is the default export of its module.
   const exported = isObject(module.default) ? [module, module.default] : [module]
-  const { isAdkApp } = await import('./adk-config.js')
-  for (const names of exported) {
-    const app = [names.app, names.rootApp].find(isAdkApp)
-    if (app) return app
-    for (const holder of [names, names.app, names.rootApp]) {
-      const agent = isObject(holder) ? holder.rootAgent : undefined
-      if (isObject(agent) || typeof agent === 'function') return agent
-    }
-  }
+  const { isAdkApp, isBranded } = await import('./adk-config.js')
+  const named = exported.flatMap(({ app, rootApp }) => [app, rootApp])
+  const roots = [...exported, ...named].filter(isObject).map(({ rootAgent }) => rootAgent)
+  const isAgent = (value: unknown) => isBranded(value, 'baseAgent') || isBranded(value, 'workflow.workflow')
+  const found =
+    named.find(isAdkApp) ??
+    onlyOne(exported, value => isBranded(value, 'app')) ??
+    roots.find(agent => isObject(agent) || typeof agent === 'function') ??
+    onlyOne(exported, isAgent)
+  if (isObject(found) || typeof found === 'function') return found
+  const reason = found === undefined ? 'exports no agent' : `exports ${found}, and none of them as its root`
   throw new AgentError(
     'invalid-config',
-    `${agentFile} exports no agent. Export it as \`rootAgent\`: export const rootAgent = new LlmAgent({ … })`,
+    `${agentFile} ${reason}. Export it as \`rootAgent\`: export const rootAgent = new LlmAgent({ … })`,
     { details: { file: agentFile, exports: Object.keys(module) } },
   )
+}
+
+/** The default export, or the only export of its kind; the names of several. */
+function onlyOne(
+  [module = {}, own = {}]: readonly Record<string, unknown>[],
+  isWanted: (value: unknown) => boolean,
+): object | string | undefined {
+  const given = [own, own.default].find(isWanted)
+  if (given) return given
+  const found = Object.entries({ ...own, ...module }).filter(([, value]) => isWanted(value))
+  const [first, ...others] = new Set(found.map(([, value]) => value))
+  return others.length > 0 ? found.map(([name]) => name).join(' and ') : (first as object | undefined)
 }
 
 async function readConfigFile(file: string, trusted: boolean): Promise<unknown> {

@@ -278,6 +278,41 @@ describe('agent.ts', () => {
     expect(await loadRootAgent(agentFile)).toEqual({ name: 'x' })
   })
 
+  const adk = "import { App, LlmAgent, Workflow, node } from '@google/adk'\n"
+  const made = "new LlmAgent({ name: 'x' })"
+
+  test.each([
+    ['the default export', `${adk}export default ${made}`],
+    [
+      'a workflow as the default export',
+      `${adk}export default new Workflow({ name: 'x', edges: [['START', node(() => 1, { name: 'n' })]] })`,
+    ],
+    [
+      'the only agent, under another name',
+      `${adk}export const step = node(() => 1, { name: 'n' })\nexport const helper = ${made}`,
+    ],
+    ['one agent under two names', `${adk}export const helper = ${made}\nexport { helper as clerk }`],
+  ])('may have an agent as %s', async (_what, text) => {
+    const { agentFile = '' } = await load({ 'agent.mjs': text })
+    expect(await loadRootAgent(agentFile)).toMatchObject({ name: 'x' })
+  })
+
+  test.each([
+    ['default', `export default new App({ name: 'desk', rootAgent })`],
+    ['other', `export const desk = new App({ name: 'desk', rootAgent })`],
+  ])('takes an app from its %s export before a bare agent: its plugins count', async (_where, text) => {
+    const { agentFile = '' } = await load({ 'agent.mjs': `${adk}export const rootAgent = ${made}\n${text}` })
+    expect(await loadRootAgent(agentFile)).toMatchObject({ name: 'desk', plugins: [] })
+  })
+
+  test('with several agents and none as its root is refused with their names', async () => {
+    const text = `${adk}export const one = ${made}\nexport const two = new LlmAgent({ name: 'y' })`
+    const { agentFile = '' } = await load({ 'agent.mjs': text })
+    await expect(loadRootAgent(agentFile)).rejects.toThrow(
+      /exports one and two, and none of them as its root/,
+    )
+  })
+
   test('without an agent is refused with that reason', async () => {
     const { agentFile = '' } = await load({ 'agent.mjs': 'export const agent = {}' })
     await expect(loadRootAgent(agentFile)).rejects.toThrow(
