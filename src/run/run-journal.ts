@@ -21,6 +21,9 @@ import type { RunFinishReason } from './run-event.js'
 /** The tool call, as the ledger names it, whose agents are at work. */
 export const callScope = new AsyncLocalStorage<string>()
 
+/** The tool call, as the ledger names it, whose code is at work. */
+export const workScope = new AsyncLocalStorage<string>()
+
 /** The node of a workflow, by its path, that is at work. */
 export const nodeScope = new AsyncLocalStorage<string>()
 

@@ -293,7 +293,7 @@ export class RunLoop {
     return createScope({
       ...this.#host,
       key: this.#parts.key,
-      isResumed: this.#parts.resumed !== undefined,
+      ...{ isResumed: this.#parts.resumed !== undefined, round: this.#roundNumber },
       input: this.#parts.input,
       outputOf: agent => this.#form.schemaOf(agent)?.jsonSchema,
       plugin: this.#plugin,

@@ -43,6 +43,8 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   onBudgetNotice: () => void = () => {}
   /** What tools find in their context. */
   credentialService: BaseCredentialService | undefined
+  /** How many whole events ADK has given, those of the record included. */
+  eventCount = 0
   #wrapUp: WrapUp | undefined
   #wrapUpStarted = false
   #warning: string | undefined
@@ -187,6 +189,7 @@ export class RunPlugin extends BasePlugin implements RequestNotices {
   }
 
   override async onEventCallback({ event }: { event: Event }): Promise<Event | undefined> {
+    if (!event.partial) this.eventCount += 1
     this.journal?.see(event)
     return undefined
   }

@@ -37,13 +37,13 @@ export interface RunScope {
   /** The models of the run's host. An agent may serve several runtimes. */
   readonly models: object
   readonly runId: string
-  readonly sessionId: string
   readonly key: SessionKey
   /** Whether an earlier attempt of the run may have sent requests. */
   readonly isResumed: boolean
+  /** Where its code is at work, as far as it works in one order: the same in every attempt. */
+  place(): string
   /** The model reference that this run uses instead of the agents' own. */
   readonly model?: string | undefined
-  /** What this run asks models for, before what its agents ask for. */
   readonly options: ModelOptions
   /** The schema of an agent's answer. */
   outputOf(agent: string): JsonSchema | undefined
@@ -84,7 +84,6 @@ export interface RunScope {
   budgetSpent(request: LlmRequest, budget: BudgetState): Promise<string | undefined>
   /** An answer ended at an output limit that the budget had lowered. */
   cutShort(): void
-  /** Whether the run has called tools. */
   readonly hasActed: boolean
   /** True when no tool may be called any more. */
   readonly wrapUpGranted: boolean
@@ -121,7 +120,7 @@ export function isReplay(context: Pick<Context, 'invocationContext'>): boolean {
 /** Reports a loaded session to its run. Sessions that agents inside tools open are not the run's own. */
 export function reportLoaded({ key, messages, totalMessages, cut }: Session): void {
   const scope = runScope.getStore()
-  if (key.sessionId !== scope?.sessionId) return
+  if (key.sessionId !== scope?.key.sessionId) return
   const tokens = cut ? cut.tokens + cut.keptTokens : messages.reduce((all, each) => all + each.tokens, 0)
   scope.loaded({ messages: totalMessages, tokens }, cut, restoreReceipts(messages))
 }
@@ -155,13 +154,13 @@ function restoreReceipts(messages: Session['messages']): RunRepair[] {
 export interface ScopeParts
   extends Pick<RunScope, 'models' | 'key' | 'isResumed' | 'outputOf' | 'approve' | 'ledger'> {
   input: RunInput
+  round: number
   /** What runs may cost where their input does not say it. */
   budget?: Budget | undefined
   plugin: RunPlugin
   recorder: RunRecorder
   reader: EventReader
   limits: RunLimits
-  /** Emits an event of the run. */
   emit(body: RunEventBody): void
   /** Emits an event that is stored with the next write: an answer that was cut off was not paid for twice. */
   defer(body: RunEventBody): void
@@ -174,13 +173,14 @@ export function createScope(scope: ScopeParts): RunScope {
   let opened: { stored: Counted; cut: HistoryCut | undefined } | undefined
   /** Reported with the first request. */
   let restored: readonly RunRepair[] = []
-  const { models, key, isResumed, input, outputOf, approve, ledger, observeRequest } = parts
+  const before = plugin.eventCount
+  const { models, key, isResumed, round, input, outputOf, approve, ledger, observeRequest } = parts
   return {
     models,
     runId: recorder.runId,
-    sessionId: key.sessionId,
     key,
     isResumed,
+    place: () => `${recorder.runId} ${round}.${plugin.eventCount - before}`,
     model: input.model,
     options: input,
     outputOf,

@@ -64,7 +64,7 @@ import {
 } from './ledger-entry.js'
 import { OutcomeDesk } from './run-approvals.js'
 import type { RunHost } from './run-host.js'
-import { callScope } from './run-journal.js'
+import { callScope, workScope } from './run-journal.js'
 
 type LedgerHost = Pick<RunHost, 'store' | 'tools' | 'logger' | 'approvalTimeoutMs' | 'adk'>
 
@@ -103,9 +103,9 @@ export class ToolLedger implements CallLedger {
     return recorded
   }
 
-  async inside<R>(id: string, work: () => Promise<R>, responseOf: (result: R) => unknown): Promise<R> {
-    const result = await callScope.run(id, work)
-    this.#contained.set(id, responseOf(result))
+  async inside<R>(id: string, work: () => Promise<R>, responseOf?: (result: R) => unknown): Promise<R> {
+    const result = await (responseOf ? callScope : workScope).run(id, work)
+    if (responseOf) this.#contained.set(id, responseOf(result))
     return result
   }
 

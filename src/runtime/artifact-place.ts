@@ -1,7 +1,11 @@
 /** Artifacts outside the store: in this process, or in a folder. They are deleted with their sessions all the same. */
 import { readdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { stableJson } from '../base/stable-json.js'
 import { AgentError } from '../errors.js'
+import { callScope, nodeScope, workScope } from '../run/run-journal.js'
+import { type RunScope, runScope } from '../run/run-scope.js'
+import type { ArtifactKey, ArtifactStore } from '../session/artifacts.js'
 import type { SessionKey } from '../session/message.js'
 import type { SessionStore, UserKey } from '../session/session-store.js'
 import { type KeptArtifacts, MemoryArtifacts } from '../store/memory-artifacts.js'
@@ -93,6 +97,50 @@ function inFolder(store: SessionStore, place: string): SessionStore {
     },
     forgetUser: async owner => (isSegment(owner.userId) ? remove(userFolder(owner)) : 0),
   })
+}
+
+/**
+ * The same artifacts, except that a run saves each version once. Callbacks and plugins of a resumed run are called again,
+ * and save again what they have saved: where the place and the content are the same, they are given that version.
+ */
+export function savedOnce(artifacts: ArtifactStore): ArtifactStore {
+  /** The versions of earlier attempts that were not given again. */
+  const earlier = new WeakMap<RunScope, Map<string, Promise<number[]>>>()
+  const earlierOf = (scope: RunScope, key: ArtifactKey, savedBy: string) => {
+    const lists = earlier.get(scope) ?? new Map<string, Promise<number[]>>()
+    earlier.set(scope, lists)
+    const name = JSON.stringify([key, savedBy])
+    const list = lists.get(name) ?? versionsBy(artifacts, key, savedBy)
+    lists.set(name, list)
+    return list
+  }
+  const save: ArtifactStore['save'] = async (key, given) => {
+    const scope = runScope.getStore()
+    if (!scope) return artifacts.save(key, given)
+    const call = workScope.getStore() ?? callScope.getStore() ?? ''
+    const savedBy = [scope.place(), call, nodeScope.getStore() ?? ''].join(' ')
+    const artifact = { ...given, header: { ...given.header, savedBy } }
+    const versions = scope.isResumed ? await earlierOf(scope, key, savedBy) : []
+    for (const version of [...versions]) {
+      const saved = await artifacts.load(key, version)
+      if (!saved || stableJson(saved) !== stableJson(artifact) || !versions.includes(version)) continue
+      versions.splice(versions.indexOf(version), 1)
+      return version
+    }
+    return artifacts.save(key, artifact)
+  }
+  return {
+    save,
+    load: (key, version) => artifacts.load(key, version),
+    list: key => artifacts.list(key),
+    versions: key => artifacts.versions(key),
+    delete: key => artifacts.delete(key),
+  }
+}
+
+async function versionsBy(artifacts: ArtifactStore, key: ArtifactKey, savedBy: string): Promise<number[]> {
+  const found = await artifacts.versions(key)
+  return found.filter(({ header }) => header.savedBy === savedBy).map(({ version }) => version)
 }
 
 async function namesIn(folder: string): Promise<string[]> {

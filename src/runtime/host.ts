@@ -52,7 +52,7 @@ import type { CheckedOutput } from '../session/model-options.js'
 import type { SessionStore } from '../session/session-store.js'
 import type { ExecuteCall } from '../session/tool-calls.js'
 import type { Tool } from '../tool.js'
-import { artifactPlace, folderOf, isFolder } from './artifact-place.js'
+import { artifactPlace, folderOf, isFolder, savedOnce } from './artifact-place.js'
 import { type AgentTree, describeAgent } from './info.js'
 import { budgetOf, createMemory, memoryOptions, memoryServiceOf, type RuntimeMemory } from './memory.js'
 import { firstReference, ModelRoutes, modelInRun, referenceOf } from './model-routes.js'
@@ -165,8 +165,8 @@ function watchCalls({ listeners, logger }: HostParts, telemetry: RunTelemetry | 
     isWatched: () => telemetry !== undefined || listeners.calls.size > 0,
     ended: call => joinObservers([...listeners.calls], logger)(call),
     place: () => {
-      const { runId, sessionId } = runScope.getStore() ?? {}
-      return runId === undefined || sessionId === undefined ? undefined : { runId, sessionId }
+      const run = runScope.getStore()
+      return run && { runId: run.runId, sessionId: run.key.sessionId }
     },
     ...(telemetry ? { trace: call => telemetry.modelCall(call) } : {}),
   }
@@ -351,7 +351,10 @@ function services(options: CheckedOptions, store: SessionStore, logger: Logger):
     )
     return { credentialService }
   }
-  return { credentialService, artifactService: new ArtifactServiceAdapter(store.artifacts, { maxBytes }) }
+  return {
+    credentialService,
+    artifactService: new ArtifactServiceAdapter(savedOnce(store.artifacts), { maxBytes }),
+  }
 }
 
 function adkOptions({ options, store }: HostParts): AdkOptions {

@@ -141,8 +141,9 @@ export function memoryServiceOf(
       const run = runScope.getStore()
       if (memory && run) await indexSession(capable, run.key)
       const isSession = memory !== undefined && memory.scope !== 'user'
-      const scope = { appName, userId, ...(isSession ? { sessionId: run?.sessionId ?? '-' } : {}) }
-      const shown = memory && run && { sessionId: run.sessionId, fromSeq: await turnStart(capable, run.key) }
+      const scope = { appName, userId, ...(isSession ? { sessionId: run?.key.sessionId ?? '-' } : {}) }
+      const shown = memory &&
+        run && { sessionId: run.key.sessionId, fromSeq: await turnStart(capable, run.key) }
       const { messages, observations } = await recall(capable.memory, scope, { words: query, shown })
       return { memories: [...observations.map(noteEntry), ...messages.map(messageEntry)] }
     },

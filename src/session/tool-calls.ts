@@ -81,9 +81,10 @@ export interface CallLedger {
   recorded(id: string): RecordedEnd | undefined
   /**
    * Does the work of a call that runs agents: what they do is recorded under its name. A resumed run drives them again,
-   * so that the response is kept in memory alone.
+   * so that the response is kept in memory alone. Without `responseOf` the call runs none, and only what it saves is
+   * its own.
    */
-  inside<R>(id: string, work: () => Promise<R>, responseOf: (result: R) => unknown): Promise<R>
+  inside<R>(id: string, work: () => Promise<R>, responseOf?: (result: R) => unknown): Promise<R>
   /** Prepares the invocation of an agent that works inside a call. `invocation` is ADK's. */
   enterAgent(invocation: object): void
   /**

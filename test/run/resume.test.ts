@@ -1,5 +1,13 @@
 // A run is cut off after each of its writes and continued by another runtime: its history is that of an uninterrupted run.
-import { AgentTool, FunctionTool, LlmAgent, LoopAgent, ParallelAgent, SequentialAgent } from '@google/adk'
+import {
+  AgentTool,
+  type Context,
+  FunctionTool,
+  LlmAgent,
+  LoopAgent,
+  ParallelAgent,
+  SequentialAgent,
+} from '@google/adk'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { ToolAdapter } from '../../src/adk/agent/tool-adapter.js'
@@ -388,6 +396,49 @@ test('callbacks can see that they are called again', async () => {
   expect(seen.slice(0, before).every(([, isAgain]) => !isAgain)).toBe(true)
   expect(seen.slice(before)).toContainEqual(['agent', true])
   expect(seen.slice(before)).toContainEqual(['pay', true])
+})
+
+test('callbacks and tools of a resumed run have saved each version of an artifact once', async () => {
+  const scenario: Scenario = {
+    script: oneAgent.script,
+    agent: world => {
+      const save = async (context: Context, name: string, text: string) => {
+        await context.saveArtifact(name, { text })
+        return undefined
+      }
+      const log = new FunctionTool({
+        name: 'log',
+        description: 'log',
+        execute: async (_args, context) => {
+          world.effects.push('log')
+          if (context) await context.saveArtifact('notes', { text: 'by a tool' })
+        },
+      })
+      return new LlmAgent({
+        name: 'root',
+        model: 'play/m',
+        tools: [once(world, 'pay'), once(world, 'send'), log],
+        beforeAgentCallback: context => save(context, 'user:seen', 'once'),
+        beforeModelCallback: ({ context }) => save(context, 'notes', 'by a callback'),
+        afterToolCallback: ({ tool, context }) => save(context, tool.name, 'x'),
+      })
+    },
+  }
+  const saved = async (store: SessionStore) => {
+    const names = ['user:seen', 'notes', 'pay', 'send', 'log']
+    const counts = names.map(async name => (await store.artifacts?.versions({ ...KEY, name }))?.length)
+    return Promise.all(counts)
+  }
+  const reference = await whole(scenario)
+  for (let endsAfter = 1; endsAfter < reference.writes; endsAfter++) {
+    const store = await openStore('memory:')
+    const world: World = { effects: [], asked: [] }
+    await cut(scenario, store, world, endsAfter)
+    if ((await store.runs.findRun(RUN))?.finished) continue
+    const events = await continued(scenario, store, world)
+    if (events.some(({ type }) => type === 'tool-unknown')) continue
+    expect(await saved(store), `cut after write ${endsAfter}`).toEqual([1, 4, 1, 1, 1])
+  }
 })
 
 test('a tool that reads requests is given the same contents when the run is resumed', async () => {

@@ -166,7 +166,7 @@ function wrap(tool: BaseTool, ledgerOf: LedgerOf, execute: ExecuteCall): void {
       const work = () => runAsync(request)
       const given = await execute(
         { callId, tool: tool.name, args, signal, description: tool.description },
-        () => (own.isContainer ? ledger.inside(id, work, asResponse) : work()),
+        () => ledger.inside(id, work, own.isContainer ? asResponse : undefined),
       )
       const result = isMcpTool(tool) ? withoutBinaries(given) : given
       const isLater = tool.isLongRunning && (result === undefined || result === null)
