@@ -82,7 +82,7 @@ const OWNED_PACKAGES = [
   ['pg', ['^src/store/postgres[.]ts$']],
   [
     '@modelcontextprotocol/sdk',
-    ['^src/tools/mcp[^/]*[.]ts$', '^src/server/protocols/mcp-server[.]ts$', '^src/cli/mcp[.]ts$'],
+    ['^src/tools/mcp[^/]*[.]ts$', '^src/server/protocols/mcp-[a-z]+[.]ts$', '^src/cli/mcp[.]ts$'],
   ],
   ['pino', ['^src/observe/log[.]ts$']],
   ['yaml', ['^src/config/import-file[.]ts$']],

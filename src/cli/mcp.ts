@@ -8,19 +8,27 @@ import { version } from './version.js'
 export async function serveMcp(flags: Flags): Promise<number> {
   const output = takeOutput()
   const loaded = await loadSettings({ ...flags, json: true }, { runs: true })
-  const [{ StdioServerTransport }, { createMcpServer }, { createRuntime }] = await Promise.all([
+  const [{ StdioServerTransport }, { createMcpServer }, { createRuntime }, { checksOf }] = await Promise.all([
     import('@modelcontextprotocol/sdk/server/stdio.js'),
     import('../server/protocols/mcp-server.js'),
     import('../runtime/runtime.js'),
+    import('./doctor/doctor.js'),
   ])
   const logger = await protocolLogger(loaded)
   const runtime = await createRuntime(await runtimeOptions(loaded, logger))
   try {
     const owner = { appName: loaded.config.app, userId: flags.user ?? 'user' }
-    const server = createMcpServer({ runtime, owner, version: version() })
+    const server = createMcpServer({
+      runtime,
+      owner,
+      version: version(),
+      start: input => runtime.start(input),
+      doctor: async () => ({ checks: await checksOf({ ...flags, offline: true }) }),
+    })
     await server.connect(new StdioServerTransport(process.stdin, output))
     await untilClosed()
     await server.close()
+    process.stdin.destroy()
     return 0
   } finally {
     await runtime.close()

@@ -13,6 +13,7 @@ import { Metrics, type RouteClass } from './metrics.js'
 import { adkError, adkRoutes } from './protocols/adk/adk-routes.js'
 import { aguiError, aguiRoutes } from './protocols/agui/agui-routes.js'
 import { chatError, chatRoutes } from './protocols/ai-sdk/chat-routes.js'
+import { mcpError, mcpRoutes } from './protocols/mcp-routes.js'
 import { openaiErrorResponse } from './protocols/openai/openai-error.js'
 import { openaiRoutes } from './protocols/openai/openai-routes.js'
 import { sweepThrowaways } from './protocols/openai/throwaway.js'
@@ -297,7 +298,7 @@ function routeClass(path: string): RouteClass {
 }
 
 /**
- * The protocols that existing clients speak: ADK's, OpenAI's, the AI SDK's and AG-UI. Each has routes and errors of
+ * The protocols that existing clients speak: ADK's, OpenAI's, the AI SDK's, AG-UI and MCP. Each has routes and errors of
  * its own shape; all of them use the same sessions and runs as the native API.
  */
 function mountProtocols(app: Hono<ServerEnv>, context: ServerContext): void {
@@ -305,6 +306,7 @@ function mountProtocols(app: Hono<ServerEnv>, context: ServerContext): void {
   app.route('/', openaiRoutes(context))
   app.route('/', chatRoutes(context))
   app.route('/', aguiRoutes(context))
+  app.route('/', mcpRoutes(context))
   void sweepThrowaways(context)
 }
 
@@ -315,6 +317,7 @@ function protocolErrorOf(path: string): ErrorAnswer | undefined {
   if (path.startsWith('/v1/')) return openaiErrorResponse
   if (/^\/api\/chat(\/|$)/.test(path)) return chatError
   if (path === '/agui') return aguiError
+  if (path === '/mcp') return mcpError
   return /^\/((dev\/)?apps\/|debug\/trace\/|(list-apps|run|run_sse|version)$)/.test(path)
     ? adkError
     : undefined

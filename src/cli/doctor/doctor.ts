@@ -72,7 +72,8 @@ async function checkInstallation(flags: Flags): Promise<number> {
   return shown.some(({ status }) => status === 'fail') ? 1 : 0
 }
 
-async function checksOf(flags: Flags): Promise<Check[]> {
+/** One result for each check of the installation. */
+export async function checksOf(flags: Flags): Promise<Check[]> {
   const configuration = await readConfiguration(flags)
   const checks = [checkNode(process.versions.node), configuration.check]
   const { loaded } = configuration

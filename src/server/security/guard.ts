@@ -68,7 +68,7 @@ function askedHost(c: Context<ServerEnv>): string | undefined {
 }
 
 /** Headers that a page may read. Without the last one, the `openai` client in a page would retry a stored message. */
-const EXPOSED_HEADERS = 'retry-after, x-lango-session, x-lango-run, x-should-retry'
+const EXPOSED_HEADERS = 'retry-after, x-lango-session, x-lango-run, x-should-retry, mcp-session-id'
 
 /** Headers that Lango's client, browsers and the `openai` client send. */
 const ALLOWED_HEADERS = [
@@ -78,6 +78,8 @@ const ALLOWED_HEADERS = [
   'content-type',
   'idempotency-key',
   'last-event-id',
+  'mcp-protocol-version',
+  'mcp-session-id',
   'x-lango-approvals',
   'x-lango-session',
   'user-agent',

@@ -1,0 +1,105 @@
+/** `/mcp`: the Model Context Protocol over streamable HTTP, with the users and limits of the other routes. */
+import { randomUUID } from 'node:crypto'
+import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import type { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import { type Context, Hono } from 'hono'
+import type { Problem } from '../chat-protocol.js'
+import { readClientJson } from '../client-json.js'
+import { errorResponse } from '../error-response.js'
+import { Refusal } from '../refusal.js'
+import type { ServerContext, ServerEnv } from '../server-context.js'
+
+export function mcpRoutes(context: ServerContext): Hono<ServerEnv> {
+  const app = new Hono<ServerEnv>()
+  const clients = new McpClients(context)
+  app.onError(error => mcpError(error, context))
+  app.post('/mcp', c => clients.handle(c))
+  app.get('/mcp', c => clients.handle(c))
+  app.delete('/mcp', c => clients.handle(c))
+  return app
+}
+
+/** An error from before the protocol: its status counts, and its body is an error of JSON-RPC. */
+export async function mcpError(error: unknown, { logger }: ServerContext): Promise<Response> {
+  const answer = errorResponse(error, logger)
+  const { detail } = (await answer.json()) as Problem
+  const headers = new Headers(answer.headers)
+  headers.set('content-type', 'application/json')
+  const body = { jsonrpc: '2.0', id: null, error: { code: -32000, message: detail } }
+  return new Response(JSON.stringify(body), { status: answer.status, headers })
+}
+
+interface McpClient {
+  user: string
+  transport: WebStandardStreamableHTTPServerTransport
+  server: McpServer
+}
+
+/**
+ * Connected clients, by the session id of the protocol. Nothing of a run depends on them: a client that is forgotten
+ * connects again and follows its run by the run's id.
+ */
+class McpClients {
+  readonly #context: ServerContext
+  /** Least recently used first. */
+  readonly #open = new Map<string, McpClient>()
+
+  constructor(context: ServerContext) {
+    this.#context = context
+  }
+
+  async handle(c: Context<ServerEnv>): Promise<Response> {
+    const user = this.#context.userOf(c)
+    const body = c.req.method === 'POST' ? { parsedBody: await readClientJson(c) } : {}
+    const id = c.req.header('mcp-session-id')
+    const client = id === undefined ? await this.#connect(user) : this.#find(id, user)
+    const response = await client.transport.handleRequest(c.req.raw, body)
+    // Only the first request of a client has no session, and only a successful one opens it.
+    if (id === undefined && client.transport.sessionId === undefined) await client.server.close()
+    return response
+  }
+
+  #find(id: string, user: string): McpClient {
+    const client = this.#open.get(id)
+    if (client?.user !== user)
+      throw new Refusal('not-found', 'There is no such session of the protocol. Connect again.')
+    this.#open.delete(id)
+    this.#open.set(id, client)
+    return client
+  }
+
+  async #connect(user: string): Promise<McpClient> {
+    const { runtime, hub, info, version } = this.#context
+    const [{ WebStandardStreamableHTTPServerTransport }, { createMcpServer }] = await Promise.all([
+      import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
+      import('./mcp-server.js'),
+    ])
+    const server = createMcpServer({
+      runtime,
+      owner: { appName: info.app, userId: user },
+      version,
+      start: input => hub.start(input),
+    })
+    const transport: McpClient['transport'] = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: id => this.#keep(id, { user, transport, server }),
+      onsessionclosed: id => void this.#open.delete(id),
+    })
+    // The SDK's types were not written for exactOptionalPropertyTypes; the class is a Transport.
+    await server.connect(transport as Parameters<McpServer['connect']>[0])
+    return { user, transport, server }
+  }
+
+  /** A user's least recently used client is closed when there are too many. */
+  #keep(id: string, client: McpClient): void {
+    const own = [...this.#open].filter(([, { user }]) => user === client.user)
+    for (const [old, { server }] of own.slice(0, Math.max(0, own.length + 1 - MOST_CLIENTS))) {
+      this.#open.delete(old)
+      void server.close().catch(() => {})
+    }
+    this.#open.set(id, client)
+  }
+}
+
+/** Of one user. */
+const MOST_CLIENTS = 64
