@@ -11,3 +11,8 @@ export function checkCodeBlocks(
   root: string,
   options?: { run?: boolean; only?: readonly string[] },
 ): Promise<{ blocks: number; run: number; problems: string[] }>
+export function compileBlocks(
+  root: string,
+  blocks: readonly CodeBlock[],
+  ignored?: readonly number[],
+): string[]
