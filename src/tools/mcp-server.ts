@@ -2,6 +2,7 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { defined } from '../base/defined.js'
 import { mcpResult } from '../base/mcp-result.js'
+import { activeTraceHeaders } from '../base/trace-context.js'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { JsonSchema } from '../tool.js'
@@ -189,7 +190,10 @@ export class McpServer {
     )
     const { url, headers = {} } = this.#source
     // The SDK's types were not written for exactOptionalPropertyTypes; the class is a Transport.
-    return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }) as Transport
+    return new StreamableHTTPClientTransport(new URL(url), {
+      requestInit: { headers },
+      fetch: tracedFetch,
+    }) as Transport
   }
 
   /** The connection, awaited while the server is being restarted; `undefined` when there is none. */
@@ -379,4 +383,13 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
+}
+
+/** A request carries the trace of the tool call that it is made for. */
+function tracedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
+  const trace = Object.entries(activeTraceHeaders())
+  if (trace.length === 0) return fetch(url, init)
+  const headers = new Headers(init.headers)
+  for (const [name, value] of trace) headers.set(name, value)
+  return fetch(url, { ...init, headers })
 }

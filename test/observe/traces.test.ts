@@ -1,4 +1,5 @@
 // What a runtime sends to a collector, compared with the names and the JSON forms that the GenAI conventions publish.
+import { join } from 'node:path'
 import { context, ROOT_CONTEXT, trace } from '@opentelemetry/api'
 import * as conventions from '@opentelemetry/semantic-conventions/incubating'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
@@ -9,6 +10,8 @@ import { createRuntime, type Runtime } from '../../src/runtime/runtime.js'
 import { type StrictProvider, startStrictProvider } from '../../src/testing/start-strict-provider.js'
 import { defineTool } from '../../src/tool.js'
 import { type ReceivedSpan, type SpanCollector, startSpanCollector } from '../support/span-collector.js'
+import { temporaryFolder } from '../support/temporary-folder.js'
+import { startService } from '../tools/mcp-service.js'
 
 let collector: SpanCollector
 
@@ -360,4 +363,65 @@ describe('the trace of a caller', () => {
       '`trace` must be',
     )
   })
+})
+
+test('a run that waits for a person and goes on in another runtime has one span, and its tool none of the wait', async () => {
+  const store = `sqlite:${join(await temporaryFolder(), 'lango.db')}`
+  const ask = { ...search, needsApproval: true }
+  const server = await startStrictProvider({ profile: 'openai-chat', apiKey: KEY, script: TWO_STEPS })
+  onTestFinished(() => server.close())
+  const start = () =>
+    createRuntime({
+      store,
+      telemetry: { endpoint: collector.endpoint },
+      providers: { openai: { type: 'openai', api: 'chat', apiKey: KEY, baseUrl: server.baseUrl } },
+      agent: { name: 'florist', model: 'openai/gpt-4.1', tools: [ask] },
+    })
+  const first = await start()
+  const { runId } = await first.start({ sessionId: 's', text: 'violets' })
+  let callId = ''
+  for await (const event of first.follow(runId, { untilWaiting: true }))
+    if (event.type === 'approval-request') callId = event.id
+  await first.close()
+  expect(collector.spans.map(({ name }) => name)).toEqual(['chat gpt-4.1'])
+  const answeredAt = Date.now()
+
+  const second = await start()
+  await second.ready()
+  await second.answer(runId, callId, 'once')
+  for await (const _event of second.follow(runId));
+  await second.close()
+  const [root, ...others] = named('invoke_agent florist')
+  expect(others).toEqual([])
+  expect(root?.parentSpanId).toBeUndefined()
+  const below = collector.spans.filter(({ name }) => name !== root?.name)
+  expect(below.map(({ traceId, parentSpanId }) => [traceId, parentSpanId])).toEqual(
+    below.map(() => [root?.traceId, root?.spanId]),
+  )
+  expect(below.map(({ name }) => name).sort()).toEqual([
+    'chat gpt-4.1',
+    'chat gpt-4.1',
+    'execute_tool search',
+  ])
+  expect(named('execute_tool search')[0]?.startMs).toBeGreaterThanOrEqual(answeredAt)
+  expect(root?.startMs).toBeLessThanOrEqual(named('chat gpt-4.1')[0]?.startMs ?? 0)
+})
+
+test('a call of an MCP server over HTTP carries the span of its tool', async () => {
+  let traceparent: unknown
+  const service = await startService(mcp => {
+    mcp.registerTool('where', { description: 'Says where.' }, ({ requestInfo }) => {
+      traceparent = requestInfo?.headers.traceparent
+      return { content: [{ type: 'text', text: 'here' }] }
+    })
+  })
+  const script = [{ toolCalls: [{ name: 'shop_where', args: {} }] }, { text: 'hydrangea' }]
+  const { runtime } = await startRuntime(false, script, {
+    mcpServers: { shop: { url: service.url } },
+    agent: { name: 'florist', model: 'openai/gpt-4.1' },
+  })
+  await runtime.runAndCollect({ text: 'violets' })
+  await runtime.close()
+  const [tool] = named('execute_tool shop_where')
+  expect(traceparent).toBe(`00-${tool?.traceId}-${tool?.spanId}-01`)
 })
