@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
 import { OpenAPIHono } from '@hono/zod-openapi'
-import type { Hono } from 'hono'
+import type { Context, Hono } from 'hono'
 import { AgentError, messageOf } from '../errors.js'
 import type { Logger } from '../logger.js'
 import type { Gallery } from '../runtime/gallery.js'
@@ -10,6 +10,9 @@ import type { Runtime } from '../runtime/runtime.js'
 import type { SessionStore } from '../session/session-store.js'
 import { errorResponse } from './error-response.js'
 import { Metrics, type RouteClass } from './metrics.js'
+import { a2aErrorResponse } from './protocols/a2a/a2a-error.js'
+import { a2aRoutes } from './protocols/a2a/a2a-routes.js'
+import { agentCard } from './protocols/a2a/a2a-wire.js'
 import { adkError, adkRoutes } from './protocols/adk/adk-routes.js'
 import { aguiError, aguiRoutes } from './protocols/agui/agui-routes.js'
 import { chatError, chatRoutes } from './protocols/ai-sdk/chat-routes.js'
@@ -238,20 +241,21 @@ interface AppParts {
 /** The routes in order: public ones, the page included, then those that need a user. */
 function createApp({ context, authenticator, addressOf, origins, webRoot, adkWebRoot }: AppParts): ApiApp {
   const app = new OpenAPIHono<ServerEnv>()
-  const answer = (path: string, error: unknown) =>
-    protocolErrorOf(path)?.(error, context) ?? errorResponse(error, context.logger)
-  app.onError((error, c) => answer(c.req.path, error))
+  const answer = (c: Context<ServerEnv>, error: unknown) =>
+    protocolErrorOf(c.req.path)?.(error, context, c) ?? errorResponse(error, context.logger)
+  app.onError((error, c) => answer(c, error))
   app.notFound(async c => {
     const methods = methodsOf(app, c.req.path)
-    if (methods.length === 0) return answer(c.req.path, notFound('such page'))
+    if (methods.length === 0) return answer(c, notFound('such page'))
     const allow = methods.join(', ')
     if (c.req.method === 'OPTIONS') return c.body(null, 204, { allow })
-    const response = await answer(c.req.path, new Refusal('wrong-method', `This path accepts ${allow} only.`))
+    const response = await answer(c, new Refusal('wrong-method', `This path accepts ${allow} only.`))
     response.headers.set('allow', allow)
     return response
   })
   app.use(countRequests(context), securityHeaders(), originGuard(origins))
   mountHealthRoutes(app, context)
+  app.get('/.well-known/agent-card.json', c => c.json(agentCard(c, context, authenticator.asksForTokens)))
   mountLogin(app, authenticator, addressOf)
   if (adkWebRoot !== undefined) mountAdkWeb(app, adkWebRoot)
   mountStaticFiles(app, webRoot)
@@ -298,7 +302,7 @@ function routeClass(path: string): RouteClass {
 }
 
 /**
- * The protocols that existing clients speak: ADK's, OpenAI's, the AI SDK's, AG-UI and MCP. Each has routes and errors of
+ * The protocols that existing clients speak: ADK's, OpenAI's, the AI SDK's, AG-UI, A2A and MCP. Each has routes and errors of
  * its own shape; all of them use the same sessions and runs as the native API.
  */
 function mountProtocols(app: Hono<ServerEnv>, context: ServerContext): void {
@@ -307,10 +311,11 @@ function mountProtocols(app: Hono<ServerEnv>, context: ServerContext): void {
   app.route('/', chatRoutes(context))
   app.route('/', aguiRoutes(context))
   app.route('/', mcpRoutes(context))
+  app.route('/', a2aRoutes(context))
   void sweepThrowaways(context)
 }
 
-type ErrorAnswer = (error: unknown, context: ServerContext) => Promise<Response>
+type ErrorAnswer = (error: unknown, context: ServerContext, c: Context<ServerEnv>) => Promise<Response>
 
 /** How a protocol formats errors from before its routes, such as a wrong token or an unknown path. */
 function protocolErrorOf(path: string): ErrorAnswer | undefined {
@@ -318,6 +323,7 @@ function protocolErrorOf(path: string): ErrorAnswer | undefined {
   if (/^\/api\/chat(\/|$)/.test(path)) return chatError
   if (path === '/agui') return aguiError
   if (path === '/mcp') return mcpError
+  if (/^\/a2a(\/|$)/.test(path)) return a2aErrorResponse
   return /^\/((dev\/)?apps\/|debug\/trace\/|(list-apps|run|run_sse|version)$)/.test(path)
     ? adkError
     : undefined

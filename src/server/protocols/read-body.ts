@@ -14,7 +14,8 @@ export async function readBody<S extends z.ZodType>(c: Context<ServerEnv>, schem
   return checked(schema, await readClientJson(c, { optional: true }))
 }
 
-function checked<S extends z.ZodType>(schema: S, value: unknown, place = ''): z.infer<S> {
+/** A value, checked. An error names the path of the field. */
+export function checked<S extends z.ZodType>(schema: S, value: unknown, place = ''): z.infer<S> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
   const [issue] = result.error.issues

@@ -70,10 +70,12 @@ function askedHost(c: Context<ServerEnv>): string | undefined {
 /** Headers that a page may read. Without the last one, the `openai` client in a page would retry a stored message. */
 const EXPOSED_HEADERS = 'retry-after, x-lango-session, x-lango-run, x-should-retry, mcp-session-id'
 
-/** Headers that Lango's client, browsers and the `openai` client send. */
+/** Headers that Lango's client, browsers, and the clients of OpenAI and A2A send. */
 const ALLOWED_HEADERS = [
   'traceparent',
   'tracestate',
+  'a2a-extensions',
+  'a2a-version',
   'authorization',
   'content-type',
   'idempotency-key',
@@ -123,7 +125,7 @@ export function bodyGuard(limits: ServerLimits): MiddlewareHandler<ServerEnv> {
     const length = Number(c.req.header('content-length') ?? 0)
     checkCount({ limit: 'maxBodyBytes', most: maxBodyBytes, sent: length })
     const hasBody = c.req.method !== 'GET' && c.req.method !== 'HEAD' && (isChunked || length > 0)
-    if (hasBody && !/^application\/json\s*(;|$)/i.test(c.req.header('content-type') ?? '')) {
+    if (hasBody && !/^application\/(a2a\+)?json\s*(;|$)/i.test(c.req.header('content-type') ?? '')) {
       throw new AgentError('invalid-argument', 'Send JSON, with the header "content-type: application/json".')
     }
     if (hasBody && !/^(identity)?$/i.test(c.req.header('content-encoding') ?? '')) {
