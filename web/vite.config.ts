@@ -48,17 +48,15 @@ function compressed(): Plugin {
 }
 
 /**
- * The document that draws diagrams, as `virtual:diagram-page`: mermaid as its authors built it, which takes the
+ * `draw.js?page`, the address of the document that draws diagrams: mermaid as its authors built it, which takes the
  * bundler no time, with everything inside, because a document without an origin may load nothing from here. Its
  * policy names the one script that may run.
  */
 function diagramPage(): Plugin {
-  const name = 'virtual:diagram-page'
   return {
     name: 'lango-diagram-page',
-    resolveId: id => (id === name ? `\0${name}` : undefined),
     async load(id) {
-      if (id !== `\0${name}`) return undefined
+      if (!id.endsWith('/draw.js?page')) return undefined
       const mermaid = createRequire(import.meta.url).resolve('mermaid/dist/mermaid.min.js')
       const parts = await Promise.all(
         [mermaid, join(folder, 'diagram', 'draw.js')].map(path => readFile(path, 'utf8')),

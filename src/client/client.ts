@@ -30,6 +30,7 @@ import type {
   SessionList,
   StartedRun,
   UsageList,
+  VariantList,
 } from '../server/chat-protocol.js'
 
 export interface ClientOptions {
@@ -157,6 +158,30 @@ export interface LangoClient {
    * ```
    */
   fork(sessionId: string, request?: ForkRequest): Promise<SessionItem>
+  /**
+   * The variants of a chat, oldest first, and how many messages each shares with this session.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const { variants } = await client.variants('trip')
+   * console.log(variants.map(({ sessionId }) => sessionId))
+   * ```
+   */
+  variants(sessionId: string): Promise<VariantList>
+  /**
+   * Makes a session the listed variant of the chat that session `of` belongs to: a fork in which a question is answered
+   * again, or an earlier variant that is chosen again.
+   *
+   * ```ts no-run: needs a running server
+   * import { createClient } from 'lango/client'
+   * const client = createClient({ baseUrl: 'http://127.0.0.1:18789' })
+   * const copy = await client.fork('trip', { throughSeq: 4 })
+   * await client.start(copy.sessionId, { text: 'And by train?' })
+   * await client.showVariant(copy.sessionId, 'trip')
+   * ```
+   */
+  showVariant(sessionId: string, of: string): Promise<SessionItem>
   /**
    * Messages that hold all words of `text`, newest first: in all sessions of the caller, or in one.
    *

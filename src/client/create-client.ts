@@ -90,6 +90,8 @@ function sessionCalls(call: Call) {
     eraseUser: userId => call('DELETE', `/api/users/${encodeURIComponent(userId)}/data`),
     messages: (sessionId, range = {}) => call('GET', `${sessionPath(sessionId)}/messages${search(range)}`),
     fork: (sessionId, request: ForkRequest = {}) => call('POST', `${sessionPath(sessionId)}/fork`, request),
+    variants: sessionId => call('GET', `${sessionPath(sessionId)}/variants`),
+    showVariant: (sessionId, of) => call('PATCH', sessionPath(sessionId), { variantOf: of }),
     memory: (sessionId, range = {}) => call('GET', `${sessionPath(sessionId)}/memory${search(range)}`),
     editNote: (sessionId, number, text) =>
       call('PATCH', `${sessionPath(sessionId)}/memory/${number}`, { text }),

@@ -155,7 +155,28 @@ export interface NewSession {
 
 /** `PATCH /api/sessions/{id}`. */
 export interface SessionChange {
-  title: string
+  title?: string
+  /**
+   * Another session of the caller: this one becomes a variant of the same chat, and the one that is listed. The others
+   * stay as they are; they are not listed, and they are deleted with the listed one.
+   */
+  variantOf?: string
+}
+
+/** A variant of a chat. */
+export interface VariantItem {
+  sessionId: string
+  totalMessages: number
+  createdAt: number
+  /** Whether it is the one in the list of sessions. */
+  listed: boolean
+  /** How many of its first messages are those of the session that was asked about. */
+  sharedMessages: number
+}
+
+/** `GET /api/sessions/{id}/variants`: oldest first, the session itself included. */
+export interface VariantList {
+  variants: VariantItem[]
 }
 
 /** `GET /api/sessions/{id}/messages?beforeSeq=&afterSeq=&limit=`: in order; without a bound, the newest. */

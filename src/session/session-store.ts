@@ -76,12 +76,35 @@ export interface SessionStore {
   readonly memory?: SessionMemory
   /** Files of sessions and users. A store of one's own may leave it out: then agents keep no artifacts in it. */
   readonly artifacts?: ArtifactStore
+  /** Variants of chats. A store of one's own may leave it out: then a chat has none. */
+  readonly variants?: SessionVariants
   /** What model calls have cost, and budgets. A store of one's own may leave it out: then there are none. */
   readonly spending?: SpendingStore
   /** Fails with `store-unavailable` when the store does not answer, or its file was deleted, replaced or truncated. */
   check?(): Promise<void>
   /** Releases leases, connections and timers; afterwards the process can exit by itself. */
   close(): Promise<void>
+}
+
+/**
+ * Sessions that are variants of one chat, such as copies in which a question was answered again. One of them is listed;
+ * the others are not, and they are deleted with it. Deleting one that is not listed deletes that one alone.
+ */
+export interface SessionVariants {
+  /** All variants of a chat, oldest first; the session alone when it has none. `session-not-found`. */
+  list(key: SessionKey): Promise<VariantSummary[]>
+  /**
+   * Makes a session the listed variant of the chat that session `of` belongs to, and one of its variants if it is not
+   * yet. It takes over the title and the place in the list. `session-not-found`.
+   */
+  show(key: SessionKey, of: string): Promise<void>
+}
+
+export interface VariantSummary {
+  sessionId: string
+  totalMessages: number
+  createdAt: number
+  isListed: boolean
 }
 
 export interface CreateOptions {

@@ -25,6 +25,7 @@ import type {
   SessionPage,
   SessionStore,
   SessionSummary,
+  SessionVariants,
   UserKey,
 } from '../session/session-store.js'
 import { DAY_MS, type SpendingStore } from '../session/spending.js'
@@ -58,6 +59,7 @@ export interface DriverStore extends SessionStore {
   readonly memory: SessionMemory
   readonly artifacts: ArtifactStore
   readonly spending: SpendingStore
+  readonly variants: SessionVariants
   openRun: NonNullable<SessionStore['openRun']>
   queueRun: NonNullable<SessionStore['queueRun']>
   beginRun: NonNullable<SessionStore['beginRun']>
@@ -74,6 +76,7 @@ class CheckedStore implements SessionStore {
   readonly memory: SessionMemory
   readonly artifacts: ArtifactStore
   readonly spending: SpendingStore
+  readonly variants: SessionVariants
   readonly #store: DriverStore
 
   constructor(store: DriverStore) {
@@ -83,6 +86,7 @@ class CheckedStore implements SessionStore {
     this.memory = new CheckedMemory(store.memory)
     this.artifacts = new CheckedArtifacts(store.artifacts)
     this.spending = new CheckedSpending(store.spending)
+    this.variants = checkedVariants(store.variants)
   }
 
   createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {
@@ -265,6 +269,23 @@ class CheckedStore implements SessionStore {
 
   close(): Promise<void> {
     return this.#store.close()
+  }
+}
+
+function checkedVariants(variants: SessionVariants): SessionVariants {
+  return {
+    list: key =>
+      checked(
+        () => checkKey(key),
+        () => variants.list(key),
+      ),
+    show: (key, of) => {
+      const check = () => {
+        checkKey(key)
+        checkName('of', of)
+      }
+      return checked(check, () => variants.show(key, of))
+    },
   }
 }
 

@@ -27,6 +27,8 @@ import { joinState, type StateChange, type StateScope } from './state-scopes.js'
 export interface MemorySession {
   key: SessionKey
   nestedIn?: string | undefined
+  /** The id of the variant of the chat that is listed, in the others. */
+  variantOf?: string | undefined
   title?: string | undefined
   pk: number
   state: Map<string, string>

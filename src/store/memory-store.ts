@@ -53,6 +53,7 @@ import {
 } from './memory-sessions.js'
 import { MemorySpending } from './memory-spending.js'
 import { keyText, MemoryTickets } from './memory-tickets.js'
+import { belongingTo, isChatBefore, isListed, MemoryVariants } from './memory-variants.js'
 import { DAY_MS } from './sql-database.js'
 import { clockAheadMs, noCounts } from './sql-erase.js'
 import { type StateChange, splitDelta } from './state-scopes.js'
@@ -81,6 +82,7 @@ export class MemoryStore implements SessionStore {
   readonly calibration: MemoryCalibration
   readonly memory: MemoryObservations
   readonly artifacts: MemoryArtifacts
+  readonly variants: MemoryVariants
   readonly spending: MemorySpending
   readonly #pk: { last: number }
   #closed = false
@@ -99,6 +101,7 @@ export class MemoryStore implements SessionStore {
     this.runs = shares?.runs ?? this.#ownRuns()
     this.calibration = shares?.calibration ?? new MemoryCalibration(() => this.#assertOpen())
     this.memory = shares?.memory ?? new MemoryObservations(this.#places())
+    this.variants = new MemoryVariants(this.#places())
     this.artifacts = shares?.artifacts ?? new MemoryArtifacts(this.#places())
   }
 
@@ -168,8 +171,7 @@ export class MemoryStore implements SessionStore {
 
   async renameSession(key: SessionKey, title: string): Promise<void> {
     this.#assertOpen()
-    const tidy = tidyTitle(title)
-    this.#existing(key).title = tidy
+    this.#existing(key).title = tidyTitle(title)
   }
 
   async listSessions(query: ListQuery): Promise<SessionPage> {
@@ -178,7 +180,7 @@ export class MemoryStore implements SessionStore {
     const after = query.cursor === undefined ? undefined : readCursor(query.cursor)
     const found = [...this.#sessions.values()]
       .filter(({ key }) => key.appName === query.appName && (query.userId ?? key.userId) === key.userId)
-      .filter(session => session.nestedIn === undefined)
+      .filter(isListed)
       .filter(({ title, key }) => isFound(query.search ?? '', title, key.sessionId))
       .sort(newestFirst)
       .filter(session => after === undefined || newestFirst(session, after) > 0)
@@ -222,11 +224,10 @@ export class MemoryStore implements SessionStore {
     const newest = Math.max(-1, ...times, this.runs.newestBefore(now - DAY_MS) ?? -1)
     const aheadMs = clockAheadMs(now, newest < 0 ? undefined : newest)
     if (aheadMs !== undefined && trustClock !== true) return { ...nothing, clockAheadMs: aheadMs }
-    const isIdle = ({ key, nestedIn, updatedAt }: MemorySession) =>
-      nestedIn === undefined &&
-      updatedAt < now - (sessionsMs ?? now) &&
-      !this.#tickets.isTaken(key) &&
-      this.runs.isQueueEmpty(key)
+    const isIdle = (session: MemorySession) =>
+      isChatBefore(session, own, now - (sessionsMs ?? now)) &&
+      !this.#tickets.isTaken(session.key) &&
+      this.runs.isQueueEmpty(session.key)
     const idle = own.filter(isIdle)
     for (const { key } of idle) this.#remove(key, noCounts())
     const pruned =
@@ -338,10 +339,8 @@ export class MemoryStore implements SessionStore {
   #remove(key: SessionKey, counts: EraseCounts): string[] {
     const session = this.#sessions.get(keyText(key))
     const apps: string[] = []
-    for (const { key: nested, nestedIn } of [...this.#sessions.values()]) {
-      const isOurs = nested.userId === key.userId && nested.sessionId === key.sessionId
-      if (isOurs && nestedIn === key.appName) apps.push(nested.appName, ...this.#remove(nested, counts))
-    }
+    for (const { key: inner } of belongingTo(this.#sessions.values(), key))
+      apps.push(inner.appName, ...this.#remove(inner, counts))
     counts.leases += this.#tickets.deleteAll(key)
     add(counts, this.runs.deleteRunsOf(key))
     if (!session) return apps
@@ -370,6 +369,7 @@ export class MemoryStore implements SessionStore {
       assertOpen: () => this.#assertOpen(),
       sessionOf: (key: SessionKey) => this.#sessions.get(keyText(key)),
       sessions: () => this.#sessions.values(),
+      existing: (key: SessionKey) => this.#existing(key),
       spending: this.spending,
       writable: (key: SessionKey, fence: number | undefined) =>
         fence === undefined ? this.#existing(key) : this.#writable(key, fence),

@@ -13,6 +13,7 @@ import {
   type Task,
   textIn,
 } from './sql-database.js'
+import { variantOf } from './sql-variants.js'
 
 /** Where data of a user is kept. A new table that holds any is added here, and nowhere else. */
 export const PERSONAL_TABLES: readonly PersonalTable[] = [
@@ -136,8 +137,10 @@ export function* detachIdleTask(
   )
   if (ticket !== undefined) return []
   const [session] = yield sql(
-    `SELECT pk FROM lango_sessions s WHERE ${SESSION_KEY} AND updated_at < ? AND ${NOTHING_QUEUED}${dialect.forUpdate}`,
+    `SELECT pk FROM lango_sessions s WHERE ${SESSION_KEY} AND updated_at < ? AND ${NOTHING_QUEUED}
+      AND ${NO_VARIANT_USED}${dialect.forUpdate}`,
     ...names,
+    before,
     before,
   )
   if (session === undefined) return []
@@ -150,15 +153,18 @@ function* detachNested(
   [appName = '', userId = '', sessionId = '']: readonly string[],
 ): Task<Detached[]> {
   const inner = yield sql(
-    `SELECT pk, app_name FROM lango_sessions
+    `SELECT pk, app_name, session_id FROM lango_sessions
       WHERE user_id = ? AND session_id = ? AND nested_in = ?${dialect.forUpdate}`,
-    userId,
-    sessionId,
-    appName,
+    ...[userId, sessionId, appName],
+  )
+  const variants = yield sql(
+    `SELECT pk, app_name, session_id FROM lango_sessions
+      WHERE user_id = ? AND app_name = ? AND nested_in = ? ORDER BY created_at, pk${dialect.forUpdate}`,
+    ...[userId, appName, variantOf(sessionId)],
   )
   const detached: Detached[] = []
-  for (const row of inner) {
-    const names = [textIn(row, 'app_name'), userId, sessionId]
+  for (const row of [...inner, ...variants]) {
+    const names = [textIn(row, 'app_name'), userId, textIn(row, 'session_id')]
     detached.push(yield* detachOne(dialect, names, numberIn(row, 'pk'), false))
     detached.push(...(yield* detachNested(dialect, names)))
   }
@@ -230,6 +236,12 @@ export function idleStatement(
 }
 
 const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
+
+/** A chat is as old as the newest of its variants. */
+const NO_VARIANT_USED = `NOT EXISTS (
+  SELECT 1 FROM lango_sessions v WHERE v.user_id = s.user_id AND v.app_name = s.app_name
+    AND v.nested_in = '${variantOf('')}' || s.session_id AND v.updated_at >= ?
+)`
 
 /** A run that was accepted is executed, however late. */
 const NOTHING_QUEUED = `NOT EXISTS (

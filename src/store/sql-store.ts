@@ -41,6 +41,7 @@ import {
 } from './sql-sessions.js'
 import { SqlSpending } from './sql-spending.js'
 import { SqlTickets } from './sql-tickets.js'
+import { SqlVariants } from './sql-variants.js'
 import { splitDelta } from './state-scopes.js'
 import { sessionNotFound, unsupported } from './store-errors.js'
 
@@ -61,6 +62,7 @@ class SqlStore implements DriverStore {
   readonly memory: SqlMemory
   readonly artifacts: SqlArtifacts
   readonly spending: SqlSpending
+  readonly variants: SqlVariants
   readonly #database: SqlDatabase
   readonly #append: AppendSql
   readonly #tickets: SqlTickets
@@ -81,6 +83,7 @@ class SqlStore implements DriverStore {
     this.memory = new SqlMemory(database)
     this.artifacts = new SqlArtifacts(database)
     this.spending = new SqlSpending(database)
+    this.variants = new SqlVariants(database)
   }
 
   async createSession(key: SessionKey, state: State = {}, options: CreateOptions = {}): Promise<Session> {

@@ -155,6 +155,8 @@ test('no route of any protocol gives one user what is of another', async () => {
   const refused: [number, string, string, object?][] = [
     [404, 'PATCH', '/api/sessions/hers', { title: 'x' }],
     [404, 'POST', '/api/sessions/hers/fork', {}],
+    [404, 'GET', '/api/sessions/hers/variants'],
+    [404, 'PATCH', '/api/sessions/hers', { variantOf: 'hers' }],
     [404, 'POST', '/api/sessions/hers/fork', { throughSeq: 0 }],
     [404, 'POST', `/api/runs/${runId}/approvals/call-danger`, { answer: 'once' }],
     [403, 'GET', adk],

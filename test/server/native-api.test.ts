@@ -38,6 +38,36 @@ test('returns what is served, the user, and the models', async () => {
   expect(models.length).toBeGreaterThan(0)
 })
 
+test('a question is answered again in a variant of the chat; one is listed, and all are deleted with it', async () => {
+  const { client } = await startServer()
+  await say(client, 'chat', 'say 2')
+  await say(client, 'chat', 'say 3')
+  const copy = await client.fork('chat', { throughSeq: 2 })
+  await say(client, copy.sessionId, 'say 3')
+  await client.showVariant(copy.sessionId, 'chat')
+  const listed = async () => (await client.sessions()).sessions.map(({ sessionId }) => sessionId)
+  expect(await listed()).toEqual([copy.sessionId])
+  const parts = async (sessionId: string) =>
+    (await client.variants(sessionId)).variants.map(({ sessionId: id, listed: isListed, sharedMessages }) => [
+      id,
+      isListed,
+      sharedMessages,
+    ])
+  expect(await parts('chat')).toEqual([
+    ['chat', false, 4],
+    [copy.sessionId, true, 2],
+  ])
+  await client.showVariant('chat', 'chat')
+  expect(await parts(copy.sessionId)).toEqual([
+    ['chat', true, 2],
+    [copy.sessionId, false, 4],
+  ])
+  await expect(client.showVariant('chat', 'nowhere')).rejects.toMatchObject({ code: 'session-not-found' })
+  await expect(client.variants('nowhere')).rejects.toMatchObject({ code: 'session-not-found' })
+  await client.deleteSession('chat')
+  await expect(client.session(copy.sessionId)).rejects.toMatchObject({ code: 'session-not-found' })
+})
+
 test('a session is made, named, found, copied and deleted', async () => {
   const { client } = await startServer()
   await client.createSession({ sessionId: 'a/b ü?#', title: 'Odd name' })

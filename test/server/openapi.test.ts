@@ -107,6 +107,8 @@ test('every route answers as the description says, without a field that it does 
     ['delete', '/api/sessions/{sessionId}/memory/{number}', '/api/sessions/s1/memory/1'],
     ['delete', '/api/sessions/{sessionId}/memory', '/api/sessions/s1/memory'],
     ['get', '/api/sessions/{sessionId}/lint', '/api/sessions/s1/lint'],
+    ['get', '/api/sessions/{sessionId}/variants', '/api/sessions/s1/variants'],
+    ['patch', '/api/sessions/{sessionId}', '/api/sessions/s1', { variantOf: 's2' }],
     ['post', '/api/sessions/{sessionId}/fork', '/api/sessions/s1/fork', { throughSeq: 1 }],
     ['get', '/api/sessions/{sessionId}/runs', '/api/sessions/s1/runs'],
     ['post', '/api/sessions/{sessionId}/runs', '/api/sessions/s4/runs', { text: 'say 1' }],

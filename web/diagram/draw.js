@@ -1,5 +1,7 @@
 // Runs after mermaid, in a document that can reach nothing: it has no origin, no network and no storage. Each
 // message brings a diagram's source and a port for the answer.
+/** @type {import('mermaid').default} */
+const drawer = globalThis.mermaid
 let last = Promise.resolve()
 let count = 0
 
@@ -17,7 +19,7 @@ async function answer({ source, isDark }, port) {
 }
 
 async function draw(source, isDark) {
-  mermaid.initialize({
+  drawer.initialize({
     startOnLoad: false,
     securityLevel: 'strict',
     suppressErrorRendering: true,
@@ -38,7 +40,7 @@ async function draw(source, isDark) {
     ],
   })
   count += 1
-  const { svg } = await mermaid.render(`diagram-${count}`, source)
+  const { svg } = await drawer.render(`diagram-${count}`, source)
   document.body.innerHTML = svg
   const drawn = document.body.querySelector('svg')
   // A picture has the size that it says; mermaid's says "as wide as there is room".

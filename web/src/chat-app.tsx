@@ -25,6 +25,7 @@ import { Observable } from './state/observable.js'
 import { ThreadController } from './thread-controller.js'
 import { useLocation } from './use-location.js'
 import { useShortcuts } from './use-shortcuts.js'
+import { VariantsController } from './variants-controller.js'
 
 const CheckPage = lazy(() => import('./check/check-page.js').then(module => ({ default: module.CheckPage })))
 const ImportDialog = lazy(() =>
@@ -42,7 +43,7 @@ interface ChatAppProps {
 
 /** The page: chats at the left, one of them in the middle, a panel at the right when it is asked for. */
 export function ChatApp({ client, info, models }: ChatAppProps) {
-  const { thread, sessions } = useControllers(client)
+  const { thread, sessions, variants } = useControllers(client)
   const area = useRef<HTMLTextAreaElement>(null)
   const searchField = useRef<HTMLInputElement>(null)
   const { openId, isCheck, ...places } = usePlaces(thread, area)
@@ -53,7 +54,18 @@ export function ChatApp({ client, info, models }: ChatAppProps) {
   const inspectMessage = useInspectMessage(client, thread, openPanel)
   const finding = useFinding(openId)
   const actions = { finding, setModel, setThinking, openSession, openPanel, openCheck, inspectMessage }
-  const context = useContextValue({ client, thread, sessions, info, models, model, options, ...actions })
+  const context = useContextValue({
+    client,
+    thread,
+    sessions,
+    variants,
+    info,
+    models,
+    model,
+    options,
+    ...actions,
+  })
+  useEffect(() => void variants.read(openId), [variants, openId])
   useShortcuts({
     newChat: () => openSession(undefined),
     search: () => {
@@ -203,8 +215,9 @@ function useControllers(client: LangoClient) {
   const controllers = useMemo(() => {
     const thread = new ThreadController(client)
     const sessions = new SessionsController(client)
+    const variants = new VariantsController(client)
     thread.onSessionsChanged = () => void sessions.refresh()
-    return { thread, sessions }
+    return { thread, sessions, variants }
   }, [client])
   useEffect(() => {
     void controllers.sessions.refresh()

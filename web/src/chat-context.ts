@@ -4,6 +4,7 @@ import type { SessionsController } from './sessions-controller.js'
 import type { ModelChoice, RunOptions, ServerInfo } from './state/api.js'
 import type { Observable } from './state/observable.js'
 import type { ThreadController } from './thread-controller.js'
+import type { VariantsController } from './variants-controller.js'
 
 /** The panel next to the chat. */
 export type Panel =
@@ -16,6 +17,7 @@ export interface ChatContextValue {
   client: LangoClient
   thread: ThreadController
   sessions: SessionsController
+  variants: VariantsController
   info: ServerInfo
   models: readonly ModelChoice[]
   /** The model of the next message; undefined: the server's own choice. */

@@ -1,4 +1,4 @@
 /** The address of the document that draws diagrams; the build makes both. */
-declare module 'virtual:diagram-page' {
+declare module '*?page' {
   export const diagramPage: string
 }

@@ -7,11 +7,10 @@ import { announce, listenForRuns } from './run-channel.js'
 import { RunNotesReader } from './run-notes.js'
 import type {
   ApprovalAnswer,
-  AttachedFile,
   OutcomeAnswer,
+  Outgoing,
   RunEvent,
   RunItem,
-  RunOptions,
   SessionDetail,
 } from './state/api.js'
 import { newLiveRun } from './state/live-run.js'
@@ -25,12 +24,6 @@ import {
   type ThreadAction,
   type ThreadState,
 } from './state/thread-state.js'
-
-export interface Outgoing {
-  text: string
-  files?: readonly AttachedFile[]
-  options?: RunOptions
-}
 
 const PAGE_SIZE = 100
 /** Older messages come in larger pages: a reader who scrolls back usually reads more. */
@@ -67,15 +60,15 @@ export class ThreadController {
   }
 
   async open(sessionId: string | undefined): Promise<void> {
-    if (sessionId !== undefined && sessionId === this.state.get().sessionId) return
-    this.leave()
-    this.#dispatch({ type: 'open', sessionId })
-    if (sessionId !== undefined) await this.#load(sessionId)
+    if (sessionId === undefined || sessionId !== this.state.get().sessionId) await this.#openAnew(sessionId)
   }
 
   /** Tries again to open a session that could not be opened. */
   async reload(): Promise<void> {
-    const { sessionId } = this.state.get()
+    await this.#openAnew(this.state.get().sessionId)
+  }
+
+  async #openAnew(sessionId: string | undefined): Promise<void> {
     this.leave()
     this.#dispatch({ type: 'open', sessionId })
     if (sessionId !== undefined) await this.#load(sessionId)
@@ -93,12 +86,13 @@ export class ThreadController {
   }
 
   /** Sends a message. Resolves to false when it was refused, so that the draft is kept. */
-  async send({ text, files: given = [], options = {} }: Outgoing): Promise<boolean> {
+  async send({ text, files: given = [], options = {}, onStarted }: Outgoing): Promise<boolean> {
     const files = [...given]
     const media = files.map(file => ({ type: 'media' as const, ...file }))
-    const runId = await this.#begin({ text, media }, (sessionId, id) => {
+    const runId = await this.#begin({ text, media }, async (sessionId, id) => {
       const request = { runId: id, text, ...(files.length > 0 ? { files } : {}), ...options }
-      return this.#client.start(sessionId, request)
+      await this.#client.start(sessionId, request)
+      await onStarted?.().catch(error => this.showError(error))
     })
     return runId !== undefined
   }

@@ -38,7 +38,10 @@ export const NewSession = z
   .object({ sessionId: sessionId.optional(), title: z.string().max(200).optional() })
   .openapi({ example: { sessionId: 'trip', title: 'A trip to the sea' } })
 export const SessionChange = z
-  .object({ title: z.string().max(200) })
+  .object({ title: z.string().max(200).optional(), variantOf: sessionId.optional() })
+  .refine(({ title, variantOf }) => title !== undefined || variantOf !== undefined, {
+    error: 'title or variantOf is missing',
+  })
   .openapi({ example: { title: 'A trip to the hills' } })
 
 export const ForkRequest = z
@@ -238,6 +241,20 @@ export const SessionItem = z
 export const SessionList = z
   .object({ sessions: z.array(SessionItem), nextCursor: z.string().optional() })
   .openapi('SessionList')
+
+export const VariantList = z
+  .object({
+    variants: z.array(
+      z.object({
+        sessionId: z.string(),
+        totalMessages: count,
+        createdAt: count,
+        listed: z.boolean(),
+        sharedMessages: count,
+      }),
+    ),
+  })
+  .openapi('VariantList')
 
 const RunQuestion = z
   .object({

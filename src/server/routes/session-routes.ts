@@ -10,6 +10,8 @@ import type {
   SessionDetail,
   SessionItem,
   SessionList,
+  VariantItem,
+  VariantList,
 } from '../chat-protocol.js'
 import { Refusal } from '../refusal.js'
 import type { ServerContext } from '../server-context.js'
@@ -85,14 +87,15 @@ function mountOne(api: ApiApp, context: ServerContext): void {
     {
       method: 'patch',
       path,
-      summary: 'Give a session a title',
+      summary: 'Give a session a title, or make it the listed variant of a chat',
       params,
       body: schemas.SessionChange,
       answer: { status: 200, schema: schemas.SessionItem, description: 'The session' },
     },
     async (c, { params: { sessionId }, body }) => {
       const key = context.keyOf(c, sessionId)
-      await store.renameSession(key, body.title)
+      if (body.variantOf !== undefined) await showVariant(store, key, body.variantOf)
+      if (body.title !== undefined) await store.renameSession(key, body.title)
       return c.json(await itemOf(context, key))
     },
   )
@@ -107,8 +110,10 @@ function mountOne(api: ApiApp, context: ServerContext): void {
     },
     async (c, { params: { sessionId } }) => {
       const key = context.keyOf(c, sessionId)
-      const [newest] = await context.hub.list(key, 1)
-      if (newest && newest.status !== 'finished') await context.hub.stop(newest.runId)
+      for (const deleted of await deletedWith(store, key)) {
+        const [newest] = await context.hub.list(deleted, 1)
+        if (newest && newest.status !== 'finished') await context.hub.stop(newest.runId)
+      }
       if (!(await store.deleteSession(key))) throw noSession(key)
       return c.body(null, 204)
     },
@@ -136,6 +141,18 @@ function mountReading(api: ApiApp, context: ServerContext): void {
       const page: MessagePage = { messages, totalMessages: session.totalMessages }
       return c.json(page)
     },
+  )
+  addRoute(
+    api,
+    {
+      method: 'get',
+      path: '/api/sessions/{sessionId}/variants',
+      summary: 'The variants of a chat, oldest first',
+      params,
+      answer: { status: 200, schema: schemas.VariantList, description: 'The variants' },
+    },
+    async (c, { params: { sessionId } }) =>
+      c.json(await variantsOf(runtime.store, context.keyOf(c, sessionId))),
   )
   addRoute(
     api,
@@ -199,6 +216,49 @@ function mountErase(api: ApiApp, { runtime, userOf, logger }: ServerContext): vo
       return c.json(receipt)
     },
   )
+}
+
+/** The listed variant of a chat is deleted with all others, any other one alone. */
+async function deletedWith({ variants }: SessionStore, key: SessionKey): Promise<SessionKey[]> {
+  const found = (await variants?.list(key).catch(() => [])) ?? []
+  const isListed = found.some(variant => variant.isListed && variant.sessionId === key.sessionId)
+  return isListed ? found.map(({ sessionId }) => ({ ...key, sessionId })) : [key]
+}
+
+async function showVariant({ variants }: SessionStore, key: SessionKey, of: string): Promise<void> {
+  if (!variants)
+    throw new AgentError('invalid-argument', 'This store has no variants of chats. Fork the session instead.')
+  await variants.show(key, of)
+}
+
+async function variantsOf(store: SessionStore, key: SessionKey): Promise<VariantList> {
+  const found = (await store.variants?.list(key)) ?? []
+  const own = found.find(({ sessionId }) => sessionId === key.sessionId)
+  const variants: VariantItem[] = []
+  for (const { isListed, ...variant } of found) {
+    const most = Math.min(own?.totalMessages ?? 0, variant.totalMessages)
+    const sharedMessages = await countShared(store, [key, { ...key, sessionId: variant.sessionId }], most)
+    variants.push({ ...variant, listed: isListed, sharedMessages })
+  }
+  return { variants }
+}
+
+/** Variants are equal up to where they part, and nowhere after: that place is found by halving. */
+async function countShared(
+  store: SessionStore,
+  [one, other]: readonly [SessionKey, SessionKey],
+  most: number,
+): Promise<number> {
+  if (one.sessionId === other.sessionId) return most
+  const textAt = async (key: SessionKey, seq: number) =>
+    JSON.stringify(await store.readMessages(key, { afterSeq: seq - 1, limit: 1 }))
+  let [shared, parted] = [0, most + 1]
+  while (parted - shared > 1) {
+    const middle = Math.floor((shared + parted) / 2)
+    if ((await textAt(one, middle)) === (await textAt(other, middle))) shared = middle
+    else parted = middle
+  }
+  return shared
 }
 
 /** A copy without messages. It keeps the title; state of the user and the app is shared anyway. */

@@ -82,7 +82,7 @@ function useDrawn(source: string): Drawn {
 /** The first lines of a parser's message say where and what; the rest is the parser's own tables. */
 function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
-  return message.split('\n').slice(0, 1).join(' ').slice(0, 200)
+  return (message.split('\n')[0] ?? '').replace(/:$/, '.').slice(0, 200)
 }
 
 const DARK = '(prefers-color-scheme: dark)'

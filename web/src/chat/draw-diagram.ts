@@ -3,7 +3,7 @@
  * and what it draws was written by a model: so the frame is sandboxed, with no origin and no network, and what
  * comes back is shown as a picture, in which no script runs.
  */
-import { diagramPage } from 'virtual:diagram-page'
+import { diagramPage } from '../../diagram/draw.js?page'
 
 export interface DrawnDiagram {
   address: string

@@ -6,6 +6,7 @@ import { useFold } from '../shared/folds.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Media } from './media.js'
 import { resend } from './resend.js'
+import { Variants } from './variants.js'
 
 /** A message of the user; it can be changed and sent again, which leaves the original as it is. */
 export function UserMessage({ entry }: { entry: UserItem }) {
@@ -28,6 +29,7 @@ export function UserMessage({ entry }: { entry: UserItem }) {
           <IconButton icon="pencil" label="Edit and send again, in a fork" onClick={() => setEditing(true)} />
         )}
       </div>
+      {entry.seq === undefined ? null : <Variants userSeq={entry.seq} />}
     </div>
   )
 }

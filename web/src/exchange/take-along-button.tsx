@@ -1,13 +1,16 @@
 import { useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
-import { useChat } from '../chat-context.js'
+import { useChat, useObserved } from '../chat-context.js'
 import { IconButton } from '../shared/icon-button.js'
 import { Menu, type MenuAction } from '../shared/menu.js'
 import type { TakenAs } from './take-along.js'
 
 /** Downloads the chat: a page to share, Markdown to read, or everything, to import again. */
 export function TakeAlongButton({ sessionId, title }: { sessionId: string; title: string }) {
-  const { client, thread } = useChat()
+  const { client, thread, variants } = useChat()
+  const all = useObserved(variants.state)
+  const at = all.findIndex(each => each.sessionId === sessionId)
+  const variant = at < 0 ? undefined : `variant ${at + 1} of ${all.length}`
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
   const close = () => {
@@ -18,7 +21,7 @@ export function TakeAlongButton({ sessionId, title }: { sessionId: string; title
     close()
     try {
       const { takeAlong } = await import('./take-along.js')
-      await takeAlong(client, { sessionId, title }, as)
+      await takeAlong(client, { sessionId, title, variant }, as)
     } catch (error) {
       thread.showError(error)
     }

@@ -12,15 +12,17 @@ export type TakenAs = 'jsonl' | 'md' | 'html'
 /** Hands a chat to the reader as a file. */
 export async function takeAlong(
   client: LangoClient,
-  chat: { sessionId: string; title: string },
+  chat: { sessionId: string; title: string; variant?: string | undefined },
   as: TakenAs,
 ): Promise<void> {
-  const name = `${fileName(chat.title)}.${as}`
+  const { title, variant } = chat
+  const name = `${fileName(variant === undefined ? title : `${title} ${variant}`)}.${as}`
   if (as === 'jsonl')
     return downloadText(name, await client.exportSession(chat.sessionId), 'application/x-ndjson')
   const items = await allItems(client, chat.sessionId)
-  if (as === 'md') downloadText(name, `# ${chat.title}\n\n${toMarkdown(items)}`, 'text/markdown')
-  else downloadText(name, toPage(chat.title, items), 'text/html')
+  const note = variant === undefined ? '' : `*${variant}*\n\n`
+  if (as === 'md') downloadText(name, `# ${title}\n\n${note}${toMarkdown(items)}`, 'text/markdown')
+  else downloadText(name, toPage(title, items, variant), 'text/html')
 }
 
 const PAGE_SIZE = 500

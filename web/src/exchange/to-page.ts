@@ -9,7 +9,7 @@ import { isTooComplex, markdownBlocks } from '../state/markdown-blocks.js'
 import { withTexAsCode } from '../state/math-pieces.js'
 import style from './shared-page.css?raw'
 
-export function toPage(title: string, items: readonly TranscriptItem[]): string {
+export function toPage(title: string, items: readonly TranscriptItem[], variant?: string): string {
   const body = items.map(itemHtml).filter(Boolean).join('\n')
   const policy =
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -30,7 +30,7 @@ ${style}</style>
 <main>
 ${body}
 </main>
-<footer>A chat with Lango, saved on ${new Date().toISOString().slice(0, 10)}.</footer>
+<footer>A chat with Lango${variant === undefined ? '' : ` (${escaped(variant)})`}, saved on ${new Date().toISOString().slice(0, 10)}.</footer>
 </body>
 </html>
 `

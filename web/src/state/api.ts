@@ -10,6 +10,7 @@ type Answer<Name extends keyof LangoClient> = LangoClient[Name] extends (
 export type ServerInfo = Answer<'info'>
 export type ModelChoice = Answer<'models'>['models'][number]
 export type SessionItem = Answer<'createSession'>
+export type VariantItem = Answer<'variants'>['variants'][number]
 export type SessionDetail = Answer<'session'>
 export type RunItem = Answer<'run'>
 export type ChatMessage = Answer<'messages'>['messages'][number]
@@ -28,3 +29,12 @@ export type FoundMessage = Answer<'search'>['found'][number]
 export type ImportedFile = Answer<'importFile'>
 export type CheckedText = Answer<'check'>
 export type SentAsItIs = Answer<'sendBroken'>
+
+/** A message to send. */
+export interface Outgoing {
+  text: string
+  files?: readonly AttachedFile[]
+  options?: RunOptions
+  /** Called when the run is stored, before anything else follows from it. */
+  onStarted?: () => Promise<void>
+}

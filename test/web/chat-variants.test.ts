@@ -1,0 +1,150 @@
+import { readFile } from 'node:fs/promises'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { checkAccessible, launchBrowser, openPage } from '../support/browser.js'
+import { eventually } from '../support/eventually.js'
+import { type PacedModel, startPacedModel } from '../support/paced-model.js'
+import { makeFolder, removeFolder } from '../support/temporary-folder.js'
+import { startWebServer, type WebServer } from '../support/web-server.js'
+
+let browser: Browser
+let model: PacedModel
+let server: WebServer
+let folder: string
+/** How often each text was answered. */
+const asked = new Map<string, number>()
+
+beforeAll(async () => {
+  folder = await makeFolder()
+  model = await startPacedModel(({ text }) => {
+    asked.set(text, (asked.get(text) ?? 0) + 1)
+    if (text.includes('fails the second time') && asked.get(text) === 2)
+      return [{ status: 401, message: 'Incorrect API key provided' }]
+    return [`Answer ${asked.get(text)} to ${text}`]
+  })
+  browser = await launchBrowser()
+  server = await startWebServer({ store: `sqlite:${folder}/chat.db`, modelUrl: model.baseUrl })
+})
+
+afterAll(async () => {
+  await browser?.close()
+  await server?.close()
+  await model?.close()
+  await removeFolder(folder)
+})
+
+async function visit(options = {}): Promise<Page> {
+  const { page, problems } = await openPage(browser, { url: server.url, ...options })
+  onTestFinished(async () => {
+    await page.context().close()
+    expect(problems).toEqual([])
+  })
+  await page.waitForSelector('.composer')
+  return page
+}
+
+async function say(page: Page, text: string): Promise<void> {
+  const before = await page.locator('.answer-footer').count()
+  await page.getByRole('textbox', { name: 'Message' }).fill(text)
+  await page.keyboard.press('Enter')
+  await eventually(() => page.locator('.answer-footer').count()).toBe(before + 1)
+}
+
+const messages = (page: Page) => page.getByRole('region', { name: 'Messages' })
+const again = (page: Page) => page.getByRole('button', { name: 'Answer again' }).last()
+const switcher = (page: Page) => page.getByRole('group', { name: 'Answers to this message' })
+const rows = (page: Page, name: string) =>
+  page.getByRole('navigation', { name: 'Chats' }).getByRole('link', { name: new RegExp(`^${name}`) })
+
+test('an answer is asked again in the same chat, and each answer stays reachable', async () => {
+  const page = await visit({ colorScheme: 'light' })
+  await say(page, 'Alpha')
+  await say(page, 'Beta')
+  await again(page).click()
+  await messages(page).getByText('Answer 2 to Beta').waitFor()
+  await eventually(() => switcher(page).textContent()).toBe('2 / 2')
+  expect(await messages(page).getByText('Answer 1 to Alpha').count()).toBe(1)
+  expect(await messages(page).getByText('Answer 1 to Beta').count()).toBe(0)
+  await eventually(() => rows(page, 'Alpha').count()).toBe(1)
+  await checkAccessible(page)
+
+  await switcher(page).getByRole('button', { name: 'Previous answer' }).click()
+  await messages(page).getByText('Answer 1 to Beta').waitFor()
+  await eventually(() => switcher(page).textContent()).toBe('1 / 2')
+  expect(await switcher(page).getByRole('button', { name: 'Previous answer' }).isDisabled()).toBe(true)
+  expect(await rows(page, 'Alpha').count()).toBe(1)
+  await say(page, 'Gamma')
+  expect(await messages(page).getByText('Answer 1 to Beta').count()).toBe(1)
+
+  // What was chosen is chosen for every page, and after a restart of it.
+  const second = await page.context().newPage()
+  await second.goto(server.url)
+  await rows(second, 'Alpha').click()
+  await messages(second).getByText('Answer 1 to Gamma').waitFor()
+  await eventually(() => switcher(second).textContent()).toBe('1 / 2')
+  await second.close()
+
+  // An earlier answer parts from both.
+  await page.getByRole('button', { name: 'Answer again' }).first().click()
+  await messages(page).getByText('Answer 2 to Alpha').waitFor()
+  await eventually(() => switcher(page).textContent()).toBe('3 / 3')
+  expect(await rows(page, 'Alpha').count()).toBe(1)
+})
+
+test('a shared file says which variant it holds, and deleting the chat deletes all', async () => {
+  const page = await visit()
+  await say(page, 'Delta')
+  const first = page.url()
+  await again(page).click()
+  await messages(page).getByText('Answer 2 to Delta').waitFor()
+  await eventually(() => switcher(page).textContent()).toBe('2 / 2')
+  await page.locator('.answer-footer').waitFor()
+  await page.getByRole('button', { name: 'Share or export' }).click()
+  const downloading = page.waitForEvent('download')
+  await page.getByRole('menuitem', { name: 'Web page, to share' }).click()
+  const download = await downloading
+  expect(download.suggestedFilename()).toBe('Delta-variant-2-of-2.html')
+  expect(await readFile(await download.path(), 'utf8')).toContain('(variant 2 of 2)')
+
+  const row = page.locator('.session-row[data-current]')
+  await row.hover()
+  await row.getByRole('button', { name: /^Actions/ }).click()
+  await page.getByRole('menuitem', { name: 'Delete' }).click()
+  await page.getByRole('button', { name: 'Delete' }).click()
+  await eventually(() => rows(page, 'Delta').count()).toBe(0)
+  await page.goto(first)
+  await page.getByRole('heading', { name: 'This chat is not here' }).waitFor()
+})
+
+test('an answer that fails leaves the one before it reachable, on a phone in the dark', async () => {
+  const page = await visit({
+    colorScheme: 'dark',
+    viewport: { width: 390, height: 844 },
+    hasTouch: true,
+    isMobile: true,
+  })
+  await say(page, 'This fails the second time')
+  await again(page).tap()
+  await page.getByRole('alert').getByText('provider-auth').waitFor()
+  await eventually(() => switcher(page).textContent()).toBe('2 / 2')
+  await checkAccessible(page)
+  await switcher(page).getByRole('button', { name: 'Previous answer' }).tap()
+  await messages(page).getByText('Answer 1 to This fails the second time').waitFor()
+})
+
+test('an answer that cannot be asked for changes nothing', async () => {
+  const { page } = await openPage(browser, { url: server.url })
+  onTestFinished(() => page.context().close())
+  await page.waitForSelector('.composer')
+  await say(page, 'Epsilon')
+  const before = page.url()
+  await page.route('**/runs', route =>
+    route.request().method() === 'POST' ? route.abort() : route.continue(),
+  )
+  await again(page).click()
+  await page.waitForURL(url => url.href !== before)
+  await page.waitForURL(before)
+  await messages(page).getByText('Answer 1 to Epsilon').waitFor()
+  await eventually(() => rows(page, 'Epsilon').count()).toBe(1)
+  expect(await switcher(page).count()).toBe(0)
+})
