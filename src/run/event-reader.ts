@@ -1,5 +1,5 @@
 import type { Event } from '../adk/sdk.js'
-import { CONFIRMATION_TOOL } from '../base/names.js'
+import { CONFIRMATION_TOOL, isRequestTool } from '../base/names.js'
 import { isToolError } from '../session/message.js'
 import { sourcesOf } from '../session/sources.js'
 import {
@@ -127,10 +127,17 @@ function readCalls(event: Event): RunEventBody[] {
             name: call.name ?? '',
             args: call.args ?? {},
             ...(call.id && longRunning.has(call.id) ? { pending: true } : {}),
+            ...(isRequestTool(call.name) ? callsOfBranch(event.branch) : {}),
           },
         ]
       : [],
   )
+}
+
+/** The calls that a branch belongs to: a node as a tool works on a branch `name@id`. */
+function callsOfBranch(branch = ''): { inside?: string[] } {
+  const inside = Array.from(branch.matchAll(/@([^@.]+)/g), ([, id = '']) => id)
+  return inside.length > 0 ? { inside } : {}
 }
 
 /** ADK requests approval by a long-running call that a function response answers. */

@@ -83,8 +83,15 @@ export class PendingCalls {
       const isPending = functionCall !== undefined && longRunning.has(id)
       const kind = functionCall ? 'call' : 'answer'
       const about = functionCall && confirmedCall(functionCall)
-      seen.push({ kind, id, name, at: this.#events, turn: 0, identity, isPending, about })
+      const lane = functionResponse && author === 'user' ? this.#askedIn(id, seen) : seen
+      lane.push({ kind, id, name, at: this.#events, turn: 0, identity, isPending, about })
     }
+  }
+
+  /** Where a person's answer belongs: it comes without the branch on which a node as a tool has asked. */
+  #askedIn(id: string, own: SeenItem[]): SeenItem[] {
+    const asks = (seen: SeenItem[]) => seen.some(item => item.kind === 'call' && item.id === id)
+    return asks(own) ? own : ([...this.#branches.values()].find(asks) ?? own)
   }
 
   #noteRequest(requestId: string, call: FunctionCall, seen: readonly SeenItem[]): void {
@@ -128,10 +135,15 @@ export class PendingCalls {
 
   #open(): SeenItem[] {
     const asked = new Set(this.#asked.values())
-    return [...this.#branches.values()].flatMap(seen => {
+    const open = [...this.#branches.values()].flatMap(seen => {
       const answered = new Set(pairCalls(seen).map(pair => pair?.call))
       return seen.filter((item, index) => item.kind === 'call' && !answered.has(index) && !asked.has(item))
     })
+    // A node as a tool asks on a branch of its call: the answer goes to the node, whose output is the result of the call.
+    const asking = open
+      .filter(({ name }) => isRequestTool(name))
+      .map(({ identity }) => `.${identity.branch}.`)
+    return open.filter(({ name, id }) => !asking.some(branch => branch.includes(`.${name}@${id}.`)))
   }
 }
 

@@ -115,6 +115,8 @@ export type RunEventBody =
       name: string
       args: Record<string, unknown>
       pending?: boolean
+      /** The calls of nodes as tools that ask this: they wait for this answer, and for none of their own. */
+      inside?: readonly string[]
     }
   | {
       type: 'tool-result'

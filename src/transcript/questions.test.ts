@@ -55,6 +55,22 @@ test.each<[string, RunEventBody[], string[]]>([
     ['c1: order waits for its result (an object)'],
   ],
   [
+    'a question of a node as a tool, whose call is none',
+    [
+      { type: 'tool-call', author: 'root', id: 'c1', name: 'order', args, pending: true },
+      {
+        type: 'tool-call',
+        author: 'order',
+        id: 'c2',
+        name: 'adk_request_input',
+        args: { message: 'How many?' },
+        pending: true,
+        inside: ['c1'],
+      },
+    ],
+    ['c2: the workflow asks: How many?'],
+  ],
+  [
     'a question of a workflow',
     [
       {

@@ -18,7 +18,8 @@ export class OpenQuestions {
 
   add(event: RunEvent): void {
     if (event.type === 'tool-call' && event.pending && event.name !== CONFIRMATION_TOOL) {
-      const { id: callId, name: tool, args } = event
+      const { id: callId, name: tool, args, inside = [] } = event
+      for (const call of inside) this.#open.delete(call)
       this.#open.set(callId, { callId, tool, args, asks: 'result' })
     } else if (event.type === 'approval-request') {
       const { id: callId, name: tool, args, reason } = event
