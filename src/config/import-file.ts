@@ -159,13 +159,33 @@ async function shareAdk(file: string): Promise<void> {
     return
   }
   if (theirs?.folder !== our?.folder) resolveAsLango()
-  if (theirEntry === undefined || require.cache[theirEntry]) return
+  const entry = theirEntry ?? ADK
+  if (require.cache[entry]) return
   const { Module } = await import('node:module')
-  const shared = new Module(theirEntry)
+  const shared = new Module(entry)
   // By a value: this room knows ADK's name, and nothing of what it exports.
   shared.exports = await import(ADK)
   shared.loaded = true
-  require.cache[theirEntry] = shared
+  require.cache[entry] = shared
+  if (theirEntry === undefined) requireAsLango(Module as unknown as Resolver)
+}
+
+/** What `require` asks for the path of a file, in every version of Node. */
+interface Resolver {
+  _resolveFilename(request: string, ...rest: unknown[]): string
+}
+
+/** From now on a CommonJS file that finds no ADK gets the one that Lango has loaded, under its bare name. */
+function requireAsLango(modules: Resolver): void {
+  const resolve = modules._resolveFilename
+  modules._resolveFilename = (request, ...rest) => {
+    try {
+      return resolve.call(modules, request, ...rest)
+    } catch (error) {
+      if (request === ADK) return ADK
+      throw error
+    }
+  }
 }
 
 function entryOf(require: NodeJS.Require): string | undefined {

@@ -117,7 +117,7 @@ const SIMPLE: Record<string, Sample> = {
 }
 
 /** These ask a person, or are run twice; each has a test of its own below. */
-const MORE = ['reimburse', 'approval-ticket', 'graph-question', 'graph-approval', 'documents']
+const MORE = ['reimburse', 'approval-ticket', 'asking-tool', 'graph-question', 'graph-approval', 'documents']
 
 test('every sample is tested here', async () => {
   const names = (await readdir(SAMPLES)).filter(name => name.endsWith('.ts')).map(name => name.slice(0, -3))
@@ -166,6 +166,24 @@ test.each(Object.entries(SIMPLE))(
 test('an agent file in a folder of CommonJS uses the same ADK', async () => {
   const { run, file } = await project('graph-nested', [], 'commonjs')
   expect(await run('run', '--agent', file, 'TIDES')).toMatchObject({ code: 0, stdout: '[lower] tides\n' })
+})
+
+test('a CommonJS agent without an ADK of its own, and a file that it requires, get Lango’s', async () => {
+  const cwd = await temporaryFolder()
+  const env = { LANGO_STORE: 'memory:' }
+  const step =
+    "exports.step = require('@google/adk').node((_context, text) => text.toUpperCase(), { name: 'up' })"
+  await writeFile(join(cwd, 'step.cjs'), step)
+  const agent = `const { Workflow } = require('@google/adk')
+const edges = [['START', require('./step.cjs').step]]
+exports.rootAgent = new Workflow({ name: 'w', edges })`
+  await writeFile(join(cwd, 'agent.cjs'), agent)
+  const outcome = await lango(['run', '--agent', './agent.cjs', 'tides'], { cwd, env })
+  expect(outcome, outcome.stderr).toMatchObject({ code: 0, stdout: 'TIDES\n' })
+  await writeFile(join(cwd, 'other.cjs'), "require('@google/nothing')")
+  const other = await lango(['run', '--agent', './other.cjs', 'tides'], { cwd, env })
+  expect(other.code).toBe(1)
+  expect(other.stderr).toContain("Cannot find module '@google/nothing'")
 })
 
 /** The run and the call that a run waits for, from what the command says. */
@@ -217,6 +235,21 @@ test.each([
   expect(await run('runs', 'answer', runId, callId, answer)).toMatchObject({ code: 0 })
   const done = await run('runs', 'resume', runId, '--agent', file)
   expect(done, done.stderr).toMatchObject({ code: 0, stdout: out })
+})
+
+test('asking-tool: a node as a tool asks one question, and its call is not one of its own', async () => {
+  const call = { toolCalls: [{ name: 'refund', args: { amount: 20 } }] }
+  const { run, violations, file } = await project('asking-tool', [call, { text: 'It is done.' }])
+  const asked = await run('run', '--agent', file, '--wait', 'Refund 20')
+  expect(asked.code).toBe(0)
+  expect(asked.stderr.match(/runs answer/g)).toHaveLength(1)
+  const [runId, callId] = waiting(asked)
+  expect(callId).toBe('may_refund')
+  expect(await run('runs', 'answer', runId, callId, '{"result":"yes"}')).toMatchObject({ code: 0 })
+  const done = await run('runs', 'resume', runId, '--agent', file)
+  expect(done, done.stderr).toMatchObject({ code: 0, stdout: 'It is done.\n' })
+  expect(done.stderr).toContain('Refunded 20.')
+  expect(violations()).toEqual([])
 })
 
 test('documents: artifacts and memory work without a setting, and are kept for the next run', async () => {
