@@ -203,7 +203,16 @@ const mcpServerSchema = group({
   url: webAddress().optional().describe('Instead of `command`: the URL of a server with streamable HTTP.'),
   headers: textsByName.optional().describe('Sent with every request to `url`. Never printed.'),
   needsApproval: flag.optional().describe('Require approval for every call of its tools. Default false.'),
-  timeoutMs: wholeNumber(1).optional().describe('Timeout of one call. Default 120000.'),
+  timeoutMs: wholeNumber(1).optional().describe('Timeout of one call without progress. Default 120000.'),
+  maxTimeoutMs: wholeNumber(1)
+    .optional()
+    .describe('Timeout of one call in all, however much progress it reports. Default: 15 times `timeoutMs`.'),
+  sampling: flag
+    .optional()
+    .describe('Whether the server may ask the model of the run, under the budget of the run. Default false.'),
+  roots: list(text())
+    .optional()
+    .describe('Folders that the server is told to work in. Default: it is told none.'),
 }).superRefine((server, context) => {
   if ((server.command === undefined) === (server.url === undefined)) {
     const message = 'must have either `command` (a program to start) or `url` (a server to call), not both'

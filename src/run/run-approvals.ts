@@ -1,6 +1,6 @@
 import { timerMs } from '../base/timer-ms.js'
 import { AgentError } from '../errors.js'
-import type { ApprovalAnswer, ApprovalOutcome, OutcomeAnswer, RunAnswer } from '../tool.js'
+import type { ApprovalAnswer, ApprovalOutcome, CallResponse, OutcomeAnswer, RunAnswer } from '../tool.js'
 import type { RunEventBody } from './run-event.js'
 
 /** A tool call that needs a person's approval, as `onApproval` gets it. */
@@ -235,6 +235,72 @@ export class OutcomeDesk {
 
   close(): void {
     for (const end of [...this.#waiting.values()]) end('leave')
+  }
+}
+
+/** What a tool asks a person while it is executed. */
+export interface PendingQuestion {
+  readonly callId: string
+  readonly tool: string
+  readonly args: Readonly<Record<string, unknown>>
+  /** The question in words. */
+  readonly reason: string
+}
+
+/** The answer to a question; `response` where it is more than a yes or a no. */
+export interface QuestionOutcome {
+  readonly answer: ApprovalOutcome
+  readonly response?: CallResponse
+}
+
+/**
+ * Calls that need a person's answer in the middle of their work. They exist in this process alone: a question ends with
+ * its call.
+ */
+export class QuestionDesk {
+  readonly #waiting = new Map<string, { callId: string; end: (outcome: QuestionOutcome) => void }>()
+  readonly #options: RunDeskOptions
+  #asked = 0
+
+  constructor(options: RunDeskOptions) {
+    this.#options = options
+  }
+
+  ask({ callId, tool: name, args, reason }: PendingQuestion, signal: AbortSignal): Promise<QuestionOutcome> {
+    if (signal.aborted) return Promise.resolve({ answer: 'aborted' })
+    const { emit, timeoutMs, onApproval, identity } = this.#options
+    this.#asked += 1
+    const id = `${callId}/question-${this.#asked}`
+    return new Promise(resolve => {
+      const abort = () => end({ answer: 'aborted' })
+      const timer = startTimer(() => end({ answer: 'timeout' }), timeoutMs)
+      const end = (outcome: QuestionOutcome) => {
+        if (!this.#waiting.delete(id)) return
+        clearTimeout(timer)
+        signal.removeEventListener('abort', abort)
+        emit({ type: 'approval-answer', id, name, callId, ...outcome })
+        resolve(outcome)
+      }
+      signal.addEventListener('abort', abort, { once: true })
+      this.#waiting.set(id, { callId, end })
+      emit({ type: 'approval-request', id, name, args: { ...args }, reason, callId })
+      if (!onApproval) return
+      const asked = { id, name, args, reason, onceOnly: true, ...identity }
+      void askPerson(onApproval, asked).then(answer => this.answer(id, answer))
+    })
+  }
+
+  /** Answers a question by its id or that of its call. False when none waits. */
+  answer(id: string, answer: RunAnswer): boolean {
+    const waiting = this.#waiting.get(id) ?? [...this.#waiting.values()].find(({ callId }) => callId === id)
+    if (!waiting || (typeof answer === 'string' && isOutcome(answer))) return false
+    if (typeof answer !== 'string') waiting.end({ answer: 'once', response: answer })
+    else waiting.end({ answer: answer === 'no' ? 'no' : 'once' })
+    return true
+  }
+
+  close(): void {
+    for (const { end } of [...this.#waiting.values()]) end({ answer: 'aborted' })
   }
 }
 

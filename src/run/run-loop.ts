@@ -292,9 +292,8 @@ export class RunLoop {
   #createScope() {
     return createScope({
       ...this.#host,
-      key: this.#parts.key,
+      ...{ key: this.#parts.key, input: this.#parts.input },
       ...{ isResumed: this.#parts.resumed !== undefined, round: this.#roundNumber },
-      input: this.#parts.input,
       outputOf: agent => this.#form.schemaOf(agent)?.jsonSchema,
       plugin: this.#plugin,
       recorder: this.#recorder,
@@ -304,6 +303,7 @@ export class RunLoop {
       emit: body => this.#outbox.put(body),
       defer: body => this.#output.defer(body),
       approve: (call, signal) => this.#questions.approve(call, signal),
+      ask: (question, signal) => this.#questions.ask(question, signal),
     })
   }
 

@@ -12,6 +12,9 @@ import {
   type OnApproval,
   openApprovalDesk,
   type PendingApproval,
+  type PendingQuestion,
+  QuestionDesk,
+  type QuestionOutcome,
   type RunDeskOptions,
 } from './run-approvals.js'
 import type { RunEventBody } from './run-event.js'
@@ -55,6 +58,7 @@ interface OutcomeQuestions {
 export class RunQuestions {
   readonly #parts: QuestionParts
   readonly #desk: ApprovalDesk
+  readonly #questions: QuestionDesk
   readonly #between: RoundQuestions
   #timer: NodeJS.Timeout | undefined
   /** The round that is over was executed here, so that another attempt can repeat it. */
@@ -64,7 +68,9 @@ export class RunQuestions {
     this.#parts = parts
     const { identity, onApproval, emit, ledger, approvalTimeoutMs: timeoutMs } = parts
     const earlier = parts.earlier?.approvals
-    this.#desk = openApprovalDesk({ identity, earlier, onApproval, emit, timeoutMs })
+    const options = { identity, earlier, onApproval, emit, timeoutMs }
+    this.#desk = openApprovalDesk(options)
+    this.#questions = new QuestionDesk(options)
     const nameOf = ({ messageId, id }: OpenCall) => `${messageId}/${id}`
     const resultOf = (call: OpenCall) => ledger?.resultOf(nameOf(call))
     const isUnsettled = (call: OpenCall) => ledger?.isUnsettled(nameOf(call)) ?? false
@@ -99,8 +105,14 @@ export class RunQuestions {
     return asked
   }
 
+  /** Asks what a call needs to know while it is executed. */
+  ask(question: PendingQuestion, signal: AbortSignal): Promise<QuestionOutcome> {
+    return this.#questions.ask(question, signal)
+  }
+
   /** Answers a call that waits; `false` when none waits under that id. */
   answer(callId: string, answer: RunAnswer): boolean {
+    if (this.#questions.answer(callId, answer)) return true
     if (this.#between.take(callId, answer)) return true
     if (isOutcome(answer)) return this.#parts.ledger?.answer(callId, answer) ?? false
     return typeof answer === 'string' && this.#desk.answer(callId, answer)
@@ -108,6 +120,7 @@ export class RunQuestions {
 
   /** Answers a call that waits, or that will ask. */
   expect(callId: string, answer: RunAnswer): void {
+    if (this.#questions.answer(callId, answer)) return
     if (this.#between.take(callId, answer)) return
     if (isOutcome(answer)) this.#parts.ledger?.expect(callId, answer)
     else if (typeof answer === 'string') this.#desk.expect(callId, answer)
@@ -129,6 +142,7 @@ export class RunQuestions {
   close(): void {
     this.stopWatching()
     this.#desk.close()
+    this.#questions.close()
   }
 
   #check(): void {

@@ -12,7 +12,7 @@ import type { Budget, RunUsage } from '../session/usage.js'
 import type { ApprovalOutcome, JsonSchema } from '../tool.js'
 import type { EventReader } from './event-reader.js'
 import type { ResumedRun } from './resumed-run.js'
-import type { PendingApproval } from './run-approvals.js'
+import type { PendingApproval, PendingQuestion, QuestionOutcome } from './run-approvals.js'
 import type {
   BudgetState,
   Counted,
@@ -49,6 +49,8 @@ export interface RunScope {
   outputOf(agent: string): JsonSchema | undefined
   /** Requests a person's approval of a tool call. */
   approve(call: PendingApproval, signal: AbortSignal): Promise<ApprovalOutcome>
+  /** Asks a person what a call needs to know while it is executed. */
+  ask(question: PendingQuestion, signal: AbortSignal): Promise<QuestionOutcome>
   /** Records the run's tool calls, where the store can. */
   readonly ledger?: CallLedger | undefined
   /** Whether what code on a branch does now was done before, by an earlier attempt of the run. */
@@ -152,7 +154,7 @@ function restoreReceipts(messages: Session['messages']): RunRepair[] {
 
 /** The parts of a run that its scope reports to. */
 export interface ScopeParts
-  extends Pick<RunScope, 'models' | 'key' | 'isResumed' | 'outputOf' | 'approve' | 'ledger'> {
+  extends Pick<RunScope, 'models' | 'key' | 'isResumed' | 'outputOf' | 'approve' | 'ask' | 'ledger'> {
   input: RunInput
   round: number
   /** What runs may cost where their input does not say it. */
@@ -174,19 +176,14 @@ export function createScope(scope: ScopeParts): RunScope {
   /** Reported with the first request. */
   let restored: readonly RunRepair[] = []
   const before = plugin.eventCount
-  const { models, key, isResumed, round, input, outputOf, approve, ledger, observeRequest } = parts
+  const { models, key, isResumed, round, input, outputOf, approve, ask, ledger, observeRequest } = parts
   return {
-    models,
+    ...{ models, key, isResumed, outputOf, approve, ask, ledger },
     runId: recorder.runId,
-    key,
-    isResumed,
     place: () => `${recorder.runId} ${round}.${plugin.eventCount - before}`,
     model: input.model,
     options: input,
-    outputOf,
     budget: budgetOf(parts, input),
-    approve,
-    ledger,
     isReplaying: branch => plugin.journal?.isReplaying(branch) ?? false,
     isOwnRequest: request => plugin.owns(request),
     placeOf: request => plugin.placeOf(request),

@@ -88,11 +88,11 @@ export async function createHost(parts: HostParts): Promise<RuntimeHost> {
   const { options, store, logger } = parts
   joinLoggers(logger)
   if (!options.telemetry?.content) hideContentFromAdkSpans()
-  const tools = await gatherTools(options, store, options.app, logger)
   const telemetry = await traceRuntime({ logger, ...options.telemetry })
   const watch = watchCalls(parts, telemetry)
   const memory = createMemory({ ...parts, watch, pay: async provider => models.paid(provider, true) })
   const models = makeModels(parts, watch, memory)
+  const tools = await gatherTools(options, store, logger, models)
   const rootAgent = makeRootAgent(options, models, tools, memory?.tool)
   models.rootAgent = rootAgent
   answerForRegistry(modelInRun)

@@ -253,6 +253,12 @@ export class ModelRoutes implements RunModels {
     })
   }
 
+  /** A model for calls beside those of the agents, held to the budget of the current run. */
+  async beside(reference: string): Promise<{ provider: Provider; model: string }> {
+    const { provider, model } = this.#options.registry.resolve(reference)
+    return { provider: runScope.getStore()?.budget ? await this.paid(provider, true) : provider, model }
+  }
+
   /** Passes the reports of the model layer to the run. */
   #reportTo(scope: RunScope, request: LlmRequest, asked: { readonly reference: string }): void {
     const { logger } = this.#options

@@ -1,15 +1,21 @@
 /** The tools of a runtime that come from options: built-in ones, those of MCP servers, and `read_output`. */
 
 import type { ToolAdapterOptions } from '../adk/agent/tool-adapter.js'
+import { defined } from '../base/defined.js'
+import { isRecord } from '../base/is-record.js'
 import type { AgentConfig } from '../config/config.js'
 import { namedTools } from '../config/resolve-tools.js'
 import { AgentError } from '../errors.js'
 import type { Logger } from '../logger.js'
+import type { Provider, ProviderPart } from '../provider/provider.js'
+import type { QuestionOutcome } from '../run/run-approvals.js'
 import { runScope } from '../run/run-scope.js'
 import type { SessionKey } from '../session/message.js'
 import type { SessionStore } from '../session/session-store.js'
-import type { Tool } from '../tool.js'
-import type { McpConnections } from '../tools/mcp.js'
+import { completeUsage } from '../session/usage.js'
+import type { JsonSchema, Tool } from '../tool.js'
+import type { McpConnections, McpHost } from '../tools/mcp.js'
+import type { McpAnswer, McpPrompt } from '../tools/mcp-calls.js'
 import type { CheckedOptions } from './options.js'
 
 export interface RuntimeTools {
@@ -25,8 +31,8 @@ export interface RuntimeTools {
 export async function gatherTools(
   options: CheckedOptions,
   store: SessionStore,
-  appName: string,
   logger: Logger,
+  models: SamplingModels,
 ): Promise<RuntimeTools> {
   const { tools = {}, mcpServers = {} } = options
   const {
@@ -45,10 +51,10 @@ export async function gatherTools(
   const servers =
     Object.keys(mcpServers).length === 0
       ? undefined
-      : await (await import('../tools/mcp.js')).connectMcpServers(mcpServers, { logger })
+      : await (await import('../tools/mcp.js')).connectMcpServers(mcpServers, { logger, ...mcpHost(models) })
   const available = [...own, ...(servers?.tools() ?? [])]
   const outputs =
-    (keepOutputs ?? (available.length > 0 || servers)) ? new KeptOutputs(store, appName) : undefined
+    (keepOutputs ?? (available.length > 0 || servers)) ? new KeptOutputs(store, options.app) : undefined
   if (outputs) available.push(await makeReadOutput(outputs))
   return {
     available,
@@ -85,6 +91,88 @@ async function makeReadOutput(outputs: KeptOutputs): Promise<Tool> {
   return readOutputTool((reference, offset, length, context) =>
     outputs.read(reference, offset, length, context),
   )
+}
+
+/** The models that a server of tools may ask. */
+interface SamplingModels {
+  /** The model that runs use unless they name another. */
+  readonly rootReference: string
+  /** A model, with calls that are held to the budget of the current run. */
+  beside(reference: string): Promise<{ provider: Provider; model: string }>
+}
+
+/** What MCP servers may ask of the run that has called them. */
+function mcpHost(models: SamplingModels): McpHost {
+  return {
+    ask: async ({ server, tool, message, schema, url }, { callId, signal }) => {
+      const run = runScope.getStore()
+      if (!run) return { action: 'cancel' }
+      const reason = `MCP server "${server}" asks: ${[message, url].filter(Boolean).join(' ')}`
+      const args = { server, message, ...defined({ schema, url }) }
+      const asked = await run.ask({ callId, tool: `${server}_${tool}`, args, reason }, signal)
+      return toMcpAnswer(asked, schema)
+    },
+    complete: async (prompt, { signal }) => {
+      const run = runScope.getStore()
+      const reference = run?.model ?? models.rootReference
+      if (!run || reference === '' || run.wrapUpGranted)
+        throw new AgentError('invalid-argument', 'The run has no model that a server may ask now.')
+      const { provider, model } = await models.beside(reference)
+      let text = ''
+      let stopReason = 'endTurn'
+      for await (const event of provider.generate({ model, ...samplingRequest(prompt) }, signal)) {
+        if (event.type === 'error') throw event.error
+        if (event.type === 'text-delta') text += event.text
+        if (event.type === 'usage') run.modelUsed({}, 0, reference, completeUsage(event.usage))
+        if (event.type === 'done' && event.finishReason === 'length') stopReason = 'maxTokens'
+      }
+      return { text, model, stopReason }
+    },
+  }
+}
+
+/** A yes sends the defaults of the form; fields that need a value need an object as the answer. */
+function toMcpAnswer({ answer, response }: QuestionOutcome, schema: JsonSchema = {}): McpAnswer {
+  if (answer === 'timeout' || answer === 'aborted') return { action: 'cancel' }
+  const { action, confirmed, payload, content, ...fields } = response ?? {}
+  if (answer === 'no' || action === 'decline' || confirmed === false) return { action: 'decline' }
+  if (action === 'cancel') return { action }
+  const given = [content, payload, fields].find(each => isRecord(each)) as Record<string, unknown>
+  const properties = Object.entries(isRecord(schema.properties) ? schema.properties : {})
+  const defaults = properties.flatMap(([name, field]) =>
+    isRecord(field) && field.default !== undefined ? [[name, field.default] as const] : [],
+  )
+  const filled = { ...Object.fromEntries(defaults), ...given }
+  const required: unknown[] = Array.isArray(schema.required) ? schema.required : []
+  const missing = required.filter(name => !Object.hasOwn(filled, String(name)))
+  if (missing.length > 0)
+    throw new AgentError('invalid-argument', `The answer lacks ${missing.join(', ')}: answer with an object.`)
+  // The server checks the values against its own schema.
+  return { action: 'accept', content: filled as NonNullable<McpAnswer['content']> }
+}
+
+function samplingRequest({ messages, systemPrompt, maxTokens, temperature, stopSequences }: McpPrompt) {
+  const said = messages.map(({ role, content }) => ({
+    role,
+    parts: (Array.isArray(content) ? content : [content]).map(samplingPart),
+  }))
+  const system = systemPrompt
+    ? [{ role: 'system', parts: [{ type: 'text' as const, text: systemPrompt }] }]
+    : []
+  const options = { maxOutputTokens: maxTokens, ...defined({ temperature, stopSequences }) }
+  return { messages: [...system, ...said], options }
+}
+
+function samplingPart(part: {
+  type: string
+  text?: unknown
+  mimeType?: unknown
+  data?: unknown
+}): ProviderPart {
+  if (part.type === 'text') return { type: 'text', text: String(part.text) }
+  if (part.type === 'image' || part.type === 'audio')
+    return { type: 'media', mimeType: String(part.mimeType), data: String(part.data) }
+  throw new AgentError('invalid-argument', `A server cannot ask the model with a part of type ${part.type}.`)
 }
 
 /** Whose output it is. */

@@ -3,9 +3,10 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { defined } from '../base/defined.js'
 import { mcpResult } from '../base/mcp-result.js'
 import { activeTraceHeaders } from '../base/trace-context.js'
-import { AgentError, messageOf } from '../errors.js'
+import { AgentError } from '../errors.js'
 import type { Logger } from '../logger.js'
-import type { JsonSchema } from '../tool.js'
+import type { JsonSchema, ToolContext } from '../tool.js'
+import { type ActiveCall, type CallLimits, McpCalls, type McpHost, problemOf } from './mcp-calls.js'
 import { type McpProcess, processTransport } from './mcp-process.js'
 
 export interface McpUrl {
@@ -31,8 +32,10 @@ export interface McpServerStatus {
   readonly problem?: string
 }
 
-export interface McpServerOptions {
+export interface McpServerOptions extends McpHost {
   readonly logger: Logger
+  /** Folders that the server may use. */
+  readonly roots?: readonly string[] | undefined
   readonly startTimeoutMs: number
   /** Doubles with every attempt. */
   readonly restartDelayMs: number
@@ -65,12 +68,14 @@ export class McpServer {
 
   readonly #source: McpProcess | McpUrl
   readonly #options: McpServerOptions
+  readonly #calls: McpCalls
   readonly name: string
 
   constructor(name: string, source: McpProcess | McpUrl, options: McpServerOptions) {
     this.name = name
     this.#source = source
     this.#options = options
+    this.#calls = new McpCalls({ server: name, ...options })
   }
 
   get tools(): readonly McpToolFacts[] {
@@ -103,12 +108,17 @@ export class McpServer {
     }
   }
 
-  async call(
+  call(
     tool: string,
     args: Record<string, unknown>,
-    signal: AbortSignal,
-    timeoutMs: number,
+    context: ToolContext,
+    limits: CallLimits,
   ): Promise<unknown> {
+    return this.#calls.run(tool, context, limits, call => this.#execute(call, args))
+  }
+
+  async #execute(call: ActiveCall, args: Record<string, unknown>): Promise<unknown> {
+    const { tool, signal } = call
     for (let attempt = 1; ; attempt++) {
       const client = await this.#ready(signal)
       if (!client) return { error: this.#unavailable(tool) }
@@ -116,11 +126,14 @@ export class McpServer {
       try {
         const answer = await client.callTool({ name: tool, arguments: args }, undefined, {
           signal,
-          timeout: timeoutMs,
+          // The call has its own clock, which stands still while the server asks somebody.
+          timeout: LONGEST_MS,
+          onprogress: () => call.progressed(),
         })
         this.#restarts = 0
         return mcpResult(answer)
       } catch (error) {
+        if (call.timedOut) return { error: `MCP server "${this.name}": "${tool}" ${call.timedOut}.` }
         if (signal.aborted) return { error: `The call of "${tool}" was stopped.` }
         const fate = await this.#fateOf(client, error)
         // The server does not know the session and did not run the call: it is safe to repeat it.
@@ -146,7 +159,9 @@ export class McpServer {
   async #connect(): Promise<void> {
     const { Client } = await import('@modelcontextprotocol/sdk/client/index.js')
     const { ToolListChangedNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js')
-    const client = new Client({ name: 'lango', version: '0.1.0' })
+    const { capabilities } = this.#calls
+    const client = new Client({ name: 'lango', version: '0.1.0' }, { capabilities })
+    await this.#calls.serve(client)
     let isOver = false
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => this.#list(client))
     client.onerror = error => this.#noticed(client, error)
@@ -317,6 +332,7 @@ export class McpServer {
 
 const MAX_LINE_CHARACTERS = 1_000
 const MAX_PAGES = 50
+const LONGEST_MS = 2 ** 31 - 1
 const PING_TIMEOUT_MS = 5_000
 const REFRESH_MS = 10_000
 const REFRESH_WAIT_MS = 1_000
@@ -342,16 +358,6 @@ async function listTools(client: Client, limits: () => RequestLimits): Promise<M
     cursor = nextCursor
   }
   return facts
-}
-
-/** Why there is no connection, in words that say what to do where that is known. */
-function problemOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  const words = messageOf(error)
-  if (code === 401 || code === 403)
-    return `It refuses the credentials (HTTP ${code}). Set \`headers\` of the server. ${words}`
-  const cause = error instanceof Error && error.cause !== undefined ? ` (${messageOf(error.cause)})` : ''
-  return `${words}${cause}`
 }
 
 /** Terminates the session if there is one, and closes, each with a timeout. */

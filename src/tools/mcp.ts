@@ -1,22 +1,31 @@
 import { createHash } from 'node:crypto'
+import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { AgentError } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
 import type { Tool } from '../tool.js'
+import type { McpHost } from './mcp-calls.js'
 import type { McpProcess } from './mcp-process.js'
 import { McpServer, type McpServerStatus, type McpToolFacts, type McpUrl } from './mcp-server.js'
 
+export type { McpHost } from './mcp-calls.js'
 export type { McpServerStatus } from './mcp-server.js'
 
 /** A server to take tools from: a program to start, or an address. */
 export type McpServerConfig = (McpProcess | McpUrl) & {
   /** Whether each call requires approval. Default false. */
   needsApproval?: boolean | undefined
-  /** For one call. Default 120,000. */
+  /** For one call without progress. Default 120,000. */
   timeoutMs?: number | undefined
+  /** For one call in all, however much progress it reports. Default: fifteen times `timeoutMs`. */
+  maxTimeoutMs?: number | undefined
+  /** Whether the server may ask the run's model, under the run's budget. Default false. */
+  sampling?: boolean | undefined
+  /** Folders that the server is told to work in. Default: it is told none. */
+  roots?: readonly string[] | undefined
 }
 
-export interface McpOptions {
+export interface McpOptions extends McpHost {
   logger?: Logger | undefined
   /** Its abort closes the connections. */
   signal?: AbortSignal | undefined
@@ -61,11 +70,13 @@ export async function connectMcpServers(
   options: McpOptions = {},
 ): Promise<McpConnections> {
   const { logger = silentLogger, signal, startTimeoutMs = 30_000 } = options
-  const { restartDelayMs = 250, retryDelayMs = 30_000 } = options
+  const { restartDelayMs = 250, retryDelayMs = 30_000, ask, complete } = options
   const limits = { logger, startTimeoutMs, restartDelayMs, retryDelayMs }
   const connections = Object.entries(servers).map(([name, config]) => {
     checkConfig(name, config)
-    return { config, server: new McpServer(name, config, limits) }
+    const { sampling = false, roots } = config
+    const host = { ask, complete: sampling ? complete : undefined, roots: roots?.map(root => resolve(root)) }
+    return { config, server: new McpServer(name, config, { ...limits, ...host }) }
   })
   const close = async () => {
     signal?.removeEventListener('abort', closeQuietly)
@@ -123,6 +134,8 @@ class KnownTools {
 
 function mcpTool(server: McpServer, facts: McpToolFacts, config: McpServerConfig, name: string): Tool {
   const { timeoutMs = 120_000, needsApproval = false } = config
+  const { maxTimeoutMs = timeoutMs * 15 } = config
+  const limits = { timeoutMs, maxTimeoutMs: Math.max(timeoutMs, maxTimeoutMs) }
   const { readOnly, idempotent } = facts
   return {
     name,
@@ -131,8 +144,8 @@ function mcpTool(server: McpServer, facts: McpToolFacts, config: McpServerConfig
     effect: readOnly ? 'read' : idempotent ? 'idempotent' : 'once',
     needsApproval,
     // The call's own timeout fires first, because it notifies the server.
-    timeoutMs: timeoutMs + 5_000,
-    execute: (args, { signal }) => server.call(facts.name, args, signal, timeoutMs),
+    timeoutMs: limits.maxTimeoutMs + 5_000,
+    execute: (args, context) => server.call(facts.name, args, context, limits),
   }
 }
 

@@ -477,7 +477,17 @@ const EVERYTHING = {
     effects: { look: 'read', pay: { effect: 'once', onUnknown: 'ask' } },
   },
   mcpServers: {
-    x: { command: 'a', args: [''], env: { A: 'b' }, cwd: '.', needsApproval: true, timeoutMs: 1 },
+    x: {
+      command: 'a',
+      args: [''],
+      env: { A: 'b' },
+      cwd: '.',
+      needsApproval: true,
+      timeoutMs: 1,
+      maxTimeoutMs: 2,
+      sampling: true,
+      roots: ['.'],
+    },
     y: { url: 'http://127.0.0.1:1', headers: { a: 'b' } },
   },
   telemetry: {
