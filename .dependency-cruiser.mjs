@@ -190,8 +190,7 @@ export default {
       name: 'nothing-unresolved',
       severity: 'error',
       from: {},
-      // The build of the page makes modules of its own.
-      to: { couldNotResolve: true, pathNot: '^virtual:' },
+      to: { couldNotResolve: true },
     },
   ],
   options: {
