@@ -91,7 +91,7 @@ class MediaCollector {
 
 /** As much as the vendors take in one request. */
 const MAX_BYTES = 10_000_000
-const MIME_TYPE = /^[\w.+-]+\/[\w.+-]+$/
+export const MIME_TYPE = /^[\w.+-]+\/[\w.+-]+$/
 const VISIBLE_TYPE = /^(image|audio|video)\/|^application\/pdf$/
 
 function isBase64(data: unknown): data is string {

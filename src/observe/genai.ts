@@ -17,7 +17,7 @@ import { vendorRow } from '../provider/vendors.js'
 import type { RunUsage } from '../session/usage.js'
 
 /** `gen_ai.provider.name` of a model reference. */
-export function providerName(reference: string): string {
+function providerName(reference: string): string {
   const slash = reference.indexOf('/')
   const name = slash < 0 ? 'gemini' : reference.slice(0, slash)
   return vendorRow(name)?.telemetryName ?? name

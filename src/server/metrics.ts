@@ -53,7 +53,7 @@ export class Metrics {
   )
   readonly #firstToken = this.#histogram(
     'lango_model_time_to_first_token_seconds',
-    'Time from a request to the first part of its answer.',
+    'Time from a request to the first part of its answer, by model.',
     ['model'],
   )
   readonly #models = new Set<string>()

@@ -114,7 +114,7 @@ export class AcpSession {
       this.#notices = []
       return this.#follow(runId, afterSeq)
     })
-    if (reason === 'error') throw error ?? new AgentError('internal', 'The run failed.')
+    if (reason === 'error') throw error ?? new AgentError('internal', 'The run ended with an error.')
     return { stopReason: STOP_REASONS[reason] }
   }
 
@@ -188,7 +188,7 @@ export class AcpSession {
     try {
       await this.folder.runtime.ready()
       const { reason, error } = await this.#follow(runId, 0)
-      if (reason === 'error') await this.#say(`Error: ${error?.message ?? 'The run failed.'}`)
+      if (reason === 'error') await this.#say(`Error: ${error?.message ?? 'The run ended with an error.'}`)
     } catch (error) {
       this.folder.logger.warn('A run could not be followed', { runId, error: messageOf(error) })
       await this.#say(`Error: ${messageOf(error)}`).catch(() => {})

@@ -276,7 +276,7 @@ class AcpAgent {
   }> {
     const { runtime } = folder
     const [{ model }, models] = await Promise.all([runtime.info(), runtime.models()])
-    const own = model === '' ? 'the agent’s own' : model
+    const own = model === '' ? 'the model of the agent' : model
     const usable = models.filter(({ keyPresent }) => keyPresent).map(({ reference }) => reference)
     const named = (values: readonly string[]) => values.map(value => ({ value, name: value }))
     return {

@@ -1,6 +1,7 @@
 /** The schemas of the native API, for validation and for the OpenAPI document. */
 
 import { z } from '@hono/zod-openapi'
+import { MIME_TYPE } from '../../base/mcp-result.js'
 import { THINKING_LEVELS } from '../../base/names.js'
 import { JsonObject } from '../client-json.js'
 
@@ -53,7 +54,7 @@ export const ForkRequest = z
   .openapi({ example: { throughSeq: 1 } })
 
 const File = z.object({
-  mimeType: z.string().regex(/^[\w.+-]+\/[\w.+-]+$/),
+  mimeType: z.string().regex(MIME_TYPE),
   data: z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/),
   name: z.string().max(255).optional(),
 })

@@ -159,7 +159,7 @@ function legacyUpdate(update: Update): unknown {
 }
 
 /** After these states a stream ends. */
-export function isLast(state: TaskState): boolean {
+function isLast(state: TaskState): boolean {
   return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
 }
 
