@@ -58,8 +58,9 @@ export class McpServer {
   #restarts = 0
   #isChecking = false
   #hasListed = false
-  /** Counts the times that the tools were listed: an answer that a later one has overtaken does not count. */
+  /** Counts the requests for the tools: an answer that a later one has overtaken does not count. */
   #listings = 0
+  #listed = 0
   #triedAt = 0
   #later: NodeJS.Timeout | undefined
   #coming: Promise<void> | undefined
@@ -188,7 +189,8 @@ export class McpServer {
     this.#listings += 1
     const listing = this.#listings
     const tools = await listTools(client, () => this.#limits())
-    if (listing !== this.#listings) return
+    if (listing < this.#listed) return
+    this.#listed = listing
     this.#tools = tools
     this.#hasListed = true
   }

@@ -181,6 +181,21 @@ describe('a server that changes its tools', () => {
     expect(await useTool(old, {})).toEqual({ result: 'old again' })
   })
 
+  test('while it is listed for the first time has its tools when the connection is made', async () => {
+    const { url } = await startService(server => {
+      echo(server)
+      server.server.oninitialized = () => {
+        for (let change = 0; change < 20; change++) server.sendToolListChanged()
+      }
+    })
+    for (let round = 0; round < 10; round++) {
+      const connections = await connectMcpServers({ late: { url } })
+      expect(connections.tools().map(({ name }) => name)).toEqual(['late_echo'])
+      expect(connections.missing()).toEqual([])
+      await connections.close()
+    }
+  })
+
   test('in the middle of a run: the next model call has the new tool at the end, and a changed one in its place', async () => {
     const service = await startService(server => {
       server.registerTool('grow', { description: 'Grows.' }, async () => {
