@@ -42,11 +42,17 @@ function answer(message: LiveMessage): LiveMessage[] {
   const text = JSON.stringify(message)
   if (text.includes('what time'))
     return [CLOCK, ...spoken('It is noon.'), { usageMetadata: { totalTokenCount: 9 } }]
+  // ADK keeps a call until the turn is complete.
+  if (text.includes('look at the watch')) return [WATCH, { serverContent: { turnComplete: true } }]
+  if ('toolResponse' in message && text.includes('watch')) return spoken('The watch says noon.')
   return text.includes('goodbye') ? spoken('Bye.') : []
 }
 
 /** The client answers it; this model goes on without waiting. */
 const CLOCK = { toolCall: { functionCalls: [{ id: 'live-1', name: 'clock', args: {} }] } }
+
+/** This model speaks when it has the result. */
+const WATCH = { toolCall: { functionCalls: [{ id: 'live-2', name: 'watch', args: {} }] } }
 
 function spoken(text: string): LiveMessage[] {
   return [
@@ -62,13 +68,16 @@ async function live(
   text: string,
   model: ModelAdapter | Gemini,
 ): Promise<Event[]> {
-  const clock = new FunctionTool({
-    name: 'clock',
-    description: 'Tells the time.',
-    parameters: z.object({}),
-    execute: () => ({ time: 'noon', at: new Date(0) }),
-  })
-  const agent = new LlmAgent({ name: 'root', model, tools: [clock] })
+  const tools = ['clock', 'watch'].map(
+    name =>
+      new FunctionTool({
+        name,
+        description: 'Tells the time.',
+        parameters: z.object({}),
+        execute: () => ({ time: 'noon', at: new Date(0) }),
+      }),
+  )
+  const agent = new LlmAgent({ name: 'root', model, tools })
   const runner = new Runner({ appName: 'app', agent, sessionService: sessions })
   const liveRequestQueue = new LiveRequestQueue()
   liveRequestQueue.sendContent({ role: 'user', parts: [{ text }] })
@@ -109,6 +118,21 @@ test.each(STORES)(
     expect(ours.sent).toBe(bare.sent)
   },
 )
+
+test.each(STORES)('the result that a live model waits for is stored on %s, and restored', async kind => {
+  const run = async (sessions: BaseSessionService) => {
+    await sessions.createSession({ ...KEY })
+    await live(sessions, 'look at the watch', gemini())
+    return viewEvents((await sessions.getSession({ ...KEY }))?.events ?? [])
+  }
+  const bare = JSON.parse(JSON.stringify(await run(new InMemorySessionService())))
+  const store = await openTestStore(kind)
+  const ours = await run(new SessionServiceAdapter(store))
+  await store.close()
+  expect(JSON.stringify(bare)).toContain('The watch says noon.')
+  expect(JSON.stringify(bare)).toMatch(/"functionResponse":\{[^}]*"name":"watch"/)
+  expect(ours).toEqual(bare)
+})
 
 test('a live connection through the model adapter is refused with an error that says what to do', async () => {
   const model = new ModelAdapter({ provider: new ScriptedProvider([]), model: 'any' })
