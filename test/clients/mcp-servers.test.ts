@@ -135,8 +135,8 @@ describe('everything', () => {
   })
 
   test('progress extends the time of a call, and a cancelled one leaves the connection as it was', async () => {
-    const connection = await connect({ ...server('everything'), timeoutMs: 4_000 })
-    const result = await connection.use('trigger-long-running-operation', { duration: 6, steps: 24 })
+    const connection = await connect({ ...server('everything'), timeoutMs: 8_000 })
+    const result = await connection.use('trigger-long-running-operation', { duration: 10, steps: 40 })
     expect(String(result.result)).toContain('completed')
     const stop = new AbortController()
     const stopped = connection.use(

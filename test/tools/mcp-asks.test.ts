@@ -34,14 +34,14 @@ function working(times: number) {
 
 describe('progress', () => {
   test('extends the time of a call', async () => {
-    const [work] = await connected(working(40), { timeoutMs: 2_000 })
+    const [work] = await connected(working(70), { timeoutMs: 6_000 })
     expect(await useTool(work ?? expect.unreachable(), {})).toEqual({ result: '"done"' })
   })
 
   test('does not extend it without end', async () => {
-    const [work] = await connected(working(100_000), { timeoutMs: 2_000, maxTimeoutMs: 2_500 })
+    const [work] = await connected(working(100_000), { timeoutMs: 6_000, maxTimeoutMs: 6_500 })
     expect(await useTool(work ?? expect.unreachable(), {})).toEqual({
-      error: 'MCP server "svc": "work" timed out after 2500 ms.',
+      error: 'MCP server "svc": "work" timed out after 6500 ms.',
     })
   })
 })
