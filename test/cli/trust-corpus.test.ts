@@ -66,6 +66,9 @@ function everyCommand(command: CommandSpec = LANGO, path = LANGO.name): CommandL
 
 const RUNNING = new Set(['lango run', 'lango runs resume', 'lango chat', 'lango serve', 'lango web'])
 
+/** These wait for a program that speaks their protocol. */
+const WAITING = new Set(['lango strict', 'lango acp', 'lango mcp', 'lango mcp serve'])
+
 /** The kinds 0 and 1 are data, 2 and 3 are code: with a shift of 2 a command meets one of each. */
 function commandsIn(folder: HostileFolder, shift: number): CommandLine[] {
   const kind = COMBINED_FOLDERS.indexOf(folder)
@@ -132,7 +135,7 @@ test.each(COMBINED_FOLDERS)(
   { timeout: 300_000 },
   async folder => {
     const { root, cwd, env } = await prepare(folder)
-    const commands = commandsIn(folder, 2).filter(({ path }) => path !== 'lango strict')
+    const commands = commandsIn(folder, 2).filter(({ path }) => !WAITING.has(path))
     await inTurns(commands, async ({ path, args }) => {
       const terminal = new TestTerminal({ cwd, args, env, columns: 200, rows: 60 })
       onTestFinished(() => terminal.kill())

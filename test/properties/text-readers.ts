@@ -6,6 +6,7 @@ import { isSecretName, redact, redactText } from '../../src/base/redact.js'
 import { stableJson } from '../../src/base/stable-json.js'
 import { suggest, unknownKeyText } from '../../src/base/suggest.js'
 import { isSignedType, signedType } from '../../src/base/tool-media.js'
+import { parseTraceparent } from '../../src/base/trace-context.js'
 import { formatArguments, formatResult } from '../../src/cli/chat/format.js'
 import {
   fitText,
@@ -55,6 +56,7 @@ export const READERS: Readonly<Record<string, Reader>> = {
   isRequestTool,
   isSignedType,
   signedType,
+  parseTraceparent,
   suggest: text => suggest(text, ['alpha', 'beta']),
   unknownKeyText: text => unknownKeyText(text, ['alpha', 'beta']),
   parseJson: json.parseJson,
