@@ -139,8 +139,10 @@ function uiPart(part: ProviderPart, forms: Forms): Fields {
       return forms.call(part)
     case 'vendor':
       return isUiValue(part.value) ? part.value : { type: 'text', text: part.text }
-    default:
+    case 'tool-result':
       return { type: 'text', text: JSON.stringify(part) }
+    default:
+      return part satisfies never
   }
 }
 

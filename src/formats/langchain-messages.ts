@@ -217,8 +217,13 @@ function blockOf(part: ProviderPart): Fields {
       return part.vendor === 'langchain' && isRecord(part.value) && 'type' in part.value
         ? part.value
         : { type: 'text', text: part.text }
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'tool-call':
+    case 'tool-result':
+      return { type: 'text', text: JSON.stringify(part) }
     default:
-      return { type: 'text', text: part.type === 'text' ? part.text : JSON.stringify(part) }
+      return part satisfies never
   }
 }
 

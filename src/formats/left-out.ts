@@ -75,8 +75,11 @@ function identityOf(part: ProviderPart): string {
       return `media ${part.data ?? part.url}`
     case 'vendor':
       return `vendor ${stableJson(part.value)}`
-    default:
+    case 'text':
+    case 'reasoning':
       return `${part.type} ${part.text}`
+    default:
+      return part satisfies never
   }
 }
 

@@ -178,8 +178,11 @@ function ownItem(part: ProviderPart): Fields | undefined {
     }
     case 'vendor':
       return isRecord(part.value) && part.value.type === 'hosted_tool_call' ? part.value : undefined
-    default:
+    case 'text':
+    case 'media':
       return undefined
+    default:
+      return part satisfies never
   }
 }
 

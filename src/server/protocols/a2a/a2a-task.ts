@@ -81,8 +81,24 @@ export class RunTask {
         return this.#close()
       case 'run-finish':
         return this.#finish(event)
-      default:
+      case 'code':
+      case 'reasoning-delta':
+      case 'repair':
+      case 'sources':
+      case 'run-queued':
+      case 'run-resumed':
+      case 'model-switch':
+      case 'model-wait':
+      case 'tools-missing':
+      case 'turn-warning':
+      case 'wrap-up':
+      case 'history-cut':
+      case 'approval-request':
+      case 'approval-answer':
+      case 'tool-unknown':
         return []
+      default:
+        return event satisfies never
     }
   }
 

@@ -110,8 +110,22 @@ export class AguiWriter {
       case 'error':
       case 'run-finish':
         return this.close()
-      default:
+      case 'code':
+      case 'repair':
+      case 'sources':
+      case 'run-queued':
+      case 'run-resumed':
+      case 'model-switch':
+      case 'model-wait':
+      case 'tools-missing':
+      case 'agent-transfer':
+      case 'turn-warning':
+      case 'wrap-up':
+      case 'history-cut':
+      case 'tool-unknown':
         return [notice(event)]
+      default:
+        return event satisfies never
     }
   }
 
