@@ -10,12 +10,13 @@
  */
 import { randomUUID } from 'node:crypto'
 import { AgentError } from '../errors.js'
-import type {
-  GenerateRequest,
-  GenerationOptions,
-  ModelInfo,
-  Provider,
-  ProviderPart,
+import {
+  type GenerateRequest,
+  type GenerationOptions,
+  type ModelInfo,
+  type Provider,
+  type ProviderPart,
+  withGenerate,
 } from '../provider/provider.js'
 import type { StreamEvent } from '../provider/stream-event.js'
 import type { SessionKey } from '../session/message.js'
@@ -54,24 +55,15 @@ export interface PaymentParts {
 
 /** The provider, with its calls paid for. */
 export function paidProvider(provider: Provider, parts: PaymentParts): Provider {
-  return {
-    id: provider.id,
-    describeModel: model => provider.describeModel(model),
-    ...(provider.check ? { check: (request, agent) => provider.check?.(request, agent) } : {}),
-    ...(provider.load ? { load: async model => provider.load?.(model) } : {}),
-    ...(provider.listModels
-      ? { listModels: async signal => (await provider.listModels?.(signal)) ?? [] }
-      : {}),
-    generate: (request, signal) => {
-      const payer = parts.payer()
-      // The demo model costs nothing.
-      if (!payer || provider.id === 'demo') return provider.generate(request, signal)
-      const { price } = provider.describeModel(request.model)
-      const isFree = price ? price.input + price.output === 0 : payer.budget.unknownPrice === 'ignore'
-      if (isFree) return provider.generate(request, signal)
-      return new PaidCall(provider, parts, payer).generate(request, signal)
-    },
-  }
+  return withGenerate(provider, (request, signal) => {
+    const payer = parts.payer()
+    // The demo model costs nothing.
+    if (!payer || provider.id === 'demo') return provider.generate(request, signal)
+    const { price } = provider.describeModel(request.model)
+    const isFree = price ? price.input + price.output === 0 : payer.budget.unknownPrice === 'ignore'
+    if (isFree) return provider.generate(request, signal)
+    return new PaidCall(provider, parts, payer).generate(request, signal)
+  })
 }
 
 /** The fewest tokens that an answer is requested with. */

@@ -1,7 +1,7 @@
 /** Model calls as they are made, for those who count them and those who trace them. */
 import { AgentError, type AgentErrorCode } from '../errors.js'
 import { callObserver } from '../provider/call-observer.js'
-import type { GenerateRequest, Provider } from '../provider/provider.js'
+import { type GenerateRequest, type Provider, withGenerate } from '../provider/provider.js'
 import type { FinishReason, RequestEvent, StreamEvent } from '../provider/stream-event.js'
 import type { RunEvent } from '../run/run-event.js'
 import { completeUsage, costOf, type RunUsage } from '../session/usage.js'
@@ -78,17 +78,9 @@ export interface CallWatch {
 
 /** The provider, with its calls watched. While nobody does, they are the provider's own. */
 export function watchedProvider(provider: Provider, watch: CallWatch): Provider {
-  return {
-    id: provider.id,
-    describeModel: model => provider.describeModel(model),
-    ...(provider.check ? { check: (request, agent) => provider.check?.(request, agent) } : {}),
-    ...(provider.load ? { load: async model => provider.load?.(model) } : {}),
-    ...(provider.listModels
-      ? { listModels: async signal => (await provider.listModels?.(signal)) ?? [] }
-      : {}),
-    generate: (request, signal) =>
-      watch.isWatched() ? watched(provider, watch, request, signal) : provider.generate(request, signal),
-  }
+  return withGenerate(provider, (request, signal) =>
+    watch.isWatched() ? watched(provider, watch, request, signal) : provider.generate(request, signal),
+  )
 }
 
 async function* watched(

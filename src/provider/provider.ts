@@ -34,6 +34,20 @@ export interface Provider {
   listModels?(signal?: AbortSignal): Promise<ModelInfo[]>
 }
 
+/** The provider with another way to answer. What it cannot do is absent from the result too. */
+export function withGenerate(provider: Provider, generate: Provider['generate']): Provider {
+  return {
+    id: provider.id,
+    describeModel: model => provider.describeModel(model),
+    ...(provider.check ? { check: (request, agent) => provider.check?.(request, agent) } : {}),
+    ...(provider.load ? { load: async model => provider.load?.(model) } : {}),
+    ...(provider.listModels
+      ? { listModels: async signal => (await provider.listModels?.(signal)) ?? [] }
+      : {}),
+    generate,
+  }
+}
+
 export interface GenerateRequest {
   /** The model's name without the provider's prefix. */
   model: string
@@ -132,7 +146,7 @@ export interface ReasoningPart {
   redacted?: boolean
   /**
    * Something before this part is not as it was when the model made it: instructions, tools or an earlier message.
-   * Vendors that bind reasoning to its prefix refuse it then, so it is left out of their requests. Set by whoever
+   * Vendors that bind reasoning to its prefix refuse it then, so it is left out of their requests. Set by the code that
    * knows the earlier requests (see `breakReasoning`); never sent.
    */
   prefixBroken?: true

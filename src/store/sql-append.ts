@@ -8,9 +8,11 @@ import type { SessionKey } from '../session/message.js'
 import { MESSAGE_COLUMNS, type MessageRow, STARTS_TURN } from './rows.js'
 import {
   type Dialect,
+  namesOf,
   numberIn,
   type Row,
   repeatableSql,
+  SESSION_KEY,
   type Statement,
   sql,
   type Task,
@@ -99,7 +101,7 @@ export function appendSql(dialect: Dialect): AppendSql {
 
   function appendStatement({ key, row, changes, fence }: Append): Statement {
     invariant(changes.length === 0, 'an append with state takes the transaction')
-    const names = [key.appName, key.userId, key.sessionId]
+    const names = namesOf(key)
     const counters = [row.tokens, row.flags & STARTS_TURN]
     // A message with an id replaces itself when it arrives twice.
     const statement = row.eventId === null ? sql : repeatableSql
@@ -131,7 +133,7 @@ function* lockSession(
   fence: number | undefined,
   leaseOf: SessionKey,
 ): Task<Row> {
-  const names = [key.appName, key.userId, key.sessionId]
+  const names = namesOf(key)
   const { appName, userId, sessionId } = leaseOf
   const ticket = [fence ?? 0, appName, userId, sessionId]
   if (fence !== undefined && texts.lockUnder !== undefined) {
@@ -178,7 +180,6 @@ function* insertAll(pk: number, before: number, rows: readonly MessageRow[]): Ta
 
 const ROWS_PER_STATEMENT = 16
 
-const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 const COLUMNS = MESSAGE_COLUMNS.join(', ')
 const PLACES = MESSAGE_COLUMNS.map(() => '?').join(', ')
 

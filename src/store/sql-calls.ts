@@ -10,8 +10,10 @@ import { storableJson } from './check-input.js'
 import { indexedId } from './rows.js'
 import {
   type Dialect,
+  namesOf,
   numberIn,
   type Row,
+  SESSION_KEY,
   type SqlValue,
   type Statement,
   sql,
@@ -145,7 +147,8 @@ export function callConditions(key: SessionKey, rows: readonly CallRow[]): Named
       'complete AS MATERIALIZED',
       `SELECT found FROM (SELECT count(*) AS found FROM changed c JOIN lango_tool_calls t ON ${SAME_CALL}
         AND t.session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})) AS all_found WHERE found = ?`,
-      ...[key.appName, key.userId, key.sessionId, rows.length],
+      ...namesOf(key),
+      rows.length,
     ],
   ]
 }
@@ -166,7 +169,7 @@ export function callQuery({ now }: Dialect, key: SessionKey, rows: readonly Call
           AND session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})
         RETURNING lango_tool_calls.run_id, lango_tool_calls.call_key, session_pk, lango_tool_calls.digest, number, ordinal,
           lango_tool_calls.attempt`,
-      ...[key.appName, key.userId, key.sessionId],
+      ...namesOf(key),
     ]
   return [
     'calls AS',
@@ -283,7 +286,6 @@ function orChange(now: string): string {
   return `ON CONFLICT (run_id, call_key, session_pk) DO UPDATE SET ${changes('excluded', now)}`
 }
 
-const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 const SAME_CALL = 't.run_id = c.run_id AND t.call_key = c.call_key'
 const SELECT_CALLS = `SELECT ${COLUMNS} FROM lango_tool_calls`
 

@@ -4,6 +4,7 @@
  * the very same task over a connection. So each piece of SQL logic is written once.
  */
 
+import type { SessionKey } from '../session/message.js'
 import type { BackupOptions, BackupReceipt } from '../session/session-store.js'
 
 export type SqlValue = string | number | null
@@ -119,4 +120,11 @@ export function numberIn(row: Row | undefined, column: string): number {
 /** The text in a column that is never null. */
 export function textIn(row: Row | undefined, column: string): string {
   return String(row?.[column] ?? '')
+}
+
+/** The condition that names one session, and what it takes, in its order. */
+export const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
+
+export function namesOf({ appName, userId, sessionId }: SessionKey): [string, string, string] {
+  return [appName, userId, sessionId]
 }

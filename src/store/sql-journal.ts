@@ -9,14 +9,24 @@ import { storableJson } from './check-input.js'
 import { type JournalRow, readEntry } from './journal.js'
 import { indexedId, MESSAGE_COLUMNS, rowToMessage } from './rows.js'
 import type { NamedQuery } from './sql-calls.js'
-import { type Dialect, numberIn, type Row, type Statement, sql, type Task, textIn } from './sql-database.js'
+import {
+  type Dialect,
+  namesOf,
+  numberIn,
+  type Row,
+  SESSION_KEY,
+  type Statement,
+  sql,
+  type Task,
+  textIn,
+} from './sql-database.js'
 import { eventRows, insertEvents } from './sql-event-rows.js'
 import { findRun } from './sql-requests.js'
 import { leaseLost, sessionNotFound } from './store-errors.js'
 
 /** Fails unless the ticket of a session exists, and keeps it until the transaction ends. */
 export function* checkTicketTask(dialect: Dialect, key: SessionKey, fence: number): Task<void> {
-  const names = [key.appName, key.userId, key.sessionId]
+  const names = namesOf(key)
   const [ticket] = yield sql(
     `SELECT id FROM lango_leases WHERE id = ? AND ${SESSION_KEY}${dialect.forKeyShare}`,
     fence,
@@ -88,7 +98,8 @@ export function* resumeTask(
   yield* checkTicketTask(dialect, key, fence)
   const [run] = yield sql(
     `SELECT state, attempt FROM lango_runs WHERE run_id = ? AND ${SESSION_KEY} AND ${BEGUN}${dialect.forUpdate}`,
-    ...[runId, key.appName, key.userId, key.sessionId],
+    runId,
+    ...namesOf(key),
   )
   if (run === undefined) return undefined
   const attempt = (numberIn(run, 'attempt') || 1) + (run.state === 'running' ? 1 : 0)
@@ -147,4 +158,3 @@ export function inputIn(row: Row): { message?: Message; input?: RunInputRecord; 
 }
 
 const BEGUN = "state IN ('running', 'waiting', 'handover')"
-const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'

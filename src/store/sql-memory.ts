@@ -23,6 +23,7 @@ import { joinUsage, memoryUsage } from '../session/session-memory.js'
 import { MESSAGE_COLUMNS, rowToMessage } from './rows.js'
 import {
   type Dialect,
+  namesOf,
   numberIn,
   type Row,
   type SqlDatabase,
@@ -153,10 +154,6 @@ const SESSION_KEY = 's.app_name = ? AND s.user_id = ? AND s.session_id = ?'
 
 const READ_PROGRESS = `SELECT s.message_count, m.* FROM lango_sessions s
   LEFT JOIN lango_memory m ON m.session_pk = s.pk WHERE ${SESSION_KEY}`
-
-function namesOf({ appName, userId, sessionId }: SessionKey): string[] {
-  return [appName, userId, sessionId]
-}
 
 function toProgress(row: Row): MemoryProgress {
   const log = readLog(row)

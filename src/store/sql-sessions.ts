@@ -22,8 +22,10 @@ import { MESSAGE_COLUMNS, READABLE, rowToMessage } from './rows.js'
 import {
   type Dialect,
   HOUR_MS,
+  namesOf,
   numberIn,
   type Row,
+  SESSION_KEY,
   type SqlValue,
   type Statement,
   sql,
@@ -84,7 +86,7 @@ export function readStatement(
   key: SessionKey,
   { afterSeq, beforeSeq, limit = 1000 }: ReadOptions,
 ): Statement {
-  const names = [key.appName, key.userId, key.sessionId]
+  const names = namesOf(key)
   // With beforeSeq alone the last ones are meant; `readRows` puts them into order again.
   if (beforeSeq !== undefined && afterSeq === undefined) return sql(READ_BACKWARD, ...names, beforeSeq, limit)
   return sql(READ_FORWARD, ...names, afterSeq ?? 0, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit)
@@ -125,8 +127,6 @@ export function toPage(rows: readonly Row[], appName: string, limit: number): Se
   const sessions = shown.map(row => toSummary(row, appName))
   return { sessions, ...(last === undefined ? {} : { nextCursor: writeCursor(toCursor(last)) }) }
 }
-
-const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
 
 const READ_RANGE = `SELECT seq, ${MESSAGE_COLUMNS.join(', ')} FROM lango_messages
   WHERE session_pk = (SELECT pk FROM lango_sessions WHERE ${SESSION_KEY})`

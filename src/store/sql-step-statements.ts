@@ -25,7 +25,9 @@ import {
 import {
   type Dialect,
   HOUR_MS,
+  namesOf,
   repeatableSql,
+  SESSION_KEY,
   type SqlValue,
   type Statement,
   sql,
@@ -424,9 +426,3 @@ function addState(query: Query, key: SessionKey, changes: readonly StateChange[]
 function eachOf(name: string): string {
   return `json_array_elements(CAST(? AS json)) AS ${name}`
 }
-
-function namesOf({ appName, userId, sessionId }: SessionKey): [string, string, string] {
-  return [appName, userId, sessionId]
-}
-
-const SESSION_KEY = 'app_name = ? AND user_id = ? AND session_id = ?'
