@@ -3,7 +3,7 @@ import { messageOf } from './errors.js'
 
 class Named {
   toString() {
-    return 'told by itself'
+    return 'its own text'
   }
 }
 
@@ -31,7 +31,7 @@ describe('messageOf', () => {
     ['errors in one', new AggregateError([new TypeError('a'), 'b']), 'a; b'],
     ['an object with a message', { message: 'disk full', code: 7 }, 'disk full'],
     ['an object without one', { code: 7, reason: 'disk' }, '{"code":7,"reason":"disk"}'],
-    ['an object that tells itself', new Named(), 'told by itself'],
+    ['an object with a text of its own', new Named(), 'its own text'],
     ['an object without a prototype', Object.create(null), '{}'],
     ['a list', ['a', 1], '["a",1]'],
     ['a text', 'plain words', 'plain words'],

@@ -100,7 +100,7 @@ function isBase64(data: unknown): data is string {
 
 /**
  * A vendor refuses an image whose bytes are of another type, and with it every later request of the session. So the
- * bytes decide; `undefined` for those that are none of the types that can be told.
+ * bytes decide; `undefined` for those that are none of the types that can be recognised.
  */
 function realType(mimeType: string, data: string): string | undefined {
   const found = signedType(Buffer.from(data.slice(0, 64), 'base64').toString('latin1'))

@@ -1,6 +1,6 @@
 /**
  * Images, audio and files that a tool returns besides its JSON. Until the result is stored they travel in a field of
- * it, so that the ledger and whoever copies results keep them; stored and sent they are parts of the response.
+ * it, so that the ledger and every copy of a result keep them; stored and sent they are parts of the response.
  */
 import { isRecord } from './is-record.js'
 

@@ -10,7 +10,7 @@ async function loadedWith(rootAgent: object | undefined, model: string): Promise
   return { ...loaded, config: { ...config, ...own } as LoadedConfig['config'], model }
 }
 
-test('a model that was asked for replaces that of an agent in the configuration, whoever runs it', async () => {
+test('a model that was asked for replaces that of an agent in the configuration, in every command', async () => {
   const rootAgent = { subAgents: [], runAsync: () => {} }
   expect((await runtimeOptions(await loadedWith(rootAgent, 'demo/demo'))).model).toBe('demo/demo')
   const asData = await runtimeOptions(await loadedWith(undefined, 'demo/demo'))

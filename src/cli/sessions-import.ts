@@ -129,14 +129,14 @@ async function knownAgents(flags: Flags): Promise<string[] | undefined> {
   return namesOf(loaded?.config.agent ?? {})
 }
 
-/** Answers of an agent that is not there are told to the model in words, calls and results included. */
+/** Answers of an agent that is not there reach the model as a description in words, calls and results included. */
 function noteStrangers(strangers: readonly string[], root: string | undefined): void {
   if (strangers.length === 0 || root === undefined) return
   const names = strangers.map(name => `"${name}"`).join(', ')
   const pairs = strangers.map(name => `--author ${quoted(`${name}=${root}`)}`).join(' ')
   note(
     `Answers are by ${names}, which ${strangers.length === 1 ? 'is no agent' : 'are no agents'} of this configuration: ` +
-      `"${root}" is told in words what they said and called. To continue as "${root}", import with ${pairs}.`,
+      `"${root}" gets a description in words of what they said and called. To continue as "${root}", import with ${pairs}.`,
   )
 }
 

@@ -212,7 +212,7 @@ const mcpServerSchema = group({
     .describe('Whether the server may ask the model of the run, under the budget of the run. Default false.'),
   roots: list(text())
     .optional()
-    .describe('Folders that the server is told to work in. Default: it is told none.'),
+    .describe('Folders that the server may work in, sent to it as its roots. Default: none.'),
 }).superRefine((server, context) => {
   if ((server.command === undefined) === (server.url === undefined)) {
     const message = 'must have either `command` (a program to start) or `url` (a server to call), not both'

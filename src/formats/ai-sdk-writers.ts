@@ -1,6 +1,6 @@
 /**
  * Neutral messages as the AI SDK (5 and later) and Mastra store them. A part that the form has no place for becomes the
- * text that other models get; whoever writes the file compares it with what was given and names the difference.
+ * text that other models get; the writer of the file compares it with what was given and names the difference.
  */
 
 import { isRecord } from '../base/is-record.js'

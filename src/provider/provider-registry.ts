@@ -173,7 +173,7 @@ function platform(Others: ProviderClass): ProviderClass {
       await this.#of(model).load?.(model)
     }
 
-    /** A name that does not say what it stands for, such as that of an inference profile, is told by its profile. */
+    /** A name that does not say what it stands for, such as that of an inference profile, is recognised by its profile. */
     #of(model: string): Provider {
       const { models, profile } = this.#settings
       const chosen = own(models, model)?.profile ?? profile?.name

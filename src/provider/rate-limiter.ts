@@ -86,7 +86,7 @@ export class RateLimiter {
       this.#serve()
       return
     }
-    // Whether it was a refusal is told next.
+    // Whether it was a refusal is reported next.
     this.#serveIn(0)
   }
 

@@ -158,7 +158,7 @@ function runSettings({ runs = {}, tools = {} }: CheckedOptions) {
   return { maxRunning, resume, maxAttempts, approvalTimeoutMs: tools.approvalTimeoutMs }
 }
 
-/** Watches the calls of providers. Each is wrapped once: a wrapped one is not told apart from another. */
+/** Watches the calls of providers. Each is wrapped once: a wrapped one cannot be distinguished from another. */
 function watchCalls({ listeners, logger }: HostParts, telemetry: RunTelemetry | undefined) {
   const known = new WeakMap<Provider, Provider>()
   const watch: CallWatch = {

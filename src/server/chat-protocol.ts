@@ -92,7 +92,7 @@ export interface ImportedFile {
   sessions: ImportedSession[]
   /** The agents here, the root first. */
   agents: string[]
-  /** Authors of answers that are no agents here: a model is told in words what they said and called. */
+  /** Authors of answers that are no agents here: a model gets a description in words of what they said and called. */
   unknownAgents: string[]
 }
 

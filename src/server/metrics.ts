@@ -12,7 +12,7 @@ export interface Gauges {
 
 /**
  * Counts what the server does and writes it in Prometheus' text format. Labels come from closed lists only, and the
- * number of models that are told apart is bounded. The
+ * number of models with a label of their own is bounded. The
  * registry is its own: the package's global one belongs to the application.
  */
 export class Metrics {

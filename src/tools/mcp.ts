@@ -21,7 +21,7 @@ export type McpServerConfig = (McpProcess | McpUrl) & {
   maxTimeoutMs?: number | undefined
   /** Whether the server may ask the run's model, under the run's budget. Default false. */
   sampling?: boolean | undefined
-  /** Folders that the server is told to work in. Default: it is told none. */
+  /** Folders that the server may work in, sent to it as its roots. Default: none. */
   roots?: readonly string[] | undefined
 }
 

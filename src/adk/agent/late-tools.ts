@@ -38,7 +38,7 @@ export interface LateToolsOptions {
 /**
  * Keeps the tools of a tree of agents up to date, before each model call. New tools are added at the end, so that the
  * list that models have seen stays its beginning; none is taken away. A model whose agent lacks the tools of a server is
- * told so by its instruction, in words that do not change from one request to the next.
+ * informed by its instruction, in words that do not change from one request to the next.
  */
 export function followTools(root: object, options: LateToolsOptions): void {
   for (const agent of agentsOf(root)) {

@@ -19,7 +19,7 @@ export interface AcpFolder {
   readonly runtime: Runtime
   readonly config: LangoConfig
   readonly logger: ClosableLogger
-  /** What its sessions are told with their first prompt. */
+  /** What the first prompt of its sessions adds. */
   readonly notices: readonly string[]
 }
 

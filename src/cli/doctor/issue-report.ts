@@ -64,7 +64,7 @@ function packageVersion(name: string): string {
       if (found !== undefined) return found
     }
   } catch {
-    // Told as not installed.
+    // Reported as not installed.
   }
   return 'not installed'
 }

@@ -88,7 +88,7 @@ test('a history with calls declares their tools even when the request has none, 
   expect(write([user('hi')])).not.toHaveProperty('tools')
 })
 
-test('max_tokens is always there: the wish, or all that the model can', () => {
+test('max_tokens is always set: the requested limit, or the most that the model allows', () => {
   expect(write([user('hi')]).max_tokens).toBe(64_000)
   expect(write([user('hi')], { maxOutputTokens: 9 }).max_tokens).toBe(9)
 })
@@ -159,7 +159,7 @@ describe('sampling', () => {
   )
 
   test.each(['claude-sonnet-4-20250514', 'claude-3-5-haiku-20241022', 'claude-opus-4-6'])(
-    'is told to %s',
+    'is instructed to %s',
     model => {
       expect(write([user('hi')], { temperature: 0.5 }, model)).toHaveProperty('temperature', 0.5)
     },

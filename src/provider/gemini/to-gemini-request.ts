@@ -75,7 +75,10 @@ function formInWords(request: PreparedRequest): { options: GenerationOptions; wo
   if (tools.length === 0 || !/gemini-[12]/.test(model) || (!responseSchema && !isJson))
     return { options, words: [] }
   const { responseFormat: _form, ...neutral } = others
-  report('replace', `${model} takes no form of the answer together with functions; it was told in words.`)
+  report(
+    'replace',
+    `${model} takes no form of the answer together with functions; the instruction describes it instead.`,
+  )
   const text = responseSchema ? schemaInWords(responseSchema) : JSON_IN_WORDS
   return { options: { ...neutral, gemini: rest }, words: [{ type: 'text', text }] }
 }

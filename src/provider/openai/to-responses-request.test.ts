@@ -60,7 +60,7 @@ test('reasoning without its encrypted content is left out: it could not be verif
   ).toHaveLength(2)
 })
 
-test('models that do not think are not asked for encrypted thoughts, and may be told a temperature', () => {
+test('models that do not think are not asked for encrypted thoughts, and accept a temperature', () => {
   const body = write([user('hi')], { temperature: 0.5 }, 'gpt-4.1')
   expect(body).not.toHaveProperty('include')
   expect(body).toMatchObject({ temperature: 0.5 })

@@ -1,7 +1,7 @@
 /**
  * A broken history, healed, as a file. A request stays a request on its own wire: its messages are written anew by the
  * provider that would send them, and everything beside them stays as it was. Any other history becomes a Lango export.
- * What is written is checked again, so that what repair cannot cure (an option, a field) is told.
+ * What is written is checked again, so that what repair cannot cure (an option, a field) is reported.
  */
 import { isRecord } from '../../base/is-record.js'
 import { inSlices } from '../../base/pause.js'

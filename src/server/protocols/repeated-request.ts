@@ -7,7 +7,7 @@
  *   equal bytes that are sent at once are one run, and equal messages after two answers are two runs.
  *
  * A repeated request gets the run that it repeats: one that has not ended; within `retryMs` after its end one that has
- * failed, or whose caller lost the connection before the answer or was told to repeat the request; and, by a key or by the count of retries that OpenAI's
+ * failed, or whose caller lost the connection before the answer or was asked to repeat the request; and, by a key or by the count of retries that OpenAI's
  * clients send, one that has answered.
  */
 import { createHash } from 'node:crypto'
@@ -152,7 +152,7 @@ export function wasDelivered(runId: string): boolean | undefined {
   return deliveries.get(runId)
 }
 
-/** Resolves when the response is over: whether the caller of the run got all of it. `isCut`: it was told to repeat the request. */
+/** Resolves when the response is over: whether the caller of the run got all of it. `isCut`: it was asked to repeat the request. */
 export function watchDelivery(
   c: Context<ServerEnv>,
   runId: string,

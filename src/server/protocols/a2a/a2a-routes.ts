@@ -205,7 +205,7 @@ function checkedSend({ params, context }: Call): SendParams {
   return request
 }
 
-/** The caller's run. Those of others cannot be told from those that do not exist. */
+/** The caller's run. Those of others look like those that do not exist. */
 async function ownTask({ c, context }: Call, id: string): Promise<{ key: SessionKey; item: RunItem }> {
   const found = UUID.test(id) ? await context.hub.find(id.toLowerCase()) : undefined
   const isOwn = found?.key.userId === context.userOf(c) && found.key.appName === context.info.app

@@ -208,7 +208,7 @@ function toPart(part: ContentPart, place: string): InputPart {
   if (part.type === 'text') return { text: part.text }
   const { source, type } = part
   if (source.type === 'data') return { inlineData: { mimeType: source.mimeType, data: source.value } }
-  // A part that cannot be used must not fail the run; the model is told that there was one.
+  // A part that cannot be used must not fail the run; the model gets a note that there was one.
   if (source.type === 'file') return { text: `[A file (${type}) of another provider was left out here.]` }
   return mediaPart({
     url: source.value,

@@ -111,7 +111,7 @@ export class CompletionRun {
     this.#deliver(delivery)
   }
 
-  /** Whether the caller was told to repeat the request. */
+  /** Whether the answer asked the caller to repeat the request. */
   get isCut(): boolean {
     return this.#isCut
   }
