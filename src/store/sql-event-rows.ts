@@ -1,6 +1,9 @@
 /**
- * Run events as they are stored. Arguments and results of tools are part of the message that a step stores with its
- * events, so a large one is not stored again: the event refers to the message, and reading fills it in.
+ * Run events as they are stored, without what the row or another row has, and with it again when they are read:
+ *
+ * - `sessionId`, `runId` and `seq` are columns. Rows of earlier releases have them in the event, too.
+ * - Arguments and results of tools are part of the message that a step stores with its events, so a large one is not
+ *   stored again: the event refers to the message.
  */
 
 import { isRecord } from '../base/is-record.js'
@@ -13,6 +16,7 @@ import { indexedId } from './rows.js'
 import {
   type Dialect,
   numberIn,
+  type Row,
   type SqlDatabase,
   type SqlValue,
   type Statement,
@@ -34,11 +38,14 @@ export interface EventRow {
   usage?: UsageRecord | undefined
 }
 
-/** The events as rows; `message` is stored with them. */
-export function eventRows(events: readonly RunEventRecord[], message?: Message): EventRow[] {
+/** The events of a run as rows; `message` is stored with them. */
+export function eventRows(events: readonly RunEventRecord[], run: RunNames, message?: Message): EventRow[] {
   return events.map(event => ({
     seq: event.seq,
-    json: storableJson('events', message?.toolCalls ? withReference(event, message) : event),
+    json: storableJson(
+      'events',
+      withoutNames(message?.toolCalls ? withReference(event, message) : event, run),
+    ),
     isEnd: event.type === 'run-finish',
     answered: answeredCall(event),
     usage: event.type === 'usage' ? usageOfEvent(event) : undefined,
@@ -106,19 +113,37 @@ export function endedStatement(runId: string): Statement {
   return sql("UPDATE lango_runs SET state = 'finished', input = NULL WHERE run_id = ?", runId)
 }
 
-/** The events of a run, with what they refer to. */
+/** The events of a run, with what they refer to. The rows have the id of the session. */
 export async function readEventRows(
   database: SqlDatabase,
   runId: string,
-  rows: readonly { event?: unknown }[],
+  rows: readonly Row[],
 ): Promise<RunEventRecord[]> {
   const events: RunEventRecord[] = []
-  for (const { event } of rows) {
-    const json = String(event)
-    const read = JSON.parse(json) as RunEventRecord
+  for (const row of rows) {
+    const json = textIn(row, 'event')
+    const read = withNames(JSON.parse(json), runId, row)
     events.push(json.includes(MARKER) ? await resolved(database, runId, read) : read)
   }
   return events
+}
+
+/** The ids that the events of a run repeat. */
+export interface RunNames {
+  runId: string
+  key: { sessionId: string }
+}
+
+/** An event without the columns of its row. One that names something else, or less, is stored as it is. */
+function withoutNames(event: RunEventRecord, { runId, key }: RunNames): object {
+  const { sessionId: session, runId: run, seq, ...rest } = event
+  return run === runId && session === key.sessionId ? rest : event
+}
+
+/** Only an event without a number was stored without the columns of its row: every event has one. */
+function withNames(stored: Partial<RunEventRecord>, runId: string, row: Row): RunEventRecord {
+  if (stored.seq !== undefined) return stored as RunEventRecord
+  return { ...stored, sessionId: textIn(row, 'session_id'), runId, seq: numberIn(row, 'seq') }
 }
 
 /** In characters: smaller values are cheaper to store than to look up. */

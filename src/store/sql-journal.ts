@@ -104,7 +104,7 @@ export function* resumeTask(
   if (run === undefined) return undefined
   const attempt = (numberIn(run, 'attempt') || 1) + (run.state === 'running' ? 1 : 0)
   yield sql("UPDATE lango_runs SET state = 'running', attempt = ? WHERE run_id = ?", attempt, runId)
-  yield* insertEvents(dialect, runId, eventRows(events))
+  yield* insertEvents(dialect, runId, eventRows(events, { key, runId }))
   return attempt
 }
 

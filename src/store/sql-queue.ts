@@ -57,7 +57,7 @@ export class OpeningTasks {
     this.#opening = opening
     this.#names = namesOf(opening.key)
     this.row = messageToRow(opening.message)
-    this.events = eventRows(opening.events)
+    this.events = eventRows(opening.events, opening)
     this.input = begunInput(opening)
   }
 
@@ -138,7 +138,11 @@ export class OpeningTasks {
     if (!isNew) return { answer: { known: true } }
     const [line] = yield sql(QUEUE_LENGTH, ...this.#names)
     const queued = numberIn(line, 'length')
-    yield* insertEvents(dialect, runId, eventRows(withPlace(orQueue?.events ?? events, queued)))
+    yield* insertEvents(
+      dialect,
+      runId,
+      eventRows(withPlace(orQueue?.events ?? events, queued), { key, runId }),
+    )
     return { answer: { queued } }
   }
 
@@ -204,7 +208,7 @@ export function* beginTask(
     ...names,
     runId,
   )
-  yield* insertEvents(dialect, runId, eventRows(events))
+  yield* insertEvents(dialect, runId, eventRows(events, { key, runId }))
   return yield* append.appendTask({ key, row: messageToRow(message), changes: [], fence })
 }
 
@@ -214,12 +218,13 @@ export function* endQueuedTask(
   runId: string,
   events: readonly RunEventRecord[],
 ): Task<boolean> {
-  const queued = yield sql(
-    `SELECT run_id FROM lango_runs WHERE run_id = ? AND state = 'queued'${dialect.forUpdate}`,
+  const [queued] = yield sql(
+    `SELECT session_id FROM lango_runs WHERE run_id = ? AND state = 'queued'${dialect.forUpdate}`,
     runId,
   )
-  if (queued.length === 0) return false
-  yield* insertEvents(dialect, runId, eventRows(events))
+  if (queued === undefined) return false
+  const key = { sessionId: textIn(queued, 'session_id') }
+  yield* insertEvents(dialect, runId, eventRows(events, { key, runId }))
   yield endedStatement(runId)
   return true
 }

@@ -93,7 +93,7 @@ export class RunWriter {
 
   async save(step: RunStep): Promise<SavedStep> {
     // Events refer to messages of the run's own session only.
-    const events = eventRows(step.events ?? [], step.at ? undefined : step.message)
+    const events = eventRows(step.events ?? [], step, step.at ? undefined : step.message)
     const isProgress = step.message !== undefined || events.some(({ answered }) => answered !== undefined)
     const rows: StepRows = {
       row: step.message && messageToRow(step.message),

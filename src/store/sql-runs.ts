@@ -57,7 +57,7 @@ export class SqlRuns implements RunStore {
   }
 
   async appendEvents(key: SessionKey, runId: string, events: readonly RunEventRecord[]): Promise<void> {
-    const rows = eventRows(events)
+    const rows = eventRows(events, { key, runId })
     await this.#database.write(() => this.appendTask(key, runId, rows))
   }
 
@@ -68,7 +68,9 @@ export class SqlRuns implements RunStore {
     const { afterSeq = -1, limit = 1000 } = options
     const rows = await this.#database.run(
       sql(
-        'SELECT event FROM lango_run_events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?',
+        `SELECT seq, event, (SELECT session_id FROM lango_runs WHERE run_id = ?) AS session_id
+          FROM lango_run_events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?`,
+        runId,
         runId,
         afterSeq,
         limit,

@@ -255,6 +255,31 @@ describe.each(SHARED_DRIVERS)('the schema of $name', driver => {
     await started.stop()
   })
 
+  test('an event is stored without the columns of its row, and one of an earlier release is read as it is', async () => {
+    const started = await driver.start()
+    const store = await openStore(started.url)
+    const key = newKey()
+    const runId = 'a-run-with-a-long-id'
+    await store.createSession(key)
+    const event = { type: 'text-delta', text: 'x', sessionId: key.sessionId, runId, seq: 1 }
+    await store.runs.appendEvents(key, runId, [event])
+    const database = await openDatabase(started.url)
+    const rows = await database.run(sql('SELECT event FROM lango_run_events WHERE run_id = ?', runId))
+    expect(rows).toEqual([{ event: JSON.stringify({ type: 'text-delta', text: 'x' }) }])
+    const earlier = { ...event, seq: 2 }
+    await database.run(
+      sql(
+        'INSERT INTO lango_run_events (run_id, seq, stored_at, event) VALUES (?, 2, 5, ?)',
+        runId,
+        JSON.stringify(earlier),
+      ),
+    )
+    await database.close()
+    expect(await store.runs.readEvents(runId)).toEqual([event, earlier])
+    await store.close()
+    await started.stop()
+  })
+
   test('processes that open a database of the previous schema at once migrate it once', async () => {
     const started = await driver.start()
     await writeFirstSchema(started.url, 'app')

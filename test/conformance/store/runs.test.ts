@@ -30,6 +30,21 @@ describe.each(DRIVERS)('runs in $name', driver => {
     expect(await place.store.runs.readEvents('nobody')).toEqual([])
   })
 
+  test('events come back with the ids of their session and run, and with other ids as they were', async () => {
+    const { key, runId } = await run()
+    const events = [
+      { type: 'run-start', sessionId: key.sessionId, runId, seq: 1 },
+      { type: 'text-delta', text: 'x', sessionId: key.sessionId, runId: 'another', seq: 2 },
+      { type: 'text-delta', text: 'x', sessionId: 'another', runId, seq: 3 },
+      { seq: 4, type: 'text-delta', runId },
+      { type: 'run-finish', sessionId: key.sessionId, runId, seq: 5 },
+    ]
+    await place.store.runs.appendEvents(key, runId, events)
+    await place.store.runs.appendEvents(key, runId, events)
+    expect(JSON.stringify(await place.store.runs.readEvents(runId))).toBe(JSON.stringify(events))
+    expect(await place.store.runs.findRun(runId)).toMatchObject({ finished: true, lastSeq: 5 })
+  })
+
   test('storing a number again changes nothing', async () => {
     const { key, runId } = await run()
     await place.store.runs.appendEvents(key, runId, [{ seq: 1, first: true }])
