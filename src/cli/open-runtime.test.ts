@@ -17,3 +17,10 @@ test('a model that was asked for replaces that of an agent in the configuration,
   expect(asData).not.toHaveProperty('model')
   expect(asData.agent?.model).toBe('demo/demo')
 })
+
+test('a command deletes run events as the server does, unless it is told otherwise', async () => {
+  const loaded = await loadedWith(undefined, 'demo/demo')
+  expect((await runtimeOptions(loaded)).retention).toEqual({ runsDays: 30 })
+  const config = { ...loaded.config, retention: { runsDays: 7, sessionsDays: 90 } }
+  expect((await runtimeOptions({ ...loaded, config })).retention).toEqual({ runsDays: 7, sessionsDays: 90 })
+})

@@ -271,7 +271,7 @@ const retentionSchema = group({
   runsDays: wholeNumber(1, 36_500)
     .optional()
     .describe(
-      'Delete run events and sent requests older than this many days. Default: never; the server uses `server.keepRunsDays`.',
+      'Delete run events and sent requests older than this many days. Default: `server.keepRunsDays` for all commands; never in `createRuntime`.',
     ),
   usageDays: wholeNumber(1, 36_500)
     .optional()
