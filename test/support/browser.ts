@@ -11,7 +11,7 @@ import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const CACHE = join(ROOT, 'node_modules/.cache/lango-web')
@@ -165,6 +165,25 @@ export async function openPage(
   })
   await page.goto(url)
   return { page, problems }
+}
+
+/** A page that is closed with its test, which fails if the page did what it must not do. */
+export async function openCleanPage(
+  browser: Browser,
+  options: BrowserContextOptions & { url: string },
+): Promise<Page> {
+  const { page, problems } = await openPage(browser, options)
+  onTestFinished(async () => {
+    await page.context().close()
+    expect(problems).toEqual([])
+  })
+  return page
+}
+
+/** Sends a message with the form of the chat. */
+export async function say(page: Page, text: string): Promise<void> {
+  await page.getByRole('textbox', { name: 'Message' }).fill(text)
+  await page.keyboard.press('Enter')
 }
 
 /** The browser itself reports answers that are errors; tests of errors expect them. */

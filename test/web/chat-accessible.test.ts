@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { launchBrowser, openPage } from '../support/browser.js'
+import { launchBrowser, openPage, say } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { type PacedModel, startPacedModel } from '../support/paced-model.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
@@ -62,11 +62,6 @@ async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe)
   return page.evaluate(`axe.run(document).then(({ violations }) =>
     violations.flatMap(({ id, nodes }) => nodes.map(node => id + ': ' + node.html.slice(0, 160))))`)
-}
-
-async function say(page: Page, text: string): Promise<void> {
-  await page.getByRole('textbox', { name: 'Message' }).fill(text)
-  await page.keyboard.press('Enter')
 }
 
 const SCREENS = [

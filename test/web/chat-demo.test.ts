@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { builtWeb, launchBrowser, openPage } from '../support/browser.js'
+import { builtWeb, launchBrowser, openCleanPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
@@ -24,11 +24,7 @@ afterAll(async () => {
 })
 
 async function visit(url = server.url): Promise<Page> {
-  const { page, problems } = await openPage(browser, { url })
-  onTestFinished(async () => {
-    await page.context().close()
-    expect(problems).toEqual([])
-  })
+  const page = await openCleanPage(browser, { url })
   return page
 }
 

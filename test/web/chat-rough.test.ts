@@ -1,7 +1,7 @@
 // What readers, networks and other tabs do to a page that is only meant to be read.
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { launchBrowser, openPage } from '../support/browser.js'
+import { launchBrowser, openCleanPage, openPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { gate, type PacedModel, type Piece, startPacedModel } from '../support/paced-model.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
@@ -29,11 +29,7 @@ afterAll(async () => {
 
 /** A page that is closed with the test. */
 async function visit(path = '/'): Promise<Page> {
-  const { page, problems } = await openPage(browser, { url: server.url + path })
-  onTestFinished(async () => {
-    await page.context().close()
-    expect(problems).toEqual([])
-  })
+  const page = await openCleanPage(browser, { url: server.url + path })
   await page.waitForSelector('.composer')
   return page
 }

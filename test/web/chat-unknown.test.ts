@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createClient } from '../../src/client/create-client.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
 import { type Bank, openBank, payment } from '../support/bank.js'
-import { launchBrowser, openPage } from '../support/browser.js'
+import { launchBrowser, openCleanPage, say } from '../support/browser.js'
 import { runScript } from '../support/child.js'
 import { eventually } from '../support/eventually.js'
 import { expireLeases } from '../support/expire-leases.js'
@@ -45,21 +45,12 @@ async function afterTheKill(resume = false): Promise<{ server: WebServer; bank: 
 }
 
 async function open(server: WebServer, options: BrowserContextOptions = {}): Promise<Page> {
-  const { page, problems } = await openPage(browser, {
+  const page = await openCleanPage(browser, {
     url: `${server.url}/s/s`,
     reducedMotion: 'reduce',
     ...options,
   })
-  onTestFinished(async () => {
-    await page.context().close()
-    expect(problems).toEqual([])
-  })
   return page
-}
-
-async function say(page: Page, text: string): Promise<void> {
-  await page.getByRole('textbox', { name: 'Message' }).fill(text)
-  await page.keyboard.press('Enter')
 }
 
 async function violations(page: Page): Promise<string[]> {

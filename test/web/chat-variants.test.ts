@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { checkAccessible, launchBrowser, openPage } from '../support/browser.js'
+import { checkAccessible, launchBrowser, openCleanPage, openPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { type PacedModel, startPacedModel } from '../support/paced-model.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
@@ -34,11 +34,7 @@ afterAll(async () => {
 })
 
 async function visit(options = {}): Promise<Page> {
-  const { page, problems } = await openPage(browser, { url: server.url, ...options })
-  onTestFinished(async () => {
-    await page.context().close()
-    expect(problems).toEqual([])
-  })
+  const page = await openCleanPage(browser, { url: server.url, ...options })
   await page.waitForSelector('.composer')
   return page
 }

@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { RunEventBody } from '../../src/run/run-event.js'
 import { emptyUsage } from '../../src/session/usage.js'
-import { launchBrowser, openPage } from '../support/browser.js'
+import { launchBrowser, openCleanPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { continueRun, storeWaitingRun, type WaitingRunOptions } from '../support/waiting-run.js'
@@ -22,11 +22,7 @@ async function openRun(options: WaitingRunOptions) {
   const runId = await storeWaitingRun(store, options)
   const server = await startWebServer({ store })
   onTestFinished(() => server.close())
-  const { page, problems } = await openPage(browser, { url: `${server.url}/s/s1`, reducedMotion: 'reduce' })
-  onTestFinished(async () => {
-    await page.context().close()
-    expect(problems).toEqual([])
-  })
+  const page = await openCleanPage(browser, { url: `${server.url}/s/s1`, reducedMotion: 'reduce' })
   return { store, runId, server, page }
 }
 

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { checkAccessible, launchBrowser, openPage } from '../support/browser.js'
+import { checkAccessible, launchBrowser, openCleanPage, openPage, say } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { gate, type PacedModel, type Piece, startPacedModel } from '../support/paced-model.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
@@ -32,18 +32,9 @@ afterAll(async () => {
 
 /** A page that is closed with the test, and must not have done anything odd. */
 async function visit(path = '/', options = {}): Promise<Page> {
-  const { page, problems } = await openPage(browser, { url: server.url + path, ...options })
-  onTestFinished(async () => {
-    await page.context().close()
-    expect(problems).toEqual([])
-  })
+  const page = await openCleanPage(browser, { url: server.url + path, ...options })
   await page.waitForSelector('.composer')
   return page
-}
-
-async function say(page: Page, text: string): Promise<void> {
-  await page.getByRole('textbox', { name: 'Message' }).fill(text)
-  await page.keyboard.press('Enter')
 }
 
 /** Two halves of an answer with a door between them. */

@@ -3,8 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { checkAccessible, launchBrowser, openPage } from '../support/browser.js'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { checkAccessible, launchBrowser, openCleanPage } from '../support/browser.js'
 import { temporaryFolder } from '../support/temporary-folder.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
@@ -51,14 +51,10 @@ afterAll(async () => {
 })
 
 async function open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
-  const { page, problems } = await openPage(browser, {
+  const page = await openCleanPage(browser, {
     url: server.url + path,
     reducedMotion: 'reduce',
     ...options,
-  })
-  onTestFinished(async () => {
-    await page.context().close()
-    expect(problems).toEqual([])
   })
   return page
 }

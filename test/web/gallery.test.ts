@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { launchBrowser, openPage } from '../support/browser.js'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { launchBrowser, openCleanPage } from '../support/browser.js'
 import { makeFolder, removeFolder } from '../support/temporary-folder.js'
 import { startWebServer, type WebServer } from '../support/web-server.js'
 
@@ -25,11 +25,7 @@ afterAll(async () => {
 })
 
 async function visit(options = {}): Promise<Page> {
-  const { page, problems } = await openPage(browser, { url: server.url, ...options })
-  onTestFinished(async () => {
-    await page.context().close()
-    expect(problems).toEqual([])
-  })
+  const page = await openCleanPage(browser, { url: server.url, ...options })
   return page
 }
 

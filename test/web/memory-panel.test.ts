@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import type { RuntimeOptions } from '../../src/runtime/options.js'
 import { ScriptedProvider, type ScriptStep } from '../../src/testing/scripted-provider.js'
-import { checkAccessible, launchBrowser, openPage } from '../support/browser.js'
+import { checkAccessible, launchBrowser, openCleanPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { startWebServer } from '../support/web-server.js'
 
@@ -27,11 +27,7 @@ async function open(runtime: Pick<RuntimeOptions, 'rootAgent' | 'agent' | 'provi
 }
 
 async function openChat(url: string): Promise<Page> {
-  const { page, problems } = await openPage(browser, { url: `${url}/s/s1`, reducedMotion: 'reduce' })
-  onTestFinished(async () => {
-    await page.context().close()
-    expect(problems).toEqual([])
-  })
+  const page = await openCleanPage(browser, { url: `${url}/s/s1`, reducedMotion: 'reduce' })
   return page
 }
 

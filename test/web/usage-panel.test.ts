@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { GenerateRequest } from '../../src/provider/provider.js'
 import { ScriptedProvider } from '../../src/testing/scripted-provider.js'
-import { checkAccessible, launchBrowser, openPage } from '../support/browser.js'
+import { checkAccessible, launchBrowser, openCleanPage } from '../support/browser.js'
 import { eventually } from '../support/eventually.js'
 import { startWebServer } from '../support/web-server.js'
 
@@ -30,14 +30,10 @@ async function open() {
 }
 
 async function openChat(url: string, options: object = {}, path = '/s/s1'): Promise<Page> {
-  const { page, problems } = await openPage(browser, {
+  const page = await openCleanPage(browser, {
     url: url + path,
     reducedMotion: 'reduce',
     ...options,
-  })
-  onTestFinished(async () => {
-    await page.context().close()
-    expect(problems).toEqual([])
   })
   return page
 }
